@@ -1,0 +1,60 @@
+"""Cross-attention: the queries come from elsewhere and carry no spike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from separatrix.constructions._base import BlockModel, Label, Presence, Row, Tokens
+from separatrix.constructions._blocks import BlockConstruction, BlockParameters, above_zero
+from separatrix.parameters import Constraint, Exact
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+
+class CrossParameters(BlockParameters):
+    """As BlockParameters, with the row sum of the queries."""
+
+    owner = "cross"
+    r_Q: Exact
+    constraints: ClassVar[tuple[Constraint, ...]] = (*BlockParameters.constraints, above_zero("r_Q"))
+
+
+class Cross(BlockConstruction):
+    """Queries with row sum r_Q and no spike; keys and values are the spiked A; X = 11ᵀ."""
+
+    name = "cross"
+    title = "The spike is in the keys and values; the queries only have a row sum r_Q."
+    provenance = "[ours] THEORY 5, checked numerically"
+    description = (
+        "Keys and values are the n-by-d matrix of `spike`. Queries come from another n-by-d matrix whose rows "
+        "sum to r_Q (here all in column d) and carry no spike. Scores are products of row sums (X = 11ᵀ), so "
+        "every query row is the same. All in units of sqrt(log n); tau = c + 0.1 unless given."
+    )
+    schema = CrossParameters
+    parameters: CrossParameters
+
+    def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
+        tokens = self.matrix(label, spike, dtype)
+        return Tokens(self._queries(self.n, dtype), tokens.sum(-1, keepdim=True), tokens, tokens.sum(-1))
+
+    def groups(self, label: Label, dtype: torch.dtype) -> Tokens:
+        tokens, counts = self.group_matrix(label, dtype)
+        return Tokens(self._queries(1, dtype), tokens.sum(-1, keepdim=True), tokens, tokens.sum(-1), counts)
+
+    def _queries(self, rows: int, dtype: torch.dtype) -> Tensor:
+        import torch
+
+        return torch.full((rows, 1), float(self.parameters.r_Q) * self.unit, dtype=dtype)
+
+    @classmethod
+    def block_model(cls, values: Mapping[str, Any], log: Callable[[Any], Any]) -> BlockModel:
+        n, d, b, c, r_q = (values[name] for name in ("n", "d", "b", "c", "r_Q"))
+        log_n, spikes = log(n), (values["a0"], values["a1"])
+        zero = 0 * log_n
+        rows = tuple(
+            (Row("query", Presence.ALWAYS, r_q * (b + c) * log_n, r_q * a * log_n, zero, zero),) for a in spikes
+        )
+        return BlockModel(d - 3, n / (d - 2), cls.amplitudes(values), cls.probe(values), (rows[0], rows[1]))

@@ -1,0 +1,132 @@
+"""The plain case: softmax regression, where each token has a score and a sign and nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from separatrix.constructions._base import Amplitudes, BlockModel, Construction, Label, Presence, Probe, Row, Tokens
+from separatrix.constructions._blocks import above_zero, at_least
+from separatrix.parameters import Constraint, Exact, Natural, Parameters, format_exact
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+
+class PlainParameters(Parameters):
+    """n scores: log base each in D0; one of them is peak * log n in D1."""
+
+    owner = "plain"
+    n: Natural
+    m: Natural
+    peak: Exact = Fraction(4)
+    base: Exact = Fraction(3, 2)
+    spread: Exact = Fraction(0)
+    tau: Exact = Fraction(1, 4)
+
+    constraints: ClassVar[tuple[Constraint, ...]] = (
+        at_least("n", 3),
+        at_least("m", 1),
+        above_zero("peak"),
+        above_zero("tau"),
+        at_least("spread", 0),
+        Constraint(
+            ("base", "spread"),
+            lambda p: p.base - p.spread > 1,
+            lambda p: (
+                f"base={format_exact(p.base)} less spread={format_exact(p.spread)} must stay above 1, "
+                "so that every score is positive"
+            ),
+        ),
+    )
+
+
+class Plain(Construction):
+    """z = Ax is all that matters: u = g(z), f = u/<u,1>, and the reader sees <f, y>, y in {-1,+1}^n."""
+
+    name = "plain"
+    title = "n scores are equal (D0), or one of them is 4 log n (D1)."
+    provenance = "[rec] THEORY 4"
+    description = (
+        "n tokens with scores z. In D0 every z is log base (base=1.5), or spread evenly over "
+        "[log(base-spread), log(base+spread)]; in D1 one of them is peak*log n (peak=4). "
+        "The reader holds m sign vectors of length n and the constant threshold tau=1/4. "
+        "Margins are measured on the weight of the one token, without a unit."
+    )
+    schema = PlainParameters
+    parameters: PlainParameters
+
+    unit = 1.0
+
+    @property
+    def threshold(self) -> float:
+        return float(self.parameters.tau)
+
+    @property
+    def signs(self) -> int:
+        return self.n
+
+    def dense_width(self) -> int:
+        return 1
+
+    def group_count(self) -> int:
+        return self.n if self.parameters.spread else 2
+
+    def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
+        import torch
+
+        base, spread = float(self.parameters.base), float(self.parameters.spread)
+        scores = torch.linspace(math.log(base - spread), math.log(base + spread), self.n, dtype=torch.float64)
+        if label:
+            scores[spike] = float(self.parameters.peak) * math.log(self.n)
+        return self._tokens(scores, spike, dtype, None)
+
+    def groups(self, label: Label, dtype: torch.dtype) -> Tokens:
+        import torch
+
+        if self.parameters.spread:
+            tokens = self.dense(label, 0, dtype)
+            return Tokens(tokens.queries, tokens.keys, None, tokens.probe, torch.ones(self.n, dtype=dtype))
+        ordinary = math.log(self.parameters.base)
+        peak = float(self.parameters.peak) * math.log(self.n)
+        scores = torch.tensor([peak if label else ordinary, ordinary], dtype=torch.float64)
+        return self._tokens(scores, 0, dtype, torch.tensor([1.0, float(self.n - 1)], dtype=dtype))
+
+    @staticmethod
+    def _tokens(scores: torch.Tensor, spike: int, dtype: torch.dtype, counts: torch.Tensor | None) -> Tokens:
+        import torch
+
+        keys = scores.to(dtype)[:, None]
+        probe = torch.zeros(len(keys), dtype=dtype)
+        probe[spike] = 1
+        return Tokens(torch.ones(1, 1, dtype=dtype), keys, None, probe, counts)
+
+    def group_signs(
+        self, rng: np.random.Generator, columns: int, counts: np.ndarray[Any, Any]
+    ) -> np.ndarray[Any, Any]:
+        whole = counts.astype("int64")[:, None]
+        mean: np.ndarray[Any, Any] = 2 * rng.binomial(whole, 0.5, (len(counts), columns)) / whole - 1
+        return mean
+
+    @classmethod
+    def amplitudes(cls, values: Mapping[str, Any]) -> Amplitudes:
+        zero = 0 * values["tau"]
+        return Amplitudes((zero, zero), zero + 1, zero, values["tau"])
+
+    @classmethod
+    def block_model(cls, values: Mapping[str, Any], log: Callable[[Any], Any]) -> BlockModel | None:
+        """Every token is a block of its own: blocks of one, and n of them."""
+        import numpy as np
+
+        if np.any(values["spread"] != 0):
+            return None
+        base = log(values["base"])
+        level = 0 * base
+        peak = values["peak"] * log(values["n"]) - base
+        rows = tuple((Row("query", Presence.ALWAYS, base, step, level, level),) for step in (level, peak))
+        zero, one = 0 * values["n"], 0 * values["n"] + 1
+        probe = Probe(zero, (one, one))
+        return BlockModel(values["n"] - 1, one, cls.amplitudes(values), probe, (rows[0], rows[1]))

@@ -1,0 +1,78 @@
+"""The paper's construction: one token of n stands out by its first coordinate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from separatrix.constructions._base import BlockModel, Label, Presence, Row, Tokens
+from separatrix.constructions._blocks import BlockConstruction, BlockParameters
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+
+class SpikeParameters(BlockParameters):
+    """As BlockParameters, with the weight matrix X: all ones, or the identity."""
+
+    owner = "spike"
+    form: Literal["ones", "identity"] = "ones"
+
+
+class Spike(BlockConstruction):
+    """Self-attention on A: queries, keys and values are all A, through the weight matrix X."""
+
+    name = "spike"
+    title = "One token in n has a first coordinate of a1 (D1) instead of a0 (D0)."
+    provenance = "[paper] n=(d-2)t, a0, a1, c, tau; [rec] the shape of A and X=11ᵀ; [ours] X=I"
+    description = (
+        "n = (d-2)t tokens of width d, in units of sqrt(log n). Column 1 is the spike: a0 in D0, a1 in D1, "
+        "in a single row and 0 elsewhere. Columns 2 to d-1 hold b in the column of the row's block. "
+        "Column d is c everywhere. Queries, keys and values are all this matrix; form=ones scores with "
+        "X = 11ᵀ (products of row sums), form=identity with X = I (inner products). The reader's threshold "
+        "is tau = c + 0.1 unless tau is given, in the same units."
+    )
+    schema = SpikeParameters
+    parameters: SpikeParameters
+
+    def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
+        tokens = self.matrix(label, spike, dtype)
+        projected = self._project(tokens)
+        return Tokens(projected, projected, tokens, tokens.sum(-1))
+
+    def groups(self, label: Label, dtype: torch.dtype) -> Tokens:
+        tokens, counts = self.group_matrix(label, dtype)
+        projected = self._project(tokens)
+        return Tokens(projected, projected, tokens, tokens.sum(-1), counts)
+
+    def _project(self, tokens: Tensor) -> Tensor:
+        """Q and K with X = Q Kᵀ: one column of ones, or the identity."""
+        return tokens.sum(-1, keepdim=True) if self.parameters.form == "ones" else tokens
+
+    @classmethod
+    def block_model(cls, values: Mapping[str, Any], log: Callable[[Any], Any]) -> BlockModel:
+        n, d, b, c = values["n"], values["d"], values["b"], values["c"]
+        make = _ones_rows if values["form"] == "ones" else _identity_rows
+        log_n = log(n)
+        rows = (make(values["a0"], b, c, log_n), make(values["a1"], b, c, log_n))
+        return BlockModel(d - 3, n / (d - 2), cls.amplitudes(values), cls.probe(values), rows)
+
+
+def _ones_rows(a: Any, b: Any, c: Any, log_n: Any) -> tuple[Row, ...]:
+    """Logits are products of row sums: R = a+b+c for the spike, r = b+c for the rest."""
+    zero, r = 0 * log_n, b + c
+    return (
+        Row("spike", Presence.ALWAYS, (a + r) * r * log_n, (a + r) * a * log_n, zero, zero),
+        Row("rest", Presence.ALWAYS, r * r * log_n, r * a * log_n, zero, zero),
+    )
+
+
+def _identity_rows(a: Any, b: Any, c: Any, log_n: Any) -> tuple[Row, ...]:
+    """Logits are inner products: a² where both are the spike, b² within a block, c² everywhere."""
+    zero, base, block = 0 * log_n, c * c * log_n, b * b * log_n
+    return (
+        Row("spike", Presence.ALWAYS, base, (a * a + b * b) * log_n, block, zero),
+        Row("mate", Presence.MATES, base, block, block, zero),
+        Row("other", Presence.OTHER, base, zero, zero, block),
+    )

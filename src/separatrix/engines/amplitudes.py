@@ -1,0 +1,63 @@
+"""Amplitudes as float64 numbers whose sums are exact.
+
+The thresholds of the closed form are full of ties (b/(d-2) times a whole number against 0.1), and
+0.1 is no float. So all amplitudes of a grid are multiplied by their common denominator: they become
+whole numbers, and sums of whole numbers below 2^53 are exact in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from separatrix.constructions import Amplitudes
+
+Array = np.ndarray[Any, Any]
+WHOLE = 2.0**52
+
+
+@dataclass(frozen=True)
+class ScaledAmplitudes:
+    """Amplitudes in float64, times a common factor; `exact` when they are whole numbers."""
+
+    a: tuple[Array, Array]
+    b: Array
+    c: Array
+    tau: Array
+    exact: bool
+
+
+def scale(amplitudes: Amplitudes, blocks: Array) -> ScaledAmplitudes:
+    """Object arrays of rationals to whole numbers, if they and their sums stay below 2^53."""
+    columns = [*amplitudes.a, amplitudes.b, amplitudes.c, amplitudes.tau]
+    columns = [np.asarray(column, dtype=object) for column in columns]
+    common = 1
+    for column in columns:
+        for value in column.flat:
+            common = math.lcm(common, Fraction(value).denominator)
+            if common > WHOLE:
+                break
+    largest = sum(max(abs(value) for value in column.flat) for column in columns)
+    exact = common * largest * (int(blocks.max()) + 3) < WHOLE
+    factor = common if exact else 1
+    floats = [_floats(column, factor) for column in columns]
+    return ScaledAmplitudes((floats[0], floats[1]), floats[2], floats[3], floats[4], bool(exact))
+
+
+def _floats(column: Array, factor: int) -> Array:
+    return np.array([float(value * factor) for value in column.flat]).reshape(column.shape)
+
+
+def float_values(columns: dict[str, Array]) -> dict[str, Any]:
+    """Every numeric column as float64; words stay words."""
+    return {
+        name: column.item() if column.shape == () and isinstance(column.item(), str) else _floats(column, 1)
+        for name, column in columns.items()
+    }
+
+
+__all__ = ["ScaledAmplitudes", "float_values", "scale"]

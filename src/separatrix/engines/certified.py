@@ -1,0 +1,274 @@
+"""The closed form with rationals and balls: exact fractions, every comparison decided or reported.
+
+A row's least firing P is a floor of a number that is rational (linear and power kernels; softmax at
+perfect powers) or lies in a ball whose radius shrinks as the precision is raised. If a ball still
+contains a whole number at the highest precision, the comparison is undecided: both answers are then
+carried through, and the probabilities come out as a pair of bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from flint import arb, ctx, fmpq, fmpz
+
+from separatrix.constructions import BlockModel, Construction, Label, Presence, Row
+from separatrix.engines._base import EngineRefusal, Outcome
+from separatrix.mechanisms import Mechanism, ScoreMechanism
+from separatrix.parameters.logforms import LogForm, Number, rational
+
+TRIPLES = tuple(product((1, -1), repeat=3))
+"""(y_1, y_k3, y_d)."""
+PRECISIONS = (128, 512, 2048, 8192)
+MOST_BLOCKS = 200_000
+"""Fractions have as many digits as there are blocks; beyond this they are no use to anybody."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """For one label, sign triple and row: the least P that fires, or two candidates if undecided."""
+
+    label: Label
+    triple: tuple[int, int, int]
+    row: str
+    sigma: int
+    """The row's own block sign, where it matters; else 0."""
+    least: int
+    highest: int
+
+    @property
+    def decided(self) -> bool:
+        """Whether there is a single candidate."""
+        return self.least == self.highest
+
+
+@dataclass(frozen=True)
+class Neuron:
+    """Exact probabilities of one neuron."""
+
+    p0: Fraction
+    p1: Fraction
+    only: Fraction
+    """P[fires on D1 and not on D0]."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """What the certified engine knows of one point."""
+
+    model: BlockModel
+    weights: dict[tuple[Label, str], Number]
+    """f(row, spike) of every kind of row, for the record."""
+    thresholds: tuple[Threshold, ...]
+    low: Neuron
+    high: Neuron
+    """Equal to `low` when every comparison was decided; else bounds, of each number by itself."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether every comparison was decided, or the undecided ones do not matter."""
+        return self.low == self.high
+
+
+def count(construction: Construction, mechanism: Mechanism) -> Count:
+    """Exact fractions for one point."""
+    if not isinstance(mechanism, ScoreMechanism):
+        raise EngineRefusal(f"{mechanism.spelled} has no scalar kernel, so no closed form; use --engine grouped")
+    values = {
+        name: value if isinstance(value, str) else rational(value)
+        for name, value in construction.parameters.values().items()
+    }
+    model = construction.block_model(values, LogForm.log)
+    if model is None:
+        raise EngineRefusal(f"these parameters of {construction.name} have no closed form; use --engine grouped")
+    blocks = int(model.blocks)
+    if blocks > MOST_BLOCKS:
+        raise EngineRefusal(
+            f"certified fractions would have {blocks:,} binary digits, more than {MOST_BLOCKS:,}; use --engine exact"
+        )
+    thresholds = tuple(
+        _threshold(mechanism, model, label, triple, row, sigma)
+        for label in (0, 1)
+        for triple in TRIPLES
+        for row in model.rows[label]
+        if not (row.presence is Presence.MATES and model.size <= 1)
+        for sigma in ((1, -1) if row.presence is Presence.OTHER else (0,))
+    )
+    with ctx.workprec(PRECISIONS[0]):
+        weights = {
+            (label, row.name): _spike_weight(mechanism, model, row) for label in (0, 1) for row in model.rows[label]
+        }
+    tails = _Tails(blocks)
+    low, high = (_neuron(thresholds, blocks, tails, generous) for generous in (False, True))
+    if low != high:  # `only` is largest when D1 is generous and D0 is not
+        only = [_neuron(thresholds, blocks, tails, not g, g).only for g in (False, True)]
+        low, high = Neuron(low.p0, low.p1, only[0]), Neuron(high.p0, high.p1, only[1])
+    return Count(model, weights, thresholds, low, high)
+
+
+def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
+    """One point, as every engine gives it."""
+    return outcome(construction, count(construction, mechanism))
+
+
+def outcome(construction: Construction, found: Count) -> Outcome:
+    """The network's probabilities from those of a neuron."""
+    m, low, high = construction.m, found.low, found.high
+    least = _distinguish(high.p0, low.only, m)
+    most = _distinguish(low.p0, high.only, m)
+    v = [_peak(found, label) for label in (0, 1)]
+    undecided = sum(not threshold.decided for threshold in found.thresholds)
+    return Outcome(
+        engine="certified",
+        evidence="exact fractions, every comparison decided"
+        if found.decided
+        else f"exact bounds; {undecided} comparisons undecided at {PRECISIONS[-1]} bits",
+        p0=low.p0 if found.decided else float((low.p0 + high.p0) / 2),
+        p1=low.p1 if found.decided else float((low.p1 + high.p1) / 2),
+        fire_d0=_fires((low.p0 + high.p0) / 2, m),
+        fire_d1=_fires((low.p1 + high.p1) / 2, m),
+        distinguish=(least + most) / 2,
+        interval=(least, most),
+        v0=float(v[0]),
+        v1=float(v[1]),
+        margin=float(v[1] - v[0]),
+    )
+
+
+def _threshold(
+    mechanism: ScoreMechanism, model: BlockModel, label: Label, triple: tuple[int, int, int], row: Row, sigma: int
+) -> Threshold:
+    """Raise the precision until the least firing P is known."""
+    blocks = int(model.blocks)
+    for precision in PRECISIONS:
+        with ctx.workprec(precision):
+            bound = _bound(mechanism, model, label, triple, row, sigma)
+            low, high = (min(max(int(p) + 1, 0), blocks + 1) for p in _floors((bound + model.blocks) / 2))
+        if low == high:
+            break
+    return Threshold(label, triple, row.name, sigma, low, high)
+
+
+def _bound(
+    mechanism: ScoreMechanism, model: BlockModel, label: Label, triple: tuple[int, int, int], row: Row, sigma: int
+) -> Number:
+    """The row fires exactly when D = 2P - blocks is greater than this."""
+    y_1, y_k, y_d = triple
+    amplitudes = model.amplitudes
+    spike, mate, own = _ratios(mechanism, row)
+    a = amplitudes.a[label]
+    in_block = (spike + (model.size - 1) * mate) / model.size
+    total = in_block + own + (model.blocks - 1)
+    needed = (amplitudes.tau - amplitudes.c * y_d) * total - a * y_1 * spike / model.size
+    return needed / amplitudes.b - y_k * in_block - sigma * (own - 1)
+
+
+def _ratios(mechanism: ScoreMechanism, row: Row) -> tuple[Number, Number, Number]:
+    """u of the spike, of its mates and of the own block, over u of an ordinary key."""
+    return (
+        mechanism.ratio(row.base, row.spike),
+        mechanism.ratio(row.base, row.mate),
+        mechanism.ratio(row.base, row.own),
+    )
+
+
+def _spike_weight(mechanism: ScoreMechanism, model: BlockModel, row: Row) -> Number:
+    spike, mate, own = _ratios(mechanism, row)
+    return spike / (spike + (model.size - 1) * mate + (own + (model.blocks - 1)) * model.size)
+
+
+def _peak(found: Count, label: Label) -> Number:
+    """The largest pre-activation over the rows, as margins are measured."""
+    probe = found.model.probe
+    weights = [weight for (of, _), weight in found.weights.items() if of == label]
+    return probe.offset + probe.a[label] * max(weights, key=float)
+
+
+def _floors(x: Number) -> tuple[fmpz, fmpz]:
+    """The floor of x; of the two ends where x is a ball."""
+    if isinstance(x, fmpq):
+        return x.floor(), x.floor()
+    floor = x.floor()
+    low, high = floor.lower().floor().unique_fmpz(), floor.upper().floor().unique_fmpz()
+    if low is None or high is None:
+        raise EngineRefusal("a threshold is too large to be written down; use --engine exact")
+    return low, high
+
+
+class _Tails:
+    """`sum of C(N, i) for i >= k` as integers; neighbouring k share their work."""
+
+    def __init__(self, trials: int) -> None:
+        self.trials = trials
+        self._known: dict[int, int] = {}
+
+    def __call__(self, k: int) -> int:
+        if k <= 0:
+            return 1 << self.trials
+        if k > self.trials:
+            return 0
+        if k not in self._known:
+            if 2 * k >= self.trials + 1:
+                self._known[k] = self._sum(k)
+            else:
+                self._known[k] = (1 << self.trials) - self(self.trials + 1 - k)
+        return self._known[k]
+
+    def _sum(self, k: int) -> int:
+        """C(N,k) (1 + r_k (1 + r_{k+1} (...))) with r_i = (N-i)/(i+1), by binary splitting."""
+        top, bottom, total = _split(k, self.trials, self.trials)
+        return int(fmpz.bin_uiui(self.trials, k) * (bottom + total) // bottom)
+
+
+def _split(low: int, high: int, trials: int) -> tuple[fmpz, fmpz, fmpz]:
+    """Products of numerators and of denominators of r_i, low <= i < high, and the sum of partial products."""
+    if high - low == 0:
+        return fmpz(1), fmpz(1), fmpz(0)
+    if high - low == 1:
+        return fmpz(trials - low), fmpz(low + 1), fmpz(trials - low)
+    middle = (low + high) // 2
+    top1, bottom1, sum1 = _split(low, middle, trials)
+    top2, bottom2, sum2 = _split(middle, high, trials)
+    return top1 * top2, bottom1 * bottom2, sum1 * bottom2 + top1 * sum2
+
+
+def _neuron(
+    thresholds: tuple[Threshold, ...], blocks: int, tails: _Tails, generous0: bool, generous1: bool | None = None
+) -> Neuron:
+    """Add up the sign states that fire; `generous` takes the lower candidate of an undecided one."""
+    generous = (generous0, generous0 if generous1 is None else generous1)
+    p0 = p1 = only = 0
+    for triple in TRIPLES:
+        least0, least1 = (_least(thresholds, blocks, label, triple, generous[label]) for label in (0, 1))
+        p0, p1 = p0 + tails(least0), p1 + tails(least1)
+        only += max(tails(least1) - tails(least0), 0)
+    states = 1 << (blocks + 3)
+    return Neuron(Fraction(p0, states), Fraction(p1, states), Fraction(only, states))
+
+
+def _least(thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: Any, generous: bool) -> int:
+    """The least P at which some row fires. A row of sign + needs P > 0, one of sign - needs P < blocks."""
+    least = blocks + 1
+    for threshold in thresholds:
+        if threshold.label == label and threshold.triple == triple:
+            own = threshold.least if generous else threshold.highest
+            if threshold.sigma == 1:
+                own = max(own, 1)
+            if threshold.sigma == -1 and own >= blocks:
+                continue
+            least = min(least, own)
+    return least
+
+
+def _fires(p: Fraction, m: int) -> float:
+    """1 - (1-p)^m, with precision enough for the difference."""
+    return _distinguish(Fraction(0), p, m)
+
+
+def _distinguish(p0: Fraction, only: Fraction, m: int) -> float:
+    """(1-p0)^m - (1-p0-only)^m, with precision enough for the difference."""
+    with ctx.workprec(128 + max(only.denominator.bit_length(), 64)):
+        return float(arb(rational(1 - p0)) ** m - arb(rational(1 - p0 - only)) ** m)

@@ -1,0 +1,54 @@
+"""All n tokens, any mechanism, sampled signs: the engine the others are checked against."""
+
+from __future__ import annotations
+
+import torch
+
+from separatrix.constructions import Construction, Label
+from separatrix.engines._base import Outcome
+from separatrix.engines.memory import refuse_if_too_large
+from separatrix.engines.sampling import ELEMENTS, Sampling, View, sample
+from separatrix.mechanisms import Mechanism
+
+MOST_POSITIONS = 8
+SCORES_SHARED = 1 << 26
+"""Above this many scores in all, draws share one spike position if the mechanism allows it."""
+
+
+def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling | None = None) -> Outcome:
+    """Sample the reader on literal tokens."""
+    sampling = sampling or Sampling()
+    refuse_if_too_large(
+        "dense",
+        dense_bytes(construction, mechanism, sampling.torch_dtype),
+        f"n={construction.n:,} tokens of width {construction.dense_width():,}",
+        "grouped" if mechanism.takes_counts else "auto with a smaller n",
+    )
+    positions = sampling.draws
+    if mechanism.permutation_equivariant:
+        positions = max(1, min(MOST_POSITIONS, SCORES_SHARED // construction.n**2))
+    dtype = sampling.torch_dtype
+    return sample(
+        "dense",
+        construction,
+        mechanism,
+        lambda label, spike: construction.dense(label, spike, dtype),
+        positions,
+        sampling,
+    )
+
+
+def dense_bytes(construction: Construction, mechanism: Mechanism, dtype: torch.dtype) -> int:
+    """What the engine will hold at its peak: tokens of both labels, and what they are turned into."""
+    item = torch.finfo(dtype).bits // 8
+    per_token = 2 * 4 * (construction.dense_width() + construction.m)
+    scores = 0 if mechanism.streams else 2 * construction.n
+    return construction.n * (per_token + scores) * item + 4 * ELEMENTS * item
+
+
+def probe(construction: Construction, mechanism: Mechanism, label: Label, dtype: torch.dtype) -> float:
+    """The pre-activation that margins are measured on, with every step in `dtype`."""
+    tokens = construction.dense(label, 0, dtype)
+    view = View(mechanism, tokens, columns=0)
+    view.peaks(lambda tokens: tokens.probe[:, None], tokens.probe[None])
+    return view.probe

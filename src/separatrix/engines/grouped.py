@@ -1,0 +1,32 @@
+"""Distinct tokens and their counts: sampled signs at any n, for any mechanism that takes counts."""
+
+from __future__ import annotations
+
+import torch
+
+from separatrix.constructions import Construction
+from separatrix.engines._base import EngineRefusal, Outcome
+from separatrix.engines.memory import refuse_if_too_large
+from separatrix.engines.sampling import Sampling, sample
+from separatrix.mechanisms import Mechanism
+
+
+def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling | None = None) -> Outcome:
+    """Sample the reader on token groups."""
+    sampling = sampling or Sampling()
+    if not mechanism.takes_counts:
+        raise EngineRefusal(f"{mechanism.spelled} does not take counts; use --engine dense")
+    if sampling.dtype not in ("float64", "float32"):
+        raise EngineRefusal(f"counts do not fit {sampling.dtype}; use --engine dense")
+    refuse_if_too_large("grouped", group_bytes(construction), f"the groups of {construction.name}", "exact")
+    dtype: torch.dtype = sampling.torch_dtype
+    return sample(
+        "grouped", construction, mechanism, lambda label, _: construction.groups(label, dtype), 1, sampling
+    )
+
+
+def group_bytes(construction: Construction) -> int:
+    """Both labels' distinct tokens, their projections and their scores."""
+    width = construction.dense_width()
+    groups = construction.group_count()
+    return 8 * 2 * (3 * groups * width + groups * groups)

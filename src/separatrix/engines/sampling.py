@@ -1,0 +1,194 @@
+"""Drawing the reader's signs: what the dense and the grouped engine share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.stats import binomtest
+from torch import Tensor
+
+from separatrix.constructions import Construction, Label, Tokens
+from separatrix.engines._base import Outcome
+from separatrix.mechanisms import Mechanism
+from separatrix.parameters import UsageError
+
+ELEMENTS = 1 << 22
+"""Pre-activations held at once."""
+SLACK = 64
+"""A pre-activation within this many units of rounding of the threshold is too close to call."""
+DTYPES = ("float64", "float32", "float16", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How many draws of the reader's signs, from which seed, in which number format."""
+
+    draws: int = 400
+    seed: int = 0
+    confidence: float = 0.95
+    dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        if self.draws < 1:
+            raise UsageError(f"draws={self.draws} is too small; at least one draw is needed")
+        if not 0 < self.confidence < 1:
+            raise UsageError(f"confidence={self.confidence} is out of range; it must lie between 0 and 1")
+        if self.seed < 0:
+            raise UsageError(f"seed={self.seed} is negative; seeds start at 0")
+        if self.dtype not in DTYPES:
+            raise UsageError(f"dtype={self.dtype} is not one of {', '.join(DTYPES)}")
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        """The number format as torch names it."""
+        dtype: torch.dtype = getattr(torch, self.dtype)
+        return dtype
+
+
+class View:
+    """What a mechanism makes of one set of tokens, seen through sign vectors."""
+
+    def __init__(self, mechanism: Mechanism, tokens: Tokens, columns: int) -> None:
+        self.mechanism, self.tokens = mechanism, tokens
+        self._attended: Tensor | None = None
+        if tokens.values is not None and columns >= tokens.values.shape[-1]:
+            self._attended = self._attend(tokens.values)
+            self.probe = float(self._attend_probe())
+
+    def peaks(self, projected: Callable[[Tokens], Tensor], signs: Tensor) -> Float[Tensor, " columns"]:
+        """The largest pre-activation over the rows, one for each sign vector.
+
+        Few sign vectors are applied to the values before attending, many after: attention costs
+        n^2 (width + the lesser of features and sign vectors).
+        """
+        if self._attended is not None:
+            step = max(1, ELEMENTS // max(1, signs.shape[0]))
+            parts = [(rows @ signs.mT).amax(0) for rows in self._attended.split(step)]
+            return torch.stack(parts).amax(0)
+        columns = torch.cat([projected(self.tokens), self.tokens.probe[:, None]], dim=-1)
+        peaks = self._attend(columns).amax(0)
+        self.probe = float(peaks[-1])
+        return peaks[:-1]
+
+    def _attend(self, values: Tensor) -> Float[Tensor, "rows columns"]:
+        tokens = self.tokens
+        counts = None if tokens.counts is None else tokens.counts[None, None]
+        with torch.no_grad():
+            return self.mechanism(tokens.queries[None, None], tokens.keys[None, None], values[None, None], counts)[
+                0, 0
+            ]
+
+    def _attend_probe(self) -> Tensor:
+        assert self._attended is not None
+        return self._attended.sum(-1).amax()
+
+
+@dataclass
+class _Tally:
+    """Counts of what fired; `maybe` counts also what is too close to the threshold to call."""
+
+    draws: int = 0
+    neurons: tuple[int, int] = (0, 0)
+    fired: tuple[int, int] = (0, 0)
+    sure: int = 0
+    maybe: int = 0
+
+    def add(self, peaks: list[Tensor], m: int, threshold: float, unit: float) -> None:
+        """One batch: the peaks of D0 and D1 for the same sign vectors."""
+        slack = SLACK * torch.finfo(peaks[0].dtype).eps * (abs(threshold) + unit)
+        over = [(peak.double() - threshold).reshape(-1, m) for peak in peaks]
+        surely = [(each > slack).any(-1) for each in over]
+        possibly = [(each > -slack).any(-1) for each in over]
+        self.draws += len(over[0])
+        self.neurons = _plus(self.neurons, [int((each > 0).sum()) for each in over])
+        self.fired = _plus(self.fired, [int(each.sum()) for each in surely])
+        self.sure += int((~possibly[0] & surely[1]).sum())
+        self.maybe += int((~surely[0] & possibly[1]).sum())
+
+
+def sample(
+    engine: str,
+    construction: Construction,
+    mechanism: Mechanism,
+    tokens: Callable[[Label, int], Tokens],
+    positions: int,
+    sampling: Sampling,
+) -> Outcome:
+    """Draw signs in `positions` batches, each with its own spike position, and count."""
+    rng = np.random.default_rng(sampling.seed)
+    tally, probes = _Tally(), [0.0, 0.0]
+    for share in _shares(sampling.draws, positions):
+        spike = int(rng.integers(min(construction.n, 2**62)))
+        columns = share * construction.m
+        views = [View(mechanism, tokens(0, spike), columns), View(mechanism, tokens(1, spike), columns)]
+        for draws in _shares(share, -(-columns * _width(views[0]) // ELEMENTS)):
+            signs, projected = _draw(construction, views[0].tokens, rng, draws * construction.m, sampling)
+            peaks = [view.peaks(projected, signs) for view in views]
+            tally.add(peaks, construction.m, construction.threshold, construction.unit)
+        probes = [view.probe / construction.unit for view in views]
+    return _outcome(engine, construction, sampling, tally, probes)
+
+
+def _width(view: View) -> int:
+    return max(len(view.tokens.keys), len(view.tokens.queries))
+
+
+def _draw(
+    construction: Construction, tokens: Tokens, rng: np.random.Generator, columns: int, sampling: Sampling
+) -> tuple[Tensor, Callable[[Tokens], Tensor]]:
+    """Sign vectors, and how tokens look through them."""
+    dtype = sampling.torch_dtype
+    if tokens.values is None and tokens.counts is not None:
+        seen = torch.from_numpy(construction.group_signs(rng, columns, tokens.counts.double().numpy())).to(dtype)
+        return seen.mT, lambda _: seen
+    bits = torch.from_numpy(rng.integers(0, 2, (columns, construction.signs), dtype=np.int8))
+    signs = (2 * bits - 1).to(dtype)
+    return signs, lambda tokens: signs.mT if tokens.values is None else tokens.values @ signs.mT
+
+
+def _outcome(
+    engine: str, construction: Construction, sampling: Sampling, tally: _Tally, probes: list[float]
+) -> Outcome:
+    draws, neurons = tally.draws, tally.draws * construction.m
+    low = _interval(tally.sure, draws, sampling.confidence)[0]
+    high = _interval(tally.maybe, draws, sampling.confidence)[1]
+    close = "" if tally.sure == tally.maybe else f", {tally.maybe - tally.sure} too close to call"
+    return Outcome(
+        engine=engine,
+        evidence=f"{draws} draws, {sampling.confidence:.0%} Clopper-Pearson interval, {sampling.dtype}{close}",
+        p0=tally.neurons[0] / neurons,
+        p1=tally.neurons[1] / neurons,
+        fire_d0=tally.fired[0] / draws,
+        fire_d1=tally.fired[1] / draws,
+        distinguish=(tally.sure + tally.maybe) / 2 / draws,
+        interval=(low, high),
+        v0=probes[0],
+        v1=probes[1],
+        margin=probes[1] - probes[0],
+    )
+
+
+def _interval(hits: int, draws: int, confidence: float) -> tuple[float, float]:
+    """The exact binomial interval of Clopper and Pearson."""
+    found: Any = binomtest(hits, draws).proportion_ci(confidence, method="exact")
+    return float(found.low), float(found.high)
+
+
+def _plus(one: tuple[int, int], other: list[int]) -> tuple[int, int]:
+    return one[0] + other[0], one[1] + other[1]
+
+
+def _shares(total: int, parts: int) -> list[int]:
+    """`total` split into at most `parts` nearly equal positive shares.
+
+    >>> _shares(10, 3)
+    [4, 3, 3]
+    """
+    parts = max(1, min(parts, total))
+    small, extra = divmod(total, parts)
+    return [small + (i < extra) for i in range(parts)]

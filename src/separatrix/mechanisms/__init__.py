@@ -1,0 +1,29 @@
+"""How tokens attend: the registered mechanisms, and how one is named."""
+
+from __future__ import annotations
+
+from separatrix.mechanisms._base import Mechanism, ScoreMechanism
+from separatrix.mechanisms.linear import Linear
+from separatrix.mechanisms.power import Power
+from separatrix.mechanisms.softmax import Softmax
+from separatrix.mechanisms.taylor import Taylor
+from separatrix.parameters import UsageError, nearest, read_words
+
+MECHANISMS: dict[str, type[Mechanism]] = {each.name: each for each in (Softmax, Linear, Power, Taylor)}
+"""Every registered mechanism, by name."""
+
+
+def mechanism_named(text: str) -> Mechanism:
+    """The mechanism that `text` names, with its parameters: `softmax`, `power:beta=4`.
+
+    >>> mechanism_named("power:beta=4")
+    <mechanism power:beta=4>
+    """
+    name, _, words = text.partition(":")
+    if name not in MECHANISMS:
+        known = list(MECHANISMS)
+        raise UsageError(f"there is no mechanism {name}{nearest(name, known)}; there are: {', '.join(known)}")
+    return MECHANISMS[name](**read_words(words.split(",") if words else []))
+
+
+__all__ = ["MECHANISMS", "Linear", "Mechanism", "Power", "ScoreMechanism", "Softmax", "Taylor", "mechanism_named"]

@@ -1,0 +1,133 @@
+"""What a mechanism is: how tokens attend.
+
+A mechanism maps `(q, k, v, counts=None, causal=False)` to the attended values, with shapes
+`(batch, heads, tokens, width)` as in `torch.nn.functional.scaled_dot_product_attention`. Logits are
+plain inner products `<q, k>`: there is no hidden `1/sqrt(width)`. `counts[..., i]` says that key i
+stands for that many equal tokens, so a group of a billion tokens costs one.
+
+Every mechanism has a `definition`, to be read against its formula, and is called in its fast form;
+the two must agree. A mechanism whose score is a scalar function of the logit is a `ScoreMechanism`
+and is open to the exact engines as well.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.parameters import Parameters, UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from separatrix.parameters.logforms import LogForm, Number
+
+Queries = Float[Tensor, "batch heads queries width"]
+Keys = Float[Tensor, "batch heads keys width"]
+Values = Float[Tensor, "batch heads keys features"]
+Counts = Float[Tensor, "... keys"]
+Attended = Float[Tensor, "batch heads queries features"]
+
+BLOCK = 1 << 22
+"""Scores held at once by a streamed mechanism."""
+
+
+class NoParameters(Parameters):
+    """For mechanisms that take none."""
+
+
+class Mechanism(ABC):
+    """How tokens attend. Subclasses give the class variables, `definition`, and perhaps a fast form."""
+
+    name: ClassVar[str]
+    formula: ClassVar[str]
+    source: ClassVar[str]
+    schema: ClassVar[type[Parameters]] = NoParameters
+    permutation_equivariant: ClassVar[bool] = True
+    """Whether permuting the tokens only permutes the result (without `causal`)."""
+    takes_counts: ClassVar[bool] = True
+    """Whether a key can stand for many."""
+    streams: ClassVar[bool] = True
+    """Whether the fast form needs memory linear, not quadratic, in the tokens."""
+
+    parameters: Any
+
+    def __init__(self, **parameters: object) -> None:
+        self.parameters = self.schema.read(parameters)
+
+    @property
+    def spelled(self) -> str:
+        """The mechanism as it is named on the command line, `power:beta=4`."""
+        shown = ",".join(f"{name}={value}" for name, value in self.parameters.shown().items())
+        return f"{self.name}:{shown}" if shown else self.name
+
+    def __repr__(self) -> str:
+        return f"<mechanism {self.spelled}>"
+
+    @abstractmethod
+    def definition(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+    ) -> Attended:
+        """The formula, written to be checked and not to be fast."""
+
+    def __call__(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+    ) -> Attended:
+        """The fast form; the definition unless a mechanism has a better one."""
+        return self.definition(q, k, v, counts, causal)
+
+
+class ScoreMechanism(Mechanism):
+    """Attention by a scalar kernel: `u = g(<q,k>)`, `f = u / <u, 1>`, output `f v`.
+
+    g is positive and does not decrease on positive logits; the exact engines rely on both.
+    """
+
+    @abstractmethod
+    def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """g, elementwise."""
+
+    @abstractmethod
+    def log_ratio(self, base: np.ndarray[Any, Any], step: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """`log(g(base + step) / g(base))` in float64, accurate for small steps too."""
+
+    @abstractmethod
+    def ratio(self, base: LogForm, step: LogForm) -> Number:
+        """`g(base + step) / g(base)`: a rational where it is one, else a ball."""
+
+    def definition(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+    ) -> Attended:
+        refuse_counted_causality(counts, causal)
+        scores = self.score(q @ k.mT)
+        if counts is not None:
+            scores = scores * counts[..., None, :]
+        if causal:
+            scores = scores.tril()
+        return (scores / scores.sum(-1, keepdim=True)) @ v
+
+    def __call__(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+    ) -> Attended:
+        """The definition, a block of queries at a time: memory stays linear in the tokens."""
+        refuse_counted_causality(counts, causal)
+        step = max(1, BLOCK // (k.shape[-2] * k.shape[0] * k.shape[1]))
+        out = []
+        for start in range(0, q.shape[-2], step):
+            scores = self.score(q[..., start : start + step, :] @ k.mT)
+            if counts is not None:
+                scores = scores * counts[..., None, :]
+            if causal:
+                scores = scores.tril(start)
+            out.append((scores @ v) / scores.sum(-1, keepdim=True))
+        return torch.cat(out, dim=-2)
+
+
+def refuse_counted_causality(counts: Counts | None, causal: bool) -> None:
+    """Counted keys have no order, so nothing comes before anything."""
+    if counts is not None and causal:
+        raise UsageError("counts and causal do not go together: counted tokens have no order")

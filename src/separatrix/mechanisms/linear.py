@@ -1,0 +1,48 @@
+"""Linear attention, normalised: the paper's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, ScoreMechanism, Values
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from separatrix.parameters.logforms import LogForm, Number
+
+
+class Linear(ScoreMechanism):
+    """`u = <q,k>`, `f = u / <u,1>` [paper].
+
+    Weights may be negative, and a row whose scores sum to zero has no answer (it divides by zero):
+    on the constructions here all logits are positive.
+    """
+
+    name = "linear"
+    formula = "<q,k> / sum <q,k>"
+    source = "[paper] arXiv 2310.11685"
+
+    def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return logits
+
+    def log_ratio(self, base: np.ndarray[Any, Any], step: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        import numpy as np
+
+        ratio: np.ndarray[Any, Any] = np.log1p(step / base)
+        return ratio
+
+    def ratio(self, base: LogForm, step: LogForm) -> Number:
+        return (base + step).over(base)
+
+    def __call__(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+    ) -> Attended:
+        """`q (kᵀ v) / q (kᵀ 1)`: linear in the tokens. Causal rows go through the streamed definition."""
+        if causal:
+            return super().__call__(q, k, v, counts, causal)
+        weighted = k if counts is None else k * counts[..., None]
+        return (q @ (weighted.mT @ v)) / (q @ weighted.sum(-2)[..., None])

@@ -1,0 +1,64 @@
+"""Power attention: the kernel between linear and softmax."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.mechanisms._base import ScoreMechanism
+from separatrix.parameters import Constraint, Exact, Parameters, format_exact
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from separatrix.parameters.logforms import LogForm, Number
+
+
+class PowerParameters(Parameters):
+    """The degree."""
+
+    owner = "power"
+    beta: Exact
+    constraints: ClassVar[tuple[Constraint, ...]] = (
+        Constraint(
+            ("beta",),
+            lambda p: p.beta > 0,
+            lambda p: f"beta={format_exact(p.beta)} is too small; beta must be greater than 0",
+        ),
+    )
+
+
+class Power(ScoreMechanism):
+    """`u = <q,k>^beta`, `f = u / <u,1>`; beta = 1 is linear [ours].
+
+    Separates the spike only if beta is about log n / log(R/r) or more. A beta that is not whole
+    needs positive logits.
+    """
+
+    name = "power"
+    formula = "<q,k>^beta / sum <q,k>^beta"
+    source = "[ours] THEORY 3; polynomial attention as in PolySketchFormer, arXiv 2310.01655"
+    schema = PowerParameters
+    parameters: PowerParameters
+
+    def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        beta = self.parameters.beta
+        return logits ** (beta.numerator if beta.denominator == 1 else float(beta))
+
+    def log_ratio(self, base: np.ndarray[Any, Any], step: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        import numpy as np
+
+        ratio: np.ndarray[Any, Any] = float(self.parameters.beta) * np.log1p(step / base)
+        return ratio
+
+    def ratio(self, base: LogForm, step: LogForm) -> Number:
+        from flint import arb, fmpq
+
+        from separatrix.parameters.logforms import power, rational
+
+        beta: Fraction = self.parameters.beta
+        quotient = (base + step).over(base)
+        return power(quotient, rational(beta)) if isinstance(quotient, fmpq) else quotient ** arb(rational(beta))

@@ -1,0 +1,77 @@
+"""Taylor attention: softmax with the exponential cut off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.mechanisms._base import ScoreMechanism
+from separatrix.parameters import Constraint, Natural, Parameters
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from separatrix.parameters.logforms import LogForm, Number
+
+
+class TaylorParameters(Parameters):
+    """The degree of the last term kept."""
+
+    owner = "taylor"
+    order: Natural
+    constraints: ClassVar[tuple[Constraint, ...]] = (
+        Constraint(
+            ("order",),
+            lambda p: 1 <= p.order <= 1000,
+            lambda p: f"order={p.order} is out of range; order must be between 1 and 1000",
+        ),
+    )
+
+
+class Taylor(ScoreMechanism):
+    """`u = sum of <q,k>^i / i! for i = 0..order`, `f = u / <u,1>` [ours].
+
+    Any fixed order goes blind on the spike as n grows. For odd orders a negative logit may give a
+    negative weight.
+    """
+
+    name = "taylor"
+    formula = "T(<q,k>) / sum T(<q,k>), T(z) = sum_{i<=order} z^i/i!"
+    source = "[ours] THEORY 3; order 2 as in Based, arXiv 2402.18668"
+    schema = TaylorParameters
+    parameters: TaylorParameters
+
+    def _horner(self, logit: Any, one: Any) -> Any:
+        """The sum, from the inside out: 1 + z(1 + z/2(1 + z/3(...)))."""
+        total = one
+        for i in range(self.parameters.order, 0, -1):
+            total = one + total * logit / i
+        return total
+
+    def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        score: Tensor = self._horner(logits, torch.ones_like(logits))
+        return score
+
+    def log_ratio(self, base: np.ndarray[Any, Any], step: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        import numpy as np
+
+        # (T(x+s) - T(x)) / s is a sum of divided differences, all of one sign: nothing cancels.
+        divided, term = np.zeros_like(base + step), np.ones_like(base)
+        difference, lower = divided, term
+        for i in range(1, self.parameters.order + 1):
+            divided = (divided * (base + step) + term) / i
+            term = term * base / i
+            difference, lower = difference + divided, lower + term
+        ratio: np.ndarray[Any, Any] = np.log1p(step * difference / lower)
+        return ratio
+
+    def ratio(self, base: LogForm, step: LogForm) -> Number:
+        from flint import arb, fmpq
+
+        if step.is_zero():
+            return fmpq(1)
+        quotient: Number = self._horner((base + step).ball(), arb(1)) / self._horner(base.ball(), arb(1))
+        return quotient

@@ -1,0 +1,23 @@
+"""Exact parameters: read once at the boundary, trusted everywhere after."""
+
+from separatrix.parameters.errors import SeparatrixError, UsageError
+from separatrix.parameters.grid import Grid
+from separatrix.parameters.model import Constraint, Exact, Natural, Parameters, is_absent, nearest
+from separatrix.parameters.numbers import format_exact, parse_exact, parse_integer
+from separatrix.parameters.words import read_words
+
+__all__ = [
+    "Constraint",
+    "Exact",
+    "Grid",
+    "Natural",
+    "Parameters",
+    "SeparatrixError",
+    "UsageError",
+    "format_exact",
+    "is_absent",
+    "nearest",
+    "parse_exact",
+    "parse_integer",
+    "read_words",
+]

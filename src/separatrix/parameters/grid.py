@@ -1,0 +1,111 @@
+"""Many parameter points at once: fixed values, and axes that span a grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from separatrix.parameters.errors import UsageError
+from separatrix.parameters.model import Parameters, is_absent
+from separatrix.parameters.numbers import parse_exact, parse_integer
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Axis = Mapping[str, Sequence[Any]]
+"""One axis: one or more named columns of equal length that vary together."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The product of `axes`, with every other parameter fixed.
+
+    >>> grid = Grid({"n": 100}, ({"a1": ["0.5", "1"]}, {"b": ["0.1", "0.2", "0.3"]}))
+    >>> grid.shape, grid.size
+    ((2, 3), 6)
+    """
+
+    fixed: Mapping[str, object]
+    axes: tuple[Axis, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each axis."""
+        return tuple(len(next(iter(axis.values()))) for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return math.prod(self.shape)
+
+    def points(self, model: type[Parameters]) -> Iterator[Parameters]:
+        """Every point, validated, in row-major order."""
+        for index in self._indices(self.shape):
+            yield self.at(model, index)
+
+    def at(self, model: type[Parameters], index: tuple[int, ...]) -> Parameters:
+        """The point at `index`, validated."""
+        chosen = {name: axis[name][i] for axis, i in zip(self.axes, index, strict=True) for name in axis}
+        return model.read({**self.fixed, **chosen})
+
+    def columns(self, model: type[Parameters]) -> dict[str, np.ndarray[Any, Any]]:
+        """Exact values as object arrays that broadcast to `shape`; all points are checked."""
+        import numpy as np
+
+        names = [*self.fixed, *(name for axis in self.axes for name in axis)]
+        if len(names) != len(set(names)):
+            raise UsageError(f"a parameter is given twice in {', '.join(names)}")
+        first = self.at(model, (0,) * len(self.axes))
+        columns = {name: _array(getattr(first, name)) for name in model.model_fields}
+        for position, axis in enumerate(self.axes):
+            shape = tuple(-1 if i == position else 1 for i in range(len(self.axes)))
+            for name, values in axis.items():
+                read = [_read_one(model, name, value) for value in values]
+                column = np.empty(len(read), dtype=object)
+                column[:] = read
+                columns[name] = column.reshape(shape)
+        self._check(model, columns)
+        derived = model.derive(columns)
+        return {name: column if isinstance(column, np.ndarray) else _array(column) for name, column in derived.items()}
+
+    def _check(self, model: type[Parameters], columns: dict[str, np.ndarray[Any, Any]]) -> None:
+        import numpy as np
+
+        for constraint in model.constraints:
+            used = {name: columns[name] for name in constraint.names}
+            if any(is_absent(value) for value in used.values()):
+                continue
+            good = np.asarray(constraint.holds(SimpleNamespace(**used)), dtype=bool)
+            if not good.all():
+                arrays = dict(zip(used, np.broadcast_arrays(*used.values()), strict=True))
+                bad = np.argwhere(~np.broadcast_to(good, next(iter(arrays.values())).shape))[0]
+                point = {name: array[tuple(bad)] for name, array in arrays.items()}
+                raise UsageError(constraint.message(SimpleNamespace(**point)))
+
+    @staticmethod
+    def _indices(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        import numpy as np
+
+        return iter(np.ndindex(*shape))
+
+
+def _array(value: object) -> np.ndarray[Any, Any]:
+    import numpy as np
+
+    array = np.empty((), dtype=object)
+    array[()] = value
+    return array
+
+
+def _read_one(model: type[Parameters], name: str, value: object) -> int | Fraction | str:
+    """One field's value, read by the model's own rule for that field."""
+    if name not in model.model_fields:
+        raise UsageError(model.unknown(name))
+    annotation = str(model.model_fields[name].annotation)
+    if "Fraction" in annotation:
+        return parse_exact(value, name)
+    return parse_integer(value, name) if "int" in annotation else str(value)

@@ -1,0 +1,100 @@
+"""Sums of rational multiples of logarithms, kept symbolic so that what is rational stays rational.
+
+Every logit of the constructions is such a sum: `q log n`, `log(3/2)`, `4 log n - log(3/2)`. Its
+exponential is `n^q`, which is rational when n is a perfect power of the right degree, and the ratio
+of two multiples of one logarithm is rational too. Only what is left needs balls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from flint import arb, fmpq, fmpz
+
+Number = fmpq | arb
+"""An exact rational or a ball that contains the number meant."""
+
+
+def rational(value: Fraction | int) -> fmpq:
+    """`value` as a flint rational."""
+    return fmpq(value.numerator, value.denominator)
+
+
+def power(base: fmpq, exponent: fmpq) -> Number:
+    """`base ** exponent` for a positive base: a rational where it is one, else a ball.
+
+    >>> power(fmpq(16), fmpq(1, 4)), power(fmpq(4, 9), fmpq(-3, 2))
+    (2, 27/8)
+    """
+    degree = int(exponent.q)
+    if degree == 1:
+        return base ** int(exponent.p)
+    top, bottom = _root(base.p, degree), _root(base.q, degree)
+    if top is None or bottom is None:
+        return arb(base) ** arb(exponent)
+    return fmpq(top, bottom) ** int(exponent.p)
+
+
+def _root(value: fmpz, degree: int) -> fmpz | None:
+    """The exact root of a positive integer, if it has one."""
+    if value == 1:
+        return value
+    if degree >= int(value).bit_length():
+        return None
+    root = value.root(degree)
+    return root if root**degree == value else None
+
+
+class LogForm:
+    """`sum of coefficient * log(base)` over positive rational bases."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: Mapping[fmpq, fmpq]) -> None:
+        self.terms = {base: weight for base, weight in terms.items() if weight != 0}
+
+    @classmethod
+    def log(cls, base: fmpq) -> LogForm:
+        """The logarithm of a positive rational."""
+        return cls({base: fmpq(1)})
+
+    def __add__(self, other: LogForm) -> LogForm:
+        bases = {**self.terms, **other.terms}
+        zero = fmpq(0)
+        return LogForm({base: self.terms.get(base, zero) + other.terms.get(base, zero) for base in bases})
+
+    def __sub__(self, other: LogForm) -> LogForm:
+        return self + fmpq(-1) * other
+
+    def __rmul__(self, factor: fmpq) -> LogForm:
+        return LogForm({base: factor * weight for base, weight in self.terms.items()})
+
+    def is_zero(self) -> bool:
+        """Whether the sum is the empty one."""
+        return not self.terms
+
+    def exp(self) -> Number:
+        """`product of base ** coefficient`."""
+        product: Number = fmpq(1)
+        for base, weight in self.terms.items():
+            product = product * power(base, weight)
+        return product
+
+    def ball(self) -> arb:
+        """A ball around the sum, at the working precision."""
+        return sum((arb(weight) * arb(base).log() for base, weight in self.terms.items()), arb(0))
+
+    def over(self, other: LogForm) -> Number:
+        """The quotient of two sums: rational where both are multiples of one logarithm.
+
+        >>> log_n = LogForm.log(fmpq(1000))
+        >>> (fmpq(3) * log_n).over(fmpq(2) * log_n)
+        3/2
+        """
+        if self.is_zero():
+            return fmpq(0)
+        if len(self.terms) == 1 and self.terms.keys() == other.terms.keys():
+            (base,) = self.terms
+            return self.terms[base] / other.terms[base]
+        return self.ball() / other.ball()

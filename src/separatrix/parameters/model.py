@@ -1,0 +1,121 @@
+"""Validated, frozen parameter sets, and the one line a user gets when they are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
+
+from separatrix.parameters.errors import UsageError
+from separatrix.parameters.numbers import format_exact, parse_exact, parse_integer
+
+
+def _exact(value: object, info: ValidationInfo) -> Fraction:
+    return parse_exact(value, info.field_name or "value")
+
+
+def _natural(value: object, info: ValidationInfo) -> int:
+    return parse_integer(value, info.field_name or "value")
+
+
+Exact = Annotated[Fraction, BeforeValidator(_exact)]
+"""A rational number, exactly as written."""
+
+Natural = Annotated[int, BeforeValidator(_natural)]
+"""An integer of any size; `1e18` is one."""
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What must hold between parameters, written once for single points and whole grids.
+
+    `holds` gets an object with the parameters as attributes: numbers, or NumPy object arrays.
+    """
+
+    names: tuple[str, ...]
+    holds: Callable[[Any], Any]
+    message: Callable[[Any], str]
+
+
+class Parameters(BaseModel):
+    """Base of every parameter set: frozen, exact, and closed to unknown names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    owner: ClassVar[str] = "this"
+    constraints: ClassVar[tuple[Constraint, ...]] = ()
+
+    @classmethod
+    def read(cls, values: Mapping[str, object]) -> Self:
+        """Validate `values`, or raise a UsageError of one line."""
+        unknown = [name for name in values if name not in cls.model_fields]
+        if unknown:
+            raise UsageError(cls.unknown(unknown[0]))
+        missing = [name for name, field in cls.model_fields.items() if field.is_required() and name not in values]
+        if missing:
+            known = " ".join(f"{name}=…" for name in cls.model_fields)
+            names = ", ".join(missing)
+            raise UsageError(f"{cls.owner} needs {names} as well; its parameters are: {known}")
+        try:
+            parameters = cls(**values)
+        except ValidationError as error:
+            raise UsageError(_one_line(error)) from None
+        for constraint in cls.constraints:
+            given = not any(is_absent(getattr(parameters, name)) for name in constraint.names)
+            if given and not constraint.holds(parameters):
+                raise UsageError(constraint.message(parameters))
+        return parameters
+
+    @classmethod
+    def unknown(cls, name: str) -> str:
+        """The line for a name this set does not have."""
+        known = list(cls.model_fields)
+        if not known:
+            return f"{cls.owner} takes no parameters, so not {name}"
+        return f"{cls.owner} has no parameter {name}{nearest(name, known)}; it has: {', '.join(known)}"
+
+    @classmethod
+    def derive(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Fill what follows from other parameters; numbers or arrays of them."""
+        return values
+
+    def values(self) -> dict[str, Any]:
+        """Every parameter with what follows from others filled in."""
+        return self.derive({name: getattr(self, name) for name in type(self).model_fields})
+
+    def shown(self) -> dict[str, int | str]:
+        """The parameters as they are printed and stored: integers, and exact decimals as text."""
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {
+            name: format_exact(value) if isinstance(value, Fraction) else value
+            for name, value in values.items()
+            if value is not None
+        }
+
+
+def is_absent(value: Any) -> bool:
+    """Whether an optional parameter, or a column of it, was not given."""
+    return value is None or (getattr(value, "shape", None) == () and value.item() is None)
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """A suggestion to append to an error about `name`, or nothing.
+
+    >>> nearest("sofmax", ["softmax", "linear"])
+    ' (did you mean softmax?)'
+    """
+    close = get_close_matches(name.lower(), [word.lower() for word in known], n=1, cutoff=0.5)
+    match = next((word for word in known if close and word.lower() == close[0]), None)
+    return f" (did you mean {match}?)" if match else ""
+
+
+def _one_line(error: ValidationError) -> str:
+    first = error.errors()[0]
+    context = first.get("ctx", {})
+    name = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "literal_error":
+        return f"{name}={first['input']} is not one of {context['expected'].replace(chr(39), '')}"
+    return f"{name}={first['input']}: {first['msg']}"

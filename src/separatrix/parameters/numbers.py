@@ -1,0 +1,77 @@
+"""Numbers as the user wrote them: decimals and fractions are exact rationals."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+from separatrix.parameters.errors import UsageError
+
+MOST_DIGITS = 4000
+"""Longer numbers are refused: they are slips (`1e99999999`), and would only exhaust memory."""
+
+_NUMBER = re.compile(
+    r"""[+-]?(?: \d+/\d+ | (?: \d[\d_]*\.?\d* | \.\d+ ) (?: [eE](?P<exponent>[+-]?\d+) )? )""", re.VERBOSE
+)
+_NOT_FINITE = {"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "nan", "+nan", "-nan"}
+
+
+def parse_exact(value: object, name: str = "value") -> Fraction:
+    """The rational that `value` spells; a float counts as the decimal it prints as.
+
+    >>> parse_exact("0.1"), parse_exact("2/6"), parse_exact(0.1), parse_exact("1e3")
+    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 10), Fraction(1000, 1))
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float | Fraction | Decimal):
+        raise UsageError(f"{name}={value!r} is not a number")
+    if isinstance(value, int | Fraction):
+        return Fraction(value)
+    text = str(value).strip()
+    if text.lower() in _NOT_FINITE:
+        raise UsageError(f"{name}={text} is not a finite number")
+    spelled = _NUMBER.fullmatch(text)
+    if spelled is None:
+        raise UsageError(f"{name}={text} is not a number")
+    exponent = spelled["exponent"] or "0"
+    if len(text) > MOST_DIGITS or len(exponent) > 6 or abs(int(exponent)) > MOST_DIGITS:
+        raise UsageError(f"{name}={text[:20]}{'…' * (len(text) > 20)} has more than {MOST_DIGITS} digits")
+    try:
+        return Fraction(text)
+    except ZeroDivisionError:
+        raise UsageError(f"{name}={text} divides by zero") from None
+
+
+def parse_integer(value: object, name: str = "value") -> int:
+    """The integer that `value` spells, however large.
+
+    >>> parse_integer("1e18")
+    1000000000000000000
+    """
+    exact = parse_exact(value, name)
+    if exact.denominator != 1:
+        raise UsageError(f"{name}={value} is not a whole number")
+    return exact.numerator
+
+
+def format_exact(value: Fraction | int) -> str:
+    """The shortest exact spelling: a decimal where it terminates, else a fraction.
+
+    >>> format_exact(Fraction(1, 8)), format_exact(Fraction(1, 3)), format_exact(10**18)
+    ('0.125', '1/3', '1000000000000000000')
+    """
+    value = Fraction(value)
+    places, rest = 0, value.denominator
+    while rest % 10 == 0:
+        places, rest = places + 1, rest // 10
+    while rest % 2 == 0:
+        places, rest = places + 1, rest // 2
+    while rest % 5 == 0:
+        places, rest = places + 1, rest // 5
+    if rest != 1:
+        return str(value)
+    if places == 0:
+        return str(value.numerator)
+    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[:-places]}.{digits[-places:]}"
