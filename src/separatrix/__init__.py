@@ -1,0 +1,53 @@
+"""Separatrix tells you what an attention mechanism can and cannot tell apart.
+
+>>> import separatrix as sx
+>>> sx.verdict("spike", "linear", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1").word
+'blind'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from separatrix.claims import ledger
+    from separatrix.constructions import CONSTRUCTIONS
+    from separatrix.engines import Sampling
+    from separatrix.mechanisms import MECHANISMS
+    from separatrix.parameters import Grid, SeparatrixError, UsageError
+    from separatrix.verdicts import Verdict, verdict
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "CONSTRUCTIONS": "separatrix.constructions",
+    "Grid": "separatrix.parameters",
+    "MECHANISMS": "separatrix.mechanisms",
+    "Sampling": "separatrix.engines",
+    "SeparatrixError": "separatrix.parameters",
+    "UsageError": "separatrix.parameters",
+    "Verdict": "separatrix.verdicts",
+    "ledger": "separatrix.claims",
+    "verdict": "separatrix.verdicts",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are imported when they are first used, so that `import separatrix` loads nothing heavy."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'separatrix' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+__all__ = [
+    "CONSTRUCTIONS",
+    "MECHANISMS",
+    "Grid",
+    "Sampling",
+    "SeparatrixError",
+    "UsageError",
+    "Verdict",
+    "ledger",
+    "verdict",
+]

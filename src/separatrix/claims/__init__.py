@@ -1,0 +1,26 @@
+"""The ledger: every statement of the paper, and ours, as an executable check."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from separatrix.claims._base import Claim, Entry, Finding, Ledger, Point, Provenance, Status
+
+CLAIMS: tuple[Claim, ...] = ()
+"""Every claim, in the order of THEORY."""
+
+
+def ledger(progress: Callable[[Claim], None] | None = None) -> Ledger:
+    """Run every claim's check; `progress` is told of each before it runs."""
+    entries = []
+    for claim in CLAIMS:
+        if progress is not None:
+            progress(claim)
+        start = time.perf_counter()
+        finding = claim.check()
+        entries.append(Entry(claim, finding, time.perf_counter() - start))
+    return Ledger(tuple(entries))
+
+
+__all__ = ["CLAIMS", "Claim", "Entry", "Finding", "Ledger", "Point", "Provenance", "Status", "ledger"]

@@ -1,0 +1,44 @@
+"""The command line. Nothing heavy is imported before a command runs."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from separatrix.cli import commands
+from separatrix.parameters.errors import SeparatrixError
+
+app = typer.Typer(
+    name="separatrix",
+    help="What an attention mechanism can and cannot tell apart: exact probabilities, certificates, measured cost.",
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+commands.register(app)
+
+
+USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
+"""click's own error, wherever this release of typer keeps it."""
+
+
+def main() -> None:
+    """Run, and turn every foreseen error into one line on stderr and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+    except SeparatrixError as error:
+        code = _complain(str(error))
+    except USAGE_ERROR as error:
+        code = _complain(str(error))
+    except (typer.Abort, KeyboardInterrupt):
+        print("separatrix: interrupted", file=sys.stderr)
+        code = 130
+    except OSError as error:
+        code = _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
+    sys.exit(code)
+
+
+def _complain(message: str) -> int:
+    print(f"separatrix: {' '.join(message.split())}", file=sys.stderr)
+    return 2

@@ -105,6 +105,11 @@ class Construction(ABC):
     schema: ClassVar[type[Parameters]]
     parameters: Any
 
+    @property
+    @abstractmethod
+    def step(self) -> int:
+        """n must be a multiple of this."""
+
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
 

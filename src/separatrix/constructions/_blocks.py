@@ -89,6 +89,10 @@ class BlockConstruction(Construction):
     parameters: BlockParameters
 
     @property
+    def step(self) -> int:
+        return int(self.parameters.d) - 2
+
+    @property
     def unit(self) -> float:
         return math.sqrt(math.log(self.n))
 

@@ -60,6 +60,7 @@ class Plain(Construction):
     parameters: PlainParameters
 
     unit = 1.0
+    step = 1
 
     @property
     def threshold(self) -> float:

@@ -60,8 +60,8 @@ class Count:
     """What the certified engine knows of one point."""
 
     model: BlockModel
-    weights: dict[tuple[Label, str], Number]
-    """f(row, spike) of every kind of row, for the record."""
+    weights: tuple[dict[str, Number], dict[str, Number]]
+    """f(row, spike) of every kind of row of D0 and D1, for the record."""
     thresholds: tuple[Threshold, ...]
     low: Neuron
     high: Neuron
@@ -75,15 +75,8 @@ class Count:
 
 def count(construction: Construction, mechanism: Mechanism) -> Count:
     """Exact fractions for one point."""
-    if not isinstance(mechanism, ScoreMechanism):
-        raise EngineRefusal(f"{mechanism.spelled} has no scalar kernel, so no closed form; use --engine grouped")
-    values = {
-        name: value if isinstance(value, str) else rational(value)
-        for name, value in construction.parameters.values().items()
-    }
-    model = construction.block_model(values, LogForm.log)
-    if model is None:
-        raise EngineRefusal(f"these parameters of {construction.name} have no closed form; use --engine grouped")
+    mechanism = with_kernel(mechanism)
+    model = exact_model(construction)
     blocks = int(model.blocks)
     if blocks > MOST_BLOCKS:
         raise EngineRefusal(
@@ -98,15 +91,39 @@ def count(construction: Construction, mechanism: Mechanism) -> Count:
         for sigma in ((1, -1) if row.presence is Presence.OTHER else (0,))
     )
     with ctx.workprec(PRECISIONS[0]):
-        weights = {
-            (label, row.name): _spike_weight(mechanism, model, row) for label in (0, 1) for row in model.rows[label]
-        }
+        weights = (spike_weights(mechanism, model, 0), spike_weights(mechanism, model, 1))
     tails = _Tails(blocks)
     low, high = (_neuron(thresholds, blocks, tails, generous) for generous in (False, True))
     if low != high:  # `only` is largest when D1 is generous and D0 is not
         only = [_neuron(thresholds, blocks, tails, not g, g).only for g in (False, True)]
         low, high = Neuron(low.p0, low.p1, only[0]), Neuron(high.p0, high.p1, only[1])
     return Count(model, weights, thresholds, low, high)
+
+
+def with_kernel(mechanism: Mechanism) -> ScoreMechanism:
+    """The mechanism, if its score is a scalar function of the logit."""
+    if not isinstance(mechanism, ScoreMechanism):
+        raise EngineRefusal(f"{mechanism.spelled} has no scalar kernel, so no closed form; use --engine grouped")
+    return mechanism
+
+
+def exact_model(construction: Construction, n: int | None = None) -> BlockModel:
+    """The closed form in rationals and logarithms, at the construction's n or another."""
+    values = {
+        name: value if isinstance(value, str) else rational(value)
+        for name, value in construction.parameters.values().items()
+    }
+    if n is not None:
+        values["n"] = rational(n)
+    model = construction.block_model(values, LogForm.log)
+    if model is None:
+        raise EngineRefusal(f"these parameters of {construction.name} have no closed form; use --engine grouped")
+    return model
+
+
+def spike_weights(mechanism: ScoreMechanism, model: BlockModel, label: Label) -> dict[str, Number]:
+    """f(row, spike) for every kind of row."""
+    return {row.name: _spike_weight(mechanism, model, row) for row in model.rows[label]}
 
 
 def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
@@ -183,8 +200,7 @@ def _spike_weight(mechanism: ScoreMechanism, model: BlockModel, row: Row) -> Num
 def _peak(found: Count, label: Label) -> Number:
     """The largest pre-activation over the rows, as margins are measured."""
     probe = found.model.probe
-    weights = [weight for (of, _), weight in found.weights.items() if of == label]
-    return probe.offset + probe.a[label] * max(weights, key=float)
+    return probe.offset + probe.a[label] * max(found.weights[label].values(), key=float)
 
 
 def _floors(x: Number) -> tuple[fmpz, fmpz]:

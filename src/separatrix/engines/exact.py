@@ -28,6 +28,8 @@ import numpy as np
 from separatrix.constructions import BlockModel, Construction, Label, Presence, Row
 from separatrix.engines._base import EngineRefusal, Outcome
 from separatrix.engines.amplitudes import ScaledAmplitudes, float_values, scale
+from separatrix.engines import certified
+from separatrix.engines.certified import with_kernel
 from separatrix.engines.tails import Tails
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 from separatrix.parameters import Grid
@@ -94,8 +96,7 @@ class ExactGrid:
 
 def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> ExactGrid:
     """The closed form on every point of `grid`."""
-    if not isinstance(mechanism, ScoreMechanism):
-        raise EngineRefusal(f"{mechanism.spelled} has no scalar kernel, so no closed form; use --engine grouped")
+    mechanism = with_kernel(mechanism)
     columns = grid.columns(construction.schema)
     if max(columns["n"].flat) > LARGEST_N:
         raise EngineRefusal("the exact engine's floats end at n=1e300; use --engine certified")
@@ -320,8 +321,6 @@ def _cut_amplitudes(amplitudes: ScaledAmplitudes, piece: tuple[slice, ...]) -> S
 
 def _resolve(construction: type[Construction], mechanism: Mechanism, grid: Grid, result: ExactGrid) -> None:
     """Hand undecided points to the certified engine; what is left over becomes NaN."""
-    from separatrix.engines import certified
-
     for count, place in enumerate(np.argwhere(result.undecided)):
         index = tuple(int(i) for i in place)
         if count < MOST_RESOLVED:

@@ -115,6 +115,7 @@ class ScoreMechanism(Mechanism):
     ) -> Attended:
         """The definition, a block of queries at a time: memory stays linear in the tokens."""
         refuse_counted_causality(counts, causal)
+        dtype, (q, k, v) = v.dtype, widened(q, k, v)
         step = max(1, BLOCK // (k.shape[-2] * k.shape[0] * k.shape[1]))
         out = []
         for start in range(0, q.shape[-2], step):
@@ -124,7 +125,12 @@ class ScoreMechanism(Mechanism):
             if causal:
                 scores = scores.tril(start)
             out.append((scores @ v) / scores.sum(-1, keepdim=True))
-        return torch.cat(out, dim=-2)
+        return torch.cat(out, dim=-2).to(dtype)
+
+
+def widened(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """16-bit numbers are added up in float32, as fused kernels do; the result is rounded once."""
+    return tuple(x.float() if x.dtype.itemsize < 4 else x for x in tensors)
 
 
 def refuse_counted_causality(counts: Counts | None, causal: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, ScoreMechanism, Values
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, ScoreMechanism, Values, widened
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,5 +44,6 @@ class Linear(ScoreMechanism):
         """`q (kᵀ v) / q (kᵀ 1)`: linear in the tokens. Causal rows go through the streamed definition."""
         if causal:
             return super().__call__(q, k, v, counts, causal)
+        dtype, (q, k, v) = v.dtype, widened(q, k, v)
         weighted = k if counts is None else k * counts[..., None]
-        return (q @ (weighted.mT @ v)) / (q @ weighted.sum(-2)[..., None])
+        return ((q @ (weighted.mT @ v)) / (q @ weighted.sum(-2)[..., None])).to(dtype)

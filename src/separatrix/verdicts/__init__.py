@@ -1,0 +1,7 @@
+"""The answer, and what stands behind it."""
+
+from separatrix.verdicts.certificate import certify, write_certificate
+from separatrix.verdicts.formats import SIGNIFICANT_BITS, TORCH_NAMES, blind_from
+from separatrix.verdicts.verdict import DELTA, Verdict, verdict
+
+__all__ = ["DELTA", "SIGNIFICANT_BITS", "TORCH_NAMES", "Verdict", "blind_from", "certify", "verdict", "write_certificate"]

@@ -1,0 +1,96 @@
+"""What a claim is: a statement with its provenance and a check that can fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal
+
+Provenance = Literal["paper", "rec", "ours"]
+"""[paper] stated in the paper's summary; [rec] reconstructed; [ours] a result of this project."""
+
+
+class Status(Enum):
+    """How a check came out."""
+
+    HOLDS = "holds"
+    ONLY_WHERE = "holds only where"
+    FAILS = "fails"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One parameter point that was tried."""
+
+    parameters: Mapping[str, int | str]
+    holds: bool
+    measured: Mapping[str, float | int | str]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found."""
+
+    status: Status
+    summary: str
+    """One line: what was compared and how it came out."""
+    slack: str
+    """How far from failing, or how loose a bound is, with its number."""
+    points: tuple[Point, ...]
+    where: str = ""
+    """For `holds only where`: the condition, in words."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper, or ours, as an executable check."""
+
+    name: str
+    section: str
+    """Where in THEORY it stands, for example "3"."""
+    provenance: Provenance
+    statement: str
+    check: Callable[[], Finding]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A claim and what its check found."""
+
+    claim: Claim
+    finding: Finding
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The table of claims."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether no claim fails."""
+        return all(entry.finding.status is not Status.FAILS for entry in self.entries)
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """What `ledger.json` holds."""
+        return [
+            {
+                "name": entry.claim.name,
+                "section": entry.claim.section,
+                "provenance": entry.claim.provenance,
+                "statement": entry.claim.statement,
+                "status": entry.finding.status.value,
+                "where": entry.finding.where,
+                "summary": entry.finding.summary,
+                "slack": entry.finding.slack,
+                "seconds": round(entry.seconds, 3),
+                "points": [
+                    {"parameters": dict(p.parameters), "holds": p.holds, "measured": dict(p.measured)}
+                    for p in entry.finding.points
+                ],
+            }
+            for entry in self.entries
+        ]

@@ -1,0 +1,133 @@
+"""Every command: read the words, call the library, show the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Words = Annotated[
+    list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters, for example n=1000 a1=1.2")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Construction = Annotated[str, typer.Argument(help="What is to be told apart: spike, plain or cross.")]
+Mechanism = Annotated[str, typer.Argument(help="How tokens attend: softmax, linear, power:beta=4, taylor:order=2.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Attach the commands to the application."""
+    app.command("verdict")(verdict)
+    app.command("check")(check)
+    app.command("reproduce")(reproduce)
+    app.command("list")(list_)
+    app.callback(invoke_without_command=True)(version)
+
+
+def version(
+    context: typer.Context,
+    show: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and stop.")] = False,
+) -> None:
+    """What an attention mechanism can and cannot tell apart."""
+    if show:
+        from separatrix import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
+
+def verdict(
+    construction: Construction,
+    mechanism: Mechanism,
+    words: Words = None,
+    engine: Annotated[str, typer.Option(help="auto, certified, exact, grouped or dense.")] = "auto",
+    certificate: Annotated[Path | None, typer.Option(help="Write a certificate of the exact answer here.")] = None,
+    delta: Annotated[str, typer.Option(help="P >= 1-delta distinguishes, P <= delta is blind.")] = "0.01",
+    noise: Annotated[
+        str | None, typer.Option(help="Add the AUC under Gaussian noise of this sd, in sqrt(log n).")
+    ] = None,
+    draws: Annotated[int, typer.Option(help="Draws of the reader's signs, for dense and grouped.")] = 400,
+    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    confidence: Annotated[float, typer.Option(help="Of the interval around a sampled estimate.")] = 0.95,
+    dtype: Annotated[
+        str, typer.Option(help="float64, float32, float16 or bfloat16, for dense and grouped.")
+    ] = "float64",
+    as_json: AsJson = False,
+) -> None:
+    """Does MECHANISM tell the two labels of CONSTRUCTION apart?
+
+    Example: separatrix verdict spike softmax n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
+    """
+    from separatrix.cli import show
+    from separatrix.engines import Sampling
+    from separatrix.parameters import UsageError, read_words
+    from separatrix.verdicts import certify, write_certificate
+    from separatrix.verdicts import verdict as find
+
+    if certificate is not None and engine not in ("auto", "certified"):
+        raise UsageError(f"only the certified engine writes certificates; leave out --engine {engine}")
+    found = find(
+        construction,
+        mechanism,
+        engine="certified" if certificate is not None else engine,
+        delta=delta,
+        noise=noise,
+        sampling=Sampling(draws, seed, confidence, dtype),
+        **read_words(words or []),
+    )
+    if certificate is not None:
+        write_certificate(certificate, certify(found.construction, found.mechanism, found.delta)[1])
+    show.verdict(found, as_json)
+    if certificate is not None and not as_json:
+        typer.echo(f"certificate written; verify it with: separatrix check {certificate}")
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="A certificate written by verdict --certificate.")],
+    as_json: AsJson = False,
+) -> None:
+    """Verify a certificate independently.
+
+    Separate code and separate arithmetic recompute every statement in it. Exit code 0: it holds; 1: it does not; 2: it is no certificate.
+    """
+    from separatrix.checker import check_file
+    from separatrix.cli import show
+
+    report = check_file(file)
+    show.check(report, file, as_json)
+    raise typer.Exit(0 if report.holds else 1)
+
+
+def reproduce(
+    out: Annotated[Path, typer.Option(help="Folder for the report, figures, ledger and tables.")] = Path(
+        "reproduction"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Reproduce the paper: ledger, sweeps, figures, report.
+
+    Writes report.html, which opens offline, the figures as PNG and PDF, ledger.json and sweep CSVs.
+    """
+    from separatrix.cli import show
+    from separatrix.reports import reproduce as run
+
+    result = run(out, quiet=as_json)
+    show.reproduction(result, as_json)
+    raise typer.Exit(0 if result.holds else 1)
+
+
+def list_(
+    what: Annotated[str, typer.Argument(help="mechanisms, constructions or claims")],
+    as_json: AsJson = False,
+) -> None:
+    """List mechanisms, constructions or claims."""
+    from separatrix.cli import show
+    from separatrix.parameters import UsageError, nearest
+
+    lists = {"mechanisms": show.mechanisms, "constructions": show.constructions, "claims": show.claims}
+    if what not in lists:
+        raise UsageError(f"there is no list of {what}{nearest(what, list(lists))}; there are: {', '.join(lists)}")
+    lists[what](as_json)

@@ -1,0 +1,100 @@
+"""Certificates: everything a stranger needs to verify an exact verdict without this program.
+
+A certificate lists the parameters, an enclosure of the spike's attention weight for every kind of
+row, the least firing count P for every sign triple and row, and the resulting fractions. The
+checker in `separatrix.checker` recomputes all of it with other arithmetic and other code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from flint import ctx, fmpq
+
+from separatrix.constructions import Construction
+from separatrix.engines import EngineRefusal, certified
+from separatrix.mechanisms import Mechanism
+from separatrix.parameters import UsageError, format_exact
+from separatrix.parameters.logforms import Number
+from separatrix.verdicts.verdict import Verdict
+
+FORMAT = "separatrix certificate"
+VERSION = 1
+DIGITS = 30
+
+
+def certify(
+    construction: Construction, mechanism: Mechanism, delta: Fraction
+) -> tuple[Verdict, dict[str, Any]]:
+    """The certified verdict and its certificate."""
+    found = certified.count(construction, mechanism)
+    verdict = Verdict(construction, mechanism, certified.outcome(construction, found), delta)
+    if not found.decided:
+        raise EngineRefusal("some comparisons stayed undecided, so there is nothing to certify at these parameters")
+    body = {
+        "format": FORMAT,
+        "version": VERSION,
+        "construction": construction.name,
+        "mechanism": {"name": mechanism.name, **_shown(mechanism.parameters.values())},
+        "parameters": _shown(construction.parameters.values()),
+        "spike_weights": [
+            {"label": label, "row": row, "enclosure": _enclosure(weight)}
+            for label in (0, 1)
+            for row, weight in found.weights[label].items()
+        ],
+        "thresholds": [
+            {
+                "label": threshold.label,
+                "signs": list(threshold.triple),
+                "row": threshold.row,
+                "own_sign": threshold.sigma,
+                "least": threshold.least,
+            }
+            for threshold in found.thresholds
+        ],
+        "neuron": {"p0": str(found.low.p0), "p1": str(found.low.p1), "only_d1": str(found.low.only)},
+        "network": {
+            "fire_d0": verdict.outcome.fire_d0,
+            "fire_d1": verdict.outcome.fire_d1,
+            "distinguish": verdict.outcome.distinguish,
+        },
+        "delta": format_exact(delta),
+        "verdict": verdict.word,
+    }
+    return verdict, {**body, "sha256": digest(body)}
+
+
+def digest(body: dict[str, Any]) -> str:
+    """The hash of a certificate without its hash: JSON with sorted keys and no spaces."""
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _shown(values: dict[str, Any]) -> dict[str, int | str]:
+    return {name: format_exact(v) if isinstance(v, Fraction) else v for name, v in values.items()}
+
+
+def _enclosure(weight: Number) -> list[str]:
+    """Two rationals the weight lies between, equal when it is rational; written exactly."""
+    if isinstance(weight, fmpq):
+        return [str(weight), str(weight)]
+    scale = 10**DIGITS
+    with ctx.workprec(256):
+        ends = (weight * scale).lower().floor(), (weight * scale).upper().ceil()
+        return [format_exact(Fraction(int(end.unique_fmpz()), scale)) for end in ends]
+
+
+def write_certificate(path: Path, certificate: dict[str, Any]) -> None:
+    """Write it whole or not at all."""
+    text = json.dumps(certificate, indent=1, ensure_ascii=True) + "\n"
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(text)
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None

@@ -1,0 +1,101 @@
+"""The n past which a number format no longer tells the two labels apart.
+
+Tokens are stored in the format, attention is computed exactly on them, and the pre-activation is
+rounded to the format: the best any implementation in that format can do. What both labels share
+(b + c, in units of sqrt(log n)) is then a number of the format, and what the spike adds is lost once
+it is below half a unit in its last place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from flint import arb, ctx, fmpq
+
+from separatrix.constructions import Construction
+from separatrix.engines.certified import exact_model, spike_weights, with_kernel
+from separatrix.mechanisms import Mechanism, ScoreMechanism
+from separatrix.parameters.logforms import Number
+
+SIGNIFICANT_BITS = {"bf16": 8, "fp16": 11, "fp32": 24, "fp64": 53}
+TORCH_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
+LARGEST = 10**40
+"""Where the search ends: a format that still tells the labels apart here is said never to go blind."""
+PER_DECADE = 2
+
+
+def blind_from(construction: Construction, mechanism: Mechanism) -> dict[str, int | None]:
+    """For each format the least admissible n from which on both labels round to the same number.
+
+    None: they still differ at n = 10^40.
+    """
+    step, kernel = construction.step, with_kernel(mechanism)
+    seen = lru_cache(maxsize=None)(lambda multiple: _preactivations(construction, kernel, multiple * step))
+
+    def search(bits: int) -> int | None:
+        least = _last_change(lambda multiple: _same(seen(multiple), bits), -(-3 // step), LARGEST // step)
+        return None if least is None else least * step
+
+    return {name: search(bits) for name, bits in SIGNIFICANT_BITS.items()}
+
+
+def _last_change(same: Callable[[int], bool], first: int, top: int) -> int | None:
+    """The least multiple from which on `same` holds: down a logarithmic grid, then by bisection."""
+    if not same(top):
+        return None
+    good = below = top
+    while good > first and same(below := max(first, int(good / 10 ** (1 / PER_DECADE)))):
+        good = below
+    while good - below > 1:
+        middle = (good + below) // 2
+        below, good = (below, middle) if same(middle) else (middle, good)
+    return good
+
+
+@dataclass(frozen=True)
+class _Preactivations:
+    """What both labels share, and what the spike adds to it in D0 and in D1."""
+
+    shared: Fraction
+    added: tuple[Fraction, Fraction]
+
+
+def _preactivations(construction: Construction, mechanism: ScoreMechanism, n: int) -> _Preactivations:
+    with ctx.workprec(160):
+        model = exact_model(construction, n)
+        unit = arb(1) if construction.unit == 1 else arb(n).log().sqrt()
+        peaks = [max(spike_weights(mechanism, model, label).values(), key=float) for label in (0, 1)]
+        added = [_middle(a * peak * unit) for a, peak in zip(model.probe.a, peaks, strict=True)]
+        return _Preactivations(_middle(model.probe.offset * unit), (added[0], added[1]))
+
+
+def _same(preactivations: _Preactivations, bits: int) -> bool:
+    """Whether both labels round to the same number of `bits` bits."""
+    shared = round_to(preactivations.shared, bits)
+    one, other = (round_to(shared + added, bits) for added in preactivations.added)
+    return one == other
+
+
+def _middle(x: Number) -> Fraction:
+    if isinstance(x, fmpq):
+        return Fraction(int(x.p), int(x.q))
+    mantissa, exponent = x.mid().man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def round_to(x: Fraction, bits: int) -> Fraction:
+    """x rounded to `bits` significant bits, ties to even, exponents unlimited.
+
+    >>> round_to(Fraction(1, 3), 8)
+    Fraction(171, 512)
+    """
+    if x == 0:
+        return x
+    exponent = abs(x.numerator).bit_length() - x.denominator.bit_length()
+    if abs(x) < Fraction(2) ** exponent:
+        exponent -= 1
+    ulp = Fraction(2) ** (exponent - bits + 1)
+    return round(x / ulp) * ulp

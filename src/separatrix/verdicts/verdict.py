@@ -1,0 +1,115 @@
+"""The answer: probabilities with their kind of evidence, margin, bits, and one word."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from separatrix.constructions import Construction, construction_named
+from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
+from separatrix.mechanisms import Mechanism, mechanism_named
+from separatrix.parameters import UsageError, parse_exact
+from separatrix.verdicts.formats import blind_from
+
+DELTA = Fraction(1, 100)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one mechanism makes of one construction at one parameter point."""
+
+    construction: Construction
+    mechanism: Mechanism
+    outcome: Outcome
+    delta: Fraction
+    noise: Fraction | None = None
+    """The standard deviation of Gaussian noise on the pre-activation, in units of sqrt(log n)."""
+
+    @property
+    def word(self) -> str:
+        """`distinguishes` (P >= 1-delta), `blind` (P <= delta), `partial`, or `undecided`."""
+        low, high = self.outcome.interval
+        if low >= 1 - self.delta:
+            return "distinguishes"
+        if high <= self.delta:
+            return "blind"
+        return "partial" if low > self.delta and high < 1 - self.delta else "undecided"
+
+    @property
+    def bits(self) -> float:
+        """log2(v1 / margin): the significant bits needed to tell the labels apart."""
+        if self.outcome.margin <= 0:
+            return math.inf
+        return math.log2(self.outcome.v1 / self.outcome.margin)
+
+    @property
+    def auc(self) -> float | None:
+        """P[a noisy D1 pre-activation exceeds a noisy D0 one] = Phi(margin / (sqrt(2) sd))."""
+        if self.noise is None:
+            return None
+        return 0.5 * (1 + math.erf(self.outcome.margin / (2 * float(self.noise))))
+
+    @cached_property
+    def formats(self) -> dict[str, int | None] | None:
+        """For each number format the n from which on it is blind; None where there is no closed form."""
+        try:
+            return blind_from(self.construction, self.mechanism)
+        except EngineRefusal:
+            return None
+
+    def as_json(self) -> dict[str, Any]:
+        """What `separatrix verdict --json` prints."""
+        outcome = self.outcome
+        shown = {
+            "construction": self.construction.name,
+            "mechanism": self.mechanism.spelled,
+            "parameters": self.construction.parameters.shown(),
+            "engine": outcome.engine,
+            "evidence": outcome.evidence,
+            "neuron": {"p0": _number(outcome.p0), "p1": _number(outcome.p1)},
+            "fire_d0": outcome.fire_d0,
+            "fire_d1": outcome.fire_d1,
+            "distinguish": outcome.distinguish,
+            "interval": list(outcome.interval),
+            "margin": outcome.margin,
+            "bits": self.bits if math.isfinite(self.bits) else None,
+            "delta": float(self.delta),
+            "verdict": self.word,
+            "blind_from": self.formats,
+        }
+        return shown if self.auc is None else {**shown, "auc": self.auc}
+
+
+def _number(p: Fraction | float) -> str | float:
+    return str(p) if isinstance(p, Fraction) else p
+
+
+def verdict(
+    construction: str,
+    mechanism: str | Mechanism,
+    *,
+    engine: str = "auto",
+    delta: object = DELTA,
+    noise: object = None,
+    sampling: Sampling | None = None,
+    **parameters: object,
+) -> Verdict:
+    """What `mechanism` makes of `construction` at these parameters.
+
+    >>> found = verdict("spike", "softmax", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
+    >>> found.word, round(found.outcome.distinguish, 6)
+    ('distinguishes', 0.999755)
+    """
+    tolerance = parse_exact(delta, "delta")
+    if not 0 < tolerance < Fraction(1, 2):
+        raise UsageError(f"delta={delta} is out of range; it must lie between 0 and 1/2")
+    spread = None if noise is None else parse_exact(noise, "noise")
+    if spread is not None and spread <= 0:
+        raise UsageError(f"noise={noise} is too small; it must be greater than 0")
+    kind = construction_named(construction)
+    attends = mechanism_named(mechanism) if isinstance(mechanism, str) else mechanism
+    made = kind.read(parameters)
+    return Verdict(made, attends, solve(made, attends, engine, sampling), tolerance, spread)
