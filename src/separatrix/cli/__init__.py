@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
 
@@ -11,7 +12,7 @@ from separatrix.parameters.errors import SeparatrixError
 
 app = typer.Typer(
     name="separatrix",
-    help="What an attention mechanism can and cannot tell apart: exact probabilities, certificates, measured cost.",
+    help="What an attention mechanism can and cannot tell apart, with exact probabilities.",
     add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -19,7 +20,7 @@ app = typer.Typer(
 commands.register(app)
 
 
-USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
+USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
 """click's own error, wherever this release of typer keeps it."""
 
 
@@ -30,7 +31,7 @@ def main() -> None:
     except SeparatrixError as error:
         code = _complain(str(error))
     except USAGE_ERROR as error:
-        code = _complain(str(error))
+        code = _complain(error.format_message())
     except (typer.Abort, KeyboardInterrupt):
         print("separatrix: interrupted", file=sys.stderr)
         code = 130

@@ -12,7 +12,9 @@ Words = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Construction = Annotated[str, typer.Argument(help="What is to be told apart: spike, plain or cross.")]
-Mechanism = Annotated[str, typer.Argument(help="How tokens attend: softmax, linear, power:beta=4, taylor:order=2.")]
+Mechanism = Annotated[
+    str, typer.Argument(help="How tokens attend: softmax, linear, power:beta=4, taylor:order=2.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +28,9 @@ def register(app: typer.Typer) -> None:
 
 def version(
     context: typer.Context,
-    show: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and stop.")] = False,
+    show: Annotated[
+        bool, typer.Option("--version", is_eager=True, help="Print the version and stop.")
+    ] = False,
 ) -> None:
     """What an attention mechanism can and cannot tell apart."""
     if show:
@@ -44,7 +48,9 @@ def verdict(
     mechanism: Mechanism,
     words: Words = None,
     engine: Annotated[str, typer.Option(help="auto, certified, exact, grouped or dense.")] = "auto",
-    certificate: Annotated[Path | None, typer.Option(help="Write a certificate of the exact answer here.")] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write a certificate of the exact answer here.")
+    ] = None,
     delta: Annotated[str, typer.Option(help="P >= 1-delta distinguishes, P <= delta is blind.")] = "0.01",
     noise: Annotated[
         str | None, typer.Option(help="Add the AUC under Gaussian noise of this sd, in sqrt(log n).")
@@ -91,7 +97,8 @@ def check(
 ) -> None:
     """Verify a certificate independently.
 
-    Separate code and separate arithmetic recompute every statement in it. Exit code 0: it holds; 1: it does not; 2: it is no certificate.
+    Separate code and separate arithmetic recompute every statement in it.
+    Exit code 0: it holds; 1: it does not; 2: it is no certificate.
     """
     from separatrix.checker import check_file
     from separatrix.cli import show
@@ -129,5 +136,7 @@ def list_(
 
     lists = {"mechanisms": show.mechanisms, "constructions": show.constructions, "claims": show.claims}
     if what not in lists:
-        raise UsageError(f"there is no list of {what}{nearest(what, list(lists))}; there are: {', '.join(lists)}")
+        raise UsageError(
+            f"there is no list of {what}{nearest(what, list(lists))}; there are: {', '.join(lists)}"
+        )
     lists[what](as_json)

@@ -66,13 +66,17 @@ def _size(n: int | None) -> str:
 def check(report: Report, file: Path, as_json: bool) -> None:
     """The checker's findings."""
     if as_json:
-        print_json({"file": str(file), "holds": report.holds, "verified": report.verified, "failed": report.failed})
+        print_json(
+            {"file": str(file), "holds": report.holds, "verified": report.verified, "failed": report.failed}
+        )
         return
     out = console()
     for line in report.failed:
         out.print(f"[red]fails[/]  {line}")
     word = "[bold green]holds[/]" if report.holds else "[bold red]does not hold[/]"
-    out.print(f"{file}: certificate {word} ({report.verified} statements verified, {len(report.failed)} failed)")
+    out.print(
+        f"{file}: certificate {word} ({report.verified} statements verified, {len(report.failed)} failed)"
+    )
 
 
 def reproduction(result: Reproduction, as_json: bool) -> None:
@@ -115,7 +119,9 @@ def claims(as_json: bool) -> None:
     """Every claim of the ledger, without running it."""
     from separatrix.claims import CLAIMS
 
-    rows = [{"name": each.name, "provenance": each.provenance, "statement": each.statement} for each in CLAIMS]
+    rows = [
+        {"name": each.name, "provenance": each.provenance, "statement": each.statement} for each in CLAIMS
+    ]
     _listing(rows, as_json)
 
 

@@ -1,6 +1,15 @@
 """What is to be told apart: pairs of token families with validated parameters."""
 
-from separatrix.constructions._base import Amplitudes, BlockModel, Construction, Label, Presence, Probe, Row, Tokens
+from separatrix.constructions._base import (
+    Amplitudes,
+    BlockModel,
+    Construction,
+    Label,
+    Presence,
+    Probe,
+    Row,
+    Tokens,
+)
 from separatrix.constructions.cross import Cross
 from separatrix.constructions.plain import Plain
 from separatrix.constructions.spike import Spike
@@ -14,7 +23,9 @@ def construction_named(name: str) -> type[Construction]:
     """The construction called `name`, or a UsageError that lists them."""
     if name not in CONSTRUCTIONS:
         known = list(CONSTRUCTIONS)
-        raise UsageError(f"there is no construction {name}{nearest(name, known)}; there are: {', '.join(known)}")
+        raise UsageError(
+            f"there is no construction {name}{nearest(name, known)}; there are: {', '.join(known)}"
+        )
     return CONSTRUCTIONS[name]
 
 

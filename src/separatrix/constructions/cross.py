@@ -29,9 +29,9 @@ class Cross(BlockConstruction):
     title = "The spike is in the keys and values; the queries only have a row sum r_Q."
     provenance = "[ours] THEORY 5, checked numerically"
     description = (
-        "Keys and values are the n-by-d matrix of `spike`. Queries come from another n-by-d matrix whose rows "
-        "sum to r_Q (here all in column d) and carry no spike. Scores are products of row sums (X = 11ᵀ), so "
-        "every query row is the same. All in units of sqrt(log n); tau = c + 0.1 unless given."
+        "Keys and values are the n-by-d matrix of `spike`. Queries come from another n-by-d matrix whose "
+        "rows sum to r_Q (here all in column d) and carry no spike. Scores are products of row sums "
+        "(X = 11ᵀ), so every query row is the same. All in units of sqrt(log n); tau = c + 0.1 unless given."
     )
     schema = CrossParameters
     parameters: CrossParameters
@@ -55,6 +55,7 @@ class Cross(BlockConstruction):
         log_n, spikes = log(n), (values["a0"], values["a1"])
         zero = 0 * log_n
         rows = tuple(
-            (Row("query", Presence.ALWAYS, r_q * (b + c) * log_n, r_q * a * log_n, zero, zero),) for a in spikes
+            (Row("query", Presence.ALWAYS, r_q * (b + c) * log_n, r_q * a * log_n, zero, zero),)
+            for a in spikes
         )
         return BlockModel(d - 3, n / (d - 2), cls.amplitudes(values), cls.probe(values), (rows[0], rows[1]))

@@ -7,7 +7,16 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from separatrix.constructions._base import Amplitudes, BlockModel, Construction, Label, Presence, Probe, Row, Tokens
+from separatrix.constructions._base import (
+    Amplitudes,
+    BlockModel,
+    Construction,
+    Label,
+    Presence,
+    Probe,
+    Row,
+    Tokens,
+)
 from separatrix.constructions._blocks import above_zero, at_least
 from separatrix.parameters import Constraint, Exact, Natural, Parameters, format_exact
 

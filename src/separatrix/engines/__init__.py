@@ -26,7 +26,9 @@ def solve(
         return grouped.solve(construction, mechanism, sampling)
     if engine == "dense":
         return dense.solve(construction, mechanism, sampling)
-    raise UsageError(f"there is no engine {engine}{nearest(engine, list(ENGINES))}; there are: {', '.join(ENGINES)}")
+    raise UsageError(
+        f"there is no engine {engine}{nearest(engine, list(ENGINES))}; there are: {', '.join(ENGINES)}"
+    )
 
 
 def _strongest(construction: Construction, mechanism: Mechanism, sampling: Sampling | None) -> Outcome:
@@ -40,4 +42,14 @@ def _strongest(construction: Construction, mechanism: Mechanism, sampling: Sampl
     raise refusal
 
 
-__all__ = ["ENGINES", "EngineRefusal", "Outcome", "Sampling", "certified", "dense", "exact", "grouped", "solve"]
+__all__ = [
+    "ENGINES",
+    "EngineRefusal",
+    "Outcome",
+    "Sampling",
+    "certified",
+    "dense",
+    "exact",
+    "grouped",
+    "solve",
+]

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any
 
 from flint import arb, ctx, fmpq, fmpz
 
@@ -20,7 +19,8 @@ from separatrix.engines._base import EngineRefusal, Outcome
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 from separatrix.parameters.logforms import LogForm, Number, rational
 
-TRIPLES = tuple(product((1, -1), repeat=3))
+Triple = tuple[int, int, int]
+TRIPLES: tuple[Triple, ...] = tuple(product((1, -1), (1, -1), (1, -1)))
 """(y_1, y_k3, y_d)."""
 PRECISIONS = (128, 512, 2048, 8192)
 MOST_BLOCKS = 200_000
@@ -32,7 +32,7 @@ class Threshold:
     """For one label, sign triple and row: the least P that fires, or two candidates if undecided."""
 
     label: Label
-    triple: tuple[int, int, int]
+    triple: Triple
     row: str
     sigma: int
     """The row's own block sign, where it matters; else 0."""
@@ -80,7 +80,8 @@ def count(construction: Construction, mechanism: Mechanism) -> Count:
     blocks = int(model.blocks)
     if blocks > MOST_BLOCKS:
         raise EngineRefusal(
-            f"certified fractions would have {blocks:,} binary digits, more than {MOST_BLOCKS:,}; use --engine exact"
+            f"certified fractions would have {blocks:,} binary digits, more than {MOST_BLOCKS:,}; "
+            "use --engine exact"
         )
     thresholds = tuple(
         _threshold(mechanism, model, label, triple, row, sigma)
@@ -103,7 +104,9 @@ def count(construction: Construction, mechanism: Mechanism) -> Count:
 def with_kernel(mechanism: Mechanism) -> ScoreMechanism:
     """The mechanism, if its score is a scalar function of the logit."""
     if not isinstance(mechanism, ScoreMechanism):
-        raise EngineRefusal(f"{mechanism.spelled} has no scalar kernel, so no closed form; use --engine grouped")
+        raise EngineRefusal(
+            f"{mechanism.spelled} has no scalar kernel, so no closed form; use --engine grouped"
+        )
     return mechanism
 
 
@@ -117,7 +120,9 @@ def exact_model(construction: Construction, n: int | None = None) -> BlockModel:
         values["n"] = rational(n)
     model = construction.block_model(values, LogForm.log)
     if model is None:
-        raise EngineRefusal(f"these parameters of {construction.name} have no closed form; use --engine grouped")
+        raise EngineRefusal(
+            f"these parameters of {construction.name} have no closed form; use --engine grouped"
+        )
     return model
 
 
@@ -136,7 +141,9 @@ def outcome(construction: Construction, found: Count) -> Outcome:
     m, low, high = construction.m, found.low, found.high
     least = _distinguish(high.p0, low.only, m)
     most = _distinguish(low.p0, high.only, m)
-    v = [_peak(found, label) for label in (0, 1)]
+    with ctx.workprec(PRECISIONS[-1]):
+        spikes = [_spike_part(found, label) for label in (0, 1)]
+        v0, margin = found.model.probe.offset + spikes[0], spikes[1] - spikes[0]
     undecided = sum(not threshold.decided for threshold in found.thresholds)
     return Outcome(
         engine="certified",
@@ -149,14 +156,19 @@ def outcome(construction: Construction, found: Count) -> Outcome:
         fire_d1=_fires((low.p1 + high.p1) / 2, m),
         distinguish=(least + most) / 2,
         interval=(least, most),
-        v0=float(v[0]),
-        v1=float(v[1]),
-        margin=float(v[1] - v[0]),
+        v0=float(v0),
+        v1=float(v0 + margin),
+        margin=float(margin),
     )
 
 
 def _threshold(
-    mechanism: ScoreMechanism, model: BlockModel, label: Label, triple: tuple[int, int, int], row: Row, sigma: int
+    mechanism: ScoreMechanism,
+    model: BlockModel,
+    label: Label,
+    triple: Triple,
+    row: Row,
+    sigma: int,
 ) -> Threshold:
     """Raise the precision until the least firing P is known."""
     blocks = int(model.blocks)
@@ -170,7 +182,12 @@ def _threshold(
 
 
 def _bound(
-    mechanism: ScoreMechanism, model: BlockModel, label: Label, triple: tuple[int, int, int], row: Row, sigma: int
+    mechanism: ScoreMechanism,
+    model: BlockModel,
+    label: Label,
+    triple: Triple,
+    row: Row,
+    sigma: int,
 ) -> Number:
     """The row fires exactly when D = 2P - blocks is greater than this."""
     y_1, y_k, y_d = triple
@@ -180,7 +197,8 @@ def _bound(
     in_block = (spike + (model.size - 1) * mate) / model.size
     total = in_block + own + (model.blocks - 1)
     needed = (amplitudes.tau - amplitudes.c * y_d) * total - a * y_1 * spike / model.size
-    return needed / amplitudes.b - y_k * in_block - sigma * (own - 1)
+    bound: Number = needed / amplitudes.b - y_k * in_block - sigma * (own - 1)
+    return bound
 
 
 def _ratios(mechanism: ScoreMechanism, row: Row) -> tuple[Number, Number, Number]:
@@ -194,13 +212,14 @@ def _ratios(mechanism: ScoreMechanism, row: Row) -> tuple[Number, Number, Number
 
 def _spike_weight(mechanism: ScoreMechanism, model: BlockModel, row: Row) -> Number:
     spike, mate, own = _ratios(mechanism, row)
-    return spike / (spike + (model.size - 1) * mate + (own + (model.blocks - 1)) * model.size)
+    weight: Number = spike / (spike + (model.size - 1) * mate + (own + (model.blocks - 1)) * model.size)
+    return weight
 
 
-def _peak(found: Count, label: Label) -> Number:
-    """The largest pre-activation over the rows, as margins are measured."""
-    probe = found.model.probe
-    return probe.offset + probe.a[label] * max(found.weights[label].values(), key=float)
+def _spike_part(found: Count, label: Label) -> Number:
+    """What the spike adds to the largest pre-activation over the rows, as margins are measured."""
+    part: Number = found.model.probe.a[label] * max(found.weights[label].values(), key=float)
+    return part
 
 
 def _floors(x: Number) -> tuple[fmpz, fmpz]:
@@ -235,7 +254,7 @@ class _Tails:
 
     def _sum(self, k: int) -> int:
         """C(N,k) (1 + r_k (1 + r_{k+1} (...))) with r_i = (N-i)/(i+1), by binary splitting."""
-        top, bottom, total = _split(k, self.trials, self.trials)
+        _, bottom, total = _split(k, self.trials, self.trials)
         return int(fmpz.bin_uiui(self.trials, k) * (bottom + total) // bottom)
 
 
@@ -252,7 +271,11 @@ def _split(low: int, high: int, trials: int) -> tuple[fmpz, fmpz, fmpz]:
 
 
 def _neuron(
-    thresholds: tuple[Threshold, ...], blocks: int, tails: _Tails, generous0: bool, generous1: bool | None = None
+    thresholds: tuple[Threshold, ...],
+    blocks: int,
+    tails: _Tails,
+    generous0: bool,
+    generous1: bool | None = None,
 ) -> Neuron:
     """Add up the sign states that fire; `generous` takes the lower candidate of an undecided one."""
     generous = (generous0, generous0 if generous1 is None else generous1)
@@ -265,7 +288,7 @@ def _neuron(
     return Neuron(Fraction(p0, states), Fraction(p1, states), Fraction(only, states))
 
 
-def _least(thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: Any, generous: bool) -> int:
+def _least(thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: Triple, generous: bool) -> int:
     """The least P at which some row fires. A row of sign + needs P > 0, one of sign - needs P < blocks."""
     least = blocks + 1
     for threshold in thresholds:

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from separatrix.constructions import BlockModel, Construction, Label, Presence, Row
+from separatrix.engines import certified
 from separatrix.engines._base import EngineRefusal, Outcome
 from separatrix.engines.amplitudes import ScaledAmplitudes, float_values, scale
-from separatrix.engines import certified
 from separatrix.engines.certified import with_kernel
 from separatrix.engines.tails import Tails
 from separatrix.mechanisms import Mechanism, ScoreMechanism
@@ -66,13 +66,16 @@ class ExactGrid:
     @property
     def fire_d0(self) -> Array:
         """P[F(D0) > 0] = 1 - (1-p0)^m."""
-        return -np.expm1(self.m * np.log1p(-self.p0))
+        with np.errstate(divide="ignore"):
+            fires: Array = -np.expm1(self.m * np.log1p(-self.p0))
+            return fires
 
     @property
     def fire_d1(self) -> Array:
         """P[F(D1) > 0] = 1 - (1-p1)^m."""
         with np.errstate(divide="ignore"):
-            return -np.expm1(self.m * np.log1p(-self.p1))
+            fires: Array = -np.expm1(self.m * np.log1p(-self.p1))
+            return fires
 
     @property
     def distinguish(self) -> Array:
@@ -103,7 +106,9 @@ def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid)
     values = float_values(columns)
     whole = construction.block_model(values, np.log)
     if whole is None:
-        raise EngineRefusal(f"these parameters of {construction.name} have no closed form; use --engine grouped")
+        raise EngineRefusal(
+            f"these parameters of {construction.name} have no closed form; use --engine grouped"
+        )
     if np.max(whole.blocks) > 1e15 and construction.name != "plain":
         raise EngineRefusal("the exact engine counts blocks in float64, to d=1e15; use a smaller d")
     amplitudes = scale(construction.amplitudes(columns), np.asarray(whole.blocks))
@@ -136,7 +141,9 @@ def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid)
 
 def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
     """One point, as every engine gives it."""
-    grid = Grid({name: value for name, value in construction.parameters.values().items() if value is not None})
+    grid = Grid(
+        {name: value for name, value in construction.parameters.values().items() if value is not None}
+    )
     result = evaluate(type(construction), mechanism, grid)
     if result.undecided.item():
         raise EngineRefusal("a tie here is too close for float64; use --engine certified")
@@ -240,7 +247,9 @@ class _Part:
             unsure = unsure | doubt
         return best, unsure
 
-    def _row_least(self, label: Label, triple: tuple[int, ...], excess: _Excess, sigma: int) -> tuple[Array, Any]:
+    def _row_least(
+        self, label: Label, triple: tuple[int, ...], excess: _Excess, sigma: int
+    ) -> tuple[Array, Any]:
         y_1, y_k, y_d = triple
         amplitudes, b = self.amplitudes, self.amplitudes.b
         over = amplitudes.tau - amplitudes.c * y_d
@@ -328,7 +337,9 @@ def _resolve(construction: type[Construction], mechanism: Mechanism, grid: Grid,
             found = certified.count(point, mechanism)
             if found.decided:
                 low = found.low
-                result.p0[index], result.p1[index], result.only[index] = map(float, (low.p0, low.p1, low.only))
+                result.p0[index], result.p1[index], result.only[index] = map(
+                    float, (low.p0, low.p1, low.only)
+                )
                 result.undecided[index] = False
                 continue
         result.p0[index] = result.p1[index] = result.only[index] = np.nan

@@ -25,6 +25,6 @@ def refuse_if_too_large(engine: str, needed: int, what: str, instead: str) -> No
     free = available_bytes()
     if needed > 0.9 * free:
         raise EngineRefusal(
-            f"the {engine} engine would need {needed / GIB:,.1f} GiB for {what}, and {free / GIB:,.1f} GiB are free; "
-            f"use --engine {instead}"
+            f"the {engine} engine would need {needed / GIB:,.1f} GiB for {what}, "
+            f"and {free / GIB:,.1f} GiB are free; use --engine {instead}"
         )

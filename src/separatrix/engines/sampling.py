@@ -68,7 +68,7 @@ class View:
         """
         if self._attended is not None:
             step = max(1, ELEMENTS // max(1, signs.shape[0]))
-            parts = [(rows @ signs.mT).amax(0) for rows in self._attended.split(step)]
+            parts = [(rows @ signs.mT).amax(0) for rows in torch.split(self._attended, step)]
             return torch.stack(parts).amax(0)
         columns = torch.cat([projected(self.tokens), self.tokens.probe[:, None]], dim=-1)
         peaks = self._attend(columns).amax(0)
@@ -79,9 +79,9 @@ class View:
         tokens = self.tokens
         counts = None if tokens.counts is None else tokens.counts[None, None]
         with torch.no_grad():
-            return self.mechanism(tokens.queries[None, None], tokens.keys[None, None], values[None, None], counts)[
-                0, 0
-            ]
+            return self.mechanism(
+                tokens.queries[None, None], tokens.keys[None, None], values[None, None], counts
+            )[0, 0]
 
     def _attend_probe(self) -> Tensor:
         assert self._attended is not None
@@ -90,13 +90,14 @@ class View:
 
 @dataclass
 class _Tally:
-    """Counts of what fired; `maybe` counts also what is too close to the threshold to call."""
+    """Counts of what fired for sure; `maybe` counts also what is too close to the threshold to call."""
 
     draws: int = 0
     neurons: tuple[int, int] = (0, 0)
     fired: tuple[int, int] = (0, 0)
     sure: int = 0
     maybe: int = 0
+    close: int = 0
 
     def add(self, peaks: list[Tensor], m: int, threshold: float, unit: float) -> None:
         """One batch: the peaks of D0 and D1 for the same sign vectors."""
@@ -105,10 +106,11 @@ class _Tally:
         surely = [(each > slack).any(-1) for each in over]
         possibly = [(each > -slack).any(-1) for each in over]
         self.draws += len(over[0])
-        self.neurons = _plus(self.neurons, [int((each > 0).sum()) for each in over])
+        self.neurons = _plus(self.neurons, [int((each > slack).sum()) for each in over])
         self.fired = _plus(self.fired, [int(each.sum()) for each in surely])
         self.sure += int((~possibly[0] & surely[1]).sum())
         self.maybe += int((~surely[0] & possibly[1]).sum())
+        self.close += int(((surely[0] != possibly[0]) | (surely[1] != possibly[1])).sum())
 
 
 def sample(
@@ -144,7 +146,9 @@ def _draw(
     """Sign vectors, and how tokens look through them."""
     dtype = sampling.torch_dtype
     if tokens.values is None and tokens.counts is not None:
-        seen = torch.from_numpy(construction.group_signs(rng, columns, tokens.counts.double().numpy())).to(dtype)
+        seen = torch.from_numpy(construction.group_signs(rng, columns, tokens.counts.double().numpy())).to(
+            dtype
+        )
         return seen.mT, lambda _: seen
     bits = torch.from_numpy(rng.integers(0, 2, (columns, construction.signs), dtype=np.int8))
     signs = (2 * bits - 1).to(dtype)
@@ -157,10 +161,11 @@ def _outcome(
     draws, neurons = tally.draws, tally.draws * construction.m
     low = _interval(tally.sure, draws, sampling.confidence)[0]
     high = _interval(tally.maybe, draws, sampling.confidence)[1]
-    close = "" if tally.sure == tally.maybe else f", {tally.maybe - tally.sure} too close to call"
+    close = f", {tally.close} too close to call" if tally.close else ""
     return Outcome(
         engine=engine,
-        evidence=f"{draws} draws, {sampling.confidence:.0%} Clopper-Pearson interval, {sampling.dtype}{close}",
+        evidence=f"{draws} draws, {sampling.confidence:.0%} Clopper-Pearson interval, "
+        f"{sampling.dtype}{close}",
         p0=tally.neurons[0] / neurons,
         p1=tally.neurons[1] / neurons,
         fire_d0=tally.fired[0] / draws,

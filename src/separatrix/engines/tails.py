@@ -48,7 +48,9 @@ class Tails:
         part = copy(self)
         part.trials = self.trials[piece]
         if part._table is not None:
-            part._first, part._last, part._offset = (x[piece] for x in (self._first, self._last, self._offset))
+            part._first, part._last, part._offset = (
+                x[piece] for x in (self._first, self._last, self._offset)
+            )
         return part
 
     def __call__(self, k: Array) -> Array:
@@ -84,14 +86,14 @@ def _window(trials: float) -> tuple[int, int]:
 def _table(trials: int) -> tuple[int, Array]:
     """P[Bin >= k] for k in the window; 1 just below it, 0 at its end."""
     if trials <= EXACT_TO:
-        total, term, tails = 0, 1, [0.0]
+        total, term, sums = 0, 1, [0.0]
         for k in range(trials, -1, -1):
             total, term = total + term, term * k // (trials - k + 1)
-            tails.append(total / (1 << trials))
-        return 0, np.array(tails[::-1])
+            sums.append(total / (1 << trials))
+        return 0, np.array(sums[::-1])
     first, length = _window(trials)
-    k = np.arange(first, first + length - 1, dtype=np.longdouble)
-    steps = np.log((trials - k[:-1]) / (k[:-1] + 1))
+    counts = np.arange(first, first + length - 2, dtype=np.longdouble)
+    steps = np.log((trials - counts) / (counts + 1))
     log_mass = np.concatenate([[np.longdouble(0)], np.cumsum(steps)])
     middle = trials // 2 - first
     log_mass += _log_central(trials) - log_mass[middle]

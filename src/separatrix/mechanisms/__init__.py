@@ -26,4 +26,13 @@ def mechanism_named(text: str) -> Mechanism:
     return MECHANISMS[name](**read_words(words.split(",") if words else []))
 
 
-__all__ = ["MECHANISMS", "Linear", "Mechanism", "Power", "ScoreMechanism", "Softmax", "Taylor", "mechanism_named"]
+__all__ = [
+    "MECHANISMS",
+    "Linear",
+    "Mechanism",
+    "Power",
+    "ScoreMechanism",
+    "Softmax",
+    "Taylor",
+    "mechanism_named",
+]

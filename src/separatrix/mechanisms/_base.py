@@ -13,19 +13,18 @@ and is open to the exact engines as well.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor
 
 from separatrix.parameters import Parameters, UsageError
+from separatrix.parameters.logforms import LogForm, Number
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from separatrix.parameters.logforms import LogForm, Number
-
+Floats = NDArray[np.float64] | np.float64
 Queries = Float[Tensor, "batch heads queries width"]
 Keys = Float[Tensor, "batch heads keys width"]
 Values = Float[Tensor, "batch heads keys features"]
@@ -38,6 +37,8 @@ BLOCK = 1 << 22
 
 class NoParameters(Parameters):
     """For mechanisms that take none."""
+
+    owner = "this mechanism"
 
 
 class Mechanism(ABC):
@@ -92,7 +93,7 @@ class ScoreMechanism(Mechanism):
         """g, elementwise."""
 
     @abstractmethod
-    def log_ratio(self, base: np.ndarray[Any, Any], step: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def log_ratio(self, base: Floats, step: Floats) -> Floats:
         """`log(g(base + step) / g(base))` in float64, accurate for small steps too."""
 
     @abstractmethod

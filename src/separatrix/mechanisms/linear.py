@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, ScoreMechanism, Values, widened
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from separatrix.parameters.logforms import LogForm, Number
+from separatrix.mechanisms._base import (
+    Attended,
+    Counts,
+    Floats,
+    Keys,
+    Queries,
+    ScoreMechanism,
+    Values,
+    widened,
+)
+from separatrix.parameters.logforms import LogForm, Number
 
 
 class Linear(ScoreMechanism):
@@ -29,10 +33,8 @@ class Linear(ScoreMechanism):
     def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         return logits
 
-    def log_ratio(self, base: np.ndarray[Any, Any], step: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        import numpy as np
-
-        ratio: np.ndarray[Any, Any] = np.log1p(step / base)
+    def log_ratio(self, base: Floats, step: Floats) -> Floats:
+        ratio: Floats = np.log1p(step / base)
         return ratio
 
     def ratio(self, base: LogForm, step: LogForm) -> Number:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
+import numpy as np
+from flint import arb, fmpq
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mechanisms._base import ScoreMechanism
+from separatrix.mechanisms._base import Floats, ScoreMechanism
 from separatrix.parameters import Constraint, Exact, Parameters, format_exact
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from separatrix.parameters.logforms import LogForm, Number
+from separatrix.parameters.logforms import LogForm, Number, power, rational
 
 
 class PowerParameters(Parameters):
@@ -48,17 +46,13 @@ class Power(ScoreMechanism):
         beta = self.parameters.beta
         return logits ** (beta.numerator if beta.denominator == 1 else float(beta))
 
-    def log_ratio(self, base: np.ndarray[Any, Any], step: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        import numpy as np
-
-        ratio: np.ndarray[Any, Any] = float(self.parameters.beta) * np.log1p(step / base)
+    def log_ratio(self, base: Floats, step: Floats) -> Floats:
+        ratio: Floats = float(self.parameters.beta) * np.log1p(step / base)
         return ratio
 
     def ratio(self, base: LogForm, step: LogForm) -> Number:
-        from flint import arb, fmpq
-
-        from separatrix.parameters.logforms import power, rational
-
         beta: Fraction = self.parameters.beta
         quotient = (base + step).over(base)
-        return power(quotient, rational(beta)) if isinstance(quotient, fmpq) else quotient ** arb(rational(beta))
+        return (
+            power(quotient, rational(beta)) if isinstance(quotient, fmpq) else quotient ** arb(rational(beta))
+        )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -12,17 +10,14 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 from separatrix.mechanisms._base import (
     Attended,
     Counts,
+    Floats,
     Keys,
     Queries,
     ScoreMechanism,
     Values,
     refuse_counted_causality,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from separatrix.parameters.logforms import LogForm, Number
+from separatrix.parameters.logforms import LogForm, Number
 
 LANES = 16
 """Widths are padded to a multiple of this, which torch's CPU kernel handles fastest."""
@@ -44,7 +39,7 @@ class Softmax(ScoreMechanism):
     def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         return logits.exp()
 
-    def log_ratio(self, base: np.ndarray[Any, Any], step: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def log_ratio(self, base: Floats, step: Floats) -> Floats:
         return step
 
     def ratio(self, base: LogForm, step: LogForm) -> Number:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 import torch
+from flint import arb, fmpq
 from jaxtyping import Float
 from torch import Tensor
 
-from separatrix.mechanisms._base import ScoreMechanism
+from separatrix.mechanisms._base import Floats, ScoreMechanism
 from separatrix.parameters import Constraint, Natural, Parameters
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from separatrix.parameters.logforms import LogForm, Number
+from separatrix.parameters.logforms import LogForm, Number
 
 
 class TaylorParameters(Parameters):
@@ -55,9 +53,7 @@ class Taylor(ScoreMechanism):
         score: Tensor = self._horner(logits, torch.ones_like(logits))
         return score
 
-    def log_ratio(self, base: np.ndarray[Any, Any], step: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        import numpy as np
-
+    def log_ratio(self, base: Floats, step: Floats) -> Floats:
         # (T(x+s) - T(x)) / s is a sum of divided differences, all of one sign: nothing cancels.
         divided, term = np.zeros_like(base + step), np.ones_like(base)
         difference, lower = divided, term
@@ -65,12 +61,10 @@ class Taylor(ScoreMechanism):
             divided = (divided * (base + step) + term) / i
             term = term * base / i
             difference, lower = difference + divided, lower + term
-        ratio: np.ndarray[Any, Any] = np.log1p(step * difference / lower)
+        ratio: Floats = np.log1p(step * difference / lower)
         return ratio
 
     def ratio(self, base: LogForm, step: LogForm) -> Number:
-        from flint import arb, fmpq
-
         if step.is_zero():
             return fmpq(1)
         quotient: Number = self._horner((base + step).ball(), arb(1)) / self._horner(base.ball(), arb(1))

@@ -70,7 +70,10 @@ class Grid:
                 columns[name] = column.reshape(shape)
         self._check(model, columns)
         derived = model.derive(columns)
-        return {name: column if isinstance(column, np.ndarray) else _array(column) for name, column in derived.items()}
+        return {
+            name: column if isinstance(column, np.ndarray) else _array(column)
+            for name, column in derived.items()
+        }
 
     def _check(self, model: type[Parameters], columns: dict[str, np.ndarray[Any, Any]]) -> None:
         import numpy as np

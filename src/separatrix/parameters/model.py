@@ -54,7 +54,9 @@ class Parameters(BaseModel):
         unknown = [name for name in values if name not in cls.model_fields]
         if unknown:
             raise UsageError(cls.unknown(unknown[0]))
-        missing = [name for name, field in cls.model_fields.items() if field.is_required() and name not in values]
+        missing = [
+            name for name, field in cls.model_fields.items() if field.is_required() and name not in values
+        ]
         if missing:
             known = " ".join(f"{name}=…" for name in cls.model_fields)
             names = ", ".join(missing)

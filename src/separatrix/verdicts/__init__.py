@@ -4,4 +4,13 @@ from separatrix.verdicts.certificate import certify, write_certificate
 from separatrix.verdicts.formats import SIGNIFICANT_BITS, TORCH_NAMES, blind_from
 from separatrix.verdicts.verdict import DELTA, Verdict, verdict
 
-__all__ = ["DELTA", "SIGNIFICANT_BITS", "TORCH_NAMES", "Verdict", "blind_from", "certify", "verdict", "write_certificate"]
+__all__ = [
+    "DELTA",
+    "SIGNIFICANT_BITS",
+    "TORCH_NAMES",
+    "Verdict",
+    "blind_from",
+    "certify",
+    "verdict",
+    "write_certificate",
+]

@@ -34,7 +34,9 @@ def certify(
     found = certified.count(construction, mechanism)
     verdict = Verdict(construction, mechanism, certified.outcome(construction, found), delta)
     if not found.decided:
-        raise EngineRefusal("some comparisons stayed undecided, so there is nothing to certify at these parameters")
+        raise EngineRefusal(
+            "some comparisons stayed undecided, so there is nothing to certify at these parameters"
+        )
     body = {
         "format": FORMAT,
         "version": VERSION,

@@ -1,0 +1,8 @@
+"""Shapes in signatures are checked while testing, and only then. Deadlines are off: machines are noisy."""
+
+from hypothesis import settings
+from jaxtyping import install_import_hook
+
+install_import_hook(["separatrix.mechanisms", "separatrix.reader"], "beartype.beartype")
+settings.register_profile("separatrix", deadline=None)
+settings.load_profile("separatrix")

@@ -1,0 +1,42 @@
+"""One table of cases, run through every engine, the command line and the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from separatrix.constructions import Construction, construction_named
+from separatrix.mechanisms import Mechanism, mechanism_named
+
+GOLDEN: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "golden_spike.json").read_text())
+"""Exact reference values; `beta` is the degree of power and the order of taylor."""
+
+BASE = {"n": 1000, "d": 102, "m": 12, "a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1"}
+
+
+def spike(**changes: object) -> Construction:
+    """The usual point, with changes."""
+    return construction_named("spike").read({**BASE, **changes})
+
+
+def golden_point(case: dict[str, Any]) -> Construction:
+    """The construction of a golden case."""
+    return spike(**{name: case[name] for name in (*BASE, "form")})
+
+
+def golden_mechanism(case: dict[str, Any]) -> Mechanism:
+    """The mechanism of a golden case."""
+    return mechanism_named(golden_spelling(case))
+
+
+def golden_spelling(case: dict[str, Any]) -> str:
+    """The mechanism as it is written on the command line."""
+    degree = {"power": "power:beta={}", "taylor": "taylor:order={}"}
+    name = case["mechanism"]
+    return degree[name].format(case["beta"]) if name in degree else str(name)
+
+
+def golden_id(case: dict[str, Any]) -> str:
+    """A readable name for a golden case."""
+    return f"{golden_spelling(case)}-{case['form']}-n{case['n']}-d{case['d']}"

@@ -1,0 +1,126 @@
+"""The command line, through real processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cases import BASE, GOLDEN, golden_id, golden_spelling
+
+POINT = [f"{name}={value}" for name, value in BASE.items()]
+WITHOUT_N = POINT[1:]
+
+
+def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """`separatrix` as a user starts it, in a terminal of 80 columns."""
+    command = [sys.executable, "-c", "from separatrix.cli import main; main()", *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env={"COLUMNS": "80"}, check=False
+    )
+
+
+@pytest.mark.parametrize("case", [GOLDEN[2], GOLDEN[8], GOLDEN[11]], ids=golden_id)
+def test_verdict_json(case: dict[str, Any]) -> None:
+    words = [f"{name}={case[name]}" for name in (*BASE, "form")]
+    done = run("verdict", "spike", golden_spelling(case), *words, "--json")
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown["neuron"] == {"p0": case["p0"], "p1": case["p1"]}
+    assert shown["distinguish"] == case["distinguish"]
+    assert shown["engine"] == "certified"
+    assert shown["mechanism"] == golden_spelling(case)
+
+
+@pytest.mark.parametrize("engine", ["exact", "grouped", "dense"])
+def test_every_engine_by_name(engine: str) -> None:
+    done = run("verdict", "spike", "softmax", *POINT, "--engine", engine, "--draws", "50", "--json")
+    shown = json.loads(done.stdout)
+    assert shown["engine"] == engine
+    assert isinstance(shown["neuron"]["p1"], float)
+
+
+def test_text_fits_eighty_columns() -> None:
+    done = run("verdict", "spike", "linear", *POINT, "--noise", "0.1")
+    assert done.returncode == 0
+    assert "linear on spike: blind" in done.stdout
+    assert "1.655598718e-06" in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["verdict", "spike", "sofmax", *POINT], "there is no mechanism sofmax (did you mean softmax?)"),
+        (["verdict", "spke", "softmax", *POINT], "there is no construction spke (did you mean spike?)"),
+        (["verdict", "spike", "softmax", *WITHOUT_N], "spike needs n as well"),
+        (["verdict", "spike", "softmax", *POINT, "n=5"], "n is given twice"),
+        (["verdict", "spike", "softmax", *POINT, "q=5"], "spike has no parameter q"),
+        (["verdict", "spike", "softmax", "n=1001", *WITHOUT_N], "n=1001 is not a multiple of d-2=100"),
+        (["verdict", "spike", "softmax", "n=abc", *WITHOUT_N], "n=abc is not a number"),
+        (["verdict", "spike", "softmax", *POINT, "--engine", "fast"], "there is no engine fast"),
+        (["verdict", "spike", "softmax", *POINT, "--delta", "2"], "delta=2 is out of range"),
+        (["verdict", "spike", "softmax", *POINT, "--draws", "x"], "'x' is not a valid int"),
+        (["verdict", "spike", "softmax", *POINT, "--nose", "1"], "--nose"),
+        (["verdict", "spike"], "Missing argument"),
+        (
+            ["verdict", "spike", "softmax", "n=1e12", *WITHOUT_N, "--engine", "dense"],
+            "the dense engine would need",
+        ),
+        (["verdict", "spike", "softmax", *POINT, "--certificate", "/nonexistent/x.json"], "cannot write"),
+        (
+            ["verdict", "spike", "softmax", *POINT, "--certificate", "x.json", "--engine", "dense"],
+            "only the certified engine writes certificates",
+        ),
+        (["list", "mechanism"], "there is no list of mechanism (did you mean mechanisms?)"),
+        (["verdct"], "No such command 'verdct'"),
+        (["check", "/nonexistent.json"], "/nonexistent.json"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_two(words: list[str], complaint: str, tmp_path: Path) -> None:
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert done.stderr.startswith("separatrix: ")
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lists() -> None:
+    names = {"mechanisms": "softmax", "constructions": "spike", "claims": "tensor"}
+    for what, expected in names.items():
+        rows = json.loads(run("list", what, "--json").stdout)
+        assert any(expected in row["name"] for row in rows)
+        assert expected in run("list", what).stdout
+
+
+def test_help_and_version() -> None:
+    assert "verdict" in run("--help").stdout
+    assert run("--version").stdout.strip().count(".") == 2
+    assert run().returncode == 2
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = """
+import sys
+from separatrix.cli import main
+sys.argv = ["separatrix", "--help"]
+try:
+    main()
+except SystemExit:
+    pass
+print("LOADED", sorted({"torch", "numpy", "scipy", "plotly", "matplotlib", "flint", "pydantic"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "LOADED []" in done.stdout
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    code = "import separatrix, sys; print({'torch', 'numpy', 'scipy', 'plotly', 'matplotlib'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

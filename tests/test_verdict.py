@@ -1,0 +1,127 @@
+"""Verdicts: the word, the margin, the bits, and the n past which a number format is blind."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import separatrix as sx
+from cases import BASE, spike
+from separatrix.engines import dense
+from separatrix.mechanisms import Linear, Softmax, mechanism_named
+from separatrix.verdicts import TORCH_NAMES, blind_from
+from separatrix.verdicts.formats import round_to
+
+
+@pytest.mark.parametrize(
+    ("spelling", "changes", "word"),
+    [
+        ("softmax", {}, "distinguishes"),
+        ("linear", {}, "blind"),
+        ("softmax", {"a1": "0.7"}, "partial"),
+        ("softmax", {"a1": "0.7", "form": "identity"}, "blind"),
+    ],
+)
+def test_the_word(spelling: str, changes: dict[str, object], word: str) -> None:
+    assert sx.verdict("spike", spelling, **{**BASE, **changes}).word == word
+
+
+def test_delta_moves_the_word() -> None:
+    assert sx.verdict("spike", "softmax", **BASE, delta="0.0002").word == "partial"
+    assert sx.verdict("spike", "softmax", **BASE, delta="0.0003").word == "distinguishes"
+
+
+def test_few_draws_leave_it_undecided() -> None:
+    found = sx.verdict("spike", "softmax", **BASE, engine="grouped", sampling=sx.Sampling(draws=20))
+    assert found.word == "undecided"
+    assert found.outcome.interval[0] < 0.99
+
+
+@pytest.mark.parametrize(
+    ("spelling", "n", "margin"),
+    [
+        ("softmax", 10**3, 1.1952),
+        ("softmax", 10**6, 1.19998),
+        ("linear", 10**3, 0.00596576),
+        ("linear", 10**6, 5.98964e-6),
+    ],
+)
+def test_margins_of_theory_3(spelling: str, n: int, margin: float) -> None:
+    found = sx.verdict("spike", spelling, **{**BASE, "n": n})
+    assert found.outcome.margin == pytest.approx(margin, rel=5e-5)
+    assert found.bits == pytest.approx(math.log2(found.outcome.v1 / found.outcome.margin))
+
+
+def test_json_has_the_promised_fields() -> None:
+    shown = sx.verdict("spike", "softmax", **BASE, noise="0.5").as_json()
+    promised = (
+        "construction mechanism parameters engine neuron fire_d0 fire_d1 distinguish interval margin bits"
+    )
+    assert set(promised.split()) | {"verdict"} <= set(shown)
+    assert shown["neuron"]["p0"] == "58995545081408665808387/633825300114114700748351602688"
+    assert shown["interval"] == [shown["distinguish"]] * 2
+    assert shown["parameters"] == {**BASE, "form": "ones"}
+    assert shown["auc"] == pytest.approx(0.9545, abs=1e-3)
+    json.dumps(shown, allow_nan=False)
+
+
+def test_a_margin_of_zero_has_no_bits() -> None:
+    """At n=1e40 the linear margin is below what sampled float64 sums can show."""
+    found = sx.verdict("spike", "linear", **{**BASE, "n": 10**40}, engine="grouped")
+    assert found.bits == math.inf or found.bits > 50
+    json.dumps(found.as_json(), allow_nan=False)
+
+
+@given(x=st.fractions(min_value=Fraction(1, 10**6), max_value=10**6), bits=st.integers(2, 60))
+def test_rounding_is_to_the_nearest(x: Fraction, bits: int) -> None:
+    rounded = round_to(x, bits)
+    odd = rounded.numerator // (rounded.numerator & -rounded.numerator)
+    assert odd.bit_length() <= bits
+    assert abs(rounded - x) <= x / 2**bits
+    assert float(round_to(x, 53)) == float(x)
+
+
+def test_softmax_never_goes_blind_and_linear_does() -> None:
+    assert set(blind_from(spike(), Softmax()).values()) == {None}
+    blind = blind_from(spike(), Linear())
+    assert list(blind) == ["bf16", "fp16", "fp32", "fp64"]
+    sizes = [n for n in blind.values() if n is not None]
+    assert sizes == sorted(sizes)
+    assert all(n % 100 == 0 for n in sizes)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "changes"), [("linear", {}), ("linear", {"a1": "0.3"}), ("power:beta=2", {"a1": "0.4"})]
+)
+@pytest.mark.parametrize("name", ["bf16", "fp16"])
+def test_the_table_is_what_dense_runs_show(spelling: str, changes: dict[str, object], name: str) -> None:
+    """Run in that format, the labels differ at half the n and are the same number at twice the n."""
+    mechanism = mechanism_named(spelling)
+    n = blind_from(spike(**changes), mechanism)[name]
+    assert n is not None
+    if 2 * n > (200_000 if spelling == "linear" else 30_000):
+        pytest.skip(f"blind from n={n}: a dense run at twice that takes too long for a test")
+    dtype = getattr(torch, TORCH_NAMES[name])
+    half, twice = (spike(**{**changes, "n": size // 100 * 100}) for size in (n / 2, 2 * n))
+    assert dense.probe(half, mechanism, 1, dtype) > dense.probe(half, mechanism, 0, dtype)
+    assert dense.probe(twice, mechanism, 1, dtype) == dense.probe(twice, mechanism, 0, dtype)
+
+
+def test_fp32_goes_blind_later_than_dense_can_show() -> None:
+    n = blind_from(spike(), Linear())["fp32"]
+    assert n is not None
+    assert n > 10**8
+    largest = spike(n=50_000)
+    assert dense.probe(largest, Linear(), 1, torch.float32) > dense.probe(largest, Linear(), 0, torch.float32)
+
+
+def test_wrong_options() -> None:
+    for options in ({"delta": 0}, {"delta": "0.6"}, {"noise": 0}, {"delta": "x"}):
+        with pytest.raises(sx.UsageError):
+            sx.verdict("spike", "softmax", **BASE, **options)
