@@ -1,0 +1,83 @@
+"""The exact and the certified engine."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+from benchmarks._base import Measurement, at_least, at_most, require, seconds
+from separatrix.constructions import Spike
+from separatrix.engines import certified, exact
+from separatrix.mechanisms import Softmax
+from separatrix.parameters import Grid
+
+SIDE = 1000
+FIXED = {"m": 12, "a0": "0.01", "b": "0.2", "c": "0.1"}
+
+
+def measure() -> Iterator[Measurement]:
+    """All lines of this file."""
+    grid = plane(1002, 1e3, 1e18)
+    check_against_certified(grid)
+    whole = seconds(lambda: compute(grid))
+    yield at_most("exact map of 1,000,000 points, d=1002, n=1e3..1e18", whole, "s", 0.6)
+    literal = seconds(literal_dense_verdict, repeats=3)
+    yield at_least(
+        "one literal dense verdict, n=2000 d=202, over one point", literal / whole * SIDE**2, "x", 5e5
+    )
+    small, large = (seconds(lambda n=n: compute(plane(1002, n, n * 1.01))) for n in (1e3, 1e18))
+    yield at_most("a point at n=1e18 over one at n=1e3", large / small, "x", 1.2)
+    narrow, wide = (seconds(lambda d=d: compute(plane(d, 1e6, 1e18))) for d in (102, 1_000_002))
+    yield at_most("a point at d=1,000,002 over one at d=102", wide / narrow, "x", 2.0)
+    for d, limit in ((102, 50.0), (10_002, 1000.0)):
+        point = Spike.read({**FIXED, "a1": "1.2", "d": d, "n": 1000 * (d - 2)})
+        taken = 1000 * seconds(lambda point=point: certified.solve(point, Softmax()))
+        yield at_most(f"certified verdict, d={d:,}", taken, "ms", limit)
+
+
+def plane(d: int, low: float, high: float) -> Grid:
+    """A map over a1 and n, n rounded to multiples of d-2."""
+    steps = np.linspace(math.log10(low), math.log10(high), SIDE)
+    n = [max(1, round(10**x / (d - 2))) * (d - 2) for x in steps]
+    a1 = [Fraction(1, 2) + Fraction(i, SIDE - 1) for i in range(SIDE)]
+    return Grid({**FIXED, "d": d}, ({"a1": a1}, {"n": n}))
+
+
+def compute(grid: Grid) -> exact.ExactGrid:
+    """The map itself."""
+    found = exact.evaluate(Spike, Softmax(), grid)
+    _ = found.distinguish
+    return found
+
+
+def check_against_certified(grid: Grid) -> None:
+    """A hundred points of the map against exact fractions."""
+    found, pick = compute(grid), random.Random(0)
+    for _ in range(100):
+        index = pick.randrange(SIDE), pick.randrange(SIDE)
+        truth = certified.solve(Spike(grid.at(Spike.schema, index)), Softmax())
+        agree = math.isclose(found.distinguish[index], truth.distinguish, rel_tol=1e-9, abs_tol=1e-300)
+        require(agree, f"the exact map at {index}")
+
+
+def literal_dense_verdict() -> tuple[bool, bool]:
+    """The definition in NumPy, with its n-by-n matrix, for D0 and D1."""
+    n, d, m = 2000, 202, 12
+    rng = np.random.default_rng(0)
+    signs = 2.0 * rng.integers(0, 2, (m, d)) - 1
+    unit = math.sqrt(math.log(n))
+    fired = []
+    for a in (0.01, 1.2):
+        tokens = np.zeros((n, d))
+        tokens[np.arange(n), 1 + np.arange(n) // (n // (d - 2))] = 0.2 * unit
+        tokens[:, -1] = 0.1 * unit
+        tokens[0, 0] = a * unit
+        u = np.exp(tokens @ np.ones((d, d)) @ tokens.T)
+        c = (u / u.sum(1, keepdims=True)) @ tokens
+        inner = np.maximum(np.maximum(c @ signs.T - 0.2 * unit, 0).sum(1), 0)
+        fired.append(bool(max(inner.sum(), 0) > 0))
+    return fired[0], fired[1]

@@ -1,0 +1,70 @@
+"""The dense engine."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from benchmarks._base import Measurement, at_least, at_most, require, seconds
+from separatrix.constructions import Spike
+from separatrix.engines import certified, dense
+from separatrix.engines.sampling import Sampling
+from separatrix.mechanisms import Softmax
+
+POINT = {"d": 202, "m": 12, "a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1"}
+ONE_READER = Sampling(draws=1, dtype="float32")
+
+PEAK = """
+import sys
+from pathlib import Path
+from benchmarks.sampled import verdict
+
+def kib(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name))
+
+verdict(2000)
+Path("/proc/self/clear_refs").write_text("5")  # forget the highest mark so far
+before = kib("VmRSS:")
+found = verdict(int(sys.argv[1]))
+print(found.margin, (kib("VmHWM:") - before) / 1024)
+"""
+
+
+def measure() -> Iterator[Measurement]:
+    """All lines of this file. Both sides compute both labels."""
+    check_against_certified()
+    point = Spike.read({**POINT, "n": 16_000})
+    tokens = [point.matrix(label, 0, torch.float32)[None, None] for label in (0, 1)]
+    full = seconds(lambda: [scaled_dot_product_attention(x, x, x, scale=1.0) for x in tokens], repeats=3)
+    ours = seconds(lambda: dense.solve(point, Softmax(), ONE_READER), repeats=3)
+    yield at_least("full-width attention over a dense verdict, n=16,000 d=202 m=12", full / ours, "x", 6.0)
+    yield at_most("peak extra memory of that verdict", peak(16_000), "MiB", 300.0)
+    yield at_most("peak extra memory at n=65,000, completed", peak(65_000), "MiB", 600.0)
+
+
+def verdict(n: int) -> dense.Outcome:
+    """One draw of the reader on both labels, in float32; n is rounded to whole blocks."""
+    return dense.solve(Spike.read({**POINT, "n": n // 200 * 200}), Softmax(), ONE_READER)
+
+
+def peak(n: int) -> float:
+    """MiB above what a small verdict needs, in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", PEAK, str(n)], capture_output=True, text=True, check=True)
+    margin, extra = map(float, done.stdout.split())
+    require(math.isclose(margin, 1.2, rel_tol=0.01), f"the dense margin at n={n}")
+    return extra
+
+
+def check_against_certified() -> None:
+    """The dense engine's interval holds the certified value, and so does its margin."""
+    point = Spike.read({**POINT, "n": 1600, "a1": "0.7"})
+    truth = certified.solve(point, Softmax())
+    found = dense.solve(point, Softmax(), Sampling(draws=400, confidence=0.999, dtype="float32"))
+    require(found.interval[0] <= truth.distinguish <= found.interval[1], "the dense estimate")
+    require(math.isclose(found.margin, truth.margin, rel_tol=1e-3), "the dense margin")
