@@ -23,7 +23,7 @@ hundredths = st.integers(1, 250).map(lambda k: Fraction(k, 100))
 
 
 @st.composite
-def points(draw: st.DrawFn, largest_block: int = 10**20) -> Construction:
+def points(draw: st.DrawFn, largest_block: int = 10**200) -> Construction:
     """Valid points of every construction that has a closed form."""
     name = draw(st.sampled_from(["spike", "spike", "cross", "plain"]))
     if name == "plain":

@@ -1,0 +1,187 @@
+"""The closed form over sign states, in float64 and vectorised.
+
+A pre-activation depends on the signs through (y_1, y_k3, y_d) and P ~ Bin(blocks, 1/2), the number
+of + among the other block signs, and increases with P. So for each of the 8 triples there is a
+least P that fires. With H = (tau - c y_d)/b, A = a/b, D = 2P - blocks and a row's attention ratios
+`rho = u / u_ordinary`, a row fires exactly when
+
+    D > [H (blocks+1) - y_k3]                                                   the uniform part
+        + (rho_spike - 1)/t (H - y_k3 - A y_1) + (t-1)/t (rho_mate - 1)(H - y_k3)
+        + (rho_own - 1)(H - sigma) - A y_1/t                                    the correction
+
+where sigma is the row's own block sign. The uniform part is rational and full of ties, so it is
+computed exactly; the correction may be as small as 1/n and is computed to full relative accuracy.
+Rounding errors are bounded on the way, and every least P comes as a pair, equal when it is certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from separatrix.constructions import BlockModel, Label, Presence, Row
+from separatrix.engines.amplitudes import ScaledAmplitudes
+from separatrix.engines.tails import Tails
+from separatrix.mechanisms import ScoreMechanism
+
+Array = np.ndarray[Any, Any]
+Bounds = tuple[Array, Array]
+"""The least P that fires lies between these."""
+
+TRIPLES = tuple(product((1, -1), repeat=3))
+"""(y_1, y_k3, y_d)."""
+EPSILON = float(np.finfo(float).eps)
+NEGLIGIBLE = 1e-15
+"""A tie that moves a probability by less than this is none."""
+LARGEST_EXPONENT = 600.0
+"""Ratios beyond exp of this are scaled down together: only their proportions matter then."""
+
+
+@dataclass(frozen=True)
+class Excess:
+    """(rho - 1) of the spike over t, of its mates times (t-1)/t, and of the own block; None is 0."""
+
+    spike: Array | None
+    mate: Array | None
+    own: Array | None
+    error: Array
+    """A bound on their relative errors."""
+    scale: Array
+    """What they were multiplied by to keep them in range: 1, or less where some ratio is huge."""
+
+    def parts(self) -> Iterator[Array]:
+        """Those that are not zero."""
+        return (part for part in (self.spike, self.mate, self.own) if part is not None)
+
+
+class Thresholds:
+    """The least firing P of every sign triple, on one piece of a grid."""
+
+    def __init__(
+        self, mechanism: ScoreMechanism, model: BlockModel, amplitudes: ScaledAmplitudes, tails: Tails
+    ) -> None:
+        self.mechanism, self.model, self.amplitudes, self.tails = mechanism, model, amplitudes, tails
+        self.blocks, self.size = np.asarray(model.blocks), np.asarray(model.size)
+        self.excess = tuple(tuple(self._excess(row) for row in rows) for rows in model.rows)
+
+    def probabilities(self) -> tuple[Array, Array, Array, Array]:
+        """p0, p1, P[fires on D1 only], and where a tie is undecided."""
+        p0: Any = 0.0
+        p1: Any = 0.0
+        only: Any = 0.0
+        undecided: Any = False
+        for triple in TRIPLES:
+            tail0, unsure0 = self._tail(self._least(0, triple))
+            tail1, unsure1 = self._tail(self._least(1, triple))
+            p0, p1, only = p0 + tail0, p1 + tail1, only + np.maximum(tail1 - tail0, 0.0)
+            undecided = undecided | unsure0 | unsure1
+        return p0 / 8, p1 / 8, only / 8, undecided
+
+    def probe(self) -> tuple[Array, Array]:
+        """v0 and v1 - v0, the latter without the part they have in common."""
+        peaks = []
+        for label in (0, 1):
+            weights = [self._spike_weight(excess) for _, excess in self._rows(label)]
+            peaks.append(np.maximum.reduce(np.broadcast_arrays(*weights)))
+        probe = self.model.probe
+        v0 = probe.offset + probe.a[0] * peaks[0]
+        return v0, probe.a[1] * peaks[1] - probe.a[0] * peaks[0]
+
+    def _rows(self, label: Label) -> Iterator[tuple[Row, Excess]]:
+        return zip(self.model.rows[label], self.excess[label], strict=True)
+
+    def _tail(self, bounds: Bounds) -> tuple[Array, Any]:
+        """P[Bin >= least], and where the two bounds give answers that differ."""
+        low, high = bounds
+        tail, unsure = self.tails(low), low != high
+        if unsure.any():
+            unsure = unsure & (tail - self.tails(high) > NEGLIGIBLE)
+        return tail, unsure
+
+    def _excess(self, row: Row) -> Excess:
+        """The (rho - 1) factors of the correction, and how far they may be off."""
+        log_size, alone = np.log(self.size), (self.size - 1) / self.size
+        spike, mate, own = (self._log_ratio(row.base, step) for step in (row.spike, row.mate, row.own))
+        error: Any = 8 * EPSILON
+        lower: Any = np.zeros(())
+        for ratio, share in ((spike, log_size), (mate, 0.0), (own, 0.0)):
+            if ratio is not None:
+                error = error + 4 * EPSILON * (ratio + share)
+                lower = np.maximum(lower, ratio - share - LARGEST_EXPONENT)
+        return Excess(
+            None if spike is None else _expm1_times(spike, -log_size - lower),
+            None if mate is None else _expm1_times(mate, -lower) * alone,
+            None if own is None else _expm1_times(own, -lower),
+            error,
+            np.exp(-lower),
+        )
+
+    def _log_ratio(self, base: Array, step: Array) -> Array | None:
+        return np.asarray(self.mechanism.log_ratio(base, step)) if np.any(step) else None
+
+    def _spike_weight(self, excess: Excess) -> Array:
+        """f(row, spike) = rho_spike / (t (blocks + 1 + e)), e the sum of the excesses."""
+        total = excess.scale * (self.blocks + 1.0) + sum(excess.parts())
+        spike = excess.scale / self.size
+        weight: Array = (spike if excess.spike is None else excess.spike + spike) / total
+        return weight
+
+    def _least(self, label: Label, triple: tuple[int, ...]) -> Bounds:
+        """The least P that fires on some row; blocks + 1 where none does."""
+        rows = [self._kind_least(label, triple, row, excess) for row, excess in self._rows(label)]
+        low, high = rows[0]
+        for other_low, other_high in rows[1:]:
+            low, high = np.minimum(low, other_low), np.minimum(high, other_high)
+        return low, high
+
+    def _kind_least(self, label: Label, triple: tuple[int, ...], row: Row, excess: Excess) -> Bounds:
+        """The same for one kind of row, as far as it exists: sign + needs P > 0, sign - P < blocks."""
+        if row.presence is Presence.OTHER:
+            plus, minus = (self._row_least(label, triple, excess, sigma) for sigma in (1, -1))
+            low, high = (np.where(m <= 0, 0.0, np.maximum(p, 1.0)) for p, m in zip(plus, minus, strict=True))
+            return low, high
+        low, high = self._row_least(label, triple, excess, 0)
+        if row.presence is Presence.MATES:
+            low, high = (np.where(self.size <= 1, self.blocks + 1.0, bound) for bound in (low, high))
+        return low, high
+
+    def _row_least(self, label: Label, triple: tuple[int, ...], excess: Excess, sigma: int) -> Bounds:
+        """The formula above; `start + fraction` is the uniform part, in P instead of D."""
+        y_1, y_k, y_d = triple
+        amplitudes, b = self.amplitudes, self.amplitudes.b
+        over = amplitudes.tau - amplitudes.c * y_d
+        start, rest = np.divmod(over * (self.blocks + 1) + b * (self.blocks - y_k), 2 * b)
+        fraction = rest / (2 * b)
+        slope = amplitudes.a[label] / b
+        shift = -0.5 * y_1 * slope / self.size
+        error = np.abs(shift) + fraction
+        for factor, gap in (
+            (excess.spike, over - b * y_k - amplitudes.a[label] * y_1),
+            (excess.mate, over - b * y_k),
+            (excess.own, over - b * sigma),
+        ):
+            if factor is not None:
+                half = 0.5 * gap / b
+                shift = shift + factor * half
+                error = error + factor * np.abs(half)
+        shift, error = shift + fraction, error * excess.error
+        if not amplitudes.exact:
+            magnitude = (amplitudes.tau + amplitudes.c) / b + slope + 1
+            error = error + 8 * EPSILON * magnitude * (sum(excess.parts()) + self.blocks + 1)
+        if np.any(excess.scale < 1):  # scaled down: right where it is out of range, unknown elsewhere
+            error = np.where((excess.scale < 1) & (np.abs(shift) <= 4 * self.blocks), np.inf, error)
+        low = np.clip(start + np.floor(shift - error) + 1, 0, self.blocks + 1)
+        high = np.clip(start + np.floor(shift + error) + 1, 0, self.blocks + 1)
+        return low, high
+
+
+def _expm1_times(exponent: Array, share: Array) -> Array:
+    """(exp(exponent) - 1) * exp(share), without overflow on the way."""
+    large = np.exp(np.minimum(exponent + share, LARGEST_EXPONENT))
+    small = np.expm1(np.minimum(exponent, 40.0)) * np.exp(share)
+    chosen: Array = np.where(exponent > 37.0, large, small)
+    return chosen
