@@ -5,9 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from separatrix.claims import (
+    arithmetic,
+    boundary,
+    cross,
+    degree,
+    formats,
+    margins,
+    network,
+    plain,
+    proof,
+    signs,
+    spike,
+    theorem,
+    tuned,
+    units,
+)
 from separatrix.claims._base import Claim, Entry, Finding, Ledger, Point, Provenance, Status
 
-CLAIMS: tuple[Claim, ...] = ()
+_SPIKE = (spike, signs, arithmetic, theorem, boundary, proof, tuned, margins, formats, degree)
+_FILES = (units, network, *_SPIKE, plain, cross)
+
+CLAIMS: tuple[Claim, ...] = tuple(claim for file in _FILES for claim in file.CLAIMS)
 """Every claim, in the order of THEORY."""
 
 

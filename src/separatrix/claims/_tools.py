@@ -1,0 +1,170 @@
+"""What the checks share: points, how a status follows from them, and where a probability crosses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import torch
+
+from separatrix.claims._base import Finding, Point, Status
+from separatrix.constructions import Construction, Spike
+from separatrix.engines.exact import ExactGrid, evaluate
+from separatrix.mechanisms import Mechanism
+from separatrix.parameters import Grid, format_exact
+
+Array = np.ndarray[Any, Any]
+
+Setting = dict[str, Any]
+"""Parameters by name: integers, and decimals as text."""
+BASE: Setting = {"a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1", "d": 102, "m": 12}
+"""The parameters THEORY gives its reference numbers for."""
+DELTA = 0.01
+"""P >= 1 - DELTA distinguishes, P <= DELTA is blind."""
+
+
+def point(parameters: Mapping[str, object], holds: bool, **measured: object) -> Point:
+    """A point fit for JSON: exact decimals as text, and no NaN."""
+    return Point({k: _parameter(v) for k, v in parameters.items()}, bool(holds), _measured(measured))
+
+
+def values(points: Sequence[Point], *names: str) -> list[float]:
+    """What was measured under these names, where it is a number."""
+    found = (each.measured.get(name) for each in points for name in names)
+    return [float(value) for value in found if isinstance(value, int | float)]
+
+
+def largest(points: Sequence[Point], *names: str) -> float:
+    """The largest of `values`; NaN where nothing was measured."""
+    return max(values(points, *names), default=math.nan)
+
+
+def smallest(points: Sequence[Point], *names: str) -> float:
+    """The smallest of `values`; NaN where nothing was measured."""
+    return min(values(points, *names), default=math.nan)
+
+
+def spike(setting: Setting, **more: object) -> Spike:
+    """The spike construction with one sign vector unless the setting says otherwise."""
+    return Spike(Spike.schema.read({"m": 1, **setting, **more}))
+
+
+def conclude(points: Sequence[Point], summary: str, slack: str) -> Finding:
+    """Holds when every point does, fails otherwise; no point at all is a failure too."""
+    bad = sum(not each.holds for each in points)
+    if bad or not points:
+        return Finding(Status.FAILS, f"{bad} of {len(points)} points fail: {summary}", slack, tuple(points))
+    return Finding(Status.HOLDS, summary, slack, tuple(points))
+
+
+def conclude_where(
+    inside: Sequence[Point], outside: Sequence[Point], where: str, summary: str, slack: str
+) -> Finding:
+    """As `conclude` for points inside a condition; points outside decide whether it is needed."""
+    within = conclude(inside, summary, slack)
+    status = within.status
+    if status is Status.HOLDS and not all(each.holds for each in outside):
+        status = Status.ONLY_WHERE
+    shown = where if status is Status.ONLY_WHERE else ""
+    return Finding(status, within.summary, slack, (*inside, *outside), shown)
+
+
+def on_grid(
+    mechanism: Mechanism,
+    fixed: Mapping[str, object],
+    construction: type[Construction] = Spike,
+    **axis: Sequence[object],
+) -> ExactGrid:
+    """The exact engine along one axis; columns given together vary together."""
+    kept = {name: value for name, value in fixed.items() if name not in axis}
+    return evaluate(construction, mechanism, Grid(kept, (axis,) if axis else ()))
+
+
+def crossing(
+    probability: Callable[[list[Fraction]], Array],
+    low: object,
+    high: object,
+    at: float = 0.5,
+    cells: int = 32,
+    rounds: int = 4,
+) -> Fraction | None:
+    """Where `probability` first reaches `at` on its way up, to 1/cells^rounds of the range; or None."""
+    left, right = Fraction(str(low)), Fraction(str(high))
+    for _ in range(rounds):
+        places = [left + (right - left) * Fraction(i, cells) for i in range(cells + 1)]
+        reached = np.asarray(probability(places)) >= at
+        first = int(np.argmax(reached))
+        if first == 0:
+            return None
+        left, right = places[first - 1], places[first]
+    return right
+
+
+def limit_in_log(sizes: Sequence[int], values: Sequence[float]) -> float:
+    """The limit of values that approach it like 1/log n, from the last two."""
+    (one, other), (early, late) = (math.log(n) for n in sizes[-2:]), values[-2:]
+    return (late * other - early * one) / (other - one)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """For many tiny tensors: threads would only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def relative_error(found: float, expected: float) -> float:
+    """|found - expected| / |expected|."""
+    return abs(found - expected) / abs(expected)
+
+
+def short(n: int) -> str:
+    """A size as it is written in a summary.
+
+    >>> short(9300), short(10**18), short(3 * 10**12 + 1)
+    ('9300', '1e18', '3.0e12')
+    """
+    digits = str(n)
+    if n < 10**5:
+        return digits
+    mantissa = "1" if n == 10 ** (len(digits) - 1) else f"{digits[0]}.{digits[1]}"
+    return f"{mantissa}e{len(digits) - 1}"
+
+
+def _parameter(value: object) -> int | str:
+    if isinstance(value, Fraction | float):
+        return format_exact(Fraction(str(value)))
+    if isinstance(value, int | np.integer):
+        whole = int(value)
+        return whole if whole < 2**53 else _with_exponent(whole)
+    return str(value)
+
+
+def _with_exponent(n: int) -> str:
+    """An integer too large for JSON readers, exactly."""
+    digits = str(n)
+    significant = digits.rstrip("0")
+    return f"{significant}e{len(digits) - len(significant)}"
+
+
+def _measured(values: Mapping[str, object]) -> dict[str, float | int | str]:
+    return {name: _finite(value) for name, value in values.items()}
+
+
+def _finite(value: object) -> float | int | str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating | np.ndarray):
+        number = float(value)
+        return number if math.isfinite(number) else str(number)
+    return str(value)

@@ -1,0 +1,175 @@
+"""THEORY 3, where the separation stops: sharp boundaries, and width that does not grow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import partial
+
+from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._tools import (
+    BASE,
+    DELTA,
+    Array,
+    Setting,
+    conclude,
+    conclude_where,
+    crossing,
+    largest,
+    limit_in_log,
+    on_grid,
+    point,
+    short,
+    smallest,
+    values,
+)
+from separatrix.mechanisms import Softmax
+
+CLOSE = 2e-4
+"""How near the extrapolated boundary must come to the one claimed."""
+SIZES = [10**e for e in (3, 6, 12, 30, 100, 300)]
+
+
+def boundary_finding(
+    sizes: Sequence[int],
+    limit: float,
+    probability: Callable[[int, list[Fraction]], Array],
+    search: tuple[str, str],
+    describe: Callable[[int], Setting],
+) -> Finding:
+    """Where P[distinguishes] crosses 1/2 in a1 as n grows: from below, and to `limit` like 1/log n."""
+    points: list[Point] = []
+    for n in sizes:
+        found = crossing(partial(probability, n), *search)
+        before = largest(points, "crossing")
+        a1 = math.nan if found is None else float(found)
+        gap = limit - a1
+        rises = math.isnan(before) or a1 > before
+        points.append(
+            point(describe(n), rises and gap > 0, crossing=a1, gap=gap, gap_log_n=gap * math.log(n))
+        )
+    places = values(points, "crossing")
+    reached = limit_in_log(sizes, places) if len(places) == len(sizes) else math.nan
+    away = abs(reached - limit)
+    points.append(point({}, away < CLOSE, extrapolated=reached, claimed=limit, away=away))
+    first, last = short(sizes[0]), short(sizes[-1])
+    return conclude(
+        points,
+        f"P crosses 1/2 at a1 = {smallest(points, 'crossing'):.4f} for n = {first} and rises to "
+        f"{largest(points, 'crossing'):.4f} for n = {last}; extrapolated in 1/log n to {reached:.5f}, "
+        f"claimed {limit:.5f}",
+        f"limit off by {away:.0e}; {largest(points, 'gap'):.2f} lower at n = {first}",
+    )
+
+
+def _ones(n: int, a1: list[Fraction]) -> Array:
+    return on_grid(Softmax(), {**BASE, "n": n}, a1=a1).distinguish
+
+
+def boundary_ones() -> Finding:
+    """The root of a(a+b+c) = 1 for b = .2, c = .1."""
+    r = 0.3
+    limit = (math.sqrt(r * r + 4) - r) / 2
+    return boundary_finding(SIZES, limit, _ones, ("0.5", "1.5"), lambda n: {**BASE, "a1": "searched", "n": n})
+
+
+def spike_share() -> Finding:
+    """At each crossing, how much the spike adds: (a1 + b) f(j3,j3), in units of sqrt(log n)."""
+    points = []
+    for n in SIZES:
+        found = crossing(partial(_ones, n), "0.5", "1.5")
+        a1 = math.nan if found is None else float(found)
+        f = 1 / (1 + (n - 1) * math.exp(-a1 * (a1 + 0.3) * math.log(n)))
+        share = (a1 + 0.2) * f
+        parameters = {**BASE, "a1": "searched", "n": n}
+        points.append(point(parameters, abs(share - 0.1) < 0.01, a1=a1, f=f, a1_f=a1 * f, with_block=share))
+    return conclude(
+        points,
+        f"at P = 1/2 the spike and its block sign add (a1+b) f = {smallest(points, 'with_block'):.3f} to "
+        f"{largest(points, 'with_block'):.3f} (the spike alone a1 f = {smallest(points, 'a1_f'):.3f} to "
+        f"{largest(points, 'a1_f'):.3f}), n = 1e3 to 1e300",
+        f"(a1+b) f = {smallest(points, 'with_block'):.3f} or more; claimed 0.1",
+    )
+
+
+def _growing(n: int) -> Setting:
+    """d - 2 = sqrt(n), which outgrows n^{b²} for b = 0.2."""
+    return {**BASE, "a1": "searched", "form": "identity", "n": n, "d": math.isqrt(n) + 2}
+
+
+def boundary_identity() -> Finding:
+    """a1² + b² = 1 with d - 2 = sqrt(n)."""
+    return boundary_finding(
+        [10 ** (2 * k) for k in (2, 3, 4, 6, 10, 14)],
+        math.sqrt(1 - 0.2**2),
+        lambda n, a1: on_grid(Softmax(), _growing(n), a1=a1).distinguish,
+        ("0.5", "1.5"),
+        _growing,
+    )
+
+
+IDENTITY: Setting = {**BASE, "b": "0.5", "form": "identity"}
+
+
+def identity_separates() -> Finding:
+    """Inside: d grows with n. Outside: d = 1002 however large n is."""
+    inside = [separates(10 ** (2 * k), 10**k + 2) for k in (3, 4, 6, 8, 12)]
+    outside = [separates(10**e, 1002) for e in (10, 12, 14, 18)]
+    sizes = [1000 * round(10 ** (e / 10 - 3)) for e in range(60, 130)]
+    along = on_grid(Softmax(), {**IDENTITY, "d": 1002}, n=sizes).distinguish
+    gone = next(
+        (f"{n:.0e}".replace("+0", "") for n, p in zip(sizes, along, strict=True) if p < 0.5), "none tried"
+    )
+    left = largest(outside, "distinguish")
+    return conclude_where(
+        inside,
+        outside,
+        "d grows faster than n^{b²}; with d fixed, the tokens in the spike's block win once n^{b²} >> d",
+        f"P = {smallest(inside, 'distinguish'):.5f} or more with d-2 = sqrt(n) up to n = 1e24; at d = 1002, "
+        f"b = 0.5 it falls through 1/2 at n = {gone} and is {left:.0e} or less from n = 1e10 on",
+        f"P = {left:.0e} at d = 1002 from n = 1e10 on",
+    )
+
+
+def separates(n: int, d: int) -> Point:
+    """Holds if softmax distinguishes at this n and d."""
+    found = on_grid(Softmax(), {**IDENTITY, "n": n, "d": d})
+    p, crowd = float(found.distinguish), math.exp(0.25 * math.log(n)) / (d - 2)
+    measured = {"distinguish": p, "p0": float(found.p0), "n_to_b2_over_blocks": crowd}
+    return point({**IDENTITY, "n": n, "d": d}, p >= 1 - DELTA, **measured)
+
+
+CLAIMS = (
+    Claim(
+        "boundary-ones",
+        "3",
+        "ours",
+        "X = 11ᵀ: as n grows softmax separates exactly where a1(a1+b+c) > 1 (b=.2, c=.1: a1 > 0.861); at "
+        "finite n the crossing is lower.",
+        boundary_ones,
+    ),
+    Claim(
+        "spike-share",
+        "3",
+        "ours",
+        "Why it is lower at finite n: it is enough that the spike and its block sign add about 0.1, "
+        "(a1+b) f(j3,j3) = 0.1.",
+        spike_share,
+    ),
+    Claim(
+        "boundary-identity",
+        "3",
+        "ours",
+        "X = I, d growing faster than n^{b²}: as n grows softmax separates exactly where a1² + b² > 1.",
+        boundary_identity,
+    ),
+    Claim(
+        "identity-separates",
+        "3",
+        "ours",
+        "X = I: softmax separates D0 from D1 for large n.",
+        identity_separates,
+    ),
+)
+"""The claims on where THEORY 3's theorem stops, in its order."""

@@ -1,0 +1,97 @@
+"""THEORY 5: cross-attention, where the queries carry no spike."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import torch
+
+from separatrix.claims import _literal as literal
+from separatrix.claims._base import Claim, Finding
+from separatrix.claims._tools import BASE, Array, Setting, conclude, largest, on_grid, point
+from separatrix.claims.boundary import SIZES, boundary_finding
+from separatrix.claims.units import attention_weights
+from separatrix.constructions import Cross
+from separatrix.mechanisms import Softmax
+
+ROUNDING = 1e-11
+SETTINGS = ((60, 7, "0.5", "1.2"), (100, 12, "1.5", "0.9"), (40, 22, "0.2", "2"))
+"""n, d, r_Q, a1."""
+
+
+def spike_weight(n: int, a: float, r_q: float) -> float:
+    """f(., j3) = 1/(1 + (n-1) n^{-a r_Q})."""
+    return 1 / (1 + (n - 1) * math.exp(-a * r_q * math.log(n)))
+
+
+def literal_weights(n: int, d: int, a: float, r_q: float) -> Array:
+    """f(j, j3) of every row j for uneven queries that have nothing in common but their row sum."""
+    rng = np.random.default_rng(0)
+    queries = rng.uniform(-1, 1, (n, d))
+    queries += (r_q - queries.sum(1, keepdims=True)) / d
+    keys = literal.spiked(n, d, a, 0.2, 0.1)
+    scores = literal.logits(queries.tolist(), literal.ones(d), keys)
+    size = float(n)
+    return np.array([literal.unit(row, lambda z: size**z, keys).f[0] for row in scores])
+
+
+def every_row() -> Finding:
+    """The closed form against loops on uneven queries, and against the construction's dense tokens."""
+    points = []
+    for n, d, r_q, a1 in SETTINGS:
+        made = Cross(Cross.schema.read({**BASE, "n": n, "d": d, "m": 1, "r_Q": r_q, "a1": a1}))
+        expected = spike_weight(n, float(a1), float(r_q))
+        loops = literal_weights(n, d, float(a1), float(r_q))
+        tokens = attention_weights(Softmax(), made.dense(1, 0, torch.float64))[:, 0]
+        errors = [float(np.abs(found / expected - 1).max()) for found in (loops, tokens)]
+        points.append(
+            point(
+                {"n": n, "d": d, "r_Q": r_q, "a1": a1},
+                max(errors) <= ROUNDING,
+                weight=expected,
+                error_loops=errors[0],
+                error_dense=errors[1],
+            )
+        )
+    worst = largest(points, "error_loops", "error_dense")
+    return conclude(
+        points,
+        f"every query row, uneven queries included, has the closed form's weight to {worst:.1e} (relative)",
+        f"error {worst:.1e}, allowed {ROUNDING:.0e}",
+    )
+
+
+def _setting(n: int) -> Setting:
+    return {**BASE, "a1": "searched", "r_Q": "0.5", "n": n}
+
+
+def _probability(n: int, a1: list[Fraction]) -> Array:
+    return on_grid(Softmax(), _setting(n), Cross, a1=a1).distinguish
+
+
+def boundary() -> Finding:
+    """a1 r_Q = 1 with r_Q = 1/2: a1 = 2."""
+    return boundary_finding(SIZES, 2.0, _probability, ("0.5", "3"), _setting)
+
+
+CLAIMS = (
+    Claim(
+        "cross-weight",
+        "5",
+        "ours",
+        "Cross-attention, X = 11ᵀ: every query row has f(.,j3) = 1/(1+(n-1)n^{-a r_Q}), with r_Q the row sum "
+        "of the queries.",
+        every_row,
+    ),
+    Claim(
+        "boundary-cross",
+        "5",
+        "ours",
+        "Cross-attention: as n grows softmax separates exactly where a1 r_Q > 1; at finite n the crossing is "
+        "lower.",
+        boundary,
+    ),
+)
+"""The claims of THEORY 5, in its order."""

@@ -1,0 +1,116 @@
+"""THEORY 3, degree: how steep a kernel must be."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._tools import (
+    BASE,
+    DELTA,
+    Array,
+    conclude,
+    conclude_where,
+    crossing,
+    largest,
+    on_grid,
+    point,
+    short,
+    smallest,
+    values,
+)
+from separatrix.mechanisms import Power, Taylor
+
+STEEP, FLAT = math.log(1.5 / 0.3), math.log(0.31 / 0.3)
+"""log(R/r) for the spike of D1 and for the one of D0, at BASE's parameters."""
+SIZES = [10**e for e in (3, 6, 9, 12, 18, 100)]
+
+
+def separation(n: int, degrees: list[Fraction]) -> Array:
+    """P[distinguishes] of power attention at each degree."""
+    return np.array([float(on_grid(Power(beta=beta), {**BASE, "n": n}).distinguish) for beta in degrees])
+
+
+def critical_degree() -> Finding:
+    """Inside: from the crossing up. Outside: far above, where D0's own spike gets the weight."""
+    inside = [degree_point(n) for n in SIZES]
+    outside = [too_steep(n) for n in SIZES[:4]]
+    found, claimed = (", ".join(f"{x:.1f}" for x in values(inside, name)) for name in ("beta", "claimed"))
+    return conclude_where(
+        inside,
+        outside,
+        "beta also stays below about log n / log((a0+b+c)/(b+c)), past which D0's small spike is found too",
+        f"P crosses 1/2 at beta = {found} for n = 1e3 to 1e100, where log n / log(R/r) = {claimed}; at "
+        f"n = 1e3, beta = {smallest(outside, 'beta'):.0f} P is {values(outside, 'distinguish')[0]:.2f} again",
+        f"beta {-largest(inside, 'shift'):.2f} to {-smallest(inside, 'shift'):.2f} lower, at any n",
+    )
+
+
+def degree_point(n: int) -> Point:
+    """Holds if P crosses at log n / log(R/r) less a constant, and is high in the middle of the range."""
+    claimed, top = math.log(n) / STEEP, math.log(n) / FLAT
+    middle = Fraction(round(math.sqrt(claimed * top)))
+    found = crossing(lambda degrees: separation(n, degrees), "0.1", middle, cells=8, rounds=5)
+    plateau = float(separation(n, [middle])[0])
+    beta = math.nan if found is None else float(found)
+    shift = beta - claimed
+    holds = -3 / STEEP < shift < 0 and plateau >= 1 - DELTA
+    return point({**BASE, "n": n}, holds, beta=beta, claimed=claimed, shift=shift, plateau=plateau)
+
+
+def too_steep(n: int) -> Point:
+    """Twice the degree at which D0's own spike gets the weight."""
+    beta = round(2 * math.log(n) / FLAT)
+    found = float(separation(n, [Fraction(beta)])[0])
+    return point({**BASE, "n": n, "beta": beta}, found >= 1 - DELTA, beta=beta, distinguish=found)
+
+
+ORDERS = (1, 2, 4, 8, 16, 32, 64)
+LADDER = [100 * round(10 ** (e / 4)) for e in range(60)] + [10**e for e in range(17, 301)]
+
+
+def taylor() -> Finding:
+    """The n from which on each order is blind: below 100 (R/r)^order, since T(sx)/T(x) <= s^order."""
+    points = [taylor_point(order) for order in ORDERS]
+    shown = ", ".join(f"{each.measured['blind_from']} (order {each.parameters['order']})" for each in points)
+    low, high = smallest(points, "log10_room"), largest(points, "log10_room")
+    return conclude(
+        points,
+        f"blind from n = {shown}, and from there to 1e300",
+        f"10^{low:.1f} to 10^{high:.1f} below the bound 100 (R/r)^order",
+    )
+
+
+def taylor_point(order: int) -> Point:
+    """Holds if P stays at most delta from some n within the bound on."""
+    found = on_grid(Taylor(order=order), BASE, n=LADDER).distinguish
+    seeing = np.flatnonzero(~(found <= DELTA))
+    first = int(seeing[-1]) + 1 if len(seeing) else 0
+    if first == len(LADDER):
+        return point({**BASE, "order": order}, False, blind_from="never")
+    room = 2 + order * STEEP / math.log(10) - math.log10(LADDER[first])
+    return point({**BASE, "order": order}, room >= 0, blind_from=short(LADDER[first]), log10_room=room)
+
+
+CLAIMS = (
+    Claim(
+        "critical-degree",
+        "3",
+        "ours",
+        "Power attention <q,k>^beta separates if and only if beta is about log n / log(R/r) or more, with "
+        "R = a1+b+c, r = b+c.",
+        critical_degree,
+    ),
+    Claim(
+        "taylor-order",
+        "3",
+        "ours",
+        "Softmax with its exponential cut off at a fixed order goes blind as n grows (this reader, "
+        "tau = c + 0.1, m = 12).",
+        taylor,
+    ),
+)
+"""The claims on THEORY 3's degree, in its order."""

@@ -1,0 +1,75 @@
+"""THEORY 3, bits: the n past which a number format no longer tells the labels apart."""
+
+from __future__ import annotations
+
+import torch
+
+from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._tools import BASE, Setting, conclude, largest, on_grid, point, short, smallest, spike
+from separatrix.engines import dense
+from separatrix.mechanisms import Linear, Mechanism, Softmax
+from separatrix.verdicts import SIGNIFICANT_BITS, TORCH_NAMES, blind_from
+
+WIDE: Setting = {**BASE, "n": 1000}
+NARROW: Setting = {**BASE, "n": 1000, "d": 12, "b": "0.5", "c": "0.3"}
+"""Parameters where both 16-bit formats go blind at an n that dense tokens reach."""
+LARGEST_RUN = 40_000
+
+
+def number_formats() -> Finding:
+    """Linear: by bits, and by running the format on either side where n allows. Softmax: never."""
+    points = []
+    for setting in (WIDE, NARROW):
+        found = blind_from(spike(setting), Linear())
+        points += [linear_point(setting, name, n) for name, n in found.items()]
+    points += [softmax_point(name, n) for name, n in blind_from(spike(NARROW), Softmax()).items()]
+    first = ", ".join(f"{each.measured['blind_from']} ({each.parameters['format']})" for each in points[:4])
+    ran = sum("differs_at_half" in each.measured for each in points)
+    return conclude(
+        points,
+        f"linear is blind from n = {first}; {ran} cases run on all tokens in the format differ at n/2 and "
+        "not at 2n; softmax is never blind (n to 1e40)",
+        f"{smallest(points, 'bits_past'):.1f} to {largest(points, 'bits_past'):.1f} bits past the format's",
+    )
+
+
+def linear_point(setting: Setting, name: str, n: int | None) -> Point:
+    """Holds if n is where the bits run out, and dense tokens in this format say so too."""
+    parameters = {**setting, "mechanism": "linear", "format": name}
+    if n is None:
+        return point(parameters, False, blind_from="never")
+    past = float(on_grid(Linear(), {**setting, "n": n}).bits) - SIGNIFICANT_BITS[name]
+    holds = -0.01 <= past <= 1.01  # half a unit in the last place is 2^-p to 2^-(p+1) of the number
+    measured: Setting = {"blind_from": short(n), "bits_past": past}
+    if 2 * n <= LARGEST_RUN:
+        half, double = (apart(Linear(), setting, name, size) for size in (n // 2, 2 * n))
+        holds = holds and half and not double
+        measured |= {"differs_at_half": half, "differs_at_double": double}
+    return point(parameters, holds, **measured)
+
+
+def softmax_point(name: str, n: int | None) -> Point:
+    """Holds if there is no such n, and dense tokens differ at an n where a 16-bit linear one does not."""
+    differs = apart(Softmax(), NARROW, name, 4000)
+    parameters = {**NARROW, "mechanism": "softmax", "format": name}
+    return point(parameters, n is None and differs, blind_from=str(n), differs_at_4000=differs)
+
+
+def apart(mechanism: Mechanism, setting: Setting, name: str, n: int) -> bool:
+    """Whether D0 and D1 give different pre-activations with every step in the format."""
+    dtype: torch.dtype = getattr(torch, TORCH_NAMES[name])
+    made = spike(setting, n=n - n % (setting["d"] - 2))
+    return dense.probe(made, mechanism, 0, dtype) != dense.probe(made, mechanism, 1, dtype)
+
+
+CLAIMS = (
+    Claim(
+        "number-formats",
+        "3",
+        "ours",
+        "Linear needs log2(v1/margin) significant bits, so bf16, fp16, fp32 and fp64 each go blind at some "
+        "n; softmax does not.",
+        number_formats,
+    ),
+)
+"""The claim on THEORY 3's bits."""

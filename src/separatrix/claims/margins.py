@@ -1,0 +1,139 @@
+"""THEORY 3, what survives a tuned threshold: the margin, and what noise leaves of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from scipy.integrate import quad
+from scipy.special import ndtr
+
+from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._tools import BASE, conclude, on_grid, point, relative_error, spike, values
+from separatrix.claims.units import LABELS
+from separatrix.engines import dense
+from separatrix.mechanisms import Linear, Mechanism, Softmax
+from separatrix.verdicts import verdict
+
+SIZES = [10**e for e in (3, 4, 6, 9, 12, 18)]
+REFERENCE: dict[str, Mapping[int, tuple[float, float]]] = {
+    "softmax": {10**3: (1.1952, 5e-5), 10**6: (1.19998, 5e-6)},
+    "linear": {10**3: (0.00596576, 5e-9), 10**6: (5.98964e-6, 5e-12)},
+}
+"""THEORY's numbers for a0=.01, a1=1.2, b=.2, c=.1, d=102, and half a unit of their last digit."""
+
+
+def margin_points(mechanism: Mechanism) -> list[Point]:
+    """The margin at growing n: against THEORY's numbers, and against dense tokens at n = 1000."""
+    points = []
+    for n, margin in zip(SIZES, on_grid(mechanism, BASE, n=SIZES).margin, strict=True):
+        expected, within = REFERENCE[mechanism.name].get(n, (float(margin), 0.0))
+        error = dense_error(mechanism, n, float(margin)) if n == SIZES[0] else 0.0
+        points.append(
+            point(
+                {**BASE, "n": n, "mechanism": mechanism.name},
+                abs(margin - expected) <= within and error < 1e-9,
+                margin=margin,
+                margin_times_n=margin * n,
+                dense_error=error,
+            )
+        )
+    return points
+
+
+def dense_error(mechanism: Mechanism, n: int, margin: float) -> float:
+    """How far the margin on all n tokens is from `margin`."""
+    made = spike(BASE, n=n)
+    low, high = (dense.probe(made, mechanism, label, torch.float64) for label in LABELS)
+    return relative_error((high - low) / made.unit, margin)
+
+
+def exponent(margins: list[float]) -> float:
+    """The slope of log margin against log n."""
+    return float(np.polyfit(np.log(np.array(SIZES, dtype=float)), np.log(margins), 1)[0])
+
+
+def margin_softmax() -> Finding:
+    """A margin that does not shrink."""
+    points = margin_points(Softmax())
+    margins = values(points, "margin")
+    slope = exponent(margins)
+    points.append(point({}, abs(slope) < 0.01, exponent=slope, claimed=0))
+    return conclude(
+        points,
+        f"margin {margins[0]:.4f} at n = 1e3, {margins[2]:.5f} at n = 1e6; fitted exponent {slope:+.5f} over "
+        "n = 1e3 to 1e18",
+        f"exponent {slope:+.0e}, claimed 0",
+    )
+
+
+def margin_linear() -> Finding:
+    """A margin that falls like 1/n, and its constant (a1(a1+b+c) - a0(a0+b+c))/(b+c)."""
+    points = margin_points(Linear())
+    margins, constant = values(points, "margin"), values(points, "margin_times_n")[-1]
+    slope, limit = exponent(margins), (1.2 * 1.5 - 0.01 * 0.31) / 0.3
+    good = abs(slope + 1) < 0.01 and relative_error(constant, limit) < 1e-6
+    points.append(point({}, good, exponent=slope, claimed=-1, constant=constant, limit=limit))
+    return conclude(
+        points,
+        f"margin {margins[0]:.8f} at n = 1e3, {margins[2]:.5e} at n = 1e6; fitted exponent {slope:+.5f}; "
+        f"n times margin tends to {constant:.5f}",
+        f"exponent {slope:+.4f}, claimed -1; constant {constant:.3f}",
+    )
+
+
+def noisy_order(margin: float, sd: float) -> float:
+    """P[v1 + noise > v0 + other noise], by integration over the noise."""
+
+    def density(z: float) -> float:
+        return math.exp(-z * z / 2) / math.sqrt(2 * math.pi) * float(ndtr(margin / sd + z))
+
+    return float(quad(density, -12, 12, epsabs=1e-13)[0])
+
+
+def noise() -> Finding:
+    """AUC with Gaussian noise of sd 1/2 on the pre-activation."""
+    points = []
+    for mechanism in ("softmax", "linear"):
+        for n in (10**3, 10**6, 10**12):
+            found = verdict("spike", mechanism, noise="0.5", **{**BASE, "n": n})
+            seen, error = found.auc or 0.0, abs((found.auc or 0.0) - noisy_order(found.outcome.margin, 0.5))
+            as_claimed = seen > 0.9 if mechanism == "softmax" else abs(seen - 0.5) <= 6 / n
+            parameters = {**BASE, "n": n, "mechanism": mechanism, "sd": "0.5"}
+            points.append(point(parameters, as_claimed and error < 1e-9, auc=seen, error=error))
+    auc = values(points, "auc")
+    return conclude(
+        points,
+        f"AUC at noise of sd 0.5 sqrt(log n): softmax {auc[0]:.4f} at n = 1e3 and {auc[2]:.4f} at n = 1e12; "
+        f"linear {auc[3]:.4f} and {auc[5]:.4f}",
+        f"linear {auc[3] - 0.5:.0e} above chance at n = 1e3",
+    )
+
+
+CLAIMS = (
+    Claim(
+        "margin-softmax",
+        "3",
+        "ours",
+        "Softmax: with all signs + the pre-activations of D1 and D0 differ by a constant (1.19998 "
+        "sqrt(log n) at n=1e6).",
+        margin_softmax,
+    ),
+    Claim(
+        "margin-linear",
+        "3",
+        "ours",
+        "Linear: they differ by about 5.99/n (5.98964e-6 sqrt(log n) at n=1e6).",
+        margin_linear,
+    ),
+    Claim(
+        "noise",
+        "3",
+        "ours",
+        "Under Gaussian noise of fixed size softmax keeps its AUC as n grows; linear falls to chance.",
+        noise,
+    ),
+)
+"""The claims on THEORY 3's margin, in its order."""

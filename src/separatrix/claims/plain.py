@@ -1,0 +1,160 @@
+"""THEORY 4: the plain case, softmax regression."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from flint import arb, ctx
+
+from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._tools import (
+    DELTA,
+    conclude,
+    conclude_where,
+    largest,
+    on_grid,
+    point,
+    relative_error,
+    short,
+)
+from separatrix.constructions import Plain
+from separatrix.engines import dense
+from separatrix.engines.certified import exact_model, spike_weights
+from separatrix.mechanisms import Linear, ScoreMechanism, Softmax
+
+SMALL = (3, 10, 100, 1000, 10_000)
+LARGE = (10**6, 10**12, 10**18)
+SPREADS = ("0", "0.1")
+
+
+def plain(n: int, spread: str = "0") -> Plain:
+    """The plain construction at n."""
+    return Plain(Plain.schema.read({"n": n, "m": 1, "spread": spread}))
+
+
+def peak_and_rest(made: Plain, exponential: bool) -> tuple[float, float]:
+    """The weight of the peak and of all else in D1, summed score by score from the definition."""
+    base, spread = float(made.parameters.base), float(made.parameters.spread)
+    low, high = math.log(base - spread), math.log(base + spread)
+    ordinary = [low + (high - low) * i / (made.n - 1) for i in range(1, made.n)]
+    scores = [float(made.parameters.peak) * math.log(made.n), *ordinary]
+    u = [math.exp(z) for z in scores] if exponential else scores
+    return u[0] / math.fsum(u), math.fsum(u[1:]) / math.fsum(u)
+
+
+def peak_ball(mechanism: ScoreMechanism, n: int) -> arb:
+    """The weight of the peak at any n without spread, as a ball."""
+    return arb(spike_weights(mechanism, exact_model(plain(n)), 1)["query"])
+
+
+def softmax_peak() -> Finding:
+    """1 - f(peak) against 1.6/n³: on all tokens up to n = 1e4, and in balls beyond."""
+    points = []
+    for n in SMALL:
+        for spread in SPREADS:
+            weight, rest = peak_and_rest(plain(n, spread), exponential=True)
+            error = abs(dense.probe(plain(n, spread), Softmax(), 1, torch.float64) - weight)
+            holds = rest * n**3 <= 1.6 and error < 1e-12
+            points.append(point({"n": n, "spread": spread}, holds, rest_n3=rest * n**3, error=error))
+    with ctx.workprec(400):
+        for n in LARGE:
+            left = (1 - peak_ball(Softmax(), n)) * n**3
+            points.append(point({"n": n, "spread": "0"}, bool(left <= arb("1.6")), rest_n3=float(left)))
+    used = largest(points, "rest_n3")
+    return conclude(
+        points,
+        f"softmax leaves {used:.3f}/n³ or less to all other tokens, n = 3 to 1e18, with and without spread",
+        f"{used:.2f} of the 1.6 allowed",
+    )
+
+
+def linear_peak() -> Finding:
+    """f(peak) against 12 log n / n."""
+    points = []
+    for n in SMALL:
+        for spread in SPREADS:
+            weight, _ = peak_and_rest(plain(n, spread), exponential=False)
+            error = relative_error(dense.probe(plain(n, spread), Linear(), 1, torch.float64), weight)
+            constant = weight * n / math.log(n)
+            points.append(
+                point({"n": n, "spread": spread}, constant <= 12 and error < 1e-12, constant=constant)
+            )
+    with ctx.workprec(400):
+        for n in LARGE:
+            ball = peak_ball(Linear(), n) * n / arb(n).log()
+            points.append(point({"n": n, "spread": "0"}, bool(ball <= 12), constant=float(ball)))
+    used = largest(points, "constant")
+    return conclude(
+        points,
+        f"linear gives the peak {used:.2f} log n / n or less, n = 3 to 1e18, with and without spread",
+        f"{used:.1f} of the 12 allowed",
+    )
+
+
+SIZES = [*range(50, 1001, 5), *(10**e for e in (4, 6, 9, 12))]
+
+
+def signs_for(n: int) -> int:
+    """m of order log(n/delta): log2(n/delta) with delta = 0.01."""
+    return math.ceil(math.log2(n / DELTA))
+
+
+def linear_reach() -> Finding:
+    """How far linear follows softmax with m = log2(n/delta), and with far more sign vectors."""
+    m = [signs_for(n) for n in SIZES]
+    softmax, linear = (on_grid(each, {}, Plain, n=SIZES, m=m).distinguish for each in (Softmax(), Linear()))
+    last = max((n for n, p in zip(SIZES, linear, strict=True) if p > 0.5), default=SIZES[0])
+    blind = _from(linear <= DELTA)
+    keeps = _from(softmax >= 1 - DELTA)
+    inside = [
+        point({"m": "log2(n/0.01)"}, 150 <= last <= 300, linear_above_half_to_n=last),
+        point({"m": "log2(n/0.01)"}, 350 <= blind <= 550, linear_blind_from_n=blind),
+        point({"m": "log2(n/0.01)"}, keeps <= 300, softmax_distinguishes_from_n=keeps),
+    ]
+    outside = [many_signs(500, 10**5), many_signs(1000, 10**11)]
+    best = int(np.argmax(linear))
+    return conclude_where(
+        inside,
+        outside,
+        "m = O(log(n/delta)); with far more sign vectors one that fires on D1 alone is met after all",
+        f"linear: best P {linear[best]:.3f} at n = {SIZES[best]}, above 1/2 to n = {last}, at most {DELTA} "
+        f"from n = {short(blind)}; softmax at least {1 - DELTA} from n = {short(keeps)}; but with m = 1e5 "
+        f"linear has P = {outside[0].measured['distinguish']:.3f} at n = 500",
+        f"above 1/2 to {last}, blind from {short(blind)}; claimed 200, 500",
+    )
+
+
+def _from(good: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
+    """The least of SIZES from which on it is good; 10^100 if it never is."""
+    bad = np.flatnonzero(~good)
+    first = int(bad[-1]) + 1 if len(bad) else 0
+    return SIZES[first] if first < len(SIZES) else 10**100
+
+
+def many_signs(n: int, m: int) -> Point:
+    """Holds if linear is blind."""
+    found = float(on_grid(Linear(), {"n": n, "m": m}, Plain).distinguish)
+    return point({"n": n, "m": m}, found <= DELTA, distinguish=found)
+
+
+CLAIMS = (
+    Claim(
+        "plain-softmax-peak",
+        "4",
+        "rec",
+        "Softmax puts at least 1 - 1.6/n³ on the one large score.",
+        softmax_peak,
+    ),
+    Claim("plain-linear-peak", "4", "rec", "Linear puts at most 12 log n / n on it.", linear_peak),
+    Claim(
+        "plain-linear-reach",
+        "4",
+        "rec",
+        "With these constants the linear network also succeeds up to n of about 200, and is blind from "
+        "about 500.",
+        linear_reach,
+    ),
+)
+"""The claims of THEORY 4, in its order."""

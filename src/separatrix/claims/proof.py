@@ -1,0 +1,116 @@
+"""THEORY 3, what the proof uses: how loose Hoeffding is, and how often one neuron fires."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+
+from separatrix.claims._base import Claim, Finding
+from separatrix.claims._tools import DELTA, Setting, conclude, largest, on_grid, point, smallest, spike
+from separatrix.claims.theorem import enough_signs, enough_width
+from separatrix.engines import certified
+from separatrix.mechanisms import Linear, Softmax
+
+SETTING: Setting = {"a0": "0.01", "a1": "1.2", "c": "0.1"}
+WIDTHS = [12, 22, 52, 102, 202, 402, 1002]
+BLOCK = 10**6
+"""Tokens in a block: large enough for the spike of D0 not to matter."""
+
+
+def hoeffding_bound(b: float, d: int) -> float:
+    """exp(-(d-2) s²/2) with s = 0.1/b: a bound on the chance that the mean of d-2 signs exceeds s."""
+    return math.exp(-(d - 2) / (200 * b * b))
+
+
+def hoeffding() -> Finding:
+    """The bound over the exact probability, and the d each of them asks for."""
+    points = []
+    for b, mechanism in product(("0.2", "0.5"), (Softmax(), Linear())):
+        setting = {**SETTING, "b": b, "m": 1}
+        found = on_grid(mechanism, setting, d=WIDTHS, n=[(d - 2) * BLOCK for d in WIDTHS]).p0
+        for d, p0 in zip(WIDTHS, found, strict=True):
+            bound = hoeffding_bound(float(b), d)
+            parameters = {**setting, "d": d, "n": (d - 2) * BLOCK, "mechanism": mechanism.name}
+            points.append(
+                point(parameters, p0 <= bound, p0=p0, bound=bound, bound_over_p0=bound / max(p0, 1e-300))
+            )
+    low, high = smallest(points, "bound_over_p0"), largest(points, "bound_over_p0")
+    asked, needed = enough_width(0.2, enough_signs(DELTA), DELTA), needed_width("0.2")
+    return conclude(
+        points,
+        f"the bound is {low:.1f} to {high:.2g} times the exact probability (d = 12 to 1002); at delta = "
+        f"{DELTA}, b = 0.2 the proof asks for d = {asked}, and d = {needed} is enough",
+        f"{low:.1f} to {high:.2g} times too large; d = {asked} asked, {needed} needed",
+    )
+
+
+def needed_width(b: str) -> int:
+    """The least d from which on m neurons fire on D0 with probability at most delta."""
+    widths = list(range(4, 200))
+    setting = {**SETTING, "b": b, "m": enough_signs(DELTA)}
+    found = on_grid(Softmax(), setting, d=widths, n=[(d - 2) * BLOCK for d in widths]).fire_d0
+    bad = np.flatnonzero(found > DELTA)
+    return widths[int(bad[-1]) + 1] if len(bad) else widths[0]
+
+
+FULL_WEIGHT: tuple[tuple[Fraction, Setting], ...] = (
+    (Fraction(1, 2), {"a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1", "d": 202}),
+    (Fraction(3, 8), {"a0": "0.05", "a1": "0.7", "b": "0.5", "c": "0.4", "d": 1002}),
+    (Fraction(1, 4), {"a0": "0.1", "a1": "1.5", "b": "0.5", "c": "1", "d": 1002}),
+)
+
+
+def firing_triples(a: Fraction, b: Fraction, c: Fraction) -> Fraction:
+    """The share of the sign triples with a y_1 + b y_k3 + c y_d > c + 0.1: the spike has all the weight."""
+    signs = list(product((1, -1), repeat=3))
+    return Fraction(sum(a * x + b * y + c * z > c + Fraction(1, 10) for x, y, z in signs), len(signs))
+
+
+def firing_probability() -> Finding:
+    """Certified p1 against the share of the triples that fire."""
+    points = []
+    for claimed, setting in FULL_WEIGHT:
+        n = (setting["d"] - 2) * 10**12
+        neuron = certified.count(spike(setting, n=n), Softmax()).low
+        share = firing_triples(*(Fraction(setting[name]) for name in ("a1", "b", "c")))
+        gap = abs(float(neuron.p1 - claimed))
+        points.append(
+            point(
+                {**setting, "n": n},
+                share == claimed and gap < 1e-6 and neuron.p0 < 1e-6,
+                p1=float(neuron.p1),
+                share_of_triples=str(share),
+                gap=gap,
+                p0=float(neuron.p0),
+            )
+        )
+    gap, p0 = largest(points, "gap"), largest(points, "p0")
+    shares = ", ".join(str(claimed) for claimed, _ in FULL_WEIGHT)
+    return conclude(
+        points,
+        f"p1 is {shares} to {gap:.0e} at blocks of 1e12 tokens, and p0 is {p0:.0e} or less",
+        f"p1 off by {gap:.0e}; p0 {p0:.0e} or less",
+    )
+
+
+CLAIMS = (
+    Claim(
+        "hoeffding",
+        "3",
+        "rec",
+        "Hoeffding: for large n one neuron fires on D0 with probability at most exp(-(d-2)/(200 b²)).",
+        hoeffding,
+    ),
+    Claim(
+        "firing-probability",
+        "3",
+        "ours",
+        "Softmax: for large n one neuron fires on D1 with probability 1/2, or 3/8 or 1/4 where b and c "
+        "matter, and hardly ever on D0.",
+        firing_probability,
+    ),
+)
+"""The claims on what THEORY 3's proof uses."""

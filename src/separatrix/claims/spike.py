@@ -1,0 +1,236 @@
+"""THEORY 3, the spike construction: its shape and its closed forms, against dense tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from separatrix.claims import _literal as literal
+from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._tools import Array, Setting, conclude, largest, point, smallest
+from separatrix.claims._tools import spike as make
+from separatrix.claims.units import LABELS, attention_weights
+from separatrix.constructions import Label, Spike
+from separatrix.mechanisms import Linear, Mechanism, Softmax
+from separatrix.parameters import UsageError
+
+Kernel = Callable[[Array, int], Array]
+Weights = Callable[[Spike, Label], Array]
+
+ROUNDING = 1e-11
+SETTINGS: tuple[Setting, ...] = (
+    {"n": 200, "d": 22, "a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1"},
+    {"n": 120, "d": 12, "a0": "0.05", "a1": "0.7", "b": "0.5", "c": "0.4"},
+    {"n": 20, "d": 22, "a0": "0.1", "a1": "0.9", "b": "0.3", "c": "1"},
+)
+"""The last has blocks of a single token."""
+
+
+def shape() -> Finding:
+    """Every entry of A, for both labels and several positions of the spike."""
+    points = []
+    for setting in SETTINGS:
+        made = make(setting)
+        b, c, worst = float(made.parameters.b), float(made.parameters.c), 0.0
+        for row in (0, made.n // 2, made.n - 1):
+            for label in LABELS:
+                right = (
+                    np.array(literal.spiked(made.n, setting["d"], made.spike(label), b, c, row)) * made.unit
+                )
+                worst = max(
+                    worst, float(np.abs(made.matrix(label, row, torch.float64).numpy() - right).max())
+                )
+        points.append(point(setting, worst <= ROUNDING and refused(setting), difference=worst))
+    worst = largest(points, "difference")
+    return conclude(
+        points,
+        f"A by its definition and A as built differ by {worst:.1g}; n that is no multiple of d-2 is refused",
+        f"difference {worst:.1g}",
+    )
+
+
+def refused(setting: Setting) -> bool:
+    """Whether one token more, which leaves a block unfilled, is an error."""
+    try:
+        make(setting, n=setting["n"] + 1)
+    except UsageError:
+        return True
+    return False
+
+
+def closed_logits(made: Spike, label: Label) -> Array:
+    """THEORY's table of logits / log n: by the kinds of query and key alone."""
+    n, b, c = made.n, float(made.parameters.b), float(made.parameters.c)
+    a, r = made.spike(label), b + c
+    spiked = np.arange(n) == 0
+    both, either = np.logical_and.outer(spiked, spiked), np.logical_or.outer(spiked, spiked)
+    if made.parameters.form == "ones":
+        table: Array = np.where(both, (a + r) ** 2, np.where(either, r * (a + r), r * r))
+        return table
+    block = np.arange(n) // made.block_size
+    sums: Array = a * a * both + b * b * np.equal.outer(block, block) + c * c
+    return sums
+
+
+def closed_returns(made: Spike, label: Label, f: Array) -> Array:
+    """c by blocks: a f(j, j3), b times the weight of each block, and c."""
+    n, d = made.n, made.parameters.d
+    mass = f.reshape(n, d - 2, made.block_size).sum(-1)
+    last = np.full((n, 1), float(made.parameters.c))
+    return np.hstack([made.spike(label) * f[:, :1], float(made.parameters.b) * mass, last]) * made.unit
+
+
+def ones_softmax_weights(made: Spike, label: Label) -> Array:
+    """f(j3,j3) = 1/(1+(n-1)n^{-aR}), f(j,j3) = 1/(1+(n-1)n^{-ar}), the rest shared equally."""
+    n, a = made.n, made.spike(label)
+    r = float(made.parameters.b + made.parameters.c)
+    own, other = (1 / (1 + (n - 1) * n ** (-a * s)) for s in (a + r, r))
+    f = np.full((n, n), (1 - other) / (n - 1))
+    f[:, 0], f[0] = other, (1 - own) / (n - 1)
+    f[0, 0] = own
+    return f
+
+
+def ones_linear_weights(made: Spike, label: Label) -> Array:
+    """f(j,i) = s_i / sum s with s the row sums of A."""
+    s = np.full(made.n, float(made.parameters.b + made.parameters.c))
+    s[0] += made.spike(label)
+    return np.tile(s / s.sum(), (made.n, 1))
+
+
+def identity_weights(kernel: Kernel) -> Weights:
+    """f from the closed logits; there is no shorter form."""
+
+    def weights(made: Spike, label: Label) -> Array:
+        u = kernel(closed_logits(made, label), made.n)
+        f: Array = u / u.sum(-1, keepdims=True)
+        return f
+
+    return weights
+
+
+def softmax_kernel(logits: Array, n: int) -> Array:
+    """u = n^logit, with logits in units of log n."""
+    u: Array = float(n) ** logits
+    return u
+
+
+def linear_kernel(logits: Array, n: int) -> Array:
+    """u is the logit."""
+    u: Array = logits * np.log(n)
+    return u
+
+
+def compare(mechanism: Mechanism, form: str, kernel: Kernel, weights: Weights) -> list[Point]:
+    """u, f and c in closed form against the dense tokens: the largest relative error of an entry."""
+    points = []
+    for setting in SETTINGS:
+        made = make(setting, form=form)
+        errors = np.max([_errors(mechanism, made, label, kernel, weights) for label in LABELS], axis=0)
+        parameters = {**setting, "form": form, "mechanism": mechanism.name}
+        points.append(point(parameters, errors.max() <= ROUNDING, u=errors[0], f=errors[1], c=errors[2]))
+    return points
+
+
+def _errors(
+    mechanism: Mechanism, made: Spike, label: Label, kernel: Kernel, weights: Weights
+) -> tuple[float, ...]:
+    tokens = made.dense(label, 0, torch.float64)
+    assert tokens.values is not None
+    q, k, v = (each[None, None] for each in (tokens.queries, tokens.keys, tokens.values))
+    logits = (tokens.queries @ tokens.keys.T).numpy() / np.log(made.n)
+    f = weights(made, label)
+    pairs = (
+        (kernel(logits, made.n), kernel(closed_logits(made, label), made.n)),
+        (attention_weights(mechanism, tokens), f),
+        (mechanism(q, k, v)[0, 0].numpy(), closed_returns(made, label, f)),
+    )
+    return tuple(float(np.abs(found / right - 1).max()) for found, right in pairs)
+
+
+def _finding(points: list[Point]) -> Finding:
+    worst = largest(points, "u", "f", "c")
+    return conclude(
+        points,
+        f"every entry of u, f and c at {len(points)} settings: relative error {worst:.1e} on dense tokens",
+        f"error {worst:.1e}, allowed {ROUNDING:.0e}",
+    )
+
+
+def closed_ones_softmax() -> Finding:
+    """Form ones, softmax."""
+    return _finding(compare(Softmax(), "ones", softmax_kernel, ones_softmax_weights))
+
+
+def closed_ones_linear() -> Finding:
+    """Form ones, linear."""
+    return _finding(compare(Linear(), "ones", linear_kernel, ones_linear_weights))
+
+
+def closed_identity() -> Finding:
+    """Form identity, both mechanisms."""
+    softmax = compare(Softmax(), "identity", softmax_kernel, identity_weights(softmax_kernel))
+    return _finding(softmax + compare(Linear(), "identity", linear_kernel, identity_weights(linear_kernel)))
+
+
+def linear_ignores_query() -> Finding:
+    """How far apart the rows of f are, for linear and, as a control, for softmax."""
+    points = []
+    for setting in SETTINGS:
+        tokens = make(setting, form="ones").dense(1, 0, torch.float64)
+        spread, control = (
+            float(np.ptp(attention_weights(mechanism, tokens), axis=0).max())
+            for mechanism in (Linear(), Softmax())
+        )
+        points.append(point(setting, spread <= ROUNDING < control, linear=spread, softmax=control))
+    spread, control = largest(points, "linear"), smallest(points, "softmax")
+    return conclude(
+        points,
+        f"rows of f differ by {spread:.1e} at most for linear, by {control:.2g} or more for softmax",
+        f"{spread:.1e}; softmax {control:.2g}",
+    )
+
+
+CLAIMS = (
+    Claim(
+        "spike-shape",
+        "3",
+        "rec",
+        "A has n = (d-2)t rows. In units of sqrt(log n): the spike a in one row of column 1, b in the column "
+        "of the row's block, c in column d.",
+        shape,
+    ),
+    Claim(
+        "closed-ones-softmax",
+        "3",
+        "rec",
+        "X = 11ᵀ, softmax: u is n^{R²}, n^{rR} or n^{r²}; f(j3,j3) = 1/(1+(n-1)n^{-aR}), "
+        "f(j,j3) = 1/(1+(n-1)n^{-ar}).",
+        closed_ones_softmax,
+    ),
+    Claim(
+        "closed-ones-linear",
+        "3",
+        "rec",
+        "X = 11ᵀ, linear: f(j,i) = s_i / sum s with s the row sums of A; f(.,j3) = R/(R+(n-1)r).",
+        closed_ones_linear,
+    ),
+    Claim(
+        "closed-identity",
+        "3",
+        "rec",
+        "X = I (this project's second form): logits / log n are a²[i=j=j3] + b²[same block] + c², and u, f "
+        "and c follow.",
+        closed_identity,
+    ),
+    Claim(
+        "linear-ignores-query",
+        "3",
+        "rec",
+        "X = 11ᵀ, linear: f does not depend on the query at all.",
+        linear_ignores_query,
+    ),
+)
+"""The claims on THEORY 3's construction and closed forms, in its order."""

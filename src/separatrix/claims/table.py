@@ -1,0 +1,57 @@
+"""The ledger as a table for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from separatrix.claims._base import Entry, Ledger, Status
+
+COLOURS = {Status.HOLDS: "green", Status.ONLY_WHERE: "yellow", Status.FAILS: "bold red"}
+WORDS = {Status.HOLDS: "holds", Status.ONLY_WHERE: "only where", Status.FAILS: "FAILS"}
+
+
+def show(ledger: Ledger, console: Console) -> None:
+    """One row a claim: name, provenance, status, slack; below it what must be known beyond that."""
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    table.add_column("claim", no_wrap=True)
+    table.add_column("tag", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    table.add_column("slack", overflow="fold")
+    for entry in ledger.entries:
+        status = entry.finding.status
+        table.add_row(
+            entry.claim.name,
+            Text(f"[{entry.claim.provenance}]", style="dim"),
+            Text(WORDS[status], style=COLOURS[status]),
+            _slack(entry),
+        )
+    console.print(table)
+    console.print(tally(ledger))
+
+
+def _slack(entry: Entry) -> Text:
+    """The slack; for a claim that needs a condition, the condition; for one that fails, how."""
+    finding = entry.finding
+    text = Text(finding.slack)
+    if finding.status is Status.ONLY_WHERE:
+        text.append(f"\n{finding.where}", style=COLOURS[finding.status])
+    if finding.status is Status.FAILS:
+        text.append(f"\n{finding.summary}", style=COLOURS[finding.status])
+    return text
+
+
+def tally(ledger: Ledger) -> Text:
+    """How many claims hold, hold only somewhere, and fail; and what the tags mean."""
+    counts = Counter(entry.finding.status for entry in ledger.entries)
+    text = Text(f"{len(ledger.entries)} claims: ")
+    for position, (status, word) in enumerate(WORDS.items()):
+        text.append(", " if position else "")
+        text.append(f"{counts[status]} {word}", style=COLOURS[status] if counts[status] else "dim")
+    text.append(
+        "\n[paper] stated in the paper's summary · [rec] reconstructed · [ours] this project's", style="dim"
+    )
+    return text

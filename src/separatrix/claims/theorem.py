@@ -1,0 +1,160 @@
+"""THEORY 3, the separation theorem: what it promises, and which hypotheses it needs."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._tools import (
+    DELTA,
+    Array,
+    Setting,
+    conclude,
+    largest,
+    on_grid,
+    point,
+    short,
+    smallest,
+)
+from separatrix.mechanisms import Linear, Softmax
+
+SETTINGS: tuple[Setting, ...] = (
+    {"a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1"},
+    {"a0": "0.05", "a1": "0.7", "b": "0.5", "c": "0.4"},
+    {"a0": "0.1", "a1": "1.5", "b": "0.5", "c": "1"},
+    {"a0": "0.1", "a1": "2", "b": "0.1", "c": "0.5"},
+    {"a0": "0.05", "a1": "0.87", "b": "0.2", "c": "0.1"},
+    {"a0": "0.05", "a1": "0.62", "b": "0.5", "c": "0.51"},
+)
+"""From comfortable to hardly admissible: the last has a1(a1+b+c) = 1.01 and a1 - b = 0.12."""
+DELTAS = (0.1, 0.01, 1e-6)
+BLOCK_SIZES = [10**e for e in (0, 1, 2, 3, 4, 6, 9, 12, 18, 30, 60, 65, 70, 80, 100, 200, 295)]
+
+
+def enough_signs(delta: float) -> int:
+    """The least m the theorem asks for."""
+    return math.ceil(math.log(1 / delta) / math.log(4 / 3))
+
+
+def enough_width(b: float, m: int, delta: float) -> int:
+    """The least d the theorem asks for."""
+    return 2 + math.ceil(200 * b * b * math.log(4 * m / delta))
+
+
+def hypotheses(setting: Setting, delta: float) -> dict[str, bool]:
+    """The theorem's five conditions, each as it stands in THEORY."""
+    a0, a1, b, c = (Fraction(setting[name]) for name in ("a0", "a1", "b", "c"))
+    return {
+        "a1(a1+b+c) > 1": a1 * (a1 + b + c) > 1,
+        "a0(a0+b+c) < 1": a0 * (a0 + b + c) < 1,
+        "a1 - b > 0.1": a1 - b > Fraction(1, 10),
+        "d - 2 >= 200 b² log(4m/delta)": setting["d"] >= enough_width(float(b), setting["m"], delta),
+        "m >= log(1/delta)/log(4/3)": setting["m"] >= enough_signs(delta),
+    }
+
+
+def failures(setting: Setting, sizes: list[int]) -> dict[str, Array]:
+    """The exact probabilities of the four events that must not happen."""
+    softmax, linear = (on_grid(mechanism, setting, n=sizes) for mechanism in (Softmax(), Linear()))
+    with np.errstate(divide="ignore"):
+        silent = np.exp(softmax.m * np.log1p(-softmax.p1))
+    return {
+        "softmax_fires_on_D0": softmax.fire_d0,
+        "softmax_silent_on_D1": silent,
+        "linear_fires_on_D0": linear.fire_d0,
+        "linear_fires_on_D1": linear.fire_d1,
+    }
+
+
+def admissible(setting: Setting, delta: float) -> Setting:
+    """The setting with the least d and m that the theorem asks for, unless it has its own."""
+    m = enough_signs(delta)
+    return {"d": enough_width(float(setting["b"]), m, delta), "m": m, **setting}
+
+
+def theorem() -> Finding:
+    """For each setting the n from which on all four failures stay below delta."""
+    points = [theorem_point(admissible(s, delta), delta) for s in SETTINGS for delta in DELTAS]
+    constant = largest(points, "constant")
+    soonest, latest = smallest(points, "from_blocks_of"), largest(points, "from_blocks_of")
+    return conclude(
+        points,
+        f"each of the four failures has probability {constant:.2f} delta or less as n grows; 'large n' means "
+        f"n/(d-2) >= {soonest:.0f} at best and {latest:.0e} at worst (a1(a1+b+c) = 1.01, a1-b = 0.12)",
+        f"implied constant {constant:.2f}",
+    )
+
+
+def theorem_point(setting: Setting, delta: float) -> Point:
+    """Holds if the hypotheses do and, from some n on, every failure is at most delta."""
+    sizes = [(setting["d"] - 2) * t for t in BLOCK_SIZES]
+    found = failures(setting, sizes)
+    worst = np.maximum.reduce(list(found.values()))
+    bad = np.flatnonzero(~(worst <= delta))
+    first = int(bad[-1]) + 1 if len(bad) else 0
+    holds = first < len(sizes) and all(hypotheses(setting, delta).values())
+    measured: Setting = {name: each[-1] / delta for name, each in found.items()}
+    if holds:
+        measured |= {"from_n": short(sizes[first]), "from_blocks_of": float(BLOCK_SIZES[first])}
+    return point({**setting, "delta": delta}, holds, constant=worst[-1] / delta, **measured)
+
+
+WITHOUT: tuple[tuple[str, Setting], ...] = (
+    ("a1(a1+b+c) > 1", {"a0": "0.05", "a1": "0.8", "b": "0.2", "c": "0.1"}),
+    ("a0(a0+b+c) < 1", {"a0": "0.9", "a1": "1.2", "b": "0.2", "c": "0.1"}),
+    ("a1 - b > 0.1", {"a0": "0.05", "a1": "0.75", "b": "0.7", "c": "0.7"}),
+    ("d - 2 >= 200 b² log(4m/delta)", {"a0": "0.05", "a1": "1.2", "b": "0.2", "c": "0.1", "d": 6}),
+    ("m >= log(1/delta)/log(4/3)", {"a0": "0.05", "a1": "1.2", "b": "0.2", "c": "0.1", "m": 2}),
+)
+"""Points that violate one hypothesis each."""
+
+
+def hypotheses_needed() -> Finding:
+    """Without one hypothesis, some failure is far more likely than delta."""
+    points = []
+    for dropped, given in WITHOUT:
+        setting = admissible(given, DELTA)
+        violated = [name for name, holds in hypotheses(setting, DELTA).items() if not holds]
+        found = failures(setting, [(setting["d"] - 2) * 10**15])
+        worst, name = max((float(p[0]), name) for name, p in found.items())
+        points.append(
+            point(
+                {**setting, "delta": DELTA},
+                violated == [dropped] and worst > 5 * DELTA,
+                without=dropped,
+                failure=name,
+                probability=worst,
+            )
+        )
+    least = smallest(points, "probability")
+    return conclude(
+        points,
+        "for each hypothesis there are parameters that violate it alone, and there a failure has "
+        f"probability {least:.2g} or more at delta = {DELTA}",
+        f"failure {least / DELTA:.0f} delta or more",
+    )
+
+
+CLAIMS = (
+    Claim(
+        "theorem",
+        "3",
+        "rec",
+        "If a1(a1+b+c) > 1, a0(a0+b+c) < 1, a1-b > 0.1, d-2 >= 200 b² log(4m/delta) and m >= "
+        "log(1/delta)/log(4/3), then for large n, with probability 1-O(delta), softmax fires on D1 and not "
+        "on D0, and linear fires on neither.",
+        theorem,
+    ),
+    Claim(
+        "hypotheses-needed",
+        "3",
+        "ours",
+        "No hypothesis of the theorem is idle: without any one of them there are parameters where the "
+        "conclusion fails.",
+        hypotheses_needed,
+    ),
+)
+"""The claims on THEORY 3's theorem, in its order."""

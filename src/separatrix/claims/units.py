@@ -1,0 +1,154 @@
+"""THEORY 1: the attention units, against loops and a literal Kronecker product."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from separatrix.claims import _literal as literal
+from separatrix.claims._base import Claim, Finding
+from separatrix.claims._tools import Array, Setting, conclude, largest, point, smallest
+from separatrix.constructions import Cross, Label, Spike, Tokens
+from separatrix.mechanisms import Linear, Mechanism, Softmax
+
+ROUNDING = 1e-12
+"""Relative error allowed between two float64 computations of the same number."""
+LABELS: tuple[Label, ...] = (0, 1)
+TOKENS: Setting = {"m": 1, "a0": "0.05", "a1": "0.9", "b": "0.3", "c": "0.2"}
+SETTINGS: tuple[tuple[type[Spike | Cross], Setting], ...] = (
+    (Spike, {"n": 20, "d": 7, "form": "ones"}),
+    (Spike, {"n": 18, "d": 8, "form": "identity"}),
+    (Cross, {"n": 20, "d": 7, "r_Q": "0.5"}),
+)
+
+
+def kronecker_block(a1: Array, a2: Array, x: Array, j0: int) -> Array:
+    """A_j0 x: the j0-th n-by-d² block of A1 ⊗ A2, times x = vec(X) by rows."""
+    n = len(a1)
+    block = np.kron(a1, a2)[j0 * n : (j0 + 1) * n]
+    product: Array = block @ x.reshape(-1)
+    return product
+
+
+def tensor_trick() -> Finding:
+    """Whole numbers, so that both sides are exact."""
+    rng = np.random.default_rng(0)
+    points = []
+    for n, d in ((2, 2), (3, 2), (4, 3), (5, 4)):
+        a1, a2 = rng.integers(-9, 10, (2, n, d))
+        q, k = rng.integers(-9, 10, (2, d, d))
+        x = q @ k.T
+        rows = a1 @ x @ a2.T
+        right, turned = (
+            max(int(np.abs(kronecker_block(a1, a2, matrix, j) - rows[j]).max()) for j in range(n))
+            for matrix in (x, x.T)
+        )
+        points.append(point({"n": n, "d": d}, right == 0, difference=right, with_x_transposed=turned))
+    return conclude(
+        points,
+        "every block times vec(X) equals its row of A1 X A2ᵀ on whole numbers; "
+        f"largest difference {largest(points, 'difference'):.0f}",
+        f"exact; with X transposed off by {smallest(points, 'with_x_transposed'):.0f} or more",
+    )
+
+
+def attention_weights(mechanism: Mechanism, tokens: Tokens) -> Array:
+    """f as the mechanism's definition has it: what attending to unit vectors gives."""
+    units = torch.eye(len(tokens.keys), dtype=torch.float64)
+    q, k, v = (each[None, None] for each in (tokens.queries, tokens.keys, units))
+    f: Array = mechanism.definition(q, k, v)[0, 0].numpy()
+    return f
+
+
+def unit_against_loops(mechanism: Mechanism, kernel: Callable[[float], float]) -> Finding:
+    """u, alpha, f and c in loops on the literal matrices, against `definition` and the fast form."""
+    points = []
+    for kind, setting in SETTINGS:
+        made = kind(kind.schema.read({**TOKENS, **setting}))
+        errors = np.max([_errors(mechanism, kernel, made, label) for label in LABELS], axis=0)
+        points.append(
+            point(
+                {"construction": kind.name, **setting},
+                errors.max() <= ROUNDING,
+                f=errors[0],
+                definition=errors[1],
+                fast_form=errors[2],
+            )
+        )
+    worst = largest(points, "f", "definition", "fast_form")
+    return conclude(
+        points,
+        f"f and c by loops, by the definition of {mechanism.name} and by its fast form: error {worst:.1e}",
+        f"error {worst:.1e}, allowed {ROUNDING:.0e}",
+    )
+
+
+def _errors(
+    mechanism: Mechanism, kernel: Callable[[float], float], made: Spike | Cross, label: Label
+) -> tuple[float, float, float]:
+    """How far f, the definition's c and the fast form's c are from the loops, relative to the largest."""
+    units = _literal_units(made, label, kernel)
+    tokens = made.dense(label, 3, torch.float64)
+    assert tokens.values is not None
+    q, k, v = (each[None, None] for each in (tokens.queries, tokens.keys, tokens.values))
+    c, f = np.array([each.c for each in units]), np.array([each.f for each in units])
+    pairs = (
+        (attention_weights(mechanism, tokens), f),
+        (mechanism.definition(q, k, v)[0, 0].numpy(), c),
+        (mechanism(q, k, v)[0, 0].numpy(), c),
+    )
+    first, second, third = (
+        float(np.abs(found - right).max() / np.abs(right).max()) for found, right in pairs
+    )
+    return first, second, third
+
+
+def _literal_units(
+    made: Spike | Cross, label: Label, kernel: Callable[[float], float]
+) -> list[literal.Unit[float]]:
+    d, a = made.parameters.d, made.matrix(label, 3, torch.float64).tolist()
+    queries, x = a, literal.ones(d)
+    if isinstance(made, Spike):
+        x = literal.weight_matrix(made.parameters.form, d)
+    else:  # any queries with this row sum will do: X = 11ᵀ sees nothing else
+        queries = [[float(made.parameters.r_Q) * made.unit / d] * d for _ in a]
+    return [literal.unit(row, kernel, a) for row in literal.logits(queries, x, a)]
+
+
+def softmax_unit() -> Finding:
+    """u = exp."""
+    return unit_against_loops(Softmax(), math.exp)
+
+
+def linear_unit() -> Finding:
+    """u is the logit itself."""
+    return unit_against_loops(Linear(), lambda z: z)
+
+
+CLAIMS = (
+    Claim(
+        "tensor-trick",
+        "1",
+        "paper",
+        "A_j0 x, the j0-th block of A1 ⊗ A2 times vec(X), is row j0 of A1 X A2ᵀ.",
+        tensor_trick,
+    ),
+    Claim(
+        "softmax-unit",
+        "1",
+        "paper",
+        "The softmax unit: u = exp(A_j0 x), alpha = <u,1>, f = u/alpha, c = A3ᵀ f.",
+        softmax_unit,
+    ),
+    Claim(
+        "linear-unit",
+        "1",
+        "paper",
+        "The linear unit: u = A_j0 x, alpha = <u,1>, f = u/alpha, c = A3ᵀ f.",
+        linear_unit,
+    ),
+)
+"""The claims of THEORY 1, in its order."""

@@ -1,0 +1,294 @@
+"""The ledger: every claim holds, and every check can fail."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from separatrix.claims import (
+    CLAIMS,
+    Claim,
+    Entry,
+    Finding,
+    Ledger,
+    Provenance,
+    Status,
+    _literal,
+    _tools,
+    arithmetic,
+    boundary,
+    cross,
+    formats,
+    ledger,
+    network,
+    proof,
+    signs,
+    spike,
+    theorem,
+    tuned,
+    units,
+)
+from separatrix.claims.table import show
+from separatrix.constructions import Spike
+from separatrix.constructions._blocks import BlockConstruction
+from separatrix.mechanisms import Linear, Power, ScoreMechanism, Softmax, Taylor
+from separatrix.reader import FourLayerNetwork
+from separatrix.verdicts import Verdict, blind_from
+
+BY_NAME = {claim.name: claim for claim in CLAIMS}
+NEEDS_A_CONDITION = {"identity-separates", "critical-degree", "plain-linear-reach"}
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_claim_does_not_fail(name: str) -> None:
+    finding = BY_NAME[name].check()
+    expected = Status.ONLY_WHERE if name in NEEDS_A_CONDITION else Status.HOLDS
+    assert finding.status is expected, finding.summary
+    assert finding.points
+    assert finding.summary
+    assert finding.slack
+    assert "\n" not in finding.summary
+    assert bool(finding.where) == (name in NEEDS_A_CONDITION)
+    assert "nan" not in finding.summary + finding.slack
+
+
+def test_names_are_unique_and_provenance_is_known() -> None:
+    assert len(BY_NAME) == len(CLAIMS)
+    assert {claim.provenance for claim in CLAIMS} == set(get_args(Provenance))
+    assert [claim.section for claim in CLAIMS] == sorted(claim.section for claim in CLAIMS)
+    assert {claim.section for claim in CLAIMS} == set("12345")
+
+
+def test_what_the_paper_states_is_told_from_what_was_reconstructed() -> None:
+    """Only what the summary states may carry [paper]: the units, the network, tau and m."""
+    stated = {claim.name for claim in CLAIMS if claim.provenance == "paper"}
+    assert stated == {"tensor-trick", "softmax-unit", "linear-unit", "network-fires", "threshold", "width"}
+
+
+def test_ledger_is_json_without_nan() -> None:
+    told: list[str] = []
+    found = ledger(lambda claim: told.append(claim.name))
+    assert told == list(BY_NAME)
+    assert found.holds
+    read = json.loads(json.dumps(found.as_json(), allow_nan=False))
+    assert [row["name"] for row in read] == list(BY_NAME)
+    for row in read:
+        for point in row["points"]:
+            assert all(
+                not isinstance(value, float) or math.isfinite(value) for value in point["measured"].values()
+            )
+            assert all(isinstance(value, str) or value < 2**53 for value in point["parameters"].values())
+
+
+def shallower(method: Callable[..., Any], factor: float) -> Callable[..., Any]:
+    """A kernel whose log ratios are off by a factor."""
+    return lambda self, base, step: factor * method(self, base, step)
+
+
+def unspiked(self: BlockConstruction, label: Any, row: int, dtype: Any) -> Any:
+    tokens = MATRIX(self, label, row, dtype)
+    tokens[row, 0] = 0
+    return tokens
+
+
+def always_fires(self: FourLayerNetwork, tokens: Any) -> Any:
+    layers = LAYERS(self, tokens)
+    return replace(layers, output=layers.output + 1)
+
+
+MATRIX, LAYERS = BlockConstruction.matrix, FourLayerNetwork.layers
+KRONECKER, LOGITS = units.kronecker_block, spike.closed_logits
+ONES_SOFTMAX, ONES_LINEAR, WEIGHT = spike.ones_softmax_weights, spike.ones_linear_weights, cross.spike_weight
+
+
+def swap(where: Any, name: str, wrong: object) -> Patch:
+    return lambda patch: patch.setattr(where, name, wrong)
+
+
+SOFTMAX_IS_LINEAR = swap(Softmax, "log_ratio", Linear.log_ratio)
+SOFTMAX_TOO_FLAT = swap(Softmax, "log_ratio", shallower(Softmax.log_ratio, 0.9))
+COMFORTABLE = {"a0": "0.05", "a1": "1.2", "b": "0.2", "c": "0.1"}
+
+BREAKS: dict[str, Patch] = {
+    "tensor-trick": swap(units, "kronecker_block", lambda a1, a2, x, j0: KRONECKER(a1, a2, x.T, j0)),
+    "softmax-unit": swap(Softmax, "__call__", Linear.__call__),
+    "linear-unit": swap(Linear, "definition", Softmax.definition),
+    "network-fires": swap(FourLayerNetwork, "layers", always_fires),
+    "threshold": swap(Spike, "threshold", property(lambda self: float(self.parameters.c) * self.unit)),
+    "width": SOFTMAX_IS_LINEAR,
+    "spike-shape": swap(BlockConstruction, "matrix", unspiked),
+    "closed-ones-softmax": swap(
+        spike, "ones_softmax_weights", lambda m, label: ONES_SOFTMAX(m, label) * 1.001
+    ),
+    "closed-ones-linear": swap(spike, "ones_linear_weights", lambda m, label: ONES_LINEAR(m, 0)),
+    "closed-identity": swap(spike, "closed_logits", lambda m, label: LOGITS(m, label).T * 1.001),
+    "linear-ignores-query": swap(Linear, "definition", Softmax.definition),
+    "exact-probability": swap(Linear, "ratio", Softmax.ratio),
+    "distinguish-formula": swap(signs, "formula", lambda p0, only, m: (1 - p0) ** m * (1 - (1 - only) ** m)),
+    "any-n": SOFTMAX_TOO_FLAT,
+    "ties": swap(arithmetic, "TIE", {**signs.TIE, "b": "0.5"}),
+    "theorem": SOFTMAX_IS_LINEAR,
+    "hypotheses-needed": swap(theorem, "WITHOUT", (("a1 - b > 0.1", COMFORTABLE),)),
+    "boundary-ones": SOFTMAX_TOO_FLAT,
+    "spike-share": SOFTMAX_TOO_FLAT,
+    "boundary-identity": SOFTMAX_TOO_FLAT,
+    "identity-separates": SOFTMAX_IS_LINEAR,
+    "hoeffding": swap(proof, "hoeffding_bound", lambda b, d: math.exp(-(d - 2) / (100 * b * b))),
+    "firing-probability": swap(Softmax, "ratio", Linear.ratio),
+    "tuned-threshold": swap(tuned, "C", Fraction(1, 5)),
+    "margin-softmax": SOFTMAX_TOO_FLAT,
+    "margin-linear": swap(Linear, "log_ratio", shallower(Linear.log_ratio, 1.01)),
+    "noise": swap(Verdict, "auc", property(lambda self: 0.5 * (1 + math.erf(2 * self.outcome.margin)))),
+    "number-formats": swap(
+        formats, "blind_from", lambda c, m: {k: n and 4 * n for k, n in blind_from(c, m).items()}
+    ),
+    "critical-degree": swap(Power, "log_ratio", Linear.log_ratio),
+    "taylor-order": swap(Taylor, "log_ratio", Softmax.log_ratio),
+    "plain-softmax-peak": swap(Softmax, "__call__", Linear.__call__),
+    "plain-linear-peak": swap(Linear, "__call__", Softmax.__call__),
+    "plain-linear-reach": swap(Linear, "log_ratio", Softmax.log_ratio),
+    "cross-weight": swap(cross, "spike_weight", lambda n, a, r_q: WEIGHT(n + 1, a, r_q)),
+    "boundary-cross": SOFTMAX_TOO_FLAT,
+}
+"""For each claim something wrong that its check must notice."""
+
+
+def test_every_claim_has_something_that_breaks_it() -> None:
+    assert BREAKS.keys() == BY_NAME.keys()
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_check_can_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    BREAKS[name](monkeypatch)
+    finding = BY_NAME[name].check()
+    assert finding.status is Status.FAILS
+    assert any(not point.holds for point in finding.points)
+    json.dumps(Ledger((Entry(BY_NAME[name], finding, 0.0),)).as_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize("mechanism", [Softmax, Linear])
+def test_margins_off_by_a_hair_are_noticed(
+    mechanism: type[ScoreMechanism], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mechanism, "log_ratio", shallower(mechanism.log_ratio, 0.999))
+    assert BY_NAME[f"margin-{mechanism.name}"].check().status is Status.FAILS
+
+
+def test_a_network_that_never_fires_makes_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet = [{**setting, "tau": "50"} for setting in network.SETTINGS]
+    monkeypatch.setattr(network, "SETTINGS", quiet)
+    assert network.network_fires().status is Status.FAILS
+
+
+def test_conditions_vanish_where_they_are_not_needed() -> None:
+    good, bad = _tools.point({}, True), _tools.point({}, False)
+    where = ("d grows", "summary", "slack")
+    assert _tools.conclude_where([good], [bad], *where).status is Status.ONLY_WHERE
+    assert _tools.conclude_where([good], [good], *where) == _tools.conclude([good, good], "summary", "slack")
+    assert _tools.conclude_where([bad], [good], *where).status is Status.FAILS
+    assert _tools.conclude_where([], [bad], *where).status is Status.FAILS
+    assert _tools.conclude([], "summary", "slack").status is Status.FAILS
+
+
+def test_crossing_is_found_or_refused() -> None:
+    def step(places: list[Fraction]) -> Any:
+        return np.array([float(x > Fraction(1, 3)) for x in places])
+
+    found = _tools.crossing(step, "0", "1")
+    assert found is not None
+    assert 0 < found - Fraction(1, 3) < Fraction(1, 10**6)
+    assert _tools.crossing(step, "0.5", "1") is None
+    assert _tools.crossing(step, "0", "0.1") is None
+
+
+def test_limits_are_extrapolated_in_log_n() -> None:
+    sizes = [10**3, 10**6, 10**9]
+    assert _tools.limit_in_log(sizes, [2 - 3 / math.log(n) for n in sizes]) == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [(math.nan, "nan"), (np.float64(0.5), 0.5), (True, "yes"), (np.int64(3), 3), (Fraction(1, 3), "1/3")],
+)
+def test_measurements_are_fit_for_json(value: object, stored: object) -> None:
+    assert _tools.point({}, True, value=value).measured["value"] == stored
+
+
+def test_large_parameters_are_written_exactly() -> None:
+    assert _tools.point({"n": 3 * 10**300 + 10**299, "a": 0.1}, True).parameters == {
+        "n": "31e299",
+        "a": "0.1",
+    }
+
+
+def test_loops_agree_between_rationals_and_floats() -> None:
+    a, b, c = Fraction(9, 10), Fraction(3, 10), Fraction(1, 5)
+    exact = _literal.attended(_literal.spiked(12, 6, a, b, c, 5), "identity", lambda z: z**2)
+    rounded = _literal.attended(_literal.spiked(12, 6, 0.9, 0.3, 0.2, 5), "identity", lambda z: z**2)
+    np.testing.assert_allclose(np.array(exact, dtype=float), rounded, rtol=1e-14, atol=1e-16)
+
+
+def test_sign_classes_count_all_vectors() -> None:
+    classes = [_literal.sign_class(y, 1) for y in _literal.sign_vectors(6)]
+    sizes = [classes.count((1, 1, 1, plus)) for plus in range(4)]
+    assert sizes == [1, 3, 3, 1]
+    assert len(set(classes)) == 8 * 4
+
+
+def test_hypotheses_are_the_theorems() -> None:
+    setting = theorem.admissible(COMFORTABLE, 0.01)
+    assert all(theorem.hypotheses(setting, 0.01).values())
+    for dropped, given in theorem.WITHOUT:
+        held = theorem.hypotheses(theorem.admissible(given, 0.01), 0.01)
+        assert [name for name, holds in held.items() if not holds] == [dropped]
+
+
+def test_boundary_finding_rejects_a_wrong_limit() -> None:
+    found = boundary.boundary_finding(
+        boundary.SIZES, 0.87, boundary._ones, ("0.5", "1.5"), lambda n: {"n": n}
+    )
+    assert found.status is Status.FAILS
+
+
+def entry(status: Status) -> Entry:
+    claim = Claim("a-name", "3", "ours", "A statement with [brackets].", lambda: finding)
+    finding = Finding(
+        status, "what was found", "slack [1, 2]", (), "a condition" if status is Status.ONLY_WHERE else ""
+    )
+    return Entry(claim, finding, 0.1)
+
+
+def test_table_fits_eighty_columns() -> None:
+    out = io.StringIO()
+    shown = Ledger(tuple(entry(status) for status in Status))
+    show(shown, Console(file=out, width=80, force_terminal=False))
+    text = out.getvalue()
+    assert all(len(line.rstrip()) <= 80 for line in text.splitlines())
+    for expected in (
+        "[ours]",
+        "holds",
+        "only where",
+        "a condition",
+        "FAILS",
+        "what was found",
+        "slack [1, 2]",
+    ):
+        assert expected in text
+    assert "1 holds, 1 only where, 1 FAILS" in text
+
+
+def test_table_is_coloured() -> None:
+    out = io.StringIO()
+    show(Ledger((entry(Status.HOLDS), entry(Status.FAILS))), Console(file=out, width=80, force_terminal=True))
+    assert "\x1b[32mholds" in out.getvalue()
+    assert "\x1b[1;31mFAILS" in out.getvalue()
