@@ -8,6 +8,7 @@ carried through, and the probabilities come out as a pair of bounds.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -189,29 +190,28 @@ def _bound(
     row: Row,
     sigma: int,
 ) -> Number:
-    """The row fires exactly when D = 2P - blocks is greater than this."""
+    """The row fires exactly when D = 2P - blocks is greater than this.
+
+    The formula of `thresholds`, with the coefficient of every distinct attention ratio summed exactly:
+    one that vanishes takes its ball with it, and what is rational is then decided exactly.
+    """
     y_1, y_k, y_d = triple
-    amplitudes = model.amplitudes
-    spike, mate, own = _ratios(mechanism, row)
-    a = amplitudes.a[label]
-    in_block = (spike + (model.size - 1) * mate) / model.size
-    total = in_block + own + (model.blocks - 1)
-    needed = (amplitudes.tau - amplitudes.c * y_d) * total - a * y_1 * spike / model.size
-    bound: Number = needed / amplitudes.b - y_k * in_block - sigma * (own - 1)
+    height = (model.amplitudes.tau - model.amplitudes.c * y_d) / model.amplitudes.b
+    slope = model.amplitudes.a[label] / model.amplitudes.b
+    coefficients: dict[LogForm, fmpq] = defaultdict(fmpq)
+    coefficients[row.spike] += (height - y_k - slope * y_1) / model.size
+    coefficients[row.mate] += (height - y_k) * (model.size - 1) / model.size
+    coefficients[row.own] += height - sigma
+    bound: Number = height * (model.blocks + 1) - y_k - slope * y_1 / model.size
+    for step, coefficient in coefficients.items():
+        if coefficient != 0 and not step.is_zero():
+            bound = bound + coefficient * (mechanism.ratio(row.base, step) - 1)
     return bound
 
 
-def _ratios(mechanism: ScoreMechanism, row: Row) -> tuple[Number, Number, Number]:
-    """u of the spike, of its mates and of the own block, over u of an ordinary key."""
-    return (
-        mechanism.ratio(row.base, row.spike),
-        mechanism.ratio(row.base, row.mate),
-        mechanism.ratio(row.base, row.own),
-    )
-
-
 def _spike_weight(mechanism: ScoreMechanism, model: BlockModel, row: Row) -> Number:
-    spike, mate, own = _ratios(mechanism, row)
+    """u of the spike over the sum of all u, each over u of an ordinary key."""
+    spike, mate, own = (mechanism.ratio(row.base, step) for step in (row.spike, row.mate, row.own))
     weight: Number = spike / (spike + (model.size - 1) * mate + (own + (model.blocks - 1)) * model.size)
     return weight
 

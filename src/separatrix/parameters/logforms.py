@@ -59,6 +59,12 @@ class LogForm:
         """The logarithm of a positive rational."""
         return cls({base: fmpq(1)})
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LogForm) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.terms.items()))
+
     def __add__(self, other: LogForm) -> LogForm:
         bases = {**self.terms, **other.terms}
         zero = fmpq(0)
