@@ -12,11 +12,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from cases import BASE, spike
+from separatrix.checker import check
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, Sampling, certified, dense, exact, grouped, solve
 from separatrix.engines.tails import EXACT_TO, Tails, _by_function
 from separatrix.mechanisms import Mechanism, Softmax, mechanism_named
 from separatrix.parameters import Grid, UsageError
+from separatrix.verdicts import certify
 
 SPELLINGS = ["softmax", "linear", "power:beta=3", "power:beta=1/2", "taylor:order=3"]
 hundredths = st.integers(1, 250).map(lambda k: Fraction(k, 100))
@@ -212,6 +214,36 @@ def test_certified_tails_are_sums_of_binomials() -> None:
         tails = certified._Tails(trials)
         for k in range(-1, trials + 3):
             assert tails(k) == sum(math.comb(trials, i) for i in range(max(k, 0), trials + 1))
+
+
+@settings(max_examples=60)
+@given(point=points(largest_block=10**30), mechanism=mechanisms)
+def test_the_checker_agrees(point: Construction, mechanism: Mechanism) -> None:
+    """Separate code with separate arithmetic verifies every statement of a certificate."""
+    _, certificate = certify(point, mechanism, Fraction(1, 100))
+    report = check(certificate)
+    assert report.failed == []
+
+
+VANISHING = [
+    (
+        "taylor:order=1",
+        {"n": 10, "d": 12, "a0": "11/7", "a1": "18/7", "b": "9/7", "c": "11/7", "tau": "20/7"},
+    ),
+    ("softmax", {"n": 300, "d": 302, "a0": "2", "a1": "16/7", "b": "13/7", "c": "20/7", "tau": "19/7"}),
+    (
+        "power:beta=1/2",
+        {"n": 12, "d": 6, "a0": "0.6", "a1": "2.2", "b": "0.3", "c": "0.3", "form": "identity"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("spelling", "changes"), VANISHING)
+def test_ties_among_irrational_weights_are_decided(spelling: str, changes: dict[str, object]) -> None:
+    """The coefficient of an irrational weight vanishes and leaves an exact tie: balls alone never see it."""
+    point, mechanism = spike(**changes), mechanism_named(spelling)
+    assert certified.count(point, mechanism).decided
+    assert check(certify(point, mechanism, Fraction(1, 100))[1]).failed == []
 
 
 def test_an_undecided_comparison_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
