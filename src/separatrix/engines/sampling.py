@@ -90,11 +90,16 @@ class View:
 
 @dataclass
 class _Tally:
-    """Counts of what fired for sure; `maybe` counts also what is too close to the threshold to call."""
+    """Counts of what fired; what is too close to the threshold to call is taken not to.
+
+    An exact tie does not fire, and nearly all that is so close is one. The interval does not rely on
+    it: it reaches from `sure` to `maybe`.
+    """
 
     draws: int = 0
     neurons: tuple[int, int] = (0, 0)
     fired: tuple[int, int] = (0, 0)
+    hits: int = 0
     sure: int = 0
     maybe: int = 0
     close: int = 0
@@ -108,6 +113,7 @@ class _Tally:
         self.draws += len(over[0])
         self.neurons = _plus(self.neurons, [int((each > slack).sum()) for each in over])
         self.fired = _plus(self.fired, [int(each.sum()) for each in surely])
+        self.hits += int((~surely[0] & surely[1]).sum())
         self.sure += int((~possibly[0] & surely[1]).sum())
         self.maybe += int((~surely[0] & possibly[1]).sum())
         self.close += int(((surely[0] != possibly[0]) | (surely[1] != possibly[1])).sum())
@@ -170,7 +176,7 @@ def _outcome(
         p1=tally.neurons[1] / neurons,
         fire_d0=tally.fired[0] / draws,
         fire_d1=tally.fired[1] / draws,
-        distinguish=(tally.sure + tally.maybe) / 2 / draws,
+        distinguish=tally.hits / draws,
         interval=(low, high),
         v0=probes[0],
         v1=probes[1],

@@ -1,0 +1,173 @@
+"""What a figure is once it is drawn, and the look all figures share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from separatrix.reports.points import Command
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    from matplotlib.figure import Figure
+
+INK, FAINT, GRID = "#222222", "#767676", "#e4e4e4"
+
+STATIC_STYLE: Mapping[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.0,
+    "axes.titlesize": 8.5,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.labelsize": 8.0,
+    "axes.edgecolor": FAINT,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.6,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "legend.frameon": False,
+    "legend.fontsize": 7.5,
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 220,
+    "pdf.fonttype": 42,
+}
+"""Full text width of a paper is about 7 inches: at that width 8 points are 8 points."""
+
+
+def static_style() -> AbstractContextManager[None]:
+    """The style of what is drawn and saved inside; outside nothing changes."""
+    from matplotlib import rc_context
+
+    style: Any = dict(STATIC_STYLE)
+    return rc_context(style)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a mechanism is drawn: colour of Okabe and Ito, and a line and a marker of its own."""
+
+    label: str
+    colour: str
+    line: Any
+    dash: str
+    marker: str
+    symbol: str
+
+
+LOOKS: Mapping[str, Look] = {
+    "softmax": Look("softmax", "#0072B2", "-", "solid", "o", "circle"),
+    "linear": Look("linear", "#D55E00", (0, (5, 2)), "8px,4px", "s", "square"),
+    "power:beta=4": Look(
+        "power, β = 4", "#009E73", (0, (5, 1.5, 1, 1.5)), "8px,3px,2px,3px", "^", "triangle-up"
+    ),
+    "taylor:order=2": Look("Taylor, order 2", "#CC79A7", (0, (2, 1.2)), "3px,3px", "D", "diamond"),
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    """One entry of a figure's legend on the page."""
+
+    label: str
+    colour: str
+    dash: str = "solid"
+    symbol: str = ""
+    width: float = 2.4
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One interactive plot with the commands for its own numbers."""
+
+    title: str
+    plot: go.Figure
+    commands: tuple[Command, ...] = ()
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure, ready for the page and for paper."""
+
+    name: str
+    """The stem of its files."""
+    title: str
+    caption: tuple[str, ...]
+    """Paragraphs of plain text."""
+    commands: tuple[Command, ...]
+    static: Figure
+    panels: tuple[Panel, ...]
+    keys: tuple[Key, ...] = ()
+    columns: int = 2
+    """Panels side by side on a wide page."""
+
+    @property
+    def all_commands(self) -> tuple[Command, ...]:
+        """Those of the figure and of its panels."""
+        return self.commands + tuple(command for panel in self.panels for command in panel.commands)
+
+
+def mechanism_keys(*mechanisms: str, markers: bool = True) -> tuple[Key, ...]:
+    """Legend entries for mechanisms."""
+    looks = [LOOKS[mechanism] for mechanism in mechanisms]
+    return tuple(Key(look.label, look.colour, look.dash, look.symbol if markers else "") for look in looks)
+
+
+def plot(x: str, y: str, height: int = 320, **axes: Mapping[str, Any]) -> go.Figure:
+    """An empty interactive plot with axis titles; `xaxis` and `yaxis` add to its axes."""
+    import plotly.graph_objects as go
+
+    line = {"showline": True, "linecolor": FAINT, "gridcolor": GRID, "zeroline": False, "ticks": "outside"}
+    quiet = {
+        "ticklen": 4,
+        "tickcolor": FAINT,
+        "tickfont": {"size": 12},
+        "automargin": True,
+        "exponentformat": "power",
+    }
+    return go.Figure(
+        layout={
+            "template": "none",
+            "height": height,
+            "showlegend": False,
+            "font": {"family": "system-ui, sans-serif", "size": 13, "color": INK},
+            "margin": {"l": 56, "r": 16, "t": 12, "b": 48},
+            "hoverlabel": {"font": {"family": "system-ui, sans-serif"}},
+            "xaxis": {"title": {"text": x, "font": {"size": 13}}, **line, **quiet, **axes.get("xaxis", {})},
+            "yaxis": {
+                "title": {"text": y, "font": {"size": 13}, "standoff": 12},
+                **line,
+                **quiet,
+                **axes.get("yaxis", {}),
+            },
+        }
+    )
+
+
+def level(figure: go.Figure, y: float, text: str, left: bool = False) -> None:
+    """A dotted line at height y of a logarithmic axis, labelled at its right or left end."""
+    figure.add_hline(y, line={"color": FAINT, "width": 1, "dash": "2px,2px"}, layer="below")
+    figure.add_annotation(
+        text=text,
+        x=0.01 if left else 0.99,
+        xref="paper",
+        xanchor="left" if left else "right",
+        y=math.log10(y),
+        yanchor="bottom",
+        showarrow=False,
+        borderpad=0,
+        font={"size": 12, "color": FAINT},
+    )

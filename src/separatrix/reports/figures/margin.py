@@ -1,0 +1,198 @@
+"""Figure 4: what survives a better threshold, the margin, and when number formats lose it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from separatrix.constructions import Spike
+from separatrix.engines import exact
+from separatrix.mechanisms import mechanism_named
+from separatrix.parameters import Grid
+from separatrix.reports.effort import FULL, Effort
+from separatrix.reports.figures._base import FAINT, LOOKS, Drawn, Key, Panel, level, mechanism_keys, plot
+from separatrix.reports.points import BASE, number, verdict_command
+from separatrix.verdicts import SIGNIFICANT_BITS, blind_from
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    from matplotlib.figure import Figure
+
+MECHANISMS = ("softmax", "power:beta=4", "taylor:order=2", "linear")
+LAST_DECADE = 20
+
+
+@dataclass(frozen=True)
+class MarginCurve:
+    """The relative margin of one mechanism over n, and where the formats go blind to it."""
+
+    mechanism: str
+    n: tuple[int, ...]
+    margin: tuple[float, ...]
+    relative: tuple[float, ...]
+    """margin / v(D1) = 2^-bits."""
+    blind: Mapping[str, int | None]
+    relative_when_blind: Mapping[str, float]
+
+    def at(self, n: int) -> float:
+        """The margin at one of the curve's n, in units of sqrt(log n)."""
+        return self.margin[self.n.index(n)]
+
+
+def compute(effort: Effort = FULL) -> tuple[MarginCurve, ...]:
+    """Every mechanism from n = 100 to 10^20; powers of ten are always among the n."""
+    decades = [10**i for i in range(2, LAST_DECADE + 1)]
+    between = [100 * round(10 ** (i / 8)) for i in range(8 * (LAST_DECADE - 2))]
+    n = sorted({*decades, *effort.thinned(between)})
+    return tuple(_curve(mechanism, n) for mechanism in MECHANISMS)
+
+
+def _curve(mechanism: str, n: list[int]) -> MarginCurve:
+    attends = mechanism_named(mechanism)
+    blind = blind_from(Spike.read(BASE), attends)
+    ends = {name: size for name, size in blind.items() if size is not None}
+    fixed = {name: value for name, value in BASE.items() if name != "n"}
+    grid = exact.evaluate(Spike, attends, Grid(fixed, ({"n": [*n, *ends.values()]},)))
+    relative = [float(x) for x in grid.margin / grid.v1]
+    return MarginCurve(
+        mechanism,
+        tuple(n),
+        tuple(float(x) for x in grid.margin[: len(n)]),
+        tuple(relative[: len(n)]),
+        blind,
+        dict(zip(ends, relative[len(n) :], strict=True)),
+    )
+
+
+def make(effort: Effort = FULL) -> Drawn:
+    """The figure."""
+    curves = compute(effort)
+    return Drawn(
+        name="margin",
+        title="What survives a better threshold: the margin",
+        caption=_caption(curves),
+        commands=tuple(
+            verdict_command(
+                curve.mechanism,
+                BASE,
+                f"margin {number(curve.at(int(BASE['n'])))}, fp32 blind from n: {_from(curve, 'fp32')}",
+            )
+            for curve in curves
+        ),
+        static=draw(curves),
+        panels=(Panel("Relative margin against n", interactive(curves)),),
+        keys=(
+            *mechanism_keys(*MECHANISMS, markers=False),
+            Key("blind from here", "#333333", "none", "cross"),
+            Key("floor of a number format", FAINT, "2px,2px", width=1.2),
+        ),
+        columns=1,
+    )
+
+
+def _from(curve: MarginCurve, name: str) -> str:
+    size = curve.blind[name]
+    return "never" if size is None else number(size, 3)
+
+
+def _all_from(curve: MarginCurve) -> str:
+    if not any(curve.blind.values()):
+        return "never, up to n = 10⁴⁰"
+    return ", ".join(f"{_from(curve, name)} ({name})" for name in curve.blind)
+
+
+def _caption(curves: tuple[MarginCurve, ...]) -> tuple[str, ...]:
+    softmax, linear = curves[0], curves[-1]
+    near, far = int(BASE["n"]), 10**18
+    floors = ", ".join(f"2^−{bits} ({name})" for name, bits in SIGNIFICANT_BITS.items())
+    blind = "; ".join(f"{LOOKS[curve.mechanism].label}: {_all_from(curve)}" for curve in reversed(curves))
+    return (
+        "With all signs + and v the largest pre-activation over the rows, the margin is v(D1) − v(D0). "
+        f"Drawn is margin / v(D1) = 2^−bits, exact to n = 10^{LAST_DECADE}, at the base point. In units of "
+        f"√(log n) softmax's margin is {number(softmax.at(near), 5)} at n = {near} and "
+        f"{number(softmax.at(far), 5)} at n = {number(far)}; linear's is {number(linear.at(near))} and "
+        f"{number(linear.at(far))}, that is {number(linear.at(far) * far, 3)}/n. A kernel of fixed degree "
+        "starts higher and then falls as fast.",
+        f"Horizontal lines are the smallest relative differences a number format can hold: {floors}. "
+        "Crosses are the n from which on both labels round to the same number even in the best possible "
+        f"implementation. For {blind}. A cross need not lie on its line, since what counts is half a unit in "
+        "the last place of b + c.",
+    )
+
+
+def draw(curves: tuple[MarginCurve, ...]) -> Figure:
+    """One panel, log-log, with the curves labelled at their ends."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 3.7))
+    axes = figure.subplots()
+    axes.set_xscale("log")
+    axes.set_yscale("log", base=2)
+    for name, bits in SIGNIFICANT_BITS.items():
+        axes.axhline(2.0**-bits, color=FAINT, lw=0.9, ls=":", zorder=1)
+        side, place = ("left", 1.3e2) if bits > 40 else ("right", 0.75 * 10.0**LAST_DECADE)
+        axes.text(place, 2.0**-bits, f"{name}, $2^{{-{bits}}}$", va="bottom", ha=side, color=FAINT, size=7.5)
+    for curve in curves:
+        look = LOOKS[curve.mechanism]
+        axes.plot([float(n) for n in curve.n], curve.relative, color=look.colour, ls=look.line, lw=2)
+        axes.plot(
+            [float(curve.blind[name] or 0) for name in curve.relative_when_blind],
+            list(curve.relative_when_blind.values()),
+            ls="",
+            marker="x",
+            ms=6,
+            mew=1.8,
+            color=look.colour,
+        )
+    for curve, lift in zip(curves, (0.0, 0.0, 0.7, -1.7), strict=True):
+        look, end = LOOKS[curve.mechanism], curve.relative[-1] * 2**lift
+        axes.text(1.3 * float(curve.n[-1]), end, look.label, color=look.colour, va="center", weight="bold")
+    axes.set_xlim(100, 10.0**LAST_DECADE)
+    axes.set_ylim(2.0**-66, 2.0**2)
+    axes.set_xticks([10.0**i for i in range(2, LAST_DECADE + 1, 2)])
+    axes.set_yticks([2.0**-i for i in range(0, 70, 10)])
+    axes.set_xlabel("n, number of tokens (× blind from here)")
+    axes.set_ylabel("relative margin, $(v_1 - v_0)\\,/\\,v_1$")
+    return figure
+
+
+def interactive(curves: tuple[MarginCurve, ...]) -> go.Figure:
+    """The same for the page."""
+    import plotly.graph_objects as go
+
+    figure = plot(
+        "n, number of tokens",
+        "relative margin",
+        440,
+        xaxis={"type": "log", "dtick": 4, "tick0": 0, "range": [2, LAST_DECADE]},
+        yaxis={"type": "log", "dtick": 3, "range": [-20, 0.5]},
+    )
+    for name, bits in SIGNIFICANT_BITS.items():
+        level(figure, 2.0**-bits, f"{name}, 2<sup>−{bits}</sup>", left=bits > 40)
+    for curve in curves:
+        look = LOOKS[curve.mechanism]
+        figure.add_trace(
+            go.Scatter(
+                x=[float(n) for n in curve.n],
+                y=curve.relative,
+                customdata=curve.margin,
+                mode="lines",
+                line={"color": look.colour, "dash": look.dash, "width": 2.6},
+                hovertemplate=f"{look.label}<br>n = %{{x:.3g}}<br>relative margin %{{y:.4g}}<br>"
+                "margin %{customdata:.6g} √(log n)<extra></extra>",
+            )
+        )
+        figure.add_trace(
+            go.Scatter(
+                x=[float(curve.blind[name] or 0) for name in curve.relative_when_blind],
+                y=list(curve.relative_when_blind.values()),
+                text=[
+                    f"{name} is blind from n = {curve.blind[name]:,}" for name in curve.relative_when_blind
+                ],
+                mode="markers",
+                marker={"symbol": "x-thin", "size": 9, "line": {"color": look.colour, "width": 2.6}},
+                hovertemplate=f"{look.label}<br>%{{text}}<extra></extra>",
+            )
+        )
+    return figure

@@ -1,0 +1,262 @@
+"""Figure 2: where softmax separates, over the spike and the row sum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from separatrix.constructions import Spike
+from separatrix.engines import exact
+from separatrix.mechanisms import mechanism_named
+from separatrix.parameters import Grid
+from separatrix.reports.effort import FULL, Effort
+from separatrix.reports.figures._base import INK, LOOKS, Drawn, Key, Panel, plot
+from separatrix.reports.points import BASE, MECHANISMS, Parameter, number, outcome_at, verdict_command
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = np.ndarray[Any, Any]
+
+LARGE_N, SMALL_N = 10**18, 10**4
+WIDTH = 10_002
+"""Wide enough for b = 1: the theorem asks for d - 2 >= 200 b² log(4m/delta)."""
+SPAN_A1 = (Fraction(3, 10), Fraction(8, 5))
+SPAN_R = (Fraction(1, 10), Fraction(3, 2))
+SHARE_B = Fraction(2, 3)
+"""b = 2(b+c)/3, c = (b+c)/3, as at the base point."""
+COLOURS = "cividis"
+STRIP = "#b33c00"
+
+
+@dataclass(frozen=True)
+class PhaseMap:
+    """P[distinguishes] over a1 (columns) and r = b+c (rows)."""
+
+    a1: Array
+    r: Array
+    large: Mapping[str, Array]
+    """By mechanism, at the large n."""
+    small: Array
+    """Softmax at the small n."""
+    crossings: Mapping[int, float]
+    """For softmax at the base point's b and c: the a1 where P passes 1/2, by n."""
+
+
+def compute(effort: Effort = FULL) -> PhaseMap:
+    """Both mechanisms on one grid."""
+    a1, r = _spread(SPAN_A1, effort.map_side), _spread(SPAN_R, effort.map_side)
+    return PhaseMap(
+        np.array([float(x) for x in a1]),
+        np.array([float(x) for x in r]),
+        {mechanism: _map(mechanism, LARGE_N, a1, r) for mechanism in MECHANISMS},
+        _map("softmax", SMALL_N, a1, r),
+        {n: _crossing(n) for n in (SMALL_N, LARGE_N)},
+    )
+
+
+def _spread(span: tuple[Fraction, Fraction], side: int) -> list[Fraction]:
+    return [span[0] + (span[1] - span[0]) * i / (side - 1) for i in range(side)]
+
+
+def _map(mechanism: str, n: int, a1: list[Fraction], r: list[Fraction]) -> Array:
+    fixed = {"n": n, "d": WIDTH, "m": BASE["m"], "a0": BASE["a0"]}
+    blocks = {"b": [SHARE_B * x for x in r], "c": [(1 - SHARE_B) * x for x in r]}
+    return exact.evaluate(Spike, mechanism_named(mechanism), Grid(fixed, (blocks, {"a1": a1}))).distinguish
+
+
+def _crossing(n: int) -> float:
+    """The a1 where P passes 1/2, to a thousandth."""
+    a1 = [Fraction(i, 1000) for i in range(300, 1601)]
+    row = _map("softmax", n, a1, [Fraction(BASE["b"]) + Fraction(BASE["c"])])[0]
+    return float(a1[int(np.argmax(row > 0.5))])
+
+
+def boundary(r: Array) -> Array:
+    """The a1 with a1 (a1 + r) = 1."""
+    a1: Array = (np.sqrt(r * r + 4) - r) / 2
+    return a1
+
+
+def make(effort: Effort = FULL) -> Drawn:
+    """The figure."""
+    data = compute(effort)
+    middle = _point(LARGE_N, "1.2", "0.6")
+    return Drawn(
+        name="phase",
+        title="Where softmax separates: a₁(a₁ + b + c) = 1",
+        caption=_caption(data),
+        commands=tuple(
+            verdict_command(name, middle, f"P = {number(outcome_at(name, middle).distinguish)}")
+            for name in MECHANISMS
+        ),
+        static=draw(data),
+        panels=tuple(Panel(f"{name}, n = 10¹⁸", interactive(data, name)) for name in MECHANISMS),
+        keys=(
+            Key("a₁(a₁+b+c) = 1", "#111111", width=2.6),
+            Key(f"P = ½ at n = {number(SMALL_N)}", "#111111", "2px,3px", width=2),
+            Key("|a₁ − b| = 0.1", STRIP, "8px,4px", width=2.4),
+        ),
+    )
+
+
+def _point(n: int, a1: str, r: str) -> dict[str, Parameter]:
+    b = SHARE_B * Fraction(r)
+    return {"n": n, "d": WIDTH, "m": BASE["m"], "a0": BASE["a0"], "a1": a1, "b": b, "c": Fraction(r) - b}
+
+
+def _largest(data: PhaseMap, mechanism: str) -> float:
+    return float(np.nanmax(data.large[mechanism]))
+
+
+def _caption(data: PhaseMap) -> tuple[str, ...]:
+    r = float(Fraction(BASE["b"]) + Fraction(BASE["c"]))
+    decided = sum(int(np.isfinite(each).sum()) for each in data.large.values())
+    limit = float(boundary(np.array(r)))
+    needed = 200 * float(SHARE_B * SPAN_R[1]) ** 2 * math.log(4 * int(BASE["m"]) / 0.01)
+    low = outcome_at("softmax", _point(LARGE_N, "1", "1.5")).distinguish
+    return (
+        f"P[distinguishes] at n = {number(LARGE_N)}, d = {WIDTH:,}, m = {BASE['m']}, a₀ = {BASE['a0']}, "
+        "over the spike a₁ and the row sum b + c of an ordinary token, split b : c = 2 : 1 as at the base "
+        "point. d is chosen wide: the theorem's condition d − 2 ≥ 200 b² log(4m/δ) asks for at most "
+        f"{needed:,.0f} here (δ = 0.01), so it hides nothing. Exact at {decided:,} of the "
+        f"{2 * data.a1.size * data.r.size:,} points of the two maps.",
+        "The white line is the sharp boundary as n → ∞, a₁(a₁+b+c) = 1; the dotted one is where P = ½ "
+        f"already at n = {number(SMALL_N)}. At b + c = {r:.1f} the boundary lies at a₁ = {limit:.4f}; P "
+        f"passes ½ at a₁ = {data.crossings[SMALL_N]:.3f} for n = {number(SMALL_N)} and at "
+        f"{data.crossings[LARGE_N]:.3f} for n = {number(LARGE_N)}: lower, since the spike need only add "
+        "about 0.1 to its row, not be attended to fully. Between the two dashed lines |a₁ − b| < 0.1 (the "
+        "theorem asks for a₁ − b > 0.1): a sign vector then fires on the spike only if the spike's sign "
+        f"and its block's are both +, and with m = {BASE['m']} of them the probability stops at "
+        f"{number(low)}. Linear attention is blind: its largest value on the map is "
+        f"{number(_largest(data, 'linear'))}.",
+    )
+
+
+def draw(data: PhaseMap) -> Figure:
+    """Softmax and linear side by side, with one colour bar."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 3.1))
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, mechanism in zip(panels, MECHANISMS, strict=True):
+        image = axes.imshow(
+            data.large[mechanism],
+            origin="lower",
+            extent=(data.a1[0], data.a1[-1], data.r[0], data.r[-1]),
+            aspect="auto",
+            vmin=0,
+            vmax=1,
+            cmap=COLOURS,
+            interpolation="nearest",
+        )
+        axes.grid(False)
+        axes.set_title(f"{LOOKS[mechanism].label}, $n = 10^{{18}}$")
+        axes.set_xlabel("$a_1$, in units of √(log n)")
+    panels[0].set_ylabel("$b + c$, in units of √(log n)")
+    _draw_lines(panels[0], data)
+    panels[1].text(
+        0.95, 0.8, f"largest P: {number(_largest(data, 'linear'))}", color="white", ha="center", size=9
+    )
+    bar = figure.colorbar(image, ax=panels, label="P[distinguishes]", aspect=28, pad=0.02)
+    bar.outline.set_visible(False)
+    return figure
+
+
+def _draw_lines(axes: Axes, data: PhaseMap) -> None:
+    from matplotlib.patheffects import withStroke
+
+    axes.plot(
+        boundary(data.r),
+        data.r,
+        color="white",
+        lw=1.8,
+        path_effects=[withStroke(linewidth=3.2, foreground=INK)],
+    )
+    axes.contour(data.a1, data.r, data.small, levels=[0.5], colors="white", linewidths=1.4, linestyles=":")
+    for edge, width in ((0.1, 1.6), (-0.1, 0.9)):
+        a1, r = _strip(data, edge)
+        axes.plot(a1, r, color=STRIP, lw=width, ls=(0, (5, 2)))
+    axes.set_xlim(data.a1[0], data.a1[-1])
+    start = float(boundary(np.array(0.55)))
+    axes.annotate(
+        "boundary as $n \\to \\infty$:\n$a_1(a_1{+}b{+}c) = 1$",
+        (start, 0.55),
+        (1.0, 0.55),
+        va="center",
+        size=8,
+        arrowprops={"arrowstyle": "-", "color": INK, "lw": 0.8},
+    )
+    axes.text(0.33, 0.22, "dotted: $P = 1/2$\nat $n = 10^4$", color="white", size=7.5, va="center")
+    axes.text(1.07, 1.32, "$|a_1 - b| = 0.1$", color=STRIP, size=8, ha="left")
+
+
+def _strip(data: PhaseMap, edge: float) -> tuple[Array, Array]:
+    """The line a1 - b = edge, as far as it lies where softmax separates."""
+    a1 = data.r * float(SHARE_B) + edge
+    inside = a1 > boundary(data.r)
+    return a1[inside], data.r[inside]
+
+
+def interactive(data: PhaseMap, mechanism: str) -> go.Figure:
+    """One map for the page."""
+    import plotly.graph_objects as go
+
+    figure = plot(
+        "a₁, in units of √(log n)",
+        "b + c, in units of √(log n)",
+        400,
+        xaxis={"range": [data.a1[0], data.a1[-1]], "showgrid": False, "dtick": 0.2},
+        yaxis={"range": [data.r[0], data.r[-1]], "showgrid": False, "dtick": 0.2},
+    )
+    figure.add_trace(
+        go.Heatmap(
+            x=data.a1,
+            y=data.r,
+            z=data.large[mechanism].astype(np.float32),
+            zmin=0,
+            zmax=1,
+            colorscale="Cividis",
+            colorbar={
+                "title": {"text": "P[distinguishes]", "side": "right", "font": {"size": 13}},
+                "tickfont": {"size": 12},
+                "thickness": 12,
+                "outlinewidth": 0,
+            },
+            hovertemplate="a₁ = %{x:.3f}, b + c = %{y:.3f}<br>P = %{z:.6g}<extra></extra>",
+        )
+    )
+    if mechanism == "softmax":
+        _add_lines(figure, data)
+    return figure
+
+
+def _add_lines(figure: go.Figure, data: PhaseMap) -> None:
+    import plotly.graph_objects as go
+
+    limit = (boundary(data.r), data.r)
+    for (x, y), line in (
+        (limit, {"color": INK, "width": 4.4}),
+        (limit, {"color": "white", "width": 2.4}),
+        (_strip(data, 0.1), {"color": STRIP, "width": 2.4, "dash": "8px,4px"}),
+        (_strip(data, -0.1), {"color": STRIP, "width": 1.4, "dash": "8px,4px"}),
+    ):
+        figure.add_trace(go.Scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip"))
+    figure.add_trace(
+        go.Contour(
+            x=data.a1,
+            y=data.r,
+            z=data.small.astype(np.float32),
+            contours={"start": 0.5, "end": 0.5, "size": 1, "coloring": "none"},
+            line={"color": "white", "width": 1.8, "dash": "2px,3px"},
+            showscale=False,
+            hoverinfo="skip",
+        )
+    )

@@ -1,0 +1,230 @@
+"""Figure 1: P[distinguishes] along six parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from separatrix.reports.figures._base import FAINT, LOOKS, Drawn, Key, Panel, mechanism_keys, plot
+from separatrix.reports.points import BASE, MECHANISMS, number, spelled, whole_run
+from separatrix.reports.sweeps import Curve, Sweep
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+REMARKS: Mapping[str, tuple[float, float, str]] = {
+    "d": (0.97, 0.45, "narrow tokens:\nfires on D0 too"),
+    "m": (0.97, 0.45, "too few sign vectors:\nnone of them fires"),
+    "a0": (0.08, 0.45, "large $a_0$: D0's own\nspike is attended to"),
+    "a1": (0.97, 0.45, "small $a_1$:\nspike not\nattended to"),
+    "c": (0.97, 0.70, "large $c$: fewer sign\npatterns fire"),
+}
+"""What goes wrong, and where there is room to say so, as fractions of the panel."""
+
+AXES: Mapping[str, tuple[str, str, str]] = {
+    "n": ("n, tokens", "n, number of tokens", "log"),
+    "d": ("d, width", "d, width of a token", "log"),
+    "m": ("m, sign vectors", "m, number of sign vectors", "linear"),
+    "a0": ("a₀, spike of D0", "$a_0$, in units of √(log n)", "linear"),
+    "a1": ("a₁, spike of D1", "$a_1$, in units of √(log n)", "linear"),
+    "c": ("c, last column", "$c$, in units of √(log n)", "linear"),
+}
+"""For each sweep: its title, its axis in print, its scale."""
+
+D_TICKS = [4, 10, 30, 100, 300, 1000]
+PROBABILITY = "P[distinguishes]"
+
+
+def make(sweeps: Sequence[Sweep]) -> Drawn:
+    """The figure from finished sweeps."""
+    return Drawn(
+        name="sweeps",
+        title="Softmax separates, linear attention does not: six sweeps",
+        caption=_caption(sweeps),
+        commands=(whole_run("every sweep, as CSV in sweeps/"),),
+        static=draw(sweeps),
+        panels=tuple(
+            Panel(AXES[sweep.parameter][0], interactive(sweep), sweep.commands()) for sweep in sweeps
+        ),
+        keys=(
+            *mechanism_keys(*MECHANISMS),
+            Key("P[fires on D0]", FAINT, "2px,2px", width=1.2),
+            Key("P[fires on D1]", FAINT, "6px,3px", width=1.2),
+            Key("base point", "#bbbbbb", width=1.2),
+        ),
+        columns=3,
+    )
+
+
+def _caption(sweeps: Sequence[Sweep]) -> tuple[str, ...]:
+    base = ", ".join(f"{_pretty(name)} = {spelled(value)}" for name, value in BASE.items())
+    estimates = [
+        (curve, estimate) for sweep in sweeps for curve in sweep.curves for estimate in curve.estimates
+    ]
+    covered = sum(e.low <= curve.exact_at(e.value).distinguish <= e.high for curve, e in estimates)
+    sampling = estimates[0][1].sampling
+    worst = max(point.distinguish for sweep in sweeps for point in sweep.curves[1].points)
+    return (
+        "The probability, over the reader's random signs, that the network is silent on D0 and fires on "
+        f"D1. One parameter moves at a time; the others stay at {base}. Thick lines are exact (closed form "
+        f"over all sign states). Markers are estimates on all n literal tokens with {sampling.draws} draws "
+        f"of the signs each and {sampling.confidence:.0%} Clopper-Pearson intervals: {covered} of "
+        f"{len(estimates)} intervals contain the exact value. Thin lines say what goes wrong where it goes "
+        "wrong.",
+        "Softmax loses the separation when it fires on D0 as well (small d: the block signs no longer "
+        "average out; large a₀: D0 has a spike of its own), when the spike of D1 is too small to be "
+        "attended to (small a₁), or when there are too few sign vectors for one of them to fire. In c it "
+        "comes down in steps, as one more sign pattern falls below the threshold. Linear attention never "
+        f"gets above {number(worst)}. d runs over the values for which n = {BASE['n']} is a multiple of d − "
+        "2.",
+    )
+
+
+def draw(sweeps: Sequence[Sweep]) -> Figure:
+    """Two rows of three panels."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    figure = Figure(figsize=(7.2, 4.5))
+    grid = figure.subplots(2, 3, sharey=True)
+    for axes, sweep in zip(grid.flat, sweeps, strict=True):
+        _draw_panel(axes, sweep)
+    for axes in grid[:, 0]:
+        axes.set_ylabel(PROBABILITY)
+    handles = [
+        Line2D(
+            [],
+            [],
+            color=look.colour,
+            linestyle=look.line,
+            marker=look.marker,
+            mfc="white",
+            ms=4,
+            lw=2,
+            label=label,
+        )
+        for look, label in (
+            (LOOKS[name], f"{LOOKS[name].label} (line exact, markers sampled)") for name in MECHANISMS
+        )
+    ]
+    handles += [
+        Line2D([], [], color=FAINT, linestyle=":", lw=1.1, label="P[fires on D0]"),
+        Line2D([], [], color=FAINT, linestyle=(0, (4, 2)), lw=0.9, label="P[fires on D1]"),
+        Line2D([], [], color="#bbbbbb", lw=1, label="base point"),
+    ]
+    figure.legend(handles=handles, loc="outside upper center", ncols=3, handlelength=2.6, columnspacing=2.2)
+    return figure
+
+
+def _draw_panel(axes: Axes, sweep: Sweep) -> None:
+    _, label, scale = AXES[sweep.parameter]
+    axes.set_xscale(scale)
+    axes.set_ylim(-0.04, 1.06)
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
+    axes.set_xlabel(label)
+    axes.axvline(float(BASE[sweep.parameter]), color="#bbbbbb", lw=1, zorder=0.9)
+    for curve in reversed(sweep.curves):
+        look, x = LOOKS[curve.mechanism], [float(point.value) for point in curve.points]
+        axes.plot(x, [p.fire_d0 for p in curve.points], color=look.colour, ls=":", lw=1.1, alpha=0.85)
+        axes.plot(x, [p.fire_d1 for p in curve.points], color=look.colour, ls=(0, (4, 2)), lw=0.9, alpha=0.85)
+        axes.plot(x, [p.distinguish for p in curve.points], color=look.colour, ls=look.line, lw=2, zorder=3)
+        axes.errorbar(
+            [float(e.value) for e in curve.estimates],
+            [e.distinguish for e in curve.estimates],
+            yerr=_bars(curve),
+            fmt=look.marker,
+            ms=4,
+            mfc="white",
+            mec=look.colour,
+            ecolor=look.colour,
+            elinewidth=1,
+            capsize=2,
+            zorder=4,
+            clip_on=False,
+        )
+    if sweep.parameter == "n":
+        axes.text(1e9, 0.93, "softmax", color=LOOKS["softmax"].colour, ha="center", va="top", weight="bold")
+        axes.text(1e9, 0.06, "linear", color=LOOKS["linear"].colour, ha="center", va="bottom", weight="bold")
+        axes.set_xticks([1e2, 1e4, 1e6, 1e8, 1e10, 1e12])
+    if sweep.parameter == "d":
+        axes.set_xticks(D_TICKS, map(str, D_TICKS))
+        axes.set_xticks([], minor=True)
+    if sweep.parameter == "a1":
+        axes.set_xticks([0.4, 0.8, 1.2, 1.6])
+    if sweep.parameter in REMARKS:
+        x_place, y_place, remark = REMARKS[sweep.parameter]
+        side = "right" if x_place > 0.5 else "left"
+        axes.text(
+            x_place, y_place, remark, transform=axes.transAxes, ha=side, va="center", color=FAINT, size=7.5
+        )
+
+
+def _bars(curve: Curve) -> list[list[float]]:
+    """Lengths of the interval's arms below and above."""
+    return [
+        [e.distinguish - e.low for e in curve.estimates],
+        [e.high - e.distinguish for e in curve.estimates],
+    ]
+
+
+def interactive(sweep: Sweep) -> go.Figure:
+    """One panel for the page."""
+    import plotly.graph_objects as go
+
+    title, _, scale = AXES[sweep.parameter]
+    unit = "" if sweep.parameter in "ndm" else ", in units of √(log n)"
+    ticks: dict[str, dict[str, Any]] = {"n": {"dtick": 2}, "d": {"tickvals": D_TICKS}, "m": {"dtick": 10}}
+    x_axis = {"type": scale, **ticks.get(sweep.parameter, {"dtick": 0.2})}
+    figure = plot(title + unit, PROBABILITY, 300, xaxis=x_axis, yaxis={"range": [-0.04, 1.06], "dtick": 0.25})
+    figure.add_vline(float(BASE[sweep.parameter]), line={"color": "#bbbbbb", "width": 1.2}, layer="below")
+    for curve in reversed(sweep.curves):
+        look, x = LOOKS[curve.mechanism], [float(point.value) for point in curve.points]
+        for name, dash, width in (
+            ("fire_d0", "2px,2px", 1.2),
+            ("fire_d1", "6px,3px", 1.2),
+            ("distinguish", look.dash, 2.6),
+        ):
+            words = {"fire_d0": "P[fires on D0]", "fire_d1": "P[fires on D1]"}.get(name, PROBABILITY)
+            figure.add_trace(
+                go.Scatter(
+                    x=x,
+                    y=[getattr(point, name) for point in curve.points],
+                    mode="lines",
+                    line={"color": look.colour, "dash": dash, "width": width},
+                    hovertemplate=f"{look.label}, exact<br>{_pretty(sweep.parameter)} = %{{x}}<br>"
+                    f"{words} = %{{y:.6g}}<extra></extra>",
+                )
+            )
+        figure.add_trace(
+            go.Scatter(
+                x=[float(e.value) for e in curve.estimates],
+                y=[e.distinguish for e in curve.estimates],
+                mode="markers",
+                marker={
+                    "symbol": look.symbol,
+                    "size": 8,
+                    "color": "white",
+                    "line": {"color": look.colour, "width": 1.6},
+                },
+                error_y={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": _bars(curve)[1],
+                    "arrayminus": _bars(curve)[0],
+                    "color": look.colour,
+                    "thickness": 1.2,
+                    "width": 3,
+                },
+                customdata=[[e.low, e.high, curve.exact_at(e.value).distinguish] for e in curve.estimates],
+                hovertemplate=f"{look.label}, sampled<br>{_pretty(sweep.parameter)} = %{{x}}<br>"
+                "P = %{y:.4g} in [%{customdata[0]:.4g}, %{customdata[1]:.4g}]<br>exact: "
+                "%{customdata[2]:.6g}<extra></extra>",
+            )
+        )
+    return figure
+
+
+def _pretty(name: str) -> str:
+    return name.replace("a0", "a₀").replace("a1", "a₁")

@@ -1,0 +1,222 @@
+"""Six sweeps of P[distinguishes]: the exact curve, and dense estimates that must lie on it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import count
+
+import torch
+
+from separatrix.constructions import Spike
+from separatrix.engines import Sampling, dense, exact
+from separatrix.mechanisms import mechanism_named
+from separatrix.parameters import Grid, format_exact
+from separatrix.reports.effort import FULL, Effort
+from separatrix.reports.points import BASE, MECHANISMS, Command, number, verdict_command
+
+COLUMNS = (
+    "parameter",
+    "value",
+    "mechanism",
+    "distinguish",
+    "fire_d0",
+    "fire_d1",
+    "margin",
+    "bits",
+    "dense",
+    "low",
+    "high",
+)
+
+
+Job = tuple[str, str, Fraction, Sampling]
+"""A dense estimate to be made: parameter, mechanism, value, draws and seed."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which values a parameter takes, and at which of them the dense engine looks as well."""
+
+    parameter: str
+    values: tuple[Fraction, ...]
+    sampled: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True)
+class ExactPoint:
+    """What the exact engine says at one value; NaN where it could not decide a tie."""
+
+    value: Fraction
+    distinguish: float
+    fire_d0: float
+    fire_d1: float
+    margin: float
+    bits: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What the dense engine says at one value, with its 95 % Clopper-Pearson interval."""
+
+    value: Fraction
+    distinguish: float
+    low: float
+    high: float
+    sampling: Sampling
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One mechanism along one sweep."""
+
+    mechanism: str
+    points: tuple[ExactPoint, ...]
+    estimates: tuple[Estimate, ...]
+
+    def exact_at(self, value: Fraction) -> ExactPoint:
+        """The exact point at a value of the sweep."""
+        return next(point for point in self.points if point.value == value)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One parameter varied around the base point."""
+
+    parameter: str
+    curves: tuple[Curve, ...]
+
+    def commands(self) -> tuple[Command, Command]:
+        """The exact and the dense answer where the outcome is the least certain of those sampled."""
+        sampled = [(curve, estimate) for curve in self.curves for estimate in curve.estimates]
+        curve, estimate = min(sampled, key=lambda one: abs(one[0].exact_at(one[1].value).distinguish - 0.5))
+        point = {**BASE, self.parameter: estimate.value}
+        sampling, exactly = estimate.sampling, curve.exact_at(estimate.value).distinguish
+        between = f"{number(estimate.low)} to {number(estimate.high)}"
+        return (
+            verdict_command(curve.mechanism, point, f"P = {number(exactly)}"),
+            verdict_command(
+                curve.mechanism,
+                point,
+                f"P = {number(estimate.distinguish)}, interval {between}",
+                f"--engine dense --draws {sampling.draws} --seed {sampling.seed}",
+            ),
+        )
+
+    def as_csv(self) -> str:
+        """One line for each value and mechanism; the dense columns are empty where it did not look."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for curve in self.curves:
+            seen = {estimate.value: estimate for estimate in curve.estimates}
+            for point in curve.points:
+                measured = (point.distinguish, point.fire_d0, point.fire_d1, point.margin, point.bits)
+                line = [self.parameter, format_exact(point.value), curve.mechanism, *map(_cell, measured)]
+                found = seen.get(point.value)
+                line += (
+                    ["", "", ""] if found is None else map(_cell, (found.distinguish, found.low, found.high))
+                )
+                writer.writerow(line)
+        return text.getvalue()
+
+
+def plans(effort: Effort = FULL) -> tuple[Plan, ...]:
+    """The six sweeps. Only d with n = 1000 a multiple of d-2, only n that are multiples of d-2 = 100."""
+    divisors = [Fraction(2 + k) for k in range(2, 1001) if 1000 % k == 0]
+    decades = sorted({Fraction(100 * round(10 ** (i / 8))) for i in range(81)})
+    return (
+        _plan(effort, "n", decades, [100, 200, 300, 500, 1000, 2000, 5000]),
+        _plan(effort, "d", divisors, [4, 6, 10, 12, 22, 42, 102, 252]),
+        _plan(effort, "m", range(1, 41), [1, 2, 3, 5, 8, 12, 20, 32]),
+        _plan(effort, "a0", _steps("0.01", "1"), ["0.01", "0.2", "0.4", "0.6", "0.66", "0.7", "0.75", "0.9"]),
+        _plan(effort, "a1", _steps("0.3", "1.6"), ["0.4", "0.6", "0.65", "0.7", "0.75", "0.8", "1", "1.4"]),
+        _plan(effort, "c", _steps("0.05", "1"), ["0.05", "0.15", "0.3", "0.45", "0.6", "0.75", "0.9", "1"]),
+    )
+
+
+def run(
+    plans: Sequence[Plan], effort: Effort, progress: Callable[[], None] = lambda: None
+) -> tuple[Sweep, ...]:
+    """Every sweep; `progress` is told of each dense estimate, and each has a seed of its own."""
+    seeds = count()
+    jobs = [
+        (plan.parameter, mechanism, value, Sampling(effort.draws, next(seeds)))
+        for plan in plans
+        for mechanism in MECHANISMS
+        for value in plan.sampled
+    ]
+    made: dict[tuple[str, str], list[Estimate]] = {}
+    for (parameter, mechanism, *_), estimate in zip(jobs, _estimates(jobs, progress), strict=True):
+        made.setdefault((parameter, mechanism), []).append(estimate)
+    return tuple(
+        Sweep(
+            plan.parameter,
+            tuple(
+                Curve(mechanism, _points(plan, mechanism), tuple(made[plan.parameter, mechanism]))
+                for mechanism in MECHANISMS
+            ),
+        )
+        for plan in plans
+    )
+
+
+def _estimates(jobs: Sequence[Job], progress: Callable[[], None]) -> list[Estimate]:
+    """One thread of torch for each estimate and one estimate for each core.
+
+    The tensors are small, and threads that share one wait for each other, most of all on a busy machine.
+    """
+
+    def work(job: Job) -> Estimate:
+        estimate = _estimate(*job)
+        progress()
+        return estimate
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    pool = ThreadPoolExecutor(threads)
+    try:
+        return list(pool.map(work, jobs))
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)
+
+
+def _plan(
+    effort: Effort, parameter: str, values: Sequence[int | Fraction], sampled: Sequence[int | str | Fraction]
+) -> Plan:
+    looked_at = tuple(Fraction(value) for value in sampled)[:: effort.thin_dense]
+    return Plan(
+        parameter,
+        tuple(sorted({*(Fraction(value) for value in effort.thinned(values)), *looked_at})),
+        looked_at,
+    )
+
+
+def _steps(first: str, last: str) -> list[Fraction]:
+    """From `first` to `last` in steps of 0.005."""
+    return [Fraction(i, 200) for i in range(int(200 * Fraction(first)), int(200 * Fraction(last)) + 1)]
+
+
+def _points(plan: Plan, mechanism: str) -> tuple[ExactPoint, ...]:
+    fixed = {name: value for name, value in BASE.items() if name != plan.parameter}
+    grid = exact.evaluate(Spike, mechanism_named(mechanism), Grid(fixed, ({plan.parameter: plan.values},)))
+    columns = (grid.distinguish, grid.fire_d0, grid.fire_d1, grid.margin, grid.bits)
+    return tuple(
+        ExactPoint(value, *map(float, measured))
+        for value, *measured in zip(plan.values, *columns, strict=True)
+    )
+
+
+def _estimate(parameter: str, mechanism: str, value: Fraction, sampling: Sampling) -> Estimate:
+    outcome = dense.solve(Spike.read({**BASE, parameter: value}), mechanism_named(mechanism), sampling)
+    return Estimate(value, outcome.distinguish, *outcome.interval, sampling)
+
+
+def _cell(value: float) -> str:
+    return "undecided" if math.isnan(value) else repr(value)

@@ -1,0 +1,277 @@
+"""The reproduction: the page stands alone, says what was found, and every number in it can be had again."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from fractions import Fraction
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binom
+from typer.testing import CliRunner
+
+from separatrix.claims import CLAIMS, Claim, Entry, Finding, Ledger, Point, Status
+from separatrix.cli import app
+from separatrix.constructions import Spike
+from separatrix.engines import certified
+from separatrix.mechanisms import mechanism_named
+from separatrix.parameters import UsageError
+from separatrix.reader import FourLayerNetwork
+from separatrix.reports import Effort, Reproduction, figures, reproduce, sweeps
+from separatrix.reports.figures import Drawn, attention, hoeffding, margin, phase
+from separatrix.reports.folder import Folder
+from separatrix.reports.markup import prose
+from separatrix.reports.points import BASE, MECHANISMS
+
+QUICK = Effort(draws=60, thin=6, thin_dense=4, map_side=27)
+FOREIGN = Claim("evil", "0", "ours", "<script>alert(1)</script> & more", lambda: _finding(Status.FAILS))
+
+
+def _finding(status: Status) -> Finding:
+    return Finding(status, "compared <a> with <b>", "3 < 4", (Point({"n": 3}, True, {"p": 0.5}),), "n > 2")
+
+
+def _stand_in(*claims: Claim, status: Status = Status.HOLDS) -> Ledger:
+    """A ledger of claims that were not run."""
+    return Ledger(tuple(Entry(claim, _finding(status), 0.0) for claim in claims))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
+    """One quick run, shared; the claims themselves are tested elsewhere."""
+    out = tmp_path_factory.mktemp("reports") / "deep" / "out"
+    return reproduce(out, True, QUICK, lambda tell: _stand_in(*CLAIMS, FOREIGN))
+
+
+@pytest.fixture(scope="module")
+def page(made: Reproduction) -> str:
+    return (made.out / "report.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def drawn() -> tuple[Drawn, ...]:
+    """The figures of the same quick run."""
+    swept = sweeps.run(sweeps.plans(QUICK), QUICK)
+    with figures.static_style():
+        return (
+            figures.sweeps.make(swept),
+            phase.make(QUICK),
+            attention.make(),
+            margin.make(QUICK),
+            hoeffding.make(QUICK),
+        )
+
+
+class _Loads(HTMLParser):
+    """Everything a page would fetch, and how many scripts it has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.scripts = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.scripts += tag == "script" and not dict(attrs).get("type")
+        if tag not in ("a", "svg"):
+            self.addresses += [
+                value or "" for name, value in attrs if name in ("src", "href", "srcset", "data")
+            ]
+
+
+def test_all_files_are_there(made: Reproduction) -> None:
+    found = {str(path.relative_to(made.out)) for path in made.out.rglob("*") if path.is_file()}
+    names = ("sweeps", "phase", "attention", "margin", "hoeffding")
+    assert found == {
+        "report.html",
+        "ledger.json",
+        *(f"figures/{name}.{kind}" for name in names for kind in ("png", "pdf")),
+        *(f"sweeps/{parameter}.csv" for parameter in ("n", "d", "m", "a0", "a1", "c")),
+    }
+    assert found == set(made.files)
+    assert not [path for path in made.out.parent.iterdir() if path != made.out]
+    assert json.loads((made.out / "ledger.json").read_text()) == made.ledger.as_json()
+    for path in (made.out / "figures").iterdir():
+        assert path.read_bytes().startswith(b"\x89PNG" if path.suffix == ".png" else b"%PDF")
+
+
+def test_the_page_stands_alone(page: str) -> None:
+    loads = _Loads()
+    loads.feed(page)
+    assert all(address.startswith("data:image/png") for address in loads.addresses)
+    assert loads.scripts == 2
+    assert page.count("plotly.js v") == 1
+    assert "default-src 'none'" in page
+    assert not re.search(r"@import|url\(|/work/|/home/|/root/", page[: page.index("plotly.js v")])
+
+
+def test_the_page_says_what_was_found(page: str, drawn: tuple[Drawn, ...]) -> None:
+    for claim in CLAIMS:
+        assert f">{claim.name}<" in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script>alert" not in page
+    for figure in drawn:
+        assert prose(figure.title) in page
+        assert all(prose(text) in page for text in figure.caption)
+        assert figure.panels
+        assert figure.commands
+        assert all(f"<code>{command.line}</code>" in page for command in figure.all_commands)
+
+
+def test_the_page_states_the_caveat(page: str) -> None:
+    caveat = page[page.index('class="caveat"') : page.index("</section>")]
+    for words in (
+        "this</em> threshold",
+        "tuned threshold",
+        "Θ(1) for softmax",
+        "5.99/n",
+        "summary of the paper",
+    ):
+        assert words in caveat
+
+
+def test_commands_print_the_numbers_beside_them(drawn: tuple[Drawn, ...]) -> None:
+    commands = {command.line: command for figure in drawn for command in figure.all_commands}
+    assert len(commands) > 15
+    for command in commands.values():
+        if command.arguments[0] == "reproduce":
+            continue
+        answer = CliRunner().invoke(app, [*command.arguments, "--json"])
+        assert answer.exit_code == 0, command.line
+        found = json.loads(answer.stdout)
+        kind, value = re.match(r"(P|p0|margin)[ =]+([\d.]+(?: × 10[⁻⁰-⁹¹²³]+)?)", command.prints).groups()
+        said = float(value.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")).replace(" × 10", "e"))
+        meant = {"P": found["distinguish"], "margin": found["margin"], "p0": found["neuron"]["p0"]}[kind]
+        assert said == pytest.approx(float(Fraction(meant)), rel=6e-4), command
+
+
+def test_a_failing_claim_is_not_hidden(tmp_path: Path) -> None:
+    result = Reproduction(tmp_path, _stand_in(FOREIGN, status=Status.FAILS), (), 1.0)
+    assert not result.holds
+    assert result.as_json()["claims"] == {"fails": 1}
+
+
+@pytest.mark.parametrize("parameter", ["n", "d", "m", "a0", "a1", "c"])
+def test_tables_agree_with_the_certified_engine(made: Reproduction, parameter: str) -> None:
+    with (made.out / "sweeps" / f"{parameter}.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == sweeps.COLUMNS
+    assert {row["mechanism"] for row in rows} == set(MECHANISMS)
+    for row in rows[:: max(1, len(rows) // 6)]:
+        point = Spike.read({**BASE, parameter: row["value"]})
+        exactly = certified.solve(point, mechanism_named(row["mechanism"]))
+        for name in ("distinguish", "fire_d0", "fire_d1", "margin"):
+            assert float(row[name]) == pytest.approx(getattr(exactly, name), rel=1e-9, abs=1e-15)
+        assert float(row["bits"]) == pytest.approx(np.log2(exactly.v1 / exactly.margin), rel=1e-9)
+    assert sum(row["dense"] != "" for row in rows) >= 2 * 2
+
+
+def test_dense_intervals_cover_the_exact_values() -> None:
+    effort = Effort(draws=100, thin=1000)
+    plans = [
+        sweeps.Plan(plan.parameter, plan.values, tuple(value for value in plan.sampled if value <= 1000))
+        for plan in sweeps.plans(effort)
+    ]
+    curves = [curve for sweep in sweeps.run(plans, effort) for curve in sweep.curves]
+    inside = [
+        e.low <= curve.exact_at(e.value).distinguish <= e.high for curve in curves for e in curve.estimates
+    ]
+    misses = len(inside) - sum(inside)
+    assert len(inside) > 80
+    assert binom.sf(misses - 1, len(inside), 0.05) > 1e-4
+
+
+def test_hoeffding_bounds_the_exact_value() -> None:
+    for each in hoeffding.compute(Effort(thin=3)):
+        assert all(bound >= p for bound, p in zip(each.bound, each.exact, strict=True))
+        assert each.enough(each.exact, 1e-3) < each.enough(each.bound, 1e-3)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_hoeffding_uses_the_attention_of_the_network(mechanism: str) -> None:
+    point = Spike.read({**BASE, "n": 60, "d": 12, "a0": "0.4"})
+    network = FourLayerNetwork.draw(mechanism_named(mechanism), point, seed=0)
+    weights = network.layers(point.dense(0, 0, torch.float64)).attention.numpy()
+    by_block = weights.reshape(len(weights), 10, 6).sum(-1)
+    squared = (0.4 * weights[:, 0]) ** 2 + (0.2**2) * (by_block**2).sum(-1)
+    each = [
+        0.5 * (np.exp(-(0.1**2) / (2 * v)) + np.exp(-(0.3**2) / (2 * v))) for v in (squared[0], squared[-1])
+    ]
+    assert hoeffding.hoeffding(point, mechanism) == pytest.approx(sum(each), rel=1e-12)
+
+
+def test_the_phase_map_turns_at_its_boundary() -> None:
+    data = phase.compute(QUICK)
+    side = data.a1[None, :] * (data.a1[None, :] + data.r[:, None])
+    assert (data.large["softmax"][side > 1.05] > 0.9).all()
+    assert (data.large["softmax"][side < 0.85] < 0.01).all()
+    assert data.large["linear"].max() < 0.01
+
+
+def test_attention_rows_are_rows_of_attention() -> None:
+    for rows in attention.compute():
+        assert rows.from_spike.sum() == pytest.approx(1)
+        assert rows.from_other.sum() == pytest.approx(1)
+        assert (rows.mechanism == "softmax" and rows.label == 1) == (rows.from_spike.max() > 0.5)
+
+
+def test_margins_meet_the_theory() -> None:
+    softmax, *_, linear = margin.compute(QUICK)
+    assert softmax.at(10**6) == pytest.approx(1.19998, rel=1e-5)
+    assert linear.at(10**6) == pytest.approx(5.98964e-6, rel=1e-5)
+    assert softmax.blind == dict.fromkeys(softmax.blind)
+
+
+@pytest.mark.parametrize("place", ["file", "file/out", "/proc/nowhere/out"])
+def test_an_unwritable_place_is_refused_before_any_work(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").write_text("mine")
+
+    def never(tell: object) -> Ledger:
+        raise AssertionError("work was begun")
+
+    with pytest.raises(UsageError) as refused:
+        reproduce(tmp_path / place, True, QUICK, never)
+    assert "\n" not in str(refused.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_an_interrupted_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    def interrupted(tell: object) -> Ledger:
+        raise KeyboardInterrupt
+
+    (tmp_path / "old").mkdir()
+    for place in ("new", "old", "a/b/c"):
+        with pytest.raises(KeyboardInterrupt):
+            reproduce(tmp_path / place, True, QUICK, interrupted)
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+    assert not list((tmp_path / "old").iterdir())
+
+
+def test_a_rerun_leaves_foreign_files_alone(tmp_path: Path) -> None:
+    files = {"report.html": b"first", "figures/a.png": b"first"}
+    with Folder(tmp_path / "out") as folder:
+        folder.fill(files)
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    (tmp_path / "out" / "figures" / "mine.png").write_text("mine")
+    with Folder(tmp_path / "out") as folder:
+        folder.fill({"report.html": b"second", "figures/a.png": b"second"})
+    found = {str(p.relative_to(tmp_path)): p.read_text() for p in tmp_path.rglob("*") if p.is_file()}
+    assert found == {
+        "out/report.html": "second",
+        "out/figures/a.png": "second",
+        "out/notes.txt": "mine",
+        "out/figures/mine.png": "mine",
+    }
+
+
+def test_a_file_in_the_way_is_refused_and_nothing_is_moved(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "figures").write_text("mine")
+    with pytest.raises(UsageError, match="cannot write"), Folder(tmp_path / "out") as folder:
+        folder.fill({"report.html": b"new", "figures/a.png": b"new"})
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["figures"]
