@@ -1,0 +1,9 @@
+"""A second opinion: certificates verified with other code and other arithmetic.
+
+Nothing here is shared with the engines. Rationals are `fractions.Fraction`, everything else is an
+interval of mpmath, and a statement that cannot be decided counts as failed.
+"""
+
+from separatrix.checker.check import Report, check, check_file
+
+__all__ = ["Report", "check", "check_file"]

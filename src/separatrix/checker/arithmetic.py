@@ -1,0 +1,107 @@
+"""Rationals where they are rational, intervals where they are not, and the sign of what is left."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from mpmath.ctx_iv import MPIntervalContext
+from mpmath.libmp import to_rational
+
+Interval = Any
+"""An interval of mpmath's, which has no types."""
+
+PRECISIONS = (128, 512, 2048, 10000)
+"""Bits tried in turn before a comparison is given up."""
+
+MOST_BITS = 1 << 17
+"""Rationals longer than this are not written out; intervals take over."""
+
+
+class Intervals:
+    """Interval arithmetic at one precision, in a context of its own."""
+
+    def __init__(self, bits: int) -> None:
+        self._context = MPIntervalContext()
+        self._context.prec = bits
+        self._bits = bits
+        self._slack = self._around_one(bits)
+
+    def rational(self, value: Fraction | int) -> Interval:
+        """The smallest interval around a rational."""
+        return self._context.mpf(value.numerator) / self._context.mpf(value.denominator)
+
+    def between(self, low: Fraction | int, high: Fraction | int) -> Interval:
+        """An interval that contains both."""
+        low_end, high_end = self.rational(low), self.rational(high)
+        return self._context.mpf([low_end.a, high_end.b])
+
+    def anything(self) -> Interval:
+        """The whole line: nothing is known."""
+        return self._context.mpf(["-inf", "inf"])
+
+    def _around_one(self, bits: int) -> Interval:
+        """mpmath rounds approximations; this factor makes up for a few units in the last place."""
+        few = Fraction(1, 1 << (bits - 8))
+        return self.between(1 - few, 1 + few)
+
+    def exp(self, value: Interval) -> Interval:
+        """The exponential.
+
+        An argument too large to have a fractional part at this precision gets few bits: all one
+        can know then is how large the result is, and mpmath would take minutes for the rest.
+        """
+        if abs(value) < self.rational(1 << self._bits):
+            return self._context.exp(value) * self._slack
+        bits = min(self._bits, 500)
+        return self._context.exp(value, prec=bits) * self._around_one(bits)
+
+    def log(self, value: Interval) -> Interval:
+        """The logarithm of a positive interval, with the same slack."""
+        return self._context.log(value) * self._slack
+
+
+@lru_cache(maxsize=64)
+def intervals(bits: int) -> Intervals:
+    """The arithmetic at `bits`, made once."""
+    return Intervals(bits)
+
+
+def ends(value: Interval) -> tuple[Fraction, Fraction]:
+    """The two ends, exactly."""
+    low, high = (Fraction(*map(int, to_rational(end))) for end in value._mpi_)
+    return low, high
+
+
+@lru_cache(maxsize=1024)
+def exact_power(base: Fraction, exponent: Fraction) -> Fraction | None:
+    """`base ** exponent` for a positive base if it is a rational of reasonable length, else None.
+
+    >>> exact_power(Fraction(16), Fraction(1, 4)), exact_power(Fraction(4, 9), Fraction(-3, 2))
+    (Fraction(2, 1), Fraction(27, 8))
+    >>> exact_power(Fraction(2), Fraction(1, 2)) is None
+    True
+    """
+    if base == 1 or exponent == 0:
+        return Fraction(1)
+    top = _root(base.numerator, exponent.denominator)
+    bottom = _root(base.denominator, exponent.denominator)
+    if top is None or bottom is None:
+        return None
+    if max(top, bottom).bit_length() * abs(exponent.numerator) > MOST_BITS:
+        return None
+    power: Fraction = Fraction(top, bottom) ** exponent.numerator
+    return power
+
+
+def _root(value: int, degree: int) -> int | None:
+    """The exact root of a positive integer, if it has one."""
+    if value == 1 or degree == 1:
+        return value
+    if degree >= value.bit_length():
+        return None
+    at = intervals(64 + value.bit_length() // degree)
+    enclosure = at.exp(at.log(at.rational(value)) / degree)
+    candidate = int(ends(enclosure)[1])
+    return candidate if candidate**degree == value else None

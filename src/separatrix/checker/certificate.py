@@ -1,0 +1,187 @@
+"""A certificate as typed values: every field read once, with the construction it speaks of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from separatrix.checker import constructions
+from separatrix.checker.constructions import Model, ThresholdKey
+from separatrix.checker.document import (
+    MOST_DIGITS,
+    Malformed,
+    entries,
+    exact,
+    fields,
+    probability,
+    whole,
+    word,
+)
+from separatrix.checker.kernels import Kernel, Power, Softmax, Taylor
+from separatrix.parameters.errors import UsageError
+
+FORMAT = "separatrix certificate"
+VERSION = 1
+MOST_BLOCKS = 200_000
+"""The most block signs, besides the spike's, that a certificate may speak of."""
+
+FIELDS = (
+    *("format", "version", "construction", "mechanism", "parameters", "spike_weights", "thresholds"),
+    *("neuron", "network", "delta", "verdict", "sha256"),
+)
+PARAMETERS = {
+    "spike": ("n", "d", "m", "a0", "a1", "b", "c", "tau", "form"),
+    "cross": ("n", "d", "m", "a0", "a1", "b", "c", "tau", "r_Q"),
+    "plain": ("n", "m", "peak", "base", "spread", "tau"),
+}
+MECHANISMS = {"softmax": (), "linear": (), "power": ("beta",), "taylor": ("order",)}
+VERDICTS = ("distinguishes", "blind", "partial")
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a certificate states; none of it is verified yet but the form."""
+
+    kernel: Kernel
+    model: Model
+    m: int
+    spike_weights: dict[tuple[int, str], tuple[Fraction, Fraction]]
+    thresholds: dict[ThresholdKey, int]
+    neuron: dict[str, Fraction]
+    network: dict[str, float]
+    delta: Fraction
+    verdict: str
+    sha256: str
+
+
+def is_certificate(document: object) -> bool:
+    """Whether it says at least which format it has."""
+    return isinstance(document, dict) and "format" in document and "version" in document
+
+
+def read(document: object) -> Certificate:
+    """The statements of a certificate, or Malformed; a UsageError if it is none at all."""
+    if not is_certificate(document):
+        raise UsageError("this is no certificate: it is not an object with the fields format and version")
+    body = fields(document, "the certificate", FIELDS)
+    if type(body["format"]) is not str or body["format"] != FORMAT:
+        raise Malformed(f"format is not {FORMAT}")
+    if type(body["version"]) is not int or body["version"] != VERSION:
+        raise Malformed(f"version is not {VERSION}, the one this checker knows")
+    kernel = _kernel(body["mechanism"])
+    model, m = _model(word(body["construction"], "construction", PARAMETERS), body["parameters"])
+    delta = exact(body["delta"], "delta", MOST_DIGITS)
+    if not 0 < delta < Fraction(1, 2):
+        raise Malformed("delta does not lie between 0 and 1/2")
+    neuron = fields(body["neuron"], "neuron", ("p0", "p1", "only_d1"))
+    network = fields(body["network"], "network", ("fire_d0", "fire_d1", "distinguish"))
+    if type(body["sha256"]) is not str:
+        raise Malformed("sha256 is not text")
+    return Certificate(
+        kernel,
+        model,
+        m,
+        _spike_weights(body["spike_weights"], model),
+        _thresholds(body["thresholds"], model),
+        {name: exact(value, f"neuron {name}") for name, value in neuron.items()},
+        {name: probability(value, f"network {name}") for name, value in network.items()},
+        delta,
+        word(body["verdict"], "verdict", VERDICTS),
+        body["sha256"],
+    )
+
+
+def _kernel(value: object) -> Kernel:
+    if not isinstance(value, dict) or "name" not in value:
+        raise Malformed("mechanism is not an object with a name")
+    name = word(value["name"], "mechanism name", MECHANISMS)
+    settings = fields(value, "mechanism", ("name", *MECHANISMS[name]))
+    if name == "taylor":
+        return Taylor(whole(settings["order"], "order", 1, 1000))
+    if name == "softmax":
+        return Softmax()
+    beta = exact(settings["beta"], "beta", MOST_DIGITS) if name == "power" else Fraction(1)
+    _require(beta > 0, "beta is not positive")
+    return Power(beta)
+
+
+def _model(construction: str, value: object) -> tuple[Model, int]:
+    """The construction at its parameters, and m."""
+    given = fields(value, "parameters", PARAMETERS[construction])
+    m = whole(given["m"], "m", 1)
+    if construction == "plain":
+        return _plain(given), m
+    n, d = whole(given["n"], "n", 3), whole(given["d"], "d", 4, MOST_BLOCKS + 3)
+    a0, a1, b, c, tau = _exact_parameters(given, "a0", "a1", "b", "c", "tau")
+    _require(n % (d - 2) == 0, "n is not a multiple of d-2")
+    _require(0 <= a0 < a1, "a0 and a1 are not 0 <= a0 < a1")
+    _require(b > 0, "b is not positive")
+    _require(c > 0, "c is not positive")
+    _require(tau > 0, "tau is not positive")
+    if construction == "spike":
+        form = word(given["form"], "form", ("ones", "identity"))
+        return constructions.spike(n, d, (a0, a1), b, c, tau, form), m
+    (r_q,) = _exact_parameters(given, "r_Q")
+    _require(r_q > 0, "r_Q is not positive")
+    return constructions.cross(n, d, (a0, a1), b, c, tau, r_q), m
+
+
+def _plain(given: dict[str, Any]) -> Model:
+    n = whole(given["n"], "n", 3, MOST_BLOCKS + 1)
+    peak, base, spread, tau = _exact_parameters(given, "peak", "base", "spread", "tau")
+    _require(peak > 0, "peak is not positive")
+    _require(spread == 0, "spread is not 0, and only equal scores have a closed form")
+    _require(base > 1, "base is not more than 1")
+    _require(tau > 0, "tau is not positive")
+    return constructions.plain(n, peak, base, tau)
+
+
+def _exact_parameters(given: dict[str, Any], *names: str) -> list[Fraction]:
+    return [exact(given[name], name, MOST_DIGITS) for name in names]
+
+
+def _require(holds: bool, fault: str) -> None:
+    if not holds:
+        raise Malformed(fault)
+
+
+def _spike_weights(value: object, model: Model) -> dict[tuple[int, str], tuple[Fraction, Fraction]]:
+    """One enclosure for every label and kind of row."""
+    expected = [(label, name) for label in (0, 1) for name in model.rows[label]]
+    found = {}
+    for entry in entries(value, "spike_weights", len(expected)):
+        stated = fields(entry, "a spike weight", ("label", "row", "enclosure"))
+        label = whole(stated["label"], "the label of a spike weight", 0, 1)
+        row = word(stated["row"], "the row of a spike weight", model.rows[label])
+        low, high = (
+            exact(end, "an end of an enclosure") for end in entries(stated["enclosure"], "an enclosure", 2)
+        )
+        found[label, row] = (low, high)
+    _require(len(found) == len(expected), "spike_weights lists a row twice")
+    return found
+
+
+def _thresholds(value: object, model: Model) -> dict[ThresholdKey, int]:
+    """One least count for every label, sign triple and row that can fire."""
+    expected = set(model.threshold_keys())
+    found: dict[ThresholdKey, int] = {}
+    for entry in entries(value, "thresholds", len(expected)):
+        stated = fields(entry, "a threshold", ("label", "signs", "row", "own_sign", "least"))
+        label = whole(stated["label"], "the label of a threshold", 0, 1)
+        y_1, y_block, y_d = (
+            whole(sign, "a sign", -1, 1) for sign in entries(stated["signs"], "the signs of a threshold", 3)
+        )
+        row = word(stated["row"], "the row of a threshold", model.rows[label])
+        key = (label, (y_1, y_block, y_d), row, whole(stated["own_sign"], "an own sign", -1, 1))
+        _require(key in expected, f"thresholds has an entry for no row there is: {described(key)}")
+        _require(key not in found, f"thresholds lists {described(key)} twice")
+        found[key] = whole(stated["least"], f"the least count of {described(key)}", 0, model.blocks + 1)
+    return found
+
+
+def described(key: ThresholdKey) -> str:
+    """A threshold's row in words."""
+    label, signs, row, own_sign = key
+    own = {0: "", 1: " with own sign +", -1: " with own sign -"}[own_sign]
+    return f"D{label}, row {row}{own}, signs ({', '.join(f'{sign:+d}' for sign in signs)})"

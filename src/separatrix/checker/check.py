@@ -1,0 +1,141 @@
+"""Every statement of a certificate, verified one by one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from separatrix.checker.certificate import Certificate, described, is_certificate, read
+from separatrix.checker.constructions import ThresholdKey
+from separatrix.checker.document import Malformed, read_file
+from separatrix.checker.kernels import sign
+from separatrix.checker.probability import Enclosure, network, neuron
+from separatrix.parameters.errors import UsageError
+
+WIDEST = Fraction(1, 10**20)
+"""The widest enclosure that still says something."""
+
+ULPS = 4
+"""How many units in the last place a float of the certificate may be off."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """How many statements were verified, and a line for each that was not."""
+
+    verified: int
+    failed: list[str]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every statement was verified."""
+        return self.verified > 0 and not self.failed
+
+
+@dataclass
+class _Findings:
+    verified: int = 0
+    failed: list[str] = field(default_factory=list)
+
+    def note(self, holds: bool | None, statement: str) -> None:
+        """Count a statement; None is what could not be decided."""
+        if holds:
+            self.verified += 1
+        else:
+            self.failed.append(f"{statement} {'cannot be verified' if holds is None else 'is wrong'}")
+
+
+def check_file(path: Path) -> Report:
+    """Verify the certificate in a file; a UsageError if there is none in it."""
+    document = read_file(path)
+    if not is_certificate(document):
+        raise UsageError(f"{path} is no certificate: it is not an object with the fields format and version")
+    return check(document)
+
+
+def check(document: object) -> Report:
+    """Verify a certificate given as the value of its JSON.
+
+    A certificate of the wrong form has that as its only finding: what it states is not clear then.
+    """
+    try:
+        stated = read(document)
+    except Malformed as fault:
+        return Report(0, [str(fault)])
+    assert isinstance(document, dict)
+    findings = _Findings()
+    findings.note(_digest(document) == stated.sha256, "sha256")
+    findings.note(stated.model.increasing(), "that a pre-activation grows with the number of + blocks")
+    _check_weights(stated, findings)
+    _check_thresholds(stated, findings)
+    _check_probabilities(stated, findings)
+    return Report(findings.verified, findings.failed)
+
+
+def _digest(document: dict[str, Any]) -> str:
+    body = {name: value for name, value in document.items() if name != "sha256"}
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def _check_weights(stated: Certificate, findings: _Findings) -> None:
+    """The weight lies in its enclosure, and the enclosure is narrow."""
+    for (label, row), (low, high) in stated.spike_weights.items():
+        what = f"the enclosure of the spike's weight in D{label}, row {row},"
+        above = sign(stated.kernel, stated.model.weight_excess(label, row, low))
+        below = above if low == high else sign(stated.kernel, stated.model.weight_excess(label, row, high))
+        if high - low > WIDEST:
+            findings.note(False, f"{what} being wider than 1e-20,")
+        elif above is None or below is None:
+            findings.note(None, what)
+        else:
+            findings.note(above >= 0 >= below, what)
+
+
+def _check_thresholds(stated: Certificate, findings: _Findings) -> None:
+    """The row fires at the least count and not at the one below it; v grows, so that settles all."""
+
+    def fires(key: ThresholdKey, plus: int) -> bool | None:
+        found = sign(stated.kernel, stated.model.excess(key, plus))
+        return None if found is None else found > 0
+
+    for key, least in stated.thresholds.items():
+        here = True if least > stated.model.blocks else fires(key, least)
+        below = False if least == 0 else fires(key, least - 1)
+        wrong = here is False or below is True
+        decided = here is not None and below is not None
+        holds = False if wrong else True if decided else None
+        findings.note(holds, f"the least count {least} of {described(key)}")
+
+
+def _check_probabilities(stated: Certificate, findings: _Findings) -> None:
+    """The fractions follow from the thresholds, the floats from the fractions, the word from those."""
+    p0, p1, only_d1 = neuron(stated.model, stated.thresholds)
+    for name, value in (("p0", p0), ("p1", p1), ("only_d1", only_d1)):
+        findings.note(stated.neuron[name] == value, f"neuron {name}")
+    fire_d0, fire_d1, distinguish = network(p0, p1, only_d1, stated.m)
+    for name, enclosure in (("fire_d0", fire_d0), ("fire_d1", fire_d1), ("distinguish", distinguish)):
+        findings.note(_is_near(stated.network[name], enclosure), f"network {name}")
+    found = _verdict(distinguish, stated.delta)
+    findings.note(None if found is None else found == stated.verdict, f"the verdict {stated.verdict}")
+
+
+def _is_near(value: float, enclosure: Enclosure) -> bool | None:
+    slack, (low, high) = ULPS * Fraction(math.ulp(value)), enclosure
+    if Fraction(value) - slack <= low and high <= Fraction(value) + slack:
+        return True
+    return False if high < Fraction(value) - slack or Fraction(value) + slack < low else None
+
+
+def _verdict(distinguish: Enclosure, delta: Fraction) -> str | None:
+    low, high = distinguish
+    if low >= 1 - delta:
+        return "distinguishes"
+    if high <= delta:
+        return "blind"
+    return "partial" if low > delta and high < 1 - delta else None

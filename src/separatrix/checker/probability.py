@@ -1,0 +1,121 @@
+"""Exact probabilities over random signs, and what m neurons make of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from itertools import pairwise
+
+from separatrix.checker.arithmetic import Interval, ends, intervals
+from separatrix.checker.constructions import TRIPLES, Model, Signs, ThresholdKey
+
+BITS = 512
+TINY = Fraction(1, 1 << 128)
+MOST_BITS = 100_000
+"""Powers up to this length are written out."""
+
+Span = tuple[int, int]
+"""From the first count up to, not including, the second."""
+
+Enclosure = tuple[Fraction, Fraction]
+
+
+def neuron(model: Model, least: Mapping[ThresholdKey, int]) -> tuple[Fraction, Fraction, Fraction]:
+    """P[fires on D0], P[fires on D1], P[fires on D1 only], from every row's least firing count."""
+    spans = {(label, signs): _spans(model, least, label, signs) for label in (0, 1) for signs in TRIPLES}
+    points = {end for each in spans.values() for span in each for end in span}
+    below = binomial_sums(model.blocks, points)
+    totals = [0, 0, 0]
+    for signs in TRIPLES:
+        d0, d1 = spans[0, signs], spans[1, signs]
+        for i, (inside, outside) in enumerate(((d0, []), (d1, []), (d1, d0))):
+            totals[i] += sum(
+                below[stop] - below[start]
+                for start, stop in pairwise(sorted(points))
+                if _covers(inside, start, stop) and not _covers(outside, start, stop)
+            )
+    states = 1 << (model.blocks + 3)
+    return Fraction(totals[0], states), Fraction(totals[1], states), Fraction(totals[2], states)
+
+
+def _spans(model: Model, least: Mapping[ThresholdKey, int], label: int, signs: Signs) -> list[Span]:
+    """The counts at which each row exists and fires.
+
+    A row in a + block needs one such block, a row in a - block leaves room for it.
+    """
+    spans = []
+    for key, first in least.items():
+        if key[:2] == (label, signs):
+            own_sign = key[3]
+            start, stop = max(first, int(own_sign > 0)), model.blocks + int(own_sign >= 0)
+            if start < stop:
+                spans.append((start, stop))
+    return spans
+
+
+def _covers(spans: list[Span], start: int, stop: int) -> bool:
+    return any(first <= start and stop <= last for first, last in spans)
+
+
+def binomial_sums(trials: int, points: Iterable[int]) -> dict[int, int]:
+    """For each point k in 0..trials+1 the sum of C(trials, i) over i < k, in one pass.
+
+    >>> binomial_sums(4, [0, 1, 3, 5])
+    {0: 0, 1: 1, 3: 11, 5: 16}
+    """
+    wanted = sorted(set(points))
+    near = {min(k, trials + 1 - k) for k in wanted}
+    sums, term, total = {}, 1, 0
+    for i in range(max(near, default=0) + 1):
+        if i in near:
+            sums[i] = total
+        total, term = total + term, term * (trials - i) // (i + 1)
+    whole = 1 << trials
+    return {k: sums[k] if k in sums else whole - sums[trials + 1 - k] for k in wanted}
+
+
+def network(p0: Fraction, p1: Fraction, only_d1: Fraction, m: int) -> tuple[Enclosure, Enclosure, Enclosure]:
+    """P[fires on D0], P[fires on D1] and P[distinguishes] with m neurons.
+
+    The last is `(1-p0)^m - q^m = (1-p0)^m (1 - (1-s)^m)`, where `s = only_d1 / (1-p0)` is the
+    chance that a neuron silent on D0 fires on D1: a product, so nothing cancels.
+    """
+    given_silence = only_d1 / (1 - p0) if p0 < 1 else Fraction(0)
+    silent, some = _none(p0, m), _some(given_silence, m)
+    return _some(p0, m), _some(p1, m), (silent[0] * some[0], silent[1] * some[1])
+
+
+def _none(p: Fraction, m: int) -> Enclosure:
+    """(1-p)^m."""
+    if p in (0, 1) or _short(p, m):
+        exact: Fraction = (1 - p) ** m
+        return exact, exact
+    decay = _decay(p, m)
+    if decay > 10_000:
+        return Fraction(0), Fraction(1, 1 << 10_000)
+    return ends(intervals(BITS).exp(-decay))
+
+
+def _some(p: Fraction, m: int) -> Enclosure:
+    """1 - (1-p)^m, with a small relative error even where it is tiny."""
+    if p in (0, 1) or _short(p, m):
+        exact: Fraction = 1 - (1 - p) ** m
+        return exact, exact
+    at, decay = intervals(BITS), _decay(p, m)
+    if decay > 10_000:
+        return 1 - Fraction(1, 1 << 10_000), Fraction(1)
+    if decay < at.rational(TINY):
+        return ends(decay * (1 - at.between(0, 1) * decay))
+    return ends(1 - at.exp(-decay))
+
+
+def _short(p: Fraction, m: int) -> bool:
+    return p.denominator.bit_length() * m <= MOST_BITS
+
+
+def _decay(p: Fraction, m: int) -> Interval:
+    """-m log(1-p); for tiny p from `p <= -log(1-p) <= p + p^2`."""
+    at = intervals(BITS)
+    if p < TINY:
+        return m * at.rational(p) * (1 + at.between(0, 1) * at.rational(p))
+    return -m * at.log(at.rational(1 - p))
