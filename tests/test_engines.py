@@ -358,6 +358,30 @@ def test_refusals_say_what_to_do(
         solve(point, mechanism, engine)
 
 
+@pytest.mark.parametrize(
+    ("spelling", "changes"),
+    [
+        ("softmax", {"a1": "123456.789"}),
+        ("softmax", {"a1": "1000000", "form": "identity"}),
+        ("power:beta=1000000", {"tau": "0.21", "form": "identity"}),
+        ("softmax", {"n": 10**3990, "tau": "0.21"}),
+        ("linear", {"n": 10**3990, "tau": "0.21"}),
+        ("softmax", {"n": 200_000, "d": 20_002}),
+    ],
+)
+def test_extremes_are_answered_and_certified(spelling: str, changes: dict[str, object]) -> None:
+    found, certificate = certify(spike(**changes), mechanism_named(spelling), Fraction(1, 100))
+    assert 0 <= found.outcome.distinguish <= 1
+    assert check(certificate).failed == []
+    assert found.as_json()["neuron"]["p1"].count("/") == 1
+
+
+def test_logarithms_of_powers_of_one_number_are_commensurable() -> None:
+    """log 16 and log 8 have a rational quotient, so this tie is decided."""
+    point = construction_named("plain").read({"n": 16, "m": 2, "peak": "3/4", "base": 8, "tau": "1/2"})
+    assert certified.count(point, mechanism_named("power:beta=1/2")).decided
+
+
 def test_certified_has_no_largest_n() -> None:
     found: Outcome = certified.solve(spike(n=10**400), Softmax())
     assert found.distinguish == pytest.approx(0.99975, abs=1e-4)

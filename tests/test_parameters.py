@@ -95,6 +95,7 @@ def test_malformed_words(words: list[str], complaint: str) -> None:
         ({"b": 0}, "b=0 is too small; b must be greater than 0"),
         ({"c": "-1"}, "c=-1 is too small; c must be greater than 0"),
         ({"tau": 0}, "tau=0 is too small; tau must be greater than 0"),
+        ({"a1": "1e100"}, f"a1=1{'0' * 100} is too large; a1 must be 1000000 or less"),
         ({"form": "one"}, "form=one is not one of ones or identity"),
         ({"a1": "abc"}, "a1=abc is not a number"),
         ({"a1": float("inf")}, "a1=inf is not a finite number"),
@@ -132,7 +133,7 @@ def test_wrong_plain_points(changes: dict[str, object], complaint: str) -> None:
     [
         ("sofmax", "there is no mechanism sofmax (did you mean softmax?)"),
         ("power", "power needs beta as well"),
-        ("power:beta=0", "beta=0 is too small"),
+        ("power:beta=0", "beta=0 is out of range; beta must be above 0, up to 1000000"),
         ("power:beta=x", "beta=x is not a number"),
         ("power:4", "'4' is not a parameter"),
         ("softmax:beta=4", "this mechanism takes no parameters, so not beta"),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from separatrix.parameters import Parameters, format_exact
@@ -72,11 +73,10 @@ def check(report: Report, file: Path, as_json: bool) -> None:
         return
     out = console()
     for line in report.failed:
-        out.print(f"[red]fails[/]  {line}")
+        out.print(f"[red]fails[/]  {escape(line)}")
     word = "[bold green]holds[/]" if report.holds else "[bold red]does not hold[/]"
-    out.print(
-        f"{file}: certificate {word} ({report.verified} statements verified, {len(report.failed)} failed)"
-    )
+    counted = f"{report.verified} statements verified, {len(report.failed)} failed"
+    out.print(f"{escape(str(file))}: certificate {word} ({counted})")
 
 
 def reproduction(result: Reproduction, as_json: bool) -> None:

@@ -34,6 +34,19 @@ def above_zero(name: str) -> Constraint:
     )
 
 
+LARGEST = 10**6
+"""Amplitudes beyond this are slips, and n to their power is no number anybody can use."""
+
+
+def not_absurd(name: str) -> Constraint:
+    """`name` is at most a million."""
+    return Constraint(
+        (name,),
+        lambda p: getattr(p, name) <= LARGEST,
+        lambda p: f"{name}={format_exact(getattr(p, name))} is too large; {name} must be {LARGEST} or less",
+    )
+
+
 def _neighbours(n: int, step: int) -> str:
     below = n - n % step
     return " or ".join(f"n={value}" for value in (below, below + step) if value >= 3)
@@ -71,6 +84,7 @@ class BlockParameters(Parameters):
         above_zero("b"),
         above_zero("c"),
         above_zero("tau"),
+        *map(not_absurd, ("a1", "b", "c", "tau")),
         GROWING_SPIKE,
         WHOLE_BLOCKS,
     )

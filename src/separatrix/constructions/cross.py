@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from separatrix.constructions._base import BlockModel, Label, Presence, Row, Tokens
-from separatrix.constructions._blocks import BlockConstruction, BlockParameters, above_zero
+from separatrix.constructions._blocks import BlockConstruction, BlockParameters, above_zero, not_absurd
 from separatrix.parameters import Constraint, Exact
 
 if TYPE_CHECKING:
@@ -19,7 +19,11 @@ class CrossParameters(BlockParameters):
 
     owner = "cross"
     r_Q: Exact
-    constraints: ClassVar[tuple[Constraint, ...]] = (*BlockParameters.constraints, above_zero("r_Q"))
+    constraints: ClassVar[tuple[Constraint, ...]] = (
+        *BlockParameters.constraints,
+        above_zero("r_Q"),
+        not_absurd("r_Q"),
+    )
 
 
 class Cross(BlockConstruction):

@@ -17,7 +17,7 @@ from separatrix.constructions._base import (
     Row,
     Tokens,
 )
-from separatrix.constructions._blocks import above_zero, at_least
+from separatrix.constructions._blocks import above_zero, at_least, not_absurd
 from separatrix.parameters import Constraint, Exact, Natural, Parameters, format_exact
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class PlainParameters(Parameters):
         at_least("m", 1),
         above_zero("peak"),
         above_zero("tau"),
+        *map(not_absurd, ("peak", "base", "tau")),
         at_least("spread", 0),
         Constraint(
             ("base", "spread"),

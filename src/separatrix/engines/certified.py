@@ -23,7 +23,7 @@ from separatrix.parameters.logforms import LogForm, Number, rational
 Triple = tuple[int, int, int]
 TRIPLES: tuple[Triple, ...] = tuple(product((1, -1), (1, -1), (1, -1)))
 """(y_1, y_k3, y_d)."""
-PRECISIONS = (128, 512, 2048, 8192)
+PRECISIONS = (128, 512, 2048, 8192, 32768)
 MOST_BLOCKS = 200_000
 """Fractions have as many digits as there are blocks; beyond this they are no use to anybody."""
 
@@ -176,10 +176,10 @@ def _threshold(
     for precision in PRECISIONS:
         with ctx.workprec(precision):
             bound = _bound(mechanism, model, label, triple, row, sigma)
-            low, high = (min(max(int(p) + 1, 0), blocks + 1) for p in _floors((bound + model.blocks) / 2))
+            low, high = _floors((bound + model.blocks) / 2, blocks)
         if low == high:
             break
-    return Threshold(label, triple, row.name, sigma, low, high)
+    return Threshold(label, triple, row.name, sigma, low + 1, high + 1)
 
 
 def _bound(
@@ -222,15 +222,16 @@ def _spike_part(found: Count, label: Label) -> Number:
     return part
 
 
-def _floors(x: Number) -> tuple[fmpz, fmpz]:
-    """The floor of x; of the two ends where x is a ball."""
+def _floors(x: Number, most: int) -> tuple[int, int]:
+    """The floor of x, or of the two ends of a ball, brought into -1..most before it is written out."""
     if isinstance(x, fmpq):
-        return x.floor(), x.floor()
-    floor = x.floor()
-    low, high = floor.lower().floor().unique_fmpz(), floor.upper().floor().unique_fmpz()
-    if low is None or high is None:
-        raise EngineRefusal("a threshold is too large to be written down; use --engine exact")
-    return low, high
+        floor = min(max(int(x.floor()), -1), most)
+        return floor, floor
+    low, high = x.lower(), x.upper()
+    return (
+        most if low >= most else int(low.floor().fmpz()) if low >= -1 else -1,
+        -1 if high < -1 else int(high.floor().fmpz()) if high < most else most,
+    )
 
 
 class _Tails:

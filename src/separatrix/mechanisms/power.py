@@ -23,8 +23,8 @@ class PowerParameters(Parameters):
     constraints: ClassVar[tuple[Constraint, ...]] = (
         Constraint(
             ("beta",),
-            lambda p: p.beta > 0,
-            lambda p: f"beta={format_exact(p.beta)} is too small; beta must be greater than 0",
+            lambda p: 0 < p.beta <= 10**6,
+            lambda p: f"beta={format_exact(p.beta)} is out of range; beta must be above 0, up to 1000000",
         ),
     )
 

@@ -12,8 +12,18 @@ from fractions import Fraction
 
 from flint import arb, fmpq, fmpz
 
+MOST_BITS = 1 << 17
+"""Powers with more binary digits than this are not written out; a ball does."""
+MOST_DEGREE = 64
+"""Perfect powers are recognised up to this degree."""
+
 Number = fmpq | arb
 """An exact rational or a ball that contains the number meant."""
+
+
+def spelled(value: Fraction) -> str:
+    """`p/q`, however long; Python itself refuses to print integers of more than 4300 digits."""
+    return str(rational(value))
 
 
 def rational(value: Fraction | int) -> fmpq:
@@ -28,19 +38,21 @@ def power(base: fmpq, exponent: fmpq) -> Number:
     (2, 27/8)
     """
     degree = int(exponent.q)
-    if degree == 1:
-        return base ** int(exponent.p)
     top, bottom = _root(base.p, degree), _root(base.q, degree)
-    if top is None or bottom is None:
+    if top is None or bottom is None or _bits(top, bottom) * abs(exponent.p) > MOST_BITS:
         return arb(base) ** arb(exponent)
     return fmpq(top, bottom) ** int(exponent.p)
 
 
+def _bits(*values: fmpz) -> int:
+    return max(int(value.bit_length()) for value in values)
+
+
 def _root(value: fmpz, degree: int) -> fmpz | None:
     """The exact root of a positive integer, if it has one."""
-    if value == 1:
+    if value == 1 or degree == 1:
         return value
-    if degree >= int(value).bit_length():
+    if degree >= _bits(value):
         return None
     root = value.root(degree)
     return root if root**degree == value else None
@@ -56,7 +68,16 @@ class LogForm:
 
     @classmethod
     def log(cls, base: fmpq) -> LogForm:
-        """The logarithm of a positive rational."""
+        """The logarithm of a positive rational; of a perfect power as a multiple of its root's.
+
+        >>> LogForm.log(fmpq(16)).over(LogForm.log(fmpq(8)))
+        4/3
+        """
+        if base.q == 1:
+            for degree in range(min(_bits(base.p), MOST_DEGREE), 1, -1):
+                root = _root(base.p, degree)
+                if root is not None:
+                    return cls({fmpq(root): fmpq(degree)})
         return cls({base: fmpq(1)})
 
     def __eq__(self, other: object) -> bool:

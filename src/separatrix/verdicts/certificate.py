@@ -19,7 +19,7 @@ from separatrix.constructions import Construction
 from separatrix.engines import EngineRefusal, certified
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import UsageError, format_exact
-from separatrix.parameters.logforms import Number
+from separatrix.parameters.logforms import Number, spelled
 from separatrix.verdicts.verdict import Verdict
 
 FORMAT = "separatrix certificate"
@@ -33,7 +33,7 @@ def certify(
     """The certified verdict and its certificate."""
     found = certified.count(construction, mechanism)
     verdict = Verdict(construction, mechanism, certified.outcome(construction, found), delta)
-    if not found.decided:
+    if not all(threshold.decided for threshold in found.thresholds):
         raise EngineRefusal(
             "some comparisons stayed undecided, so there is nothing to certify at these parameters"
         )
@@ -58,7 +58,11 @@ def certify(
             }
             for threshold in found.thresholds
         ],
-        "neuron": {"p0": str(found.low.p0), "p1": str(found.low.p1), "only_d1": str(found.low.only)},
+        "neuron": {
+            "p0": spelled(found.low.p0),
+            "p1": spelled(found.low.p1),
+            "only_d1": spelled(found.low.only),
+        },
         "network": {
             "fire_d0": verdict.outcome.fire_d0,
             "fire_d1": verdict.outcome.fire_d1,

@@ -12,6 +12,7 @@ from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.parameters import UsageError, parse_exact
+from separatrix.parameters.logforms import spelled
 from separatrix.verdicts.formats import blind_from
 
 DELTA = Fraction(1, 100)
@@ -84,7 +85,7 @@ class Verdict:
 
 
 def _number(p: Fraction | float) -> str | float:
-    return str(p) if isinstance(p, Fraction) else p
+    return spelled(p) if isinstance(p, Fraction) else p
 
 
 def verdict(
