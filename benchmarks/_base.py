@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,12 @@ def seconds(run: Callable[[], object], repeats: int = 5) -> float:
         run()
         best = min(best, time.perf_counter() - start)
     return best
+
+
+def ratio(slow: Callable[[], object], fast: Callable[[], object], repeats: int = 5) -> float:
+    """How many times as long the one takes as the other, run in turns: the median of the pairs."""
+    pairs = [(seconds(slow, 1), seconds(fast, 1)) for _ in range(repeats)]
+    return median(one / other for one, other in pairs)
 
 
 def require(agreement: bool, what: str) -> None:

@@ -8,14 +8,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 
-from benchmarks._base import Measurement, at_most, require, seconds
+from benchmarks._base import Measurement, at_most, require
 
 
 def measure() -> Iterator[Measurement]:
     """All lines of this file."""
-    plain = seconds(lambda: separatrix("--help"), repeats=3)
-    python = seconds(lambda: subprocess.run([sys.executable, "-c", "import typer"], check=True), repeats=3)
-    yield at_most("separatrix --help over starting Python with typer", plain / python, "x", 3.0)
     with tempfile.TemporaryDirectory() as folder:
         taken = seconds_once(folder)
     yield at_most("separatrix reproduce", taken, "s", 90.0)

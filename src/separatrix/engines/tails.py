@@ -55,10 +55,20 @@ class Tails:
 
     def __call__(self, k: Array) -> Array:
         """The tails at whole numbers k (as floats or integers), broadcast against N."""
+        return self.at(self.place(k))
+
+    def place(self, k: Array) -> Array:
+        """Where `at` finds the tail of k; the same place for all k beyond either end."""
         if self._table is None:
-            return _by_function(k, self.trials)
-        index = np.clip(k - self._first, 0, self._last).astype(np.intp)
-        found: Array = self._table.take(index + self._offset)
+            return np.clip(k, 0, self.trials + 1)
+        place: Array = np.clip(k - self._first, 0, self._last).astype(np.int32)
+        return place
+
+    def at(self, place: Array) -> Array:
+        """The tails at places."""
+        if self._table is None:
+            return _by_function(place, self.trials)
+        found: Array = self._table.take(place + self._offset)
         return found
 
 

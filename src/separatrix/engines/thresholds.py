@@ -11,13 +11,14 @@ least P that fires. With H = (tau - c y_d)/b, A = a/b, D = 2P - blocks and a row
 
 where sigma is the row's own block sign. The uniform part is rational and full of ties, so it is
 computed exactly; the correction may be as small as 1/n and is computed to full relative accuracy.
-Rounding errors are bounded on the way, and every least P comes as a pair, equal when it is certain.
+Rounding errors are bounded on the way, so that every least P is either certain or known not to be.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import product
 from typing import Any
 
@@ -30,7 +31,7 @@ from separatrix.mechanisms import ScoreMechanism
 
 Array = np.ndarray[Any, Any]
 Bounds = tuple[Array, Array]
-"""The least P that fires lies between these."""
+"""What float64 can say of a number: it lies between these."""
 
 TRIPLES = tuple(product((1, -1), repeat=3))
 """(y_1, y_k3, y_d)."""
@@ -66,6 +67,7 @@ class Thresholds:
     ) -> None:
         self.mechanism, self.model, self.amplitudes, self.tails = mechanism, model, amplitudes, tails
         self.blocks, self.size = np.asarray(model.blocks), np.asarray(model.size)
+        self.half_steps = [0.5 * a / amplitudes.b / self.size for a in amplitudes.a]
         self.excess = tuple(tuple(self._excess(row) for row in rows) for rows in model.rows)
 
     def probabilities(self) -> tuple[Array, Array, Array, Array]:
@@ -75,8 +77,7 @@ class Thresholds:
         only: Any = 0.0
         undecided: Any = False
         for triple in TRIPLES:
-            tail0, unsure0 = self._tail(self._least(0, triple))
-            tail1, unsure1 = self._tail(self._least(1, triple))
+            (tail0, unsure0), (tail1, unsure1) = self._tail(0, triple), self._tail(1, triple)
             p0, p1, only = p0 + tail0, p1 + tail1, only + np.maximum(tail1 - tail0, 0.0)
             undecided = undecided | unsure0 | unsure1
         return p0 / 8, p1 / 8, only / 8, undecided
@@ -94,12 +95,20 @@ class Thresholds:
     def _rows(self, label: Label) -> Iterator[tuple[Row, Excess]]:
         return zip(self.model.rows[label], self.excess[label], strict=True)
 
-    def _tail(self, bounds: Bounds) -> tuple[Array, Any]:
-        """P[Bin >= least], and where the two bounds give answers that differ."""
-        low, high = bounds
-        tail, unsure = self.tails(low), low != high
+    def _tail(self, label: Label, triple: tuple[int, ...]) -> tuple[Array, Any]:
+        """P[some row fires], and where rounding leaves open which of two values that is."""
+        over = self.amplitudes.tau - self.amplitudes.c * triple[2]
+        b = self.amplitudes.b
+        start, rest = np.divmod(over * (self.blocks + 1) + b * (self.blocks - triple[1]), 2 * b)
+        bounds = [
+            self._kind_bounds(label, triple, row, excess, start, rest / (2 * b))
+            for row, excess in self._rows(label)
+        ]
+        low, high = (reduce(np.minimum, ends) for ends in zip(*bounds, strict=True))
+        place, other = (self.tails.place(np.floor(x) + (start + 1)) for x in (low, high))
+        tail, unsure = self.tails.at(place), place != other
         if unsure.any():
-            unsure = unsure & (tail - self.tails(high) > NEGLIGIBLE)
+            unsure = unsure & (tail - self.tails.at(other) > NEGLIGIBLE)
         return tail, unsure
 
     def _excess(self, row: Row) -> Excess:
@@ -130,35 +139,32 @@ class Thresholds:
         weight: Array = (spike if excess.spike is None else excess.spike + spike) / total
         return weight
 
-    def _least(self, label: Label, triple: tuple[int, ...]) -> Bounds:
-        """The least P that fires on some row; blocks + 1 where none does."""
-        rows = [self._kind_least(label, triple, row, excess) for row, excess in self._rows(label)]
-        low, high = rows[0]
-        for other_low, other_high in rows[1:]:
-            low, high = np.minimum(low, other_low), np.minimum(high, other_high)
-        return low, high
+    def _kind_bounds(
+        self, label: Label, triple: tuple[int, ...], row: Row, excess: Excess, start: Array, fraction: Array
+    ) -> Bounds:
+        """Bounds on x for one kind of row, where `start + floor(x) + 1` is the least P that fires.
 
-    def _kind_least(self, label: Label, triple: tuple[int, ...], row: Row, excess: Excess) -> Bounds:
-        """The same for one kind of row, as far as it exists: sign + needs P > 0, sign - P < blocks."""
+        As far as the row exists: with its own sign + it needs P > 0, with its own sign - P < blocks.
+        """
         if row.presence is Presence.OTHER:
-            plus, minus = (self._row_least(label, triple, excess, sigma) for sigma in (1, -1))
-            low, high = (np.where(m <= 0, 0.0, np.maximum(p, 1.0)) for p, m in zip(plus, minus, strict=True))
+            plus, minus = (self._bounds(label, triple, excess, sigma, fraction) for sigma in (1, -1))
+            low, high = (
+                np.where(m < -start, m, np.maximum(p, -start)) for p, m in zip(plus, minus, strict=True)
+            )
             return low, high
-        low, high = self._row_least(label, triple, excess, 0)
+        low, high = self._bounds(label, triple, excess, 0, fraction)
         if row.presence is Presence.MATES:
-            low, high = (np.where(self.size <= 1, self.blocks + 1.0, bound) for bound in (low, high))
+            low, high = (np.where(self.size <= 1, np.inf, bound) for bound in (low, high))
         return low, high
 
-    def _row_least(self, label: Label, triple: tuple[int, ...], excess: Excess, sigma: int) -> Bounds:
-        """The formula above; `start + fraction` is the uniform part, in P instead of D."""
+    def _bounds(
+        self, label: Label, triple: tuple[int, ...], excess: Excess, sigma: int, fraction: Array
+    ) -> Bounds:
+        """The formula above, in P instead of D: `fraction` is what the uniform part has beyond `start`."""
         y_1, y_k, y_d = triple
-        amplitudes, b = self.amplitudes, self.amplitudes.b
+        amplitudes, b, half_step = self.amplitudes, self.amplitudes.b, self.half_steps[label]
         over = amplitudes.tau - amplitudes.c * y_d
-        start, rest = np.divmod(over * (self.blocks + 1) + b * (self.blocks - y_k), 2 * b)
-        fraction = rest / (2 * b)
-        slope = amplitudes.a[label] / b
-        shift = -0.5 * y_1 * slope / self.size
-        error = np.abs(shift) + fraction
+        x, error = fraction - y_1 * half_step, fraction + half_step
         for factor, gap in (
             (excess.spike, over - b * y_k - amplitudes.a[label] * y_1),
             (excess.mate, over - b * y_k),
@@ -166,22 +172,22 @@ class Thresholds:
         ):
             if factor is not None:
                 half = 0.5 * gap / b
-                shift = shift + factor * half
+                x = x + factor * half
                 error = error + factor * np.abs(half)
-        shift, error = shift + fraction, error * excess.error
+        error = error * excess.error
         if not amplitudes.exact:
-            magnitude = (amplitudes.tau + amplitudes.c) / b + slope + 1
+            magnitude = (amplitudes.tau + amplitudes.c + amplitudes.a[label]) / b + 1
             error = error + 8 * EPSILON * magnitude * (sum(excess.parts()) + self.blocks + 1)
         if np.any(excess.scale < 1):  # scaled down: right where it is out of range, unknown elsewhere
-            error = np.where((excess.scale < 1) & (np.abs(shift) <= 4 * self.blocks), np.inf, error)
-        low = np.clip(start + np.floor(shift - error) + 1, 0, self.blocks + 1)
-        high = np.clip(start + np.floor(shift + error) + 1, 0, self.blocks + 1)
-        return low, high
+            error = np.where((excess.scale < 1) & (np.abs(x) <= 4 * self.blocks), np.inf, error)
+        return x - error, x + error
 
 
 def _expm1_times(exponent: Array, share: Array) -> Array:
-    """(exp(exponent) - 1) * exp(share), without overflow on the way."""
-    large = np.exp(np.minimum(exponent + share, LARGEST_EXPONENT))
-    small = np.expm1(np.minimum(exponent, 40.0)) * np.exp(share)
-    chosen: Array = np.where(exponent > 37.0, large, small)
-    return chosen
+    """(exp(exponent) - 1) * exp(share), without overflow on the way and without loss for small exponents."""
+    exponent, share = np.broadcast_arrays(exponent, share)
+    product: Array = np.exp(np.minimum(exponent + share, LARGEST_EXPONENT)) - np.exp(share)
+    small = exponent < 1
+    if small.any():
+        product = np.where(small, np.expm1(np.minimum(exponent, 1.0)) * np.exp(share), product)
+    return product
