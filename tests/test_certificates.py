@@ -458,11 +458,16 @@ def test_exact_powers() -> None:
 def test_signs_of_sums_of_scores() -> None:
     two, sixteen = Fraction(2), Fraction(16)
     quarter, half, one = (Logit(Fraction(1, k), sixteen) for k in (4, 2, 1))
-    assert sign(Softmax(), [(Fraction(8), quarter), (Fraction(-4), half)]) == 0
-    assert sign(Softmax(), [(Fraction(8), quarter), (Fraction(-1), one), (Fraction(1, 10**2500), half)]) == 1
+    assert sign(Softmax(Fraction(1)), [(Fraction(8), quarter), (Fraction(-4), half)]) == 0
+    assert (
+        sign(
+            Softmax(Fraction(1)), [(Fraction(8), quarter), (Fraction(-1), one), (Fraction(1, 10**2500), half)]
+        )
+        == 1
+    )
     root, square = Logit(Fraction(1, 2), two), Logit(Fraction(1), two)
-    assert sign(Softmax(), [(Fraction(141421356237, 10**11), root), (Fraction(-1), square)]) == -1
-    assert sign(Softmax(), [(Fraction(141421356238, 10**11), root), (Fraction(-1), square)]) == 1
+    assert sign(Softmax(Fraction(1)), [(Fraction(141421356237, 10**11), root), (Fraction(-1), square)]) == -1
+    assert sign(Softmax(Fraction(1)), [(Fraction(141421356238, 10**11), root), (Fraction(-1), square)]) == 1
     assert (
         sign(
             Power(Fraction(1, 2)),

@@ -20,7 +20,14 @@ from separatrix.mechanisms import Mechanism, Softmax, mechanism_named
 from separatrix.parameters import Grid, UsageError
 from separatrix.verdicts import certify
 
-SPELLINGS = ["softmax", "linear", "power:beta=3", "power:beta=1/2", "taylor:order=3"]
+SPELLINGS = [
+    "softmax",
+    "softmax:temperature=0.7",
+    "linear",
+    "power:beta=3",
+    "power:beta=1/2",
+    "taylor:order=3",
+]
 hundredths = st.integers(1, 250).map(lambda k: Fraction(k, 100))
 
 
@@ -306,7 +313,7 @@ class Opaque(Mechanism):
     """Softmax without a kernel, and without counts, as a stranger's mechanism may be."""
 
     name = "opaque"
-    formula = source = "-"
+    formula = source = family = "-"
     takes_counts = False
     permutation_equivariant = False
     streams = False

@@ -14,7 +14,7 @@ from separatrix.parameters import UsageError
 from separatrix.parameters.logforms import LogForm
 
 POWERS = ["power:beta=4", "power:beta=1/2", "power:beta=1"]
-SPELLINGS = ["softmax", "linear", *POWERS, "taylor:order=2", "taylor:order=9"]
+SPELLINGS = ["softmax", "softmax:temperature=1/3", "linear", *POWERS, "taylor:order=2", "taylor:order=9"]
 
 
 @pytest.fixture(params=SPELLINGS)

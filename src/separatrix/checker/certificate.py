@@ -35,7 +35,7 @@ PARAMETERS = {
     "cross": ("n", "d", "m", "a0", "a1", "b", "c", "tau", "r_Q"),
     "plain": ("n", "m", "peak", "base", "spread", "tau"),
 }
-MECHANISMS = {"softmax": (), "linear": (), "power": ("beta",), "taylor": ("order",)}
+MECHANISMS = {"softmax": ("temperature",), "linear": (), "power": ("beta",), "taylor": ("order",)}
 VERDICTS = ("distinguishes", "blind", "partial")
 
 
@@ -100,7 +100,9 @@ def _kernel(value: object) -> Kernel:
     if name == "taylor":
         return Taylor(whole(settings["order"], "order", 1, 1000))
     if name == "softmax":
-        return Softmax()
+        temperature = exact(settings["temperature"], "temperature", MOST_DIGITS)
+        _require(temperature > 0, "temperature is not positive")
+        return Softmax(temperature)
     beta = exact(settings["beta"], "beta", MOST_DIGITS) if name == "power" else Fraction(1)
     _require(beta > 0, "beta is not positive")
     return Power(beta)

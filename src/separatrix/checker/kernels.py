@@ -44,16 +44,21 @@ class Kernel(ABC):
 
 @dataclass(frozen=True)
 class Softmax(Kernel):
-    """exp(q log n) = n^q, which is rational when n is a perfect power of the right degree."""
+    """exp(q log n) = n^q, which is rational when n is a perfect power of the right degree.
+
+    q is the logit's multiple over the temperature.
+    """
+
+    temperature: Fraction
 
     def ratio(self, one: Logit, other: Logit) -> Fraction | None:
         if one.of == other.of:
-            return exact_power(one.of, one.times - other.times)
-        top, bottom = exact_power(one.of, one.times), exact_power(other.of, other.times)
+            return exact_power(one.of, (one.times - other.times) / self.temperature)
+        top, bottom = (exact_power(each.of, each.times / self.temperature) for each in (one, other))
         return None if top is None or bottom is None else top / bottom
 
     def score(self, logit: Logit, at: Intervals) -> Interval:
-        return at.exp(logit.enclose(at))
+        return at.exp(logit.enclose(at) / at.rational(self.temperature))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from separatrix.constructions import Construction, Label, Tokens
 from separatrix.engines._base import Outcome
-from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms import Causality, Mechanism
 from separatrix.parameters import UsageError
 
 ELEMENTS = 1 << 22
@@ -77,11 +77,10 @@ class View:
 
     def _attend(self, values: Tensor) -> Float[Tensor, "rows columns"]:
         tokens = self.tokens
+        q, k, v = (x[None, None] for x in (tokens.queries, tokens.keys, values))
         counts = None if tokens.counts is None else tokens.counts[None, None]
         with torch.no_grad():
-            return self.mechanism(
-                tokens.queries[None, None], tokens.keys[None, None], values[None, None], counts
-            )[0, 0]
+            return self.mechanism(q, k, v, counts, self.mechanism.causality is Causality.ALWAYS)[0, 0]
 
     def _attend_probe(self) -> Tensor:
         assert self._attended is not None

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from separatrix.mechanisms._base import Mechanism, ScoreMechanism
-from separatrix.mechanisms.linear import Linear
-from separatrix.mechanisms.power import Power
-from separatrix.mechanisms.softmax import Softmax
-from separatrix.mechanisms.taylor import Taylor
+from separatrix.mechanisms._base import Causality, Mechanism, ScoreMechanism
+from separatrix.mechanisms.features import FEATURE_MAPS
+from separatrix.mechanisms.hybrid import HYBRID
+from separatrix.mechanisms.kernels import KERNELS, Linear, Power, Softmax, Taylor
+from separatrix.mechanisms.lowrank import LOW_RANK
+from separatrix.mechanisms.recurrent import RECURRENT
+from separatrix.mechanisms.sparse import SPARSE
 from separatrix.parameters import UsageError, nearest, read_words
 
-MECHANISMS: dict[str, type[Mechanism]] = {each.name: each for each in (Softmax, Linear, Power, Taylor)}
+MECHANISMS: dict[str, type[Mechanism]] = {
+    each.name: each for each in (*KERNELS, *FEATURE_MAPS, *SPARSE, *LOW_RANK, *RECURRENT, *HYBRID)
+}
 """Every registered mechanism, by name."""
 
 
@@ -28,6 +32,7 @@ def mechanism_named(text: str) -> Mechanism:
 
 __all__ = [
     "MECHANISMS",
+    "Causality",
     "Linear",
     "Mechanism",
     "Power",

@@ -13,6 +13,7 @@ and is open to the exact engines as well.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from enum import Enum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,6 +42,14 @@ class NoParameters(Parameters):
     owner = "this mechanism"
 
 
+class Causality(Enum):
+    """Whether a mechanism can look ahead."""
+
+    EITHER = "with causal=True a query sees only keys up to its own place, else all"
+    ALWAYS = "only the past is ever seen; causal=False is refused"
+    NEVER = "all keys are seen; causal=True is refused"
+
+
 class Mechanism(ABC):
     """How tokens attend. Subclasses give the class variables, `definition`, and perhaps a fast form."""
 
@@ -48,6 +57,9 @@ class Mechanism(ABC):
     formula: ClassVar[str]
     source: ClassVar[str]
     schema: ClassVar[type[Parameters]] = NoParameters
+    family: ClassVar[str]
+    """score kernel, feature map, sparse, low rank, recurrent or hybrid."""
+    causality: ClassVar[Causality] = Causality.EITHER
     permutation_equivariant: ClassVar[bool] = True
     """Whether permuting the tokens only permutes the result (without `causal`)."""
     takes_counts: ClassVar[bool] = True
@@ -57,13 +69,18 @@ class Mechanism(ABC):
 
     parameters: Any
 
+    @property
+    def normalised(self) -> bool:
+        """Whether the weights of every query row add up to 1."""
+        return True
+
     def __init__(self, **parameters: object) -> None:
         self.parameters = self.schema.read(parameters)
 
     @property
     def spelled(self) -> str:
         """The mechanism as it is named on the command line, `power:beta=4`."""
-        shown = ",".join(f"{name}={value}" for name, value in self.parameters.shown().items())
+        shown = ",".join(f"{name}={value}" for name, value in self.parameters.chosen().items())
         return f"{self.name}:{shown}" if shown else self.name
 
     def __repr__(self) -> str:
@@ -88,6 +105,8 @@ class ScoreMechanism(Mechanism):
     g is positive and does not decrease on positive logits; the exact engines rely on both.
     """
 
+    family = "score kernel"
+
     @abstractmethod
     def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """g, elementwise."""
@@ -103,7 +122,7 @@ class ScoreMechanism(Mechanism):
     def definition(
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
     ) -> Attended:
-        refuse_counted_causality(counts, causal)
+        check_request(self, counts, causal)
         scores = self.score(q @ k.mT)
         if counts is not None:
             scores = scores * counts[..., None, :]
@@ -115,7 +134,7 @@ class ScoreMechanism(Mechanism):
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
     ) -> Attended:
         """The definition, a block of queries at a time: memory stays linear in the tokens."""
-        refuse_counted_causality(counts, causal)
+        check_request(self, counts, causal)
         dtype, (q, k, v) = v.dtype, widened(q, k, v)
         step = max(1, BLOCK // (k.shape[-2] * k.shape[0] * k.shape[1]))
         out = []
@@ -129,12 +148,18 @@ class ScoreMechanism(Mechanism):
         return torch.cat(out, dim=-2).to(dtype)
 
 
+def check_request(mechanism: Mechanism, counts: Counts | None, causal: bool) -> None:
+    """Refuse what a mechanism does not do, in one line."""
+    if causal and mechanism.causality is Causality.NEVER:
+        raise UsageError(f"{mechanism.name} has no causal form; call it with causal=False")
+    if not causal and mechanism.causality is Causality.ALWAYS:
+        raise UsageError(f"{mechanism.name} only looks back; call it with causal=True")
+    if counts is not None and not mechanism.takes_counts:
+        raise UsageError(f"{mechanism.name} depends on the order of tokens, so it does not take counts")
+    if counts is not None and causal:
+        raise UsageError("counts and causal do not go together: counted tokens have no order")
+
+
 def widened(*tensors: Tensor) -> tuple[Tensor, ...]:
     """16-bit numbers are added up in float32, as fused kernels do; the result is rounded once."""
     return tuple(x.float() if x.dtype.itemsize < 4 else x for x in tensors)
-
-
-def refuse_counted_causality(counts: Counts | None, causal: bool) -> None:
-    """Counted keys have no order, so nothing comes before anything."""
-    if counts is not None and causal:
-        raise UsageError("counts and causal do not go together: counted tokens have no order")

@@ -2,13 +2,14 @@
 
 from separatrix.parameters.errors import SeparatrixError, UsageError
 from separatrix.parameters.grid import Grid
-from separatrix.parameters.model import Constraint, Exact, Natural, Parameters, is_absent, nearest
+from separatrix.parameters.model import Constraint, Exact, Flag, Natural, Parameters, is_absent, nearest
 from separatrix.parameters.numbers import format_exact, parse_exact, parse_integer
 from separatrix.parameters.words import read_words
 
 __all__ = [
     "Constraint",
     "Exact",
+    "Flag",
     "Grid",
     "Natural",
     "Parameters",

@@ -25,6 +25,19 @@ def _natural(value: object, info: ValidationInfo) -> int:
 Exact = Annotated[Fraction, BeforeValidator(_exact)]
 """A rational number, exactly as written."""
 
+
+def _flag(value: object, info: ValidationInfo) -> bool:
+    words = {"yes": True, "true": True, "no": False, "false": False}
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() not in words:
+        raise UsageError(f"{info.field_name}={value} is neither yes nor no")
+    return words[str(value).lower()]
+
+
+Flag = Annotated[bool, BeforeValidator(_flag)]
+"""yes or no."""
+
 Natural = Annotated[int, BeforeValidator(_natural)]
 """An integer of any size; `1e18` is one."""
 
@@ -91,11 +104,18 @@ class Parameters(BaseModel):
     def shown(self) -> dict[str, int | str]:
         """The parameters as they are printed and stored: integers, and exact decimals as text."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
-        return {
-            name: format_exact(value) if isinstance(value, Fraction) else value
-            for name, value in values.items()
-            if value is not None
-        }
+        return {name: _shown(value) for name, value in values.items() if value is not None}
+
+    def chosen(self) -> dict[str, int | str]:
+        """Those of `shown` that are not at their default."""
+        defaults = {name: field.default for name, field in type(self).model_fields.items()}
+        return {name: value for name, value in self.shown().items() if getattr(self, name) != defaults[name]}
+
+
+def _shown(value: Any) -> int | str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return format_exact(value) if isinstance(value, Fraction) else value
 
 
 def is_absent(value: Any) -> bool:

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from separatrix.constructions import Construction, Label, Tokens
-from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms import Causality, Mechanism
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ class FourLayerNetwork(nn.Module):
         """Every layer. Attention rows are read off by attending to unit vectors: n-by-n memory."""
         keys = tokens.keys[None, None]
         units = torch.eye(len(tokens.keys), dtype=tokens.keys.dtype)[None, None]
-        attention = self.mechanism(tokens.queries[None, None], keys, units)[0, 0]
+        causal = self.mechanism.causality is Causality.ALWAYS
+        attention = self.mechanism(tokens.queries[None, None], keys, units, causal=causal)[0, 0]
         attended = attention if tokens.values is None else attention @ tokens.values
         preactivations = attended @ self.signs.T
         neurons = (preactivations - self.tau).relu()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -15,16 +18,31 @@ from separatrix.mechanisms._base import (
     Queries,
     ScoreMechanism,
     Values,
-    refuse_counted_causality,
+    check_request,
 )
-from separatrix.parameters.logforms import LogForm, Number
+from separatrix.parameters import Constraint, Exact, Parameters, format_exact
+from separatrix.parameters.logforms import LogForm, Number, rational
 
 LANES = 16
 """Widths are padded to a multiple of this, which torch's CPU kernel handles fastest."""
 
 
+class SoftmaxParameters(Parameters):
+    """What logits are divided by."""
+
+    owner = "softmax"
+    temperature: Exact = Fraction(1)
+    constraints: ClassVar[tuple[Constraint, ...]] = (
+        Constraint(
+            ("temperature",),
+            lambda p: Fraction(1, 10**6) <= p.temperature <= 10**6,
+            lambda p: f"temperature={format_exact(p.temperature)} is out of range; it must be 1e-6 to 1e6",
+        ),
+    )
+
+
 class Softmax(ScoreMechanism):
-    """`u = exp(<q,k>)`, `f = u / <u,1>` [paper].
+    """`u = exp(<q,k> / temperature)`, `f = u / <u,1>` [paper, at temperature 1].
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> one = torch.ones(1, 1, 1, 1)
@@ -33,23 +51,29 @@ class Softmax(ScoreMechanism):
     """
 
     name = "softmax"
-    formula = "exp(<q,k>) / sum exp(<q,k>)"
+    formula = "exp(<q,k>/temperature) / sum exp(<q,k>/temperature)"
     source = "[paper] arXiv 2310.11685; Vaswani et al. 2017, without 1/sqrt(width)"
+    schema = SoftmaxParameters
+    parameters: SoftmaxParameters
+
+    @property
+    def _temperature(self) -> float:
+        return float(self.parameters.temperature)
 
     def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        return logits.exp()
+        return (logits / self._temperature).exp()
 
     def log_ratio(self, base: Floats, step: Floats) -> Floats:
-        return step
+        return step / self._temperature
 
     def ratio(self, base: LogForm, step: LogForm) -> Number:
-        return step.exp()
+        return (1 / rational(self.parameters.temperature) * step).exp()
 
     def definition(
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
     ) -> Attended:
-        refuse_counted_causality(counts, causal)
-        logits = q @ k.mT
+        check_request(self, counts, causal)
+        logits = q @ k.mT / self._temperature
         if counts is not None:
             logits = logits + counts.log()[..., None, :]
         if causal:
@@ -64,12 +88,14 @@ class Softmax(ScoreMechanism):
 
         Counts enter as one more column, `<(q, 1), (k, log count)>`, since a mask would be n-by-n too.
         """
-        refuse_counted_causality(counts, causal)
+        check_request(self, counts, causal)
         features = v.shape[-1]
         if counts is not None:
             q = pad(q, (0, 1), value=1.0)
-            k = torch.cat([k, counts.log().expand(k.shape[:-1])[..., None]], dim=-1)
+            logs = self._temperature * counts.log().expand(k.shape[:-1])
+            k = torch.cat([k, logs[..., None]], dim=-1)
         if max(q.shape[-1], features) != min(q.shape[-1], features):
             width = -(-max(q.shape[-1], features) // LANES) * LANES
             q, k, v = (pad(x, (0, width - x.shape[-1])) for x in (q, k, v))
-        return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=1.0)[..., :features]
+        scale = 1 / self._temperature
+        return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)[..., :features]
