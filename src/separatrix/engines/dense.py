@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import torch
 
-from separatrix.constructions import Construction, Label
+from separatrix.constructions import Construction, Label, Tokens
 from separatrix.engines._base import Outcome
 from separatrix.engines.memory import refuse_if_too_large
-from separatrix.engines.sampling import ELEMENTS, Sampling, View, sample
+from separatrix.engines.sampling import ELEMENTS, Sampling, View, sample, sample_places
 from separatrix.mechanisms import Mechanism
 
 MOST_POSITIONS = 8
 SCORES_SHARED = 1 << 26
-"""Above this many scores in all, draws share one spike position if the mechanism allows it."""
+"""Above this many scores in all, draws share one spike position; how tokens are ordered is all one then."""
 
 
 def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling | None = None) -> Outcome:
@@ -24,18 +24,15 @@ def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling |
         f"n={construction.n:,} tokens of width {construction.dense_width():,}",
         "grouped" if mechanism.takes_counts else "auto with a smaller n",
     )
-    positions = sampling.draws
-    if mechanism.permutation_equivariant:
-        positions = max(1, min(MOST_POSITIONS, SCORES_SHARED // construction.n**2))
     dtype = sampling.torch_dtype
-    return sample(
-        "dense",
-        construction,
-        mechanism,
-        lambda label, spike: construction.dense(label, spike, dtype),
-        positions,
-        sampling,
-    )
+
+    def tokens(label: Label, place: int) -> Tokens:
+        return construction.dense(label, place, dtype)
+
+    if not mechanism.permutation_equivariant:
+        return sample_places("dense", construction, mechanism, tokens, sampling)
+    positions = max(1, min(MOST_POSITIONS, SCORES_SHARED // construction.n**2))
+    return sample("dense", construction, mechanism, tokens, positions, sampling)
 
 
 def dense_bytes(construction: Construction, mechanism: Mechanism, dtype: torch.dtype) -> int:

@@ -76,15 +76,31 @@ class View:
         return peaks[:-1]
 
     def _attend(self, values: Tensor) -> Float[Tensor, "rows columns"]:
-        tokens = self.tokens
-        q, k, v = (x[None, None] for x in (tokens.queries, tokens.keys, values))
-        counts = None if tokens.counts is None else tokens.counts[None, None]
-        with torch.no_grad():
-            return self.mechanism(q, k, v, counts, self.mechanism.causality is Causality.ALWAYS)[0, 0]
+        counts = None if self.tokens.counts is None else self.tokens.counts[None]
+        return attend(
+            self.mechanism, self.tokens.queries[None], self.tokens.keys[None], values[None], counts
+        )[0]
 
     def _attend_probe(self) -> Tensor:
         assert self._attended is not None
         return self._attended.sum(-1).amax()
+
+
+def attend(
+    mechanism: Mechanism,
+    q: Float[Tensor, "batch queries width"],
+    k: Float[Tensor, "batch keys width"],
+    v: Float[Tensor, "batch keys features"],
+    counts: Float[Tensor, "batch keys"] | None = None,
+) -> Float[Tensor, "batch rows features"]:
+    """One head, causal if the mechanism is; where places matter, a single query stands at every place."""
+    if not mechanism.permutation_equivariant and q.shape[1] == 1:
+        q = q.expand(-1, k.shape[1], -1)
+    counted = None if counts is None else counts[:, None]
+    with torch.no_grad():
+        return mechanism(
+            q[:, None], k[:, None], v[:, None], counted, mechanism.causality is Causality.ALWAYS
+        )[:, 0]
 
 
 @dataclass
@@ -138,6 +154,35 @@ def sample(
             peaks = [view.peaks(projected, signs) for view in views]
             tally.add(peaks, construction.m, construction.threshold, construction.unit)
         probes = [view.probe / construction.unit for view in views]
+    return _outcome(engine, construction, sampling, tally, probes)
+
+
+def sample_places(
+    engine: str,
+    construction: Construction,
+    mechanism: Mechanism,
+    tokens: Callable[[Label, int], Tokens],
+    sampling: Sampling,
+) -> Outcome:
+    """As `sample`, with a place of its own for the spike in every draw: for mechanisms that see places.
+
+    Several draws go through the mechanism as one batch.
+    """
+    rng = np.random.default_rng(sampling.seed)
+    tally, probes, m = _Tally(), [0.0, 0.0], construction.m
+    per_draw = construction.n * (construction.dense_width() + m + 1)
+    for draws in _shares(sampling.draws, -(-sampling.draws * per_draw // ELEMENTS)):
+        places = rng.integers(construction.n, size=draws).tolist()
+        batches = [[tokens(label, place) for place in places] for label in (0, 1)]
+        drawn = [_draw(construction, each, rng, m, sampling)[1] for each in batches[0]]
+        peaks = []
+        for label, batch in enumerate(batches):
+            seen = [torch.cat([see(x), x.probe[:, None]], -1) for see, x in zip(drawn, batch, strict=True)]
+            q, k = (torch.stack([getattr(x, name) for x in batch]) for name in ("queries", "keys"))
+            found = attend(mechanism, q, k, torch.stack(seen)).amax(1)
+            peaks.append(found[:, :-1].flatten())
+            probes[label] = max(probes[label], float(found[:, -1].max()) / construction.unit)
+        tally.add(peaks, m, construction.threshold, construction.unit)
     return _outcome(engine, construction, sampling, tally, probes)
 
 
