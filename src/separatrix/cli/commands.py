@@ -70,11 +70,14 @@ def verdict(
     from separatrix.cli import show
     from separatrix.engines import Sampling
     from separatrix.parameters import UsageError, read_words
+    from separatrix.parameters.files import require_writable
     from separatrix.verdicts import certify, write_certificate
     from separatrix.verdicts import verdict as find
 
     if certificate is not None and engine not in ("auto", "certified"):
         raise UsageError(f"only the certified engine writes certificates; leave out --engine {engine}")
+    if certificate is not None:
+        require_writable(certificate)
     found = find(
         construction,
         mechanism,

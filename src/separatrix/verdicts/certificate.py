@@ -18,7 +18,8 @@ from flint import ctx, fmpq
 from separatrix.constructions import Construction
 from separatrix.engines import EngineRefusal, certified
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters import UsageError, format_exact
+from separatrix.parameters import format_exact
+from separatrix.parameters.files import write_whole
 from separatrix.parameters.logforms import Number, spelled
 from separatrix.verdicts.verdict import Verdict
 
@@ -96,11 +97,4 @@ def _enclosure(weight: Number) -> list[str]:
 
 def write_certificate(path: Path, certificate: dict[str, Any]) -> None:
     """Write it whole or not at all."""
-    text = json.dumps(certificate, indent=1, ensure_ascii=True) + "\n"
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(text)
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+    write_whole(path, (json.dumps(certificate, indent=1, ensure_ascii=True) + "\n").encode())
