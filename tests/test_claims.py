@@ -115,6 +115,11 @@ def swap(where: Any, name: str, wrong: object) -> Patch:
     return lambda patch: patch.setattr(where, name, wrong)
 
 
+def of_softmax(name: str) -> Any:
+    """A method that does what softmax does, whatever it is attached to."""
+    return lambda self, *args, **kwargs: getattr(Softmax(), name)(*args, **kwargs)
+
+
 SOFTMAX_IS_LINEAR = swap(Softmax, "log_ratio", Linear.log_ratio)
 SOFTMAX_TOO_FLAT = swap(Softmax, "log_ratio", shallower(Softmax.log_ratio, 0.9))
 COMFORTABLE = {"a0": "0.05", "a1": "1.2", "b": "0.2", "c": "0.1"}
@@ -122,7 +127,7 @@ COMFORTABLE = {"a0": "0.05", "a1": "1.2", "b": "0.2", "c": "0.1"}
 BREAKS: dict[str, Patch] = {
     "tensor-trick": swap(units, "kronecker_block", lambda a1, a2, x, j0: KRONECKER(a1, a2, x.T, j0)),
     "softmax-unit": swap(Softmax, "__call__", Linear.__call__),
-    "linear-unit": swap(Linear, "definition", Softmax.definition),
+    "linear-unit": swap(Linear, "definition", of_softmax("definition")),
     "network-fires": swap(FourLayerNetwork, "layers", always_fires),
     "threshold": swap(Spike, "threshold", property(lambda self: float(self.parameters.c) * self.unit)),
     "width": SOFTMAX_IS_LINEAR,
@@ -132,8 +137,8 @@ BREAKS: dict[str, Patch] = {
     ),
     "closed-ones-linear": swap(spike, "ones_linear_weights", lambda m, label: ONES_LINEAR(m, 0)),
     "closed-identity": swap(spike, "closed_logits", lambda m, label: LOGITS(m, label).T * 1.001),
-    "linear-ignores-query": swap(Linear, "definition", Softmax.definition),
-    "exact-probability": swap(Linear, "ratio", Softmax.ratio),
+    "linear-ignores-query": swap(Linear, "definition", of_softmax("definition")),
+    "exact-probability": swap(Linear, "ratio", of_softmax("ratio")),
     "distinguish-formula": swap(signs, "formula", lambda p0, only, m: (1 - p0) ** m * (1 - (1 - only) ** m)),
     "any-n": SOFTMAX_TOO_FLAT,
     "ties": swap(arithmetic, "TIE", {**signs.TIE, "b": "0.5"}),
@@ -153,10 +158,10 @@ BREAKS: dict[str, Patch] = {
         formats, "blind_from", lambda c, m: {k: n and 4 * n for k, n in blind_from(c, m).items()}
     ),
     "critical-degree": swap(Power, "log_ratio", Linear.log_ratio),
-    "taylor-order": swap(Taylor, "log_ratio", Softmax.log_ratio),
+    "taylor-order": swap(Taylor, "log_ratio", of_softmax("log_ratio")),
     "plain-softmax-peak": swap(Softmax, "__call__", Linear.__call__),
-    "plain-linear-peak": swap(Linear, "__call__", Softmax.__call__),
-    "plain-linear-reach": swap(Linear, "log_ratio", Softmax.log_ratio),
+    "plain-linear-peak": swap(Linear, "__call__", of_softmax("__call__")),
+    "plain-linear-reach": swap(Linear, "log_ratio", of_softmax("log_ratio")),
     "cross-weight": swap(cross, "spike_weight", lambda n, a, r_q: WEIGHT(n + 1, a, r_q)),
     "boundary-cross": SOFTMAX_TOO_FLAT,
 }

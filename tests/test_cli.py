@@ -30,7 +30,7 @@ def test_verdict_json(case: dict[str, Any]) -> None:
     done = run("verdict", "spike", golden_spelling(case), *words, "--json")
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
-    assert shown["neuron"] == {"p0": case["p0"], "p1": case["p1"]}
+    assert (shown["neuron"]["p0"], shown["neuron"]["p1"]) == (case["p0"], case["p1"])
     assert shown["distinguish"] == case["distinguish"]
     assert shown["engine"] == "certified"
     assert shown["mechanism"] == golden_spelling(case)
@@ -38,7 +38,8 @@ def test_verdict_json(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("engine", ["exact", "grouped", "dense"])
 def test_every_engine_by_name(engine: str) -> None:
-    done = run("verdict", "spike", "softmax", *POINT, "--engine", engine, "--draws", "50", "--json")
+    draws = [] if engine == "exact" else ["--draws", "50"]
+    done = run("verdict", "spike", "softmax", *POINT, "--engine", engine, *draws, "--json")
     shown = json.loads(done.stdout)
     assert shown["engine"] == engine
     assert isinstance(shown["neuron"]["p1"], float)
@@ -67,6 +68,10 @@ def test_text_fits_eighty_columns() -> None:
         (["verdict", "spike", "softmax", *POINT, "--draws", "x"], "Invalid value for '--draws'"),
         (["verdict", "spike", "softmax", *POINT, "--nose", "1"], "--nose"),
         (["verdict", "spike"], "Missing argument"),
+        (["verdict", "spike", "softmax", *POINT, "delta=0.1"], "delta is an option; write --delta 0.1"),
+        (["verdict", "spike", "softmax", *POINT, "--noise", "1e-400"], "is out of range"),
+        (["verdict", "spike", "softmax", *POINT, "--engine", "exact", "--dtype", "float16"], "draws nothing"),
+        (["verdict", "spike", "power:self=1", *POINT], "power has no parameter self"),
         (
             ["verdict", "spike", "softmax", "n=1e12", *WITHOUT_N, "--engine", "dense"],
             "the dense engine would need",

@@ -18,7 +18,6 @@ POINTS = [
     spike(n=5, d=7),
     construction_named("cross").read({**BASE, "n": 30, "d": 7, "r_Q": "0.9"}),
     construction_named("plain").read({"n": 30, "m": 4}),
-    construction_named("plain").read({"n": 30, "m": 4, "spread": "0.1"}),
 ]
 
 

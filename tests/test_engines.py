@@ -328,7 +328,7 @@ SPREAD = construction_named("plain").read({"n": 50, "m": 5, "spread": "0.1"})
 def test_auto_takes_the_strongest_that_applies() -> None:
     assert solve(spike(), Softmax()).engine == "certified"
     assert solve(spike(d=400_002, n=800_000), Softmax()).engine == "exact"
-    assert solve(SPREAD, Softmax()).engine == "grouped"
+    assert solve(SPREAD, Softmax()).engine == "dense"
     small = spike(n=200, d=22)
     found = solve(small, Opaque(), sampling=Sampling(draws=50))
     assert found.engine == "dense"
@@ -392,6 +392,29 @@ def test_logarithms_of_powers_of_one_number_are_commensurable() -> None:
 def test_certified_has_no_largest_n() -> None:
     found: Outcome = certified.solve(spike(n=10**400), Softmax())
     assert found.distinguish == pytest.approx(0.99975, abs=1e-4)
+
+
+def test_overflow_is_refused_and_never_read_as_silence() -> None:
+    """The scores of this kernel leave float64; the closed form does not mind."""
+    point, taylor = spike(n=40, d=12, m=4, a1="1000"), mechanism_named("taylor:order=300")
+    for engine in ("grouped", "dense"):
+        with pytest.raises(EngineRefusal, match="overflow"):
+            solve(point, taylor, engine)
+    truth = certified.solve(point, taylor).distinguish
+    assert truth == pytest.approx(0.839, abs=1e-3)
+    assert exact.solve(point, taylor).distinguish == pytest.approx(truth)
+
+
+def test_sixteen_bits_give_the_formats_own_answer() -> None:
+    point = spike(n=40, d=12, m=4)
+    found = dense.solve(point, Softmax(), Sampling(dtype="bfloat16"))
+    assert found.p0 == pytest.approx(float(certified.solve(point, Softmax()).p0), abs=0.02)
+
+
+def test_no_engine_says_why_each_refused() -> None:
+    point = construction_named("plain").read({"n": "1e300", "m": 5, "spread": "0.1"})
+    with pytest.raises(EngineRefusal, match=r"certified: .*exact: .*grouped: .*dense: "):
+        solve(point, Softmax())
 
 
 def test_wrong_sampling() -> None:

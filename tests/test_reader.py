@@ -8,6 +8,7 @@ import torch
 from cases import spike
 from separatrix.constructions import construction_named
 from separatrix.mechanisms import Linear, Softmax, mechanism_named
+from separatrix.parameters import UsageError
 from separatrix.reader import FourLayerNetwork, fires
 
 
@@ -50,6 +51,15 @@ def test_plain_reads_the_weights_themselves() -> None:
     layers = network.layers(point.dense(1, 9, torch.float64))
     assert layers.attended.argmax() == 9
     torch.testing.assert_close(layers.preactivations, layers.attention @ network.signs.T)
+
+
+def test_groups_are_refused() -> None:
+    network = FourLayerNetwork.draw(Softmax(), spike(), seed=0)
+    with pytest.raises(UsageError, match="literal tokens"):
+        network(spike().groups(1, torch.float64))
+    for place in (-1, 1000):
+        with pytest.raises(UsageError, match="the place of a token"):
+            fires(network, spike(), 1, place)
 
 
 def test_it_is_a_module_with_signs_in_its_state() -> None:

@@ -37,6 +37,21 @@ def test_delta_moves_the_word() -> None:
     assert sx.verdict("spike", "softmax", **BASE, delta="0.0003").word == "distinguishes"
 
 
+def test_the_word_is_decided_exactly() -> None:
+    """P is 1 - 8.7e-19 here: as a float it is 1."""
+    point = {**BASE, "n": 2_000_000, "d": 2002, "m": 60}
+    assert sx.verdict("spike", "softmax", **point, delta="1e-18").word == "distinguishes"
+    assert sx.verdict("spike", "softmax", **point, delta="1e-19").word == "partial"
+    assert sx.verdict("spike", "softmax", **point, delta="1e-19", engine="exact").word == "undecided"
+
+
+def test_margins_keep_their_digits() -> None:
+    """Spikes that differ in the 61st digit have a margin with all of its own."""
+    near = "1." + "0" * 60 + "1"
+    found = sx.verdict("spike", "softmax", **{**BASE, "a0": "1", "a1": near})
+    assert found.outcome.margin == pytest.approx(2.46493e-61, rel=1e-5)
+
+
 def test_few_draws_leave_it_undecided() -> None:
     found = sx.verdict("spike", "softmax", **BASE, engine="grouped", sampling=sx.Sampling(draws=20))
     assert found.word == "undecided"
@@ -68,6 +83,7 @@ def test_json_has_the_promised_fields() -> None:
     assert shown["interval"] == [shown["distinguish"]] * 2
     assert shown["parameters"] == {**BASE, "form": "ones"}
     assert shown["auc"] == pytest.approx(0.9545, abs=1e-3)
+    assert sum(Fraction(shown["neuron"][name]) for name in ("p0", "p1", "q")) > 1
     json.dumps(shown, allow_nan=False)
 
 
@@ -89,6 +105,7 @@ def test_rounding_is_to_the_nearest(x: Fraction, bits: int) -> None:
 
 def test_softmax_never_goes_blind_and_linear_does() -> None:
     assert set(blind_from(spike(), Softmax()).values()) == {None}
+    assert None not in blind_from(spike(a1="1/3"), Softmax()).values()
     blind = blind_from(spike(), Linear())
     assert list(blind) == ["bf16", "fp16", "fp32", "fp64"]
     sizes = [n for n in blind.values() if n is not None]

@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from separatrix import testing
+    from separatrix.assess import assess
     from separatrix.claims import ledger
     from separatrix.constructions import CONSTRUCTIONS
     from separatrix.engines import Sampling
@@ -29,12 +31,15 @@ _HOME = {
     "UsageError": "separatrix.parameters",
     "Verdict": "separatrix.verdicts",
     "ledger": "separatrix.claims",
+    "assess": "separatrix.assess",
     "verdict": "separatrix.verdicts",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Public names are imported when they are first used, so that `import separatrix` loads nothing heavy."""
+    if name == "testing":
+        return import_module("separatrix.testing")
     if name not in _HOME:
         raise AttributeError(f"module 'separatrix' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
@@ -48,6 +53,8 @@ __all__ = [
     "SeparatrixError",
     "UsageError",
     "Verdict",
+    "assess",
     "ledger",
+    "testing",
     "verdict",
 ]

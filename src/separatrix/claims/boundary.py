@@ -145,8 +145,9 @@ CLAIMS = (
         "boundary-ones",
         "3",
         "ours",
-        "X = 11ᵀ: as n grows softmax separates exactly where a1(a1+b+c) > 1 (b=.2, c=.1: a1 > 0.861); at "
-        "finite n the crossing is lower.",
+        "X = 11ᵀ, the theorem's other conditions kept (small a0, a1 - b > 0.1, m and d large enough): the a1 "
+        "at which softmax comes to separate tends to a1(a1+b+c) = 1 (b=.2, c=.1: 0.861; extrapolated in n); "
+        "at finite n it is lower.",
         boundary_ones,
     ),
     Claim(
@@ -161,7 +162,8 @@ CLAIMS = (
         "boundary-identity",
         "3",
         "ours",
-        "X = I, d growing faster than n^{b²}: as n grows softmax separates exactly where a1² + b² > 1.",
+        "X = I, d growing faster than n^{b²}, the other conditions kept: the a1 at which softmax comes to "
+        "separate tends to a1² + b² = 1 (one b and c tried; extrapolated in n).",
         boundary_identity,
     ),
     Claim(

@@ -89,8 +89,8 @@ CLAIMS = (
         "boundary-cross",
         "5",
         "ours",
-        "Cross-attention: as n grows softmax separates exactly where a1 r_Q > 1; at finite n the crossing is "
-        "lower.",
+        "Cross-attention, the other conditions kept: the a1 at which softmax comes to separate tends to "
+        "a1 r_Q = 1 (extrapolated in n); at finite n it is lower.",
         boundary,
     ),
 )

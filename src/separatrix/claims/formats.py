@@ -68,7 +68,7 @@ CLAIMS = (
         "3",
         "ours",
         "Linear needs log2(v1/margin) significant bits, so bf16, fp16, fp32 and fp64 each go blind at some "
-        "n; softmax does not.",
+        "n; softmax with a1(a1+b+c) > 1 does not, as far as n = 1e40.",
         number_formats,
     ),
 )

@@ -117,8 +117,8 @@ CLAIMS = (
         "margin-softmax",
         "3",
         "ours",
-        "Softmax: with all signs + the pre-activations of D1 and D0 differ by a constant (1.19998 "
-        "sqrt(log n) at n=1e6).",
+        "Softmax with a1(a1+b+c) > 1: with all signs + the pre-activations of D1 and D0 differ by a constant "
+        "(1.19998 sqrt(log n) at n=1e6).",
         margin_softmax,
     ),
     Claim(

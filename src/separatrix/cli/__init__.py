@@ -35,6 +35,9 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         print("separatrix: interrupted", file=sys.stderr)
         code = 130
+    except (ArithmeticError, MemoryError, ValueError) as error:
+        what = str(error) or "no more is known"
+        code = _complain(f"{type(error).__name__}: {what}. This should not happen: please report the command")
     except OSError as error:
         code = _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
     sys.exit(code)

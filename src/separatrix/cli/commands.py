@@ -17,11 +17,18 @@ Mechanism = Annotated[
 ]
 
 
+OPTIONS = {"certificate", "confidence", "delta", "draws", "dtype", "engine", "json", "noise", "seed"}
+"""Options of `verdict` that are easily typed as parameters."""
+
+
 def register(app: typer.Typer) -> None:
     """Attach the commands to the application."""
     app.command("verdict")(verdict)
     app.command("check")(check)
     app.command("reproduce")(reproduce)
+    app.command("assess")(assess)
+    app.command("atlas")(atlas)
+    app.command("bench")(bench)
     app.command("list")(list_)
     app.callback(invoke_without_command=True)(version)
 
@@ -53,7 +60,8 @@ def verdict(
     ] = None,
     delta: Annotated[str, typer.Option(help="P >= 1-delta distinguishes, P <= delta is blind.")] = "0.01",
     noise: Annotated[
-        str | None, typer.Option(help="Add the AUC under Gaussian noise of this sd, in sqrt(log n).")
+        str | None,
+        typer.Option(help="Add the AUC under Gaussian noise of this sd, in the unit of the margin."),
     ] = None,
     draws: Annotated[int, typer.Option(help="Draws of the reader's signs, for dense and grouped.")] = 400,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
@@ -71,9 +79,16 @@ def verdict(
     from separatrix.engines import Sampling
     from separatrix.parameters import UsageError, read_words
     from separatrix.parameters.files import require_writable
-    from separatrix.verdicts import certify, write_certificate
-    from separatrix.verdicts import verdict as find
+    from separatrix.verdicts import certify, find, write_certificate
 
+    parameters = read_words(words or [])
+    for name in parameters.keys() & OPTIONS:
+        raise UsageError(f"{name} is an option; write --{name} {parameters[name]}")
+    sampling = Sampling(draws, seed, confidence, dtype)
+    if engine in ("exact", "certified") and sampling != Sampling():
+        raise UsageError(
+            f"the {engine} engine draws nothing; leave out --draws, --seed, --confidence, --dtype"
+        )
     if certificate is not None and engine not in ("auto", "certified"):
         raise UsageError(f"only the certified engine writes certificates; leave out --engine {engine}")
     if certificate is not None:
@@ -81,11 +96,11 @@ def verdict(
     found = find(
         construction,
         mechanism,
+        parameters,
         engine="certified" if certificate is not None else engine,
         delta=delta,
         noise=noise,
-        sampling=Sampling(draws, seed, confidence, dtype),
-        **read_words(words or []),
+        sampling=sampling,
     )
     if certificate is not None:
         write_certificate(certificate, certify(found.construction, found.mechanism, found.delta)[1])
@@ -129,8 +144,81 @@ def reproduce(
     raise typer.Exit(0 if result.holds else 1)
 
 
+Against = Annotated[str, typer.Option(help="Mechanisms to compare with, separated by commas.")]
+
+
+def assess(
+    mechanism: Annotated[str, typer.Argument(help="A name, or module:attribute of your own.")],
+    against: Against = "",
+    out: Annotated[Path | None, typer.Option(help="Write the card as a page: card.html.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report card: contract, verdicts, likeness, cost.
+
+    Exit code 1: the contract is broken.
+
+    Example: separatrix assess my_file:MyAttention --against softmax,linear
+    """
+    from separatrix.assess import assess as run
+    from separatrix.cli import show
+    from separatrix.contract.load import mechanism_from
+    from separatrix.parameters.files import require_writable
+    from separatrix.reports import card
+
+    if out is not None:
+        require_writable(out, card.ENDINGS)
+    one = mechanism_from(mechanism)
+    others = [mechanism_from(name) for name in against.split(",") if name]
+    with show.working(as_json) as tell:
+        found = run(one, others, tell)
+    if out is not None:
+        card.write(found, out)
+    show.card(found, as_json)
+    raise typer.Exit(0 if found.contract.holds else 1)
+
+
+def atlas(
+    out: Annotated[Path | None, typer.Option(help="Write it: .html, .png, .pdf, .csv or .json.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Every mechanism on every construction."""
+    from separatrix.assess.atlas import atlas as run
+    from separatrix.cli import show
+    from separatrix.parameters.files import require_writable
+    from separatrix.reports import atlas as page
+
+    if out is not None:
+        require_writable(out, page.ENDINGS)
+    with show.working(as_json) as tell:
+        found = run(tell=lambda mechanism: tell(mechanism.spelled))
+    if out is not None:
+        page.write(found, out)
+    show.atlas(found, as_json)
+
+
+def bench(
+    mechanisms: Annotated[list[str] | None, typer.Argument(help="Which; all if none is named.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cost on this machine: time, memory, operations.
+
+    A mechanism whose fast form does not agree with its definition gets no numbers.
+    """
+    from separatrix.assess.cost import bench as run
+    from separatrix.cli import show
+    from separatrix.contract.load import mechanism_from
+
+    chosen = [mechanism_from(name) for name in mechanisms or []]
+    with show.working(as_json) as tell:
+        found = run(chosen or None, tell)
+    show.bench(found, as_json)
+
+
 def list_(
     what: Annotated[str, typer.Argument(help="mechanisms, constructions or claims")],
+    lattice: Annotated[
+        bool, typer.Option("--lattice", help="With mechanisms: which is a special case of which.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """List mechanisms, constructions or claims."""
@@ -139,7 +227,8 @@ def list_(
 
     lists = {"mechanisms": show.mechanisms, "constructions": show.constructions, "claims": show.claims}
     if what not in lists:
-        raise UsageError(
-            f"there is no list of {what}{nearest(what, list(lists))}; there are: {', '.join(lists)}"
-        )
-    lists[what](as_json)
+        known = ", ".join(lists)
+        raise UsageError(f"there is no list of {what}{nearest(what, list(lists))}; there are: {known}")
+    if lattice and what != "mechanisms":
+        raise UsageError(f"{what} have no lattice; write: separatrix list mechanisms --lattice")
+    (show.lattice if lattice else lists[what])(as_json)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,8 @@ from rich.table import Table
 from separatrix.parameters import Parameters, format_exact
 
 if TYPE_CHECKING:
+    from separatrix.assess import Card, CostCurve, Disagreement
+    from separatrix.assess.atlas import Atlas
     from separatrix.checker import Report
     from separatrix.reports import Reproduction
     from separatrix.verdicts import Verdict
@@ -48,7 +52,8 @@ def verdict(found: Verdict, as_json: bool) -> None:
     table.add_row("P(tells D0 from D1)", f"{outcome.distinguish:.10g}{interval}")
     table.add_row("P(fires on D0), P(fires on D1)", f"{outcome.fire_d0:.6g}, {outcome.fire_d1:.6g}")
     table.add_row("one neuron: p0, p1", f"{float(outcome.p0):.6g}, {float(outcome.p1):.6g}")
-    table.add_row("margin, bits", f"{outcome.margin:.6g}, {found.bits:.4g}")
+    unit = "" if found.construction.unit == 1 else " (margin in sqrt(log n))"
+    table.add_row(f"margin, bits{unit}", f"{outcome.margin:.6g}, {found.bits:.4g}")
     if found.auc is not None:
         table.add_row("AUC under that noise", f"{found.auc:.6g}")
     if found.formats is not None:
@@ -60,7 +65,7 @@ def verdict(found: Verdict, as_json: bool) -> None:
 
 def _size(n: int | None) -> str:
     if n is None:
-        return "never"
+        return "> 1e40"
     return str(n) if n < 10**6 else f"{n:.3g}"
 
 
@@ -87,15 +92,117 @@ def reproduction(result: Reproduction, as_json: bool) -> None:
     result.show(console())
 
 
+@contextmanager
+def working(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A line on stderr that says what is being done."""
+    with Console(stderr=True, quiet=quiet).status("starting") as status:
+        yield lambda what: status.update(what)
+
+
+def card(found: Card, as_json: bool) -> None:
+    """A report card."""
+    if as_json:
+        print_json(found.as_json())
+        return
+    out = console()
+    out.print(f"[bold]{escape(found.mechanism.spelled)}[/]  {escape(found.mechanism.formula)}")
+    contract = found.contract
+    counted = (
+        f"{len(contract.passed)} kept, {len(contract.failed)} broken, {len(contract.skipped)} do not apply"
+    )
+    out.print(f"contract: {counted}")
+    for name, what in contract.failed.items():
+        out.print(f"  [red]broken[/] {escape(name)}: {escape(what)}")
+    table = Table(
+        "construction", "verdict", "P", "margin", "blind from n", "engine", box=None, padding=(0, 1, 0, 0)
+    )
+    for each in (found, *found.against):
+        if found.against:
+            table.add_row(f"[bold]{escape(each.mechanism.spelled)}[/]")
+        for standing in each.standings:
+            outcome, growth, word = standing.verdict.outcome, standing.growth, standing.verdict.word
+            table.add_row(
+                standing.name,
+                f"[{COLOURS[word]}]{word}[/]",
+                f"{outcome.distinguish:.3g}",
+                "–" if growth is None else f"n^{growth.exponent:+.2f}",
+                "–" if standing.blind_from is None else _size(standing.blind_from),
+                outcome.engine,
+            )
+    out.print(table)
+    out.print(_costs([each.cost for each in (found, *found.against)]))
+    out.print(escape(found.reading))
+
+
+def atlas(found: Atlas, as_json: bool) -> None:
+    """The atlas as a table: a word for each construction."""
+    if as_json:
+        print_json(found.as_json())
+        return
+    table = Table("mechanism", *found.constructions, box=None, padding=(0, 1, 0, 0))
+    for region in found.regions:
+        words = [standing.verdict.word for standing in region.standings]
+        table.add_row(escape(region.mechanism.spelled), *(f"[{COLOURS[word]}]{word}[/]" for word in words))
+    console().print(table)
+
+
+def bench(found: list[CostCurve | Disagreement], as_json: bool) -> None:
+    """Costs, or why there are none."""
+    from separatrix.assess import Disagreement
+
+    if as_json:
+        print_json([each.as_json() for each in found])
+        return
+    out = console()
+    out.print(_costs([each for each in found if not isinstance(each, Disagreement)]))
+    for each in found:
+        if isinstance(each, Disagreement):
+            out.print(f"[red]{escape(each.mechanism)} gets no numbers[/]: {escape(each.what)}")
+
+
+def _costs(curves: list[CostCurve]) -> Table:
+    table = Table("cost", "n", "ms", "MiB", "GFLOP", box=None, padding=(0, 1, 0, 0))
+    for curve in curves:
+        for cost in curve.costs[-2:]:
+            megabytes, operations = cost.peak_bytes / 2**20, cost.flops / 1e9
+            table.add_row(
+                escape(curve.mechanism),
+                f"{cost.length:,}",
+                f"{1e3 * cost.seconds:.3g}",
+                f"{megabytes:.3g}",
+                f"{operations:.3g}",
+            )
+    return table
+
+
 def mechanisms(as_json: bool) -> None:
     """Every mechanism with its formula, parameters and source."""
     from separatrix.mechanisms import MECHANISMS
 
     rows = [
-        {"name": each.name, "formula": each.formula, "parameters": _names(each.schema), "source": each.source}
+        {
+            "name": each.name,
+            "family": each.family,
+            "formula": each.formula,
+            "parameters": _names(each.schema),
+            "source": each.source,
+        }
         for each in MECHANISMS.values()
     ]
     _listing(rows, as_json)
+
+
+def lattice(as_json: bool) -> None:
+    """Which mechanism, at which parameters, is another one; every line is a test."""
+    from separatrix.contract.lattice import shown
+
+    if as_json:
+        print_json(shown())
+        return
+    table = Table("this", "is", "causal", "tokens", "why", box=None, padding=(0, 1, 0, 0))
+    for row in shown():
+        table.add_row(*(escape(row[name]) for name in ("special", "general", "causal", "inputs", "why")))
+    console().print(table)
 
 
 def constructions(as_json: bool) -> None:
@@ -138,5 +245,5 @@ def _listing(rows: list[dict[str, Any]], as_json: bool) -> None:
         out.print(row["name"], style="bold")
         for name, value in row.items():
             if name != "name":
-                text = " ".join(value) if isinstance(value, list) else value
+                text = (" ".join(value) or "none") if isinstance(value, list) else value
                 out.print(f"  {name}: {text}", soft_wrap=False, markup=False)

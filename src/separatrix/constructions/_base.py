@@ -147,6 +147,11 @@ class Construction(ABC):
     def dense_width(self) -> int:
         """The numbers kept per token by `dense`."""
 
+    @property
+    def has_groups(self) -> bool:
+        """Whether tokens fall into groups of equal ones."""
+        return True
+
     @abstractmethod
     def group_count(self) -> int:
         """The number of distinct tokens."""

@@ -25,26 +25,31 @@ def at_least(name: str, least: int) -> Constraint:
     )
 
 
-def above_zero(name: str) -> Constraint:
-    """`name` is positive."""
+def at_most(name: str, most: int) -> Constraint:
+    """`name` is `most` or less."""
     return Constraint(
         (name,),
-        lambda p: getattr(p, name) > 0,
-        lambda p: f"{name}={format_exact(getattr(p, name))} is too small; {name} must be greater than 0",
+        lambda p: getattr(p, name) <= most,
+        lambda p: f"{name}={format_exact(getattr(p, name))} is too large; {name} must be {most:.0e} or less",
     )
 
 
-LARGEST = 10**6
-"""Amplitudes beyond this are slips, and n to their power is no number anybody can use."""
+SMALLEST, LARGEST = Fraction(1, 10**6), 10**6
+"""Amplitudes beyond these are slips: n to their power is no number anybody can use."""
 
 
-def not_absurd(name: str) -> Constraint:
-    """`name` is at most a million."""
+def amplitude(name: str, smallest: Fraction = SMALLEST) -> Constraint:
+    """`name` is positive and neither minute nor enormous."""
+    limits = f"{float(smallest):.0e} to {LARGEST:.0e}"
     return Constraint(
         (name,),
-        lambda p: getattr(p, name) <= LARGEST,
-        lambda p: f"{name}={format_exact(getattr(p, name))} is too large; {name} must be {LARGEST} or less",
+        lambda p: (getattr(p, name) >= smallest) & (getattr(p, name) <= LARGEST),
+        lambda p: f"{name}={format_exact(getattr(p, name))} is out of range; {name} must be {limits}",
     )
+
+
+THRESHOLD = amplitude("tau", Fraction(1, 10**100))
+"""A tuned threshold may have to be very small."""
 
 
 def _neighbours(n: int, step: int) -> str:
@@ -81,10 +86,9 @@ class BlockParameters(Parameters):
         at_least("d", 4),
         at_least("m", 1),
         at_least("a0", 0),
-        above_zero("b"),
-        above_zero("c"),
-        above_zero("tau"),
-        *map(not_absurd, ("a1", "b", "c", "tau")),
+        at_most("m", 10**30),
+        *map(amplitude, ("a1", "b", "c")),
+        THRESHOLD,
         GROWING_SPIKE,
         WHOLE_BLOCKS,
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from separatrix.constructions._base import BlockModel, Label, Presence, Row, Tokens
-from separatrix.constructions._blocks import BlockConstruction, BlockParameters, above_zero, not_absurd
+from separatrix.constructions._blocks import BlockConstruction, BlockParameters, amplitude
 from separatrix.parameters import Constraint, Exact
 
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ class CrossParameters(BlockParameters):
     r_Q: Exact
     constraints: ClassVar[tuple[Constraint, ...]] = (
         *BlockParameters.constraints,
-        above_zero("r_Q"),
-        not_absurd("r_Q"),
+        amplitude("r_Q"),
     )
 
 

@@ -17,7 +17,7 @@ from separatrix.constructions._base import (
     Row,
     Tokens,
 )
-from separatrix.constructions._blocks import above_zero, at_least, not_absurd
+from separatrix.constructions._blocks import LARGEST, THRESHOLD, amplitude, at_least, at_most
 from separatrix.parameters import Constraint, Exact, Natural, Parameters, format_exact
 
 if TYPE_CHECKING:
@@ -39,9 +39,11 @@ class PlainParameters(Parameters):
     constraints: ClassVar[tuple[Constraint, ...]] = (
         at_least("n", 3),
         at_least("m", 1),
-        above_zero("peak"),
-        above_zero("tau"),
-        *map(not_absurd, ("peak", "base", "tau")),
+        at_most("n", 10**300),
+        at_most("m", 10**30),
+        amplitude("peak"),
+        THRESHOLD,
+        at_most("base", LARGEST),
         at_least("spread", 0),
         Constraint(
             ("base", "spread"),
@@ -83,8 +85,12 @@ class Plain(Construction):
     def dense_width(self) -> int:
         return 1
 
+    @property
+    def has_groups(self) -> bool:
+        return not self.parameters.spread
+
     def group_count(self) -> int:
-        return self.n if self.parameters.spread else 2
+        return 2
 
     def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
         import torch
@@ -98,9 +104,6 @@ class Plain(Construction):
     def groups(self, label: Label, dtype: torch.dtype) -> Tokens:
         import torch
 
-        if self.parameters.spread:
-            tokens = self.dense(label, 0, dtype)
-            return Tokens(tokens.queries, tokens.keys, None, tokens.probe, torch.ones(self.n, dtype=dtype))
         ordinary = math.log(self.parameters.base)
         peak = float(self.parameters.peak) * math.log(self.n)
         scores = torch.tensor([peak if label else ordinary, ordinary], dtype=torch.float64)

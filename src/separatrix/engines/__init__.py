@@ -32,14 +32,13 @@ def solve(
 
 
 def _strongest(construction: Construction, mechanism: Mechanism, sampling: Sampling | None) -> Outcome:
-    refusal: EngineRefusal | None = None
+    refusals = []
     for engine in ENGINES[1:]:
         try:
             return solve(construction, mechanism, engine, sampling)
         except EngineRefusal as refused:
-            refusal = refused
-    assert refusal is not None
-    raise refusal
+            refusals.append(f"{engine}: {str(refused).split('; use --engine')[0]}")
+    raise EngineRefusal(f"no engine can answer this ({'; '.join(refusals)})")
 
 
 __all__ = [

@@ -22,6 +22,8 @@ class Outcome:
     p0: Fraction | float
     """P[one neuron fires on D0], any row."""
     p1: Fraction | float
+    only: Fraction | float
+    """P[one neuron fires on D1 and not on D0]; on neither it fires with probability 1 - p0 - only."""
     fire_d0: float
     """P[F(D0) > 0]."""
     fire_d1: float
@@ -33,4 +35,4 @@ class Outcome:
     """The largest pre-activation of D0 with all signs +, in units of sqrt(log n)."""
     v1: float
     margin: float
-    """v1 - v0, computed without cancellation where there is a closed form."""
+    """v1 - v0; from `certified` to full relative accuracy, else to that of float64 sums."""

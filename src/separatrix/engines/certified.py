@@ -64,6 +64,8 @@ class Count:
     weights: tuple[dict[str, Number], dict[str, Number]]
     """f(row, spike) of every kind of row of D0 and D1, for the record."""
     thresholds: tuple[Threshold, ...]
+    v0: Number
+    margin: Number
     low: Neuron
     high: Neuron
     """Equal to `low` when every comparison was decided; else bounds, of each number by itself."""
@@ -99,7 +101,7 @@ def count(construction: Construction, mechanism: Mechanism) -> Count:
     if low != high:  # `only` is largest when D1 is generous and D0 is not
         only = [_neuron(thresholds, blocks, tails, not g, g).only for g in (False, True)]
         low, high = Neuron(low.p0, low.p1, only[0]), Neuron(high.p0, high.p1, only[1])
-    return Count(model, weights, thresholds, low, high)
+    return Count(model, weights, thresholds, *_margin(mechanism, model), low, high)
 
 
 def with_kernel(mechanism: Mechanism) -> ScoreMechanism:
@@ -142,9 +144,6 @@ def outcome(construction: Construction, found: Count) -> Outcome:
     m, low, high = construction.m, found.low, found.high
     least = _distinguish(high.p0, low.only, m)
     most = _distinguish(low.p0, high.only, m)
-    with ctx.workprec(PRECISIONS[-1]):
-        spikes = [_spike_part(found, label) for label in (0, 1)]
-        v0, margin = found.model.probe.offset + spikes[0], spikes[1] - spikes[0]
     undecided = sum(not threshold.decided for threshold in found.thresholds)
     return Outcome(
         engine="certified",
@@ -153,13 +152,14 @@ def outcome(construction: Construction, found: Count) -> Outcome:
         else f"exact bounds; {undecided} comparisons undecided at {PRECISIONS[-1]} bits",
         p0=low.p0 if found.decided else float((low.p0 + high.p0) / 2),
         p1=low.p1 if found.decided else float((low.p1 + high.p1) / 2),
+        only=low.only if found.decided else float((low.only + high.only) / 2),
         fire_d0=_fires((low.p0 + high.p0) / 2, m),
         fire_d1=_fires((low.p1 + high.p1) / 2, m),
         distinguish=(least + most) / 2,
         interval=(least, most),
-        v0=float(v0),
-        v1=float(v0 + margin),
-        margin=float(margin),
+        v0=float(found.v0),
+        v1=float(found.v0) + float(found.margin),
+        margin=float(found.margin),
     )
 
 
@@ -216,10 +216,18 @@ def _spike_weight(mechanism: ScoreMechanism, model: BlockModel, row: Row) -> Num
     return weight
 
 
-def _spike_part(found: Count, label: Label) -> Number:
-    """What the spike adds to the largest pre-activation over the rows, as margins are measured."""
-    part: Number = found.model.probe.a[label] * max(found.weights[label].values(), key=float)
-    return part
+def _margin(mechanism: ScoreMechanism, model: BlockModel) -> tuple[Number, Number]:
+    """v0 and v1 - v0, the precision raised until the difference has its digits."""
+    for precision in PRECISIONS:
+        with ctx.workprec(precision):
+            weights = (spike_weights(mechanism, model, label) for label in (0, 1))
+            peaks = [
+                a * max(each.values(), key=float) for a, each in zip(model.probe.a, weights, strict=True)
+            ]
+            v0, margin = model.probe.offset + peaks[0], peaks[1] - peaks[0]
+            if isinstance(margin, fmpq) or margin.rel_accuracy_bits() >= 60:
+                break
+    return v0, margin
 
 
 def _floors(x: Number, most: int) -> tuple[int, int]:
@@ -301,6 +309,19 @@ def _least(thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: T
                 continue
             least = min(least, own)
     return least
+
+
+def at_least(p0: Fraction, only: Fraction, m: int, bound: Fraction) -> bool | None:
+    """Whether P[distinguishes] >= bound, exactly; None if no precision decides it."""
+    silent, neither = 1 - p0, 1 - p0 - only
+    if m * only.denominator.bit_length() <= 1 << 20:
+        return bool(silent**m - neither**m >= bound)
+    for precision in PRECISIONS:
+        with ctx.workprec(precision):
+            excess = arb(rational(silent)) ** m - arb(rational(neither)) ** m - arb(rational(bound))
+            if excess > 0 or excess < 0:
+                return bool(excess > 0)
+    return None
 
 
 def _fires(p: Fraction, m: int) -> float:

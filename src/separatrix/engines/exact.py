@@ -104,7 +104,7 @@ def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid)
     undecided = np.empty(grid.shape, dtype=bool)
 
     def work(piece: tuple[slice, ...]) -> None:
-        with np.errstate(over="ignore", under="ignore"):
+        with np.errstate(all="ignore"):  # what is not finite is undecided, and handed on
             model = construction.block_model({k: _cut(v, piece) for k, v in values.items()}, np.log)
             assert model is not None
             part = Thresholds(mechanism, model, _cut_amplitudes(amplitudes, piece), tails.cut(piece))
@@ -127,9 +127,9 @@ def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid)
 
 def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
     """One point, as every engine gives it."""
-    grid = Grid(
-        {name: value for name, value in construction.parameters.values().items() if value is not None}
-    )
+    fields = type(construction.parameters).model_fields
+    given = {name: getattr(construction.parameters, name) for name in fields}
+    grid = Grid({name: value for name, value in given.items() if value is not None})
     result = evaluate(type(construction), mechanism, grid)
     if result.undecided.item():
         raise EngineRefusal("a tie here is too close for float64; use --engine certified")
@@ -139,6 +139,7 @@ def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
         evidence="closed form over all sign states, in float64",
         p0=result.p0.item(),
         p1=result.p1.item(),
+        only=result.only.item(),
         fire_d0=result.fire_d0.item(),
         fire_d1=result.fire_d1.item(),
         distinguish=distinguish,

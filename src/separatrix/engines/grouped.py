@@ -10,6 +10,10 @@ from separatrix.engines.memory import refuse_if_too_large
 from separatrix.engines.sampling import Sampling, sample
 from separatrix.mechanisms import Mechanism
 
+LARGEST_COUNTED = 10**300
+LARGEST_DRAWN = 10**18
+"""The largest n as a float64 count, and where signs are drawn for whole groups."""
+
 
 def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling | None = None) -> Outcome:
     """Sample the reader on token groups."""
@@ -18,6 +22,10 @@ def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling |
         raise EngineRefusal(f"{mechanism.spelled} does not take counts; use --engine dense")
     if sampling.dtype not in ("float64", "float32"):
         raise EngineRefusal(f"counts do not fit {sampling.dtype}; use --engine dense")
+    if not construction.has_groups:
+        raise EngineRefusal("no two tokens are equal here, so there are no groups; use --engine dense")
+    if construction.n > (LARGEST_DRAWN if construction.signs == construction.n else LARGEST_COUNTED):
+        raise EngineRefusal("counts of so many tokens do not fit; use --engine exact")
     refuse_if_too_large("grouped", group_bytes(construction), f"the groups of {construction.name}", "exact")
     dtype: torch.dtype = sampling.torch_dtype
     return sample(
@@ -29,4 +37,4 @@ def group_bytes(construction: Construction) -> int:
     """Both labels' distinct tokens, their projections and their scores."""
     width = construction.dense_width()
     groups = construction.group_count()
-    return 8 * 2 * (3 * groups * width + groups * groups)
+    return 8 * 2 * (3 * groups * width + groups * groups + construction.m * (groups + width))

@@ -22,7 +22,7 @@ def available_bytes() -> int:
 
 def refuse_if_too_large(engine: str, needed: int, what: str, instead: str) -> None:
     """Raise before memory is touched, saying how much it would take and what to do instead."""
-    free = available_bytes()
+    free, needed = available_bytes(), min(needed, 10**30)
     if needed > 0.9 * free:
         raise EngineRefusal(
             f"the {engine} engine would need {needed / GIB:,.1f} GiB for {what}, "

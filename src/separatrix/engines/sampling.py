@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 from torch import Tensor
 
 from separatrix.constructions import Construction, Label, Tokens
-from separatrix.engines._base import Outcome
+from separatrix.engines._base import EngineRefusal, Outcome
 from separatrix.mechanisms import Causality, Mechanism
 from separatrix.parameters import UsageError
 
@@ -21,6 +21,7 @@ ELEMENTS = 1 << 22
 """Pre-activations held at once."""
 SLACK = 64
 """A pre-activation within this many units of rounding of the threshold is too close to call."""
+MOST_DRAWS = 10_000_000
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 
 
@@ -34,8 +35,9 @@ class Sampling:
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
-        if self.draws < 1:
-            raise UsageError(f"draws={self.draws} is too small; at least one draw is needed")
+        if not isinstance(self.draws, int) or not 1 <= self.draws <= MOST_DRAWS:
+            limits = f"a whole number, 1 to {MOST_DRAWS:,}"
+            raise UsageError(f"draws={self.draws} is out of range; it must be {limits}")
         if not 0 < self.confidence < 1:
             raise UsageError(f"confidence={self.confidence} is out of range; it must lie between 0 and 1")
         if self.seed < 0:
@@ -114,6 +116,7 @@ class _Tally:
     draws: int = 0
     neurons: tuple[int, int] = (0, 0)
     fired: tuple[int, int] = (0, 0)
+    only: int = 0
     hits: int = 0
     sure: int = 0
     maybe: int = 0
@@ -121,12 +124,16 @@ class _Tally:
 
     def add(self, peaks: list[Tensor], m: int, threshold: float, unit: float) -> None:
         """One batch: the peaks of D0 and D1 for the same sign vectors."""
-        slack = SLACK * torch.finfo(peaks[0].dtype).eps * (abs(threshold) + unit)
+        if not all(peak.isfinite().all() for peak in peaks):
+            raise EngineRefusal("scores overflow the number format here, so nothing can be read off them")
+        precise = torch.finfo(peaks[0].dtype).bits > 16  # in 16 bits the format's own answer is the question
+        slack = precise * SLACK * torch.finfo(peaks[0].dtype).eps * (abs(threshold) + unit)
         over = [(peak.double() - threshold).reshape(-1, m) for peak in peaks]
         surely = [(each > slack).any(-1) for each in over]
         possibly = [(each > -slack).any(-1) for each in over]
         self.draws += len(over[0])
         self.neurons = _plus(self.neurons, [int((each > slack).sum()) for each in over])
+        self.only += int(((over[1] > slack) & ~(over[0] > slack)).sum())
         self.fired = _plus(self.fired, [int(each.sum()) for each in surely])
         self.hits += int((~surely[0] & surely[1]).sum())
         self.sure += int((~possibly[0] & surely[1]).sum())
@@ -153,7 +160,7 @@ def sample(
             signs, projected = _draw(construction, views[0].tokens, rng, draws * construction.m, sampling)
             peaks = [view.peaks(projected, signs) for view in views]
             tally.add(peaks, construction.m, construction.threshold, construction.unit)
-        probes = [view.probe / construction.unit for view in views]
+        probes = [max(seen, view.probe / construction.unit) for seen, view in zip(probes, views, strict=True)]
     return _outcome(engine, construction, sampling, tally, probes)
 
 
@@ -214,10 +221,11 @@ def _outcome(
     close = f", {tally.close} too close to call" if tally.close else ""
     return Outcome(
         engine=engine,
-        evidence=f"{draws} draws, {sampling.confidence:.0%} Clopper-Pearson interval, "
+        evidence=f"{draws} draws, {100 * sampling.confidence:.6g}% Clopper-Pearson interval, "
         f"{sampling.dtype}{close}",
         p0=tally.neurons[0] / neurons,
         p1=tally.neurons[1] / neurons,
+        only=tally.only / neurons,
         fire_d0=tally.fired[0] / draws,
         fire_d1=tally.fired[1] / draws,
         distinguish=tally.hits / draws,

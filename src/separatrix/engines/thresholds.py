@@ -180,6 +180,9 @@ class Thresholds:
             error = error + 8 * EPSILON * magnitude * (sum(excess.parts()) + self.blocks + 1)
         if np.any(excess.scale < 1):  # scaled down: right where it is out of range, unknown elsewhere
             error = np.where((excess.scale < 1) & (np.abs(x) <= 4 * self.blocks), np.inf, error)
+        if not np.isfinite(x).all():
+            error = np.where(np.isfinite(x), error, np.inf)
+            x = np.where(np.isfinite(x), x, 0.0)
         return x - error, x + error
 
 

@@ -17,6 +17,11 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 """Every registered mechanism, by name."""
 
 
+def examples() -> list[Mechanism]:
+    """One of each registered mechanism."""
+    return [each(**each.example) for each in MECHANISMS.values()]
+
+
 def mechanism_named(text: str) -> Mechanism:
     """The mechanism that `text` names, with its parameters: `softmax`, `power:beta=4`.
 
@@ -39,5 +44,6 @@ __all__ = [
     "ScoreMechanism",
     "Softmax",
     "Taylor",
+    "examples",
     "mechanism_named",
 ]

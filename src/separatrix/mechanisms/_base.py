@@ -59,6 +59,8 @@ class Mechanism(ABC):
     schema: ClassVar[type[Parameters]] = NoParameters
     family: ClassVar[str]
     """score kernel, feature map, sparse, low rank, recurrent or hybrid."""
+    example: ClassVar[dict[str, object]] = {}
+    """Parameters for tables of all mechanisms; empty where the defaults will do."""
     causality: ClassVar[Causality] = Causality.EITHER
     permutation_equivariant: ClassVar[bool] = True
     """Whether permuting the tokens only permutes the result (without `causal`)."""
@@ -74,8 +76,8 @@ class Mechanism(ABC):
         """Whether the weights of every query row add up to 1."""
         return True
 
-    def __init__(self, **parameters: object) -> None:
-        self.parameters = self.schema.read(parameters)
+    def __init__(self, /, **parameters: object) -> None:
+        self.parameters = self.schema.read(parameters, self.name)
 
     @property
     def spelled(self) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from separatrix.parameters.errors import UsageError
 from separatrix.parameters.model import Parameters, is_absent
@@ -31,6 +31,17 @@ class Grid:
 
     fixed: Mapping[str, object]
     axes: tuple[Axis, ...] = ()
+
+    def __post_init__(self) -> None:
+        for axis in self.axes:
+            columns = list(axis.values()) if isinstance(axis, Mapping) else []
+            lengths = {
+                len(column) for column in columns if isinstance(column, Sized) and not isinstance(column, str)
+            }
+            if len(columns) == 0 or len(lengths) != 1 or 0 in lengths:
+                raise UsageError(
+                    f"{axis!r} is no axis; an axis is a dictionary of names and equally long lists of values"
+                )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -57,8 +68,9 @@ class Grid:
         import numpy as np
 
         names = [*self.fixed, *(name for axis in self.axes for name in axis)]
-        if len(names) != len(set(names)):
-            raise UsageError(f"a parameter is given twice in {', '.join(names)}")
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(f"{twice} is given twice, as an axis or fixed; keep one")
         first = self.at(model, (0,) * len(self.axes))
         columns = {name: _array(getattr(first, name)) for name in model.model_fields}
         for position, axis in enumerate(self.axes):
@@ -104,11 +116,19 @@ def _array(value: object) -> np.ndarray[Any, Any]:
     return array
 
 
-def _read_one(model: type[Parameters], name: str, value: object) -> int | Fraction | str:
-    """One field's value, read by the model's own rule for that field."""
+def _read_one(model: type[Parameters], name: str, value: object) -> int | Fraction:
+    """One number of an axis, read as the model reads that field."""
     if name not in model.model_fields:
         raise UsageError(model.unknown(name))
-    annotation = str(model.model_fields[name].annotation)
-    if "Fraction" in annotation:
+    kinds = _kinds(model.model_fields[name].annotation)
+    if Fraction in kinds:
         return parse_exact(value, name)
-    return parse_integer(value, name) if "int" in annotation else str(value)
+    if int in kinds:
+        return parse_integer(value, name)
+    raise UsageError(f"{name} is not a number, so it cannot be an axis; make a grid for each {name}")
+
+
+def _kinds(annotation: Any) -> set[Any]:
+    """The plain types in an annotation such as `Exact | None`."""
+    parts = get_args(annotation)
+    return {kind for part in parts for kind in _kinds(part)} if parts else {annotation}

@@ -62,11 +62,11 @@ class Parameters(BaseModel):
     constraints: ClassVar[tuple[Constraint, ...]] = ()
 
     @classmethod
-    def read(cls, values: Mapping[str, object]) -> Self:
-        """Validate `values`, or raise a UsageError of one line."""
+    def read(cls, values: Mapping[str, object], owner: str | None = None) -> Self:
+        """Validate `values`, or raise a UsageError of one line, in the name of `owner`."""
         unknown = [name for name in values if name not in cls.model_fields]
         if unknown:
-            raise UsageError(cls.unknown(unknown[0]))
+            raise UsageError(cls.unknown(unknown[0], owner))
         missing = [
             name for name, field in cls.model_fields.items() if field.is_required() and name not in values
         ]
@@ -85,11 +85,11 @@ class Parameters(BaseModel):
         return parameters
 
     @classmethod
-    def unknown(cls, name: str) -> str:
+    def unknown(cls, name: str, owner: str | None = None) -> str:
         """The line for a name this set does not have."""
         known = list(cls.model_fields)
         if not known:
-            return f"{cls.owner} takes no parameters, so not {name}"
+            return f"{owner or cls.owner} takes no parameters, so not {name}"
         return f"{cls.owner} has no parameter {name}{nearest(name, known)}; it has: {', '.join(known)}"
 
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Rational, Real
 
 from separatrix.parameters.errors import UsageError
 
@@ -23,10 +24,10 @@ def parse_exact(value: object, name: str = "value") -> Fraction:
     >>> parse_exact("0.1"), parse_exact("2/6"), parse_exact(0.1), parse_exact("1e3")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 10), Fraction(1000, 1))
     """
-    if isinstance(value, bool) or not isinstance(value, str | int | float | Fraction | Decimal):
+    if isinstance(value, bool) or not isinstance(value, str | Real | Decimal):
         raise UsageError(f"{name}={value!r} is not a number")
-    if isinstance(value, int | Fraction):
-        return Fraction(value)
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
     text = str(value).strip()
     if text.lower() in _NOT_FINITE:
         raise UsageError(f"{name}={text} is not a finite number")

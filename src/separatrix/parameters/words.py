@@ -17,7 +17,7 @@ def read_words(words: Iterable[str]) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"'{word}' is not a parameter; write name=value, for example n=1000")
+            raise UsageError(f"'{word}' is not of the form name=value")
         if not value.strip():
             raise UsageError(f"'{word}' has no value; write for example {name}=1")
         if name in values:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from separatrix.constructions import Construction, Label, Tokens
 from separatrix.mechanisms import Causality, Mechanism
+from separatrix.parameters import UsageError
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class FourLayerNetwork(nn.Module):
 
     def layers(self, tokens: Tokens) -> Layers:
         """Every layer. Attention rows are read off by attending to unit vectors: n-by-n memory."""
+        if tokens.counts is not None:
+            raise UsageError("the network looks at literal tokens; give it dense tokens, not groups")
         keys = tokens.keys[None, None]
         units = torch.eye(len(tokens.keys), dtype=tokens.keys.dtype)[None, None]
         causal = self.mechanism.causality is Causality.ALWAYS
@@ -84,5 +87,9 @@ class FourLayerNetwork(nn.Module):
 
 def fires(network: FourLayerNetwork, construction: Construction, label: Label, spike: int = 0) -> bool:
     """Whether the network fires on D0 or D1."""
+    if label not in (0, 1):
+        raise UsageError(f"label={label} must be 0 or 1")
+    if not 0 <= spike < construction.n:
+        raise UsageError(f"spike={spike} must be the place of a token, 0 to {construction.n - 1}")
     tokens = construction.dense(label, spike, network.signs.dtype)
     return bool(network(tokens) > 0)

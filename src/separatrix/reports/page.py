@@ -71,7 +71,8 @@ def _caveat(facts: Facts) -> str:
     return (
         '<section class="caveat"><h2>What this does and does not say</h2>'
         "<p>“Cannot distinguish” is about <em>this</em> reader with <em>this</em> threshold, τ = (c + "
-        "0.1)√(log n). With a tuned threshold and no noise the linear network separates the data too. What "
+        "0.1)√(log n), and this m. With a tuned threshold, no noise and m of order 2<sup>d</sup> the linear "
+        "network separates the data too. What "
         f"survives is the margin between the two families: Θ(1) for softmax ({prose(number(softmax, 5))} "
         f"√(log n) at n = {prose(number(facts.far))}) and about {escape(number(linear * facts.far, 3))}/n "
         "for linear attention (Figure 4).</p><p>Only a summary of the paper was at hand, not its text. The "

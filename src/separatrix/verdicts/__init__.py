@@ -2,7 +2,7 @@
 
 from separatrix.verdicts.certificate import certify, write_certificate
 from separatrix.verdicts.formats import SIGNIFICANT_BITS, TORCH_NAMES, blind_from
-from separatrix.verdicts.verdict import DELTA, Verdict, verdict
+from separatrix.verdicts.verdict import DELTA, Verdict, find, verdict
 
 __all__ = [
     "DELTA",
@@ -11,6 +11,7 @@ __all__ = [
     "Verdict",
     "blind_from",
     "certify",
+    "find",
     "verdict",
     "write_certificate",
 ]

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from separatrix.constructions import Construction, construction_named
+from separatrix.contract.load import mechanism_from
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
-from separatrix.mechanisms import Mechanism, mechanism_named
-from separatrix.parameters import UsageError, parse_exact
+from separatrix.engines.certified import at_least
+from separatrix.mechanisms import Mechanism
+from separatrix.parameters import UsageError, format_exact, parse_exact
 from separatrix.parameters.logforms import spelled
-from separatrix.verdicts.formats import blind_from
+from separatrix.verdicts.formats import LARGEST, blind_from
 
 DELTA = Fraction(1, 100)
+FLOAT_SLACK = 1e-12
+"""How far the exact engine's float64 may be off, generously."""
 
 
 @dataclass(frozen=True)
@@ -32,19 +37,30 @@ class Verdict:
     @property
     def word(self) -> str:
         """`distinguishes` (P >= 1-delta), `blind` (P <= delta), `partial`, or `undecided`."""
-        low, high = self.outcome.interval
-        if low >= 1 - self.delta:
+        if self.reaches(1 - self.delta):
             return "distinguishes"
-        if high <= self.delta:
+        if self.reaches(self.delta, beyond=True) is False:
             return "blind"
-        return "partial" if low > self.delta and high < 1 - self.delta else "undecided"
+        inside = self.reaches(self.delta, beyond=True) and self.reaches(1 - self.delta) is False
+        return "partial" if inside else "undecided"
+
+    def reaches(self, bound: Fraction, beyond: bool = False) -> bool | None:
+        """Whether P[distinguishes] is at least (or beyond) `bound`; None if the evidence leaves it open."""
+        outcome, (low, high) = self.outcome, self.outcome.interval
+        if isinstance(outcome.p0, Fraction) and isinstance(outcome.only, Fraction):
+            found = at_least(outcome.p0, outcome.only, self.construction.m, bound)
+            return found and not (beyond and _equals(outcome.p0, outcome.only, self.construction.m, bound))
+        slack = FLOAT_SLACK if low == high else 0.0
+        if low - slack > bound or (not beyond and slack == 0 and low >= bound):
+            return True
+        return False if high + slack < bound or (beyond and slack == 0 and high <= bound) else None
 
     @property
     def bits(self) -> float:
         """log2(v1 / margin): the significant bits needed to tell the labels apart."""
-        if self.outcome.margin <= 0:
+        if self.outcome.margin == 0:
             return math.inf
-        return math.log2(self.outcome.v1 / self.outcome.margin)
+        return math.log2(abs(self.outcome.v1) / abs(self.outcome.margin))
 
     @property
     def auc(self) -> float | None:
@@ -70,18 +86,30 @@ class Verdict:
             "parameters": self.construction.parameters.shown(),
             "engine": outcome.engine,
             "evidence": outcome.evidence,
-            "neuron": {"p0": _number(outcome.p0), "p1": _number(outcome.p1)},
+            "neuron": {
+                "p0": _number(outcome.p0),
+                "p1": _number(outcome.p1),
+                "q": _number(1 - outcome.p0 - outcome.only),
+            },
             "fire_d0": outcome.fire_d0,
             "fire_d1": outcome.fire_d1,
             "distinguish": outcome.distinguish,
             "interval": list(outcome.interval),
             "margin": outcome.margin,
             "bits": self.bits if math.isfinite(self.bits) else None,
-            "delta": float(self.delta),
+            "delta": format_exact(self.delta),
             "verdict": self.word,
             "blind_from": self.formats,
+            "blind_searched_to": LARGEST,
         }
         return shown if self.auc is None else {**shown, "auc": self.auc}
+
+
+def _equals(p0: Fraction, only: Fraction, m: int, bound: Fraction) -> bool:
+    """Whether P[distinguishes] is `bound` exactly; only short fractions can be."""
+    if m * only.denominator.bit_length() > 1 << 20:
+        return False
+    return bool((1 - p0) ** m - (1 - p0 - only) ** m == bound)
 
 
 def _number(p: Fraction | float) -> str | float:
@@ -90,7 +118,7 @@ def _number(p: Fraction | float) -> str | float:
 
 def verdict(
     construction: str,
-    mechanism: str | Mechanism,
+    mechanism: Any,
     *,
     engine: str = "auto",
     delta: object = DELTA,
@@ -100,17 +128,37 @@ def verdict(
 ) -> Verdict:
     """What `mechanism` makes of `construction` at these parameters.
 
+    A mechanism is a name (`power:beta=4`), `module:attribute` of your own, or the thing itself.
+
     >>> found = verdict("spike", "softmax", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
     >>> found.word, round(found.outcome.distinguish, 6)
     ('distinguishes', 0.999755)
     """
+    return find(
+        construction, mechanism, parameters, engine=engine, delta=delta, noise=noise, sampling=sampling
+    )
+
+
+def find(
+    construction: str,
+    mechanism: Any,
+    parameters: Mapping[str, object],
+    *,
+    engine: str = "auto",
+    delta: object = DELTA,
+    noise: object = None,
+    sampling: Sampling | None = None,
+) -> Verdict:
+    """As `verdict`, with the parameters as a mapping, so that none can be taken for an option."""
     tolerance = parse_exact(delta, "delta")
     if not 0 < tolerance < Fraction(1, 2):
         raise UsageError(f"delta={delta} is out of range; it must lie between 0 and 1/2")
     spread = None if noise is None else parse_exact(noise, "noise")
-    if spread is not None and spread <= 0:
-        raise UsageError(f"noise={noise} is too small; it must be greater than 0")
+    if spread is not None and not Fraction(1, 10**9) <= spread <= 10**9:
+        raise UsageError(f"noise={noise} is out of range; it must be 1e-9 to 1e9")
+    if not isinstance(construction, str):
+        raise UsageError(f"{construction!r} is not the name of a construction; write for example 'spike'")
     kind = construction_named(construction)
-    attends = mechanism_named(mechanism) if isinstance(mechanism, str) else mechanism
+    attends = mechanism_from(mechanism)
     made = kind.read(parameters)
     return Verdict(made, attends, solve(made, attends, engine, sampling), tolerance, spread)

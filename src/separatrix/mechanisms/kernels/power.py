@@ -40,6 +40,7 @@ class Power(ScoreMechanism):
     formula = "<q,k>^beta / sum <q,k>^beta"
     source = "[ours] THEORY 3; polynomial attention as in PolySketchFormer, arXiv 2310.01655"
     schema = PowerParameters
+    example: ClassVar[dict[str, object]] = {"beta": 4}
     parameters: PowerParameters
 
     def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

@@ -157,9 +157,7 @@ def _label_left(axes: Axes, data: tuple[Looseness, ...]) -> None:
     softmax, target = data[0], DELTA / int(BASE["m"])
     middle = len(softmax.d) // 2
     axes.axhline(target, color=FAINT, lw=0.9, ls=":")
-    axes.text(
-        softmax.d[-1], target * 1.6, "δ/m, what the theorem needs", ha="right", va="bottom", color=FAINT
-    )
+    axes.text(softmax.d[-1], target * 1.6, "δ/m at m = 12", ha="right", va="bottom", color=FAINT)
     axes.text(softmax.d[middle], softmax.bound[middle] * 12, "Hoeffding's bound", ha="left")
     axes.text(
         softmax.d[middle] - 8,
@@ -183,7 +181,7 @@ def interactive(data: tuple[Looseness, ...]) -> go.Figure:
     import plotly.graph_objects as go
 
     figure = plot("d, width of a token", "P[a neuron fires on D0]", 360, yaxis={"type": "log", "dtick": 4})
-    level(figure, DELTA / int(BASE["m"]), "δ/m, what the theorem needs")
+    level(figure, DELTA / int(BASE["m"]), "δ/m at m = 12")
     for each in data:
         look = LOOKS[each.mechanism]
         for values, line, name in (

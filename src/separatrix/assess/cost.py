@@ -1,0 +1,155 @@
+"""What a mechanism costs on this machine: time, memory, operations and state, against the length."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
+
+from separatrix.assess.memory import peak_bytes
+from separatrix.mechanisms import Causality, Mechanism, examples
+
+LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
+WIDTH = 64
+REPEATS = 3
+PATIENCE = 1.0
+"""Seconds: lengths are not taken further once one run takes this long."""
+
+
+def fused_flops(q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:
+    """The operations of torch's fused attention on the CPU, which its counter knows on accelerators only."""
+    return int(sdpa_flop_count(q, k, v))  # type: ignore[no-untyped-call]
+
+
+FUSED = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: fused_flops}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One length."""
+
+    length: int
+    seconds: float
+    peak_bytes: int
+    flops: int
+
+
+@dataclass(frozen=True)
+class CostCurve:
+    """Costs at growing lengths, and how they grow."""
+
+    mechanism: str
+    width: int
+    costs: tuple[Cost, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """As `bench --json` and `assess --json` print it."""
+        return {
+            "mechanism": self.mechanism,
+            "width": self.width,
+            "lengths": [cost.length for cost in self.costs],
+            "seconds": [cost.seconds for cost in self.costs],
+            "peak_bytes": [cost.peak_bytes for cost in self.costs],
+            "flops": [cost.flops for cost in self.costs],
+        }
+
+    def exponent(self, of: Callable[[Cost], float]) -> float:
+        """The slope on log axes over the last three lengths: 1 is linear, 2 is quadratic."""
+        last = [(math.log(cost.length), math.log(max(of(cost), 1e-12))) for cost in self.costs[-3:]]
+        return statistics.linear_regression(*zip(*last, strict=True)).slope if len(last) > 1 else math.nan
+
+    def crossover(self, other: CostCurve) -> int | None:
+        """The least measured length from which on this one is faster than `other`; None if it never is.
+
+        Only lengths measured for both are compared: nothing is extrapolated.
+        """
+        theirs = {cost.length: cost.seconds for cost in other.costs}
+        faster = [(c.length, c.seconds < theirs[c.length]) for c in self.costs if c.length in theirs]
+        found = None
+        for length, wins in reversed(faster):
+            if not wins:
+                break
+            found = length
+        return found
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """A mechanism that is not timed, because what would be timed is wrong."""
+
+    mechanism: str
+    what: str
+
+    def as_json(self) -> dict[str, Any]:
+        """As `bench --json` prints it."""
+        return {"mechanism": self.mechanism, "disagreement": self.what}
+
+
+def bench(
+    mechanisms: Sequence[Mechanism] | None = None, tell: Callable[[str], None] = lambda _: None
+) -> list[CostCurve | Disagreement]:
+    """The cost of every mechanism whose fast form agrees with its definition."""
+    found: list[CostCurve | Disagreement] = []
+    for mechanism in examples() if mechanisms is None else mechanisms:
+        tell(mechanism.spelled)
+        what = disagreement(mechanism)
+        found.append(measure(mechanism) if what is None else Disagreement(mechanism.spelled, what))
+    return found
+
+
+def disagreement(mechanism: Mechanism) -> str | None:
+    """How the fast form differs from the definition at a moderate length, if it does."""
+    causal = mechanism.causality is Causality.ALWAYS
+    q, k, v = tokens(200, dtype=torch.float64)
+    fast, slow = mechanism(q, k, v, causal=causal), mechanism.definition(q, k, v, causal=causal)
+    apart = float((fast - slow).abs().max() / slow.abs().max().clamp_min(1e-300))
+    return None if apart <= 1e-9 else f"the fast form is off by {apart:.2g} of the definition"
+
+
+def tokens(
+    length: int, width: int = WIDTH, dtype: torch.dtype = torch.float32
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Seeded positive tokens of moderate logits, as every mechanism can bear."""
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.rand((3, 1, 1, length, width), generator=generator) / math.sqrt(width)
+    q, k, v = drawn.to(dtype)
+    return q, k, v
+
+
+def measure(mechanism: Mechanism, lengths: Sequence[int] = LENGTHS, width: int = WIDTH) -> CostCurve:
+    """Cost at each length, until one takes too long."""
+    return CostCurve(mechanism.spelled, width, tuple(_costs(mechanism, lengths, width)))
+
+
+def _costs(mechanism: Mechanism, lengths: Sequence[int], width: int) -> Iterator[Cost]:
+    causal = mechanism.causality is Causality.ALWAYS
+    for length in lengths:
+        q, k, v = tokens(length, width)
+
+        def run(q: Tensor = q, k: Tensor = k, v: Tensor = v) -> Tensor:
+            with torch.no_grad():
+                return mechanism(q, k, v, causal=causal)
+
+        with FlopCounterMode(display=False, custom_mapping=FUSED) as counter:
+            run()
+        cost = Cost(length, _seconds(run), peak_bytes(run), counter.get_total_flops())
+        yield cost
+        if cost.seconds > PATIENCE:
+            return
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    """The median of a few runs; the caller has warmed up."""
+    times = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)

@@ -1,0 +1,51 @@
+"""Which known mechanism another one behaves like, by what both do with the same tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from separatrix.mechanisms import Causality, Mechanism, examples
+
+LENGTH, WIDTH = 96, 8
+SCALES = (0.3, 1.0, 3.0)
+"""Tokens are tried at several sizes: mechanisms that agree on small logits part on large ones."""
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """A known mechanism and how far it is: 0 is the same, 2 the opposite."""
+
+    mechanism: str
+    distance: float
+
+
+def likenesses(mechanism: Mechanism) -> list[Likeness]:
+    """Every other known mechanism that can be asked the same question, nearest first."""
+    causal = mechanism.causality is Causality.ALWAYS
+    wrong = Causality.NEVER if causal else Causality.ALWAYS
+    known = [each for each in examples() if each.causality is not wrong and each.spelled != mechanism.spelled]
+    ours = [mechanism(*probe(scale), causal=causal) for scale in SCALES]
+    found = []
+    for each in known:
+        theirs = [each(*probe(scale), causal=causal) for scale in SCALES]
+        found.append(Likeness(each.spelled, _distance(ours, theirs)))
+    return sorted(found, key=lambda like: like.distance)
+
+
+def probe(scale: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Seeded positive keys and queries, signed values."""
+    generator = torch.Generator().manual_seed(7)
+    q, k = torch.rand((2, 1, 1, LENGTH, WIDTH), generator=generator, dtype=torch.float64) * scale
+    v = torch.randn((1, 1, LENGTH, WIDTH), generator=generator, dtype=torch.float64)
+    return q, k, v
+
+
+def _distance(ours: list[Tensor], theirs: list[Tensor]) -> float:
+    """The size of the difference over the mean size of both, the worst over the scales."""
+    return max(
+        float(2 * (a - b).norm() / (a.norm() + b.norm()).clamp_min(1e-300))
+        for a, b in zip(ours, theirs, strict=True)
+    )

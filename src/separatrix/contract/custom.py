@@ -1,0 +1,118 @@
+"""A user's own attention, given as a callable or an nn.Module, as a mechanism."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from copy import deepcopy
+from functools import cached_property
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from separatrix.contract.inputs import modes, rounding, tokens
+from separatrix.mechanisms import Causality, Mechanism
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request
+from separatrix.parameters import UsageError
+
+SIGNATURE = "(q, k, v, counts=None, causal=False)"
+
+
+class CustomMechanism(Mechanism):
+    """A callable as a mechanism: it is its own definition, and claims nothing that was not seen.
+
+    A module is copied, set to evaluation, and cast to the dtype of the values it is given.
+    """
+
+    family = "custom"
+    formula = "as programmed"
+    permutation_equivariant = False
+    streams = False
+    takes_causal: ClassVar[bool]
+
+    def __init__(self, attend: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.attend = attend
+        self._cast: dict[torch.dtype, Callable[..., Tensor]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return wrap, (self.attend, self.name)
+
+    @cached_property
+    def _adds_up(self) -> bool:
+        q, k, v = tokens()
+        try:
+            found = self(q, k, torch.ones_like(v), causal=modes(self)[0])
+        except Exception:
+            return False
+        return bool(((found - 1).abs() <= rounding(q.dtype)).all())
+
+    @property
+    def normalised(self) -> bool:
+        """Whether the weights added up to 1 on seeded tokens: measured, since nothing is claimed."""
+        return self._adds_up
+
+    def definition(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+    ) -> Attended:
+        check_request(self, counts, causal)
+        options: dict[str, Any] = {}
+        if counts is not None:
+            options["counts"] = counts
+        if self.takes_causal:
+            options["causal"] = causal
+        return self._in(v.dtype)(q, k, v, **options)
+
+    def _in(self, dtype: torch.dtype) -> Callable[..., Tensor]:
+        if not isinstance(self.attend, nn.Module):
+            return self.attend
+        if dtype not in self._cast:
+            self._cast[dtype] = deepcopy(self.attend).eval().to(dtype)
+        return self._cast[dtype]
+
+
+def wrap(attend: Any, name: str | None = None) -> Mechanism:
+    """A mechanism from anything that attends: a Mechanism as it is, or a callable of SIGNATURE.
+
+    >>> wrap(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, "mine").takes_counts
+    False
+    """
+    if isinstance(attend, Mechanism):
+        return attend
+    if isinstance(attend, type):
+        try:
+            attend = attend()
+        except Exception as error:
+            raise UsageError(f"{attend.__name__} is a class; give an instance ({error})") from None
+        return wrap(attend, name)
+    name = str(name or getattr(attend, "__name__", type(attend).__name__))
+    known = _parameters(attend, name)
+    takes_causal = "causal" in known
+    variables = {
+        "name": name,
+        "source": str(getattr(attend, "__module__", type(attend).__module__)),
+        "causality": Causality.EITHER if takes_causal else Causality.NEVER,
+        "takes_counts": "counts" in known,
+        "takes_causal": takes_causal,
+        "__doc__": inspect.getdoc(attend),
+        "__module__": __name__,
+    }
+    made: type[CustomMechanism] = type("CustomMechanism", (CustomMechanism,), variables)
+    return made(attend)
+
+
+def _parameters(attend: Any, name: str) -> set[str]:
+    """Which of `counts` and `causal` a callable takes, if it can be called with q, k and v at all."""
+    if not callable(attend):
+        raise UsageError(f"{name} is not callable; an attention mechanism is called as {SIGNATURE}")
+    try:
+        signature = inspect.signature(attend.forward if isinstance(attend, nn.Module) else attend)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} has no signature that can be read; wrap it in {SIGNATURE}") from None
+    known = {each for each in ("counts", "causal") if each in signature.parameters}
+    try:
+        signature.bind(None, None, None, **dict.fromkeys(known))
+    except TypeError as error:
+        raise UsageError(f"{name}{signature} cannot be called as {SIGNATURE}: {error}") from None
+    return known

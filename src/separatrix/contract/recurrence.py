@@ -1,0 +1,60 @@
+"""For mechanisms with a state: every way to run it gives the same, and the state does not grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from separatrix.contract._base import Broken, Skipped, check
+from separatrix.contract.inputs import require_equal, rounding, tokens
+from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism
+
+CHUNKS = (1, 3, 16, 64)
+
+
+@check
+def chunks(mechanism: Mechanism) -> None:
+    """Chunked, token by token and by definition give the same, for every chunk size and length."""
+    stepped = _recurrent(mechanism)
+    for dtype in (torch.float64, torch.float32):
+        for length in (1, 7, 33, 65):
+            q, k, v = tokens(length, dtype=dtype)
+            expected = mechanism.definition(q, k, v, causal=True)
+            where = f"({length} tokens, {dtype})"
+            what = f"token by token differs from the definition {where}"
+            require_equal(stepped.unrolled(q, k, v), expected, rounding(dtype), what)
+            for chunk in CHUNKS:
+                what = f"chunks of {chunk} differ from the definition {where}"
+                require_equal(stepped.chunked(q, k, v, chunk), expected, rounding(dtype), what)
+
+
+@check
+def state_size(mechanism: Mechanism) -> None:
+    """The bytes of the state, as measured, stop growing: a window may fill, the length must not matter."""
+    stepped = _recurrent(mechanism)
+    q, k, v = tokens(200)
+    state, sizes = stepped.init_state(q, v), []
+    for t in range(q.shape[-2]):
+        state, _ = stepped.step(state, q[..., t, :], k[..., t, :], v[..., t, :])
+        sizes.append(state_bytes(state))
+    if max(sizes[100:]) > sizes[99]:
+        raise Broken(f"the state grew from {sizes[99]} bytes at token 100 to {max(sizes[100:])} by token 200")
+
+
+def state_bytes(state: Iterable[Tensor]) -> int:
+    """The bytes of all tensors of a state.
+
+    >>> state_bytes((torch.zeros(3), torch.zeros(2, dtype=torch.float64)))
+    28
+    """
+    return sum(part.numel() * part.element_size() for part in state)
+
+
+def _recurrent(mechanism: Mechanism) -> RecurrentMechanism:
+    """The mechanism, if it has a state that can be stepped through."""
+    if not isinstance(mechanism, RecurrentMechanism):
+        raise Skipped("it has no state that is updated token by token")
+    return mechanism

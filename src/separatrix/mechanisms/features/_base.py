@@ -1,0 +1,274 @@
+"""What feature-map attention is: scores that are inner products, `<phi(q), phi(k)>`.
+
+Since a score factors, no score matrix is needed: `phi(q) (phi(k)ᵀ v)` is linear in the tokens. With
+`causal` the tokens go by in chunks, quadratic within a chunk, with a running sum over those before.
+
+Features that grow like exp come as factors and logarithms (`LogFeatureMechanism`). Keys are then
+measured against the largest logarithm so far, feature by feature, and queries against their own
+largest: both cancel in the quotient, so that large logits neither overflow nor vanish.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.mechanisms._base import (
+    BLOCK,
+    Attended,
+    Counts,
+    Keys,
+    Mechanism,
+    Queries,
+    Values,
+    check_request,
+    widened,
+)
+from separatrix.parameters import Flag, Parameters, UsageError
+
+CHUNK = 128
+"""Tokens taken at once by the causal form."""
+
+SURGE = 40.0
+"""How far, in logarithms, keys of one chunk may exceed the reference; more, and the chunk is halved."""
+
+Side = Literal["query", "key"]
+Tokens = Float[Tensor, "batch heads tokens width"]
+Features = Float[Tensor, "batch heads tokens features"]
+Logs = Float[Tensor, "batch heads tokens #features"]
+Scaled = tuple[Tensor | None, Tensor | None]
+"""Factors and logarithms of features, `factors * exp(logs)`; None for a factor 1 or a logarithm 0."""
+
+
+class FeatureParameters(Parameters):
+    """Whether the weights of a row are divided by their sum."""
+
+    owner = "this feature map"
+    normalised: Flag = True
+
+
+class FeatureMechanism(Mechanism):
+    """`u = <phi(q), phi(k)>`, `f = u / <u,1>`, or `f = u` with normalised=no.
+
+    A row whose scores add up to exactly 0 has no average: its result is 0, and so are its gradients.
+    """
+
+    family = "feature map"
+    schema: ClassVar[type[Parameters]] = FeatureParameters
+
+    @property
+    def normalised(self) -> bool:
+        return bool(self.parameters.normalised)
+
+    @abstractmethod
+    def features(self, x: Tokens, side: Side) -> Features:
+        """phi, of each token by itself."""
+
+    def scaled(self, x: Tokens, side: Side) -> Scaled:
+        """phi as factors and logarithms."""
+        return self.features(x, side), None
+
+    def placed(self, q: Queries, k: Keys) -> tuple[Tensor, Tensor]:
+        """Queries and keys with their places worked in, for maps that use them."""
+        return q, k
+
+    def definition(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+    ) -> Attended:
+        check(self, q, k, counts, causal)
+        q, k = self.placed(q, k)
+        scores = self.features(q, "query") @ self.features(k, "key").mT
+        if counts is not None:
+            scores = scores * counts[..., None, :]
+        if causal:
+            scores = scores.tril()
+        return divided(scores @ v, scores.sum(-1, keepdim=True)) if self.normalised else scores @ v
+
+    def __call__(
+        self,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        counts: Counts | None = None,
+        causal: bool = False,
+        chunk: int = CHUNK,
+    ) -> Attended:
+        """`phi(q) (phi(k)ᵀ v) / phi(q) (phi(k)ᵀ 1)`; the features of few tokens are held at a time."""
+        check(self, q, k, counts, causal)
+        if chunk < 1:
+            raise UsageError(f"chunk={chunk} is out of range; a chunk holds at least one token")
+        dtype, (q, k, v) = v.dtype, widened(q, k, v)
+        q, k = self.placed(q, k)
+        if self.normalised:
+            v = torch.cat([v, torch.ones_like(v[..., :1])], dim=-1)
+        if counts is not None:
+            v = v * counts[..., None].to(v.dtype)
+        memory = Memory(self.scaled(k[..., :1, :], "key"), v.shape[-1])
+        rows = self._past(memory, q, k, v, chunk) if causal else self._all(memory, q, k, v, counts)
+        out, tops = (torch.cat(parts, dim=-2) for parts in zip(*rows, strict=True))
+        if self.normalised:
+            return divided(out[..., :-1], out[..., -1:]).to(dtype)
+        return (out * tops.exp()).to(dtype)
+
+    def _all(
+        self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None
+    ) -> list[tuple[Tensor, Tensor]]:
+        step = max(1, BLOCK // memory.sums[..., 0].numel())
+        for start in range(0, k.shape[-2], step):
+            block = slice(start, start + step)
+            key = self.scaled(k[..., block, :], "key")
+            if counts is not None:
+                key = without_absent(key, counts[..., block])
+            memory.measure_by(key)
+            memory.add(memory.keys(key), v[..., block, :])
+        rows = []
+        for start in range(0, q.shape[-2], step):
+            phi, top = memory.queries(self.scaled(q[..., start : start + step, :], "query"))
+            rows.append((phi @ memory.sums, top))
+        return rows
+
+    def _past(
+        self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, chunk: int
+    ) -> list[tuple[Tensor, Tensor]]:
+        rows = []
+        for start in range(0, q.shape[-2], chunk):
+            here = slice(start, start + chunk)
+            key = self.scaled(k[..., here, :], "key")
+            memory.measure_by(first(key))
+            size = v[..., here, :].shape[-2]
+            if size > 1 and memory.surged(key):
+                inner = q[..., here, :], k[..., here, :], v[..., here, :]
+                rows += self._past(memory, *inner, -(-size // 2))
+                continue
+            phi, top = memory.queries(self.scaled(q[..., here, :], "query"))
+            keys = memory.keys(key)
+            within = (phi @ keys.mT).tril() @ v[..., here, :]
+            rows.append((within + phi @ memory.sums, top))
+            memory.add(keys, v[..., here, :])
+            memory.measure_by(key)
+        return rows
+
+
+class LogFeatureMechanism(FeatureMechanism):
+    """Features `factors * exp(logs)`, with logs too large to take exp of.
+
+    Normalised, every logit is borne. With normalised=no the sums are taken as safely and multiplied
+    back: the result is infinite, or not a number, where its true size is beyond the number format.
+    """
+
+    @abstractmethod
+    def scaled(self, x: Tokens, side: Side) -> Scaled: ...
+
+    def features(self, x: Tokens, side: Side) -> Features:
+        return product(*self.scaled(x, side))
+
+    def definition(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+    ) -> Attended:
+        """The quadratic form over a common reference; a causal row is one over the keys it sees."""
+        check(self, q, k, counts, causal)
+        if causal:
+            seen = [
+                (q[..., i : i + 1, :], k[..., : i + 1, :], v[..., : i + 1, :]) for i in range(q.shape[-2])
+            ]
+            return torch.cat([self.definition(*row) for row in seen], dim=-2)
+        key = self.scaled(k, "key")
+        if counts is not None:
+            key = without_absent(key, counts)
+        memory = Memory(key, 0)
+        memory.measure_by(key)
+        phi, top = memory.queries(self.scaled(q, "query"))
+        scores = phi @ memory.keys(key).mT
+        if counts is not None:
+            scores = scores * counts[..., None, :]
+        if self.normalised:
+            return divided(scores @ v, scores.sum(-1, keepdim=True))
+        return (scores @ v) * top.exp()
+
+
+class Memory:
+    """`sum phi(k)ᵀ v` over the keys so far, each feature in units of `exp(reference)`.
+
+    References are constants to differentiation: results do not depend on them. The reference is
+    always that of a key already seen, so a normaliser of positive features never vanishes.
+    """
+
+    def __init__(self, key: Scaled, values: int) -> None:
+        factors, logs = key
+        some = logs if factors is None else factors
+        assert some is not None
+        self.sums = some.new_zeros(*some.shape[:-2], some.shape[-1], values)
+        self.reference = None if logs is None else torch.full_like(logs[..., :1, :], -torch.inf).detach()
+
+    def measure_by(self, key: Scaled) -> None:
+        """Let the reference be at least the logarithms of these keys."""
+        if self.reference is None or key[1] is None:
+            return
+        reference = torch.maximum(self.reference, key[1].detach().amax(-2, keepdim=True))
+        self.sums = self.sums * (self.reference - reference).exp().mT
+        self.reference = reference
+
+    def surged(self, key: Scaled) -> bool:
+        """Whether keys exceed the reference by more than a sum can bear."""
+        if self.reference is None or key[1] is None:
+            return False
+        return bool((key[1].detach() - self.reference).amax() > SURGE)
+
+    def keys(self, key: Scaled) -> Tensor:
+        """phi(k), in units of the reference."""
+        factors, logs = key
+        return product(factors, None if logs is None or self.reference is None else logs - self.reference)
+
+    def queries(self, query: Scaled) -> tuple[Tensor, Tensor]:
+        """phi(q) such that its product with phi(k), times exp of the second result, is the score."""
+        factors, logs = query
+        if logs is None or self.reference is None:
+            phi = product(factors, None)
+            return phi, torch.zeros_like(phi[..., :1])
+        logs = logs + self.reference
+        top = logs.detach().amax(-1, keepdim=True)
+        return product(factors, logs - top), top
+
+    def add(self, keys: Tensor, values: Tensor) -> None:
+        """Take these keys in."""
+        self.sums = self.sums + keys.mT @ values
+
+
+def check(mechanism: Mechanism, q: Tensor, k: Tensor, counts: Tensor | None, causal: bool) -> None:
+    """Refuse what is not done, in one line."""
+    check_request(mechanism, counts, causal)
+    if causal and q.shape[-2] != k.shape[-2]:
+        numbers = f"{q.shape[-2]} and {k.shape[-2]}"
+        raise UsageError(f"causal needs as many queries as keys, not {numbers}: row i sees keys up to i")
+
+
+def product(factors: Tensor | None, logs: Tensor | None) -> Tensor:
+    """`factors * exp(logs)`."""
+    if logs is None:
+        assert factors is not None
+        return factors
+    return logs.exp() if factors is None else factors * logs.exp()
+
+
+def first(key: Scaled) -> Scaled:
+    """The first key alone, which every row of its chunk sees."""
+    factors, logs = (None if x is None else x[..., :1, :] for x in key)
+    return factors, logs
+
+
+def without_absent(key: Scaled, counts: Tensor) -> Scaled:
+    """Keys that stand for no token at all are no reference for the others."""
+    factors, logs = key
+    if logs is not None:
+        logs = logs.masked_fill(counts[..., None] == 0, torch.finfo(logs.dtype).min / 4)
+    return factors, logs
+
+
+def divided(weighted: Tensor, total: Tensor) -> Tensor:
+    """`weighted / total`, and 0 where the total is 0."""
+    empty = total == 0
+    return (weighted / total.masked_fill(empty, 1)).masked_fill(empty, 0)

@@ -1,0 +1,31 @@
+"""Second-order Taylor features."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from separatrix.mechanisms.features._base import FeatureMechanism, Features, Side, Tokens
+
+
+class Based(FeatureMechanism):
+    """`phi(x) = [1, x, vec(x xᵀ)/sqrt 2]`, so that `<phi(q),phi(k)> = 1 + <q,k> + <q,k>²/2` [rec].
+
+    The kernel of `taylor:order=2`, linear in the tokens. Of the two equal entries of `x xᵀ` off the
+    diagonal one is kept, times sqrt 2: the same kernel from half the features. Based scales logits by
+    1/sqrt(width) and adds sliding windows; neither is done here.
+
+    >>> x = torch.tensor(2.0).reshape(1, 1, 1, 1)
+    >>> phi = Based().features(x, "key")
+    >>> round((phi @ phi.mT).item(), 5)
+    13.0
+    """
+
+    name = "based"
+    formula = "T(<q,k>) / sum T(<q,k>), T(z) = 1 + z + z^2/2, by features"
+    source = "[rec] Based, arXiv 2402.18668"
+
+    def features(self, x: Tokens, side: Side) -> Features:
+        mixed = [x[..., i : i + 1] * x[..., i + 1 :] for i in range(x.shape[-1] - 1)]
+        return torch.cat([torch.ones_like(x[..., :1]), x, x.square() / math.sqrt(2), *mixed], dim=-1)

@@ -1,0 +1,40 @@
+"""cosFormer: ReLU features, reweighted by distance."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from separatrix.mechanisms._base import Keys, Queries
+from separatrix.mechanisms.features._base import FeatureMechanism, Features, Side, Tokens
+
+
+class Cosformer(FeatureMechanism):
+    """`u_ij = <relu(q_i), relu(k_j)> cos(pi/2 (i-j)/M)`, M the larger number of queries or keys [rec].
+
+    The cosine of a difference factors, `cos a cos b + sin a sin b`: twice the features. Angles stay
+    below pi/2, so the factors are not negative and ReLU may be taken after them. M depends on how many
+    tokens there are, in the causal form as well: appending tokens changes the weights of earlier rows.
+
+    >>> x = torch.ones(1, 1, 2, 1)
+    >>> torch.allclose(Cosformer(normalised="no")(x, x, x), torch.tensor(1 + math.cos(math.pi / 4)))
+    True
+    """
+
+    name = "cosformer"
+    formula = "u / sum u, u = <relu(q_i),relu(k_j)> cos(pi/2 (i-j)/M), M = max(queries, keys)"
+    source = "[rec] cosFormer, arXiv 2202.08791"
+    permutation_equivariant = False
+    takes_counts = False
+
+    def placed(self, q: Queries, k: Keys) -> tuple[Tensor, Tensor]:
+        longest = max(q.shape[-2], k.shape[-2])
+        angles = torch.arange(longest, dtype=q.dtype, device=q.device)[:, None] * (math.pi / 2 / longest)
+        turns = angles.cos(), angles.sin()
+        q, k = (torch.cat([x * turn[: x.shape[-2]] for turn in turns], dim=-1) for x in (q, k))
+        return q, k
+
+    def features(self, x: Tokens, side: Side) -> Features:
+        return x.relu()

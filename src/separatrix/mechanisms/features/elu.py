@@ -1,0 +1,25 @@
+"""The linear transformer's feature map."""
+
+from __future__ import annotations
+
+import torch
+
+from separatrix.mechanisms.features._base import FeatureMechanism, Features, Side, Tokens
+
+
+class Elu(FeatureMechanism):
+    """`phi(x) = elu(x) + 1`, that is `x + 1` above 0 and `exp(x)` below [rec].
+
+    Written by cases, so that small features keep their digits: `elu(x) + 1` would round them to 0.
+
+    >>> x = torch.tensor([0.0, 1.0]).reshape(1, 1, 2, 1)
+    >>> Elu().features(x, "key").flatten().tolist()
+    [1.0, 2.0]
+    """
+
+    name = "elu"
+    formula = "<phi(q),phi(k)> / sum <phi(q),phi(k)>, phi(x) = elu(x) + 1"
+    source = "[rec] linear transformers, arXiv 2006.16236"
+
+    def features(self, x: Tokens, side: Side) -> Features:
+        return torch.where(x > 0, x + 1, x.clamp(max=0).exp())

@@ -1,0 +1,64 @@
+"""Hedgehog: exponentials of both signs."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.mechanisms.features._base import (
+    FeatureParameters,
+    LogFeatureMechanism,
+    Scaled,
+    Side,
+    Tokens,
+)
+from separatrix.parameters import Flag
+
+Weight = Float[Tensor, "*heads features width"]
+
+
+class HedgehogParameters(FeatureParameters):
+    """Whether each half is a softmax over its features."""
+
+    owner = "hedgehog"
+    softmax: Flag = False
+
+
+class Hedgehog(LogFeatureMechanism):
+    """`phi(x) = [exp(Wx), exp(-Wx)]`; with softmax=yes `[softmax(Wx), softmax(-Wx)]` [rec].
+
+    W is the identity, or that of `Hedgehog.weighted`, for all heads or for each: a `torch.nn.Parameter`
+    trains. In public code W is trained to mimic softmax and starts at the identity, with a bias that is
+    not here; its softmax version takes the softmax over features, of each half by itself.
+
+    >>> x = torch.tensor([[0.0, 1.0]]).reshape(1, 1, 1, 2)
+    >>> Hedgehog(softmax="yes").features(x, "key").sum().item()
+    2.0
+    >>> weight = torch.nn.Parameter(torch.eye(2))
+    >>> Hedgehog.weighted(weight)(x, x, x).sum().requires_grad
+    True
+    """
+
+    name = "hedgehog"
+    formula = "<phi(q),phi(k)> / sum <phi(q),phi(k)>, phi(x) = [exp(Wx), exp(-Wx)]"
+    source = "[rec] Hedgehog, arXiv 2402.04347"
+    schema = HedgehogParameters
+    parameters: HedgehogParameters
+
+    weight: Tensor | None = None
+
+    @classmethod
+    def weighted(cls, weight: Weight, **parameters: object) -> Hedgehog:
+        """Hedgehog with this W."""
+        made = cls(**parameters)
+        made.weight = weight
+        return made
+
+    def scaled(self, x: Tokens, side: Side) -> Scaled:
+        if self.weight is not None:
+            x = x @ self.weight.to(x).mT
+        halves = [x, -x]
+        if self.parameters.softmax:
+            halves = [half.log_softmax(-1) for half in halves]
+        return None, torch.cat(halves, dim=-1)

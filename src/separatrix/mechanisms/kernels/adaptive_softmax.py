@@ -1,0 +1,59 @@
+"""Softmax that cools itself down where it is too spread out."""
+
+from __future__ import annotations
+
+import torch
+
+from separatrix.mechanisms.kernels._streamed import (
+    Copies,
+    Logits,
+    PerRow,
+    StreamedMechanism,
+    over,
+    softmax_of,
+)
+
+POLYNOMIAL = (-0.037, 0.481, -2.3, 4.917, -1.791)
+"""The published fit of the inverse temperature to the entropy, highest power first."""
+
+
+class AdaptiveSoftmax(StreamedMechanism):
+    """`f = softmax(beta(H) <q,k>)`, H the entropy of `softmax(<q,k>)` in nats (arXiv 2410.01104).
+
+    `beta = max(poly(H), 1)` where H > 0.5, else 1, with the paper's polynomial. Gradients pass
+    through beta. The fit is for short inputs: beta is above 1 for H between 0.85 and 5.94 only, so 382
+    equal keys are too many. A key that stands for many is that many outcomes of the entropy. A query
+    that sees nothing (all counts 0) gets zeros.
+
+    >>> from separatrix.mechanisms import mechanism_named
+    >>> logits = torch.tensor([1.0, 0.0, 0.0, 0.0]).reshape(1, 1, 4, 1)
+    >>> one = torch.ones(1, 1, 1, 1)
+    >>> round(mechanism_named("softmax")(one, logits, logits).item(), 3)
+    0.475
+    >>> round(mechanism_named("adaptive-softmax")(one, logits, logits).item(), 3)
+    0.63
+    """
+
+    name = "adaptive-softmax"
+    formula = (
+        "softmax(beta(H) <q,k>), H the entropy of softmax(<q,k>), beta = max(poly(H), 1) if H > 0.5 else 1"
+    )
+    source = "[rec] arXiv 2410.01104, with the coefficients of its program"
+
+    def weights(self, logits: Logits, copies: Copies) -> Logits:
+        return softmax_of(inverse_temperature(entropy(logits, copies)) * logits, copies)
+
+
+def entropy(logits: Logits, copies: Copies) -> PerRow:
+    """Of the softmax of the logits, every copy an outcome of its own."""
+    shares = softmax_of(logits, copies)
+    surprise = over(shares, copies).clamp(min=torch.finfo(logits.dtype).tiny).log()
+    return -(shares * surprise).sum(-1, keepdim=True)
+
+
+def inverse_temperature(entropy: PerRow) -> PerRow:
+    """beta, by Horner's rule."""
+    beta = torch.zeros_like(entropy)
+    for coefficient in POLYNOMIAL:
+        beta = beta * entropy + coefficient
+    return beta.clamp(min=1).where(entropy > 0.5, 1)

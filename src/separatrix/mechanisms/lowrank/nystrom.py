@@ -1,0 +1,101 @@
+"""Nyströmformer: softmax through landmarks."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from separatrix.mechanisms._base import (
+    Attended,
+    Causality,
+    Counts,
+    Keys,
+    Mechanism,
+    Queries,
+    Values,
+    check_request,
+    widened,
+)
+from separatrix.parameters import Constraint, Natural, Parameters
+
+Tokens = Float[Tensor, "batch heads tokens width"]
+Landmarks = Float[Tensor, "batch heads landmarks width"]
+
+
+class NystromParameters(Parameters):
+    """How many landmarks."""
+
+    owner = "nystrom"
+    landmarks: Natural = 64
+    constraints: ClassVar[tuple[Constraint, ...]] = (
+        Constraint(
+            ("landmarks",),
+            lambda p: 1 <= p.landmarks <= 1 << 16,
+            lambda p: f"landmarks={p.landmarks} is out of range; there must be 1 to {1 << 16}",
+        ),
+    )
+
+
+class Nystrom(Mechanism):
+    """`softmax(q k'ᵀ) softmax(q' k'ᵀ)⁺ softmax(q' kᵀ) v`, with landmarks q', k' [rec].
+
+    Landmarks are means of consecutive segments, whose lengths differ by at most one. With as many as
+    there are tokens this is softmax: `S S⁺ S = S`. The pseudo-inverse is exact; Nyströmformer iterates
+    towards it, pads to a multiple of the landmarks, and adds a convolution of the values.
+
+    Weights may be negative. They add up to 1 when the landmarks' matrix is invertible, else perhaps
+    not, hence `normalised` is not claimed; and gradients then need its rank to stay what it is.
+
+    >>> x = torch.eye(4).reshape(1, 1, 4, 4)
+    >>> torch.allclose(Nystrom(landmarks=4)(x, x, x), x.softmax(-1), atol=1e-5)
+    True
+    """
+
+    name = "nystrom"
+    formula = "softmax(q k'^T) pinv(softmax(q' k'^T)) softmax(q' k^T) v, q' and k' segment means"
+    source = "[rec] Nyströmformer, arXiv 2102.03902"
+    family = "low rank"
+    schema = NystromParameters
+    parameters: NystromParameters
+    causality = Causality.NEVER
+    permutation_equivariant = False
+    takes_counts = False
+
+    @property
+    def normalised(self) -> bool:
+        return False
+
+    def landmarks(self, x: Tokens) -> Landmarks:
+        """Means of consecutive segments; the tokens themselves where these are no more."""
+        count = min(self.parameters.landmarks, x.shape[-2])
+        return torch.stack([segment.mean(-2) for segment in x.tensor_split(count, dim=-2)], dim=-2)
+
+    def definition(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+    ) -> Attended:
+        check_request(self, counts, causal)
+        few_q, few_k = self.landmarks(q), self.landmarks(k)
+        to_few, between, from_few = (
+            (a @ b.mT).softmax(-1) for a, b in ((q, few_k), (few_q, few_k), (few_q, k))
+        )
+        weights: Tensor = to_few @ torch.linalg.pinv(between) @ from_few
+        return weights @ v
+
+    def __call__(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+    ) -> Attended:
+        """The first two factors first: memory is linear in the tokens, and rounding grows least.
+
+        Rows of the first are near those of the matrix inverted, so their product stays small where the
+        inverse is large; from right to left the inverse would magnify the rounding of the summaries.
+        """
+        check_request(self, counts, causal)
+        dtype, (q, k, v) = v.dtype, widened(q, k, v)
+        few_q, few_k = self.landmarks(q), self.landmarks(k)
+        inverse = torch.linalg.pinv((few_q @ few_k.mT).softmax(-1))
+        weights: Tensor = (q @ few_k.mT).softmax(-1) @ inverse
+        return (weights @ scaled_dot_product_attention(few_q, k, v, scale=1.0)).to(dtype)

@@ -1,0 +1,89 @@
+"""Causal linear attention: a running sum of outer products."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.nn.functional import pad
+
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
+from separatrix.mechanisms.recurrent._base import (
+    Key,
+    Output,
+    Query,
+    RecurrentMechanism,
+    State,
+    Value,
+    check_lengths,
+    memory,
+    outer,
+    read,
+)
+from separatrix.parameters import Flag, Parameters
+
+
+class CausalLinearParameters(Parameters):
+    """Whether each row is divided by the sum of its scores."""
+
+    owner = "causal-linear"
+    normalised: Flag = False
+
+
+class CausalLinear(RecurrentMechanism):
+    """`S_t = S_{t-1} + k_t v_tᵀ`, `o_t = q_t S_t` [rec].
+
+    With normalised=yes the output is divided by `<q_t, k_1 + ... + k_t>`, which is kept as one more
+    column of S; a row where that is zero returns 0. There is no feature map: scores are logits.
+
+    >>> import torch
+    >>> from separatrix.mechanisms import mechanism_named
+    >>> one = torch.ones(1, 1, 3, 1)
+    >>> mechanism_named("causal-linear")(one, one, one, causal=True).flatten().tolist()
+    [1.0, 2.0, 3.0]
+    >>> mechanism_named("causal-linear:normalised=yes")(one, one, one, causal=True).flatten().tolist()
+    [1.0, 1.0, 1.0]
+    """
+
+    name = "causal-linear"
+    formula = "S_t = S_{t-1} + k_t v_t^T, o_t = q_t S_t"
+    source = "[rec] arXiv 2006.16236, without a feature map"
+    schema = CausalLinearParameters
+    parameters: CausalLinearParameters
+
+    @property
+    def normalised(self) -> bool:
+        return self.parameters.normalised
+
+    def definition(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+    ) -> Attended:
+        check_request(self, counts, causal)
+        check_lengths(self, q, k)
+        dtype, (q, k, v) = v.dtype, widened(q, k, v)
+        scores = (q @ k.mT).tril()
+        if self.normalised:
+            scores = _divided(scores, scores.sum(-1, keepdim=True))
+        return (scores @ v).to(dtype)
+
+    def init_state(self, q: Queries, v: Values) -> State:
+        return (memory(q, v, more=int(self.normalised)),)
+
+    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value) -> tuple[State, Output]:
+        state = (state[0] + outer(k_t, self._written(v_t)),)
+        return state, self._output(read(state[0], q_t))
+
+    def advance(self, state: State, q: Queries, k: Keys, v: Values) -> tuple[State, Attended]:
+        v = self._written(v)
+        out = q @ state[0] + (q @ k.mT).tril() @ v
+        return (state[0] + k.mT @ v,), self._output(out)
+
+    def _written(self, v: Tensor) -> Tensor:
+        return pad(v, (0, 1), value=1.0) if self.normalised else v
+
+    def _output(self, out: Tensor) -> Tensor:
+        return _divided(out[..., :-1], out[..., -1:]) if self.normalised else out
+
+
+def _divided(top: Tensor, bottom: Tensor) -> Tensor:
+    """`top / bottom`, and 0 where the bottom is 0."""
+    empty = bottom == 0
+    return (top / bottom.masked_fill(empty, 1)).masked_fill(empty, 0)

@@ -1,0 +1,117 @@
+"""The delta rule: a write first takes back what the state says about its key."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
+from separatrix.mechanisms.recurrent._base import (
+    Key,
+    Output,
+    Query,
+    RecurrentMechanism,
+    State,
+    Value,
+    check_lengths,
+    memory,
+    outer,
+    read,
+)
+from separatrix.parameters import Constraint, Exact, Flag, Parameters, format_exact
+
+
+class DeltaParameters(Parameters):
+    """The strength of a write, and whether keys are scaled to length 1."""
+
+    owner = "delta"
+    beta: Exact = Fraction(1)
+    unit_keys: Flag = True
+    constraints: ClassVar[tuple[Constraint, ...]] = (
+        Constraint(
+            ("beta",),
+            lambda p: 0 < p.beta <= 2,
+            lambda p: f"beta={format_exact(p.beta)} is out of range; beta must be above 0, up to 2",
+        ),
+    )
+
+
+class Delta(RecurrentMechanism):
+    """`S_t = (I - beta k_t k_tᵀ) S_{t-1} + beta k_t v_tᵀ`, `o_t = q_t S_t` [rec].
+
+    Keys are scaled to length 1 (a zero key stays zero) unless unit_keys=no. The state is stable while
+    `beta |k|²` is at most 2: longer keys make it grow without bound, as the formula says. In the paper
+    beta is learned per token.
+
+    >>> from separatrix.mechanisms import mechanism_named
+    >>> one = torch.ones(1, 1, 2, 1)
+    >>> v = torch.tensor([5.0, 7.0]).reshape(1, 1, 2, 1)
+    >>> mechanism_named("delta")(one, one, v, causal=True).flatten().tolist()
+    [5.0, 7.0]
+    """
+
+    name = "delta"
+    formula = "S_t = (I - beta k_t k_t^T) S_{t-1} + beta k_t v_t^T, o_t = q_t S_t"
+    source = "[rec] arXiv 2406.06484, with a beta that is not learned"
+    schema = DeltaParameters
+    parameters: DeltaParameters
+
+    def definition(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+    ) -> Attended:
+        check_request(self, counts, causal)
+        check_lengths(self, q, k)
+        dtype, (q, k, v) = v.dtype, widened(q, k, v)
+        return delta_definition(q, self._keys(k), v, float(self.parameters.beta)).to(dtype)
+
+    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value) -> tuple[State, Output]:
+        k_t = self._keys(k_t)
+        error = float(self.parameters.beta) * (v_t - read(state[0], k_t))
+        state = (state[0] + outer(k_t, error),)
+        return state, read(state[0], q_t)
+
+    def advance(self, state: State, q: Queries, k: Keys, v: Values) -> tuple[State, Attended]:
+        k = self._keys(k)
+        errors = solved(k @ k.mT, v - k @ state[0], float(self.parameters.beta))
+        return (state[0] + k.mT @ errors,), q @ state[0] + (q @ k.mT).tril() @ errors
+
+    def _keys(self, k: Tensor) -> Tensor:
+        return normalize(k, dim=-1) if self.parameters.unit_keys else k
+
+
+def delta_definition(
+    q: Queries,
+    k: Keys,
+    v: Values,
+    beta: float,
+    gates: Float[Tensor, "batch heads keys 1"] | None = None,
+) -> Attended:
+    """`S_t = gate_t (I - beta k_t k_tᵀ) S_{t-1} + beta k_t v_tᵀ`, `o_t = q_t S_t`, literally."""
+    identity = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
+    state, out = memory(q, v), []
+    for t in range(k.shape[-2]):
+        key, value = k[..., t, :, None], v[..., t, :, None]
+        state = (identity - beta * key @ key.mT) @ state
+        if gates is not None:
+            state = gates[..., t, :, None] * state
+        state = state + beta * key @ value.mT
+        out.append(q[..., t, None, :] @ state)
+    return torch.cat(out, dim=-2) if out else v
+
+
+def solved(
+    overlaps: Float[Tensor, "batch heads keys keys"], targets: Values, beta: float
+) -> Float[Tensor, "batch heads keys features"]:
+    """What each token of a chunk writes: `u_i = beta (target_i - sum_{j<i} overlap_ij u_j)`.
+
+    One triangular system, `(I + beta tril(overlaps, -1)) u = beta targets`: the UT transform of the
+    paper, applied to the right-hand side instead of inverted.
+    """
+    system = beta * overlaps.tril(-1)
+    written: Tensor = torch.linalg.solve_triangular(system, beta * targets, upper=False, unitriangular=True)
+    return written

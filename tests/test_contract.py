@@ -1,0 +1,250 @@
+"""The contract: every mechanism keeps it, every special case holds, and every check can fail."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from broken_mechanisms import BROKEN, Raises, Sound
+from separatrix.contract import CHECKS, Broken, Examination, examine, run, wrap
+from separatrix.contract.lattice import Edge, check_edge, edges, shown
+from separatrix.mechanisms import MECHANISMS, Causality, mechanism_named
+from separatrix.parameters import UsageError
+
+SMALLER = (
+    "softmax:temperature=1/3",
+    "power:beta=1/2",
+    "taylor:order=9",
+    "sigmoid:bias=0",
+    "identity-features:normalised=no",
+    "elu:normalised=no",
+    "hedgehog:softmax=yes",
+    "dpfp:nu=1",
+    "favor:features=7,seed=3",
+    "topk:k=3",
+    "entmax:alpha=1.2",
+    "window:size=3",
+    "window-global:size=3,globals=2",
+    "strided:stride=4",
+    "block-random:block=4,random=1",
+    "linformer:rank=4",
+    "nystrom:landmarks=4",
+    "causal-linear:normalised=yes",
+    "retention:decay=1/2",
+    "gla:gate=1/2",
+    "ssd:gate=1/2",
+    "delta:beta=1/2,unit_keys=no",
+    "gated-delta:gate=1/2",
+    "window-linear:size=3",
+)
+"""Parameters at which windows, ranks and the like are smaller than the inputs."""
+
+SPELLINGS = [
+    *(each(**each.example).spelled for each in MECHANISMS.values()),
+    *(spelling for spelling in SMALLER if spelling.partition(":")[0] in MECHANISMS),
+]
+
+
+ILL_CONDITIONED = {"nystrom": {"definition", "cross", "double_backward", "layout", "linear_in_values"}}
+"""Nystrom inverts a nearly singular matrix: rounding is amplified beyond the bounds of these checks."""
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_every_mechanism_keeps_the_contract(spelling: str) -> None:
+    found = examine(mechanism_named(spelling))
+    assert set(found.failed) <= ILL_CONDITIONED.get(spelling.partition(":")[0], set()), found.failed
+    assert len(found.passed) + len(found.skipped) + len(found.failed) == len(CHECKS)
+    assert len(found.passed) > len(CHECKS) / 2
+
+
+@pytest.mark.parametrize("edge", edges(), ids=lambda edge: f"{edge.special} is {edge.general}")
+def test_every_special_case_holds(edge: Edge) -> None:
+    check_edge(edge)
+
+
+def test_an_edge_can_fail() -> None:
+    edge = Edge("power:beta=2", "linear", "not so")
+    with pytest.raises(Broken, match=r"power:beta=2 is not linear .* off by \d"):
+        check_edge(edge)
+    with pytest.raises(Broken, match=r"relu is not identity-features"):
+        check_edge(replace(_edge("relu"), over_keys=False))
+
+
+def test_edges_are_shown_as_rows() -> None:
+    rows = shown()
+    assert {"special": "power:beta=1", "general": "linear"}.items() <= rows[0].items()
+    assert len(rows) == len(edges())
+    assert all(set(row) == set(rows[0]) and all(row.values()) for row in rows)
+
+
+def _edge(special: str) -> Edge:
+    return next(each for each in edges() if each.special == special)
+
+
+@cache
+def _examined(broken: type[Sound]) -> Examination:
+    return examine(broken())
+
+
+def test_what_is_sound_is_found_sound() -> None:
+    found = examine(Sound())
+    assert found.failed == {}
+    assert set(found.skipped) == {"causal_flag", "chunks", "state_size"}
+    assert found.holds
+
+
+@pytest.mark.parametrize(("broken", "name"), BROKEN, ids=lambda x: x if isinstance(x, str) else x.__name__)
+def test_what_is_broken_is_named(broken: type[Sound], name: str) -> None:
+    found = _examined(broken)
+    assert name in found.failed, found
+    assert not found.holds
+    assert all("\n" not in what and len(what) < 500 for what in found.failed.values())
+
+
+def test_every_check_can_fail_and_says_what_it_checks() -> None:
+    assert {name for _, name in BROKEN} == set(CHECKS)
+    for check in CHECKS.values():
+        assert check.__doc__
+        assert "\n" not in check.__doc__
+
+
+def test_failures_carry_numbers() -> None:
+    what = {name: _examined(broken).failed[name] for broken, name in BROKEN if broken is not Raises}
+    for name in ("causality", "definition", "normalised", "batch_independence", "linear_in_values"):
+        assert re.search(r"off by [\d.e+-]+, allowed [\d.e+-]+, at batch \d, head \d", what[name]), what[name]
+    assert re.search(r"the fast form differs .* off by 0\.001,", what["definition"])
+    assert re.search(r"numbers are not finite, the first at batch 0", what["finite"])
+    assert what["state_size"] == "the state grew from 25680 bytes at token 100 to 49680 by token 200"
+
+
+def test_exceptions_become_one_line() -> None:
+    failed = examine(Raises()).failed
+    assert failed["definition"] == "raised RuntimeError: first line second line"
+
+
+def test_the_callers_random_numbers_and_switches_stay() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    assert isinstance(examine(Sound()), Examination)
+    assert torch.equal(torch.rand(3), expected)
+    assert not torch.are_deterministic_algorithms_enabled()
+    with torch.no_grad():
+        run("gradient", Sound())
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """Softmax by torch."""
+    return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=1.0)
+
+
+class Scaled(nn.Module):
+    """Softmax whose temperature is a weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(0.5))
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return self.drop((self.scale * q @ k.mT).softmax(-1) @ v)
+
+
+def test_a_function_is_wrapped_by_its_signature() -> None:
+    mine = wrap(attend, "mine")
+    assert (mine.name, mine.spelled, mine.family) == ("mine", "mine", "custom")
+    assert mine.causality is Causality.EITHER
+    assert not mine.takes_counts
+    assert not mine.permutation_equivariant
+    assert mine.normalised
+    assert examine(mine).failed == {}
+    assert not wrap(lambda q, k, v: 2 * attend(q, k, v), "twice").normalised
+    again = pickle.loads(pickle.dumps(mine))
+    assert (again.name, again.causality) == ("mine", Causality.EITHER)
+
+
+def test_a_module_is_examined_in_every_dtype_and_left_alone() -> None:
+    module = Scaled()
+    mine = wrap(module)
+    assert mine.name == "Scaled"
+    assert mine.causality is Causality.NEVER
+    assert examine(mine).failed == {}
+    assert module.training
+    assert module.scale.dtype is torch.float32
+    assert wrap(Scaled).name == "Scaled"
+
+
+def test_a_mechanism_stays_what_it_is() -> None:
+    softmax = mechanism_named("softmax")
+    assert wrap(softmax) is softmax
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (3, "int is not callable"),
+        (lambda q, k: q, "cannot be called as"),
+        (lambda q, k, v, w: q, "cannot be called as"),
+        (torch.nn.functional.scaled_dot_product_attention, "no signature that can be read"),
+        (nn.Linear, "Linear is a class; give an instance"),
+    ],
+)
+def test_a_wrong_signature_is_refused_in_one_line(wrong: object, why: str) -> None:
+    with pytest.raises(UsageError, match=why) as refused:
+        wrap(wrong)
+    assert "\n" not in str(refused.value)
+
+
+THIRD_PARTY = """
+import pytest
+import torch
+from separatrix.testing import MechanismContract
+
+
+def attend(q, k, v, causal=False):
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=1.0)
+
+
+class TestGood(MechanismContract):
+    @pytest.fixture
+    def mechanism(self):
+        return attend
+
+
+class TestBroken(MechanismContract):
+    @pytest.fixture
+    def mechanism(self):
+        return lambda q, k, v, causal=False: attend(q, k, v)
+
+
+class TestForgotten(MechanismContract):
+    pass
+"""
+
+
+def test_a_third_party_has_its_own_mechanism_tested(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text(THIRD_PARTY)
+    command = [sys.executable, "-m", "pytest", "-v", "-rs", "-p", "no:cacheprovider", "test_mine.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout
+    outcomes = dict(re.findall(r"test_mine\.py::(\w+::\w+) (\w+)", done.stdout))
+    for name in CHECKS:
+        assert outcomes[f"TestForgotten::test_{name}"] == "ERROR"
+    good = {name: outcomes[f"TestGood::test_{name}"] for name in CHECKS}
+    skipped = {name for name, outcome in good.items() if outcome == "SKIPPED"}
+    assert skipped == {"counts", "causal_flag", "permutation", "chunks", "state_size"}
+    assert {good[name] for name in set(CHECKS) - skipped} == {"PASSED"}
+    failed = {name for name in CHECKS if outcomes[f"TestBroken::test_{name}"] == "FAILED"}
+    assert failed == {"causality", "causality_of_gradients"}
+    assert "causality: the past sees the future" in done.stdout
+    assert "it takes no counts, and refuses them" in done.stdout
+    assert "needs a fixture `mechanism`" in done.stdout
