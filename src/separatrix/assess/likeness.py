@@ -9,7 +9,8 @@ from torch import Tensor
 
 from separatrix.mechanisms import Causality, Mechanism, examples
 
-LENGTH, WIDTH = 96, 8
+LENGTH, WIDTH = 600, 8
+"""Long enough for windows and blocks of the usual sizes to leave something out."""
 SCALES = (0.3, 1.0, 3.0)
 """Tokens are tried at several sizes: mechanisms that agree on small logits part on large ones."""
 
@@ -32,7 +33,7 @@ def likenesses(mechanism: Mechanism) -> list[Likeness]:
     for each in known:
         theirs = [each(*probe(scale), causal=causal) for scale in SCALES]
         found.append(Likeness(each.spelled, _distance(ours, theirs)))
-    return sorted(found, key=lambda like: like.distance)
+    return sorted(found, key=lambda like: round(like.distance, 9))
 
 
 def probe(scale: float) -> tuple[Tensor, Tensor, Tensor]:
