@@ -197,6 +197,15 @@ def test_ties_beyond_the_limit_stay_undecided(monkeypatch: pytest.MonkeyPatch) -
     assert np.isnan(found.p0[found.undecided]).all()
 
 
+def test_a_tie_with_too_many_blocks_for_fractions_stays_undecided() -> None:
+    """The rest of the grid is answered all the same."""
+    fixed = {"d": 400_002, "m": 12, "a0": "0.05", "a1": "1.2", "b": "20", "c": "0.05"}
+    grid = Grid(fixed, ({"n": [400_000 * k for k in (1, 10)]},))
+    found = exact.evaluate(construction_named("spike"), mechanism_named("linear"), grid)
+    assert found.undecided.all()
+    assert np.isnan(found.p0).all()
+
+
 def test_plain_at_any_n() -> None:
     found = exact.solve(construction_named("plain").read({"n": "1e18", "m": 8}), Softmax())
     assert found.p0 == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -40,11 +39,6 @@ class Growth:
     low: float
     high: float
     lengths: tuple[int, ...]
-
-    @property
-    def power_law(self) -> bool:
-        """Whether a straight line on log axes describes it: the interval is narrow."""
-        return self.high - self.low <= 0.2
 
 
 @dataclass(frozen=True)
@@ -133,14 +127,3 @@ def at_length(point: Construction, n: int) -> Construction:
 
 def _any_length(mechanism: Mechanism) -> bool:
     return isinstance(mechanism, ScoreMechanism) or mechanism.takes_counts
-
-
-def readable(n: float) -> str:
-    """A length as people write it."""
-    return (
-        "never"
-        if math.isinf(n)
-        else f"{n:,.0f}"
-        if n < 10**6
-        else f"{n:.0e}".replace("e+0", "e").replace("e+", "e")
-    )

@@ -311,16 +311,17 @@ def _least(thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: T
     return least
 
 
-def at_least(p0: Fraction, only: Fraction, m: int, bound: Fraction) -> bool | None:
-    """Whether P[distinguishes] >= bound, exactly; None if no precision decides it."""
+def side(p0: Fraction, only: Fraction, m: int, bound: Fraction) -> int | None:
+    """The sign of P[distinguishes] - bound, exactly; None if no precision decides it."""
     silent, neither = 1 - p0, 1 - p0 - only
     if m * only.denominator.bit_length() <= 1 << 20:
-        return bool(silent**m - neither**m >= bound)
+        excess = silent**m - neither**m - bound
+        return (excess > 0) - (excess < 0)
     for precision in PRECISIONS:
         with ctx.workprec(precision):
-            excess = arb(rational(silent)) ** m - arb(rational(neither)) ** m - arb(rational(bound))
-            if excess > 0 or excess < 0:
-                return bool(excess > 0)
+            ball = arb(rational(silent)) ** m - arb(rational(neither)) ** m - arb(rational(bound))
+            if ball > 0 or ball < 0:
+                return 1 if ball > 0 else -1
     return None
 
 

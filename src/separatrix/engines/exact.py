@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -95,8 +96,6 @@ def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid)
         raise EngineRefusal(
             f"these parameters of {construction.name} have no closed form; use --engine grouped"
         )
-    if np.max(whole.blocks) > 1e15 and construction.name != "plain":
-        raise EngineRefusal("the exact engine counts blocks in float64, to d=1e15; use a smaller d")
     amplitudes = scale(construction.amplitudes(columns), np.asarray(whole.blocks))
     tails = Tails(np.asarray(whole.blocks))
     pieces = list(_pieces(grid.shape))
@@ -132,7 +131,7 @@ def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
     grid = Grid({name: value for name, value in given.items() if value is not None})
     result = evaluate(type(construction), mechanism, grid)
     if result.undecided.item():
-        raise EngineRefusal("a tie here is too close for float64; use --engine certified")
+        raise EngineRefusal("a tie here is too close for float64 to call")
     distinguish = result.distinguish.item()
     return Outcome(
         engine="exact",
@@ -182,14 +181,10 @@ def _resolve(construction: type[Construction], mechanism: Mechanism, grid: Grid,
     """Hand undecided points to the certified engine; what is left over becomes NaN."""
     for count, place in enumerate(np.argwhere(result.undecided)):
         index = tuple(int(i) for i in place)
+        found = None
         if count < MOST_RESOLVED:
-            point = construction(grid.at(construction.schema, index))
-            found = certified.count(point, mechanism)
-            if found.decided:
-                low = found.low
-                result.p0[index], result.p1[index], result.only[index] = map(
-                    float, (low.p0, low.p1, low.only)
-                )
-                result.undecided[index] = False
-                continue
-        result.p0[index] = result.p1[index] = result.only[index] = np.nan
+            with suppress(EngineRefusal):  # too many blocks for fractions: the tie stays undecided
+                found = certified.count(construction(grid.at(construction.schema, index)), mechanism)
+        result.undecided[index] = found is None or not found.decided
+        neuron = (np.nan,) * 3 if found is None or not found.decided else astuple(found.low)
+        result.p0[index], result.p1[index], result.only[index] = map(float, neuron)

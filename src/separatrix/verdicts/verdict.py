@@ -12,7 +12,7 @@ from typing import Any
 from separatrix.constructions import Construction, construction_named
 from separatrix.contract.load import mechanism_from
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
-from separatrix.engines.certified import at_least
+from separatrix.engines.certified import side
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import UsageError, format_exact, parse_exact
 from separatrix.parameters.logforms import spelled
@@ -37,23 +37,22 @@ class Verdict:
     @property
     def word(self) -> str:
         """`distinguishes` (P >= 1-delta), `blind` (P <= delta), `partial`, or `undecided`."""
-        if self.reaches(1 - self.delta):
+        upper, lower = self._side(1 - self.delta), self._side(self.delta)
+        if upper in (0, 1):
             return "distinguishes"
-        if self.reaches(self.delta, beyond=True) is False:
+        if lower in (0, -1):
             return "blind"
-        inside = self.reaches(self.delta, beyond=True) and self.reaches(1 - self.delta) is False
-        return "partial" if inside else "undecided"
+        return "partial" if (lower, upper) == (1, -1) else "undecided"
 
-    def reaches(self, bound: Fraction, beyond: bool = False) -> bool | None:
-        """Whether P[distinguishes] is at least (or beyond) `bound`; None if the evidence leaves it open."""
+    def _side(self, bound: Fraction) -> int | None:
+        """The sign of P[distinguishes] - bound, or None if the evidence leaves it open."""
         outcome, (low, high) = self.outcome, self.outcome.interval
         if isinstance(outcome.p0, Fraction) and isinstance(outcome.only, Fraction):
-            found = at_least(outcome.p0, outcome.only, self.construction.m, bound)
-            return found and not (beyond and _equals(outcome.p0, outcome.only, self.construction.m, bound))
+            return side(outcome.p0, outcome.only, self.construction.m, bound)
         slack = FLOAT_SLACK if low == high else 0.0
-        if low - slack > bound or (not beyond and slack == 0 and low >= bound):
-            return True
-        return False if high + slack < bound or (beyond and slack == 0 and high <= bound) else None
+        if low - slack >= bound:
+            return 1
+        return -1 if high + slack <= bound else None
 
     @property
     def bits(self) -> float:
@@ -103,13 +102,6 @@ class Verdict:
             "blind_searched_to": LARGEST,
         }
         return shown if self.auc is None else {**shown, "auc": self.auc}
-
-
-def _equals(p0: Fraction, only: Fraction, m: int, bound: Fraction) -> bool:
-    """Whether P[distinguishes] is `bound` exactly; only short fractions can be."""
-    if m * only.denominator.bit_length() > 1 << 20:
-        return False
-    return bool((1 - p0) ** m - (1 - p0 - only) ** m == bound)
 
 
 def _number(p: Fraction | float) -> str | float:
