@@ -5,31 +5,50 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from pathlib import Path
 
 import pytest
 import torch
 
-from separatrix.assess import CostCurve, Disagreement, assess, bench, likenesses, measure, standings
-from separatrix.assess.atlas import atlas
-from separatrix.assess.cost import Cost, tokens
+from separatrix.assess import (
+    Cost,
+    CostCurve,
+    Disagreement,
+    Standing,
+    Unanswered,
+    assess,
+    bench,
+    likenesses,
+    measure,
+    points,
+)
+from separatrix.assess.atlas import Atlas, Region, atlas
+from separatrix.assess.cost import tokens
+from separatrix.assess.lengths import at_length
 from separatrix.assess.memory import peak_bytes
+from separatrix.assess.standing import standing
+from separatrix.assess.state import CACHE, STATE
+from separatrix.constructions import CONSTRUCTIONS
 from separatrix.contract import wrap
 from separatrix.contract.load import mechanism_from
-from separatrix.mechanisms import Linear, Power, Softmax, mechanism_named
+from separatrix.mechanisms import Linear, Mechanism, Power, Softmax, mechanism_named
 from separatrix.parameters import UsageError
 from separatrix.reports import atlas as atlas_page
 from separatrix.reports import card as card_page
+from separatrix.verdicts import verdict
 
 SHORT = (64, 128, 256)
+FEW = {name: CONSTRUCTIONS[name] for name in ("spike", "plain")}
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short lengths: what is tested here is not how fast this machine is."""
-    monkeypatch.setattr("separatrix.assess.card.measure", lambda mechanism: measure(mechanism, SHORT, 8))
-    monkeypatch.setattr("separatrix.assess.standing.NEAR", (200, 300, 400))
-    monkeypatch.setattr("separatrix.assess.standing.DRAWS", 20)
+    """Few constructions, lengths and draws: what is tested here is not how fast this machine is."""
+    monkeypatch.setattr("separatrix.assess.cost.LENGTHS", SHORT)
+    monkeypatch.setattr("separatrix.assess.growth.NEAR", (200, 300, 400))
+    monkeypatch.setattr("separatrix.assess.lengths.LITERAL", 25)
+    monkeypatch.setattr("separatrix.assess.standing.CONSTRUCTIONS", FEW)
 
 
 def test_peak_memory_counts_what_is_held_at_once() -> None:
@@ -53,7 +72,8 @@ def test_operations_are_counted_for_fused_attention_too() -> None:
 
 def test_crossover_is_where_it_stays_faster() -> None:
     def curve(*seconds: float) -> CostCurve:
-        return CostCurve("x", 8, tuple(Cost(n, s, 0, 0) for n, s in zip((1, 2, 4, 8), seconds, strict=True)))
+        costs = (Cost(n, s, 0, 0, 0) for n, s in zip((1, 2, 4, 8), seconds, strict=True))
+        return CostCurve("x", 8, tuple(costs), CACHE)
 
     slow = curve(2, 2, 2, 2)
     assert curve(3, 1, 3, 1).crossover(slow) == 8
@@ -62,30 +82,111 @@ def test_crossover_is_where_it_stays_faster() -> None:
     assert curve(1, 1, 1, 1).crossover(slow) == 1
 
 
-def test_what_is_wrong_gets_no_numbers() -> None:
+def test_what_is_wrong_gets_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("separatrix.assess.cost.LENGTHS", SHORT)
+
     class Off(Softmax):
         name = "off"
 
         def __call__(self, q, k, v, counts=None, causal=False):  # type: ignore[no-untyped-def]
             return super().__call__(q, k, v, counts, causal) * 1.001
 
-    (found,) = bench([Off()])
+    (found,) = bench([Off()]).found
     assert isinstance(found, Disagreement)
     assert "off by 0.001" in found.what
 
 
+def test_what_is_carried_from_token_to_token() -> None:
+    """A recurrent state is stepped through and does not grow; others would have to keep all k and v."""
+    recurrent, window, full = (
+        measure(mechanism_named(name), SHORT, 8) for name in ("retention", "window-linear", "softmax")
+    )
+    assert recurrent.state == window.state == STATE
+    assert {cost.state_bytes for cost in recurrent.costs} == {8 * 8 * 4}
+    assert window.costs[-1].state_bytes <= window.costs[-1].length * 8 * 8 * 4
+    assert full.state == CACHE
+    assert [cost.state_bytes for cost in full.costs] == [n * (8 + 8) * 4 for n in SHORT]
+
+
+def test_bench_compares_with_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("separatrix.assess.cost.LENGTHS", SHORT)
+    found = bench([Softmax()])
+    (shown,) = found.as_json()
+    assert shown["faster_than_softmax_from"] is None
+    assert shown["state_is"] == CACHE
+    assert len(shown["state_bytes"]) == len(shown["lengths"])
+
+
+def test_every_construction_has_its_points() -> None:
+    found = points()
+    assert {"spike, ones", "spike, identity", "cross", "plain"} <= set(found)
+    assert {point.name for point in found.values()} == set(CONSTRUCTIONS)
+    assert found["spike, ones"].n == found["plain"].n == 1000
+
+
+def answered(mechanism: Mechanism, name: str) -> Standing:
+    found = standing(name, points()[name], mechanism)
+    assert isinstance(found, Standing)
+    return found
+
+
 def test_standings_of_the_two_units() -> None:
-    softmax, linear = ({s.name: s for s in standings(each)} for each in (Softmax(), Linear()))
-    assert softmax["spike, ones"].verdict.word == "distinguishes"
-    assert linear["spike, ones"].verdict.word == "blind"
-    assert softmax["spike, ones"].blind_from is None
-    assert linear["spike, ones"].blind_from == 1000
-    growth = [each["spike, ones"].growth for each in (softmax, linear)]
-    assert [round(g.exponent, 2) for g in growth if g is not None] == [0, -1]
+    softmax, linear = (answered(each, "spike, ones") for each in (Softmax(), Linear()))
+    assert (softmax.word, linear.word) == ("distinguishes", "blind")
+    assert softmax.evidence == "certified"
+    assert (softmax.blind.start, softmax.blind.searched_to) == (None, 10**12)
+    assert [round(each.growth.exponent, 2) for each in (softmax, linear) if each.growth] == [0, -1]
+
+
+@pytest.mark.parametrize("name", ["spike, identity", "plain"])
+def test_where_it_goes_blind_is_exact_to_the_step(name: str) -> None:
+    found = answered(Linear(), name)
+    assert found.blind.exact
+    assert found.blind.start is not None
+    words = []
+    for n in (found.blind.start - found.verdict.construction.step, found.blind.start):
+        there = at_length(found.verdict.construction, n)
+        assert there is not None
+        words.append(verdict(there.name, Linear(), **there.parameters.shown()).word)
+    assert words[0] != "blind"
+    assert words[1] == "blind"
+
+
+def test_lengths_are_rounded_up_to_the_step() -> None:
+    point = points()["spike, ones"]
+    assert [there.n for n in (1, 101, 300) if (there := at_length(point, n))] == [100, 200, 300]
+    plain = points()["plain"]
+    assert at_length(plain, 2) is None
+
+
+def test_sampled_cells_stop_when_they_are_decided() -> None:
+    partial = answered(mechanism_named("identity-features"), "spike, identity")
+    blind = answered(mechanism_named("identity-features"), "spike, ones")
+    assert (partial.word, blind.word) == ("partial", "blind")
+    assert partial.evidence == blind.evidence == "sampled"
+    for cell in (partial, blind):
+        low, high = cell.verdict.outcome.interval
+        exact = verdict("spike", "linear", **cell.verdict.construction.parameters.shown()).outcome
+        assert low <= exact.distinguish <= high
+        assert "looks, together 95%" in cell.verdict.outcome.evidence
+        assert int(cell.verdict.outcome.evidence.split()[0]) < 6400
+
+
+def test_what_a_mechanism_raises_is_an_answer() -> None:
+    def late(q, k, v):  # type: ignore[no-untyped-def]
+        if q.shape[-2] > 100:
+            raise RuntimeError("too long\nfor me")
+        return (q @ k.mT).softmax(-1) @ v
+
+    found = standing("plain", points()["plain"], wrap(late))
+    assert isinstance(found, Unanswered)
+    assert found.why == "it raised RuntimeError: too long for me"
+    assert found.broke
 
 
 def test_likeness_knows_its_own() -> None:
-    assert likenesses(mechanism_named("identity-features"))[0].mechanism == "linear"
+    nearest = likenesses(mechanism_named("identity-features"))
+    assert "linear" in [each.mechanism for each in nearest if each.distance < 1e-9]
     assert likenesses(mechanism_named("based"))[0].mechanism == "taylor:order=2"
     nearest = likenesses(mechanism_named("retention:decay=1"))[0]
     assert nearest.mechanism == "causal-linear"
@@ -108,6 +209,15 @@ def test_a_card_for_a_strangers_function(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+def test_the_room_and_the_function_share_a_name() -> None:
+    """`sx.assess` can be called before and after the room of that name is imported."""
+    import separatrix as sx
+
+    for _ in range(2):
+        assert not sx.assess(lambda q, k, v: v[..., :1]).holds
+
+
+@pytest.mark.usefixtures("quick")
 def test_a_card_names_what_is_broken() -> None:
     def leaks(q, k, v, causal=False):  # type: ignore[no-untyped-def]
         return (q @ k.mT).softmax(-1) @ v
@@ -115,17 +225,45 @@ def test_a_card_names_what_is_broken() -> None:
     card = assess(wrap(leaks))
     assert "causality" in card.contract.failed
     assert "breaks the contract" in card.reading
+    assert not card.holds
 
 
-def test_the_atlas_in_every_form(tmp_path: Path) -> None:
-    found = atlas([Softmax(), Linear()])
+@pytest.mark.usefixtures("quick")
+def test_what_does_not_attend_gets_a_short_card() -> None:
+    card = assess(lambda q, k, v: v * math.nan)
+    assert set(card.contract.failed) == {"finite"}
+    assert card.standings == ()
+    assert "nothing else was tried" in card.reading
+    json.dumps(card.as_json(), allow_nan=False)
+    assert "does not attend" in card_page.page(card)
+
+
+def test_the_atlas_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("separatrix.assess.standing.CONSTRUCTIONS", FEW)
+    told = []
+    found = atlas([Softmax(), Linear()], lambda done, total, what: told.append((done, total, what)))
+    assert told[-1] == (5, 6, "linear on plain")
     rows = list(csv.DictReader(io.StringIO(found.as_csv())))
     assert len(rows) == 2 * len(found.constructions)
-    assert rows[0]["verdict"] == "distinguishes"
+    assert (rows[0]["verdict"], rows[0]["kind"]) == ("distinguishes", "certified")
+    refused = Unanswered("plain", "no <engine> can", broke=False)
+    found = Atlas((*found.regions, Region(Power(beta=4), (*found.regions[0].standings[:2], refused))))
     for ending in atlas_page.ENDINGS:
         atlas_page.write(found, tmp_path / f"atlas{ending}")
         assert (tmp_path / f"atlas{ending}").stat().st_size > 100
-    assert "http" not in (tmp_path / "atlas.html").read_text()
+    page = (tmp_path / "atlas.html").read_text()
+    assert "http" not in page
+    assert "no &lt;engine&gt; can" in page
+    assert json.loads((tmp_path / "atlas.json").read_text())[-1]["evidence"] == "no <engine> can"
+
+
+def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes give what one gives; sampled cells too, since their draws are seeded."""
+    only = {"routing": CONSTRUCTIONS["routing"]}
+    monkeypatch.setattr("separatrix.assess.atlas.points", lambda: {"routing": points()["routing"]})
+    monkeypatch.setattr("separatrix.assess.standing.CONSTRUCTIONS", only)
+    chosen = [mechanism_named("window:size=4"), Linear()]
+    assert atlas(chosen, workers=2).as_csv() == atlas(chosen).as_csv()
 
 
 def test_tokens_are_the_same_each_time() -> None:

@@ -10,23 +10,21 @@ import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from cases import BASE, spike
 from separatrix.checker import check
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, Sampling, certified, dense, exact, grouped, solve
+from separatrix.engines import sampling as sampling_module
 from separatrix.engines.tails import EXACT_TO, Tails, _by_function
-from separatrix.mechanisms import Mechanism, Softmax, mechanism_named
+from separatrix.mechanisms import Mechanism, ScoreMechanism, Softmax, examples, mechanism_named
 from separatrix.parameters import Grid, UsageError
 from separatrix.verdicts import certify
 
 SPELLINGS = [
-    "softmax",
-    "softmax:temperature=0.7",
-    "linear",
-    "power:beta=3",
-    "power:beta=1/2",
-    "taylor:order=3",
+    *(each.spelled for each in examples() if isinstance(each, ScoreMechanism)),
+    *("softmax:temperature=0.7", "power:beta=3", "power:beta=1/2", "taylor:order=3"),
 ]
 hundredths = st.integers(1, 250).map(lambda k: Fraction(k, 100))
 
@@ -284,6 +282,48 @@ def test_interval_coverage() -> None:
     found = [grouped.solve(point, Softmax(), Sampling(draws=40, seed=seed)).interval for seed in range(seeds)]
     covered = sum(low <= truth <= high for low, high in found)
     assert covered >= 0.93 * seeds
+
+
+@pytest.mark.parametrize("m", [1, 12])
+def test_interval_coverage_with_early_stopping(m: int) -> None:
+    """Stopping as soon as the verdict is clear leaves the interval what it says it is."""
+    point, bounds = spike(n=200, d=22, m=m), (Fraction(1, 100), Fraction(99, 100))
+    truth = certified.solve(point, Softmax()).distinguish
+    seeds = 200
+    found = [
+        grouped.solve(point, Softmax(), Sampling(draws=400, seed=seed, decide=bounds))
+        for seed in range(seeds)
+    ]
+    covered = sum(each.interval[0] <= truth <= each.interval[1] for each in found)
+    assert covered >= 0.93 * seeds
+    assert all("looks, together 95%" in each.evidence for each in found)
+    if m == 1:
+        assert 0.1 < truth < 0.9
+        assert all(each.evidence.startswith("25 draws, 99.75%") for each in found)
+
+
+def test_looks_share_the_doubt() -> None:
+    for draws in (1, 25, 26, 400, 6400):
+        looks = Sampling(draws=draws, decide=(Fraction(1, 2),)).looks()
+        assert looks[-1][0] == draws
+        assert sum(1 - confidence for _, confidence in looks) == pytest.approx(0.05)
+    assert Sampling(draws=400).looks() == [(400, 0.95)]
+
+
+def test_a_sampled_word_needs_enough_draws() -> None:
+    """400 draws without a hit are enough for `blind`, although some of the doubt went to early looks."""
+    point, bounds = spike(n=200, d=22, a1="0.02"), (Fraction(1, 100), Fraction(99, 100))
+    found = dense.solve(point, mechanism_named("linear"), Sampling(draws=400, decide=bounds))
+    assert found.distinguish == 0
+    assert found.interval[1] <= 0.01
+
+
+def test_intervals_are_those_of_clopper_and_pearson() -> None:
+    for hits, draws in ((0, 400), (400, 400), (1, 2), (3, 25), (17, 6400)):
+        for confidence in (0.95, 0.9975):
+            known = binomtest(hits, draws).proportion_ci(confidence, method="exact")
+            found = sampling_module._interval(hits, draws, confidence)
+            assert found == pytest.approx((known.low, known.high), abs=1e-9)
 
 
 def test_too_close_to_call_widens_the_interval() -> None:

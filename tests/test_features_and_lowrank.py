@@ -14,10 +14,13 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from separatrix.mechanisms import MECHANISMS, Mechanism, mechanism_named
-from separatrix.mechanisms.features import FEATURE_MAPS, FeatureMechanism, Hedgehog, LogFeatureMechanism
+from separatrix.assess import Card, Disagreement
+from separatrix.assess.standing import Unanswered
+from separatrix.contract import Examination
+from separatrix.mechanisms import Mechanism, mechanism_named
+from separatrix.mechanisms.features import FeatureMechanism, Hedgehog, LogFeatureMechanism
 from separatrix.mechanisms.features._random import orthogonal
-from separatrix.mechanisms.lowrank import LOW_RANK, Linformer, Nystrom
+from separatrix.mechanisms.lowrank import Linformer, Nystrom
 from separatrix.parameters import UsageError
 
 FEATURES = [
@@ -69,13 +72,11 @@ def signed(*shape: int, seed: int = 2) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def test_everything_here_is_registered_and_tested() -> None:
-    names = {name.partition(":")[0] for name in FEATURES + LOW}
-    assert names == {each.name for each in FEATURE_MAPS + LOW_RANK}
-    assert all(MECHANISMS[each.name] is each for each in FEATURE_MAPS + LOW_RANK)
-    assert {each.family for each in FEATURE_MAPS} == {"feature map"}
-    assert {each.family for each in LOW_RANK} == {"low rank"}
-    assert all("[rec]" in each.source and "arXiv" in each.source for each in FEATURE_MAPS + LOW_RANK)
+def test_everything_here_is_of_its_family_and_has_a_source() -> None:
+    for family, names in (("feature map", FEATURES), ("low rank", LOW)):
+        ours = [mechanism_named(name) for name in names]
+        assert {each.family for each in ours} == {family}
+        assert all("[rec]" in each.source and "arXiv" in each.source for each in ours)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -94,10 +95,9 @@ def test_fast_form_is_the_definition(name: str, causal: bool, dtype: torch.dtype
 @pytest.mark.parametrize("name", LOW)
 def test_fast_low_rank_is_the_definition(name: str, dtype: torch.dtype) -> None:
     mechanism = mechanism_named(name)
-    # The pseudo-inverse magnifies rounding by the condition of the landmarks' matrix.
-    bound = (1e6 if name.startswith("nystrom") else 128) * torch.finfo(dtype).eps
     for queries, keys in ((37, 37), (11, 37), (37, 3), (1, 1)):
         q, k, v = tokens(queries, keys, dtype=dtype)
+        bound = 128 * torch.finfo(dtype).eps * mechanism.sensitivity(q, k)
         torch.testing.assert_close(mechanism(q, k, v), mechanism.definition(q, k, v), rtol=bound, atol=bound)
 
 
@@ -114,7 +114,7 @@ def test_chunks_do_not_show(name: str, n: int) -> None:
 
 @pytest.mark.parametrize("name", FEATURES)
 def test_blocks_do_not_show(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.mechanisms.features._base.BLOCK", 6 * 31 * 5)
+    monkeypatch.setattr("separatrix.mechanisms.features._base.CACHED", 6 * 31 * 5)
     q, k, v = tokens()
     mechanism = mechanism_named(name)
     torch.testing.assert_close(mechanism(q, k, v), mechanism.definition(q, k, v), rtol=1e-10, atol=1e-12)
@@ -537,7 +537,48 @@ def test_nystrom_with_every_token_a_landmark_is_softmax(queries: int, keys: int)
     for landmarks in (12, 64):
         ours = Nystrom(landmarks=landmarks)
         for form in (ours, ours.definition):
-            torch.testing.assert_close(form(q, k, v), mechanism_named("softmax")(q, k, v), rtol=0, atol=1e-9)
+            torch.testing.assert_close(form(q, k, v), mechanism_named("softmax")(q, k, v), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("landmarks", [2, 4, 8])
+def test_nystrom_says_how_much_it_magnifies_rounding(landmarks: int) -> None:
+    """Float32 is off by no more than it says, and by far more than a formula that magnifies nothing."""
+    mechanism, eps = Nystrom(landmarks=landmarks), torch.finfo(torch.float32).eps
+    q, k, v = tokens(dtype=torch.float32)
+    wide = [x.double() for x in (q, k, v)]
+    said = mechanism.sensitivity(q, k)
+    assert said == pytest.approx(mechanism.sensitivity(*wide[:2]), rel=0.1)
+    for form in (mechanism, mechanism.definition):
+        off = (form(q, k, v).double() - mechanism(*wide)).abs().max().item() / eps
+        assert said / 1000 < off < said
+    assert said > 1000
+    softmax = mechanism_named("softmax")
+    assert (softmax(q, k, v).double() - softmax(*wide)).abs().max().item() < 4 * eps
+
+
+def test_a_card_says_how_much_rounding_is_magnified() -> None:
+    unasked, untimed = (
+        (Unanswered("spike", "not asked here", broke=False),),
+        Disagreement("x", "not timed here"),
+    )
+    for name, words in (("nystrom", "it magnifies rounding, 4"), ("softmax", "(0 checks).")):
+        card = Card(mechanism_named(name), Examination(), unasked, (), untimed, (), untimed)
+        assert words in card.reading
+        assert ("magnifies" in card.reading) is (card.as_json()["contract"]["magnifies_rounding"] > 1)
+
+
+def test_nystrom_magnifies_nothing_where_every_token_is_a_landmark() -> None:
+    q, k, v = tokens(dtype=torch.float32)
+    mechanism = Nystrom(landmarks=37)
+    assert mechanism.sensitivity(q.double(), k.double()) == pytest.approx(1, rel=1e-6)
+    assert mechanism.sensitivity(q.double(), k.double(), order=1) > 1e5
+    softmax = mechanism_named("softmax")(q, k, v)
+    torch.testing.assert_close(mechanism(q, k, v), softmax, rtol=0, atol=2e-5)
+
+
+def test_other_mechanisms_magnify_nothing() -> None:
+    q, k, _ = tokens()
+    assert {mechanism_named(name).sensitivity(q, k) for name in FEATURES} == {1.0}
 
 
 def test_nystroms_landmarks_are_means_of_segments_that_cover_all() -> None:
@@ -550,7 +591,7 @@ def test_nystrom_is_exact_where_segments_are_constant_and_averages_with_one_land
     q, k, v = tokens(64, 64)
     few = [x[..., ::8, :].repeat_interleave(8, dim=-2) for x in (q, k)]
     softmax = mechanism_named("softmax")(*few, v)
-    torch.testing.assert_close(Nystrom(landmarks=8)(*few, v), softmax, rtol=0, atol=1e-8)
+    torch.testing.assert_close(Nystrom(landmarks=8)(*few, v), softmax, rtol=0, atol=1e-12)
     assert not torch.allclose(Nystrom(landmarks=4)(*few, v), softmax, rtol=0, atol=1e-4)
     one = scaled_dot_product_attention(q.mean(-2, keepdim=True), k, v, scale=1.0)
     torch.testing.assert_close(Nystrom(landmarks=1)(q, k, v), one.expand_as(v))

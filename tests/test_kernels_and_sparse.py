@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -17,7 +18,7 @@ from separatrix.mechanisms.sparse import BlockRandom
 from separatrix.parameters import UsageError
 
 KERNELS = ["logn-softmax", "logn-softmax:scale=1/3", "adaptive-softmax", "sigmoid", "sigmoid:bias=-2", "relu"]
-BY_SCORE = ["sparsemax", "entmax", "entmax:alpha=1.2", "entmax:alpha=2", "topk:k=5"]
+BY_SCORE = ["sparsemax", "entmax", "entmax:alpha=1.2", "entmax:alpha=2", "topk:k=5", "hardmax"]
 BY_PLACE = [
     "window:size=5",
     "window:size=1",
@@ -281,7 +282,26 @@ def test_cold_softmax_is_hardmax() -> None:
     hard = best / best.sum(-1, keepdim=True) @ v
     torch.testing.assert_close(mechanism_named("softmax:temperature=1/1000000")(q, k, v), hard)
     torch.testing.assert_close(mechanism_named("topk:k=1")(q, k, v), hard)
+    torch.testing.assert_close(mechanism_named("hardmax")(q, k, v), hard)
     torch.testing.assert_close(mechanism_named("sparsemax")(q * 1e6, k, v), hard)
+
+
+def test_hardmax_shares_by_counts_and_reads_ties_up_to_rounding() -> None:
+    one, eye = torch.ones(1, 1, 1, 1, dtype=torch.float64), torch.eye(4, dtype=torch.float64)[None, None]
+    k = torch.tensor([3.0, 3.0 + 4 * EPS, 2.0, 3.0 - 1e-12], dtype=torch.float64).reshape(1, 1, 4, 1)
+    hardmax = mechanism_named("hardmax")
+    assert hardmax(one, k, eye).flatten().tolist() == [0.5, 0.5, 0, 0]
+    counts = torch.tensor([3e17, 1e17, 1e18, 1.0], dtype=torch.float64)
+    assert hardmax(one, k, eye, counts).flatten().tolist() == [0.75, 0.25, 0, 0]
+    counts[:2] = 0
+    assert hardmax(one, k, eye, counts).flatten().tolist() == [0, 0, 0, 1]
+
+
+def test_hardmax_has_no_slope_in_queries_and_keys() -> None:
+    q, k, v = (x.requires_grad_() for x in tokens())
+    for causal in (False, True):
+        slopes = torch.autograd.grad(mechanism_named("hardmax")(q, k, v, causal=causal).sum(), (q, k, v))
+        assert [bool(slope.any()) for slope in slopes] == [False, False, True]
 
 
 def test_no_positive_logit_no_relu() -> None:
@@ -339,6 +359,52 @@ def test_patterns_are_masks(spelling: str, sees: Callable[[int, int, int, bool],
     torch.testing.assert_close(
         mechanism_named(spelling)(q, k, v, causal=causal), theirs, rtol=1e-12, atol=1e-12
     )
+
+
+def local_attention(causal: bool, **options: object) -> Callable[..., Tensor]:
+    """The peer without what we leave out: rotary positions and 1/sqrt(width)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = pytest.importorskip("local_attention", exc_type=ImportError)
+    options = {"look_forward": 0 if causal else 1, "scale": 1.0, "use_rotary_pos_emb": False, **options}
+    made: Callable[..., Tensor] = module.LocalAttention(window_size=8, causal=causal, **options)
+    return made
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_local_attention_of_an_exact_window_is_ours_with_one_key_more(causal: bool) -> None:
+    """Its window of 8 reaches 8 places back, the present one not counted: our size 9."""
+    q, k, v = tokens(40, 40)
+    for buckets in (1, 2):
+        reach = {"look_backward": buckets} | ({} if causal else {"look_forward": buckets})
+        theirs = local_attention(causal, exact_windowsize=True, **reach)(q, k, v)
+        ours = mechanism_named(f"window:size={8 * buckets + 1}")(q, k, v, causal=causal)
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_local_attention_looks_at_whole_buckets_by_default(causal: bool) -> None:
+    """All of its own bucket and of the neighbours: how far it sees depends on the place in the bucket."""
+    q, k, v = tokens(40, 40)
+    bucket = torch.arange(40) // 8
+    apart = bucket[:, None] - bucket
+    mask = ((apart == 0) | (apart == 1)).tril() if causal else apart.abs() <= 1
+    theirs = local_attention(causal)(q, k, v)
+    expected = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
+    torch.testing.assert_close(theirs, expected, rtol=1e-12, atol=1e-12)
+    for size in (8, 9, 16):
+        ours = mechanism_named(f"window:size={size}")(q, k, v, causal=causal)
+        assert not torch.allclose(ours, theirs, atol=1e-3)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_local_attention_gives_weight_to_its_padding(causal: bool) -> None:
+    """Keys of zeros fill its last bucket; looking ahead, the last queries see them. Ours has none."""
+    q, k, v = tokens(37, 37)
+    theirs = local_attention(causal, exact_windowsize=True, autopad=True)(q, k, v)
+    ours = mechanism_named("window:size=9")(q, k, v, causal=causal)
+    close = torch.isclose(ours, theirs, rtol=1e-12, atol=1e-12).all(-1).all(0).all(0)
+    assert close.tolist() == [causal or place + 8 < 37 for place in range(37)]
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -400,18 +466,18 @@ def test_long_windows_touch_few_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """The scores that a window computes grow with n, not with its square."""
     computed: list[int] = []
 
-    def counting(logits: Tensor, copies: Tensor) -> Tensor:
-        computed.append(logits.numel())
-        return logits
+    def counting(q: Tensor, k: Tensor, v: Tensor, seen: Tensor) -> Tensor:
+        computed.append(seen.numel())
+        return q
 
-    monkeypatch.setattr("separatrix.mechanisms.sparse._pattern.softmax_of", counting)
+    monkeypatch.setattr("separatrix.mechanisms.sparse._pattern.masked_softmax", counting)
     totals = []
     for n in (4096, 8192):
         computed.clear()
         x = torch.zeros(1, 1, n, 1)
         mechanism_named("window:size=128")(x, x, x)
         totals.append(sum(computed))
-    assert totals[1] < 2.03 * totals[0]
+    assert 0 < totals[1] < 2.03 * totals[0]
     assert totals[1] < 8192 * 384
 
 

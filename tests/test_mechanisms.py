@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,12 +17,23 @@ from flint import arb, ctx, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from separatrix.mechanisms import Linear, Mechanism, ScoreMechanism, Softmax, mechanism_named
+from separatrix.mechanisms import (
+    MECHANISMS,
+    Linear,
+    Mechanism,
+    ScoreMechanism,
+    Softmax,
+    examples,
+    mechanism_named,
+)
+from separatrix.mechanisms._registry import registered
 from separatrix.parameters import UsageError
 from separatrix.parameters.logforms import LogForm
 
-POWERS = ["power:beta=4", "power:beta=1/2", "power:beta=1"]
-SPELLINGS = ["softmax", "softmax:temperature=1/3", "linear", *POWERS, "taylor:order=2", "taylor:order=9"]
+SPELLINGS = [
+    *(each.spelled for each in examples() if isinstance(each, ScoreMechanism)),
+    *("softmax:temperature=1/3", "power:beta=1/2", "power:beta=1", "taylor:order=9"),
+]
 
 
 @pytest.fixture(params=SPELLINGS)
@@ -162,3 +181,74 @@ def test_sixteen_bit_sums_do_not_overflow() -> None:
     k = torch.full((1, 1, 100_000, 1), 2.0, dtype=torch.float16)
     assert Linear()(k[:, :, :1], k, k).item() == 2.0
     assert mechanism_named("power:beta=2")(k[:, :, :1], k, k).item() == 2.0
+
+
+NEW = """\"\"\"The mean of all values.\"\"\"
+
+from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, over
+
+
+class Uniform(StreamedMechanism):
+    name = "uniform"
+    formula = "1/n"
+    source = "tests"
+
+    def weights(self, logits: Logits, copies: Copies) -> Logits:
+        return over(copies, copies.sum(-1, keepdim=True)).expand(logits.shape)
+"""
+
+
+COMMANDS = """
+from separatrix.cli import app
+
+point = "n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1"
+for words in ("list mechanisms --json", f"verdict spike uniform {point} --json"):
+    app(words.split(), standalone_mode=False)
+    print("\\f")
+"""
+
+
+def test_one_file_adds_a_mechanism(tmp_path: Path) -> None:
+    """In a copy of the project: the list, a verdict and the contract know it with no other change."""
+    here = Path(__file__).parents[1]
+    for name in ("src", "tests"):
+        shutil.copytree(here / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("conftest.py", "pyproject.toml"):
+        shutil.copy(here / name, tmp_path)
+    (tmp_path / "src/separatrix/mechanisms/kernels/uniform.py").write_text(NEW)
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    listed, verdict = (json.loads(each) for each in run("-c", COMMANDS).split("\f")[:2])
+    assert {each["name"] for each in listed} == {"uniform", *MECHANISMS}
+    assert (verdict["mechanism"], verdict["verdict"]) == ("uniform", "blind")
+    alone = ("-p", "no:cacheprovider", "-p", "no:xdist")
+    tested = run("-m", "pytest", *alone, "tests/test_contract.py", "-k", "uniform")
+    assert "1 passed" in tested
+
+
+def test_mechanisms_are_in_order_of_folder_and_name() -> None:
+    places = [(each.__module__.split(".")[2], name) for name, each in MECHANISMS.items()]
+    assert places == sorted(places, key=lambda place: (place[0] != "kernels", place))
+    assert all(each.name == name for name, each in MECHANISMS.items())
+
+
+def test_two_of_one_name_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("zoo", "zoo/first", "zoo/second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+    for name in ("first", "second"):
+        (tmp_path / "zoo" / name / "uniform.py").write_text(NEW)
+    with pytest.raises(ImportError, match="two mechanisms are named uniform"):
+        registered(importlib.import_module("zoo"))

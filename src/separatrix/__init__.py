@@ -13,25 +13,37 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from separatrix import testing
     from separatrix.assess import assess
+    from separatrix.assess.laws import scaling
     from separatrix.claims import ledger
     from separatrix.constructions import CONSTRUCTIONS
     from separatrix.engines import Sampling
+    from separatrix.maps import Boundary, Map, boundary, map
     from separatrix.mechanisms import MECHANISMS
     from separatrix.parameters import Grid, SeparatrixError, UsageError
-    from separatrix.verdicts import Verdict, verdict
+    from separatrix.searches import Search, search
+    from separatrix.verdicts import Readers, Verdict, readers, verdict
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "Boundary": "separatrix.maps",
     "CONSTRUCTIONS": "separatrix.constructions",
     "Grid": "separatrix.parameters",
     "MECHANISMS": "separatrix.mechanisms",
+    "Map": "separatrix.maps",
+    "Readers": "separatrix.verdicts",
     "Sampling": "separatrix.engines",
+    "Search": "separatrix.searches",
     "SeparatrixError": "separatrix.parameters",
     "UsageError": "separatrix.parameters",
     "Verdict": "separatrix.verdicts",
     "ledger": "separatrix.claims",
     "assess": "separatrix.assess",
+    "boundary": "separatrix.maps",
+    "map": "separatrix.maps",
+    "readers": "separatrix.verdicts",
+    "scaling": "separatrix.assess.laws",
+    "search": "separatrix.searches",
     "verdict": "separatrix.verdicts",
 }
 
@@ -48,13 +60,22 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "CONSTRUCTIONS",
     "MECHANISMS",
+    "Boundary",
     "Grid",
+    "Map",
+    "Readers",
     "Sampling",
+    "Search",
     "SeparatrixError",
     "UsageError",
     "Verdict",
     "assess",
+    "boundary",
     "ledger",
+    "map",
+    "readers",
+    "scaling",
+    "search",
     "testing",
     "verdict",
 ]

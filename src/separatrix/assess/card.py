@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from separatrix.assess.cost import CostCurve, measure
+from separatrix.assess.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
 from separatrix.assess.likeness import Likeness, likenesses
-from separatrix.assess.standing import Standing, standings
-from separatrix.contract import Examination, examine
-from separatrix.mechanisms import Mechanism
+from separatrix.assess.standing import Standing, Unanswered, standings
+from separatrix.contract import Broken, Examination, examine, run, sensitivity
+from separatrix.contract._base import one_line
+from separatrix.contract.inputs import modes, require_finite, tokens
+from separatrix.contract.load import mechanism_from
+from separatrix.mechanisms import Mechanism, Softmax
 
 Tell = Callable[[str], None]
 
@@ -21,35 +24,52 @@ class Card:
 
     mechanism: Mechanism
     contract: Examination
-    standings: tuple[Standing, ...]
+    standings: tuple[Standing | Unanswered, ...]
     likenesses: tuple[Likeness, ...]
-    cost: CostCurve
+    cost: CostCurve | Disagreement
     against: tuple[Card, ...]
     """The cards of the mechanisms it is compared with; these have none of their own."""
-    softmax_cost: CostCurve
+    softmax_cost: CostCurve | Disagreement
+
+    @property
+    def holds(self) -> bool:
+        """Whether the contract is kept and the mechanism broke nowhere."""
+        broke = any(isinstance(each, Unanswered) and each.broke for each in self.standings)
+        return self.contract.holds and not broke
 
     @property
     def reading(self) -> str:
         """One plain paragraph."""
+        if not self.standings:
+            return f"{self._contract_words()} It does not attend, so nothing else was tried."
         return " ".join([self._contract_words(), self._standing_words(), self._cost_words()])
 
+    @property
+    def magnified(self) -> float:
+        """How many times the formula magnifies rounding; 1 where the mechanism does not attend."""
+        return sensitivity(self.mechanism) if self.standings else 1.0
+
     def _contract_words(self) -> str:
+        magnified = self.magnified
+        care = f" On tokens much alike it magnifies rounding, {magnified:.2g} times." if magnified > 1 else ""
         if not self.contract.failed:
-            return f"{self.mechanism.spelled} keeps the contract ({len(self.contract.passed)} checks)."
+            return f"{self.mechanism.spelled} keeps the contract ({len(self.contract.passed)} checks).{care}"
         broken = ", ".join(self.contract.failed)
-        return f"{self.mechanism.spelled} breaks the contract: {broken}. What follows may not mean much."
+        care = " What follows may not mean much." if self.standings else ""
+        return f"{self.mechanism.spelled} breaks the contract: {broken}.{care}"
 
     def _standing_words(self) -> str:
         groups: dict[str, list[str]] = {}
         for standing in self.standings:
-            groups.setdefault(standing.verdict.word, []).append(standing.name)
+            groups.setdefault(standing.word, []).append(standing.name)
         words = {
             "distinguishes": "It tells D0 from D1 on",
             "partial": "It does so some of the time on",
-            "blind": "It is blind, to this reader at n=1000, on",
+            "blind": "It is blind, to this reader at these lengths, on",
             "undecided": "The draws leave it undecided on",
+            "none": "There is no answer on",
         }
-        found = [f"{words[word]} {' and '.join(groups[word])}." for word in words if word in groups]
+        found = [f"{words[word]} {'; '.join(groups[word])}." for word in words if word in groups]
         nearest = (
             f"Of the known mechanisms it is nearest to {self.likenesses[0].mechanism}."
             if self.likenesses
@@ -58,9 +78,11 @@ class Card:
         return " ".join([*found, nearest])
 
     def _cost_words(self) -> str:
+        if isinstance(self.cost, Disagreement):
+            return f"It was not timed: {self.cost.what}."
         growth = self.cost.exponent(lambda cost: cost.seconds)
-        crossover = self.cost.crossover(self.softmax_cost)
-        when = f"from {crossover:,} tokens on" if crossover else "at no length tried"
+        start = crossover(self.cost, self.softmax_cost)
+        when = f"from {start:,} tokens on" if start else "at no length tried"
         return f"Its time grows like n^{growth:.1f}; it is faster than softmax {when} on this machine."
 
     def as_json(self) -> dict[str, Any]:
@@ -71,34 +93,60 @@ class Card:
                 "passed": self.contract.passed,
                 "failed": self.contract.failed,
                 "skipped": self.contract.skipped,
+                "magnifies_rounding": self.magnified,
             },
             "constructions": {standing.name: standing.as_json() for standing in self.standings},
             "nearest": [asdict(like) for like in self.likenesses[:3]],
-            "cost": {
-                **self.cost.as_json(),
-                "faster_than_softmax_from": self.cost.crossover(self.softmax_cost),
-            },
+            "cost": cost_json(self.cost, self.softmax_cost),
             "against": [card.as_json() for card in self.against],
             "reading": self.reading,
         }
 
 
-def assess(mechanism: Mechanism, against: Sequence[Mechanism] = (), tell: Tell = lambda _: None) -> Card:
-    """Put a mechanism through everything; `tell` hears of each step before it starts."""
-    from separatrix.mechanisms import Softmax
+def assess(mechanism: Any, against: Sequence[Any] = (), tell: Tell = lambda _: None) -> Card:
+    """Put a mechanism through everything; `tell` hears of each step before it starts.
 
+    A mechanism is a name, `module:attribute` of your own, or the thing itself.
+    """
+    one, others = mechanism_from(mechanism), [mechanism_from(each) for each in against]
     tell("softmax: cost")
-    softmax_cost = measure(Softmax())
-    cards = tuple(_one(each, (), softmax_cost, tell) for each in against)
-    return _one(mechanism, cards, softmax_cost, tell)
+    softmax_cost = checked_cost(Softmax())
+    cards = tuple(_one(each, (), softmax_cost, tell) for each in others)
+    return _one(one, cards, softmax_cost, tell)
 
 
-def _one(mechanism: Mechanism, against: tuple[Card, ...], softmax_cost: CostCurve, tell: Tell) -> Card:
+def _one(
+    mechanism: Mechanism, against: tuple[Card, ...], softmax_cost: CostCurve | Disagreement, tell: Tell
+) -> Card:
     name = mechanism.spelled
     tell(f"{name}: contract")
+    failed = attends(mechanism)
+    if failed:
+        untimed = Disagreement(name, "it does not attend")
+        return Card(mechanism, Examination(failed=failed), (), (), untimed, against, softmax_cost)
     contract = examine(mechanism)
     found = tuple(standings(mechanism, lambda where: tell(f"{name}: {where}")))
+    tell(f"{name}: likeness")
+    alike = tuple(likenesses(mechanism))
     tell(f"{name}: cost")
-    return Card(
-        mechanism, contract, found, tuple(likenesses(mechanism)), measure(mechanism), against, softmax_cost
-    )
+    cost = softmax_cost if name == "softmax" else checked_cost(mechanism)
+    return Card(mechanism, contract, found, alike, cost, against, softmax_cost)
+
+
+def attends(mechanism: Mechanism) -> dict[str, str]:
+    """The first broken check of a mechanism that does not attend at all: it raises, or returns no numbers.
+
+    Nothing else is tried then: every other check would only say the same in its own words.
+    """
+    q, k, v = tokens()
+    for name in ("form", "finite"):
+        try:
+            if name == "form":
+                run("form", mechanism)
+            else:
+                require_finite(mechanism(q, k, v, causal=modes(mechanism)[0]), "ordinary tokens")
+        except Broken as what:
+            return {name: one_line(what)}
+        except Exception as error:  # a stranger's mechanism may raise anything
+            return {name: f"raised {type(error).__name__}: {one_line(error)}"}
+    return {}

@@ -14,7 +14,9 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from separatrix.assess.memory import peak_bytes
-from separatrix.mechanisms import Causality, Mechanism, examples
+from separatrix.assess.state import kind_of_state, state_bytes
+from separatrix.contract._base import one_line
+from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
 WIDTH = 64
@@ -39,6 +41,8 @@ class Cost:
     seconds: float
     peak_bytes: int
     flops: int
+    state_bytes: int
+    """What is carried from token to token when decoding."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class CostCurve:
     mechanism: str
     width: int
     costs: tuple[Cost, ...]
+    state: str
+    """Whose bytes `state_bytes` are: a state's, or those of the cache that stands in for one."""
 
     def as_json(self) -> dict[str, Any]:
         """As `bench --json` and `assess --json` print it."""
@@ -58,6 +64,8 @@ class CostCurve:
             "seconds": [cost.seconds for cost in self.costs],
             "peak_bytes": [cost.peak_bytes for cost in self.costs],
             "flops": [cost.flops for cost in self.costs],
+            "state_bytes": [cost.state_bytes for cost in self.costs],
+            "state_is": self.state,
         }
 
     def exponent(self, of: Callable[[Cost], float]) -> float:
@@ -88,28 +96,64 @@ class Disagreement:
     what: str
 
     def as_json(self) -> dict[str, Any]:
-        """As `bench --json` prints it."""
+        """As `bench --json` and `assess --json` print it."""
         return {"mechanism": self.mechanism, "disagreement": self.what}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Costs in one run, and softmax's in the same run to compare them with."""
+
+    found: tuple[CostCurve | Disagreement, ...]
+    softmax: CostCurve | Disagreement
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """What `separatrix bench --json` prints."""
+        return [cost_json(each, self.softmax) for each in self.found]
 
 
 def bench(
     mechanisms: Sequence[Mechanism] | None = None, tell: Callable[[str], None] = lambda _: None
-) -> list[CostCurve | Disagreement]:
+) -> Bench:
     """The cost of every mechanism whose fast form agrees with its definition."""
-    found: list[CostCurve | Disagreement] = []
+    tell("softmax")
+    softmax, found = checked_cost(Softmax()), []
     for mechanism in examples() if mechanisms is None else mechanisms:
         tell(mechanism.spelled)
+        found.append(softmax if mechanism.spelled == "softmax" else checked_cost(mechanism))
+    return Bench(tuple(found), softmax)
+
+
+def checked_cost(mechanism: Mechanism) -> CostCurve | Disagreement:
+    """The cost, if the fast form agrees with the definition and does not break on the way."""
+    try:
         what = disagreement(mechanism)
-        found.append(measure(mechanism) if what is None else Disagreement(mechanism.spelled, what))
-    return found
+        return measure(mechanism) if what is None else Disagreement(mechanism.spelled, what)
+    except Exception as error:  # a stranger's mechanism may raise anything
+        return Disagreement(mechanism.spelled, f"it raised {type(error).__name__}: {one_line(error)}")
 
 
+def crossover(cost: CostCurve | Disagreement, softmax: CostCurve | Disagreement) -> int | None:
+    """The length from which on a mechanism is faster than softmax, where both were timed."""
+    if isinstance(cost, Disagreement) or isinstance(softmax, Disagreement):
+        return None
+    return cost.crossover(softmax)
+
+
+def cost_json(cost: CostCurve | Disagreement, softmax: CostCurve | Disagreement) -> dict[str, Any]:
+    """A cost with its crossover against softmax."""
+    return {**cost.as_json(), "faster_than_softmax_from": crossover(cost, softmax)}
+
+
+@torch.no_grad()
 def disagreement(mechanism: Mechanism) -> str | None:
     """How the fast form differs from the definition at a moderate length, if it does."""
     causal = mechanism.causality is Causality.ALWAYS
     q, k, v = tokens(200, dtype=torch.float64)
     fast, slow = mechanism(q, k, v, causal=causal), mechanism.definition(q, k, v, causal=causal)
     apart = float((fast - slow).abs().max() / slow.abs().max().clamp_min(1e-300))
+    if math.isnan(apart):
+        return "it returns numbers that are not finite"
     return None if apart <= 1e-9 else f"the fast form is off by {apart:.2g} of the definition"
 
 
@@ -123,13 +167,15 @@ def tokens(
     return q, k, v
 
 
-def measure(mechanism: Mechanism, lengths: Sequence[int] = LENGTHS, width: int = WIDTH) -> CostCurve:
+def measure(mechanism: Mechanism, lengths: Sequence[int] | None = None, width: int = WIDTH) -> CostCurve:
     """Cost at each length, until one takes too long."""
-    return CostCurve(mechanism.spelled, width, tuple(_costs(mechanism, lengths, width)))
+    costs = tuple(_costs(mechanism, lengths or LENGTHS, width))
+    return CostCurve(mechanism.spelled, width, costs, kind_of_state(mechanism))
 
 
 def _costs(mechanism: Mechanism, lengths: Sequence[int], width: int) -> Iterator[Cost]:
     causal = mechanism.causality is Causality.ALWAYS
+    carried = state_bytes(mechanism, lengths, *tokens(max(lengths), width))
     for length in lengths:
         q, k, v = tokens(length, width)
 
@@ -139,7 +185,7 @@ def _costs(mechanism: Mechanism, lengths: Sequence[int], width: int) -> Iterator
 
         with FlopCounterMode(display=False, custom_mapping=FUSED) as counter:
             run()
-        cost = Cost(length, _seconds(run), peak_bytes(run), counter.get_total_flops())
+        cost = Cost(length, _seconds(run), peak_bytes(run), counter.get_total_flops(), carried[length])
         yield cost
         if cost.seconds > PATIENCE:
             return

@@ -23,12 +23,16 @@ class Likeness:
     distance: float
 
 
+@torch.no_grad()
 def likenesses(mechanism: Mechanism) -> list[Likeness]:
-    """Every other known mechanism that can be asked the same question, nearest first."""
+    """Every other known mechanism that can be asked the same question, nearest first; none if it breaks."""
     causal = mechanism.causality is Causality.ALWAYS
     wrong = Causality.NEVER if causal else Causality.ALWAYS
     known = [each for each in examples() if each.causality is not wrong and each.spelled != mechanism.spelled]
-    ours = [mechanism(*probe(scale), causal=causal) for scale in SCALES]
+    try:
+        ours = [mechanism(*probe(scale), causal=causal) for scale in SCALES]
+    except Exception:  # a stranger's mechanism may raise anything; the standings say what
+        return []
     found = []
     for each in known:
         theirs = [each(*probe(scale), causal=causal) for scale in SCALES]

@@ -4,6 +4,8 @@ Nothing here is shared with the engines. Rationals are `fractions.Fraction`, eve
 interval of mpmath, and a statement that cannot be decided counts as failed.
 """
 
-from separatrix.checker.check import Report, check, check_file
+from separatrix.checker.boundary import check_boundary
+from separatrix.checker.check import Report, check
+from separatrix.checker.file import check_file
 
-__all__ = ["Report", "check", "check_file"]
+__all__ = ["Report", "check", "check_boundary", "check_file"]

@@ -7,15 +7,13 @@ import json
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
-from separatrix.checker.certificate import Certificate, described, is_certificate, read
+from separatrix.checker.certificate import Certificate, described, read
 from separatrix.checker.constructions import ThresholdKey
-from separatrix.checker.document import Malformed, read_file
+from separatrix.checker.document import Malformed
 from separatrix.checker.kernels import sign
 from separatrix.checker.probability import Enclosure, network, neuron
-from separatrix.parameters.errors import UsageError
 
 WIDEST = Fraction(1, 10**20)
 """The widest enclosure that still says something."""
@@ -50,14 +48,6 @@ class _Findings:
             self.failed.append(f"{statement} {'cannot be verified' if holds is None else 'is wrong'}")
 
 
-def check_file(path: Path) -> Report:
-    """Verify the certificate in a file; a UsageError if there is none in it."""
-    document = read_file(path)
-    if not is_certificate(document):
-        raise UsageError(f"{path} is no certificate: it is not an object with the fields format and version")
-    return check(document)
-
-
 def check(document: object) -> Report:
     """Verify a certificate given as the value of its JSON.
 
@@ -69,7 +59,7 @@ def check(document: object) -> Report:
         return Report(0, [str(fault)])
     assert isinstance(document, dict)
     findings = _Findings()
-    findings.note(_digest(document) == stated.sha256, "sha256")
+    findings.note(same_digest(document), "sha256")
     findings.note(stated.model.increasing(), "that a pre-activation grows with the number of + blocks")
     _check_weights(stated, findings)
     _check_thresholds(stated, findings)
@@ -77,10 +67,11 @@ def check(document: object) -> Report:
     return Report(findings.verified, findings.failed)
 
 
-def _digest(document: dict[str, Any]) -> str:
+def same_digest(document: dict[str, Any]) -> bool:
+    """Whether a document carries the hash of all the rest of it."""
     body = {name: value for name, value in document.items() if name != "sha256"}
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
+    return bool(hashlib.sha256(text.encode("ascii")).hexdigest() == document["sha256"])
 
 
 def _check_weights(stated: Certificate, findings: _Findings) -> None:

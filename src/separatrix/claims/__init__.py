@@ -7,14 +7,28 @@ from collections.abc import Callable
 
 from separatrix.claims import (
     arithmetic,
+    averaging,
     boundary,
+    classes,
+    critical,
     cross,
     degree,
+    dispersion,
+    duplication,
     formats,
+    injectivity,
+    location,
+    majority,
     margins,
     network,
+    patterns,
     plain,
     proof,
+    rank,
+    recall,
+    regression,
+    rough,
+    separations,
     signs,
     spike,
     theorem,
@@ -24,7 +38,12 @@ from separatrix.claims import (
 from separatrix.claims._base import Claim, Entry, Finding, Ledger, Point, Provenance, Status
 
 _SPIKE = (spike, signs, arithmetic, theorem, boundary, proof, tuned, margins, formats, degree)
-_FILES = (units, network, *_SPIKE, plain, cross)
+_FURTHER = (
+    *(injectivity, duplication, patterns, rank, dispersion, critical),
+    *(averaging, location, regression, recall, majority),
+)
+_OPEN = (separations, classes, rough)
+_FILES = (units, network, *_SPIKE, plain, cross, *_FURTHER, *_OPEN)
 
 CLAIMS: tuple[Claim, ...] = tuple(claim for file in _FILES for claim in file.CLAIMS)
 """Every claim, in the order of THEORY."""

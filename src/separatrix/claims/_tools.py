@@ -6,18 +6,22 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
 from separatrix.claims._base import Finding, Point, Status
 from separatrix.constructions import Construction, Spike
+from separatrix.engines import Sampling, solve
 from separatrix.engines.exact import ExactGrid, evaluate
-from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.parameters import Grid, format_exact
+from separatrix.verdicts import DELTA as TOLERANCE
+from separatrix.verdicts import Verdict
 
 Array = np.ndarray[Any, Any]
+Made = TypeVar("Made", bound=Construction)
 
 Setting = dict[str, Any]
 """Parameters by name: integers, and decimals as text."""
@@ -51,6 +55,19 @@ def smallest(points: Sequence[Point], *names: str) -> float:
 def spike(setting: Setting, **more: object) -> Spike:
     """The spike construction with one sign vector unless the setting says otherwise."""
     return Spike(Spike.schema.read({"m": 1, **setting, **more}))
+
+
+def example(kind: type[Made], **changes: object) -> Made:
+    """The construction at its reference point, with changes."""
+    return kind(kind.schema.read({**kind.example, **changes}))
+
+
+def judged(
+    made: Construction, mechanism: str, engine: str = "auto", sampling: Sampling | None = None
+) -> Verdict:
+    """What the fixed reader makes of a point, through the mechanism of that name."""
+    attends = mechanism_named(mechanism)
+    return Verdict(made, attends, solve(made, attends, engine, sampling), TOLERANCE)
 
 
 def conclude(points: Sequence[Point], summary: str, slack: str) -> Finding:

@@ -7,13 +7,17 @@ from typing import Annotated
 
 import typer
 
+from separatrix.cli import maps, readers, scaling, search
+
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters, for example n=1000 a1=1.2")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-Construction = Annotated[str, typer.Argument(help="What is to be told apart: spike, plain or cross.")]
+Construction = Annotated[
+    str, typer.Argument(help="What is to be told apart, for example spike (`list constructions`).")
+]
 Mechanism = Annotated[
-    str, typer.Argument(help="How tokens attend: softmax, linear, power:beta=4, taylor:order=2.")
+    str, typer.Argument(help="How tokens attend: softmax, power:beta=4, or your own module:attribute.")
 ]
 
 
@@ -25,6 +29,10 @@ def register(app: typer.Typer) -> None:
     """Attach the commands to the application."""
     app.command("verdict")(verdict)
     app.command("check")(check)
+    readers.register(app)
+    maps.register(app)
+    scaling.register(app)
+    search.register(app)
     app.command("reproduce")(reproduce)
     app.command("assess")(assess)
     app.command("atlas")(atlas)
@@ -76,13 +84,14 @@ def verdict(
     Example: separatrix verdict spike softmax n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
     """
     from separatrix.cli import show
+    from separatrix.constructions import construction_named
     from separatrix.engines import Sampling
     from separatrix.parameters import UsageError, read_words
     from separatrix.parameters.files import require_writable
     from separatrix.verdicts import certify, find, write_certificate
 
     parameters = read_words(words or [])
-    for name in parameters.keys() & OPTIONS:
+    for name in (parameters.keys() & OPTIONS) - construction_named(construction).schema.model_fields.keys():
         raise UsageError(f"{name} is an option; write --{name} {parameters[name]}")
     sampling = Sampling(draws, seed, confidence, dtype)
     if engine in ("exact", "certified") and sampling != Sampling():
@@ -110,7 +119,7 @@ def verdict(
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="A certificate written by verdict --certificate.")],
+    file: Annotated[Path, typer.Argument(help="A certificate written by verdict or boundary --certificate.")],
     as_json: AsJson = False,
 ) -> None:
     """Verify a certificate independently.
@@ -155,7 +164,9 @@ def assess(
 ) -> None:
     """Report card: contract, verdicts, likeness, cost.
 
-    Exit code 1: the contract is broken.
+    Exit code 0: the contract is kept; 1: it is broken, or the mechanism raised on the way, and the card
+    names the check; 2: there is nothing to assess (no such module or attribute, it does not import, it
+    cannot be called with q, k and v).
 
     Example: separatrix assess my_file:MyAttention --against softmax,linear
     """
@@ -174,14 +185,19 @@ def assess(
     if out is not None:
         card.write(found, out)
     show.card(found, as_json)
-    raise typer.Exit(0 if found.contract.holds else 1)
+    raise typer.Exit(0 if found.holds else 1)
 
 
 def atlas(
     out: Annotated[Path | None, typer.Option(help="Write it: .html, .png, .pdf, .csv or .json.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Every mechanism on every construction."""
+    """Every mechanism on every construction.
+
+    One letter a cell, and how P is known; the page has the intervals. Takes minutes, on all cores.
+    """
+    import os
+
     from separatrix.assess.atlas import atlas as run
     from separatrix.cli import show
     from separatrix.parameters.files import require_writable
@@ -189,8 +205,8 @@ def atlas(
 
     if out is not None:
         require_writable(out, page.ENDINGS)
-    with show.working(as_json) as tell:
-        found = run(tell=lambda mechanism: tell(mechanism.spelled))
+    with show.counting(as_json) as tell:
+        found = run(tell=tell, workers=os.cpu_count() or 1)
     if out is not None:
         page.write(found, out)
     show.atlas(found, as_json)

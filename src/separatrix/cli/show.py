@@ -15,13 +15,19 @@ from rich.table import Table
 from separatrix.parameters import Parameters, format_exact
 
 if TYPE_CHECKING:
-    from separatrix.assess import Card, CostCurve, Disagreement
+    from separatrix.assess import Bench, Card, CostCurve, Disagreement, Standing, Unanswered
     from separatrix.assess.atlas import Atlas
     from separatrix.checker import Report
     from separatrix.reports import Reproduction
     from separatrix.verdicts import Verdict
 
-COLOURS = {"distinguishes": "green", "blind": "red", "partial": "yellow", "undecided": "yellow"}
+COLOURS = {
+    "distinguishes": "green",
+    "blind": "red",
+    "partial": "yellow",
+    "undecided": "yellow",
+    "none": "dim",
+}
 
 
 def console() -> Console:
@@ -96,11 +102,27 @@ def reproduction(result: Reproduction, as_json: bool) -> None:
 def working(quiet: bool) -> Iterator[Callable[[str], None]]:
     """A line on stderr that says what is being done."""
     with Console(stderr=True, quiet=quiet).status("starting") as status:
-        yield lambda what: status.update(what)
+        yield lambda what: status.update(escape(what))
+
+
+@contextmanager
+def counting(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar on stderr that says how far it is, how long it may take, and what is being done."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda done, total, what: bar.update(
+            task, completed=done, total=total, description=escape(what)
+        )
 
 
 def card(found: Card, as_json: bool) -> None:
     """A report card."""
+    from separatrix.assess import Unanswered
+    from separatrix.reports.cells import MARKS
+
     if as_json:
         print_json(found.as_json())
         return
@@ -111,68 +133,111 @@ def card(found: Card, as_json: bool) -> None:
         f"{len(contract.passed)} kept, {len(contract.failed)} broken, {len(contract.skipped)} do not apply"
     )
     out.print(f"contract: {counted}")
-    for name, what in contract.failed.items():
-        out.print(f"  [red]broken[/] {escape(name)}: {escape(what)}")
-    table = Table(
-        "construction", "verdict", "P", "margin", "blind from n", "engine", box=None, padding=(0, 1, 0, 0)
-    )
+    for what, names in _by_message(contract.failed).items():
+        out.print(f"  [red]broken[/] {escape(', '.join(names))}: {escape(what)}")
+    titles = ("construction", "verdict", "P", "margin", "bits", "blind from")
+    table = Table(*titles, box=None, pad_edge=False)
     for each in (found, *found.against):
         if found.against:
             table.add_row(f"[bold]{escape(each.mechanism.spelled)}[/]")
-        for standing in each.standings:
-            outcome, growth, word = standing.verdict.outcome, standing.growth, standing.verdict.word
-            table.add_row(
-                standing.name,
-                f"[{COLOURS[word]}]{word}[/]",
-                f"{outcome.distinguish:.3g}",
-                "–" if growth is None else f"n^{growth.exponent:+.2f}",
-                "–" if standing.blind_from is None else _size(standing.blind_from),
-                outcome.engine,
-            )
-    out.print(table)
-    out.print(_costs([each.cost for each in (found, *found.against)]))
+        for cell in each.standings:
+            table.add_row(escape(cell.name), f"[{COLOURS[cell.word]}]{cell.word}[/]", *_numbers(cell))
+    for column in table.columns:
+        column.no_wrap = True
+    if table.row_count:
+        out.print(table)
+        out.print(f"P is {', '.join(f'{sign} {kind}' for kind, sign in MARKS.items())}", style="dim")
+    for each in (found, *found.against):
+        unanswered = {cell.name: cell.why for cell in each.standings if isinstance(cell, Unanswered)}
+        for what, names in _by_message(unanswered).items():
+            where = "any construction" if len(names) == len(each.standings) else ", ".join(names)
+            out.print(f"[red]{escape(each.mechanism.spelled)} has no answer[/] on {where}: {escape(what)}")
+    _print_costs(out, [each.cost for each in (found, *found.against)], found.softmax_cost)
     out.print(escape(found.reading))
 
 
+def _by_message(messages: dict[str, str]) -> dict[str, list[str]]:
+    """The names that share a message, so that it is said once."""
+    found: dict[str, list[str]] = {}
+    for name, message in messages.items():
+        found.setdefault(message, []).append(name)
+    return found
+
+
+def _numbers(cell: Standing | Unanswered) -> tuple[str, ...]:
+    from separatrix.assess import Unanswered
+    from separatrix.reports.cells import blind_from, exponent, mark
+
+    if isinstance(cell, Unanswered):
+        return ()
+    outcome = cell.verdict.outcome
+    low, high = outcome.interval
+    shown = f"{outcome.distinguish:.4g}" if low == high else f"{low:.2g}..{high:.2g}"
+    return f"{mark(cell)} {shown}", exponent(cell), f"{cell.verdict.bits:.3g}", blind_from(cell)
+
+
 def atlas(found: Atlas, as_json: bool) -> None:
-    """The atlas as a table: a word for each construction."""
+    """The atlas as a table: a letter and a mark for each construction."""
+    from separatrix.reports.cells import LETTERS, MARKS, mark
+
     if as_json:
         print_json(found.as_json())
         return
-    table = Table("mechanism", *found.constructions, box=None, padding=(0, 1, 0, 0))
-    for region in found.regions:
-        words = [standing.verdict.word for standing in region.standings]
-        table.add_row(escape(region.mechanism.spelled), *(f"[{COLOURS[word]}]{word}[/]" for word in words))
-    console().print(table)
+    out, columns = console(), found.constructions
+    wide = max(len(region.mechanism.spelled) for region in found.regions)
+    out.print(" " * wide + "".join(f"{place:3d}" for place in range(1, len(columns) + 1)))
+    for family, regions in found.families.items():
+        out.print(f"[dim italic]{escape(family)}[/]")
+        for region in regions:
+            letters = "".join(
+                f"  [{COLOURS[cell.word]}]{LETTERS[cell.word]}[/]"
+                if not mark(cell)
+                else f" [{COLOURS[cell.word]}]{LETTERS[cell.word]}[/]{mark(cell)}"
+                for cell in region.standings
+            )
+            out.print(f"{escape(region.mechanism.spelled):>{wide}}{letters}", soft_wrap=True)
+    out.print("; ".join(f"{place} {name}" for place, name in enumerate(columns, 1)))
+    words = ", ".join(f"[{COLOURS[word]}]{letter}[/] {word}" for word, letter in LETTERS.items())
+    out.print(f"{words}; P is {', '.join(f'{sign} {kind}' for kind, sign in MARKS.items())}")
 
 
-def bench(found: list[CostCurve | Disagreement], as_json: bool) -> None:
+def bench(found: Bench, as_json: bool) -> None:
     """Costs, or why there are none."""
-    from separatrix.assess import Disagreement
-
     if as_json:
-        print_json([each.as_json() for each in found])
+        print_json(found.as_json())
         return
-    out = console()
-    out.print(_costs([each for each in found if not isinstance(each, Disagreement)]))
-    for each in found:
-        if isinstance(each, Disagreement):
-            out.print(f"[red]{escape(each.mechanism)} gets no numbers[/]: {escape(each.what)}")
+    _print_costs(console(), list(found.found), found.softmax)
 
 
-def _costs(curves: list[CostCurve]) -> Table:
-    table = Table("cost", "n", "ms", "MiB", "GFLOP", box=None, padding=(0, 1, 0, 0))
+def _print_costs(
+    out: Console, found: list[CostCurve | Disagreement], softmax: CostCurve | Disagreement
+) -> None:
+    """The two longest lengths of each mechanism, and those that get no numbers."""
+    from separatrix.assess import CostCurve, Disagreement, crossover
+    from separatrix.assess.state import CACHE
+
+    titles = ("cost", "n", "ms", "MiB", "GFLOP", "KiB kept", "beats softmax")
+    table, curves = Table(*titles, box=None, pad_edge=False), [x for x in found if isinstance(x, CostCurve)]
     for curve in curves:
+        start = crossover(curve, softmax)
         for cost in curve.costs[-2:]:
-            megabytes, operations = cost.peak_bytes / 2**20, cost.flops / 1e9
+            last = cost is curve.costs[-1]
             table.add_row(
                 escape(curve.mechanism),
                 f"{cost.length:,}",
                 f"{1e3 * cost.seconds:.3g}",
-                f"{megabytes:.3g}",
-                f"{operations:.3g}",
+                f"{cost.peak_bytes / 2**20:.3g}",
+                f"{cost.flops / 1e9:.3g}",
+                f"{cost.state_bytes / 2**10:,.5g}{'*' if curve.state == CACHE else ''}",
+                "" if not last else "–" if start is None else f"from {start:,}",
             )
-    return table
+    if curves:
+        out.print(table)
+        if any(curve.state == CACHE for curve in curves):
+            out.print(f"* {CACHE}; else the state, measured", style="dim")
+    for each in found:
+        if isinstance(each, Disagreement):
+            out.print(f"[red]{escape(each.mechanism)} gets no numbers[/]: {escape(each.what)}")
 
 
 def mechanisms(as_json: bool) -> None:

@@ -34,6 +34,8 @@ class Tokens:
     probe: Float[Tensor, " keys"]
     """What each key adds to the pre-activation by which margins are measured."""
     counts: Float[Tensor, " keys"] | None = None
+    last: bool = False
+    """Whether a query is asked after all tokens, where a mechanism sees places; else at every place."""
 
 
 class Presence(Enum):
@@ -103,6 +105,12 @@ class Construction(ABC):
     provenance: ClassVar[str]
     description: ClassVar[str]
     schema: ClassVar[type[Parameters]]
+    example: ClassVar[dict[str, object]]
+    """The parameters of the reference point, for tables of all constructions."""
+    variants: ClassVar[tuple[dict[str, object], ...]] = ({},)
+    """Changes to the example that get a column of their own in tables."""
+    has_certificates: ClassVar[bool] = False
+    """Whether the certificate checker knows the construction."""
     parameters: Any
 
     @property
@@ -171,14 +179,14 @@ class Construction(ABC):
         raise NotImplementedError
 
     @classmethod
-    @abstractmethod
     def amplitudes(cls, values: Mapping[str, Any]) -> Amplitudes:
-        """The amplitudes alone, in the arithmetic of `values`."""
+        """The amplitudes of the closed form alone, in the arithmetic of `values`."""
+        raise NotImplementedError
 
     @classmethod
-    @abstractmethod
     def block_model(cls, values: Mapping[str, Any], log: Callable[[Any], Any]) -> BlockModel | None:
         """The closed form in any arithmetic, or None where these parameters have none.
 
         `values` are the parameters in that arithmetic, `log` the logarithm a logit is made of.
         """
+        return None

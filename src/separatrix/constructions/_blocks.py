@@ -69,6 +69,10 @@ GROWING_SPIKE = Constraint(
 )
 
 
+EXAMPLE: dict[str, object] = {"n": 1000, "d": 102, "m": 12, "a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1"}
+"""The usual point."""
+
+
 class BlockParameters(Parameters):
     """n tokens of width d in d-2 equal blocks; the spike is a0 in D0 and a1 in D1."""
 

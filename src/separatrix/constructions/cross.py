@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from separatrix.constructions._base import BlockModel, Label, Presence, Row, Tokens
-from separatrix.constructions._blocks import BlockConstruction, BlockParameters, amplitude
+from separatrix.constructions._blocks import EXAMPLE, BlockConstruction, BlockParameters, amplitude
 from separatrix.parameters import Constraint, Exact
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Cross(BlockConstruction):
         "(X = 11ᵀ), so every query row is the same. All in units of sqrt(log n); tau = c + 0.1 unless given."
     )
     schema = CrossParameters
+    example: ClassVar[dict[str, object]] = {**EXAMPLE, "r_Q": 1}
+    has_certificates = True
     parameters: CrossParameters
 
     def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:

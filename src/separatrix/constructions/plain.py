@@ -69,6 +69,8 @@ class Plain(Construction):
         "Margins are measured on the weight of the one token, without a unit."
     )
     schema = PlainParameters
+    example: ClassVar[dict[str, object]] = {"n": 1000, "m": 12}
+    has_certificates = True
     parameters: PlainParameters
 
     unit = 1.0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from separatrix.constructions._base import BlockModel, Label, Presence, Row, Tokens
-from separatrix.constructions._blocks import BlockConstruction, BlockParameters
+from separatrix.constructions._blocks import EXAMPLE, BlockConstruction, BlockParameters
 
 if TYPE_CHECKING:
     import torch
@@ -34,6 +34,9 @@ class Spike(BlockConstruction):
         "is tau = c + 0.1 unless tau is given, in the same units."
     )
     schema = SpikeParameters
+    variants: ClassVar[tuple[dict[str, object], ...]] = ({"form": "ones"}, {"form": "identity"})
+    example: ClassVar[dict[str, object]] = EXAMPLE
+    has_certificates = True
     parameters: SpikeParameters
 
     def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
@@ -51,7 +54,7 @@ class Spike(BlockConstruction):
         return tokens.sum(-1, keepdim=True) if self.parameters.form == "ones" else tokens
 
     @classmethod
-    def block_model(cls, values: Mapping[str, Any], log: Callable[[Any], Any]) -> BlockModel:
+    def block_model(cls, values: Mapping[str, Any], log: Callable[[Any], Any]) -> BlockModel | None:
         n, d, b, c = values["n"], values["d"], values["b"], values["c"]
         make = _ones_rows if values["form"] == "ones" else _identity_rows
         log_n = log(n)

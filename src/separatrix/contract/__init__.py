@@ -10,6 +10,7 @@ from separatrix.contract._base import CHECKS, Broken, Check, Examination, Skippe
 
 from separatrix.contract import agreement, calculus, causal, numerics, recurrence, symmetry  # isort: skip
 from separatrix.contract.custom import CustomMechanism, wrap
+from separatrix.contract.inputs import sensitivity
 
 __all__ = [
     "CHECKS",
@@ -25,6 +26,7 @@ __all__ = [
     "numerics",
     "recurrence",
     "run",
+    "sensitivity",
     "symmetry",
     "wrap",
 ]

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from separatrix.contract._base import Broken, Skipped, check
-from separatrix.contract.inputs import LENGTHS, modes, require_equal, rounding, tokens
+from separatrix.contract.inputs import LENGTHS, modes, require_equal, tokens, trial, trials
 from separatrix.mechanisms import Causality, Mechanism
 from separatrix.parameters import UsageError
 
@@ -16,30 +16,25 @@ from separatrix.parameters import UsageError
 @check
 def definition(mechanism: Mechanism) -> None:
     """The fast form gives what the definition gives, at every length, in float64 and float32."""
-    for causal in modes(mechanism):
-        for dtype in (torch.float64, torch.float32):
-            for length in LENGTHS:
-                q, k, v = tokens(length, dtype=dtype)
-                require_equal(
-                    mechanism(q, k, v, causal=causal),
-                    mechanism.definition(q, k, v, causal=causal),
-                    rounding(dtype),
-                    f"the fast form differs from the definition ({length} tokens, {dtype}, causal={causal})",
-                )
+    for causal, q, k, v, bound in trials(mechanism, LENGTHS, (torch.float64, torch.float32)):
+        require_equal(
+            mechanism(q, k, v, causal=causal),
+            mechanism.definition(q, k, v, causal=causal),
+            bound,
+            f"the fast form differs from the definition ({q.shape[-2]} tokens, {q.dtype}, causal={causal})",
+        )
 
 
 @check
 def half_precision(mechanism: Mechanism) -> None:
     """In bfloat16 the fast form is within a few roundings of the float32 definition."""
-    for causal in modes(mechanism):
-        for length in LENGTHS:
-            q, k, v = tokens(length, dtype=torch.bfloat16)
-            require_equal(
-                mechanism(q, k, v, causal=causal),
-                mechanism.definition(q.float(), k.float(), v.float(), causal=causal),
-                rounding(torch.bfloat16, slack=4),
-                f"bfloat16 differs from float32 ({length} tokens, causal={causal})",
-            )
+    for causal, q, k, v, bound in trials(mechanism, LENGTHS, (torch.bfloat16,)):
+        require_equal(
+            mechanism(q, k, v, causal=causal),
+            mechanism.definition(q.float(), k.float(), v.float(), causal=causal),
+            bound,
+            f"bfloat16 differs from float32 ({q.shape[-2]} tokens, causal={causal})",
+        )
 
 
 @check
@@ -48,31 +43,31 @@ def cross(mechanism: Mechanism) -> None:
     if mechanism.causality is Causality.ALWAYS:
         raise Skipped("it only looks back, so there is a query for every key")
     for queries, keys in ((11, 4), (3, 33), (1, 7), (7, 1)):
-        q, k, v = tokens(queries, keys)
+        q, k, v, bound = trial(mechanism, False, queries, keys)
         try:
             expected = mechanism.definition(q, k, v)
         except UsageError as refusal:
             raise Skipped(f"it refuses {queries} queries on {keys} keys: {refusal}") from None
         what = f"the fast form differs from the definition ({queries} queries, {keys} keys)"
-        require_equal(mechanism(q, k, v), expected, rounding(q.dtype), what)
+        require_equal(mechanism(q, k, v), expected, bound, what)
 
 
 @check
 def layout(mechanism: Mechanism) -> None:
     """Tokens that lie in memory in another order give the same result."""
     for causal in modes(mechanism):
-        q, k, v = tokens()
+        q, k, v, bound = trial(mechanism, causal)
         expected = mechanism(q, k, v, causal=causal)
         q, k, v = (x.permute(2, 0, 3, 1).contiguous().permute(1, 3, 0, 2) for x in (q, k, v))
         found = mechanism(q, k, v, causal=causal)
         what = f"strided tokens give another result than contiguous ones (causal={causal})"
-        require_equal(found, expected, rounding(q.dtype), what)
+        require_equal(found, expected, bound, what)
 
 
 @check
 def counts(mechanism: Mechanism) -> None:
     """A key with a count is that many equal keys; who takes no counts refuses them."""
-    q, k, v = tokens(11, 4)
+    q, k, v, bound = trial(mechanism, False, 11, 4)
     times = torch.tensor([1, 3, 2, 5])
     if not mechanism.takes_counts:
         _require_refusal(mechanism, True)
@@ -81,7 +76,6 @@ def counts(mechanism: Mechanism) -> None:
         raise Broken("it takes counts and only looks back, but counted tokens have no order")
     if mechanism.causality is Causality.EITHER:
         _require_refusal(mechanism, False)
-    bound = rounding(q.dtype)
     literal = _repeated(mechanism, q, k, v, times)
     for form, attend in (("fast form", mechanism), ("definition", mechanism.definition)):
         what = f"counts 1, 3, 2, 5 differ from literal repetition in the {form}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from separatrix.contract._base import Broken, Skipped, check
-from separatrix.contract.inputs import LENGTH, modes, place_of, require_equal, rounding, tokens
+from separatrix.contract.inputs import LENGTH, modes, place_of, require_equal, rounding, tokens, trial
 from separatrix.mechanisms import Causality, Mechanism
 from separatrix.parameters import UsageError
 
@@ -15,14 +15,28 @@ def causality(mechanism: Mechanism) -> None:
     """With causal=True, changing future tokens changes no earlier result."""
     _needs_causal(mechanism)
     for length, place in ((LENGTH, 1), (LENGTH, 8), (66, 33), (66, 64)):
-        q, k, v = tokens(length)
+        q, k, v, bound = trial(mechanism, True, length)
         before = mechanism(q, k, v, causal=True)[..., :place, :]
         for name, changed in (("q", 0), ("k", 1), ("v", 2)):
             inputs = [x.clone() for x in (q, k, v)]
             inputs[changed][..., place:, :] += 1
             after = mechanism(inputs[0], inputs[1], inputs[2], causal=True)[..., :place, :]
             what = f"the past sees the future: {name} from token {place} on changed earlier results"
-            require_equal(after, before, rounding(q.dtype), f"{what} ({length} tokens)")
+            require_equal(after, before, bound, f"{what} ({length} tokens)")
+
+
+@check
+def prefix(mechanism: Mechanism) -> None:
+    """With causal=True, the first tokens give alone what they give when others follow."""
+    _needs_causal(mechanism)
+    if not mechanism.length_free:
+        raise Skipped("it says that causal results depend on how many tokens follow")
+    for length, place in ((LENGTH, 1), (LENGTH, 8), (66, 33), (66, 64)):
+        q, k, v, bound = trial(mechanism, True, length)
+        whole = mechanism(q, k, v, causal=True)[..., :place, :]
+        alone = mechanism(q[..., :place, :], k[..., :place, :], v[..., :place, :], causal=True)
+        what = f"the first {place} of {length} tokens give another result than alone"
+        require_equal(whole, alone, bound, f"{what}; if that is meant, say length_free = False")
 
 
 @check

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
 
 import torch
 from torch import Tensor
 
-from separatrix.contract._base import Broken
+from separatrix.contract._base import Broken, Skipped
 from separatrix.mechanisms import Causality, Mechanism
 
 BATCH, HEADS, WIDTH, FEATURES = 2, 3, 5, 7
@@ -16,6 +18,13 @@ LENGTHS = (1, 2, 7, 33, 66)
 """One token, odd lengths, and lengths beyond the usual chunk sizes."""
 SLACK = 64
 """Two ways to the same number may differ by this many units of rounding."""
+MEANINGLESS = 1e-2
+"""A bound of this size tells nothing apart."""
+CALM = 16.0
+"""Where rounding is magnified more than this, other tokens are tried."""
+
+Shape = tuple[int, int, int, int]
+Tokens = tuple[Tensor, Tensor, Tensor]
 
 
 def tokens(
@@ -23,9 +32,9 @@ def tokens(
     keys: int | None = None,
     dtype: torch.dtype = torch.float64,
     signed: bool = False,
-    shape: tuple[int, int, int, int] = (BATCH, HEADS, WIDTH, FEATURES),
+    shape: Shape = (BATCH, HEADS, WIDTH, FEATURES),
     seed: int = 1,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> Tokens:
     """Queries, keys and values; positive unless `signed`, since some kernels need positive logits."""
     generator = torch.Generator().manual_seed(seed)
     batch, heads, width, features = shape
@@ -41,6 +50,83 @@ def tokens(
         draw(batch, heads, keys, width),
         draw(batch, heads, keys, features),
     )
+
+
+def tokens_on_an_arc(
+    queries: int = LENGTH,
+    keys: int | None = None,
+    dtype: torch.dtype = torch.float64,
+    shape: Shape = (BATCH, HEADS, WIDTH, FEATURES),
+) -> Tokens:
+    """Tokens of which neighbours are alike and others are not, so that few of them can stand for the rest."""
+    q, k, v = tokens(queries, keys, shape=shape)
+    for x in (q, k):
+        angle = math.pi * (torch.arange(x.shape[-2], dtype=x.dtype) + 0.5) / x.shape[-2]
+        x *= 0.1
+        x[..., :2] += 4 * torch.stack([angle.cos(), angle.sin()], dim=-1)
+    return q.to(dtype), k.to(dtype), v.to(dtype)
+
+
+def calmest(
+    mechanism: Mechanism,
+    causal: bool,
+    queries: int = LENGTH,
+    keys: int | None = None,
+    dtype: torch.dtype = torch.float64,
+    shape: Shape = (BATCH, HEADS, WIDTH, FEATURES),
+    order: int = 0,
+) -> tuple[Tokens, float]:
+    """Tokens on which a mechanism magnifies rounding least, and how much; the usual ones if these will do."""
+    usual = tokens(queries, keys, dtype, shape=shape)
+    magnified = mechanism.sensitivity(*usual[:2], causal, order)
+    if magnified <= CALM:
+        return usual, magnified
+    other = tokens_on_an_arc(queries, keys, dtype, shape)
+    less = mechanism.sensitivity(*other[:2], causal, order)
+    return (other, less) if less < magnified else (usual, magnified)
+
+
+def sensitivity(mechanism: Mechanism) -> float:
+    """How many times a mechanism magnifies rounding on the usual tokens, at the worst of their lengths."""
+    return max(mechanism.sensitivity(*tokens(length)[:2], modes(mechanism)[0]) for length in LENGTHS)
+
+
+def trial(
+    mechanism: Mechanism,
+    causal: bool,
+    queries: int = LENGTH,
+    keys: int | None = None,
+    dtype: torch.dtype = torch.float64,
+) -> tuple[Tensor, Tensor, Tensor, float]:
+    """Tokens to try a mechanism on, and the bound for two ways to its result on them.
+
+    16-bit tokens are added up in float32, and the result is within a few roundings.
+    """
+    (q, k, v), magnified = calmest(mechanism, causal, queries, keys, dtype)
+    inside = torch.promote_types(dtype, torch.float32)
+    bound = rounding(inside) * magnified
+    if magnified > 1 and bound >= MEANINGLESS:
+        raise Skipped(
+            f"it magnifies rounding {magnified:.2g} times on {queries} tokens in {inside}: "
+            f"a bound of {bound:.1g} would tell nothing"
+        )
+    return q, k, v, bound if inside is dtype else bound + rounding(dtype, slack=4)
+
+
+def trials(
+    mechanism: Mechanism, lengths: Iterable[int], dtypes: Iterable[torch.dtype]
+) -> Iterator[tuple[bool, Tensor, Tensor, Tensor, float]]:
+    """`causal`, tokens and bound in every mode; a case whose bound tells nothing is told of at the end."""
+    left_out = None
+    for causal, dtype, length in product(modes(mechanism), dtypes, lengths):
+        try:
+            q, k, v, bound = trial(mechanism, causal, length, dtype=dtype)
+        except Skipped as reason:
+            left_out = reason
+            continue
+        yield causal, q, k, v, bound
+    if left_out is not None:
+        raise left_out
 
 
 def modes(mechanism: Mechanism) -> tuple[bool, ...]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from separatrix.contract._base import Broken, Skipped, check
-from separatrix.contract.inputs import require_equal, rounding, tokens
+from separatrix.contract.inputs import require_equal, tokens, trial
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 
@@ -21,14 +21,14 @@ def chunks(mechanism: Mechanism) -> None:
     stepped = _recurrent(mechanism)
     for dtype in (torch.float64, torch.float32):
         for length in (1, 7, 33, 65):
-            q, k, v = tokens(length, dtype=dtype)
+            q, k, v, bound = trial(mechanism, True, length, dtype=dtype)
             expected = mechanism.definition(q, k, v, causal=True)
             where = f"({length} tokens, {dtype})"
             what = f"token by token differs from the definition {where}"
-            require_equal(stepped.unrolled(q, k, v), expected, rounding(dtype), what)
+            require_equal(stepped.unrolled(q, k, v), expected, bound, what)
             for chunk in CHUNKS:
                 what = f"chunks of {chunk} differ from the definition {where}"
-                require_equal(stepped.chunked(q, k, v, chunk), expected, rounding(dtype), what)
+                require_equal(stepped.chunked(q, k, v, chunk), expected, bound, what)
 
 
 @check

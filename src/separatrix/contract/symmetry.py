@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from separatrix.contract._base import Broken, Skipped, check
-from separatrix.contract.inputs import BATCH, HEADS, LENGTH, modes, require_equal, rounding, tokens
+from separatrix.contract.inputs import BATCH, HEADS, LENGTH, modes, require_equal, trial
 from separatrix.mechanisms import Causality, Mechanism
 
 
@@ -16,11 +16,11 @@ def permutation(mechanism: Mechanism) -> None:
         raise Skipped("it does not claim that the order of tokens is nothing to it")
     if mechanism.causality is Causality.ALWAYS:
         raise Broken("it claims that the order of tokens is nothing to it, and that it only looks back")
-    q, k, v = tokens()
+    q, k, v, bound = trial(mechanism, False)
     order = torch.randperm(LENGTH, generator=torch.Generator().manual_seed(3))
     expected = mechanism(q, k, v)[..., order, :]
     found = mechanism(q[..., order, :], k[..., order, :], v[..., order, :])
-    require_equal(found, expected, rounding(q.dtype), "permuted tokens do not give the permuted result")
+    require_equal(found, expected, bound, "permuted tokens do not give the permuted result")
 
 
 @check
@@ -37,7 +37,7 @@ def head_independence(mechanism: Mechanism) -> None:
 
 def _independence(mechanism: Mechanism, axis: int, size: int, noun: str) -> None:
     for causal in modes(mechanism):
-        q, k, v = tokens()
+        q, k, v, bound = trial(mechanism, causal)
         before = mechanism(q, k, v, causal=causal)
         for changed in range(size):
             others = torch.tensor([i for i in range(size) if i != changed])
@@ -48,6 +48,6 @@ def _independence(mechanism: Mechanism, axis: int, size: int, noun: str) -> None
             require_equal(
                 after.index_select(axis, others),
                 before.index_select(axis, others),
-                rounding(q.dtype),
+                bound,
                 f"changing {noun} {changed} changed another {noun} (causal={causal})",
             )

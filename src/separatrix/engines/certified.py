@@ -15,15 +15,16 @@ from itertools import product
 
 from flint import arb, ctx, fmpq, fmpz
 
-from separatrix.constructions import BlockModel, Construction, Label, Presence, Row
+from separatrix.constructions import BlockModel, Construction, ExactConstruction, Label, Presence, Row
+from separatrix.engines import enumerated
 from separatrix.engines._base import EngineRefusal, Outcome
+from separatrix.engines.neurons import PRECISIONS, Neuron, summed_up
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 from separatrix.parameters.logforms import LogForm, Number, rational
 
 Triple = tuple[int, int, int]
 TRIPLES: tuple[Triple, ...] = tuple(product((1, -1), (1, -1), (1, -1)))
 """(y_1, y_k3, y_d)."""
-PRECISIONS = (128, 512, 2048, 8192, 32768)
 MOST_BLOCKS = 200_000
 """Fractions have as many digits as there are blocks; beyond this they are no use to anybody."""
 
@@ -44,16 +45,6 @@ class Threshold:
     def decided(self) -> bool:
         """Whether there is a single candidate."""
         return self.least == self.highest
-
-
-@dataclass(frozen=True)
-class Neuron:
-    """Exact probabilities of one neuron."""
-
-    p0: Fraction
-    p1: Fraction
-    only: Fraction
-    """P[fires on D1 and not on D0]."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +92,7 @@ def count(construction: Construction, mechanism: Mechanism) -> Count:
     if low != high:  # `only` is largest when D1 is generous and D0 is not
         only = [_neuron(thresholds, blocks, tails, not g, g).only for g in (False, True)]
         low, high = Neuron(low.p0, low.p1, only[0]), Neuron(high.p0, high.p1, only[1])
-    return Count(model, weights, thresholds, *_margin(mechanism, model), low, high)
+    return Count(model, weights, thresholds, *probe_margin(mechanism, model), low, high)
 
 
 def with_kernel(mechanism: Mechanism) -> ScoreMechanism:
@@ -136,31 +127,15 @@ def spike_weights(mechanism: ScoreMechanism, model: BlockModel, label: Label) ->
 
 def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
     """One point, as every engine gives it."""
+    if isinstance(construction, ExactConstruction):
+        return enumerated.certified(construction, mechanism)
     return outcome(construction, count(construction, mechanism))
 
 
 def outcome(construction: Construction, found: Count) -> Outcome:
     """The network's probabilities from those of a neuron."""
-    m, low, high = construction.m, found.low, found.high
-    least = _distinguish(high.p0, low.only, m)
-    most = _distinguish(low.p0, high.only, m)
     undecided = sum(not threshold.decided for threshold in found.thresholds)
-    return Outcome(
-        engine="certified",
-        evidence="exact fractions, every comparison decided"
-        if found.decided
-        else f"exact bounds; {undecided} comparisons undecided at {PRECISIONS[-1]} bits",
-        p0=low.p0 if found.decided else float((low.p0 + high.p0) / 2),
-        p1=low.p1 if found.decided else float((low.p1 + high.p1) / 2),
-        only=low.only if found.decided else float((low.only + high.only) / 2),
-        fire_d0=_fires((low.p0 + high.p0) / 2, m),
-        fire_d1=_fires((low.p1 + high.p1) / 2, m),
-        distinguish=(least + most) / 2,
-        interval=(least, most),
-        v0=float(found.v0),
-        v1=float(found.v0) + float(found.margin),
-        margin=float(found.margin),
-    )
+    return summed_up(construction.m, found.low, found.high, undecided, found.v0, found.margin)
 
 
 def _threshold(
@@ -216,7 +191,7 @@ def _spike_weight(mechanism: ScoreMechanism, model: BlockModel, row: Row) -> Num
     return weight
 
 
-def _margin(mechanism: ScoreMechanism, model: BlockModel) -> tuple[Number, Number]:
+def probe_margin(mechanism: ScoreMechanism, model: BlockModel) -> tuple[Number, Number]:
     """v0 and v1 - v0, the precision raised until the difference has its digits."""
     for precision in PRECISIONS:
         with ctx.workprec(precision):
@@ -323,14 +298,3 @@ def side(p0: Fraction, only: Fraction, m: int, bound: Fraction) -> int | None:
             if ball > 0 or ball < 0:
                 return 1 if ball > 0 else -1
     return None
-
-
-def _fires(p: Fraction, m: int) -> float:
-    """1 - (1-p)^m, with precision enough for the difference."""
-    return _distinguish(Fraction(0), p, m)
-
-
-def _distinguish(p0: Fraction, only: Fraction, m: int) -> float:
-    """(1-p0)^m - (1-p0-only)^m, with precision enough for the difference."""
-    with ctx.workprec(128 + max(only.denominator.bit_length(), 64)):
-        return float(arb(rational(1 - p0)) ** m - arb(rational(1 - p0 - only)) ** m)

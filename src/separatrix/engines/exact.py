@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.constructions import Construction
-from separatrix.engines import certified
+from separatrix.constructions import Construction, ExactConstruction
+from separatrix.engines import certified, enumerated
 from separatrix.engines._base import EngineRefusal, Outcome
 from separatrix.engines.amplitudes import ScaledAmplitudes, float_values, scale
 from separatrix.engines.certified import with_kernel
@@ -85,7 +85,9 @@ class ExactGrid:
 
 
 def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> ExactGrid:
-    """The closed form on every point of `grid`."""
+    """The closed form on every point of `grid`, or all sign vectors where there is none but few of these."""
+    if issubclass(construction, ExactConstruction):
+        return _enumerate(construction, mechanism, grid)
     mechanism = with_kernel(mechanism)
     columns = grid.columns(construction.schema)
     if max(columns["n"].flat) > LARGEST_N:
@@ -126,6 +128,8 @@ def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid)
 
 def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
     """One point, as every engine gives it."""
+    if isinstance(construction, ExactConstruction):
+        return enumerated.exact(construction, mechanism)
     fields = type(construction.parameters).model_fields
     given = {name: getattr(construction.parameters, name) for name in fields}
     grid = Grid({name: value for name, value in given.items() if value is not None})
@@ -147,6 +151,23 @@ def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
         v1=result.v1.item(),
         margin=result.margin.item(),
     )
+
+
+def _enumerate(construction: type[ExactConstruction], mechanism: Mechanism, grid: Grid) -> ExactGrid:
+    """Point by point; NaN where float64 cannot decide a comparison."""
+    results = {name: np.full(grid.shape, np.nan) for name in ("p0", "p1", "only", "m", "v0", "margin")}
+    undecided = np.zeros(grid.shape, dtype=bool)
+    for index in np.ndindex(*grid.shape):
+        point = construction(grid.at(construction.schema, index))
+        results["m"][index] = point.m
+        try:
+            found = enumerated.exact(point, mechanism)
+        except enumerated.TooCloseToCall:
+            undecided[index] = True
+            continue
+        for name in ("p0", "p1", "only", "v0", "margin"):
+            results[name][index] = float(getattr(found, name))
+    return ExactGrid(**results, undecided=undecided)
 
 
 def _pieces(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:

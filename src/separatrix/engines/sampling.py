@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy.stats import binomtest
+from scipy.special import betaincinv
 from torch import Tensor
 
 from separatrix.constructions import Construction, Label, Tokens
@@ -19,10 +19,15 @@ from separatrix.parameters import UsageError
 
 ELEMENTS = 1 << 22
 """Pre-activations held at once."""
+CACHED = 1 << 20
+"""Numbers in a batch of token sets: more than the cache holds are no faster."""
 SLACK = 64
 """A pre-activation within this many units of rounding of the threshold is too close to call."""
 MOST_DRAWS = 10_000_000
 DTYPES = ("float64", "float32", "float16", "bfloat16")
+FIRST_LOOK = 25
+EARLY_DOUBT = 0.2
+"""Draws before the first look, and the share of the doubt that goes to looks before the last."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,8 @@ class Sampling:
     seed: int = 0
     confidence: float = 0.95
     dtype: str = "float64"
+    decide: tuple[Fraction, ...] = ()
+    """Probabilities: no more draws once the interval lies to one side of each of them."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.draws, int) or not 1 <= self.draws <= MOST_DRAWS:
@@ -50,6 +57,24 @@ class Sampling:
         """The number format as torch names it."""
         dtype: torch.dtype = getattr(torch, self.dtype)
         return dtype
+
+    def looks(self) -> list[tuple[int, float]]:
+        """After how many draws the interval is looked at, and its confidence then.
+
+        The doubts of all looks add up to 1 - confidence, so all their intervals hold at once with that
+        confidence (Bonferroni), and it does not matter at which of them the drawing stops.
+
+        >>> Sampling(draws=100, decide=(Fraction(1, 100),)).looks()
+        [(25, 0.995), (50, 0.995), (100, 0.96)]
+        """
+        early: list[int] = []
+        while self.decide and FIRST_LOOK << len(early) < self.draws:
+            early.append(FIRST_LOOK << len(early))
+        if not early:
+            return [(self.draws, self.confidence)]
+        doubt = 1 - self.confidence
+        each, last = EARLY_DOUBT * doubt / len(early), (1 - EARLY_DOUBT) * doubt
+        return [*((draws, 1 - each) for draws in early), (self.draws, 1 - last)]
 
 
 class View:
@@ -80,7 +105,12 @@ class View:
     def _attend(self, values: Tensor) -> Float[Tensor, "rows columns"]:
         counts = None if self.tokens.counts is None else self.tokens.counts[None]
         return attend(
-            self.mechanism, self.tokens.queries[None], self.tokens.keys[None], values[None], counts
+            self.mechanism,
+            self.tokens.queries[None],
+            self.tokens.keys[None],
+            values[None],
+            counts,
+            self.tokens.last,
         )[0]
 
     def _attend_probe(self) -> Tensor:
@@ -94,8 +124,15 @@ def attend(
     k: Float[Tensor, "batch keys width"],
     v: Float[Tensor, "batch keys features"],
     counts: Float[Tensor, "batch keys"] | None = None,
+    last: bool = False,
 ) -> Float[Tensor, "batch rows features"]:
-    """One head, causal if the mechanism is; where places matter, a single query stands at every place."""
+    """One head, causal if the mechanism is.
+
+    Where places matter, a single query stands at every place, or with `last` each after all tokens.
+    """
+    if last and not mechanism.permutation_equivariant:
+        each = [attend(mechanism, q[:, i : i + 1], k, v, counts)[:, -1:] for i in range(q.shape[1])]
+        return torch.cat(each, dim=1)
     if not mechanism.permutation_equivariant and q.shape[1] == 1:
         q = q.expand(-1, k.shape[1], -1)
     counted = None if counts is None else counts[:, None]
@@ -140,6 +177,12 @@ class _Tally:
         self.maybe += int((~surely[0] & possibly[1]).sum())
         self.close += int(((surely[0] != possibly[0]) | (surely[1] != possibly[1])).sum())
 
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """For P[distinguishes], after the draws so far."""
+        low, _ = _interval(self.sure, self.draws, confidence)
+        _, high = _interval(self.maybe, self.draws, confidence)
+        return low, high
+
 
 def sample(
     engine: str,
@@ -149,10 +192,10 @@ def sample(
     positions: int,
     sampling: Sampling,
 ) -> Outcome:
-    """Draw signs in `positions` batches, each with its own spike position, and count."""
+    """Draw signs in `positions` batches between looks, each with its own spike position, and count."""
     rng = np.random.default_rng(sampling.seed)
-    tally, probes = _Tally(), [0.0, 0.0]
-    for share in _shares(sampling.draws, positions):
+    tally, probes = _Tally(), [-np.inf, -np.inf]
+    for share in _batches(sampling, tally, lambda _: positions):
         spike = int(rng.integers(min(construction.n, 2**62)))
         columns = share * construction.m
         views = [View(mechanism, tokens(0, spike), columns), View(mechanism, tokens(1, spike), columns)]
@@ -176,21 +219,45 @@ def sample_places(
     Several draws go through the mechanism as one batch.
     """
     rng = np.random.default_rng(sampling.seed)
-    tally, probes, m = _Tally(), [0.0, 0.0], construction.m
-    per_draw = construction.n * (construction.dense_width() + m + 1)
-    for draws in _shares(sampling.draws, -(-sampling.draws * per_draw // ELEMENTS)):
+    tally, probes, m = _Tally(), [-np.inf, -np.inf], construction.m
+    per_token = construction.dense_width() + m + 1 + (0 if mechanism.streams else construction.n)
+    per_draw = construction.n * per_token
+    for draws in _batches(sampling, tally, lambda more: -(-more * per_draw // CACHED)):
         places = rng.integers(construction.n, size=draws).tolist()
         batches = [[tokens(label, place) for place in places] for label in (0, 1)]
         drawn = [_draw(construction, each, rng, m, sampling)[1] for each in batches[0]]
-        peaks = []
-        for label, batch in enumerate(batches):
-            seen = [torch.cat([see(x), x.probe[:, None]], -1) for see, x in zip(drawn, batch, strict=True)]
-            q, k = (torch.stack([getattr(x, name) for x in batch]) for name in ("queries", "keys"))
-            found = attend(mechanism, q, k, torch.stack(seen)).amax(1)
-            peaks.append(found[:, :-1].flatten())
-            probes[label] = max(probes[label], float(found[:, -1].max()) / construction.unit)
-        tally.add(peaks, m, construction.threshold, construction.unit)
+        seen = []
+        for batch in batches:
+            columns = [torch.cat([see(x), x.probe[:, None]], -1) for see, x in zip(drawn, batch, strict=True)]
+            seen.append(torch.stack(columns))
+        found = [attended.amax(1) for attended in _attend_both(mechanism, batches, seen)]
+        probes = [
+            max(p, float(f[:, -1].max()) / construction.unit) for p, f in zip(probes, found, strict=True)
+        ]
+        tally.add([f[:, :-1].flatten() for f in found], m, construction.threshold, construction.unit)
     return _outcome(engine, construction, sampling, tally, probes)
+
+
+def _attend_both(mechanism: Mechanism, batches: list[list[Tokens]], seen: list[Tensor]) -> tuple[Tensor, ...]:
+    """D0 and D1 through the mechanism: as one, where they differ in their values alone."""
+    last = batches[0][0].last
+    queries, keys = (
+        [torch.stack([getattr(x, name) for x in batch]) for batch in batches] for name in ("queries", "keys")
+    )
+    if torch.equal(*queries) and torch.equal(*keys):
+        both = attend(mechanism, queries[0], keys[0], torch.cat(seen, -1), last=last)
+        return both.chunk(2, dim=-1)
+    return tuple(attend(mechanism, q, k, v, last=last) for q, k, v in zip(queries, keys, seen, strict=True))
+
+
+def _batches(sampling: Sampling, tally: _Tally, parts: Callable[[int], int]) -> Iterator[int]:
+    """How many draws to add to the tally at once: `parts` batches before each look, until one decides."""
+    for draws, confidence in sampling.looks():
+        more = draws - tally.draws
+        yield from _shares(more, parts(more))
+        low, high = tally.interval(confidence)
+        if sampling.decide and all(low >= bound or high <= bound for bound in sampling.decide):
+            return
 
 
 def _width(view: View) -> int:
@@ -216,12 +283,13 @@ def _outcome(
     engine: str, construction: Construction, sampling: Sampling, tally: _Tally, probes: list[float]
 ) -> Outcome:
     draws, neurons = tally.draws, tally.draws * construction.m
-    low = _interval(tally.sure, draws, sampling.confidence)[0]
-    high = _interval(tally.maybe, draws, sampling.confidence)[1]
+    looks = sampling.looks()
+    confidence = dict(looks)[draws]
+    together = f" ({len(looks)} looks, together {100 * sampling.confidence:.6g}%)" if len(looks) > 1 else ""
     close = f", {tally.close} too close to call" if tally.close else ""
     return Outcome(
         engine=engine,
-        evidence=f"{draws} draws, {100 * sampling.confidence:.6g}% Clopper-Pearson interval, "
+        evidence=f"{draws} draws, {100 * confidence:.6g}% Clopper-Pearson interval{together}, "
         f"{sampling.dtype}{close}",
         p0=tally.neurons[0] / neurons,
         p1=tally.neurons[1] / neurons,
@@ -229,7 +297,7 @@ def _outcome(
         fire_d0=tally.fired[0] / draws,
         fire_d1=tally.fired[1] / draws,
         distinguish=tally.hits / draws,
-        interval=(low, high),
+        interval=tally.interval(confidence),
         v0=probes[0],
         v1=probes[1],
         margin=probes[1] - probes[0],
@@ -237,9 +305,11 @@ def _outcome(
 
 
 def _interval(hits: int, draws: int, confidence: float) -> tuple[float, float]:
-    """The exact binomial interval of Clopper and Pearson."""
-    found: Any = binomtest(hits, draws).proportion_ci(confidence, method="exact")
-    return float(found.low), float(found.high)
+    """The exact binomial interval of Clopper and Pearson, from the quantiles of beta distributions."""
+    doubt = (1 - confidence) / 2
+    low = float(betaincinv(hits, draws - hits + 1, doubt)) if hits else 0.0
+    high = float(betaincinv(hits + 1, draws - hits, 1 - doubt)) if hits < draws else 1.0
+    return low, high
 
 
 def _plus(one: tuple[int, int], other: list[int]) -> tuple[int, int]:

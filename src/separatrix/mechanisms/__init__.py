@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 from separatrix.mechanisms._base import Causality, Mechanism, ScoreMechanism
-from separatrix.mechanisms.features import FEATURE_MAPS
-from separatrix.mechanisms.hybrid import HYBRID
-from separatrix.mechanisms.kernels import KERNELS, Linear, Power, Softmax, Taylor
-from separatrix.mechanisms.lowrank import LOW_RANK
-from separatrix.mechanisms.recurrent import RECURRENT
-from separatrix.mechanisms.sparse import SPARSE
+from separatrix.mechanisms._registry import registered
+from separatrix.mechanisms.kernels import Linear, Power, Softmax, Taylor
 from separatrix.parameters import UsageError, nearest, read_words
 
-MECHANISMS: dict[str, type[Mechanism]] = {
-    each.name: each for each in (*KERNELS, *FEATURE_MAPS, *SPARSE, *LOW_RANK, *RECURRENT, *HYBRID)
-}
-"""Every registered mechanism, by name."""
+MECHANISMS: dict[str, type[Mechanism]] = registered(sys.modules[__name__])
+"""Every mechanism that a file in a family's folder defines, by name."""
 
 
 def examples() -> list[Mechanism]:

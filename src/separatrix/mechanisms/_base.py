@@ -66,6 +66,8 @@ class Mechanism(ABC):
     """Whether permuting the tokens only permutes the result (without `causal`)."""
     takes_counts: ClassVar[bool] = True
     """Whether a key can stand for many."""
+    length_free: ClassVar[bool] = True
+    """Whether a causal result does not depend on how many tokens follow."""
     streams: ClassVar[bool] = True
     """Whether the fast form needs memory linear, not quadratic, in the tokens."""
 
@@ -99,6 +101,10 @@ class Mechanism(ABC):
     ) -> Attended:
         """The fast form; the definition unless a mechanism has a better one."""
         return self.definition(q, k, v, counts, causal)
+
+    def sensitivity(self, q: Queries, k: Keys, causal: bool = False, order: int = 0) -> float:
+        """How many times the formula magnifies rounding on these tokens, in its derivatives of this order."""
+        return 1.0
 
 
 class ScoreMechanism(Mechanism):

@@ -76,9 +76,8 @@ class Grid:
         for position, axis in enumerate(self.axes):
             shape = tuple(-1 if i == position else 1 for i in range(len(self.axes)))
             for name, values in axis.items():
-                read = [_read_one(model, name, value) for value in values]
-                column = np.empty(len(read), dtype=object)
-                column[:] = read
+                column = np.empty(len(values), dtype=object)
+                column[:] = _read_all(model, name, values)
                 columns[name] = column.reshape(shape)
         self._check(model, columns)
         derived = model.derive(columns)
@@ -116,16 +115,21 @@ def _array(value: object) -> np.ndarray[Any, Any]:
     return array
 
 
-def _read_one(model: type[Parameters], name: str, value: object) -> int | Fraction:
-    """One number of an axis, read as the model reads that field."""
+def _read_all(model: type[Parameters], name: str, values: Sequence[Any]) -> list[int | Fraction]:
+    """The numbers of an axis, read as the model reads that field; what is exact already is not read again."""
     if name not in model.model_fields:
         raise UsageError(model.unknown(name))
+    if is_whole(model, name):
+        return [value if type(value) is int else parse_integer(value, name) for value in values]
+    return [value if type(value) is Fraction else parse_exact(value, name) for value in values]
+
+
+def is_whole(model: type[Parameters], name: str) -> bool:
+    """Whether a parameter takes whole numbers only; a UsageError if it takes no numbers at all."""
     kinds = _kinds(model.model_fields[name].annotation)
-    if Fraction in kinds:
-        return parse_exact(value, name)
-    if int in kinds:
-        return parse_integer(value, name)
-    raise UsageError(f"{name} is not a number, so it cannot be an axis; make a grid for each {name}")
+    if Fraction not in kinds and int not in kinds:
+        raise UsageError(f"{name} is not a number, so it cannot be an axis; make a grid for each {name}")
+    return Fraction not in kinds
 
 
 def _kinds(annotation: Any) -> set[Any]:

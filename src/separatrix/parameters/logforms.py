@@ -1,8 +1,9 @@
 """Sums of rational multiples of logarithms, kept symbolic so that what is rational stays rational.
 
-Every logit of the constructions is such a sum: `q log n`, `log(3/2)`, `4 log n - log(3/2)`. Its
-exponential is `n^q`, which is rational when n is a perfect power of the right degree, and the ratio
-of two multiples of one logarithm is rational too. Only what is left needs balls.
+Every logit of the constructions is such a sum: `q log n`, `log(3/2)`, `4 log n - log(3/2)`; a plain
+number is a multiple of log e. The exponential of such a sum is `n^q`, which is rational when n is a
+perfect power of the right degree, and the ratio of two multiples of one logarithm is rational too.
+Only what is left needs balls.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ MOST_BITS = 1 << 17
 """Powers with more binary digits than this are not written out; a ball does."""
 MOST_DEGREE = 64
 """Perfect powers are recognised up to this degree."""
+
+E = fmpq(0)
+"""In the place of a base: e, which is no rational. Its logarithm is 1."""
 
 Number = fmpq | arb
 """An exact rational or a ball that contains the number meant."""
@@ -80,6 +84,15 @@ class LogForm:
                     return cls({fmpq(root): fmpq(degree)})
         return cls({base: fmpq(1)})
 
+    @classmethod
+    def constant(cls, value: fmpq) -> LogForm:
+        """A plain number.
+
+        >>> LogForm.constant(fmpq(3)).over(LogForm.constant(fmpq(2)))
+        3/2
+        """
+        return cls({E: value})
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LogForm) and self.terms == other.terms
 
@@ -105,12 +118,13 @@ class LogForm:
         """`product of base ** coefficient`."""
         product: Number = fmpq(1)
         for base, weight in self.terms.items():
-            product = product * power(base, weight)
+            product = product * (arb(weight).exp() if base == E else power(base, weight))
         return product
 
     def ball(self) -> arb:
         """A ball around the sum, at the working precision."""
-        return sum((arb(weight) * arb(base).log() for base, weight in self.terms.items()), arb(0))
+        logs = (arb(weight) * (1 if base == E else arb(base).log()) for base, weight in self.terms.items())
+        return sum(logs, arb(0))
 
     def over(self, other: LogForm) -> Number:
         """The quotient of two sums: rational where both are multiples of one logarithm.

@@ -9,22 +9,27 @@ from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 
-from separatrix.assess import Card, CostCurve, Standing
+from separatrix.assess import Card, CostCurve, Disagreement, Standing, Unanswered
 from separatrix.parameters.files import write_whole
-from separatrix.reports.atlas import COLOURS, INKS, cell_text
+from separatrix.reports.atlas import style
+from separatrix.reports.cells import LETTERS, blind_from, evidence, exponent, mark, probability
 from separatrix.reports.figures._base import static_style
 
 ENDINGS = (".html", ".json")
 
 PAGE = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Report card: {name}</title>
 <style>
-body {{ font: 16px/1.5 Georgia, serif; color: #222; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
+body {{ font: 16px/1.5 Charter, Georgia, serif; color: #222; max-width: 64rem; }}
+body {{ margin: 2rem auto; padding: 0 1rem; }}
+p {{ max-width: 46rem; overflow-wrap: anywhere; }}
 table {{ border-collapse: collapse; font: 14px/1.4 system-ui, sans-serif; margin: 1rem 0; }}
 th, td {{ text-align: left; vertical-align: top; }}
 th, td {{ padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #ddd; }}
-td.word {{ padding-left: .6rem; }}
+td.word {{ padding-left: .6rem; white-space: nowrap; }}
+td.number {{ white-space: nowrap; }}
+.scroll {{ overflow-x: auto; }}
 img {{ max-width: 100%; }}
 code {{ font-size: 14px; }}
 </style>
@@ -32,48 +37,54 @@ code {{ font-size: 14px; }}
 <p><code>{formula}</code></p>
 <p>{reading}</p>
 <h2>What it tells apart</h2>
-<p>P is the probability, over the random signs of the paper's reader, that D0 stays silent and D1 fires. The
-verdict is about this reader with its threshold.</p>
-<table><tr><th>mechanism</th><th>construction</th><th>verdict</th><th>evidence</th><th>blind from n</th></tr>
-{standings}</table>
+<p>P is the probability, over the random signs of the reader, that D0 stays silent and D1 fires: ≡ certified,
+= exact, ~ sampled. The verdict is about this reader with its threshold. Blindness is searched for down from
+n = 10<sup>12</sup>, or from the reference point where literal tokens are needed; ≈ is sampled.</p>
+<div class="scroll"><table><tr>{who}<th>construction</th><th>verdict</th><th>P</th><th>margin grows</th>
+<th>bits</th><th>blind from n</th><th>evidence</th></tr>
+{standings}</table></div>
 <h2>What it costs here</h2>
-<p>Width {width}, float32, one head, no gradients. Memory counts the tensors that torch made and held.</p>
-<img alt="time and memory against the length" src="data:image/png;base64,{picture}">
+{costs}
 <h2>What it keeps of the contract</h2>
-<table>{contract}</table>
+<div class="scroll"><table>{contract}</table></div>
 <h2>What it is like</h2>
-<table><tr><th>mechanism</th><th>distance (0 the same, 2 the opposite)</th></tr>{likenesses}</table>
+{alike}
 <p>Made by <code>separatrix assess {name}</code>.</p>
 </html>
 """
+
+ALIKE = """<table><tr><th>mechanism</th><th>distance (0 the same, 2 the opposite)</th></tr>{rows}</table>"""
+COSTS = """<p>Width {width}, float32, one head, no gradients. Memory counts the tensors that torch made and
+held; what is carried from token to token is {kinds}. {untimed}</p>
+<img alt="time, memory and state against the length" src="data:image/png;base64,{picture}">"""
 
 
 def page(card: Card) -> str:
     """The whole page."""
     cards = (card, *card.against)
-    nearest = [(like.mechanism, f"{like.distance:.3f}") for like in card.likenesses[:5]]
+    nearest = _rows((like.mechanism, f"{like.distance:.3f}") for like in card.likenesses[:5])
+    alike = ALIKE.format(rows="\n".join(nearest)) if card.likenesses else "<p>It was not compared.</p>"
     return PAGE.format(
         name=escape(card.mechanism.spelled),
         formula=escape(card.mechanism.formula),
         reading=escape(card.reading),
-        width=card.cost.width,
-        standings="\n".join(_standing(each, standing) for each in cards for standing in each.standings),
-        picture=base64.b64encode(picture([each.cost for each in cards], card.softmax_cost)).decode(),
+        who="<th>mechanism</th>" if card.against else "",
+        standings="\n".join(_standing(each, cell, cards) for each in cards for cell in each.standings),
+        costs=_costs(cards),
         contract="\n".join(_rows(_contract(card))),
-        likenesses="\n".join(_rows(iter(nearest))),
+        alike=alike,
     )
 
 
-def _standing(card: Card, standing: Standing) -> str:
-    word, outcome = standing.verdict.word, standing.verdict.outcome
-    style = f"background:{COLOURS[word]};color:{INKS[word]}"
-    text = escape(cell_text(standing)).replace("\n", "<br>")
-    blind = "–" if standing.blind_from is None else f"{standing.blind_from:,}"
-    return (
-        f"<tr><td>{escape(card.mechanism.spelled)}</td><td>{escape(standing.name)}</td>"
-        f'<td class="word" style="{style}">{word}<br>{text}</td>'
-        f"<td>{escape(outcome.engine)}: {escape(outcome.evidence)}</td><td>{blind}</td></tr>"
-    )
+def _standing(card: Card, cell: Standing | Unanswered, cards: tuple[Card, ...]) -> str:
+    who = f"<td>{escape(card.mechanism.spelled)}</td>" if len(cards) > 1 else ""
+    word = f'<td class="word" style="{style(cell.word)}"><b>{LETTERS[cell.word]}</b> {cell.word}</td>'
+    numbers = ("", "", "", "")
+    if isinstance(cell, Standing):
+        p = f"{mark(cell)} {probability(cell.verdict.outcome.distinguish)}"
+        numbers = (p, exponent(cell), f"{cell.verdict.bits:.3g}", blind_from(cell))
+    middle = "".join(f'<td class="number">{escape(number)}</td>' for number in numbers)
+    return f"<tr>{who}<td>{escape(cell.name)}</td>{word}{middle}<td>{escape(evidence(cell))}</td></tr>"
 
 
 def _contract(card: Card) -> Iterator[tuple[str, str]]:
@@ -86,23 +97,46 @@ def _rows(cells: Iterator[tuple[str, str]]) -> Iterator[str]:
     return (f"<tr><td>{escape(one)}</td><td>{escape(other)}</td></tr>" for one, other in cells)
 
 
-def picture(curves: list[CostCurve], softmax: CostCurve) -> bytes:
-    """Time and memory against the length, on log axes, softmax for comparison."""
+def _costs(cards: tuple[Card, ...]) -> str:
+    timed = {each.cost.mechanism: each.cost for each in cards if isinstance(each.cost, CostCurve)}
+    untimed = [each.cost for each in cards if isinstance(each.cost, Disagreement)]
+    why = " ".join(f"{each.mechanism} was not timed: {each.what}." for each in untimed)
+    if not timed:
+        return f"<p>{escape(why)}</p>"
+    softmax = cards[0].softmax_cost
+    curves = [*timed.values(), *([softmax] if isinstance(softmax, CostCurve) else [])]
+    kinds = "; ".join(f"for {curve.mechanism} the {curve.state}" for curve in timed.values())
+    return COSTS.format(
+        width=curves[0].width,
+        kinds=escape(kinds),
+        untimed=escape(why),
+        picture=base64.b64encode(picture(curves)).decode(),
+    )
+
+
+def picture(curves: list[CostCurve]) -> bytes:
+    """Time, memory and state against the length, on log axes."""
     from matplotlib.figure import Figure
 
-    shown = {curve.mechanism: curve for curve in [*curves, softmax]}
+    shown = {curve.mechanism: curve for curve in curves}
     buffer = io.BytesIO()
     with static_style():
-        figure = Figure(figsize=(7.0, 2.8))
-        time, memory = figure.subplots(1, 2)
-        for mark, (name, curve) in zip("osD^vPX*" * 9, shown.items(), strict=False):
+        figure = Figure(figsize=(9.0, 2.9))
+        panels = figure.subplots(1, 3)
+        for mark_, (name, curve) in zip("osD^vPX*" * 9, shown.items(), strict=False):
             lengths = [cost.length for cost in curve.costs]
-            time.plot(lengths, [1e3 * cost.seconds for cost in curve.costs], marker=mark, label=name)
-            memory.plot(lengths, [cost.peak_bytes / 2**20 for cost in curve.costs], marker=mark)
-        for axes, label in ((time, "time, ms"), (memory, "peak memory, MiB")):
+            series = [
+                [1e3 * cost.seconds for cost in curve.costs],
+                [cost.peak_bytes / 2**20 for cost in curve.costs],
+                [cost.state_bytes / 2**10 for cost in curve.costs],
+            ]
+            for axes, values in zip(panels, series, strict=True):
+                axes.plot(lengths, values, marker=mark_, markersize=4, label=name)
+        for axes, label in zip(panels, ("time, ms", "peak memory, MiB", "state or cache, KiB"), strict=True):
             axes.set(xscale="log", yscale="log", xlabel="n, number of tokens", ylabel=label)
-        figure.legend(loc="outside upper center", ncols=min(4, len(shown)))
-        figure.savefig(buffer, format="png")
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(shown)))
+        figure.savefig(buffer, format="png", dpi=160)
     return buffer.getvalue()
 
 

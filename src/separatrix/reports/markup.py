@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from html import escape
 
 from separatrix.reports.figures import Key
@@ -18,6 +19,17 @@ SHAPES = {
     "ring": '<circle cx="17" cy="7" r="4.6" fill="none" stroke="{0}" stroke-width="1.4"/>',
     "cross": '<path d="M13 3l8 8M21 3l-8 8" stroke="{0}" stroke-width="2.2"/>',
 }
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page that is no figure."""
+
+    name: str
+    """What it is linked to by."""
+    title: str
+    body: str
+    """Markup."""
 
 
 def prose(text: str) -> str:

@@ -10,7 +10,7 @@ from html import escape
 from separatrix import __version__
 from separatrix.claims import Entry, Ledger, Status
 from separatrix.reports.figures import Drawn, Panel
-from separatrix.reports.markup import command_line, legend, prose
+from separatrix.reports.markup import Section, command_line, legend, prose
 from separatrix.reports.points import BASE, number, spelled, whole_run
 from separatrix.reports.template import INTRODUCTION, LEDGER_INTRODUCTION, PAGE, POLICY, SCRIPT, STYLE
 
@@ -37,7 +37,13 @@ class Facts:
     """The margin there."""
 
 
-def render(ledger: Ledger, figures: Sequence[Drawn], images: Mapping[str, bytes], facts: Facts) -> str:
+def render(
+    ledger: Ledger,
+    figures: Sequence[Drawn],
+    images: Mapping[str, bytes],
+    facts: Facts,
+    sections: Sequence[Section] = (),
+) -> str:
     """The page as text. `images` are the figures as PNG, for paper and for readers without scripts."""
     from plotly.offline import get_plotlyjs
 
@@ -45,11 +51,12 @@ def render(ledger: Ledger, figures: Sequence[Drawn], images: Mapping[str, bytes]
         (
             f"<h1>{escape(TITLE)}</h1>",
             INTRODUCTION,
-            _navigation(figures),
+            _navigation(figures, sections),
             _caveat(facts),
             _glance(ledger, facts),
             _ledger(ledger),
             *(_figure(i, drawn, images[drawn.name]) for i, drawn in enumerate(figures, 1)),
+            *map(_section, sections),
             f"<footer>separatrix {escape(__version__)}. Every number on this page comes from one run of "
             f"<code>{escape(whole_run('').line)}</code>.</footer>",
         )
@@ -59,8 +66,9 @@ def render(ledger: Ledger, figures: Sequence[Drawn], images: Mapping[str, bytes]
     )
 
 
-def _navigation(figures: Sequence[Drawn]) -> str:
+def _navigation(figures: Sequence[Drawn], sections: Sequence[Section]) -> str:
     links = [("ledger", "Ledger")] + [(drawn.name, f"Figure {i}") for i, drawn in enumerate(figures, 1)]
+    links += [(section.name, section.title) for section in sections]
     return (
         "<nav>" + " ".join(f'<a href="#{escape(name)}">{escape(text)}</a>' for name, text in links) + "</nav>"
     )
@@ -151,6 +159,10 @@ def _figure(index: int, drawn: Drawn, image: bytes) -> str:
         f'<figcaption><div class="words">{caption}</div>{commands}'
         f'<p class="downloads">For papers: {files}</p></figcaption></figure></section>'
     )
+
+
+def _section(section: Section) -> str:
+    return f'<section id="{escape(section.name)}"><h2>{prose(section.title)}</h2>\n{section.body}</section>'
 
 
 def _panel(identity: str, panel: Panel) -> str:

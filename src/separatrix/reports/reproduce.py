@@ -16,7 +16,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from separatrix.claims import CLAIMS, Claim, Ledger, ledger
-from separatrix.reports import figures, page, sweeps
+from separatrix.maps.growth import Row
+from separatrix.mechanisms import MECHANISMS as ZOO
+from separatrix.reports import figures, growth, line, page, separations, separations_page, sweeps
 from separatrix.reports.effort import FULL, Effort
 from separatrix.reports.folder import Folder
 from separatrix.reports.points import BASE, MECHANISMS, outcome_at
@@ -66,12 +68,15 @@ def reproduce(out: Path, quiet: bool, effort: Effort = FULL, examine: Examine = 
     with Folder(out) as folder, _progress(quiet) as progress:
         found = _run_claims(progress, examine)
         swept = _run_sweeps(progress, effort)
+        grown, answered = _run_growth(progress), _run_separations(progress)
         drawn, images = _draw(progress, effort, swept)
         files = {
-            "report.html": page.render(found, drawn, images, _facts()).encode(),
-            "ledger.json": (
-                json.dumps(found.as_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+            "report.html": page.render(
+                found, drawn, images, _facts(), (separations_page.section(answered), growth.section(grown))
             ).encode(),
+            "ledger.json": _json(found.as_json()),
+            "separations.json": _json(separations.as_json(separations.separated(answered))),
+            "scaling.json": _json([row.as_json() for row in grown]),
             **{f"sweeps/{sweep.parameter}.csv": sweep.as_csv().encode() for sweep in swept},
             **{f"figures/{each.name}.png": images[each.name] for each in drawn},
             **{f"figures/{each.name}.pdf": _saved(each, "pdf") for each in drawn},
@@ -110,6 +115,24 @@ def _run_sweeps(progress: Progress, effort: Effort) -> tuple[sweeps.Sweep, ...]:
     return sweeps.run(plans, effort, lambda: progress.advance(task))
 
 
+def _run_growth(progress: Progress) -> list[Row]:
+    task = progress.add_task("scaling", total=len(ZOO))
+    found = growth.compute(lambda _: progress.advance(task))
+    progress.update(task, completed=len(ZOO))
+    return found
+
+
+def _run_separations(progress: Progress) -> list[separations.Answer]:
+    task = progress.add_task("who beats whom", total=None)
+    found = separations.answers(tell=lambda name: progress.update(task, description=f"beats: {name}"[:34]))
+    progress.update(task, total=1, completed=1, description="who beats whom")
+    return found
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
 def _draw(
     progress: Progress, effort: Effort, swept: tuple[sweeps.Sweep, ...]
 ) -> tuple[tuple[figures.Drawn, ...], dict[str, bytes]]:
@@ -120,6 +143,7 @@ def _draw(
         lambda: figures.attention.make(),
         lambda: figures.margin.make(effort),
         lambda: figures.hoeffding.make(effort),
+        lambda: line.make(effort),
     )
     drawn, images = [], {}
     with figures.static_style():

@@ -45,6 +45,7 @@ th { text-align: left; font-weight: 600; vertical-align: bottom; }
 th { border-bottom: 2px solid var(--ink); padding: .4rem .8rem .4rem 0; }
 td { border-bottom: 1px solid var(--rule); padding: .6rem .8rem .6rem 0; }
 td { vertical-align: top; overflow-wrap: break-word; }
+.growth th:nth-child(n) { width: auto; }
 th:nth-child(1) { width: 41%; }
 th:nth-child(2) { width: 6.5%; }
 th:nth-child(3) { width: 12.5%; }

@@ -2,16 +2,22 @@
 
 from separatrix.verdicts.certificate import certify, write_certificate
 from separatrix.verdicts.formats import SIGNIFICANT_BITS, TORCH_NAMES, blind_from
+from separatrix.verdicts.readers import Readers, Statement, Word, find_readers, readers
 from separatrix.verdicts.verdict import DELTA, Verdict, find, verdict
 
 __all__ = [
     "DELTA",
     "SIGNIFICANT_BITS",
     "TORCH_NAMES",
+    "Readers",
+    "Statement",
     "Verdict",
+    "Word",
     "blind_from",
     "certify",
     "find",
+    "find_readers",
+    "readers",
     "verdict",
     "write_certificate",
 ]

@@ -32,6 +32,11 @@ def certify(
     construction: Construction, mechanism: Mechanism, delta: Fraction
 ) -> tuple[Verdict, dict[str, Any]]:
     """The certified verdict and its certificate."""
+    if not construction.has_certificates:
+        raise EngineRefusal(
+            f"there are no certificates for {construction.name}, which the checker does not know; "
+            "leave out --certificate"
+        )
     found = certified.count(construction, mechanism)
     verdict = Verdict(construction, mechanism, certified.outcome(construction, found), delta)
     if not all(threshold.decided for threshold in found.thresholds):

@@ -59,7 +59,8 @@ class Verdict:
         """log2(v1 / margin): the significant bits needed to tell the labels apart."""
         if self.outcome.margin == 0:
             return math.inf
-        return math.log2(abs(self.outcome.v1) / abs(self.outcome.margin))
+        ratio = abs(self.outcome.v1) / abs(self.outcome.margin)
+        return math.log2(ratio) if ratio else -math.inf
 
     @property
     def auc(self) -> float | None:

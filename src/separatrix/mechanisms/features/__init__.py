@@ -1,6 +1,5 @@
 """Scores that are inner products of feature maps: <phi(q), phi(k)>."""
 
-from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms.features._base import FeatureMechanism, LogFeatureMechanism
 from separatrix.mechanisms.features.based import Based
 from separatrix.mechanisms.features.cosformer import Cosformer
@@ -14,22 +13,7 @@ from separatrix.mechanisms.features.relu import ReluFeatures
 from separatrix.mechanisms.features.rff import Rff
 from separatrix.mechanisms.features.squared_relu import SquaredReluFeatures
 
-FEATURE_MAPS: tuple[type[Mechanism], ...] = (
-    IdentityFeatures,
-    Elu,
-    ReluFeatures,
-    SquaredReluFeatures,
-    ExpFeatures,
-    Based,
-    Hedgehog,
-    Dpfp,
-    Cosformer,
-    Favor,
-    Rff,
-)
-
 __all__ = [
-    "FEATURE_MAPS",
     "Based",
     "Cosformer",
     "Dpfp",

@@ -11,6 +11,7 @@ largest: both cancel in the quotient, so that large logits neither overflow nor 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 import torch
@@ -18,7 +19,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from separatrix.mechanisms._base import (
-    BLOCK,
     Attended,
     Counts,
     Keys,
@@ -28,9 +28,10 @@ from separatrix.mechanisms._base import (
     check_request,
     widened,
 )
+from separatrix.mechanisms._running import CACHED, running, tokens_at_once
 from separatrix.parameters import Flag, Parameters, UsageError
 
-CHUNK = 128
+CHUNK = 64
 """Tokens taken at once by the causal form."""
 
 SURGE = 40.0
@@ -103,54 +104,44 @@ class FeatureMechanism(Mechanism):
             raise UsageError(f"chunk={chunk} is out of range; a chunk holds at least one token")
         dtype, (q, k, v) = v.dtype, widened(q, k, v)
         q, k = self.placed(q, k)
-        if self.normalised:
-            v = torch.cat([v, torch.ones_like(v[..., :1])], dim=-1)
-        if counts is not None:
-            v = v * counts[..., None].to(v.dtype)
-        memory = Memory(self.scaled(k[..., :1, :], "key"), v.shape[-1])
-        rows = self._past(memory, q, k, v, chunk) if causal else self._all(memory, q, k, v, counts)
-        out, tops = (torch.cat(parts, dim=-2) for parts in zip(*rows, strict=True))
-        if self.normalised:
-            return divided(out[..., :-1], out[..., -1:]).to(dtype)
-        return (out * tops.exp()).to(dtype)
+        memory = Memory(self.scaled(k[..., :1, :], "key"), v.shape[-1], self.normalised)
+        if causal:
+            rows = list(self._past(memory, q, k, v, chunk, tokens_at_once(memory.sums, chunk)))
+        else:
+            rows = list(self._all(memory, q, k, v, counts))
+        return (rows[0] if len(rows) == 1 else torch.cat(rows, dim=-2)).to(dtype)
 
     def _all(
         self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None
-    ) -> list[tuple[Tensor, Tensor]]:
-        step = max(1, BLOCK // memory.sums[..., 0].numel())
+    ) -> Iterator[Tensor]:
+        step = max(1, CACHED // memory.sums[..., 0].numel())
         for start in range(0, k.shape[-2], step):
             block = slice(start, start + step)
-            key = self.scaled(k[..., block, :], "key")
+            key, some = self.scaled(k[..., block, :], "key"), None
             if counts is not None:
-                key = without_absent(key, counts[..., block])
+                some = counts[..., block].to(v.dtype)
+                key = without_absent(key, some)
             memory.measure_by(key)
-            memory.add(memory.keys(key), v[..., block, :])
-        rows = []
+            memory.add(memory.keys(key), v[..., block, :], some)
         for start in range(0, q.shape[-2], step):
             phi, top = memory.queries(self.scaled(q[..., start : start + step, :], "query"))
-            rows.append((phi @ memory.sums, top))
-        return rows
+            yield memory.read(phi, top)
 
     def _past(
-        self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, chunk: int
-    ) -> list[tuple[Tensor, Tensor]]:
-        rows = []
-        for start in range(0, q.shape[-2], chunk):
-            here = slice(start, start + chunk)
+        self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, chunk: int, run: int
+    ) -> Iterator[Tensor]:
+        for start in range(0, q.shape[-2], run):
+            here = slice(start, start + run)
             key = self.scaled(k[..., here, :], "key")
             memory.measure_by(first(key))
             size = v[..., here, :].shape[-2]
             if size > 1 and memory.surged(key):
                 inner = q[..., here, :], k[..., here, :], v[..., here, :]
-                rows += self._past(memory, *inner, -(-size // 2))
+                yield from self._past(memory, *inner, chunk, -(-size // 2))
                 continue
             phi, top = memory.queries(self.scaled(q[..., here, :], "query"))
-            keys = memory.keys(key)
-            within = (phi @ keys.mT).tril() @ v[..., here, :]
-            rows.append((within + phi @ memory.sums, top))
-            memory.add(keys, v[..., here, :])
+            yield memory.pass_by(phi, top, memory.keys(key), v[..., here, :], chunk)
             memory.measure_by(key)
-        return rows
 
 
 class LogFeatureMechanism(FeatureMechanism):
@@ -179,7 +170,7 @@ class LogFeatureMechanism(FeatureMechanism):
         key = self.scaled(k, "key")
         if counts is not None:
             key = without_absent(key, counts)
-        memory = Memory(key, 0)
+        memory = Memory(key, 0, self.normalised)
         memory.measure_by(key)
         phi, top = memory.queries(self.scaled(q, "query"))
         scores = phi @ memory.keys(key).mT
@@ -187,21 +178,22 @@ class LogFeatureMechanism(FeatureMechanism):
             scores = scores * counts[..., None, :]
         if self.normalised:
             return divided(scores @ v, scores.sum(-1, keepdim=True))
-        return (scores @ v) * top.exp()
+        return scores @ v if top is None else (scores @ v) * top.exp()
 
 
 class Memory:
-    """`sum phi(k)ᵀ v` over the keys so far, each feature in units of `exp(reference)`.
+    """`sum phi(k)ᵀ v` and `sum phi(k)` over the keys so far, each feature in units of `exp(reference)`.
 
     References are constants to differentiation: results do not depend on them. The reference is
     always that of a key already seen, so a normaliser of positive features never vanishes.
     """
 
-    def __init__(self, key: Scaled, values: int) -> None:
+    def __init__(self, key: Scaled, values: int, normalised: bool = True) -> None:
         factors, logs = key
         some = logs if factors is None else factors
         assert some is not None
         self.sums = some.new_zeros(*some.shape[:-2], some.shape[-1], values)
+        self.totals = some.new_zeros(*some.shape[:-2], some.shape[-1], 1) if normalised else None
         self.reference = None if logs is None else torch.full_like(logs[..., :1, :], -torch.inf).detach()
 
     def measure_by(self, key: Scaled) -> None:
@@ -209,8 +201,10 @@ class Memory:
         if self.reference is None or key[1] is None:
             return
         reference = torch.maximum(self.reference, key[1].detach().amax(-2, keepdim=True))
-        self.sums = self.sums * (self.reference - reference).exp().mT
-        self.reference = reference
+        scale = (self.reference - reference).exp().mT
+        self.sums, self.reference = self.sums * scale, reference
+        if self.totals is not None:
+            self.totals = self.totals * scale
 
     def surged(self, key: Scaled) -> bool:
         """Whether keys exceed the reference by more than a sum can bear."""
@@ -223,19 +217,36 @@ class Memory:
         factors, logs = key
         return product(factors, None if logs is None or self.reference is None else logs - self.reference)
 
-    def queries(self, query: Scaled) -> tuple[Tensor, Tensor]:
-        """phi(q) such that its product with phi(k), times exp of the second result, is the score."""
+    def queries(self, query: Scaled) -> tuple[Tensor, Tensor | None]:
+        """phi(q) such that its product with phi(k), times exp of the second result, is the score.
+
+        Logarithms are measured against their own log-sum-exp, which cancels where rows are divided by
+        their sums.
+        """
         factors, logs = query
         if logs is None or self.reference is None:
-            phi = product(factors, None)
-            return phi, torch.zeros_like(phi[..., :1])
+            return product(factors, None), None
         logs = logs + self.reference
-        top = logs.detach().amax(-1, keepdim=True)
-        return product(factors, logs - top), top
+        phi = logs.softmax(-1) if factors is None else logs.softmax(-1) * factors
+        return phi, logs.logsumexp(-1, keepdim=True) if self.totals is None else None
 
-    def add(self, keys: Tensor, values: Tensor) -> None:
+    def add(self, keys: Tensor, values: Tensor, counts: Tensor | None = None) -> None:
         """Take these keys in."""
+        if counts is not None:
+            keys = keys * counts[..., None]
         self.sums = self.sums + keys.mT @ values
+        if self.totals is not None:
+            self.totals = self.totals + keys.sum(-2, keepdim=True).mT
+
+    def read(self, phi: Tensor, top: Tensor | None) -> Tensor:
+        """What queries get from the keys taken in."""
+        return finished(phi @ self.sums, None if self.totals is None else phi @ self.totals, top)
+
+    def pass_by(self, phi: Tensor, top: Tensor | None, keys: Tensor, values: Tensor, chunk: int) -> Tensor:
+        """Take keys in one by one, and read after each."""
+        found = running(self.sums, self.totals, phi, keys, values, chunk)
+        self.sums, self.totals = found.sums, found.totals
+        return finished(found.read, found.total, top)
 
 
 def check(mechanism: Mechanism, q: Tensor, k: Tensor, counts: Tensor | None, causal: bool) -> None:
@@ -268,7 +279,13 @@ def without_absent(key: Scaled, counts: Tensor) -> Scaled:
     return factors, logs
 
 
+def finished(read: Tensor, total: Tensor | None, top: Tensor | None) -> Tensor:
+    """Divided by its total if there is one, in place, else back in its own units."""
+    if total is not None:
+        return read.div_(total.masked_fill(total == 0, torch.inf))
+    return read if top is None else read * top.exp()
+
+
 def divided(weighted: Tensor, total: Tensor) -> Tensor:
     """`weighted / total`, and 0 where the total is 0."""
-    empty = total == 0
-    return (weighted / total.masked_fill(empty, 1)).masked_fill(empty, 0)
+    return weighted / total.masked_fill(total == 0, torch.inf)

@@ -28,6 +28,7 @@ class Cosformer(FeatureMechanism):
     source = "[rec] cosFormer, arXiv 2202.08791"
     permutation_equivariant = False
     takes_counts = False
+    length_free = False
 
     def placed(self, q: Queries, k: Keys) -> tuple[Tensor, Tensor]:
         longest = max(q.shape[-2], k.shape[-2])

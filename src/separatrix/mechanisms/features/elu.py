@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from separatrix.mechanisms.features._base import FeatureMechanism, Features, Side, Tokens
 
 
@@ -12,6 +10,7 @@ class Elu(FeatureMechanism):
 
     Written by cases, so that small features keep their digits: `elu(x) + 1` would round them to 0.
 
+    >>> import torch
     >>> x = torch.tensor([0.0, 1.0]).reshape(1, 1, 2, 1)
     >>> Elu().features(x, "key").flatten().tolist()
     [1.0, 2.0]
@@ -22,4 +21,4 @@ class Elu(FeatureMechanism):
     source = "[rec] linear transformers, arXiv 2006.16236"
 
     def features(self, x: Tokens, side: Side) -> Features:
-        return torch.where(x > 0, x + 1, x.clamp(max=0).exp())
+        return x.clamp(max=0).exp_() + x.relu()

@@ -30,7 +30,8 @@ class Hedgehog(LogFeatureMechanism):
 
     W is the identity, or that of `Hedgehog.weighted`, for all heads or for each: a `torch.nn.Parameter`
     trains. In public code W is trained to mimic softmax and starts at the identity, with a bias that is
-    not here; its softmax version takes the softmax over features, of each half by itself.
+    not here. The softmax is over features, of each half by itself, as in the reference code of LoLCATs;
+    flash-linear-attention takes one over both halves, of 2 (Wx + b).
 
     >>> x = torch.tensor([[0.0, 1.0]]).reshape(1, 1, 1, 2)
     >>> Hedgehog(softmax="yes").features(x, "key").sum().item()

@@ -1,8 +1,5 @@
 """Two mechanisms in one."""
 
-from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms.hybrid.window_linear import WindowLinear
 
-HYBRID: tuple[type[Mechanism], ...] = (WindowLinear,)
-
-__all__ = ["HYBRID", "WindowLinear"]
+__all__ = ["WindowLinear"]

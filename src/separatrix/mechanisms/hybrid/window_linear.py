@@ -40,9 +40,9 @@ class WindowLinear(RecurrentMechanism):
     """Weights `exp(<q,k> - c)` in the window, `<phi(q), phi(k)>` before it, one sum below both [rec].
 
     The window is the last `size` tokens, the present one among them; c is the largest logit in it, so its
-    best key always has weight 1, as in LoLCATs. There the feature map phi and a factor on the window are
-    learned; here `phi(x) = elu(x) + 1` (arXiv 2006.16236), which is positive and cannot overflow, and
-    the factor is 1. A window of all tokens is causal softmax.
+    best key always has weight 1, as in the reference code of LoLCATs. There the feature map phi and a
+    factor on the window are learned; here `phi(x) = elu(x) + 1` (arXiv 2006.16236), which is positive and
+    cannot overflow, and the factor is 1. A window of all tokens is causal softmax.
 
     The state is the last `size` keys and values, and for what is older the sum of `phi(k) (v, 1)ᵀ`.
 

@@ -1,6 +1,5 @@
 """Scores that are a scalar function of the logit <q,k>, and of how many keys there are."""
 
-from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms.kernels.adaptive_softmax import AdaptiveSoftmax
 from separatrix.mechanisms.kernels.linear import Linear
 from separatrix.mechanisms.kernels.logn_softmax import LogNSoftmax
@@ -11,20 +10,7 @@ from separatrix.mechanisms.kernels.softmax import Softmax
 from separatrix.mechanisms.kernels.squared_relu import SquaredRelu
 from separatrix.mechanisms.kernels.taylor import Taylor
 
-KERNELS: tuple[type[Mechanism], ...] = (
-    Softmax,
-    Linear,
-    Power,
-    Taylor,
-    LogNSoftmax,
-    AdaptiveSoftmax,
-    Sigmoid,
-    Relu,
-    SquaredRelu,
-)
-
 __all__ = [
-    "KERNELS",
     "AdaptiveSoftmax",
     "Linear",
     "LogNSoftmax",

@@ -20,7 +20,7 @@ POLYNOMIAL = (-0.037, 0.481, -2.3, 4.917, -1.791)
 class AdaptiveSoftmax(StreamedMechanism):
     """`f = softmax(beta(H) <q,k>)`, H the entropy of `softmax(<q,k>)` in nats (arXiv 2410.01104).
 
-    `beta = max(poly(H), 1)` where H > 0.5, else 1, with the paper's polynomial. Gradients pass
+    `beta = max(poly(H), 1)` where H > 0.5, else 1, as in the paper's own program. Gradients pass
     through beta. The fit is for short inputs: beta is above 1 for H between 0.85 and 5.94 only, so 382
     equal keys are too many. A key that stands for many is that many outcomes of the entropy. A query
     that sees nothing (all counts 0) gets zeros.

@@ -24,6 +24,9 @@ from separatrix.parameters import Constraint, Natural, Parameters
 
 Tokens = Float[Tensor, "batch heads tokens width"]
 Landmarks = Float[Tensor, "batch heads landmarks width"]
+Matrix = Float[Tensor, "batch heads rows columns"]
+RightSide = Float[Tensor, "batch heads rows sides"]
+Solution = Float[Tensor, "batch heads columns sides"]
 
 
 class NystromParameters(Parameters):
@@ -48,7 +51,8 @@ class Nystrom(Mechanism):
     towards it, pads to a multiple of the landmarks, and adds a convolution of the values.
 
     Weights may be negative. They add up to 1 when the landmarks' matrix is invertible, else perhaps
-    not, hence `normalised` is not claimed; and gradients then need its rank to stay what it is.
+    not, hence `normalised` is not claimed; and gradients then need its rank to stay what it is. Tokens
+    that are much alike make that matrix nearly singular, and `sensitivity` says what it costs.
 
     >>> x = torch.eye(4).reshape(1, 1, 4, 4)
     >>> torch.allclose(Nystrom(landmarks=4)(x, x, x), x.softmax(-1), atol=1e-5)
@@ -78,24 +82,52 @@ class Nystrom(Mechanism):
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
     ) -> Attended:
         check_request(self, counts, causal)
-        few_q, few_k = self.landmarks(q), self.landmarks(k)
-        to_few, between, from_few = (
-            (a @ b.mT).softmax(-1) for a, b in ((q, few_k), (few_q, few_k), (few_q, k))
-        )
-        weights: Tensor = to_few @ torch.linalg.pinv(between) @ from_few
+        to_few, between, from_few = self._factors(q, k)
+        weights: Tensor = to_few @ _solved(between, from_few)
         return weights @ v
 
     def __call__(
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
     ) -> Attended:
-        """The first two factors first: memory is linear in the tokens, and rounding grows least.
-
-        Rows of the first are near those of the matrix inverted, so their product stays small where the
-        inverse is large; from right to left the inverse would magnify the rounding of the summaries.
-        """
+        """From right to left, on a few summaries of the values: memory is linear in the tokens."""
         check_request(self, counts, causal)
         dtype, (q, k, v) = v.dtype, widened(q, k, v)
         few_q, few_k = self.landmarks(q), self.landmarks(k)
-        inverse = torch.linalg.pinv((few_q @ few_k.mT).softmax(-1))
-        weights: Tensor = (q @ few_k.mT).softmax(-1) @ inverse
-        return (weights @ scaled_dot_product_attention(few_q, k, v, scale=1.0)).to(dtype)
+        between = (few_q @ few_k.mT).softmax(-1)
+        summaries = _solved(between, scaled_dot_product_attention(few_q, k, v, scale=1.0))
+        return scaled_dot_product_attention(q, few_k, summaries, scale=1.0).to(dtype)
+
+    def sensitivity(self, q: Queries, k: Keys, causal: bool = False, order: int = 0) -> float:
+        """The largest `|A S⁺| |S⁺ B|` of a head, for weights `A S⁺ B`; each derivative adds a `|S⁻¹|` [ours].
+
+        A change of A, S and B by a unit of rounding changes the weights by a few times that many units, to
+        first order and while the rank of S stays; norms are largest sums of a row.
+        """
+        to_few, between, from_few = (x.detach() for x in self._factors(*widened(q, k)))
+        left = _solved(between.mT, to_few.mT).mT
+        magnified = _row_sums(left) * _row_sums(_solved(between, from_few))
+        steepness: Tensor = 1 / torch.linalg.svdvals(between)[..., -1]
+        return max(1.0, (magnified * steepness**order).max().item())
+
+    def _factors(self, q: Queries, k: Keys) -> tuple[Tensor, Tensor, Tensor]:
+        """A, S and B: from queries to landmarks, between landmarks, from landmarks to keys."""
+        few_q, few_k = self.landmarks(q), self.landmarks(k)
+        to_few, between, from_few = (
+            (a @ b.mT).softmax(-1) for a, b in ((q, few_k), (few_q, few_k), (few_q, k))
+        )
+        return to_few, between, from_few
+
+
+def _solved(matrix: Matrix, right: RightSide) -> Solution:
+    """`matrix⁺ right`, improved once by what it leaves over.
+
+    The inverse of a nearly singular matrix is large, and so is its own rounding; here that cancels, while
+    in exact arithmetic and in every derivative the second term is 0.
+    """
+    inverse: Tensor = torch.linalg.pinv(matrix)
+    first = inverse @ right
+    return first + inverse @ (right - matrix @ first)
+
+
+def _row_sums(matrix: Tensor) -> Tensor:
+    return matrix.abs().sum(-1).amax(-1)

@@ -1,6 +1,5 @@
 """A state of fixed size, updated token by token; only the past is seen."""
 
-from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 from separatrix.mechanisms.recurrent._gated import GatedMechanism
 from separatrix.mechanisms.recurrent.causal_linear import CausalLinear
@@ -10,10 +9,7 @@ from separatrix.mechanisms.recurrent.gla import Gla
 from separatrix.mechanisms.recurrent.retention import Retention
 from separatrix.mechanisms.recurrent.ssd import Ssd
 
-RECURRENT: tuple[type[Mechanism], ...] = (CausalLinear, Retention, Gla, Ssd, Delta, GatedDelta)
-
 __all__ = [
-    "RECURRENT",
     "CausalLinear",
     "Delta",
     "GatedDelta",

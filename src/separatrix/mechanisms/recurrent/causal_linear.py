@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
+from separatrix.mechanisms._running import running
 from separatrix.mechanisms.recurrent._base import (
     Key,
     Output,
@@ -20,6 +21,9 @@ from separatrix.mechanisms.recurrent._base import (
 )
 from separatrix.parameters import Flag, Parameters
 
+CHUNK = 64
+"""Tokens that hear each other by their scores."""
+
 
 class CausalLinearParameters(Parameters):
     """Whether each row is divided by the sum of its scores."""
@@ -31,8 +35,8 @@ class CausalLinearParameters(Parameters):
 class CausalLinear(RecurrentMechanism):
     """`S_t = S_{t-1} + k_t v_tᵀ`, `o_t = q_t S_t` [rec].
 
-    With normalised=yes the output is divided by `<q_t, k_1 + ... + k_t>`, which is kept as one more
-    column of S; a row where that is zero returns 0. There is no feature map: scores are logits.
+    With normalised=yes the output is divided by `<q_t, k_1 + ... + k_t>`, whose second
+    factor is kept beside S; a row where that is zero returns 0. There is no feature map: scores are logits.
 
     >>> import torch
     >>> from separatrix.mechanisms import mechanism_named
@@ -47,6 +51,7 @@ class CausalLinear(RecurrentMechanism):
     formula = "S_t = S_{t-1} + k_t v_t^T, o_t = q_t S_t"
     source = "[rec] arXiv 2006.16236, without a feature map"
     schema = CausalLinearParameters
+    run = 2048
     parameters: CausalLinearParameters
 
     @property
@@ -65,25 +70,24 @@ class CausalLinear(RecurrentMechanism):
         return (scores @ v).to(dtype)
 
     def init_state(self, q: Queries, v: Values) -> State:
-        return (memory(q, v, more=int(self.normalised)),)
+        sums = memory(q, v)
+        return (sums, sums.new_zeros(*sums.shape[:-1], 1)) if self.normalised else (sums,)
 
     def step(self, state: State, q_t: Query, k_t: Key, v_t: Value) -> tuple[State, Output]:
-        state = (state[0] + outer(k_t, self._written(v_t)),)
-        return state, self._output(read(state[0], q_t))
+        sums = state[0] + outer(k_t, v_t)
+        if not self.normalised:
+            return (sums,), read(sums, q_t)
+        totals = state[1] + k_t[..., None]
+        return (sums, totals), _divided(read(sums, q_t), read(totals, q_t))
 
     def advance(self, state: State, q: Queries, k: Keys, v: Values) -> tuple[State, Attended]:
-        v = self._written(v)
-        out = q @ state[0] + (q @ k.mT).tril() @ v
-        return (state[0] + k.mT @ v,), self._output(out)
-
-    def _written(self, v: Tensor) -> Tensor:
-        return pad(v, (0, 1), value=1.0) if self.normalised else v
-
-    def _output(self, out: Tensor) -> Tensor:
-        return _divided(out[..., :-1], out[..., -1:]) if self.normalised else out
+        sums, totals = state if self.normalised else (state[0], None)
+        found = running(sums, totals, q, k, v, CHUNK)
+        if found.total is None or found.totals is None:
+            return (found.sums,), found.read
+        return (found.sums, found.totals), _divided(found.read, found.total)
 
 
 def _divided(top: Tensor, bottom: Tensor) -> Tensor:
     """`top / bottom`, and 0 where the bottom is 0."""
-    empty = bottom == 0
-    return (top / bottom.masked_fill(empty, 1)).masked_fill(empty, 0)
+    return top / bottom.masked_fill(bottom == 0, torch.inf)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 
 from separatrix.mechanisms import _base
 from separatrix.mechanisms._base import (
@@ -82,6 +83,12 @@ class PatternMechanism(Mechanism):
                 seen = self.sees(i, j, keys, causal)
                 if causal:
                     seen = seen & (j <= i)
-                logits = q[..., start : start + len(i), :] @ some_k.mT
-                out.append(softmax_of(logits, seen.to(q.dtype)) @ some_v)
+                out.append(masked_softmax(q[..., start : start + len(i), :], some_k, some_v, seen))
         return torch.cat(out, dim=-2).to(dtype)
+
+
+def masked_softmax(q: Queries, k: Keys, v: Values, seen: Seen) -> Attended:
+    """torch's fused softmax over the keys in sight, and zeros for a query that sees none."""
+    blind = ~seen.any(-1, keepdim=True)
+    found = scaled_dot_product_attention(q, k, v, attn_mask=seen | blind, scale=1.0)
+    return found.masked_fill(blind, 0)

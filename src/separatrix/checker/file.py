@@ -1,0 +1,19 @@
+"""A certificate in a file, of a verdict or of a boundary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from separatrix.checker.boundary import check_boundary, is_boundary
+from separatrix.checker.certificate import is_certificate
+from separatrix.checker.check import Report, check
+from separatrix.checker.document import read_file
+from separatrix.parameters.errors import UsageError
+
+
+def check_file(path: Path) -> Report:
+    """Verify the certificate in a file; a UsageError if there is none in it."""
+    document = read_file(path)
+    if not is_certificate(document):
+        raise UsageError(f"{path} is no certificate: it is not an object with the fields format and version")
+    return check_boundary(document) if is_boundary(document) else check(document)

@@ -1,0 +1,66 @@
+"""THEORY 6, q-sparse averaging: the mean of the values that are asked for."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._tools import conclude_where, example, judged, largest, point
+from separatrix.constructions import Averaging
+from separatrix.mechanisms import Linear, Softmax
+from separatrix.verdicts.outputs_exact import exact_outputs
+
+ONE = (Fraction(1),)
+SIZES = (10**4, 10**9, 10**18)
+ASKED = (1, 8, 1000)
+
+
+def averages() -> Finding:
+    """Inside: gap 2. Outside: q n^gap below n, where the many that are not asked win."""
+    inside = [averaging_point(q, n, 2) for q in ASKED for n in SIZES]
+    outside = [averaging_point(q, 10**9, Fraction(1, 2)) for q in (1, 8)]
+    return conclude_where(
+        inside,
+        outside,
+        "q n^gap outgrows n: with a smaller gap softmax, too, averages over everything",
+        f"softmax gives the asked mean to {largest(inside, 'softmax_error'):.0e} (exact; n^(1-gap)/q "
+        f"allowed) and distinguishes; linear's answers are gap q/(n + gap q) apart, and it is blind "
+        f"(certified); q = {', '.join(map(str, ASKED))}, n = 1e4 to 1e18",
+        f"softmax uses {largest(inside, 'of_bound'):.4f} of its bound; linear's answers are "
+        f"{largest(inside, 'linear_margin'):.2g} apart or less",
+    )
+
+
+def averaging_point(q: int, n: int, gap: int | Fraction) -> Point:
+    """Holds if softmax is within its bound and distinguishes, and linear has its closed form and is blind."""
+    made = example(Averaging, q=q, n=n, gap=gap)
+    softmax, linear = (exact_outputs(made, each) for each in (Softmax(), Linear()))
+    error = max(1 - softmax.reading(1, ONE)[0], softmax.reading(0, ONE)[1])
+    bound = Fraction(Fraction(n) ** (1 - gap)) / q
+    low, _ = linear.gap(ONE)
+    words = [judged(made, each, "certified").word for each in ("softmax", "linear")]
+    holds = (
+        error <= bound and low == gap * q / (n + gap * Fraction(q)) and words == ["distinguishes", "blind"]
+    )
+    return point(
+        {"q": q, "n": n, "gap": gap},
+        holds,
+        softmax_error=float(error),
+        of_bound=float(error / bound),
+        linear_margin=float(low),
+        words=", ".join(words),
+    )
+
+
+CLAIMS = (
+    Claim(
+        "sparse-averaging",
+        "6",
+        "rec",
+        "With logits that single out q of n tokens, softmax gives the mean of their values up to n^{1-gap}/q "
+        "and linear does not (arXiv 2306.02896; the width such logits need, of order q log n, is that "
+        "paper's subject and not checked here).",
+        averages,
+    ),
+)
+"""The claim on q-sparse averaging."""

@@ -1,0 +1,126 @@
+"""THEORY 6, dispersion: bounded logits thin out."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from flint import arb, ctx
+
+from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._tools import (
+    conclude,
+    conclude_where,
+    example,
+    judged,
+    largest,
+    point,
+    short,
+    smallest,
+)
+from separatrix.constructions import Dispersion
+from separatrix.mechanisms import Softmax
+from separatrix.verdicts.outputs_exact import ends, exact_outputs
+
+GAPS = (1, 3, 10)
+SIZES = tuple(10**e for e in (1, 3, 6, 12, 18))
+REPAIRS = ("logn-softmax", "topk:k=1", "hardmax")
+
+
+def thin() -> Finding:
+    """The weight of the largest logit between 1/n and e^gap/n, in balls."""
+    points = [weight_point(gap, n) for gap in GAPS for n in SIZES]
+    return conclude(
+        points,
+        f"n f lies between 1 and e^gap for gaps {', '.join(map(str, GAPS))}, n = 10 to 1e18 (proved in "
+        f"balls): {smallest(points, 'n_f'):.2f} to {largest(points, 'n_f'):.0f}",
+        f"n f reaches {largest(points, 'share'):.6f} of e^gap, and is {smallest(points, 'n_f'):.2f} or more",
+    )
+
+
+def weight_point(gap: int, n: int) -> Point:
+    """Holds if 1 <= n f <= e^gap, both proved."""
+    low, high = exact_outputs(example(Dispersion, gap=gap, n=n), Softmax()).reading(1, (Fraction(1),))
+    with ctx.workprec(512):
+        most, _ = ends(arb(gap).exp())
+    holds = 1 <= n * low <= n * high <= most
+    return point({"gap": gap, "n": n}, holds, n_f=float(n * low), share=float(n * high / most))
+
+
+def blind() -> Finding:
+    """The certified words on either side of n = e^gap + 1, and far beyond."""
+    points, starts = [], []
+    for gap in (1, 3, 5, 10, 20):
+        last = math.floor(math.exp(gap)) + 1
+        words = [softmax_word(gap, n) for n in (last, last + 1, 10**18)]
+        holds = words == ["distinguishes", "blind", "blind"]
+        points.append(point({"gap": gap, "n": last}, holds, words=", ".join(words)))
+        starts.append(f"{short(last + 1)} (gap {gap})")
+    return conclude(
+        points,
+        f"certified: softmax distinguishes up to the n before and is blind from n = {', '.join(starts)}; f "
+        "falls with n",
+        "exact to 1 token: the two words are those of neighbouring n",
+    )
+
+
+def softmax_word(gap: int, n: int) -> str:
+    """The certified verdict on softmax."""
+    return judged(example(Dispersion, gap=gap, n=n), "softmax", "certified").word
+
+
+def repaired() -> Finding:
+    """Inside: repairs at gaps above 1. Outside: temperature log n with a gap below 1."""
+    inside = [repair_point(each, gap, n) for each in REPAIRS for gap in ("3/2", "3") for n in SIZES]
+    outside = [repair_point("logn-softmax", "1/2", n) for n in SIZES[1:]]
+    return conclude_where(
+        inside,
+        outside,
+        "the gap is above 1 for a temperature of 1/log n (its weight is 1/(1+(n-1)n^{-gap})); any gap will "
+        "do for hardmax and topk:k=1",
+        f"{', '.join(REPAIRS)} distinguish at n = 10 to 1e18, P = {smallest(inside, 'distinguish'):.5f} or "
+        f"more; logn-softmax with a gap of 1/2 is blind, P at most {largest(outside, 'distinguish'):.2g}",
+        f"weight {smallest(inside, 'weight'):.3f} or more, needed 1/2; with a gap of 1/2 it is "
+        f"{largest(outside, 'weight'):.2g} or less from n = 1000",
+    )
+
+
+def repair_point(mechanism: str, gap: str, n: int) -> Point:
+    """Holds if it distinguishes."""
+    found = judged(example(Dispersion, gap=gap, n=n), mechanism)
+    outcome = found.outcome
+    return point(
+        {"mechanism": mechanism, "gap": gap, "n": n},
+        found.word == "distinguishes",
+        distinguish=outcome.distinguish,
+        weight=outcome.v1,
+        engine=outcome.engine,
+    )
+
+
+CLAIMS = (
+    Claim(
+        "dispersion",
+        "6",
+        "rec",
+        "With logits that do not grow with n, softmax gives the largest one between 1/n and e^gap/n (arXiv "
+        "2410.01104): attention thins out like 1/n.",
+        thin,
+    ),
+    Claim(
+        "dispersion-blind",
+        "6",
+        "ours",
+        "So softmax, which reads the token of the largest logit at small n, is blind from the first n above "
+        "e^gap + 1 on (tau = 1/2).",
+        blind,
+    ),
+    Claim(
+        "dispersion-repaired",
+        "6",
+        "rec",
+        "A temperature that falls like 1/log n, or keeping the largest logit alone, repairs it.",
+        repaired,
+    ),
+)
+"""The claims on dispersion."""

@@ -1,0 +1,97 @@
+"""THEORY 6, duplication: every token is repeated."""
+
+from __future__ import annotations
+
+import torch
+
+from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._tools import conclude, example, judged, largest, point
+from separatrix.constructions import Duplication
+from separatrix.engines.enumerated import same_rows
+from separatrix.mechanisms import mechanism_named
+
+PROVED = ("softmax", "linear", "power:beta=3", "taylor:order=2")
+LITERAL = ("softmax", "linear", "hardmax", "relu-features", "elu", "based")
+NOTICE = ("sparsemax", "topk", "logn-softmax")
+UNNORMALISED = "identity-features:normalised=no"
+SIZES = (10, 100, 10**18)
+REPEATS = (2, 3, 1000)
+ROUNDING = 1e-12
+
+
+def repeated(mechanism: str, times: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """What 30 random positive tokens of width 5 get, alone and with every key there `times` times."""
+    draw = torch.Generator().manual_seed(0)
+    q, k, v = (torch.rand(1, 1, 30, 5, generator=draw, dtype=torch.float64) for _ in range(3))
+    attends = mechanism_named(mechanism)
+    return attends(q, k, v), attends(q, k.repeat(1, 1, times, 1), v.repeat(1, 1, times, 1))
+
+
+def normalised() -> Finding:
+    """Equal rows in exact arithmetic, whatever the scores; to rounding on random tokens."""
+    proved = [equal_point(each, n, r) for each in PROVED for n in SIZES for r in REPEATS]
+    literal = [tripled(each, notices=False) for each in LITERAL]
+    others = [tripled(each, notices=True) for each in NOTICE]
+    return conclude(
+        [*proved, *literal, *others],
+        f"equal rows, proved, for {', '.join(PROVED)} at n = 10 to 1e18, up to {REPEATS[-1]} copies; "
+        f"{', '.join(LITERAL)} give tripled random tokens the same to {largest(literal, 'change'):.0e}; "
+        f"{', '.join(NOTICE)}, whose weights see the number of tokens, do not",
+        f"difference exactly 0 where proved, {largest(literal, 'change'):.0e} in float64",
+    )
+
+
+def equal_point(mechanism: str, n: int, times: int) -> Point:
+    """Holds if both labels provably get the same row."""
+    same = same_rows(example(Duplication, n=n, r1=times), mechanism_named(mechanism))
+    return point({"mechanism": mechanism, "n": n, "r1": times}, same, equal_rows=same)
+
+
+def tripled(mechanism: str, notices: bool) -> Point:
+    """Holds if three copies of everything change something, or nothing but rounding, as expected."""
+    once, thrice = repeated(mechanism, 3)
+    change = float((once - thrice).abs().max())
+    return point(
+        {"mechanism": mechanism, "r1": 3}, change > 1e-3 if notices else change < ROUNDING, change=change
+    )
+
+
+def unnormalised() -> Finding:
+    """r1/r0 times as much, on the construction and on random tokens, and the reader sees it."""
+    points = []
+    for r0, r1 in ((1, 2), (1, 3), (2, 7), (1, 1000)):
+        tau = f"{r0 + r1}/2"
+        found = judged(example(Duplication, r0=r0, r1=r1, tau=tau), UNNORMALISED)
+        error = abs(found.outcome.v1 / found.outcome.v0 * r0 / r1 - 1)
+        holds = error < ROUNDING and found.word == "distinguishes"
+        parameters = {"n": 100, "r0": r0, "r1": r1, "tau": tau}
+        points.append(point(parameters, holds, error=error, distinguish=found.outcome.distinguish))
+    once, thrice = repeated(UNNORMALISED, 3)
+    error = float((thrice / once / 3 - 1).abs().max())
+    points.append(point({"tokens": "random", "r1": 3}, error < ROUNDING, error=error))
+    return conclude(
+        points,
+        f"outputs are r1/r0 times as large to {largest(points, 'error'):.0e}, and the reader tells once from "
+        f"twice with P = {largest(points, 'distinguish'):.6f} (exact)",
+        f"error {largest(points, 'error'):.0e}, allowed {ROUNDING:.0e}",
+    )
+
+
+CLAIMS = (
+    Claim(
+        "duplication-normalised",
+        "6",
+        "ours",
+        "Repeating every token r times leaves softmax, linear and every other normalised score of the logit "
+        "unchanged, exactly: no reader of them counts.",
+        normalised,
+    ),
+    Claim(
+        "duplication-unnormalised",
+        "6",
+        "ours",
+        "Unnormalised linear attention is multiplied by r1/r0, and this reader sees it: linear wins.",
+        unnormalised,
+    ),
+)
+"""The claims on duplication."""

@@ -1,0 +1,60 @@
+"""THEORY 6, single-location regression: one token holds the signal."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._tools import conclude, example, judged, largest, point, short, smallest
+from separatrix.constructions import Location
+from separatrix.mechanisms import Linear, Mechanism, Softmax
+from separatrix.verdicts.outputs_exact import exact_outputs
+
+SIZES = tuple(10**e for e in (3, 6, 9, 12))
+GAP = 2
+
+
+def reads() -> Finding:
+    """The squared error of the signal, read off what tells a1 = 1 from a0 = 0."""
+    points = [location_point(n) for n in SIZES]
+    return conclude(
+        points,
+        f"softmax distinguishes and linear is blind at n = 1e3 to {short(SIZES[-1])} (certified); squared "
+        f"error: softmax {largest(points, 'softmax_risk'):.0e}, at last "
+        f"{smallest(points, 'softmax_risk'):.0e} (Bayes: 0), linear {smallest(points, 'linear_risk'):.4f} or "
+        "more (no answer at all: 1)",
+        f"softmax at most n^(2-2gap), {largest(points, 'of_bound'):.4f} of it used; linear within "
+        f"{1 - smallest(points, 'linear_risk'):.1e} of knowing nothing",
+    )
+
+
+def risk(made: Location, mechanism: Mechanism) -> tuple[Fraction, Fraction]:
+    """Two numbers between which (1 - margin)² lies."""
+    outputs = exact_outputs(made, mechanism)
+    low, high = outputs.gap(outputs.probe_weights)
+    return (1 - high) ** 2, (1 - low) ** 2
+
+
+def location_point(n: int) -> Point:
+    """Holds if softmax's risk is at most n^{2-2gap} and linear's is ((n-1)/(n+gap))², and the words match."""
+    made = example(Location, n=n, gap=GAP)
+    words = [judged(made, each, "certified").word for each in ("softmax", "linear")]
+    (_, most), (least, _) = risk(made, Softmax()), risk(made, Linear())
+    bound = Fraction(1, n ** (2 * GAP - 2))
+    holds = most <= bound and least == Fraction(n - 1, n + GAP) ** 2 and words == ["distinguishes", "blind"]
+    measured = {"softmax_risk": float(most), "of_bound": float(most / bound), "linear_risk": float(least)}
+    return point({"n": n, "gap": GAP}, holds, **measured)
+
+
+CLAIMS = (
+    Claim(
+        "single-location",
+        "6",
+        "rec",
+        "One marked token carries the signal, all carry noise (arXiv 2509.21936): softmax's error tends to "
+        "the Bayes risk, which is 0 here, linear's to that of no answer: it averages the signal away with "
+        "the noise.",
+        reads,
+    ),
+)
+"""The claim on single-location regression."""

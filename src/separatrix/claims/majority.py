@@ -1,0 +1,59 @@
+"""THEORY 6, averaging under noise: all tokens but one say the same."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._tools import conclude_where, example, judged, largest, point, smallest
+from separatrix.constructions import Majority
+
+SIZES = (10**3, 10**6, 10**12)
+GROUPS = 4
+"""Kinds of noise; fewer than usual, so that there are few sign vectors to try."""
+
+
+def majority() -> Finding:
+    """Inside: a distractor of gap 2. Outside: one too quiet to draw softmax away."""
+    inside = [majority_point(n, Fraction(2)) for n in SIZES]
+    outside = [majority_point(10**6, gap) for gap in (Fraction(0), Fraction(1, 2))]
+    return conclude_where(
+        inside,
+        outside,
+        "the distractor's gap is above 1; below, softmax averages too",
+        f"certified: linear distinguishes (P = {smallest(inside, 'linear'):.5f} or more) and softmax is "
+        f"blind (P = {largest(inside, 'softmax'):.0f}), n = 1e3 to 1e12; with a gap of 0 or 1/2 both "
+        "distinguish",
+        f"linear hears {smallest(inside, 'linear_heard'):.4f} of the majority or more, softmax "
+        f"{largest(inside, 'softmax_heard'):.1e} or less; needed 1/2 and noise",
+    )
+
+
+def majority_point(n: int, gap: Fraction) -> Point:
+    """Holds if linear distinguishes and softmax is blind, hearing what the closed forms say."""
+    made = example(Majority, n=n, gap=gap, groups=GROUPS)
+    linear, softmax = (judged(made, each, "certified") for each in ("linear", "softmax"))
+    expected = float((n - 1) / (n + gap)), (n - 1) / (n - 1 + float(n) ** float(gap))
+    heard = linear.outcome.margin, softmax.outcome.margin
+    close = all(abs(x / y - 1) < 1e-12 for x, y in zip(heard, expected, strict=True))
+    return point(
+        {"n": n, "gap": gap, "groups": GROUPS},
+        close and (linear.word, softmax.word) == ("distinguishes", "blind"),
+        linear=linear.outcome.distinguish,
+        softmax=softmax.outcome.distinguish,
+        linear_heard=heard[0],
+        softmax_heard=heard[1],
+    )
+
+
+CLAIMS = (
+    Claim(
+        "majority",
+        "6",
+        "ours",
+        "n-1 noisy tokens say the same and one of a large logit says nothing: linear averages and hears "
+        "(n-1)/(n+gap) of it, softmax listens to the one and hears (n-1)/(n-1+n^gap). Linear wins.",
+        majority,
+    ),
+)
+"""The claim on averaging under noise."""

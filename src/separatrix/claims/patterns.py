@@ -1,0 +1,117 @@
+"""THEORY 6, rank: patterns too fine for a polynomial of the logit."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from scipy.special import ive
+
+from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._tools import conclude, example, largest, point, relative_error, smallest
+from separatrix.constructions import Parity, Routing
+from separatrix.engines import exact
+from separatrix.engines.enumerated import kernel_rows, same_rows
+from separatrix.mechanisms import Power, Softmax, mechanism_named
+from separatrix.parameters.logforms import rational
+
+ROUNDING = 1e-12
+CIRCLES = (8, 12)
+CUBES = (2, 3, 4, 5)
+"""Bits of a word: n = 2^bits."""
+
+
+def routing_degree() -> Finding:
+    """Below degree n/2 the pattern comes out as rounding; from n/2 on, and through softmax, it does not."""
+    points: list[Point] = []
+    for n in CIRCLES:
+        for degree in range(1, n // 2):
+            passed = [circle(n, f"{kernel}={degree}") for kernel in ("power:beta", "taylor:order")]
+            worst = max(map(abs, passed))
+            points.append(point({"n": n, "degree": degree}, worst < ROUNDING, cancelled=worst))
+        enough = abs(circle(n, f"power:beta={n // 2}"))
+        points.append(point({"n": n, "degree": n // 2}, enough > 1e-6, passed=enough))
+        softmax, scale = circle(n, "softmax"), 15 * math.log(n)
+        finest = sum(2 * ive(n // 2 + n * k, scale) for k in range(9))
+        level = ive(0, scale) + sum(2 * ive(n * k, scale) for k in range(1, 9))
+        error = relative_error(softmax, finest / level)
+        points.append(point({"n": n, "mechanism": "softmax"}, error < 1e-9, softmax=softmax, error=error))
+    return conclude(
+        points,
+        f"power and taylor kernels of degree below n/2 pass {largest(points, 'cancelled'):.0e} of the "
+        f"pattern, degree n/2 {smallest(points, 'passed'):.1e}, softmax {smallest(points, 'softmax'):.3f} or "
+        f"more, as the Bessel sums say (to {largest(points, 'error'):.0e}), n = "
+        f"{', '.join(map(str, CIRCLES))}",
+        f"{largest(points, 'cancelled'):.0e} of the pattern left, allowed {ROUNDING:.0e}",
+    )
+
+
+def circle(n: int, mechanism: str) -> float:
+    """How much of the alternating pattern comes through."""
+    return exact.solve(example(Routing, n=n), mechanism_named(mechanism)).margin
+
+
+def parity_degree() -> Finding:
+    """In rationals: degree below log2 n gives both labels the same row, degree log2 n does not."""
+    points = []
+    for bits in CUBES:
+        for degree in range(1, bits + 1):
+            made, power = example(Parity, n=2**bits), Power(beta=degree)
+            same = same_rows(made, power)
+            _, margin = kernel_rows(made, power).margin()
+            holds = same == (degree < bits) and (margin == 0) == same
+            points.append(point({"n": 2**bits, "degree": degree}, holds, passed=float(margin)))
+    top = [each for each in points if each.measured["passed"] != 0]
+    return conclude(
+        points,
+        f"rows are equal in rationals for every degree below log2 n, n = 4 to {2 ** CUBES[-1]}, and differ "
+        f"at degree log2 n by {smallest(top, 'passed'):.1e} or more",
+        "difference exactly 0 below log2 n: no reader at all finds the parity",
+    )
+
+
+def parity_softmax() -> Finding:
+    """The margin in rationals."""
+    points = []
+    for bits in (*CUBES, 8):
+        n = 2**bits
+        _, margin = kernel_rows(example(Parity, n=n), Softmax()).margin()
+        expected = Fraction(n - 1, n + 1) ** bits
+        points.append(
+            point({"n": n}, margin == rational(expected), passed=float(margin), claimed=float(expected))
+        )
+    low, high = smallest(points, "passed"), largest(points, "passed")
+    return conclude(
+        points,
+        f"equal as fractions for n = 4 to {2**8}: {low:.3f} to {high:.3f}",
+        "difference exactly 0",
+    )
+
+
+CLAIMS = (
+    Claim(
+        "routing-degree",
+        "6",
+        "ours",
+        "n keys on a circle, values that alternate: a kernel that is a polynomial of degree below n/2 in the "
+        "logit cancels the pattern, degree n/2 does not, and softmax passes I_{n/2}/I_0 (summed over "
+        "multiples of n).",
+        routing_degree,
+    ),
+    Claim(
+        "parity-degree",
+        "6",
+        "ours",
+        "n = 2^w words, values by parity: power attention of degree below w = log2 n gives both labels the "
+        "same row, exactly; degree w does not.",
+        parity_degree,
+    ),
+    Claim(
+        "parity-softmax",
+        "6",
+        "ours",
+        "Softmax at the logit scale log n passes exactly ((n-1)/(n+1))^w of the parity.",
+        parity_softmax,
+    ),
+)
+"""The claims on patterns that polynomials cancel."""

@@ -1,0 +1,92 @@
+"""THEORY 7, question 3: where linear attention wins, and where softmax does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._tools import conclude, example, judged, largest, point, smallest
+from separatrix.constructions import CONSTRUCTIONS
+
+UNNORMALISED = "identity-features:normalised=no"
+LINEAR_WINS: Mapping[str, str] = {
+    "duplication": UNNORMALISED,
+    "dispersion": UNNORMALISED,
+    "regression": UNNORMALISED,
+    "majority": "linear",
+}
+"""The constructions that softmax fails at its example, and who of the linear family does not."""
+SOFTMAX_WINS = (
+    "spike",
+    "plain",
+    "cross",
+    "injectivity",
+    "parity",
+    "routing",
+    "critical",
+    "averaging",
+    "location",
+    "recall",
+    "spikes",
+    "level",
+)
+EXACT = ("certified", "exact")
+
+
+def linear_wins() -> Finding:
+    """No answer is sampled: the witness distinguishes, softmax is blind."""
+    points = [pair_point(name, winner, "softmax") for name, winner in LINEAR_WINS.items()]
+    return _found(points, "a linear mechanism distinguishes and softmax is blind", 3)
+
+
+def softmax_wins() -> Finding:
+    """The other way round, against normalised linear attention."""
+    points = [pair_point(name, "softmax", "linear") for name in SOFTMAX_WINS]
+    return _found(points, "softmax distinguishes and linear is blind", len(SOFTMAX_WINS))
+
+
+def _found(points: list[Point], what: str, least: int) -> Finding:
+    names = ", ".join(str(each.parameters["construction"]) for each in points)
+    enough = point({"constructions": len(points)}, len(points) >= least)
+    return conclude(
+        [*points, enough],
+        f"{what} on {names}, at the example of each, by certified or exact engines",
+        f"P of the winner {smallest(points, 'winner_p'):.5f} or more, of the loser at most "
+        f"{largest(points, 'loser_p'):.1e}",
+    )
+
+
+def pair_point(construction: str, winner: str, loser: str) -> Point:
+    """Holds if the winner distinguishes and the loser is blind, neither of it sampled."""
+    made = example(CONSTRUCTIONS[construction])
+    won, lost = judged(made, winner), judged(made, loser)
+    engines = won.outcome.engine, lost.outcome.engine
+    holds = (won.word, lost.word) == ("distinguishes", "blind") and all(each in EXACT for each in engines)
+    return point(
+        {"construction": construction, "winner": winner, "loser": loser},
+        holds,
+        winner_p=won.outcome.distinguish,
+        loser_p=lost.outcome.distinguish,
+        engines=", ".join(engines),
+    )
+
+
+CLAIMS = (
+    Claim(
+        "linear-wins",
+        "7",
+        "ours",
+        "Where linear attention wins: on three constructions or more a mechanism of the linear family tells "
+        "D0 from D1 and softmax is blind (this reader, each construction's tau).",
+        linear_wins,
+    ),
+    Claim(
+        "softmax-wins",
+        "7",
+        "ours",
+        "Where softmax wins: on the spike, its variants and the retrieval constructions it tells D0 from D1 "
+        "and normalised linear attention is blind (this reader, each construction's tau).",
+        softmax_wins,
+    ),
+)
+"""The claims on who beats whom."""

@@ -1,0 +1,136 @@
+"""`readers`: what the fixed reader misses, and what the best one could do."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from separatrix.verdicts import Readers
+
+COLOURS = {"can": "green", "cannot": "red", "not with this reader": "yellow", "open": "yellow"}
+OPTIONS = {"delta", "json", "noise", "seed"}
+"""Options that are easily typed as parameters."""
+LONGEST = 24
+"""Exact numbers of more characters than this are shown rounded; JSON has them whole."""
+MOST_WEIGHTS = 8
+
+
+def register(app: typer.Typer) -> None:
+    """Attach the command to the application."""
+    app.command("readers")(readers)
+
+
+def readers(
+    construction: Annotated[str, typer.Argument(help="What is to be told apart, for example spike.")],
+    mechanism: Annotated[str, typer.Argument(help="How tokens attend, for example linear.")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME=VALUE...", help="Parameters, for example n=1000 a1=1.2"),
+    ] = None,
+    delta: Annotated[str, typer.Option(help="P >= 1-delta distinguishes, P <= delta is blind.")] = "0.01",
+    noise: Annotated[
+        str | None,
+        typer.Option(help="AUC under Gaussian noise of this sd on every output, in the unit of the margin."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draws, where nothing exact applies.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+) -> None:
+    """What could a better reader do?
+
+    The fixed reader, its best threshold, the best linear reader with its weights, and number formats.
+    `cannot` is proved and says for which readers, `can` comes with weights that were verified, and
+    `not with this reader` says nothing about others. The probe is the reading by which margins are
+    measured: all signs +.
+
+    Example: separatrix readers spike linear n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1 --noise 0.01
+    """
+    from separatrix.cli.show import print_json
+    from separatrix.constructions import construction_named
+    from separatrix.engines import Sampling
+    from separatrix.parameters import UsageError, read_words
+    from separatrix.verdicts import find_readers
+
+    parameters = read_words(words or [])
+    known = construction_named(construction).schema.model_fields
+    for name in parameters.keys() & (OPTIONS - known.keys()):
+        raise UsageError(f"{name} is an option; write --{name} {parameters[name]}")
+    found = find_readers(
+        construction, mechanism, parameters, delta=delta, noise=noise, sampling=Sampling(seed=seed)
+    )
+    if as_json:
+        print_json(found.as_json())
+    else:
+        _show(found)
+
+
+def _show(found: Readers) -> None:
+    from rich.markup import escape
+
+    from separatrix.cli.show import console
+
+    out, word = console(), found.verdict.word
+    name = f"{escape(found.mechanism.spelled)} on {found.construction.name}"
+    out.print(f"{name}: [bold {COLOURS[word]}]{word}[/]")
+    out.print(_table(found))
+    for each in found.statements:
+        out.print(f"[{COLOURS[each.word]}]{each.word}[/]: {escape(f'{each.readers}; {each.evidence}')}")
+    out.print(escape(found.sentence))
+
+
+def _table(found: Readers) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    outcome, tuned, linear = found.fixed.outcome, found.threshold, found.linear
+    tau = Fraction(found.construction.parameters.values()["tau"])
+    table.add_row(
+        "fixed reader",
+        f"P = {outcome.distinguish:.6g}, {found.fixed.word} (m {found.construction.m}, tau {_number(tau)}; "
+        f"{outcome.engine})",
+    )
+    if tuned is None:
+        table.add_row("best threshold", "the signs have too many states to tune it")
+    else:
+        chance = f"P = {tuned.outcome.distinguish:.6g} at tau {_number(tuned.tau)} ({tuned.outcome.engine})"
+        table.add_row("best threshold", chance)
+    if linear is None:
+        table.add_row("best linear reader", "none found")
+    else:
+        verified = "verified" if linear.verified else "not verified"
+        table.add_row("best linear reader", f"gap {linear.witness.gap:.6g} for |w| = 1, {verified}")
+        weights = linear.weights()
+        shown = ", ".join(f"{span}: {_number(w)}" for span, w in weights[:MOST_WEIGHTS])
+        more = f", and {len(weights) - MOST_WEIGHTS} more" if len(weights) > MOST_WEIGHTS else ""
+        table.add_row("  weights of features", escape(shown + more))
+        theta = _number(linear.witness.threshold)
+        table.add_row("  fires", f"on D{linear.witness.fires_on}, above {theta}")
+    if found.auc is not None:
+        best = found.auc["best_linear"]
+        both = f"{'none' if best is None else f'{best:.6g}'}; probe {found.auc['probe']:.6g}"
+        table.add_row(f"AUC at sd {found.auc['noise']:.6g}", f"best linear reader {both}")
+    table.add_row("outputs differ, in ulps", _formats(found, "same"))
+    table.add_row("probe, stored alone", _formats(found, "same_probe"))
+    return table
+
+
+def _formats(found: Readers, what: str) -> str:
+    """For each number format whether the labels are equal in it, or how far apart."""
+    words = []
+    for name, kept in found.formats.items():
+        same = getattr(kept, what)
+        apart = f"{kept.ulps:.3g}" if what == "same" and kept.ulps is not None else "apart"
+        words.append(f"{name} {'uncertain' if same is None else 'equal' if same else apart}")
+    return ", ".join(words)
+
+
+def _number(value: Fraction) -> str:
+    from separatrix.parameters import format_exact
+
+    exact = format_exact(value)
+    return exact if len(exact) <= LONGEST else f"about {float(value):.10g}"

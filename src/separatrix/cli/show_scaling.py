@@ -1,0 +1,112 @@
+"""How laws of growth look in a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+
+from separatrix.cli.show import console, print_json
+from separatrix.parameters import format_exact
+
+if TYPE_CHECKING:
+    from separatrix.maps.axes import Number
+    from separatrix.maps.growth import Row, Scaling
+    from separatrix.maps.powerlaw import Law
+
+WORDS = {True: "[green]power law[/]", False: "[yellow]not a power law[/]", None: "[dim]cannot tell[/]"}
+MOST_ROWS = 20
+
+
+def scaling(found: Scaling, as_json: bool) -> None:
+    """One law, the values behind it, and what is known of it beforehand."""
+    from separatrix.maps.powerlaw import shown
+
+    if as_json:
+        print_json(found.as_json())
+        return
+    to, law, name = console(), found.law, found.name
+    where = f"{escape(found.asked.label)} on {found.asked.kind.name}"
+    to.print(f"{where}: {found.of} against {name}: [bold]{WORDS[law.power_law]}[/]")
+    low, high = law.interval
+    slope = f"slope: {law.exponent:.4g} in [{low:.4g}, {high:.4g}]"
+    to.print(slope if law.power_law is False else f"exponent: {_exponent(law)}", markup=False)
+    to.print(f"  {law.interval_is}", style="dim", markup=False)
+    to.print(law.reason, markup=False)
+    if law.form is not None:
+        to.print(f"{law.form.name}: {found.of} ≈ {found.formula}", markup=False)
+    if found.closed is not None:
+        to.print(f"closed form {found.closed.tag}: {found.closed.formula}", markup=False)
+        to.print(f"  in the end {found.closed.limit}", markup=False)
+    table = Table(name, found.of, "local slope", box=None, padding=(0, 2, 0, 0))
+    slopes = {_between(found, x): shown(slope) for x, slope in law.slopes}
+    count = len(found.values)
+    for i in sorted({j * (count - 1) // (min(count, MOST_ROWS) - 1) for j in range(min(count, MOST_ROWS))}):
+        value = found.values[i]
+        table.add_row(_number(value.x), f"{value.y:.6g}", slopes.get(i, ""))
+    to.print(table)
+    to.print(f"{found.engine}: {found.evidence}", markup=False)
+    if found.remark:
+        to.print(found.remark.strip(), markup=False)
+
+
+def table(
+    rows: Sequence[Row], construction: str, of: str, parameters: Mapping[str, object], as_json: bool
+) -> None:
+    """One mechanism a row, and below why some have no exponent."""
+    if as_json:
+        print_json(
+            {
+                "construction": construction,
+                "quantity": of,
+                "parameters": {name: str(value) for name, value in parameters.items()},
+                "rows": [row.as_json() for row in rows],
+            }
+        )
+        return
+    to = console()
+    given = " ".join(f"{name}={value}" for name, value in parameters.items())
+    to.print(f"[bold]{of}[/] on {escape(construction)}, {escape(given)}")
+    name = next(name for name, value in parameters.items() if str(value).count(":") > 1)
+    shown = Table("mechanism", "exponent", "law", f"{name} from", "to", "by", box=None, padding=(0, 1, 0, 0))
+    for row in rows:
+        if row.scaling is None:
+            shown.add_row(escape(row.mechanism), "–", "[dim]no exponent[/]")
+            continue
+        law, values = row.scaling.law, row.scaling.values
+        ends = _number(values[0].x), _number(values[-1].x)
+        shown.add_row(escape(row.mechanism), _exponent(law), _law(law), *ends, row.scaling.engine)
+    to.print(shown)
+    if any(row.scaling is not None and row.scaling.law.power_law is False for row in rows):
+        to.print("in brackets: the local slope at the end, where there is no power law", style="dim")
+    for row in rows:
+        if row.scaling is None:
+            to.print(f"[yellow]{escape(row.mechanism)}[/]: {escape(row.why)}")
+
+
+def _exponent(law: Law) -> str:
+    """With the digits its interval leaves, four at most, and half the width of that."""
+    reach = (law.interval[1] - law.interval[0]) / 2
+    digits = min(max(2, 1 - math.floor(math.log10(reach))), 4) if 0 < reach < math.inf else 2
+    number = f"{law.exponent:.{digits}f}"
+    number = number.lstrip("-") if float(number) == 0 else number
+    return f"{number} ± {reach:.1g}" if law.power_law is not False else f"({law.exponent:.2f})"
+
+
+def _law(law: Law) -> str:
+    if law.form is not None and (law.form.name != "power law" or law.power_law):
+        return f"[{'green' if law.power_law else 'yellow'}]{law.form.name}[/]"
+    return WORDS[law.power_law]
+
+
+def _between(found: Scaling, x: float) -> int:
+    """The place of the value at the upper end of a local slope's step."""
+    return next(i for i, value in enumerate(found.values) if float(value.x) > x)
+
+
+def _number(x: Number) -> str:
+    text = format_exact(x)
+    return text if len(text) <= 8 else f"{float(x):.4g}"

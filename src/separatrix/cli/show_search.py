@@ -1,0 +1,155 @@
+"""How what a search found looks in a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import AbstractContextManager
+from fractions import Fraction
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from separatrix.cli.show import console, counting, print_json
+from separatrix.parameters import format_exact
+
+if TYPE_CHECKING:
+    from separatrix.constructions import Kind
+    from separatrix.searches import Check, Finding, InputFinding, PointFinding, Reading, Search
+
+FEATURES_SHOWN = 6
+"""Outputs of one label that are printed; JSON has them all."""
+
+
+def trying(quiet: bool) -> AbstractContextManager[Any]:
+    """A bar on stderr, if somebody is looking."""
+    return counting(quiet or not sys.stderr.isatty())
+
+
+def written(found: Search) -> bytes:
+    """The file that `--check` reads."""
+    return (json.dumps(found.as_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def search(found: Search, out: Path | None, study: Path | None, as_json: bool) -> None:
+    """Every finding, and what was not found."""
+    if as_json:
+        print_json(found.as_json())
+        return
+    to, names = console(), (found.x.spelled, found.y.spelled)
+    to.print(f"[bold]{escape(names[0])}[/] over [bold]{escape(names[1])}[/]: {_counted(found)}")
+    for number, finding in enumerate(found.findings, 1):
+        _finding(to, f"{number}. ", finding, names)
+    if found.caution:
+        to.print(escape(found.caution))
+    if found.failed:
+        to.print(escape(f"no answer in {found.failed} trials, the first time because: {found.reason}"))
+    if found.space != "constructions":
+        to.print(f"[dim]{escape(_thresholds())}[/]")
+    if found.interrupted:
+        again = "give the same command again" if study else "nothing is kept; with --study FILE it would be"
+        to.print(f"interrupted; to go on: {again}")
+    if out is not None:
+        to.print(f"written; evaluate it again with: separatrix search --check {escape(str(out))}")
+    elif found.found:
+        to.print("to keep it: --out found.json; then: separatrix search --check found.json")
+
+
+def check(report: Check, file: Path, as_json: bool) -> None:
+    """Every finding of a file as it is now."""
+    if as_json:
+        print_json({"file": str(file), **report.as_json()})
+        return
+    to = console()
+    for finding, holds in report.findings:
+        word = "[green]holds[/] " if holds else "[red]does not hold[/] "
+        _finding(to, word, finding, (report.x.spelled, report.y.spelled))
+    word = "[bold green]holds[/]" if report.holds else "[bold red]does not hold[/]"
+    to.print(f"{escape(str(file))}: {word}")
+
+
+def _thresholds() -> str:
+    from separatrix.searches import THRESHOLDS
+
+    return THRESHOLDS
+
+
+def _counted(found: Search) -> str:
+    number = len(found.findings)
+    what = "nothing found" if not number else f"{number} {'finding' if number == 1 else 'findings'}"
+    stopped = ", stopped by the clock" if found.out_of_time else ""
+    return f"{what} in {found.trials} of {found.budget} trials, seed {found.seed}{stopped}"
+
+
+def _finding(to: Console, mark: str, finding: Finding, names: tuple[str, str]) -> None:
+    from separatrix.searches import InputFinding, PointFinding
+
+    rest = "" if finding.shrunk else ", as it was found"
+    to.print(f"\n{mark}[bold]{escape(finding.family)}[/]: {escape(finding.sentence)}{rest}")
+    if isinstance(finding, InputFinding):
+        _instance(to, finding, names)
+    elif isinstance(finding, PointFinding):
+        _point(to, finding)
+
+
+def _instance(to: Console, finding: InputFinding, names: tuple[str, str]) -> None:
+    d0, d1 = finding.instance.labels
+    table = Table("", "D0", "D1", box=None, padding=(0, 2, 0, 0))
+    for i, queries in enumerate(zip(d0.queries, d1.queries, strict=True), 1):
+        _row(table, f"query {i}" if len(d0.queries) > 1 else "query", *map(_vector, queries))
+    for i, kinds in enumerate(zip_longest(d0.kinds, d1.kinds), 1):
+        _row(table, f"token {i}", *map(_token, kinds))
+    separation = finding.separation
+    for name, reading in zip(names, (separation.x, separation.y), strict=True):
+        table.add_row(f"{escape(name)} gives", _outputs(reading.d0), _outputs(reading.d1))
+    to.print(table)
+    to.print(f"  {escape(names[0])}: apart by {_margin(separation.x)}")
+    word = {"equal": "equal", "drowned": "drowned", None: "not separated"}[separation.way]
+    to.print(f"  {escape(names[1])}: {word}, apart by {_margin(separation.y)}")
+
+
+def _row(table: Table, name: str, one: str, other: str) -> None:
+    table.add_row(name, one, "the same" if one == other else f"[bold]{other}[/]")
+
+
+def _vector(vector: Any) -> str:
+    numbers = [format_exact(Fraction(x)) for x in vector]
+    return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
+
+
+def _token(kind: Kind | None) -> str:
+    if kind is None:
+        return "none"
+    copies = f"{kind.count:,} × " if kind.count > 1 else ""
+    return f"{copies}key {_vector(kind.key)} value {_vector(kind.value)}"
+
+
+def _outputs(rows: Any) -> str:
+    from separatrix.searches.separation import shown
+
+    numbers = [shown(x) for row in rows for x in row]
+    more = " …" if len(numbers) > FEATURES_SHOWN else ""
+    return escape(", ".join(numbers[:FEATURES_SHOWN]) + more)
+
+
+def _margin(reading: Reading) -> str:
+    from separatrix.searches.separation import shown
+
+    proved = {"exact": "exact", "balls": "balls, proved", "float64": "float64, not proved"}
+    return f"{shown(reading.margin)} of the scale ({proved[reading.evidence]})"
+
+
+def _point(to: Console, finding: PointFinding) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for verdict in (finding.x, finding.y):
+        low, high = verdict.outcome.interval
+        interval = "" if low == high else f" in [{low:.4g}, {high:.4g}]"
+        probability = f"P = {verdict.outcome.distinguish:.6g}{interval}"
+        table.add_row(escape(verdict.mechanism.spelled), verdict.word, probability, verdict.outcome.engine)
+    to.print(table)
+    for command in finding.commands():
+        to.print(f"  {escape(command)}", soft_wrap=True)

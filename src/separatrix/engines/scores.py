@@ -1,0 +1,162 @@
+"""Rows of attention as sums of exact scores: proportions of tokens at each logit, and a scalar kernel."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from flint import ctx, fmpq
+
+from separatrix.constructions import Description, ExactConstruction, Label
+from separatrix.engines._base import EngineRefusal
+from separatrix.engines.neurons import PRECISIONS
+from separatrix.mechanisms import ScoreMechanism
+from separatrix.parameters.logforms import LogForm, Number, rational
+
+
+@dataclass(frozen=True)
+class Level:
+    """The tokens of one logit, in proportion to those of the largest."""
+
+    logit: fmpq
+    share: fmpq
+    carried: tuple[fmpq, ...]
+    """The sum of their values, in the same proportion."""
+
+
+Row = tuple[Level, ...]
+"""The levels of one query, largest logit first. Weights depend on nothing else."""
+
+
+def rows_of(description: Description) -> tuple[Row, ...]:
+    """The distinct rows, in a settled order."""
+    keys = [_rationals(kind.key) for kind in description.kinds]
+    values = [[kind.count * x for x in _rationals(kind.value)] for kind in description.kinds]
+    rows: dict[Row, None] = {}
+    for query in description.queries:
+        asked = _rationals(query)
+        counts: dict[fmpq, Any] = defaultdict(fmpq)
+        carried: dict[fmpq, Any] = defaultdict(lambda: [fmpq(0)] * len(values[0]))
+        for kind, key, value in zip(description.kinds, keys, values, strict=True):
+            logit = sum((q * k for q, k in zip(asked, key, strict=True) if q != 0 and k != 0), fmpq(0))
+            counts[logit] += kind.count
+            carried[logit] = [x + y for x, y in zip(carried[logit], value, strict=True)]
+        order = sorted(counts, reverse=True)
+        first = counts[order[0]]
+        row = tuple(Level(at, counts[at] / first, tuple(x / first for x in carried[at])) for at in order)
+        rows[row] = None
+    return tuple(rows)
+
+
+def _rationals(vector: Sequence[Fraction | float]) -> list[fmpq]:
+    return [rational(Fraction(x)) for x in vector]
+
+
+class KernelRows:
+    """Both labels of a construction, under one scalar kernel."""
+
+    def __init__(self, construction: ExactConstruction, mechanism: ScoreMechanism) -> None:
+        self.mechanism, self.tau = mechanism, rational(construction.tau)
+        base = construction.logit_base
+        self.unit = LogForm.constant(fmpq(1)) if base is None else LogForm.log(rational(base))
+        self.rows = tuple(rows_of(description) for description in construction.descriptions)
+        self._scores = cache(self._ratios)
+
+    def fires(self, label: Label, signs: Sequence[int]) -> bool | None:
+        """Whether a neuron of these signs fires on some row; None where no precision decides it."""
+        found = [self._fires(row, signs) for row in self.rows[label]]
+        return True if True in found else None if None in found else False
+
+    def margin(self) -> tuple[Number, Number]:
+        """The largest pre-activation of D0 with all signs +, and how much larger that of D1 is."""
+        for precision in PRECISIONS:
+            with ctx.workprec(precision):
+                v0, v1 = (max((self._peak(row) for row in rows), key=float) for rows in self.rows)
+                margin: Number = fmpq(0) if self.rows[0] == self.rows[1] else v1 - v0
+                if isinstance(margin, fmpq) or margin.rel_accuracy_bits() >= 60:
+                    break
+        return v0, margin
+
+    def same(self) -> bool:
+        """Whether both labels provably receive the same."""
+        if set(self.rows[0]) == set(self.rows[1]):
+            return True
+        with ctx.workprec(PRECISIONS[0]):
+            received = [[self.received(row) for row in rows] for rows in self.rows]
+        if not all(isinstance(x, fmpq) for rows in received for row in rows for x in row):
+            return False
+        return set(received[0]) == set(received[1])
+
+    def received(self, row: Row) -> tuple[Number, ...]:
+        """What attention returns for a row, feature by feature."""
+        return tuple(
+            self._mean(row, lambda level, place=place: level.carried[place])  # type: ignore[misc]
+            for place in range(len(row[0].carried))
+        )
+
+    def _fires(self, row: Row, signs: Sequence[int]) -> bool | None:
+        """Whether `sum of score (carried - tau share)` has the sign of the sum of all scores.
+
+        A factor that vanishes takes its ball with it, so that what is rational is decided exactly.
+        """
+        factors = [
+            sum((y * x for y, x in zip(signs, level.carried, strict=True)), -self.tau * level.share)
+            for level in row
+        ]
+        for precision in PRECISIONS:
+            with ctx.workprec(precision):
+                excess = _sign(_sum(factors, self._scores(row, precision)))
+            if excess is not None:
+                return excess * self._side(row) > 0
+        return None
+
+    def _side(self, row: Row) -> int:
+        """The sign of the sum of all scores, by which they are divided."""
+        for precision in PRECISIONS:
+            with ctx.workprec(precision):
+                side = _sign(_sum([level.share for level in row], self._scores(row, precision)))
+            if side:
+                return side
+        raise EngineRefusal(f"{self.mechanism.spelled} cannot bear these tokens: the scores of a row cancel")
+
+    def _peak(self, row: Row) -> Number:
+        return self._mean(row, lambda level: sum(level.carried, fmpq(0)))
+
+    def _mean(self, row: Row, what: Callable[[Level], fmpq]) -> Number:
+        """The attended mean of `what`; rational if it is the same at every level, whatever the scores."""
+        self._side(row)
+        scores = self._scores(row, int(ctx.prec))
+        first = what(row[0])
+        rest = _sum([what(level) - first * level.share for level in row], scores)
+        return first if _sign(rest) == 0 else first + rest / _sum([level.share for level in row], scores)
+
+    def _ratios(self, row: Row, precision: int) -> tuple[Number, ...]:
+        """Every level's score over that of the largest logit."""
+        top = row[0].logit
+        with ctx.workprec(precision):
+            ratios = [self.mechanism.ratio(top * self.unit, (at.logit - top) * self.unit) for at in row]
+        if not all(isinstance(ratio, fmpq) or ratio.is_finite() for ratio in ratios):
+            raise EngineRefusal(
+                f"{self.mechanism.spelled} cannot bear these tokens: its scores are not finite"
+            )
+        return tuple(ratios)
+
+
+def _sum(factors: Sequence[fmpq], scores: Sequence[Number]) -> Number:
+    """`sum of factor * score`, without the scores whose factor vanishes."""
+    total: Number = fmpq(0)
+    for factor, score in zip(factors, scores, strict=True):
+        if factor != 0:
+            total = total + factor * score
+    return total
+
+
+def _sign(x: Number) -> int | None:
+    """-1, 0 or 1; None for a ball around 0."""
+    if isinstance(x, fmpq):
+        return (x > 0) - (x < 0)
+    return 1 if x > 0 else -1 if x < 0 else None

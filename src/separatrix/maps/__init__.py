@@ -1,0 +1,35 @@
+"""Where the line runs: maps over two parameters, boundaries in one."""
+
+from separatrix.maps.analytic import Analytic, analytic
+from separatrix.maps.axes import Axis, Span
+from separatrix.maps.boundary import boundary, find_boundary
+from separatrix.maps.cells import PROBABILITIES, QUANTITIES, Layer, Step
+from separatrix.maps.certificate import certify_boundary
+from separatrix.maps.crossings import Boundary, Crossing
+from separatrix.maps.curve import Curve, find_curve
+from separatrix.maps.plane import Map, extremes, find_map, map
+from separatrix.maps.question import Question, split_mechanisms
+
+__all__ = [
+    "PROBABILITIES",
+    "QUANTITIES",
+    "Analytic",
+    "Axis",
+    "Boundary",
+    "Crossing",
+    "Curve",
+    "Layer",
+    "Map",
+    "Question",
+    "Span",
+    "Step",
+    "analytic",
+    "boundary",
+    "certify_boundary",
+    "extremes",
+    "find_boundary",
+    "find_curve",
+    "find_map",
+    "map",
+    "split_mechanisms",
+]

@@ -1,0 +1,251 @@
+"""Where P passes a level as one parameter moves: every crossing a scan shows, an end on either side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from separatrix.constructions import ExactConstruction
+from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling
+from separatrix.maps.analytic import Analytic, analytic
+from separatrix.maps.axes import Number, Span, is_axis, read_span
+from separatrix.maps.crossings import Boundary, Crossing
+from separatrix.maps.levels import PROVING, Level
+from separatrix.maps.question import Question, question, step_of
+from separatrix.maps.search import Reading, Search, sections, whole_sections
+from separatrix.parameters import (
+    SeparatrixError,
+    UsageError,
+    format_exact,
+    nearest,
+    parse_exact,
+)
+
+HALF = Fraction(1, 2)
+WIDE = 100
+"""A range whose ends differ by this factor is scanned evenly in its logarithm."""
+MOST_SCANNED = 100_000
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How finely to scan, how closely to narrow down, and how many readings to take at once."""
+
+    scan: int
+    tolerance: Fraction
+    at_once: int
+
+
+CLOSED = Effort(401, Fraction(1, 10**12), 15)
+POINTWISE = Effort(101, Fraction(1, 10**12), 1)
+SAMPLED = Effort(25, Fraction(1, 10**3), 1)
+
+
+def boundary(
+    construction: str,
+    mechanism: Any,
+    *,
+    at: object = HALF,
+    engine: str = "auto",
+    scan: int | None = None,
+    tolerance: object = None,
+    sampling: Sampling | None = None,
+    **parameters: object,
+) -> Boundary:
+    """Where P[distinguishes] passes `at` in the one parameter given as `start:stop`.
+
+    >>> found = boundary("spike", "softmax", a1="0.5:1.5", n=1000, d=102, m=12, a0="0.01", b="0.2", c="0.1")
+    >>> [(round(crossing.middle, 9), crossing.certified) for crossing in found.crossings]
+    [(0.696384575, True)]
+    """
+    return find_boundary(
+        construction,
+        mechanism,
+        parameters,
+        at=at,
+        engine=engine,
+        scan=scan,
+        tolerance=tolerance,
+        sampling=sampling,
+    )
+
+
+def find_boundary(
+    construction: str,
+    mechanism: Any,
+    parameters: Mapping[str, object],
+    *,
+    at: object = HALF,
+    engine: str = "auto",
+    scan: int | None = None,
+    tolerance: object = None,
+    sampling: Sampling | None = None,
+) -> Boundary:
+    """As `boundary`, with the parameters as a mapping."""
+    open_ = {name: str(value) for name, value in parameters.items() if is_axis(value)}
+    if len(open_) != 1:
+        found = f"are {len(open_)} ({', '.join(open_)}); give one of them as --over" if open_ else "is none"
+        raise UsageError(
+            f"a boundary is searched in one range, and here {found}; write for example a1=0.5:1.5"
+        )
+    ((name, text),) = open_.items()
+    asked = question(construction, mechanism, {k: v for k, v in parameters.items() if k != name})
+    return solve_boundary(asked, search_span(asked, name, text), at, engine, scan, tolerance, sampling)
+
+
+def search_span(asked: Question, name: str, text: str) -> Span:
+    """The range to search."""
+    span = read_span(asked.schema_of(name), name, text)
+    return replace(span, log=span.log or (span.start > 0 and span.stop >= WIDE * span.start))
+
+
+def solve_boundary(
+    asked: Question,
+    span: Span,
+    at: object = HALF,
+    engine: str = "auto",
+    scan: int | None = None,
+    tolerance: object = None,
+    sampling: Sampling | None = None,
+) -> Boundary:
+    """Scan, narrow down what changes sides, and prove the ends where the engine can."""
+    level = Level(asked, span.name, _level(at), _known(engine), sampling)
+    closed = level.closed([span.start]) is not None
+    outcome, _ = level.outcome(span.start, "exact" if closed and engine != "certified" else engine)
+    effort = _effort(_usual(level, closed, outcome), scan, tolerance)
+    search = Search(level.read, _between(asked, span, effort))
+    places = _places(asked, span, effort.scan)
+    readings = level.read(places)
+    changes = [Crossing(lo, hi) for lo, hi in search.changes(readings)]
+    crossings = tuple(_proved(level, crossing) for crossing in changes)
+    formula = analytic(asked.kind, asked.mechanism({span.name: span.start}), asked.fixed.get("form"))
+    return Boundary(
+        asked,
+        span,
+        level.at,
+        crossings,
+        (readings[0], readings[-1]),
+        len(readings),
+        sum(each.above is None for each in readings),
+        *_evidence(closed, outcome, crossings),
+        _complete(level, places, readings, crossings),
+        formula,
+        () if formula is None else tuple(_expected(asked, span, formula)),
+    )
+
+
+def _usual(level: Level, closed: bool, outcome: Outcome) -> Effort:
+    """What is reasonable where whole grids, exact points or only samples are to be had."""
+    at_once = not issubclass(level.asked.kind, ExactConstruction) and not level.asked.is_own(level.name)
+    if closed and at_once:
+        return CLOSED
+    return POINTWISE if outcome.interval[0] == outcome.interval[1] else SAMPLED
+
+
+def _level(at: object) -> Fraction:
+    level = parse_exact(at, "at")
+    if not 0 < level < 1:
+        raise UsageError(f"at={at} is out of range; a level of P lies between 0 and 1")
+    return level
+
+
+def _known(engine: str) -> str:
+    if engine not in ENGINES:
+        known = ", ".join(ENGINES)
+        raise UsageError(f"there is no engine {engine}{nearest(engine, list(ENGINES))}; there are: {known}")
+    return engine
+
+
+def _effort(usual: Effort, scan: int | None, tolerance: object) -> Effort:
+    if scan is not None and not 2 <= scan <= MOST_SCANNED:
+        raise UsageError(f"scan={scan} is out of range; it must be 2 to {MOST_SCANNED:,} points")
+    wanted = usual.tolerance if tolerance is None else parse_exact(tolerance, "tolerance")
+    if not Fraction(1, 10**60) <= wanted < 1:
+        raise UsageError(f"tolerance={tolerance} is out of range; it must be 1e-60 or more, and below 1")
+    return Effort(usual.scan if scan is None else scan, wanted, usual.at_once)
+
+
+def _places(asked: Question, span: Span, count: int) -> list[Number]:
+    """The values of the scan, every one admissible."""
+    values = span.points(count)
+    if span.name != "n":
+        return list(values)
+    return list(dict.fromkeys(asked.point({"n": n}).n for n in values))
+
+
+def _between(asked: Question, span: Span, effort: Effort) -> Any:
+    """Where to read between two values: whole numbers until they are neighbours, else short decimals."""
+    step = 1
+    if span.name == "n":
+        step = step_of(asked.kind, {**asked.fixed, "n": span.start}) or 1
+
+    def whole(low: int, high: int) -> list[Number]:
+        return whole_sections(low, high, step, effort.at_once)
+
+    def rational(low: Fraction, high: Fraction) -> list[Number]:
+        if high - low <= effort.tolerance * max(abs(low), abs(high)):
+            return []
+        return sections(low, high, effort.at_once)
+
+    return whole if span.whole else rational
+
+
+def _proved(level: Level, crossing: Crossing) -> Crossing:
+    """The crossing with both ends by exact fractions, if the engine is allowed them and they are feasible."""
+    if level.engine not in PROVING:
+        return crossing
+    try:
+        proved = Crossing(
+            *(each if each.certified else level.proved(each) for each in (crossing.lo, crossing.hi))
+        )
+    except EngineRefusal:
+        if level.engine == "certified":
+            raise
+        return crossing
+    if any(
+        one.above is not None and one.above != other.above
+        for one, other in ((proved.lo, crossing.lo), (proved.hi, crossing.hi))
+    ):
+        place = f"{level.name}={format_exact(crossing.lo.value)}"
+        raise SeparatrixError(f"the exact and the certified engine disagree at {place}; please report this")
+    return proved if proved.certified else crossing
+
+
+def _evidence(closed: bool, outcome: Outcome, crossings: Sequence[Crossing]) -> tuple[str, str]:
+    """The engine behind the ends, and what they rest on."""
+    if crossings and all(crossing.certified for crossing in crossings):
+        how = "scanned by the exact engine in float64, " if closed else ""
+        return "certified", f"{how}the side of every end proved by exact fractions"
+    if closed:
+        return "exact", "scanned by the exact engine in float64"
+    sampled = outcome.interval[0] < outcome.interval[1]
+    return outcome.engine, f"{outcome.evidence}, at each value by itself" if sampled else outcome.evidence
+
+
+def _complete(
+    level: Level, places: Sequence[Number], readings: Sequence[Reading], crossings: Sequence[Crossing]
+) -> str:
+    """A proof that no crossing was missed, for m.
+
+    With s = P[a neuron is silent on D0] and q = P[on both], P = s^m - q^m. A sum of three powers,
+    s^m - q^m - at 1^m, whose signs in the order of their bases are -, +, -, has at most two zeros
+    (Descartes' rule for exponential sums), and it is negative at m = 0.
+    """
+    if level.name != "m" or any(each.above is None for each in readings):
+        return ""
+    grids = level.closed(places)
+    if grids is None or any(np.ptp(grid.p0) > 0 or np.ptp(grid.only) > 0 for grid in grids):
+        return ""
+    start, stop = readings[0].above, readings[-1].above
+    if len(crossings) == 2 or start != stop or start:
+        return "s^m - q^m passes a level at most twice as m grows, first up and then down [ours]"
+    return ""
+
+
+def _expected(asked: Question, span: Span, formula: Analytic) -> list[float]:
+    start, stop = float(span.start), float(span.stop)
+    return formula.roots(asked.numbers({span.name: span.start}), span.name, start, stop, span.log)

@@ -1,0 +1,135 @@
+"""One layer of a map, and how it is made a cell at a time where there is no closed form for whole grids."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from separatrix.constructions import Construction
+from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
+from separatrix.maps.places import Places
+from separatrix.maps.question import Question
+from separatrix.mechanisms import Mechanism
+
+Array = np.ndarray[Any, Any]
+
+QUANTITIES = {
+    "distinguish": "P[distinguishes]",
+    "fire_d0": "P[fires on D0]",
+    "fire_d1": "P[fires on D1]",
+    "margin": "margin",
+    "bits": "bits",
+}
+"""What can be mapped, and what it is called in a picture."""
+SAMPLED = ("grouped", "dense")
+PROBABILITIES = ("distinguish", "fire_d0", "fire_d1")
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One mechanism's values; NaN where there is no answer."""
+
+    mechanism: str
+    values: Array
+    low: Array
+    high: Array
+    """The interval; equal ends where the value is exact, NaN where the quantity has none."""
+    engine: str
+    evidence: str
+    remark: str
+    """Why some cells have no answer, if any have none."""
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether some value is only known to lie between two others."""
+        return bool((self.low < self.high).any())
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far a layer is."""
+
+    mechanism: str
+    done: int
+    total: int
+    seconds: float
+    """An estimate for all of it, from the first cells."""
+
+
+Tell = Callable[[Step], None]
+
+
+def by_cell(
+    asked: Question, places: Places, of: str, engine: str, sampling: Sampling | None, tell: Tell
+) -> Layer:
+    """Every cell by itself, by the engine named; `tell` hears the estimate before the bulk of the work."""
+    found = {name: np.full(places.shape, np.nan) for name in ("values", "low", "high")}
+    outcomes: Counter[tuple[str, str]] = Counter()
+    refusals: list[EngineRefusal] = []
+
+    def work(cell: tuple[int, int]) -> None:
+        chosen = places.at(cell)
+        try:
+            outcome = _solve(asked.point(chosen), asked.mechanism(chosen), engine, sampling)
+        except EngineRefusal as refused:
+            refusals.append(refused)
+            return
+        outcomes[outcome.engine, outcome.evidence] += 1
+        found["values"][cell] = _quantity(outcome, of)
+        if of == "distinguish":
+            found["low"][cell], found["high"][cell] = outcome.interval
+
+    rows, columns = places.shape
+    first = list(dict.fromkeys([(0, 0), (rows // 2, columns // 2), (rows - 1, columns - 1)]))
+    work(first[0])  # once for what is only done once
+    outcomes.clear()
+    refusals.clear()
+    start = time.perf_counter()
+    for cell in first:
+        work(cell)
+    seconds = (time.perf_counter() - start) / len(first) * rows * columns
+    done = len(first)
+    if outcomes:
+        tell(Step(asked.label, done, rows * columns, seconds))
+    for cell in np.ndindex(rows, columns):
+        if cell not in first:
+            work(cell)
+            done += 1
+            if outcomes:
+                tell(Step(asked.label, done, rows * columns, seconds))
+    if not outcomes:
+        raise refusals[0]
+    (name, evidence), _ = outcomes.most_common(1)[0]
+    engines = ", ".join(dict.fromkeys(engine for engine, _ in outcomes))
+    evidence = evidence if len(outcomes) == 1 else f"for most cells {name}: {evidence}"
+    if of != "distinguish" and name in SAMPLED:
+        evidence = f"{evidence}; the interval is that of P[distinguishes], {QUANTITIES[of]} has none"
+    remark = f"{len(refusals):,} cells have no answer: {refusals[0]}" if refusals else ""
+    return Layer(asked.label, found["values"], found["low"], found["high"], engines, evidence, remark)
+
+
+def _solve(point: Construction, mechanism: Mechanism, engine: str, sampling: Sampling | None) -> Outcome:
+    """By the engine named; `auto` tries floats before fractions here, since there are many cells."""
+    if engine == "auto":
+        with suppress(EngineRefusal):
+            return solve(point, mechanism, "exact")
+    return solve(point, mechanism, engine, sampling)
+
+
+def _quantity(outcome: Outcome, of: str) -> float:
+    if of == "bits":
+        return float(log_ratio(np.array(outcome.v1), np.array(outcome.margin)))
+    return float(getattr(outcome, of))
+
+
+def log_ratio(v1: Array, margin: Array) -> Array:
+    """log2(|v1| / |margin|), the bits needed to tell the labels apart; infinite where they are equal."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bits: Array = np.log2(np.abs(v1) / np.abs(margin))
+        return bits

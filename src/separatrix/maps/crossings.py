@@ -1,0 +1,140 @@
+"""A boundary that was found: its crossings, and what is known of others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from separatrix.maps.analytic import Analytic
+from separatrix.maps.axes import Number, Span
+from separatrix.maps.question import Question
+from separatrix.maps.search import Reading
+from separatrix.parameters import format_exact, parse_integer
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """P passes the level between two values of the parameter."""
+
+    lo: Reading
+    hi: Reading
+
+    @property
+    def rises(self) -> bool:
+        """Whether P is below the level at `lo`."""
+        return not self.lo.above
+
+    @property
+    def certified(self) -> bool:
+        """Whether the sides of both ends are proved."""
+        return self.lo.certified and self.hi.certified
+
+    @property
+    def middle(self) -> float:
+        """For a picture."""
+        return float((Fraction(self.lo.value) + Fraction(self.hi.value)) / 2)
+
+    def as_json(self) -> dict[str, Any]:
+        """The two ends, exactly."""
+        return {
+            "lo": printed(self.lo.value),
+            "hi": printed(self.hi.value),
+            "certified": self.certified,
+            "direction": "up" if self.rises else "down",
+            "distinguish": [self.lo.p, self.hi.p],
+        }
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """Every crossing of one level in one parameter that was found, and how they were looked for."""
+
+    asked: Question
+    span: Span
+    at: Fraction
+    crossings: tuple[Crossing, ...]
+    ends: tuple[Reading, Reading]
+    """P at the two ends of the range."""
+    scanned: int
+    open: int
+    """Readings of the scan that could not be put on either side."""
+    engine: str
+    evidence: str
+    complete: str
+    """Why there can be no other crossing; empty where there is no proof."""
+    formula: Analytic | None
+    expected: tuple[float, ...]
+    """Where the formula puts the boundary within the range."""
+
+    @property
+    def guarantee(self) -> str:
+        """What is known of crossings that were not found."""
+        if self.complete:
+            return f"There are no others: {self.complete}."
+        spaced = f"log {self.span.name}" if self.span.log else self.span.name
+        unsure = f" {self.open} of them could not be put on either side." if self.open else ""
+        return (
+            f"Searched at {self.scanned} values, spaced evenly in {spaced}; two crossings between "
+            f"neighbouring values would not be seen (--scan looks closer).{unsure}"
+        )
+
+    @property
+    def moved(self) -> str:
+        """A sentence on the n that were moved to admissible values; empty where none was."""
+        if self.span.name == "n":
+            used = [self.ends[0].value, self.ends[1].value]
+            if used == [self.span.start, self.span.stop]:
+                return ""
+            return f"n runs from {used[0]} to {used[1]}, the admissible values nearest to the ends asked for."
+        if "n" not in self.asked.fixed:
+            return ""
+        wanted, used = parse_integer(self.asked.fixed["n"], "n"), sorted(map(self.n_used, self._shown))
+        if set(used) == {wanted}:
+            return ""
+        between = f"n={used[0]}" if used[0] == used[-1] else f"n={used[0]} to n={used[-1]}"
+        return f"n={wanted} is moved to the nearest admissible value: {between}."
+
+    @property
+    def _shown(self) -> list[Reading]:
+        return [*self.ends, *(end for crossing in self.crossings for end in (crossing.lo, crossing.hi))]
+
+    def n_used(self, reading: Reading) -> int:
+        """The n behind a reading."""
+        return self.asked.point({self.span.name: reading.value}).n
+
+    def as_json(self) -> dict[str, Any]:
+        """What `separatrix boundary --json` prints."""
+        start, stop = self.ends
+        return {
+            "construction": self.asked.kind.name,
+            "mechanism": self.asked.label,
+            "parameters": {name: str(value) for name, value in self.asked.fixed.items()},
+            "parameter": self.span.name,
+            "range": [printed(start.value), printed(stop.value)],
+            "at": format_exact(self.at),
+            "crossings": [
+                {**crossing.as_json(), "n_used": [self.n_used(crossing.lo), self.n_used(crossing.hi)]}
+                for crossing in self.crossings
+            ],
+            "distinguish_at_ends": [start.p, stop.p],
+            "engine": self.engine,
+            "evidence": self.evidence,
+            "scanned": self.scanned,
+            "undecided": self.open,
+            "guarantee": self.guarantee,
+            "moved": self.moved,
+            "analytic": None
+            if self.formula is None
+            else {
+                "formula": self.formula.formula,
+                "tag": self.formula.tag,
+                "limit": self.formula.limit,
+                "values": list(self.expected),
+            },
+        }
+
+
+def printed(value: Number) -> int | str:
+    """A parameter's value for JSON: integers as they are, rationals as exact text."""
+    return value if isinstance(value, int) else format_exact(value)

@@ -1,0 +1,98 @@
+"""On which side of a level P lies, at values of one parameter, by any engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from separatrix.engines import EngineRefusal, Outcome, Sampling, exact, solve
+from separatrix.engines.certified import side
+from separatrix.maps.axes import Number
+from separatrix.maps.question import Question
+from separatrix.maps.search import Reading
+from separatrix.mechanisms import Mechanism
+from separatrix.parameters import Grid
+from separatrix.verdicts.verdict import FLOAT_SLACK
+
+PROVING = ("auto", "certified")
+"""Engines whose ends are proved where they can be."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of P along one parameter."""
+
+    asked: Question
+    name: str
+    at: Fraction
+    engine: str
+    sampling: Sampling | None
+
+    def closed(self, values: Sequence[Number]) -> list[exact.ExactGrid] | None:
+        """The closed form at these values, one grid or one for each; None where there is none."""
+        if self.engine not in (*PROVING, "exact"):
+            return None
+        try:
+            if self.asked.is_own(self.name):
+                point = Grid(self._columns(values[0]))
+                return [exact.evaluate(self.asked.kind, self._mechanism(v), point) for v in values]
+            rows = [self._columns(value) for value in values]
+            moving = {name: [row[name] for row in rows] for name in ("n", self.name) if name in rows[0]}
+            fixed = {name: value for name, value in rows[0].items() if name not in moving}
+            return [exact.evaluate(self.asked.kind, self._mechanism(values[0]), Grid(fixed, (moving,)))]
+        except EngineRefusal:
+            return None
+
+    def read(self, values: Sequence[Number]) -> list[Reading]:
+        """P and its side at each value: by the closed form where there is one, else point by point."""
+        grids = self.closed(values)
+        if grids is None:
+            return [self.read_one(value, self.engine) for value in values]
+        found = [float(p) for grid in grids for p in grid.distinguish.flat]
+        readings = [
+            Reading(value, p, _float_side(p, self.at)) for value, p in zip(values, found, strict=True)
+        ]
+        return [self._settled(each) if each.above is None else each for each in readings]
+
+    def _settled(self, reading: Reading) -> Reading:
+        """A reading too close for floats, by fractions if they are allowed here."""
+        try:
+            return self.proved(reading) if self.engine in PROVING else reading
+        except EngineRefusal:
+            return reading
+
+    def proved(self, reading: Reading) -> Reading:
+        """The same place by exact fractions."""
+        return self.read_one(reading.value, "certified")
+
+    def read_one(self, value: Number, engine: str) -> Reading:
+        """One point by one engine."""
+        outcome, m = self.outcome(value, engine)
+        if isinstance(outcome.p0, Fraction) and isinstance(outcome.only, Fraction):
+            sign = side(outcome.p0, outcome.only, m, self.at)
+            return Reading(value, outcome.distinguish, None if sign is None else sign >= 0, sign is not None)
+        low, high = outcome.interval
+        if low == high:
+            return Reading(value, outcome.distinguish, _float_side(low, self.at))
+        above = True if low >= self.at else False if high < self.at else None
+        return Reading(value, outcome.distinguish, above)
+
+    def outcome(self, value: Number, engine: str) -> tuple[Outcome, int]:
+        """What an engine says at one value, and the m there."""
+        chosen = {self.name: value}
+        point = self.asked.point(chosen)
+        return solve(point, self.asked.mechanism(chosen), engine, self.sampling), point.m
+
+    def _columns(self, value: Number) -> dict[str, object]:
+        """The parameters of a point, n moved to where it is admissible."""
+        given = self.asked.point({self.name: value}).parameters
+        return {name: v for name in type(given).model_fields if (v := getattr(given, name)) is not None}
+
+    def _mechanism(self, value: Number) -> Mechanism:
+        return self.asked.mechanism({self.name: value})
+
+
+def _float_side(p: float, at: Fraction) -> bool | None:
+    """The side of a float64 that may be off by its slack; NaN has none."""
+    return p >= at if abs(p - at) > FLOAT_SLACK else None

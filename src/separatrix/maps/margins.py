@@ -1,0 +1,133 @@
+"""The margin alone, by the strongest engine that has it: no reader is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from separatrix.constructions import Construction, ExactConstruction, Label, Tokens
+from separatrix.engines import ENGINES, EngineRefusal, dense, grouped, solve
+from separatrix.engines.certified import exact_model, probe_margin, with_kernel
+from separatrix.engines.enumerated import kernel_rows
+from separatrix.engines.memory import refuse_if_too_large
+from separatrix.engines.sampling import SLACK, attend
+from separatrix.mechanisms import Mechanism
+from separatrix.parameters import UsageError, nearest
+
+EVIDENCE = {
+    "certified": "rationals and balls, every digit shown is right",
+    "exact": "closed form in float64",
+    "grouped": "token groups attended in float64",
+    "dense": "all tokens attended in float64",
+}
+PLACES = "the least margin with the spike first, in the middle and last"
+"""What is taken of a mechanism that sees places."""
+FULL = 1e-14
+
+
+@dataclass(frozen=True)
+class Margin:
+    """v(D1) - v(D0), with all signs +, in the construction's unit."""
+
+    value: float
+    v1: float
+    accuracy: float
+    """How far the value may be off, relative to itself."""
+    engine: str
+
+    @property
+    def lost(self) -> bool:
+        """Whether rounding leaves no digits of it."""
+        return self.accuracy > 1e-3
+
+
+def margin(construction: Construction, mechanism: Mechanism, engine: str = "auto") -> Margin:
+    """By the engine named, or the strongest that applies.
+
+    >>> from separatrix.constructions import Spike
+    >>> from separatrix.mechanisms import mechanism_named
+    >>> found = margin(Spike.read({**Spike.example, "n": 10**6}), mechanism_named("linear"))
+    >>> f"{found.value:.5e}", found.engine
+    ('5.98964e-06', 'certified')
+    """
+    if engine != "auto":
+        return _by(engine, construction, mechanism)
+    refusals = []
+    for each in ("certified", "grouped", "dense"):
+        try:
+            return _by(each, construction, mechanism)
+        except EngineRefusal as refused:
+            refusals.append(f"{each}: {str(refused).split('; use --engine')[0]}")
+    raise EngineRefusal(f"no engine has the margin here ({'; '.join(refusals)})")
+
+
+def is_literal(construction: Construction, mechanism: Mechanism) -> bool:
+    """Whether margins take all tokens, one by one."""
+    return not (mechanism.takes_counts and construction.has_groups)
+
+
+def _by(engine: str, construction: Construction, mechanism: Mechanism) -> Margin:
+    if engine == "certified":
+        return _certified(construction, mechanism)
+    if engine == "exact":
+        found = solve(construction, mechanism, "exact")
+        return _rounded(found.v0, found.v1, engine)
+    if engine == "grouped":
+        return _grouped(construction, mechanism)
+    if engine == "dense":
+        return _dense(construction, mechanism)
+    known = ", ".join(ENGINES)
+    raise UsageError(f"there is no engine {engine}{nearest(engine, list(ENGINES))}; there are: {known}")
+
+
+def _certified(construction: Construction, mechanism: Mechanism) -> Margin:
+    if isinstance(construction, ExactConstruction):
+        v0, value = map(float, kernel_rows(construction, mechanism).margin())
+    else:
+        v0, value = map(float, probe_margin(with_kernel(mechanism), exact_model(construction)))
+    return Margin(value, v0 + value, FULL, "certified")
+
+
+def _grouped(construction: Construction, mechanism: Mechanism) -> Margin:
+    if is_literal(construction, mechanism):
+        raise EngineRefusal(f"{mechanism.spelled} needs every token here; use --engine dense")
+    if construction.n > grouped.LARGEST_COUNTED:
+        raise EngineRefusal("counts of so many tokens do not fit; use --engine certified")
+    refuse_if_too_large(
+        "grouped", grouped.group_bytes(construction), f"the groups of {construction.name}", "certified"
+    )
+    v0, v1 = (_peak(mechanism, construction.groups(label, torch.float64)) for label in (0, 1))
+    return _rounded(v0 / construction.unit, v1 / construction.unit, "grouped")
+
+
+def _dense(construction: Construction, mechanism: Mechanism) -> Margin:
+    needed = dense.dense_bytes(construction, mechanism, torch.float64)
+    refuse_if_too_large("dense", needed, f"n={construction.n:,} tokens", "auto with a smaller n")
+    n = construction.n
+    places = (0,) if mechanism.permutation_equivariant else tuple(dict.fromkeys((0, n // 2, n - 1)))
+
+    def peak(label: Label, place: int) -> float:
+        return _peak(mechanism, construction.dense(label, place, torch.float64)) / construction.unit
+
+    found = [_rounded(peak(0, place), peak(1, place), "dense") for place in places]
+    return min(found, key=lambda each: each.value)
+
+
+def _peak(mechanism: Mechanism, tokens: Tokens) -> float:
+    """The largest pre-activation over the rows, with all signs +."""
+    counts = None if tokens.counts is None else tokens.counts[None]
+    seen = attend(
+        mechanism, tokens.queries[None], tokens.keys[None], tokens.probe[None, :, None], counts, tokens.last
+    )
+    peak = float(seen.amax())
+    if peak != peak or abs(peak) == float("inf"):
+        raise EngineRefusal(f"{mechanism.spelled} cannot bear these tokens: its result is not finite")
+    return peak
+
+
+def _rounded(v0: float, v1: float, engine: str) -> Margin:
+    """A difference of two float64 numbers, and how much of it they leave."""
+    value = v1 - v0
+    size = SLACK * torch.finfo(torch.float64).eps * max(abs(v0), abs(v1))
+    return Margin(value, v1, size / abs(value) if value else float("inf"), engine)

@@ -1,0 +1,143 @@
+"""The cells of a plane: the values asked for, and the admissible ones they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from separatrix.maps.axes import Axis, Number
+from separatrix.maps.question import Question, nearest_multiple, step_of
+from separatrix.parameters import Grid, format_exact, parse_integer
+
+Array = np.ndarray[Any, Any]
+Where = tuple[int | slice, int | slice]
+EVERYWHERE = slice(None)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Two axes, and the n that is used in each cell."""
+
+    x: Axis
+    y: Axis
+    n: Array | None
+    """As exact integers, in an array that broadcasts to `shape`; None where there is no n."""
+    n_asked: Array | None
+
+    @classmethod
+    def of(cls, asked: Question, x: Axis, y: Axis) -> Places:
+        """The plane, with every n moved to the nearest one that is admissible."""
+        if not {"n"} <= {*asked.fixed, x.name, y.name} & asked.kind.schema.model_fields.keys():
+            return cls(x, y, None, None)
+        wanted = _wanted(asked, x, y)
+        steps = _steps(asked, x, y)
+        if steps is None:
+            return cls(x, y, wanted, wanted)
+        moved = np.frompyfunc(nearest_multiple, 2, 1)(wanted, steps)
+        return cls(
+            x,
+            y,
+            np.asarray(moved, dtype=object).reshape(np.broadcast_shapes(wanted.shape, steps.shape)),
+            wanted,
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns: values of y, and of x."""
+        return len(self.y.values), len(self.x.values)
+
+    def at(self, cell: tuple[int, int]) -> dict[str, Number]:
+        """The parameters of a cell that are not the same everywhere, and n."""
+        row, column = cell
+        chosen: dict[str, Number] = {self.x.name: self.x.values[column], self.y.name: self.y.values[row]}
+        return chosen if self.n is None else {**chosen, "n": self.n[_within(self.n, cell)]}
+
+    def grids(self, asked: Question) -> Iterator[tuple[Where, dict[str, Number], Grid]]:
+        """Grids that make up the plane: where each belongs, and the mechanism's own parameters there.
+
+        It is one grid unless an axis is the mechanism's own; where n depends on both axes, its points
+        lie in one long line.
+        """
+        x, y, n = self.x, self.y, self.n
+        fixed = dict(asked.fixed)
+        if n is not None and n.size == 1:
+            fixed["n"] = n.item()
+        across = {} if asked.is_own(x.name) else {x.name: x.values}
+        up = {} if asked.is_own(y.name) else {y.name: y.values}
+        if n is not None and n.shape[0] > 1 and n.shape[1] > 1:
+            every = {x.name: x.values * len(y.values), y.name: [v for v in y.values for _ in x.values]}
+            joint = {**every, "n": n.ravel().tolist()}
+            rest = {name: value for name, value in fixed.items() if name not in joint}
+            yield (EVERYWHERE, EVERYWHERE), {}, Grid(rest, (joint,))
+            return
+        if n is not None and n.shape[0] > 1:
+            up["n"] = n[:, 0].tolist()
+        if n is not None and n.shape[1] > 1:
+            across["n"] = n[0].tolist()
+        fixed = {name: value for name, value in fixed.items() if name not in {*across, *up}}
+        if across and up:
+            yield (EVERYWHERE, EVERYWHERE), {}, Grid(fixed, (up, across))
+        elif up:
+            for column, value in enumerate(x.values):
+                yield (EVERYWHERE, column), {x.name: value}, Grid(fixed, (up,))
+        else:
+            for row, value in enumerate(y.values):
+                yield (row, EVERYWHERE), {y.name: value}, Grid(fixed, (across,))
+
+    @property
+    def remark(self) -> str:
+        """A sentence on the n that were moved; empty where none was."""
+        if self.n is None or self.n_asked is None or not (self.n != self.n_asked).any():
+            return ""
+        used, asked = np.broadcast_arrays(self.n, self.n_asked)
+        moved = [(abs(u - a) / a, u, a) for u, a in zip(used.flat, asked.flat, strict=True) if u != a]
+        share, u, a = max(moved)
+        return (
+            f"n is moved to the nearest admissible value at {len(moved):,} of {used.size:,} places, "
+            f"at most by {float(100 * share):.2g}% (n={format_exact(a)} to n={format_exact(u)})."
+        )
+
+
+def _within(array: Array, cell: tuple[int, int]) -> tuple[int, int]:
+    row, column = (place if length > 1 else 0 for place, length in zip(cell, array.shape, strict=True))
+    return row, column
+
+
+def _wanted(asked: Question, x: Axis, y: Axis) -> Array:
+    """The n asked for, as a row, a column or a single number."""
+    for axis, shape in ((x, (1, -1)), (y, (-1, 1))):
+        if axis.name == "n":
+            column = np.empty(len(axis.values), dtype=object)
+            column[:] = axis.values
+            return column.reshape(shape)
+    single = np.empty((1, 1), dtype=object)
+    single[0, 0] = parse_integer(asked.fixed["n"], "n")
+    return single
+
+
+def _steps(asked: Question, x: Axis, y: Axis) -> Array | None:
+    """What n must be a multiple of, as a row, a column, a single number or, if need be, a whole plane."""
+
+    def step(row: int, column: int) -> int | None:
+        chosen = {x.name: x.values[column], y.name: y.values[row]}
+        return step_of(
+            asked.kind, {**asked.fixed, **{k: v for k, v in chosen.items() if not asked.is_own(k)}}
+        )
+
+    def varies(axis: Axis, along: list[int | None]) -> bool:
+        return axis.name != "n" and not asked.is_own(axis.name) and len(set(along)) > 1
+
+    across = [step(0, i) for i in range(len(x.values))] if x.name != "n" else []
+    up = [step(j, 0) for j in range(len(y.values))] if y.name != "n" else []
+    if any(each is None or each < 1 for each in (*across, *up, step(0, 0))):
+        return None
+    columns = range(len(x.values)) if varies(x, across) else range(1)
+    rows = range(len(y.values)) if varies(y, up) else range(1)
+    if len(rows) == 1:
+        return np.array([across if len(columns) > 1 else [step(0, 0)]], dtype=object)
+    if len(columns) == 1:
+        return np.array([[each] for each in up], dtype=object)
+    return np.array([[step(j, i) for i in columns] for j in rows], dtype=object)

@@ -1,0 +1,246 @@
+"""A quantity over a plane of two parameters, for one mechanism or several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from separatrix.constructions import Construction, ExactConstruction
+from separatrix.engines import ENGINES, EngineRefusal, Sampling, exact
+from separatrix.maps.axes import EXAMPLE, Axis, Number, is_axis, read_counted
+from separatrix.maps.cells import QUANTITIES, Layer, Tell, by_cell, log_ratio
+from separatrix.maps.places import Places
+from separatrix.maps.question import Question, question
+from separatrix.parameters import UsageError, format_exact, nearest
+
+MOST_CELLS = 4_000_000
+"""2000 by 2000: more than a screen or a page can show."""
+CLOSED_FORM = "closed form over all sign states, in float64"
+
+
+@dataclass(frozen=True)
+class Map:
+    """The quantity `of` over the plane: x across, y up; arrays have a row for each value of y."""
+
+    of: str
+    questions: tuple[Question, ...]
+    places: Places
+    layers: tuple[Layer, ...]
+    """One for each question."""
+    engine: str
+    """The one asked for."""
+    sampling: Sampling
+    difference: bool = False
+    """Whether the two layers are to be shown as one, the first less the second."""
+
+    @property
+    def construction(self) -> type[Construction]:
+        """What is to be told apart."""
+        return self.questions[0].kind
+
+    @property
+    def fixed(self) -> Mapping[str, object]:
+        """The parameters that are the same everywhere, as they were given."""
+        return self.questions[0].fixed
+
+    @property
+    def x(self) -> Axis:
+        """The axis across."""
+        return self.places.x
+
+    @property
+    def y(self) -> Axis:
+        """The axis up."""
+        return self.places.y
+
+    @property
+    def shown(self) -> tuple[Layer, ...]:
+        """The layers, or their difference."""
+        return (_difference(*self.layers),) if self.difference else self.layers
+
+    def as_json(self) -> dict[str, Any]:
+        """What `separatrix map --json` prints."""
+        used = self.places.n
+        return {
+            "construction": self.construction.name,
+            "parameters": {name: str(value) for name, value in self.fixed.items()},
+            "quantity": self.of,
+            "axes": [
+                {"name": axis.name, "log": axis.log, "values": [_printed(value) for value in axis.values]}
+                for axis in (self.x, self.y)
+            ],
+            "n_used": None if used is None else used.tolist(),
+            "moved": self.places.remark,
+            "difference": self.difference,
+            "layers": [_layer_json(layer) for layer in self.shown],
+        }
+
+
+def map(
+    construction: str,
+    mechanism: Any,
+    *,
+    of: str = "distinguish",
+    engine: str = "auto",
+    difference: bool = False,
+    sampling: Sampling | None = None,
+    **parameters: object,
+) -> Map:
+    """The quantity `of` over two parameters, those given as `start:stop:count` or `start:stop:count:log`.
+
+    A list of mechanisms gives one layer for each.
+
+    >>> found = map("spike", "softmax", a1="0.6:0.8:3", n="1e3:1e6:2:log",
+    ...             d=102, m=12, a0="0.01", b="0.2", c="0.1")
+    >>> found.layers[0].values.round(3).tolist()
+    [[0.0, 0.597, 0.992], [0.0, 0.0, 0.89]]
+    """
+    mechanisms = mechanism if isinstance(mechanism, list | tuple) else [mechanism]
+    return find_map(
+        construction,
+        mechanisms,
+        parameters,
+        of=of,
+        engine=engine,
+        difference=difference,
+        sampling=sampling,
+    )
+
+
+def find_map(
+    construction: str,
+    mechanisms: Sequence[Any],
+    parameters: Mapping[str, object],
+    *,
+    of: str = "distinguish",
+    engine: str = "auto",
+    difference: bool = False,
+    sampling: Sampling | None = None,
+    tell: Tell = lambda _: None,
+) -> Map:
+    """As `map`, with the parameters as a mapping, and `tell` to hear how far slow mechanisms are."""
+    if of not in QUANTITIES:
+        known = ", ".join(QUANTITIES)
+        raise UsageError(f"there is no quantity {of}{nearest(of, list(QUANTITIES))}; there are: {known}")
+    if engine not in ENGINES:
+        known = ", ".join(ENGINES)
+        raise UsageError(f"there is no engine {engine}{nearest(engine, list(ENGINES))}; there are: {known}")
+    if not mechanisms:
+        raise UsageError("a map needs a mechanism; write for example softmax or softmax,linear")
+    if difference and len(mechanisms) != 2:
+        raise UsageError(f"a difference is between two mechanisms, and here {_counted(len(mechanisms))}")
+    open_, fixed = _sorted_out(parameters)
+    questions = tuple(question(construction, mechanism, fixed) for mechanism in mechanisms)
+    x, y = _axes(questions, open_)
+    places = Places.of(questions[0], x, y)
+    layers = tuple(_layer(each, places, of, engine, sampling, tell) for each in questions)
+    return Map(of, questions, places, layers, engine, sampling or Sampling(), difference)
+
+
+def _sorted_out(parameters: Mapping[str, object]) -> tuple[dict[str, str], dict[str, object]]:
+    """Axes and what is fixed."""
+    open_ = {name: str(value) for name, value in parameters.items() if is_axis(value)}
+    if len(open_) != 2:
+        found = f"{_counted(len(open_))} ({', '.join(open_)})" if open_ else "is none"
+        raise UsageError(f"a map has two axes, and here {found}; write for example {EXAMPLE}")
+    return open_, {name: value for name, value in parameters.items() if name not in open_}
+
+
+def _counted(count: int) -> str:
+    return "is one" if count == 1 else f"are {count}"
+
+
+def _axes(questions: Sequence[Question], open_: Mapping[str, str]) -> tuple[Axis, Axis]:
+    """Both axes, once it is clear that the plane is not too large."""
+    own = [name for name in open_ if any(each.is_own(name) for each in questions)]
+    for name in own:
+        lacking = next((each.label for each in questions if not each.is_own(name)), None)
+        if lacking is not None:
+            raise UsageError(f"{name} is not a parameter of {lacking}; make a map for each mechanism")
+    if len(own) > 1:
+        raise UsageError(
+            f"{own[0]} and {own[1]} are both the mechanism's own; one axis must be the construction's"
+        )
+    spans = [read_counted(questions[0].schema_of(name), name, text) for name, text in open_.items()]
+    (_, across), (_, up) = spans
+    if across * up > MOST_CELLS:
+        raise UsageError(
+            f"a map of {across:,} by {up:,} has {across * up:,} cells, more than {MOST_CELLS:,}; "
+            "400 by 400 is enough for a picture"
+        )
+    x, y = (Axis(span, span.points(count)) for span, count in spans)
+    return x, y
+
+
+def _layer(
+    asked: Question, places: Places, of: str, engine: str, sampling: Sampling | None, tell: Tell
+) -> Layer:
+    """By the closed form where there is one for whole grids, else a cell at a time."""
+    if engine in ("auto", "exact") and not issubclass(asked.kind, ExactConstruction):
+        with suppress(EngineRefusal):
+            return _whole(asked, places, of)
+    return by_cell(asked, places, of, engine, sampling, tell)
+
+
+def _whole(asked: Question, places: Places, of: str) -> Layer:
+    """The closed form on the whole plane at once, or a line of it at a time."""
+    values = np.empty(places.shape)
+    for where, own, grid in places.grids(asked):
+        found = _quantity(exact.evaluate(asked.kind, asked.mechanism(own), grid), of)
+        values[where] = found.reshape(values[where].shape)
+    nowhere = np.full(places.shape, np.nan)
+    ends = values if of == "distinguish" else nowhere
+    unknown = int(np.isnan(values).sum())
+    remark = f"{unknown:,} cells hold a tie too close to call" if unknown else ""
+    return Layer(asked.label, values, ends, ends, "exact", CLOSED_FORM, remark)
+
+
+def _quantity(found: exact.ExactGrid, of: str) -> np.ndarray[Any, Any]:
+    if of == "bits":
+        return log_ratio(found.v1, found.margin)
+    values: np.ndarray[Any, Any] = getattr(found, of)
+    return values
+
+
+def _difference(one: Layer, other: Layer) -> Layer:
+    return Layer(
+        f"{one.mechanism} − {other.mechanism}",
+        one.values - other.values,
+        one.low - other.high,
+        one.high - other.low,
+        one.engine if one.engine == other.engine else f"{one.engine}, {other.engine}",
+        one.evidence if one.evidence == other.evidence else f"{one.evidence}; {other.evidence}",
+        "; ".join(filter(None, (one.remark, other.remark))),
+    )
+
+
+def _layer_json(layer: Layer) -> dict[str, Any]:
+    """Rows follow the second axis, columns the first; null where there is no number."""
+    return {
+        **{name: getattr(layer, name) for name in ("mechanism", "engine", "evidence", "remark")},
+        "values": _rows(layer.values),
+        "low": _rows(layer.low) if layer.has_interval else None,
+        "high": _rows(layer.high) if layer.has_interval else None,
+    }
+
+
+def _rows(values: np.ndarray[Any, Any]) -> list[list[float | None]]:
+    return [[value if math.isfinite(value) else None for value in row] for row in values.tolist()]
+
+
+def _printed(value: Number) -> int | str:
+    return value if isinstance(value, int) else format_exact(value)
+
+
+def extremes(places: Places, layer: Layer) -> Iterator[tuple[str, float, tuple[int, int]]]:
+    """The smallest and the largest value, each with the first cell that has it; nothing where none has."""
+    finite = np.where(np.isfinite(layer.values), layer.values, math.nan)
+    if not np.isnan(finite).all():
+        for word, find in (("smallest", np.nanargmin), ("largest", np.nanargmax)):
+            row, column = divmod(int(find(finite)), places.shape[1])
+            yield word, float(finite[row, column]), (row, column)

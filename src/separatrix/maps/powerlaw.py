@@ -1,0 +1,201 @@
+"""Whether values follow a power law y = A x^p, and with what exponent: for values that carry no noise.
+
+Exact values scatter around nothing, so what a straight line leaves over is the law's own shape. Local
+slopes (of log y against log x between neighbouring points) are looked at instead: those of a power law
+are equal, those of one with corrections, A x^p (1 + B x^-q), approach p geometrically, those of a
+logarithm or an exponential do neither. Slopes that settle as slowly as those of A x^p (1 + B/log x) are
+taken to be such, and are then extrapolated in 1/log x as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from separatrix.maps.forms import Form, best_form, late_form
+
+Array = np.ndarray[Any, Any]
+
+TOLERANCE = 0.01
+"""A power law's local slope has at most this far to go at the end of the range."""
+STEADY = TOLERANCE / 10
+"""Local slopes that differ by no more than this are the same."""
+KNOTS = 7
+"""Slopes are taken between so many points, about evenly spaced in log x: closer ones tell nothing more."""
+FEWEST = 3
+"""Points without which a slope has nothing to be compared with."""
+ROUNDING = 1e-9
+"""Slopes this close are equal but for rounding."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """How y grows with x."""
+
+    exponent: float
+    """The limit of the local slopes, or the fitted slope; where it is no power law, the slope at the end."""
+    interval: tuple[float, float]
+    interval_is: str
+    """What the interval is, in words."""
+    power_law: bool | None
+    """None where the points cannot tell."""
+    reason: str
+    form: Form | None
+    """A form that fits well: the power law if it is one, else perhaps a logarithm or an exponential."""
+    slopes: tuple[tuple[float, float], ...]
+    """Local slopes, each with the x in the middle of its step."""
+    since: float | None
+    """The x from which on every local slope is within the tolerance of the exponent."""
+
+
+def exact_law(x: Sequence[float], y: Sequence[float], accuracy: float = 1e-14) -> Law:
+    """The law of values without noise, each known to the relative `accuracy`.
+
+    >>> law = exact_law([1e3, 1e4, 1e5, 1e6], [3 / n + 40 / n**2 for n in (1e3, 1e4, 1e5, 1e6)])
+    >>> law.power_law, round(law.exponent, 4)
+    (True, -1.0)
+    >>> exact_law([10, 100, 1000, 10000], [1, 2, 3, 4]).form.name
+    'logarithm'
+    """
+    across, up = np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float))
+    knots = _knots(across)
+    steps = np.diff(across[knots])
+    slopes, middles = np.diff(up[knots]) / steps, across[knots][:-1] + steps / 2
+    unsure = min(ROUNDING + 2 * accuracy / float(steps.min()), STEADY)
+    end = _settled(middles, slopes, unsure)
+    rival = best_form(x, y) or (late_form(x, y) if end is None or end.far else None)
+    seen = tuple((math.exp(at), float(slope)) for at, slope in zip(middles, slopes, strict=True))
+    if end is None or end.far or rival is not None:
+        recent = slopes[-max(2, int((middles > across[-1] - math.log(10)).sum())) :]
+        return Law(
+            float(slopes[-1]),
+            (float(recent.min()), float(recent.max())),
+            "the spread of the local slopes at the end of the range, which keep moving",
+            False,
+            _why_not(slopes, end, rival),
+            rival,
+            seen,
+            None,
+        )
+    near = np.abs(slopes - end.limit) <= TOLERANCE
+    first = int(np.flatnonzero(~near)[-1]) + 1 if not near.all() else 0
+    return Law(
+        end.limit,
+        (end.limit - end.reach, end.limit + end.reach),
+        "no confidence interval, since nothing is noisy: as far either way as the last local slope is "
+        "from the limit, or as the last point moved the limit",
+        True,
+        _why(slopes, end, unsure),
+        Form.power(end.limit, end.reach, float(x[-1]), float(y[-1])),
+        seen,
+        float(x[knots[min(first, len(slopes) - 1)]]),
+    )
+
+
+def _knots(across: Array) -> list[int]:
+    """The first point, the last, and those between nearest to even spacing."""
+    wanted = np.linspace(across[0], across[-1], min(KNOTS, len(across)))
+    found = sorted({int(np.abs(across - place).argmin()) for place in wanted})
+    return found if len(found) >= FEWEST else [0, len(across) // 2, len(across) - 1]
+
+
+@dataclass(frozen=True)
+class _End:
+    """Where local slopes tend to, and how far from it the last of them may be."""
+
+    limit: float
+    reach: float
+    slow: bool
+    """Whether they settle no faster than a logarithm lets them."""
+
+    @property
+    def far(self) -> bool:
+        """Whether there is too far to go."""
+        return self.reach > TOLERANCE
+
+
+def _settled(at: Array, slopes: Array, unsure: float) -> _End | None:
+    """Where the last local slopes tend to; None where they do not settle."""
+    recent, places = slopes[-3:], at[-3:]
+    last = float(recent[-1])
+    limit = last if np.ptp(recent) <= unsure else _geometric(places, recent)
+    if limit is None and np.ptp(recent) > STEADY:
+        return None
+    limit = last if limit is None else limit
+    reach = max(abs(limit - last), _moved(at, slopes, limit), unsure)
+    if np.ptp(recent) <= unsure or not _is_slow(places, recent):
+        return _End(limit, reach, slow=False)
+    logarithmic = last + (last - float(recent[-2])) * float(places[-2] / (places[-1] - places[-2]))
+    return _End(limit, max(reach, abs(logarithmic - last), abs(logarithmic - limit)), slow=True)
+
+
+def _moved(at: Array, slopes: Array, limit: float) -> float:
+    """How far the limit moved with the last point: much, where slopes do not approach it evenly."""
+    if len(slopes) < 4:
+        return 0.0
+    before = _geometric(at[-4:-1], slopes[-4:-1])
+    return abs(limit - float(slopes[-2] if before is None else before))
+
+
+def _geometric(at: Array, slopes: Array) -> float | None:
+    """The p of three slopes p + C x^-k: Aitken's extrapolation, for steps that may be uneven."""
+    if len(slopes) < 3:
+        return None
+    (before, after), (h1, h2) = np.diff(slopes), np.diff(at)
+    if before * after <= 0:
+        return None
+    ratio = after / before
+
+    def excess(k: float) -> float:
+        return float(math.exp(-k * h1) * math.expm1(-k * h2) / math.expm1(-k * h1) - ratio)
+
+    slowest, fastest = 1e-6 / (h1 + h2), 500 / h1
+    if excess(slowest) <= 0:
+        return None
+    if excess(fastest) >= 0:
+        return float(slopes[-1])
+    k = float(brentq(excess, slowest, fastest, xtol=1e-12))
+    return float(slopes[-1] + after / math.expm1(min(k * h2, 700.0)))
+
+
+def _is_slow(at: Array, slopes: Array) -> bool:
+    """Whether slopes settle no faster than p + C/(log x)^3, so that powers of log x may be at work."""
+    if at[0] <= 0:
+        return False
+    if len(slopes) < 3:
+        return True
+    (before, after), (first, second) = np.diff(slopes), np.diff(at**-3.0)
+    return bool(before * after > 0 and after / before >= second / first)
+
+
+def _why(slopes: Array, end: _End, unsure: float) -> str:
+    if np.ptp(slopes) <= unsure:
+        return f"all {len(slopes)} local slopes are equal"
+    told = f"the last is {shown(float(slopes[-1]))}, {end.reach:.1g} or less from their limit"
+    return f"local slopes settle: {told} (tolerance {TOLERANCE})"
+
+
+def _why_not(slopes: Array, end: _End | None, rival: Form | None) -> str:
+    first, last = (shown(float(slopes[i])) for i in (0, -1))
+    moved = f"local slopes go from {first} to {last}"
+    if rival is not None:
+        return f"{moved}; {rival.described}"
+    if end is None:
+        return f"{moved} and do not settle" if len(slopes) > 2 else f"{moved}: too few to show a limit"
+    slow = ", no faster than with powers of a logarithm" if end.slow else ""
+    return f"{moved} and may have {end.reach:.2g} to go{slow} (tolerance {TOLERANCE})"
+
+
+def shown(slope: float) -> str:
+    """A slope with its sign, and no sign for 0.
+
+    >>> shown(-0.99999), shown(1e-7), shown(0.25)
+    ('-1.0000', '0.0000', '+0.2500')
+    """
+    text = f"{slope:+.4f}"
+    return text[1:] if float(text) == 0 else text

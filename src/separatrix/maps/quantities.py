@@ -1,0 +1,218 @@
+"""What may grow: margin, bits, 1-P, the critical n; each read at one point, with how well it is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from separatrix.constructions import Construction
+from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
+from separatrix.maps.axes import Number, is_axis
+from separatrix.maps.boundary import search_span, solve_boundary
+from separatrix.maps.margins import EVIDENCE, PLACES, Margin, is_literal, margin
+from separatrix.maps.question import Question
+from separatrix.parameters import UsageError, format_exact
+from separatrix.verdicts import SIGNIFICANT_BITS, blind_from
+
+SEARCHED = "3:1e18"
+"""The n among which a critical one is looked for unless told otherwise."""
+LITERAL_MOST = 5000
+"""Where all tokens are needed, no more of them are taken unless the dense engine is asked for."""
+ANY_N = 10**6
+"""For a quantity that looks at every n by itself."""
+
+
+class Noise(Enum):
+    """What the values of a quantity scatter by."""
+
+    NONE = "none"
+    INTERVAL = "each value comes with an interval"
+    PERHAPS = "random parts change with the length and may make them scatter"
+    SCATTER = "of unknown size"
+
+
+class NoValue(EngineRefusal):
+    """There is nothing here whose logarithm could be taken."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A quantity at one x."""
+
+    x: Number
+    y: float
+    engine: str
+    evidence: str
+    noise: Noise = Noise.NONE
+    low: float = math.nan
+    high: float = math.nan
+    """The interval, where there is one."""
+    accuracy: float = 1e-12
+    """How far y may be off by rounding, relative to itself."""
+    n: int | None = None
+    """The number of tokens, where it is one and the same for the reading."""
+
+
+@dataclass(frozen=True)
+class How:
+    """What the readings of a quantity share."""
+
+    name: str
+    """The parameter that grows."""
+    engine: str
+    sampling: Sampling
+    n: str = SEARCHED
+
+
+Read = Callable[[Question, Number, How], Value]
+
+
+def margin_value(asked: Question, at: Number, how: How) -> Value:
+    """v(D1) - v(D0) with all signs +."""
+    return _of_margin(asked, at, how, lambda found: found.value, lambda found: found.accuracy)
+
+
+def bits_value(asked: Question, at: Number, how: How) -> Value:
+    """log2(v1/margin)."""
+    return _of_margin(asked, at, how, _bits, lambda found: found.accuracy / max(abs(_bits(found)), 1e-9))
+
+
+def _bits(found: Margin) -> float:
+    return math.log2(abs(found.v1 / found.value)) if found.value and found.v1 else math.inf
+
+
+def _of_margin(
+    asked: Question,
+    at: Number,
+    how: How,
+    value: Callable[[Margin], float],
+    accuracy: Callable[[Margin], float],
+) -> Value:
+    point, mechanism = asked.point({how.name: at}), asked.mechanism({how.name: at})
+    literal = is_literal(point, mechanism)
+    if literal and how.engine == "auto" and point.n > LITERAL_MOST:
+        raise EngineRefusal(
+            f"{mechanism.spelled} needs every token, and n={point.n:,} is more than {LITERAL_MOST:,}; "
+            "use --engine dense, or a smaller n"
+        )
+    found = margin(point, mechanism, how.engine)
+    if found.lost:
+        place = _place(how.name, at, point)
+        raise EngineRefusal(
+            f"margin is {found.value:.3g} at {place}, lost in float64's rounding: no exponent"
+        )
+    if found.value <= 0:
+        raise _no_exponent("margin", found.value, _place(how.name, at, point))
+    ordered = not mechanism.permutation_equivariant
+    evidence = f"{EVIDENCE[found.engine]}{f', {PLACES}' if ordered else ''}"
+    noise = Noise.PERHAPS if ordered and "seed" in mechanism.schema.model_fields else Noise.NONE
+    x = used(how.name, at, point)
+    return Value(x, value(found), found.engine, evidence, noise, accuracy=accuracy(found), n=point.n)
+
+
+def miss_value(asked: Question, at: Number, how: How) -> Value:
+    """1 - P[distinguishes] = 1 - (1-p0)^m + q^m, arranged so that nothing cancels."""
+    point, mechanism = asked.point({how.name: at}), asked.mechanism({how.name: at})
+    outcome = solve(point, mechanism, how.engine, how.sampling)
+    x, (low, high) = used(how.name, at, point), outcome.interval
+    if low < high:
+        y, ends = 1 - outcome.distinguish, (1 - high, 1 - low)
+        return Value(x, y, outcome.engine, outcome.evidence, Noise.INTERVAL, *ends, n=point.n)
+    return Value(x, _miss(outcome, point.m), outcome.engine, outcome.evidence, n=point.n)
+
+
+def _miss(outcome: Outcome, m: int) -> float:
+    fires, neither = float(outcome.p0), float(1 - outcome.p0 - outcome.only)
+    early = 1.0 if fires >= 1 else -math.expm1(m * math.log1p(-fires))
+    return early + (math.exp(m * math.log(neither)) if neither > 0 else 0.0)
+
+
+def critical_value(asked: Question, at: Number, how: How) -> Value:
+    """The n at which P[distinguishes] passes 1/2; the last, if it does so more than once."""
+    settled = asked.settled(how.name, at)
+    found = solve_boundary(
+        settled, search_span(settled, "n", how.n), engine=how.engine, sampling=how.sampling
+    )
+    if not found.crossings:
+        (start, stop), place = found.ends, _shown(how.name, at)
+        raise NoValue(
+            f"P is {start.p:.3g} at n={format_exact(start.value)} and {stop.p:.3g} at "
+            f"n={format_exact(stop.value)} and does not pass 1/2 between them at {place}: no critical n"
+        )
+    last = found.crossings[-1]
+    low, high = float(last.lo.value), float(last.hi.value)
+    sampled = found.engine in ("grouped", "dense")
+    coarse = high / low - 1 > COARSE
+    noise = Noise.SCATTER if sampled else Noise.INTERVAL if coarse else Noise.NONE
+    return Value(at, high, found.engine, found.evidence, noise, low, high, high / low - 1)
+
+
+COARSE = 1e-4
+"""Where neighbouring n differ by more, a critical n is known to an interval only."""
+
+
+def blind_value(number_format: str) -> Read:
+    """The n from which on a number format cannot tell the labels apart."""
+
+    def read(asked: Question, at: Number, how: How) -> Value:
+        settled = replace(asked, fixed={"n": ANY_N, **asked.fixed})
+        point, mechanism = settled.point({how.name: at}), settled.mechanism({how.name: at})
+        n = blind_from(point, mechanism)[number_format]
+        if n is None:
+            raise NoValue(f"{number_format} is not blind at n=1e40 and {_shown(how.name, at)}: no critical n")
+        coarse = point.step / n > COARSE
+        noise = Noise.INTERVAL if coarse else Noise.NONE
+        evidence = "pre-activations in rationals and balls, rounded to the format"
+        return Value(at, float(n), "certified", evidence, noise, n - point.step, n, point.step / n)
+
+    return read
+
+
+QUANTITIES: dict[str, Read] = {
+    "margin": margin_value,
+    "bits": bits_value,
+    "miss": miss_value,
+    "critical_n": critical_value,
+    **{f"blind_{name}": blind_value(name) for name in SIGNIFICANT_BITS},
+}
+"""What can be followed as a parameter grows."""
+SEARCHING = tuple(name for name in QUANTITIES if name.startswith(("critical", "blind")))
+"""Quantities that are themselves a number of tokens."""
+
+
+def positive(of: str, value: Value, name: str) -> Value:
+    """The value, if it has a logarithm."""
+    if not 0 < value.y < math.inf:
+        raise _no_exponent(of, value.y, _shown(name, value.x))
+    return value
+
+
+def _no_exponent(of: str, y: float, place: str) -> NoValue:
+    return NoValue(f"{of} is {y:.3g} at {place}: no exponent, since only what is above 0 can be a power")
+
+
+def used(name: str, at: Number, point: Construction) -> Number:
+    """The value that was used: of n, the admissible one nearest to what was asked for."""
+    return point.n if name == "n" else at
+
+
+def _place(name: str, at: Number, point: Construction) -> str:
+    return _shown(name, used(name, at, point))
+
+
+def _shown(name: str, at: Number) -> str:
+    return f"{name}={format_exact(at)}"
+
+
+def split_n(of: str, parameters: Mapping[str, object]) -> tuple[str, dict[str, object]]:
+    """The n to search for a critical one, and the other parameters."""
+    if of not in SEARCHING or "n" not in parameters:
+        return SEARCHED, dict(parameters)
+    n, rest = str(parameters["n"]), {name: value for name, value in parameters.items() if name != "n"}
+    if of != "critical_n":
+        raise UsageError(f"{of} is itself a number of tokens; leave out n={n} and give another axis")
+    if not is_axis(n) or len(n.replace(":log", "").split(":")) != 2:
+        raise UsageError(f"critical_n is looked for among many n; write n=start:stop, or leave out n={n}")
+    return n, rest

@@ -1,0 +1,148 @@
+"""What is asked: one construction and one mechanism, some parameters fixed and others left open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from separatrix.constructions import Construction, construction_named
+from separatrix.contract.load import mechanism_from
+from separatrix.maps.axes import Number
+from separatrix.mechanisms import MECHANISMS, Mechanism
+from separatrix.parameters import Parameters, UsageError, format_exact, parse_integer
+from separatrix.parameters.grid import is_whole
+from separatrix.parameters.numbers import parse_exact
+
+
+@dataclass(frozen=True)
+class Question:
+    """A construction, a mechanism, and the parameters that stay the same."""
+
+    kind: type[Construction]
+    source: Any
+    """The mechanism as it was named, or the thing itself."""
+    fixed: Mapping[str, object]
+
+    def schema_of(self, name: str) -> type[Parameters]:
+        """The parameter set `name` belongs to: the construction's, or else the mechanism's own."""
+        if name not in self.kind.schema.model_fields and name in self._own_schema.model_fields:
+            return self._own_schema
+        return self.kind.schema
+
+    def is_own(self, name: str) -> bool:
+        """Whether `name` is a parameter of the mechanism and not of the construction."""
+        return self.schema_of(name) is not self.kind.schema
+
+    @cached_property
+    def _own_schema(self) -> type[Parameters]:
+        name = self.source.partition(":")[0] if isinstance(self.source, str) else ""
+        return MECHANISMS[name].schema if name in MECHANISMS else type(self.mechanism({}).parameters)
+
+    @property
+    def label(self) -> str:
+        """The mechanism in a heading."""
+        return self.source if isinstance(self.source, str) else self._plain.spelled
+
+    @cached_property
+    def _plain(self) -> Mechanism:
+        return mechanism_from(self.source)
+
+    def mechanism(self, chosen: Mapping[str, Number]) -> Mechanism:
+        """The mechanism, with those of the chosen parameters that are its own."""
+        settled = self
+        for name, value in chosen.items():
+            if self.is_own(name):
+                settled = settled.settled(name, value)
+        return settled._plain
+
+    def settled(self, name: str, value: Number) -> Question:
+        """The same question with one more parameter fixed."""
+        if self.is_own(name):
+            joined = "," if ":" in self.source else ":"
+            return replace(self, source=f"{self.source}{joined}{name}={format_exact(value)}")
+        return replace(self, fixed={**self.fixed, name: value})
+
+    def point(self, chosen: Mapping[str, Number]) -> Construction:
+        """The construction at the chosen parameters, n moved to the nearest value it admits."""
+        values = {**self.fixed, **{name: v for name, v in chosen.items() if not self.is_own(name)}}
+        return self.kind.read(admissible(self.kind, values))
+
+    def numbers(self, chosen: Mapping[str, Number]) -> dict[str, float]:
+        """Every parameter of a point that is a number, the mechanism's own among them, as floats."""
+        own, point = self.mechanism(chosen).parameters, self.point(chosen).parameters
+        given = {**own.values(), **point.values()}
+        return {name: float(value) for name, value in given.items() if isinstance(value, int | Fraction)}
+
+
+def question(construction: str, mechanism: Any, fixed: Mapping[str, object]) -> Question:
+    """The question, with the names in it looked up."""
+    if not isinstance(construction, str):
+        raise UsageError(f"{construction!r} is not the name of a construction; write for example 'spike'")
+    kind = construction_named(construction)
+    unknown = next((name for name in fixed if name not in kind.schema.model_fields), None)
+    if unknown is not None:
+        raise UsageError(kind.schema.unknown(unknown))
+    return Question(kind, mechanism, fixed)
+
+
+def split_mechanisms(text: str) -> list[str]:
+    """Mechanisms separated by commas; parameters of one are separated by commas as well.
+
+    >>> split_mechanisms("softmax,gated:a=1,b=2,linear")
+    ['softmax', 'gated:a=1,b=2', 'linear']
+    """
+    found: list[str] = []
+    for part in filter(None, text.split(",")):
+        if found and ":" in found[-1] and "=" in part and ":" not in part:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return found
+
+
+def admissible(kind: type[Construction], values: Mapping[str, object]) -> dict[str, object]:
+    """The parameters with n moved to the nearest multiple of the construction's step.
+
+    Everything else that is wrong with them is left for the construction to complain of.
+
+    >>> from separatrix.constructions import Spike
+    >>> admissible(Spike, {"n": 1060, "d": 102, "m": 1, "a0": 0, "a1": 1, "b": 1, "c": 1})["n"]
+    1100
+    """
+    given, step = dict(values), step_of(kind, values)
+    if step is not None and step > 1:
+        given["n"] = nearest_multiple(parse_integer(given["n"], "n"), step)
+    return given
+
+
+def nearest_multiple(n: int, step: int) -> int:
+    """The multiple of `step` nearest to n, and no fewer than 3 tokens unless n itself is one.
+
+    >>> nearest_multiple(1060, 100), nearest_multiple(1, 100), nearest_multiple(300, 100)
+    (1100, 100, 300)
+    """
+    if n <= 0 or n % step == 0:
+        return n
+    return max(-(-3 // step), (2 * n + step) // (2 * step)) * step
+
+
+def step_of(kind: type[Construction], values: Mapping[str, object]) -> int | None:
+    """What n must be a multiple of at these parameters; None where they do not say."""
+    schema = kind.schema
+    fields = schema.model_fields
+    needed = {name for name, field in fields.items() if field.is_required()}
+    if "n" not in values or not needed <= values.keys() <= fields.keys():
+        return None
+    read: dict[str, Any] = {name: _read(schema, name, value) for name, value in values.items()}
+    return kind(schema.model_construct(None, **read)).step
+
+
+def _read(schema: type[Parameters], name: str, value: object) -> object:
+    try:
+        whole = is_whole(schema, name)
+    except UsageError:
+        return value
+    return parse_integer(value, name) if whole else parse_exact(value, name)

@@ -1,0 +1,217 @@
+"""How a quantity grows with one parameter: an exponent, and whether it is a power law at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from scipy.stats import norm
+
+from separatrix.contract.load import mechanism_from
+from separatrix.engines import ENGINES, EngineRefusal, Sampling
+from separatrix.maps.axes import Axis, Number, is_axis, read_counted
+from separatrix.maps.closedforms import closed_form
+from separatrix.maps.growth import Row, Scaling
+from separatrix.maps.margins import is_literal
+from separatrix.maps.powerlaw import FEWEST, ROUNDING, exact_law
+from separatrix.maps.quantities import (
+    ANY_N,
+    LITERAL_MOST,
+    QUANTITIES,
+    SEARCHING,
+    How,
+    Noise,
+    NoValue,
+    Value,
+    positive,
+    split_n,
+)
+from separatrix.maps.question import Question, question
+from separatrix.maps.scatter import noisy_law, uncertain_law
+from separatrix.mechanisms import Mechanism, examples
+from separatrix.parameters import UsageError, format_exact, nearest, parse_integer
+
+MOST_POINTS = 1000
+EXAMPLE = "n=1e3:1e9:7:log"
+NEAR = (200, 400, 800, 1600, 3200)
+"""Lengths that are taken where all tokens are needed and those asked for are too long."""
+
+
+def find_scaling(
+    construction: str,
+    mechanism: Any,
+    parameters: Mapping[str, object],
+    *,
+    of: str = "margin",
+    engine: str = "auto",
+    sampling: Sampling | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Scaling:
+    """How `of` grows with the one parameter given as `start:stop:count` or `start:stop:count:log`."""
+    known(of, QUANTITIES)
+    known_engine(engine)
+    n, rest = split_n(of, parameters)
+    asked, axis = read_growing(construction, mechanism, rest)
+    if of in SEARCHING and axis.name == "n":
+        raise UsageError(f"{of} is itself a number of tokens; let another parameter grow")
+    sampling = sampling or Sampling()
+    how = How(axis.name, engine, sampling, n)
+    axis_values, remark = _within_reach(asked, axis, how, of)
+    values, left_out = _read(asked, axis_values, how, of, tell)
+    return summed_up(asked, axis.name, of, values, f"{remark}{left_out}", sampling.confidence)
+
+
+def summed_up(
+    asked: Question, name: str, of: str, values: Sequence[Value], remark: str, confidence: float = 0.95
+) -> Scaling:
+    """The law behind values that are all positive."""
+    x, y = [float(value.x) for value in values], [value.y for value in values]
+    noise = {value.noise for value in values}
+    if Noise.SCATTER in noise:
+        law = noisy_law(x, y, None, confidence)
+    elif Noise.INTERVAL in noise:
+        law = noisy_law(x, y, [_sd(value, confidence) for value in values], confidence)
+    elif Noise.PERHAPS in noise:
+        law = uncertain_law(x, y, confidence)
+    else:
+        law = exact_law(x, y, max(value.accuracy for value in values))
+    return Scaling(asked, name, of, tuple(values), law, closed_form(asked, name, of, values[0].x), remark)
+
+
+def table(
+    construction: str,
+    parameters: Mapping[str, object],
+    mechanisms: Sequence[Any] | None = None,
+    *,
+    of: str = "margin",
+    engine: str = "auto",
+    sampling: Sampling | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+    find: Callable[..., Scaling] = find_scaling,
+) -> list[Row]:
+    """The same for several mechanisms, or one of each that is registered; `tell` hears of each.
+
+    `find` finds the scaling of one; a room above may know of more quantities than this one.
+    """
+    attending = examples() if mechanisms is None else [mechanism_from(each) for each in mechanisms]
+    if of in QUANTITIES:
+        _check(construction, attending[0], split_n(of, parameters)[1])
+    rows = []
+    for each in attending:
+        tell(each.spelled)
+        found, why = None, ""
+        try:
+            found = find(construction, each, parameters, of=of, engine=engine, sampling=sampling)
+        except EngineRefusal as refused:
+            why = str(refused)
+        rows.append(Row(each.spelled, each.family, found, why))
+    return rows
+
+
+def _check(construction: str, mechanism: Mechanism, parameters: Mapping[str, object]) -> None:
+    """Raise once, and not for every mechanism, what is wrong with the parameters."""
+    asked, axis = read_growing(construction, mechanism, parameters)
+    asked = asked if "n" in {*asked.fixed, axis.name} else replace(asked, fixed={**asked.fixed, "n": ANY_N})
+    for end in (axis.values[0], axis.values[-1]):
+        asked.point({axis.name: end})
+
+
+def read_growing(
+    construction: str, mechanism: Any, parameters: Mapping[str, object]
+) -> tuple[Question, Axis]:
+    """The question, and the one axis among the parameters."""
+    open_ = {name: str(value) for name, value in parameters.items() if is_axis(value)}
+    if len(open_) != 1:
+        found = f"{len(open_)} ({', '.join(open_)})" if open_ else "none"
+        raise UsageError(f"one parameter grows, and here is {found}; write for example {EXAMPLE}")
+    ((name, text),) = open_.items()
+    asked = question(construction, mechanism, {k: v for k, v in parameters.items() if k != name})
+    _enough(name, text)
+    span, count = read_counted(asked.schema_of(name), name, text)
+    if count > MOST_POINTS:
+        raise UsageError(f"{name}={text} has {count:,} points; {MOST_POINTS:,} are more than a slope needs")
+    if span.start <= 0:
+        start = format_exact(span.start)
+        raise UsageError(f"{name}={text} starts at {start}; a power law needs {name} above 0")
+    return asked, Axis(span, span.points(count))
+
+
+def known(of: str, quantities: Mapping[str, object]) -> None:
+    """A UsageError if there is no such quantity."""
+    if of not in quantities:
+        names = list(quantities)
+        raise UsageError(f"there is no quantity {of}{nearest(of, names)}; there are: {', '.join(names)}")
+
+
+def known_engine(engine: str) -> None:
+    """A UsageError if there is no such engine."""
+    if engine not in ENGINES:
+        names = ", ".join(ENGINES)
+        raise UsageError(f"there is no engine {engine}{nearest(engine, list(ENGINES))}; there are: {names}")
+
+
+def _enough(name: str, text: str) -> None:
+    """Refuse one or two points before anything else is said of them."""
+    parts = text.split(":")
+    if len(parts) in (3, 4) and parts[2] in ("1", "2"):
+        points = "one point" if parts[2] == "1" else "two points"
+        raise UsageError(f"{name}={text} has {points}; a slope and its change need at least {FEWEST}")
+
+
+def _within_reach(asked: Question, axis: Axis, how: How, of: str) -> tuple[tuple[Number, ...], str]:
+    """The values asked for, or shorter lengths where a mechanism needs every token."""
+    if axis.name != "n" or of not in ("margin", "bits") or how.engine != "auto":
+        return axis.values, ""
+    if not is_literal(asked.point({"n": axis.values[0]}), asked.mechanism({})):
+        return axis.values, ""
+    if sum(value <= LITERAL_MOST for value in axis.values) >= FEWEST:
+        return axis.values, ""
+    lengths = f"n={NEAR[0]} to {NEAR[-1]:,}"
+    return NEAR, f"It needs every token, so that lengths near {lengths} are taken instead. "
+
+
+def _read(
+    asked: Question, axis: Sequence[Number], how: How, of: str, tell: Callable[[str], None]
+) -> tuple[list[Value], str]:
+    """Every value that can be had, each x once; what cannot is told in the remark."""
+    found: dict[Number, Value] = {}
+    refusals: list[EngineRefusal] = []
+    for place, at in enumerate(axis):
+        tell(f"{asked.label}: {how.name}={format_exact(at)}")
+        apart = replace(how, sampling=replace(how.sampling, seed=how.sampling.seed + place))
+        try:
+            value = positive(of, QUANTITIES[of](asked, at, apart), how.name)
+        except NoValue:
+            raise
+        except EngineRefusal as refused:
+            refusals.append(refused)
+        else:
+            found[value.x] = value
+    if refusals and len(found) < FEWEST:
+        raise refusals[0]
+    if len(found) < FEWEST:
+        raise UsageError(f"only {len(found)} values of {how.name} are admissible here; take a longer axis")
+    values = list(found.values())
+    return values, "".join(_remarks(asked, axis, values, refusals))
+
+
+def _remarks(
+    asked: Question, axis: Sequence[Number], values: Sequence[Value], refusals: Sequence[EngineRefusal]
+) -> Iterator[str]:
+    if refusals:
+        yield f"{len(refusals)} of {len(axis)} values are left out: {refusals[0]}. "
+    wanted = [parse_integer(asked.fixed["n"], "n")] if "n" in asked.fixed else axis
+    moved = [value.n for value in values if value.n is not None and value.n not in wanted]
+    if moved:
+        between = f"{min(moved):,} to {max(moved):,}" if len(set(moved)) > 1 else f"{moved[0]:,}"
+        yield f"n is moved to the nearest admissible value at {len(moved)} of {len(axis)} places: {between}. "
+
+
+def _sd(value: Value, confidence: float) -> float:
+    """The standard deviation of log y, if its interval were a Gaussian's."""
+    if value.noise is not Noise.INTERVAL:
+        return max(value.accuracy, ROUNDING)
+    low = value.low if value.low > 0 else value.y**2 / value.high
+    return max(math.log(value.high / low) / (2 * float(norm.ppf((1 + confidence) / 2))), ROUNDING)

@@ -1,0 +1,36 @@
+"""Hardmax: the largest logit takes all."""
+
+from __future__ import annotations
+
+import torch
+
+from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, over
+from separatrix.mechanisms.sparse.topk import ULPS
+
+
+class Hardmax(StreamedMechanism):
+    """Equal weights on the keys with the largest logit, 0 elsewhere: softmax at temperature 0 [rec].
+
+    Keys share in proportion to how many tokens they stand for. Equal keys may get logits that differ in
+    the last digits, so ties are read up to rounding. A query that sees nothing (all counts 0) gets zeros.
+    The weights are constant but where ties come and go: their derivative is 0 wherever there is one.
+
+    >>> from separatrix.mechanisms import mechanism_named
+    >>> logits = torch.tensor([2.0, 1.0, 2.0]).reshape(1, 1, 3, 1)
+    >>> mechanism_named("hardmax")(torch.ones(1, 1, 1, 1), logits, torch.eye(3)[None, None]).flatten()
+    tensor([0.5000, 0.0000, 0.5000])
+    """
+
+    name = "hardmax"
+    formula = "1 / (number of largest logits) where <q,k> is the largest, else 0"
+    source = "[rec] averaging hard attention, arXiv 2204.06618"
+    family = "sparse"
+
+    def weights(self, logits: Logits, copies: Copies) -> Logits:
+        hidden, fixed = copies <= 0, logits.detach()
+        top = fixed.masked_fill(hidden, -torch.inf).amax(-1, keepdim=True)
+        size = fixed.masked_fill(hidden, 0).abs().amax(-1, keepdim=True)
+        largest = fixed >= top - ULPS * torch.finfo(logits.dtype).eps * size
+        # Filled in, and not made anew: so that a gradient of 0 reaches the logits, and not none.
+        best = copies * logits.masked_fill(largest, 1).masked_fill(~largest, 0)
+        return over(best, best.sum(-1, keepdim=True))

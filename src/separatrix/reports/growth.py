@@ -1,0 +1,80 @@
+"""How the margin of every mechanism grows with n, as a table of the report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from html import escape
+
+from separatrix.maps.growth import Row
+from separatrix.maps.scaling import table
+from separatrix.reports.markup import Section, command_line, prose
+from separatrix.reports.points import BASE, Command, number
+
+LENGTHS = "1e3:1e6:4:log"
+COLUMNS = ("Mechanism", "Exponent", "Law", "Lengths", "Engine")
+PARAMETERS = {"n": LENGTHS, **{name: value for name, value in BASE.items() if name != "n"}}
+
+
+def compute(tell: Callable[[str], None] = lambda _: None) -> list[Row]:
+    """One row for each registered mechanism."""
+    return table("spike", PARAMETERS, of="margin", tell=tell)
+
+
+def section(rows: Sequence[Row]) -> Section:
+    """The table as part of the page."""
+    head = "".join(f"<th>{escape(column)}</th>" for column in COLUMNS)
+    body = "\n".join(map(_row, rows))
+    words = " ".join(f"{name}={value}" for name, value in PARAMETERS.items())
+    command = Command(f"separatrix scaling spike all {words} --of margin", "this table")
+    return Section(
+        "scaling",
+        "How the margin grows with n",
+        "<p>The margin is what is left of the spike in the output: the difference between the labels before "
+        "any threshold, in units of √(log n). An exponent of 0 means that it survives at any length, −1 that "
+        "it is lost in the average. Where the growth is no power law, the table says so and names the form "
+        "that fits better, if one does. Exponents of values without noise carry the range of extrapolation, "
+        "not a confidence interval.</p>"
+        f'<table class="growth"><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>'
+        f"{command_line(command)}",
+    )
+
+
+def _row(row: Row) -> str:
+    cells = [row.mechanism, *_found(row)]
+    return (
+        "<tr>"
+        + "".join(
+            f'<td data-label="{label}">{prose(cell)}</td>' for label, cell in zip(COLUMNS, cells, strict=True)
+        )
+        + "</tr>"
+    )
+
+
+def _found(row: Row) -> tuple[str, str, str, str]:
+    if row.scaling is None:
+        return "–", f"no exponent: {row.why}", "", ""
+    law, values = row.scaling.law, row.scaling.values
+    half = (law.interval[1] - law.interval[0]) / 2
+    exponent = within(law.exponent, half)
+    if law.power_law:
+        said = "power law"
+    else:
+        form = "" if row.scaling.formula is None else f"; fits {row.scaling.formula}"
+        said = f"not a power law{form}" if law.power_law is False else f"cannot tell{form}"
+        exponent = f"({exponent})"
+    lengths = f"{number(float(values[0].x))} to {number(float(values[-1].x))}"
+    return exponent, said, lengths, row.scaling.engine
+
+
+def within(value: float, half: float) -> str:
+    """A number with as many digits as its range leaves it.
+
+    >>> within(-0.99999, 2e-5), within(1e-9, 4e-5), within(0.4508, 0.004), within(2, 0)
+    ('−0.99999 ± 0.00002', '0 ± 0.00004', '0.451 ± 0.004', '2')
+    """
+    if half == 0:
+        return f"{value:.6g}".replace("-", "−")
+    digits = min(9, max(0, -math.floor(math.log10(half))))
+    shown = "0" if abs(value) < half else f"{value:.{digits}f}"
+    return f"{shown} ± {half:.{digits}f}".replace("-", "−")

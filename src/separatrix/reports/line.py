@@ -1,0 +1,51 @@
+"""Figure 6: where the line runs as n grows, for three mechanisms."""
+
+from __future__ import annotations
+
+from separatrix.maps import Map, find_map
+from separatrix.reports.effort import FULL, Effort
+from separatrix.reports.figures import Drawn, Key, Panel
+from separatrix.reports.maps import look
+from separatrix.reports.maps.page import interactive
+from separatrix.reports.maps.picture import figure
+from separatrix.reports.points import BASE, Command, number
+
+MECHANISMS = ("softmax", "power:beta=12", "linear")
+A1, N = "0.5:1.5", "1e3:1e18"
+
+
+def compute(effort: Effort = FULL) -> Map:
+    """P[distinguishes] over a1 and n, in closed form."""
+    side = effort.map_side
+    axes = {"a1": f"{A1}:{side}", "n": f"{N}:{side}:log"}
+    fixed = {name: value for name, value in BASE.items() if name not in axes}
+    return find_map("spike", MECHANISMS, {**axes, **fixed})
+
+
+def make(effort: Effort = FULL) -> Drawn:
+    """The figure."""
+    found = compute(effort)
+    lines = {layer.mechanism: look.lines(found, layer) for layer in found.shown}
+    names = dict.fromkeys(name for each in lines.values() for name in each)
+    best = float(found.layers[MECHANISMS.index("linear")].values.max())
+    return Drawn(
+        name="line",
+        title="Where the line runs as n grows",
+        caption=(
+            "P[distinguishes] over a₁ and n, everything else at the base point. Softmax separates right of a "
+            "line that moves towards a₁(a₁+b+c) = 1 [ours] as n grows; at finite n it lies to the left. "
+            "A power of the logit separates only below a line of its own, near n = ((a₁+b+c)/(b+c))^β, and "
+            f"linear attention nowhere: its largest P here is {number(best, 2)}.",
+            f"{found.places.remark} Any two parameters can be axes, and any mechanism a panel.",
+        ),
+        commands=(Command(f"{look.made_by(found)} --out line.html", "this map, with every cell's command"),),
+        static=figure(found),
+        panels=tuple(
+            Panel(layer.mechanism, interactive(found, layer, lines[layer.mechanism])) for layer in found.shown
+        ),
+        keys=tuple(
+            Key(name, "#111111", "2px,3px" if name.startswith("P =") else "solid", width=2.2)
+            for name in names
+        ),
+        columns=3,
+    )

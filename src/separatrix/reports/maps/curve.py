@@ -1,0 +1,173 @@
+"""A boundary curve as picture and table: what is computed, and the formula where one is known."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from separatrix.maps import Curve
+from separatrix.maps.boundary import HALF
+from separatrix.parameters import format_exact
+from separatrix.reports.figures._base import INK, Key, plot, static_style
+from separatrix.reports.maps.look import READER, Array, axis_label, spelled_value
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+"""Of Okabe and Ito: the first crossing, the second, and so on."""
+
+
+def title(found: Curve) -> str:
+    """What the curve is of."""
+    return (
+        f"Where {found.asked.label} on {found.asked.kind.name} passes P = {format_exact(found.at)}: "
+        f"{found.parameter} over {found.over.name}"
+    )
+
+
+def sentences(found: Curve) -> list[str]:
+    """What was fixed, and what the numbers rest on."""
+    first = found.boundaries[0]
+    words = " ".join(f"{name}={spelled_value(value)}" for name, value in found.asked.fixed.items())
+    said = [
+        f"Fixed: {words}. {found.parameter} from {first.span.text.replace(':', ' to ')}.",
+        _evidence(found),
+    ]
+    if first.formula is not None:
+        said.append(f"{first.formula.formula} {first.formula.tag} holds {first.formula.limit}.")
+    return [*said, first.guarantee, READER]
+
+
+def made_by(found: Curve) -> str:
+    """The command that computes the curve again."""
+    first = found.boundaries[0]
+    words = " ".join(f"{name}={spelled_value(value)}" for name, value in found.asked.fixed.items())
+    level = "" if found.at == HALF else f" --at {format_exact(found.at)}"
+    return (
+        f"separatrix boundary {found.asked.kind.name} {found.asked.label} {first.span.spelled} {words} "
+        f"--over {found.over.span.spelled}{level}"
+    )
+
+
+def _evidence(found: Curve) -> str:
+    said = dict.fromkeys(f"{each.engine}: {each.evidence}" for each in found.boundaries)
+    return "; ".join(said) + "."
+
+
+def columns(found: Curve) -> list[str]:
+    """The head of the table."""
+    formula = found.boundaries[0].formula
+    expected = [] if formula is None else [formula.formula]
+    return [found.over.name, "lo", "hi", "direction", "certified", *expected]
+
+
+def rows(found: Curve) -> list[list[str]]:
+    """One row for each crossing, and one where there is none."""
+    made = []
+    for value, each in zip(found.over.values, found.boundaries, strict=True):
+        formula = [] if found.boundaries[0].formula is None else [" ".join(f"{x:.9g}" for x in each.expected)]
+        for crossing in each.crossings:
+            shown = crossing.as_json()
+            certified = "yes" if crossing.certified else "no"
+            ends = [str(shown["lo"]), str(shown["hi"])]
+            made.append([spelled_value(value), *ends, shown["direction"], certified, *formula])
+        if not each.crossings:
+            made.append([spelled_value(value), "", "", "none", "", *formula])
+    return made
+
+
+def as_csv(found: Curve) -> bytes:
+    """The table, with the ends exact."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns(found))
+    writer.writerows(rows(found))
+    return text.getvalue().encode()
+
+
+def series(found: Curve) -> dict[str, tuple[Array, Array]]:
+    """Named lines: the first crossing of every value, the second, ..., and the formula."""
+    most = max(len(each.crossings) for each in found.boundaries)
+    lines = {}
+    for k in range(most):
+        name = "crossing" if most == 1 else f"crossing {k + 1}"
+        lines[name] = _line(
+            found, [[c.middle for c in each.crossings[k : k + 1]] for each in found.boundaries]
+        )
+    formula = found.boundaries[0].formula
+    if formula is not None and any(each.expected for each in found.boundaries):
+        expected = [list(each.expected[:1]) for each in found.boundaries]
+        lines[f"{formula.formula} {formula.tag}"] = _line(found, expected)
+    return lines
+
+
+def _line(found: Curve, places: list[list[float]]) -> tuple[Array, Array]:
+    return found.over.floats, np.array([each[0] if each else np.nan for each in places])
+
+
+def keys(found: Curve) -> tuple[Key, ...]:
+    """The legend of the page."""
+    return tuple(
+        Key(name, _colour(i, name), "solid" if name.startswith("crossing") else "8px,4px")
+        for i, name in enumerate(series(found))
+    )
+
+
+def _colour(index: int, name: str) -> str:
+    return COLOURS[index % len(COLOURS)] if name.startswith("crossing") else INK
+
+
+def draw(found: Curve, kind: str) -> bytes:
+    """The curve as PNG or PDF."""
+    from matplotlib.figure import Figure
+
+    buffer = io.BytesIO()
+    with static_style():
+        figure = Figure(figsize=(4.6, 3.4))
+        axes = figure.subplots()
+        for i, (name, (x, y)) in enumerate(series(found).items()):
+            computed = name.startswith("crossing")
+            style = {"marker": "o", "markersize": 3} if computed else {"linestyle": (0, (5, 2))}
+            axes.plot(x, y, color=_colour(i, name), label=name, linewidth=1.4, **style)
+        axes.set(
+            xscale="log" if found.over.log else "linear",
+            yscale="log" if found.boundaries[0].span.log else "linear",
+            xlabel=axis_label(found.over),
+            ylabel=axis_label(found.boundaries[0].span),
+        )
+        axes.set_title(title(found), size=7, weight="normal")
+        if series(found):
+            axes.legend()
+        figure.savefig(buffer, format=kind)
+    return buffer.getvalue()
+
+
+def interactive(found: Curve) -> go.Figure:
+    """The curve for the page."""
+    import plotly.graph_objects as go
+
+    span = found.boundaries[0].span
+    figure = plot(
+        axis_label(found.over),
+        axis_label(span),
+        440,
+        xaxis={"type": "log" if found.over.log else "linear"},
+        yaxis={"type": "log" if span.log else "linear"},
+    )
+    for i, (name, (x, y)) in enumerate(series(found).items()):
+        computed = name.startswith("crossing")
+        figure.add_trace(
+            go.Scatter(
+                x=x,
+                y=y,
+                name=name,
+                mode="lines+markers" if computed else "lines",
+                line={"color": _colour(i, name), "width": 2.4, "dash": "solid" if computed else "8px,4px"},
+                hovertemplate=f"{found.over.name} = %{{x:.6~g}}<br>{span.name} = %{{y:.9g}}<extra></extra>",
+            )
+        )
+    return figure

@@ -1,0 +1,66 @@
+"""The script of a map's page: it puts the exact cell under the pointer, and its command, below the plot."""
+
+SCRIPT = """
+(function () {
+  var touch = window.matchMedia("(pointer: coarse)").matches;
+  var config = {responsive: true, displaylogo: false, displayModeBar: false};
+  var read = function (id) { return JSON.parse(document.getElementById(id).textContent); };
+  var at = function (rows, i, j) {
+    var row = rows[rows.length > 1 ? i : 0];
+    return row[row.length > 1 ? j : 0];
+  };
+  var words = function (cells, panel, i, j) {
+    var chosen = [[cells.names[0], cells.x[j]], [cells.names[1], cells.y[i]]];
+    if (cells.n) {
+      chosen = chosen.filter(function (each) { return each[0] !== "n"; });
+      chosen.push(["n", at(cells.n, i, j)]);
+    }
+    var is_own = function (each) { return cells.own.indexOf(each[0]) >= 0; };
+    var spell = function (each) { return each[0] + "=" + each[1]; };
+    var own = chosen.filter(is_own).map(spell).join(",");
+    var rest = chosen.filter(function (each) { return !is_own(each); }).map(spell);
+    return panel.mechanisms.map(function (name) {
+      var mechanism = own ? name + (name.indexOf(":") < 0 ? ":" : ",") + own : name;
+      return ["separatrix verdict", cells.construction, mechanism].concat(rest, cells.rest).join(" ");
+    });
+  };
+  document.querySelectorAll(".plot").forEach(function (place) {
+    var plot = read(place.dataset.source);
+    if (touch) { plot.layout.dragmode = false; }
+    Plotly.newPlot(place, plot.data, plot.layout, config);
+    if (!place.dataset.cells) { return; }
+    var cells = read("cells"), panel = cells.panels[+place.dataset.cells], held = false;
+    var below = document.getElementById("cell-" + place.dataset.cells);
+    var show = function (i, j, value) {
+      below.querySelector("code").textContent = words(cells, panel, i, j).join("\\n");
+      below.querySelector(".prints").textContent = value === null ? "no answer" : "→ " + value;
+    };
+    var number = function (z) {
+      if (z === null || z === undefined || isNaN(z)) { return null; }
+      return Number((panel.log ? Math.pow(10, z) : z).toPrecision(6));
+    };
+    var middle = [cells.y.length >> 1, cells.x.length >> 1];
+    show(middle[0], middle[1], panel.middle);
+    place.on("plotly_hover", function (event) {
+      var point = event.points[0];
+      if (!held && point.pointIndex.length === 2) {
+        show(point.pointIndex[0], point.pointIndex[1], number(point.z));
+      }
+    });
+    place.on("plotly_click", function () {
+      held = !held;
+      below.classList.toggle("held", held);
+    });
+  });
+})();
+"""
+
+STYLE = """
+.cell { min-height: 3.2em; }
+.cell code { white-space: pre-wrap; }
+.cell.held code { outline: 2px solid var(--accent); }
+.numbers { table-layout: auto; width: auto; margin-top: 1.5rem; }
+.numbers th:nth-child(n) { width: auto; padding-right: 1.6rem; }
+footer code { overflow-wrap: anywhere; }
+.hint { font: .86rem var(--sans); color: var(--faint); }
+"""

@@ -1,0 +1,48 @@
+"""In the form the ending of a file names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from separatrix.maps import Curve, Map
+from separatrix.parameters.files import write_whole
+from separatrix.reports.maps.curve import as_csv as curve_csv
+from separatrix.reports.maps.curve import draw as draw_curve
+from separatrix.reports.maps.page import curve_page, map_page
+from separatrix.reports.maps.picture import draw as draw_map
+from separatrix.reports.maps.table import as_csv, as_npz, as_parquet
+
+MAP_MAKERS: Mapping[str, Callable[[Map], bytes]] = {
+    ".csv": as_csv,
+    ".html": lambda found: map_page(found).encode(),
+    ".json": lambda found: _json(found.as_json()),
+    ".npz": as_npz,
+    ".parquet": as_parquet,
+    ".pdf": lambda found: draw_map(found, "pdf"),
+    ".png": lambda found: draw_map(found, "png"),
+}
+CURVE_MAKERS: Mapping[str, Callable[[Curve], bytes]] = {
+    ".csv": curve_csv,
+    ".html": lambda found: curve_page(found).encode(),
+    ".json": lambda found: _json(found.as_json()),
+    ".pdf": lambda found: draw_curve(found, "pdf"),
+    ".png": lambda found: draw_curve(found, "png"),
+}
+MAP_ENDINGS, CURVE_ENDINGS = tuple(MAP_MAKERS), tuple(CURVE_MAKERS)
+
+
+def write_map(found: Map, out: Path) -> None:
+    """The map, whole or not at all."""
+    write_whole(out, MAP_MAKERS[out.suffix](found))
+
+
+def write_curve(found: Curve, out: Path) -> None:
+    """The curve, whole or not at all."""
+    write_whole(out, CURVE_MAKERS[out.suffix](found))
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

@@ -1,0 +1,27 @@
+"""Searching for what one mechanism tells apart and another does not."""
+
+from separatrix.searches._base import Finding
+from separatrix.searches.check import Check, check_findings
+from separatrix.searches.inputs import InputFinding
+from separatrix.searches.instance import Instance, read_instance
+from separatrix.searches.points import PointFinding
+from separatrix.searches.run import BUDGET, SPACES, THRESHOLDS, Search, search
+from separatrix.searches.separation import Reading, Separation, separation
+
+__all__ = [
+    "BUDGET",
+    "SPACES",
+    "THRESHOLDS",
+    "Check",
+    "Finding",
+    "InputFinding",
+    "Instance",
+    "PointFinding",
+    "Reading",
+    "Search",
+    "Separation",
+    "check_findings",
+    "read_instance",
+    "search",
+    "separation",
+]

@@ -1,0 +1,100 @@
+"""Questions about inputs: which edit of a few tokens X notices and Y does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from separatrix.mechanisms import Mechanism
+from separatrix.parameters import SeparatrixError
+from separatrix.searches._base import Finding, Judged, Question
+from separatrix.searches.family import loudness, recognised
+from separatrix.searches.instance import Instance
+from separatrix.searches.separation import MOST_LITERAL, WORST, Separation, separation
+from separatrix.searches.shrink import shrunk, size
+from separatrix.searches.space import EDITS, FEW, MANY, Suggest, draw
+
+WAYS = {"equal": FEW, "drowned": MANY}
+"""How Y may fail, and how many tokens a row may stand for while that is looked for."""
+
+
+@dataclass(frozen=True)
+class InputFinding(Finding):
+    """An instance and what both mechanisms make of it."""
+
+    kind: ClassVar[str] = "inputs"
+    instance: Instance
+    separation: Separation
+    shrunk: bool
+
+    @property
+    def family(self) -> str:  # type: ignore[override]
+        return recognised(self.instance)[0]
+
+    @property
+    def sentence(self) -> str:  # type: ignore[override]
+        return recognised(self.instance)[1]
+
+    @property
+    def size(self) -> tuple[Any, ...]:
+        return (0, *size(self.instance))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "family": self.family,
+            "sentence": self.sentence,
+            "way": self.separation.way,
+            "shrunk": self.shrunk,
+            "instance": self.instance.as_json(),
+            "x": self.separation.x.as_json(),
+            "y": self.separation.y.as_json(),
+        }
+
+
+class InputQuestion(Question):
+    """One edit, and one way in which Y is to fail."""
+
+    def __init__(self, x: Mechanism, y: Mechanism, edit: str, way: str) -> None:
+        self.x, self.y, self.edit, self.way = x, y, edit, way
+        self.name = f"{edit} {way}"
+        literal = not (x.takes_counts and y.takes_counts)
+        self.counts = tuple(count for count in WAYS[way] if not literal or count <= MOST_LITERAL)
+
+    def draw(self, suggest: Suggest) -> Instance:
+        return draw(suggest, self.edit, self.counts)
+
+    def judge(self, candidate: Instance) -> Judged:
+        if candidate.d0 == candidate.d1:
+            return Judged(WORST, False)
+        found = separation(self.x, self.y, candidate)
+        return Judged(found.towards(self.way), found.way == self.way and self._asks_for(candidate))
+
+    def _asks_for(self, instance: Instance) -> bool:
+        louder = self.edit != "loudness" or ((factor := loudness(instance)) is not None and factor > 0)
+        return instance.differs_in == (EDITS[self.edit],) and louder
+
+    def finding(self, candidate: Instance, shrink: bool) -> InputFinding:
+        small = shrunk(candidate, self._holds) if shrink else candidate
+        return InputFinding(small, separation(self.x, self.y, small), shrink)
+
+    def _holds(self, instance: Instance) -> bool:
+        if not self._asks_for(instance):
+            return False
+        try:
+            return separation(self.x, self.y, instance).way == self.way
+        except SeparatrixError:
+            return False
+
+
+def input_questions(x: Mechanism, y: Mechanism) -> Iterator[InputQuestion]:
+    """Every edit of which Y may notice nothing, and those of single tokens, which a crowd may drown.
+
+    The order of tokens is asked about only where X sees it.
+    """
+    for edit in EDITS:
+        if edit != "order" or not x.permutation_equivariant:
+            yield InputQuestion(x, y, edit, "equal")
+    for edit in ("keys", "values"):
+        yield InputQuestion(x, y, edit, "drowned")

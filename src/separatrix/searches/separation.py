@@ -1,0 +1,194 @@
+"""How far apart a mechanism keeps the two labels of an instance, and how that is known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import torch
+from flint import arb, ctx, fmpq
+
+from separatrix.constructions import Description
+from separatrix.engines.sampling import attend
+from separatrix.mechanisms import Mechanism
+from separatrix.parameters.logforms import Number, rational
+from separatrix.searches.exact import PRECISION, NoAnswer, Received, Rows, exact_rows
+from separatrix.searches.instance import Instance
+
+TELLS = fmpq(1, 10)
+"""X tells the labels apart if its outputs differ by this much of their scale, or more."""
+NEGLIGIBLE = fmpq(1, 10**9)
+"""Outputs that are not known exactly count as equal up to this much of their scale."""
+DROWNED = 100
+"""Y's difference is drowned if it is this many times less than X's."""
+FLOOR = 1e-9
+"""Margins below this are all one to the objective."""
+WORST = -60.0
+"""The objective of an instance on which a mechanism has no answer."""
+MOST_LITERAL = 2000
+"""Tokens written out for a mechanism that does not take counts."""
+
+Outputs = list[list[Any]]
+"""Rationals, balls or floats, row by row."""
+Evidence = str
+"""exact (rationals), balls (proved bounds) or float64 (not proved)."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one mechanism makes of an instance: its outputs, and their difference over their scale.
+
+    The scale is the largest value that a token carries, or the largest output where that is larger.
+    """
+
+    d0: Outputs
+    d1: Outputs
+    margin: Number | float
+    evidence: Evidence
+
+    @property
+    def equal(self) -> bool:
+        """Whether both labels get the same."""
+        if isinstance(self.margin, fmpq):
+            return bool(self.margin == 0)
+        return at_most(self.margin, NEGLIGIBLE)
+
+    def as_json(self) -> dict[str, Any]:
+        """Outputs and margin as text, rationals exactly."""
+        return {
+            "d0": [[shown(x) for x in row] for row in self.d0],
+            "d1": [[shown(x) for x in row] for row in self.d1],
+            "margin": shown(self.margin),
+            "evidence": self.evidence,
+        }
+
+
+@dataclass(frozen=True)
+class Separation:
+    """X and Y on one instance."""
+
+    x: Reading
+    y: Reading
+
+    @cached_property
+    def way(self) -> str | None:
+        """How Y fails where X does not: `equal`, `drowned`, or None where this is no separation."""
+        with ctx.workprec(PRECISION):
+            if not at_most(TELLS, self.x.margin):
+                return None
+            if self.y.equal:
+                return "equal"
+            return "drowned" if at_most(DROWNED * _number(self.y.margin), self.x.margin) else None
+
+    def towards(self, way: str) -> float:
+        """The objective: `log(margin of X) - log(margin of Y)`, up to where it is enough for this way.
+
+        What X's margin lacks counts as a loss, so that one tiny margin over another gains nothing.
+        """
+        if (self.way, way) == ("equal", "drowned"):
+            return WORST
+        x, y = (max(_float(reading.margin), FLOOR) for reading in (self.x, self.y))
+        enough = math.log(DROWNED) if way == "drowned" else -math.log(FLOOR)
+        return min(math.log(x / y), enough) + 2 * min(math.log(x / _float(TELLS)), 0.0)
+
+
+def separation(x: Mechanism, y: Mechanism, instance: Instance) -> Separation:
+    """Read an instance by both mechanisms, each with the best evidence there is."""
+    return Separation(read(x, instance), read(y, instance))
+
+
+def read(mechanism: Mechanism, instance: Instance) -> Reading:
+    """One mechanism on an instance; NoAnswer where it gives none."""
+    with ctx.workprec(PRECISION):
+        rows = [_rows(mechanism, label) for label in instance.labels]
+        one, other = ([each for row in label for each in row] for label in rows)
+        apart = [
+            fmpq(0) if a.made_of == b.made_of else b.value - a.value for a, b in zip(one, other, strict=True)
+        ]
+        carried = [rational(Fraction(x)) for label in instance.labels for k in label.kinds for x in k.value]
+        scale = _largest([*carried, *(each.value for each in (*one, *other))])
+        margin = _over(_largest(apart), scale)
+        d0, d1 = ([[each.value for each in row] for row in label] for label in rows)
+        return Reading(d0, d1, margin, _evidence(margin, [*one, *other]))
+
+
+def _evidence(margin: Any, outputs: list[Received]) -> Evidence:
+    """float64 as soon as one output is; else that of the margin, which is what counts."""
+    if any(isinstance(each.value, float) for each in outputs):
+        return "float64"
+    return "exact" if isinstance(margin, fmpq) else "balls"
+
+
+def _over(top: Any, scale: Any) -> Any:
+    """The quotient, a float where the scale is one; 0 of a scale 0."""
+    if isinstance(scale, float):
+        return _float(top) / scale if scale else 0.0
+    return fmpq(0) if isinstance(scale, fmpq) and scale == 0 else top / scale
+
+
+def _largest(numbers: list[Any]) -> Any:
+    """The largest size: rational among rationals, a float where there is one, else a ball."""
+    if all(isinstance(x, fmpq) for x in numbers):
+        return max(abs(x) for x in numbers)
+    if any(isinstance(x, float) for x in numbers):
+        return max(abs(_float(x)) for x in numbers)
+    top = arb(0)
+    for x in numbers:
+        top = top.max(abs(arb(x)))
+    return top
+
+
+def _rows(mechanism: Mechanism, label: Description) -> Rows:
+    rows = exact_rows(mechanism, label)
+    return rows if rows is not None else _float_rows(mechanism, label)
+
+
+def _float_rows(mechanism: Mechanism, label: Description) -> Rows:
+    """The mechanism itself in float64, causal if it can do nothing else, asked after all tokens."""
+    q, k, v = (
+        torch.tensor([[float(x) for x in row] for row in rows], dtype=torch.float64)
+        for rows in (label.queries, [kind.key for kind in label.kinds], [kind.value for kind in label.kinds])
+    )
+    counts = torch.tensor([kind.count for kind in label.kinds])
+    counted = None
+    if mechanism.takes_counts:
+        counted = counts.double()[None]
+    elif int(counts.sum()) > MOST_LITERAL:
+        raise NoAnswer(f"{mechanism.spelled} takes no counts, and more than {MOST_LITERAL} tokens are many")
+    else:
+        k, v = k.repeat_interleave(counts, 0), v.repeat_interleave(counts, 0)
+    found = attend(mechanism, q[None], k[None], v[None], counted, last=True)[0]
+    if not bool(found.isfinite().all()):
+        raise NoAnswer(f"{mechanism.spelled} returns what is no finite number")
+    return [[Received(x, x) for x in row] for row in found.double().tolist()]
+
+
+def at_most(one: Number | float, other: Number | float) -> bool:
+    """Whether one is certainly at most the other, as far as their evidence goes."""
+    if isinstance(one, fmpq) and isinstance(other, fmpq):
+        return bool(one <= other)
+    return bool(arb(one) <= arb(other))
+
+
+def _number(x: Number | float) -> Number:
+    return arb(x) if isinstance(x, float) else x
+
+
+def _float(x: Number | float) -> float:
+    return float(arb(x)) if isinstance(x, fmpq) else float(x)
+
+
+def shown(x: Number | float) -> str:
+    """A rational as a fraction; else six digits, and of a ball around 0 the bound.
+
+    >>> shown(fmpq(1, 3)), shown(0.25), shown(arb(1) / 3)
+    ('1/3', '0.25', '0.333333')
+    """
+    if isinstance(x, fmpq):
+        return str(x)
+    if isinstance(x, float) or not x.contains(0):
+        return f"{float(x):.6g}"
+    return f"at most {float(abs(x).upper()):.1g} in size"

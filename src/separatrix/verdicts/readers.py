@@ -1,0 +1,289 @@
+"""What could the best reader do? The fixed reader, a tuned threshold, a linear reader, and every reader."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from separatrix.constructions import Construction
+from separatrix.engines import EngineRefusal, Sampling
+from separatrix.mechanisms import Mechanism
+from separatrix.parameters import format_exact
+from separatrix.verdicts.outputs import Feature, Outputs
+from separatrix.verdicts.outputs_exact import exact_outputs
+from separatrix.verdicts.outputs_float import FloatOutputs, by_definition
+from separatrix.verdicts.stored import Stored, stored
+from separatrix.verdicts.tuned import Tuned, best_threshold
+from separatrix.verdicts.verdict import DELTA, Verdict, find
+from separatrix.verdicts.witness import Witness, best_witness
+
+PLACES = 3
+PLACES_SEED = 0
+"""Where order matters, the special token stands at so many seeded places, and the worst of them counts."""
+
+THIS_READER = "the fixed reader (random signs, this m and tau)"
+EVERY_READER = "every reader of what attention returns"
+LINEAR_READERS = "linear readers of one row"
+
+
+class Word(StrEnum):
+    """What is known of a class of readers."""
+
+    CANNOT = "cannot"
+    """Proved for every reader of the class."""
+    CAN = "can"
+    """One of the class does, and is given."""
+    NOT_WITH_THIS_READER = "not with this reader"
+    """The fixed reader does not; of others nothing is said."""
+    OPEN = "open"
+    """None of these."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A word, for whom it holds, and why."""
+
+    word: Word
+    readers: str
+    evidence: str
+
+    def as_json(self) -> dict[str, str]:
+        """As `separatrix readers --json` prints it."""
+        return {"word": self.word.value, "readers": self.readers, "evidence": self.evidence}
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A linear reader, and whether a second computation bears it out."""
+
+    witness: Witness
+    features: tuple[Feature, ...]
+    verified: bool
+    evidence: str
+
+    def weights(self) -> list[tuple[str, Fraction]]:
+        """Those that are not zero, neighbours of one weight together: `3-101`."""
+        found, pairs = [], zip(self.features, self.witness.weights, strict=True)
+        for weight, run in groupby(pairs, key=lambda pair: pair[1]):
+            together = [feature for feature, _ in run]
+            if weight:
+                span = Feature(together[0].first, sum(each.copies for each in together))
+                found.append((span.spelled, weight))
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """As `separatrix readers --json` prints it."""
+        return {
+            "weights": [{"features": span, "weight": format_exact(w)} for span, w in self.weights()],
+            "threshold": format_exact(self.witness.threshold),
+            "fires_on": f"D{self.witness.fires_on}",
+            "gap": self.witness.gap,
+            "verified": self.verified,
+            "evidence": self.evidence,
+        }
+
+
+@dataclass(frozen=True)
+class Readers:
+    """What readers of growing freedom make of one point."""
+
+    fixed: Verdict
+    threshold: Tuned | None
+    """None where the sign states are too many to tune it."""
+    linear: Linear | None
+    outputs: Outputs
+    formats: dict[str, Stored]
+
+    @property
+    def construction(self) -> Construction:
+        """What is to be told apart."""
+        return self.fixed.construction
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """How tokens attend."""
+        return self.fixed.mechanism
+
+    @property
+    def auc(self) -> dict[str, float | None] | None:
+        """P[a noisy D1 reading exceeds a noisy D0 one], for noise on every feature of the row that is read.
+
+        A reading with weights w has noise of sd |w| times that: the gap of the best linear reader is for
+        |w| = 1, and the probe, by which margins are measured (all signs +), has length sqrt(features).
+        """
+        if self.fixed.noise is None:
+            return None
+        plain = self.fixed.outcome.margin / self.outputs.length(self.outputs.probe_weights)
+        best = self.linear.witness.gap if self.linear is not None else None
+        return {
+            "noise": float(self.fixed.noise),
+            "best_linear": None if best is None else _auc(best, self.fixed.noise),
+            "probe": _auc(plain, self.fixed.noise),
+        }
+
+    @property
+    def verdict(self) -> Statement:
+        """The word to remember."""
+        return self.statements[0]
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """Everything that is known, the most important first."""
+        return tuple(self._statements())
+
+    def _statements(self) -> Iterator[Statement]:
+        if self.outputs.same:
+            yield Statement(
+                Word.CANNOT, EVERY_READER, f"D0 and D1 have equal rows, in {self.outputs.evidence}"
+            )
+            return
+        word, outcome = self.fixed.word, self.fixed.outcome
+        chance = f"P = {outcome.distinguish:.6g} ({outcome.engine})"
+        if word == "distinguishes":
+            yield Statement(Word.CAN, THIS_READER, chance)
+        elif word == "blind":
+            yield Statement(Word.NOT_WITH_THIS_READER, THIS_READER, chance)
+        yield self._of_linear_readers()
+        if self.outputs.proves:
+            for name, kept in self.formats.items():
+                if kept.same:
+                    readers = f"every reader of outputs stored in {name}"
+                    yield Statement(Word.CANNOT, readers, "D0 and D1 round to equal rows")
+
+    def _of_linear_readers(self) -> Statement:
+        if self.linear is not None and self.linear.verified:
+            return Statement(Word.CAN, LINEAR_READERS, f"weights given, verified by {self.linear.evidence}")
+        if self.linear is not None:
+            return Statement(
+                Word.OPEN, LINEAR_READERS, f"weights given, not verified: {self.linear.evidence}"
+            )
+        if not self.outputs.differ:
+            return Statement(
+                Word.OPEN, EVERY_READER, f"no difference found in {self.outputs.evidence}; not proved equal"
+            )
+        return Statement(
+            Word.OPEN, LINEAR_READERS, f"the rows differ ({self.outputs.evidence}), but no weights were found"
+        )
+
+    @property
+    def sentence(self) -> str:
+        """What it comes to."""
+        name = self.mechanism.spelled
+        if self.outputs.same:
+            return f"{name} returns the same for D0 and D1, so no reader of it tells them apart."
+        start = {
+            "distinguishes": "The fixed reader tells them apart",
+            "blind": "The fixed reader does not tell them apart",
+        }.get(self.fixed.word, "The fixed reader tells them apart at times")
+        start += f" (P = {self.fixed.outcome.distinguish:.4g})"
+        if self.linear is None or not self.linear.verified:
+            return f"{start}; of other readers nothing is proved."
+        too = "does, too" if self.fixed.word == "distinguishes" else "does"
+        return f"{start}; without noise a linear reader of one row {too}."
+
+    def as_json(self) -> dict[str, Any]:
+        """What `separatrix readers --json` prints."""
+        fixed = self.fixed
+        return {
+            "construction": self.construction.name,
+            "mechanism": self.mechanism.spelled,
+            "parameters": self.construction.parameters.shown(),
+            "fixed": {
+                "distinguish": fixed.outcome.distinguish,
+                "interval": list(fixed.outcome.interval),
+                "engine": fixed.outcome.engine,
+                "evidence": fixed.outcome.evidence,
+                "margin": fixed.outcome.margin,
+                "delta": format_exact(fixed.delta),
+                "verdict": fixed.word,
+            },
+            "threshold": None if self.threshold is None else self.threshold.as_json(),
+            "linear": None if self.linear is None else self.linear.as_json(),
+            "auc": self.auc,
+            "formats": {name: kept.as_json() for name, kept in self.formats.items()},
+            "outputs": self.outputs.evidence,
+            "verdict": self.verdict.as_json(),
+            "statements": [each.as_json() for each in self.statements],
+        }
+
+
+def _auc(gap: float, noise: Fraction) -> float:
+    return 0.5 * (1 + math.erf(gap / (2 * float(noise))))
+
+
+def readers(
+    construction: str,
+    mechanism: Any,
+    *,
+    delta: object = DELTA,
+    noise: object = None,
+    sampling: Sampling | None = None,
+    **parameters: object,
+) -> Readers:
+    """What the fixed reader, the best threshold, the best linear reader and every reader make of a point.
+
+    >>> found = readers("spike", "linear", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
+    >>> [(each.word.value, each.readers.split(" (")[0]) for each in found.statements]
+    [('not with this reader', 'the fixed reader'), ('can', 'linear readers of one row')]
+    """
+    return find_readers(construction, mechanism, parameters, delta=delta, noise=noise, sampling=sampling)
+
+
+def find_readers(
+    construction: str,
+    mechanism: Any,
+    parameters: Mapping[str, object],
+    *,
+    delta: object = DELTA,
+    noise: object = None,
+    sampling: Sampling | None = None,
+) -> Readers:
+    """As `readers`, with the parameters as a mapping, so that none can be taken for an option."""
+    fixed = find(construction, mechanism, parameters, delta=delta, noise=noise, sampling=sampling)
+    made, attends = fixed.construction, fixed.mechanism
+    looked: Sequence[tuple[Outputs, int]]
+    try:
+        looked = [(exact_outputs(made, attends), 0)]
+    except EngineRefusal:
+        looked = [(FloatOutputs(made, attends, place), place) for place in _places(made, attends)]
+    found = [(best_witness(each), each, place) for each, place in looked]
+    witness, worst, place = min(found, key=lambda each: 0.0 if each[0] is None else each[0].gap)
+    try:
+        known = [each for each, _ in looked]
+        tuned = best_threshold(made, attends, known, fixed.outcome, sampling or Sampling())
+    except EngineRefusal:
+        tuned = None
+    linear = None if witness is None else _verified(made, attends, witness, worst, place)
+    return Readers(fixed, tuned, linear, worst, stored(worst))
+
+
+def _places(construction: Construction, mechanism: Mechanism) -> list[int]:
+    """One place where order does not matter, else a few seeded ones."""
+    if mechanism.permutation_equivariant:
+        return [0]
+    rng = np.random.default_rng(PLACES_SEED)
+    return sorted({int(place) for place in rng.integers(construction.n, size=PLACES)})
+
+
+def _verified(
+    construction: Construction, mechanism: Mechanism, witness: Witness, outputs: Outputs, place: int
+) -> Linear:
+    """Read both labels once more, by the mechanism's definition in float64."""
+    known = outputs.evidence
+    try:
+        literal = by_definition(construction, mechanism, place)
+    except EngineRefusal:
+        return Linear(witness, outputs.features, outputs.proves, f"{known}; too large for the definition")
+    again = witness.spread_over(outputs.features, literal.features)
+    if again.holds_on(literal):
+        return Linear(witness, outputs.features, True, f"{known}, and the definition in float64")
+    if outputs.proves and not again.contradicts(literal):
+        return Linear(witness, outputs.features, True, f"{known}; too fine for the definition in float64")
+    return Linear(witness, outputs.features, False, f"{known}; the definition does not bear it out")

@@ -1,0 +1,175 @@
+"""`separatrix assess` on a user's own file: good ones, bad ones, and ones that are subtly wrong."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from separatrix.assess import cost, growth, lengths, standing
+from separatrix.cli import main
+from separatrix.constructions import CONSTRUCTIONS
+
+OWN = """
+import torch
+from torch import nn
+from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.recurrent.causal_linear import CausalLinear
+
+def good(q, k, v):
+    return (q @ k.mT).softmax(-1) @ v
+
+def leaks(q, k, v, causal=False):
+    return good(q, k, v)
+
+def two(q, k):
+    return q
+
+def narrow(q, k, v):
+    return v[..., :1]
+
+def nan(q, k, v):
+    return v * torch.nan
+
+def raises(q, k, v):
+    raise RuntimeError("not\\ntoday")
+
+def late(q, k, v):
+    if q.shape[-2] > 500:
+        raise RuntimeError("too long for me")
+    return good(q, k, v)
+
+class NeedsSize:
+    def __init__(self, size):
+        self.size = size
+
+class Learned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(1.5))
+
+    def forward(self, q, k, v):
+        return (self.scale * q @ k.mT).softmax(-1) @ v
+
+class Unnormalised(Mechanism):
+    name = "unnormalised"
+    formula = "exp(qk) v"
+    source = "here"
+    family = "own"
+    takes_counts = False
+
+    def definition(self, q, k, v, counts=None, causal=False):
+        scores = (q @ k.mT).exp()
+        return (scores.tril() if causal else scores) @ v
+
+class Forgets(CausalLinear):
+    name = "forgets"
+
+    def advance(self, state, q, k, v):
+        after, out = super().advance(state, q, k, v)
+        return tuple(0.9 * part for part in after), out
+"""
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def separatrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command in a folder with the user's file, with few constructions, lengths and draws."""
+    (tmp_path / "own_attention.py").write_text(OWN)
+    (tmp_path / "own_syntax.py").write_text("def attend(:\n")
+    (tmp_path / "own_needs.py").write_text("import nowhere_to_be_found\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(cost, "LENGTHS", (64, 128))
+    monkeypatch.setattr(growth, "NEAR", (200, 300, 400))
+    monkeypatch.setattr(lengths, "LITERAL", 25)
+    monkeypatch.setattr(standing, "CONSTRUCTIONS", {"plain": CONSTRUCTIONS["plain"]})
+
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["separatrix", *words])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        sys.modules.pop("own_attention", None)
+        printed = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        return stopped.value.code, printed.out, printed.err
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("nowhere_here:attend", "there is no module nowhere_here"),
+        ("own_syntax:attend", "importing own_syntax fails: SyntaxError"),
+        ("own_needs:attend", "needs nowhere_to_be_found, which is not installed"),
+        ("own_attention:god", "own_attention has no god (did you mean good?)"),
+        ("own_attention:two", "cannot be called as (q, k, v, counts=None, causal=False)"),
+        ("own_attention:NeedsSize", "NeedsSize is a class; give an instance"),
+    ],
+)
+def test_nothing_to_assess_is_one_line(separatrix: Run, source: str, complaint: str) -> None:
+    code, out, error = separatrix("assess", source)
+    assert (code, out) == (2, "")
+    assert complaint in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("attribute", "check", "what"),
+    [
+        ("narrow", "form", ""),
+        ("nan", "finite", "numbers are not finite"),
+        ("raises", "form", "raised RuntimeError: not today"),
+        ("leaks", "causality", "future"),
+        ("Unnormalised", "normalised", "do not add up to 1"),
+        ("Forgets", "chunks", "chunks of 1 differ from the definition"),
+    ],
+)
+def test_what_is_broken_is_named(separatrix: Run, attribute: str, check: str, what: str) -> None:
+    code, out, error = separatrix("assess", f"own_attention:{attribute}", "--json")
+    assert (code, error) == (1, "")
+    failed = json.loads(out)["contract"]["failed"]
+    assert what in failed[check]
+
+
+def test_the_broken_card_as_text(separatrix: Run) -> None:
+    code, out, _ = separatrix("assess", "own_attention:raises")
+    assert code == 1
+    assert "broken form: raised RuntimeError: not today" in out
+    assert "nothing else was tried" in " ".join(out.split())
+    assert max(map(len, out.splitlines())) <= 80
+    assert len(out.splitlines()) < 8
+
+
+def test_what_raises_later_is_told_where(separatrix: Run) -> None:
+    code, out, _ = separatrix("assess", "own_attention:late")
+    assert code == 1
+    assert "too long for me" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("attribute", ["good", "Learned"])
+def test_a_card_in_one_command(separatrix: Run, tmp_path: Path, attribute: str) -> None:
+    words = ("--against", "linear,causal-linear", "--out", "card.html")
+    code, out, _ = separatrix("assess", f"own_attention:{attribute}", *words)
+    assert code == 0
+    assert "keeps the contract" in out
+    assert "beats softmax" in out
+    assert max(map(len, out.splitlines())) <= 80
+    page = (tmp_path / "card.html").read_text()
+    assert f"own_attention:{attribute}" in page
+    assert "causal-linear" in page
+
+
+def test_an_unknown_comparison_is_found_out_before_the_work(separatrix: Run) -> None:
+    code, _, error = separatrix("assess", "softmax", "--against", "liner")
+    assert code == 2
+    assert "did you mean linear?" in error
+    code, _, error = separatrix("assess", "softmax", "--out", "card.png")
+    assert code == 2
+    assert "let it end in one of .html, .json" in error

@@ -1,0 +1,148 @@
+"""The claims on THEORY 6 and 7: every one holds, and every check can fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from separatrix.claims import CLAIMS, Entry, Ledger, Status, dispersion, rank, recall, rough, separations
+from separatrix.constructions import CONSTRUCTIONS
+from separatrix.mechanisms import Linear, Power, Softmax, mechanism_named
+from separatrix.mechanisms.features.elu import Elu
+from separatrix.mechanisms.features.identity import IdentityFeatures
+from separatrix.mechanisms.kernels.logn_softmax import LogNSoftmax
+from separatrix.mechanisms.recurrent.delta import Delta
+
+BY_NAME = {claim.name: claim for claim in CLAIMS if claim.section in ("6", "7")}
+NEEDS_A_CONDITION = {"dispersion-repaired", "sparse-averaging", "majority", "rough"}
+UNNORMALISED = mechanism_named("identity-features:normalised=no")
+RATIO, CALL = Softmax.ratio, Softmax.__call__
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_claim_does_not_fail(name: str) -> None:
+    finding = BY_NAME[name].check()
+    expected = Status.ONLY_WHERE if name in NEEDS_A_CONDITION else Status.HOLDS
+    assert finding.status is expected, finding.summary
+    assert finding.points
+    assert any(character.isdigit() for character in finding.slack)
+    assert "\n" not in finding.summary
+    assert bool(finding.where) == (name in NEEDS_A_CONDITION)
+    assert "nan" not in finding.summary + finding.slack
+    json.dumps(Ledger((Entry(BY_NAME[name], finding, 0.0),)).as_json(), allow_nan=False)
+
+
+def test_other_papers_results_are_not_claimed_as_ours() -> None:
+    for claim in BY_NAME.values():
+        assert claim.provenance != "paper"
+        if "arXiv" in claim.statement:
+            assert claim.provenance == "rec"
+
+
+def test_every_construction_has_a_claim() -> None:
+    """Each one beyond the paper's three is won by somebody, and rough has a claim of its own."""
+    new = CONSTRUCTIONS.keys() - {"spike", "plain", "cross"}
+    checked = {*separations.SOFTMAX_WINS, *separations.LINEAR_WINS, "rough"}
+    assert new <= checked
+
+
+def swap(where: Any, name: str, wrong: object) -> Patch:
+    return lambda patch: patch.setattr(where, name, wrong)
+
+
+def of(mechanism: Any, name: str) -> Any:
+    """A method that does what another mechanism does, whatever it is attached to."""
+    return lambda self, *args, **kwargs: getattr(mechanism, name)(*args, **kwargs)
+
+
+def looking_back(self: Delta, q: Any, k: Any, v: Any, counts: Any = None, causal: bool = False) -> Any:
+    return Softmax()(q, k, v, causal=True)
+
+
+def softmax_too_sharp(patch: pytest.MonkeyPatch) -> None:
+    """Every logit doubled, for the engine that counts and for the one that attends: they check each other."""
+    patch.setattr(Softmax, "ratio", lambda self, base, step: RATIO(self, base, step + step))
+    patch.setattr(Softmax, "__call__", lambda self, q, *args, **kwargs: CALL(self, 2 * q, *args, **kwargs))
+
+
+SOFTMAX_IS_LINEAR = swap(Softmax, "ratio", Linear.ratio)
+LINEAR_IS_SOFTMAX = swap(Linear, "ratio", of(Softmax(), "ratio"))
+ALWAYS_DIVIDED = swap(IdentityFeatures, "normalised", property(lambda self: True))
+
+BREAKS: dict[str, Patch] = {
+    "injectivity": LINEAR_IS_SOFTMAX,
+    "injectivity-softmax": SOFTMAX_IS_LINEAR,
+    "duplication-normalised": swap(Linear, "__call__", of(UNNORMALISED, "__call__")),
+    "duplication-unnormalised": ALWAYS_DIVIDED,
+    "routing-degree": swap(Power, "__call__", of(Softmax(), "__call__")),
+    "parity-degree": swap(Power, "ratio", of(Softmax(), "ratio")),
+    "parity-softmax": SOFTMAX_IS_LINEAR,
+    "feature-rank": swap(Elu, "definition", of(Softmax(), "definition")),
+    "dispersion": softmax_too_sharp,
+    "dispersion-blind": SOFTMAX_IS_LINEAR,
+    "dispersion-repaired": swap(LogNSoftmax, "__call__", of(Softmax(), "__call__")),
+    "critical-scaling": softmax_too_sharp,
+    "sparse-averaging": SOFTMAX_IS_LINEAR,
+    "single-location": LINEAR_IS_SOFTMAX,
+    "gradient-step": ALWAYS_DIVIDED,
+    "averages-stay-in-the-hull": swap(Softmax, "__call__", of(UNNORMALISED, "__call__")),
+    "recall-state": LINEAR_IS_SOFTMAX,
+    "state-rank": swap(Delta, "__call__", looking_back),
+    "majority": SOFTMAX_IS_LINEAR,
+    "linear-wins": SOFTMAX_IS_LINEAR,
+    "softmax-wins": LINEAR_IS_SOFTMAX,
+    "which-of-k": softmax_too_sharp,
+    "resolution": LINEAR_IS_SOFTMAX,
+    "rough": swap(Softmax, "__call__", Linear.__call__),
+}
+"""For each claim something wrong that its check must notice."""
+
+
+def test_every_claim_has_something_that_breaks_it() -> None:
+    assert BREAKS.keys() == BY_NAME.keys()
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_check_can_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    BREAKS[name](monkeypatch)
+    finding = BY_NAME[name].check()
+    assert finding.status is Status.FAILS
+    assert any(not point.holds for point in finding.points)
+    json.dumps(Ledger((Entry(BY_NAME[name], finding, 0.0),)).as_json(), allow_nan=False)
+
+
+def test_conditions_are_needed() -> None:
+    """What lies outside a condition fails there: a condition that is not needed is not claimed."""
+    assert not dispersion.repair_point("logn-softmax", "1/2", 1000).holds
+    assert not rough.rough_point({"noise": "0.05"}).holds
+
+
+def test_linear_attention_wins_on_three_constructions_or_more() -> None:
+    assert len(separations.LINEAR_WINS) >= 3
+    assert all(
+        separations.pair_point(name, who, "softmax").holds for name, who in separations.LINEAR_WINS.items()
+    )
+
+
+def test_a_win_must_not_be_sampled() -> None:
+    """Scalable softmax beats linear attention on the spike as far as draws can tell: that is no proof."""
+    found = separations.pair_point("spike", "logn-softmax", "linear")
+    assert found.measured["engines"] == "grouped, certified"
+    assert not found.holds
+
+
+def test_rank_is_that_of_the_matrix() -> None:
+    assert rank.rank(torch.eye(5, dtype=torch.float64)) == 5
+    assert rank.rank(torch.ones(5, 5, dtype=torch.float64)) == 1
+    assert rank.from_permutation(torch.eye(4, dtype=torch.float64).roll(1, 0)) == 0
+    assert rank.from_permutation(torch.zeros(4, 4, dtype=torch.float64)) == 2
+
+
+def test_a_state_is_read_after_all_tokens() -> None:
+    assert recall.read_off("causal-linear", 6, 2).shape == (6, 6)
+    assert rank.rank(recall.read_off("causal-linear", 6, 2)) == 2

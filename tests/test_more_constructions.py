@@ -1,0 +1,402 @@
+"""Each construction beyond the paper's: its tokens, its closed form, and who can and who cannot."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+import torch
+from scipy.special import ive
+
+from separatrix.constructions import CONSTRUCTIONS, Construction, ExactConstruction, construction_named
+from separatrix.engines import EngineRefusal, Sampling, certified, solve
+from separatrix.engines.enumerated import same_rows
+from separatrix.mechanisms import mechanism_named
+from separatrix.parameters import UsageError
+from separatrix.verdicts import DELTA, Verdict, verdict
+
+UNNORMALISED = "identity-features:normalised=no"
+WORDS: dict[str, dict[str, str]] = {
+    "injectivity": {
+        "softmax": "distinguishes",
+        **dict.fromkeys(
+            ("linear", "relu-features", "identity-features", "power:beta=4", UNNORMALISED), "blind"
+        ),
+    },
+    "duplication": {
+        UNNORMALISED: "distinguishes",
+        **dict.fromkeys(
+            ("softmax", "linear", "power:beta=4", "taylor:order=2", "topk", "logn-softmax"), "blind"
+        ),
+    },
+    "routing": {
+        **dict.fromkeys(("softmax", "logn-softmax", "topk:k=1", "sparsemax"), "distinguishes"),
+        **dict.fromkeys(("linear", "power:beta=3", "taylor:order=3", "based", UNNORMALISED), "blind"),
+    },
+    "parity": {
+        **dict.fromkeys(("softmax", "logn-softmax", "topk:k=1"), "distinguishes"),
+        **dict.fromkeys(("linear", "power:beta=5", "taylor:order=5", "based", UNNORMALISED), "blind"),
+    },
+    "dispersion": {
+        **dict.fromkeys(("logn-softmax", "topk:k=1", "sparsemax", UNNORMALISED), "distinguishes"),
+        **dict.fromkeys(("softmax", "linear", "relu-features"), "blind"),
+    },
+    "critical": {
+        **dict.fromkeys(("softmax", "logn-softmax", "topk:k=1"), "distinguishes"),
+        **dict.fromkeys(("linear", "taylor:order=2"), "blind"),
+    },
+    "averaging": {
+        **dict.fromkeys(("softmax", "logn-softmax", "topk"), "distinguishes"),
+        **dict.fromkeys(("linear", UNNORMALISED), "blind"),
+    },
+    "location": {
+        **dict.fromkeys(("softmax", "logn-softmax", "topk:k=1"), "distinguishes"),
+        **dict.fromkeys(("linear", UNNORMALISED), "blind"),
+    },
+    "regression": {
+        UNNORMALISED: "distinguishes",
+        **dict.fromkeys(("softmax", "linear", "power:beta=4", "topk", "logn-softmax", "sparsemax"), "blind"),
+    },
+    "recall": {
+        **dict.fromkeys(("softmax", "logn-softmax", "topk"), "distinguishes"),
+        **dict.fromkeys(("linear", "elu", UNNORMALISED), "blind"),
+    },
+    "majority": {
+        **dict.fromkeys(("linear", "identity-features", "elu", "taylor:order=2"), "distinguishes"),
+        **dict.fromkeys(("softmax", "logn-softmax", "topk:k=1", UNNORMALISED), "blind"),
+    },
+    "spikes": {
+        **dict.fromkeys(("softmax", "logn-softmax", "topk:k=1", UNNORMALISED), "distinguishes"),
+        "linear": "blind",
+    },
+    "level": {
+        **dict.fromkeys(("softmax", "logn-softmax", "topk:k=1"), "distinguishes"),
+        **dict.fromkeys(("linear", UNNORMALISED), "blind"),
+    },
+}
+"""At the example point: who tells the labels apart and who does not."""
+
+
+def at(name: str, **changes: object) -> Construction:
+    """The example point, with changes."""
+    kind = construction_named(name)
+    return kind.read({**kind.example, **changes})
+
+
+def word(name: str, spelled: str, **changes: object) -> str:
+    """The verdict in one word, from enough draws where it has to be drawn."""
+    point, mechanism = at(name, **changes), mechanism_named(spelled)
+    return Verdict(point, mechanism, solve(point, mechanism, sampling=Sampling(draws=600)), DELTA).word
+
+
+def margin(name: str, spelled: str, **changes: object) -> float:
+    return solve(at(name, **changes), mechanism_named(spelled)).margin
+
+
+@pytest.mark.parametrize(
+    ("name", "spelled", "expected"),
+    [(name, spelled, expected) for name, row in WORDS.items() for spelled, expected in row.items()],
+)
+def test_who_can_and_who_cannot_at_the_example(name: str, spelled: str, expected: str) -> None:
+    assert word(name, spelled) == expected
+
+
+@pytest.mark.parametrize("name", CONSTRUCTIONS)
+def test_the_example_is_a_point_that_needs_few_words(name: str) -> None:
+    point = at(name)
+    assert point.n == point.parameters.n
+    assert point.m == 12
+    if isinstance(point, ExactConstruction):
+        assert set(point.example) == {"n", "m"}
+
+
+@pytest.mark.parametrize("spelled", ["softmax", "linear", "sparsemax", "elu", UNNORMALISED])
+@pytest.mark.parametrize("name", list(WORDS))
+@pytest.mark.parametrize("label", [0, 1])
+def test_groups_and_literal_tokens_give_the_same(name: str, spelled: str, label: int) -> None:
+    few: dict[str, dict[str, object]] = {"routing": {}, "location": {"n": 40, "d": 6}}
+    point, mechanism = at(name, **few.get(name, {"n": 64})), mechanism_named(spelled)
+    literal, grouped = point.dense(label, 5, torch.float64), point.groups(label, torch.float64)
+    assert literal.values is not None
+    assert grouped.values is not None
+    assert grouped.counts is not None
+    assert grouped.counts.sum() == len(literal.keys)
+    one = mechanism(*(x[None, None] for x in (literal.queries, literal.keys, literal.values)))
+    counts = grouped.counts[None, None]
+    other = mechanism(*(x[None, None] for x in (grouped.queries, grouped.keys, grouped.values)), counts)
+    torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_injectivity_is_exact_for_every_homogeneous_score() -> None:
+    for spelled in ("linear", "power:beta=3", "power:beta=1"):
+        for factor in ("2", "1/7", "100"):
+            assert same_rows(at("injectivity", factor=factor), mechanism_named(spelled))
+    assert margin("injectivity", "relu-features") == pytest.approx(0, abs=1e-15)
+    assert margin("injectivity", "identity-features") == pytest.approx(0, abs=1e-15)
+
+
+@pytest.mark.parametrize("n", [10, 1000, 10**18])
+def test_injectivity_softmax_closed_form(n: int) -> None:
+    weights = [1 / (1 + (n - 1) * float(n) ** -exponent) for exponent in (0.75, 1.5)]
+    found = certified.solve(at("injectivity", n=n), mechanism_named("softmax"))
+    assert [found.v0, found.v1] == pytest.approx(weights, rel=1e-12)
+
+
+def test_duplication_multiplies_what_is_not_normalised_and_nothing_else() -> None:
+    for r1 in (2, 3, 10):
+        found = solve(at("duplication", r1=r1), mechanism_named(UNNORMALISED))
+        assert found.v1 == pytest.approx(r1 * found.v0, rel=1e-12)
+        for spelled in ("softmax", "linear", "power:beta=3", "taylor:order=4"):
+            assert same_rows(at("duplication", r1=r1), mechanism_named(spelled))
+    assert len(at("duplication", r1=3).dense(1, 0, torch.float64).keys) == 300
+
+
+def test_routing_softmax_is_a_ratio_of_bessel_sums() -> None:
+    """On n points the frequencies n/2, 3n/2, ... fall on n/2, and 0, n, 2n, ... on 0."""
+    n, scale = 8, 15 * math.log(8)
+    passed = sum(2 * ive(n // 2 + n * k, scale) for k in range(9))
+    level = ive(0, scale) + sum(2 * ive(n * k, scale) for k in range(1, 9))
+    assert margin("routing", "softmax") == pytest.approx(passed / level, rel=1e-10)
+
+
+@pytest.mark.parametrize("n", [8, 12])
+def test_routing_degree_decides(n: int) -> None:
+    for degree in range(1, n // 2):
+        assert abs(margin("routing", f"power:beta={degree}", n=n)) < 1e-13
+        assert abs(margin("routing", f"taylor:order={degree}", n=n)) < 1e-13
+    assert abs(margin("routing", f"power:beta={n // 2}", n=n)) > 1e-4
+
+
+@pytest.mark.parametrize("bits", [3, 6, 9])
+def test_parity_softmax_closed_form(bits: int) -> None:
+    """tanh(s/2)^w with exp(s) = n: a rational."""
+    n = 2**bits
+    expected = Fraction(n - 1, n + 1) ** bits
+    assert certified.solve(at("parity", n=n), mechanism_named("softmax")).margin == float(expected)
+
+
+def test_parity_degree_decides() -> None:
+    for bits in (3, 5):
+        for degree in range(1, bits):
+            assert same_rows(at("parity", n=2**bits), mechanism_named(f"power:beta={degree}"))
+        exactly = certified.solve(at("parity", n=2**bits), mechanism_named(f"power:beta={bits}"))
+        assert exactly.margin > 0
+        assert not same_rows(at("parity", n=2**bits), mechanism_named(f"power:beta={bits}"))
+
+
+def test_dispersion_defeats_softmax_and_is_repaired() -> None:
+    assert word("dispersion", "softmax", n=10) == "distinguishes"
+    for n in (1000, 10**9, 10**18):
+        assert word("dispersion", "softmax", n=n) == "blind"
+        weight = math.exp(3) / (math.exp(3) + n - 1)
+        assert margin("dispersion", "softmax", n=n) == pytest.approx(weight, rel=1e-12)
+        for spelled in ("logn-softmax", "topk:k=1", "sparsemax"):
+            assert word("dispersion", spelled, n=n) == "distinguishes"
+
+
+def test_critical_scaling_changes_at_gamma_c() -> None:
+    """gamma_c = 4/3 at rho = 1/4: f tends to 0 below, to 1 above, to 1/2 at gamma_c."""
+    for n in (10**6, 10**18):
+        for gamma in ("1.2", "4/3", "1.5"):
+            exponent = float(Fraction(gamma) * Fraction(3, 4))
+            weight = 1 / (1 + (n - 1) * float(n) ** -exponent)
+            assert margin("critical", "softmax", n=n, gamma=gamma) == pytest.approx(weight, rel=1e-9)
+        assert word("critical", "softmax", n=n, gamma="1.2") == "blind"
+        assert word("critical", "softmax", n=n, gamma="1.5") == "distinguishes"
+    assert margin("critical", "softmax", n=10**18, gamma="4/3") == pytest.approx(0.5, abs=1e-12)
+
+
+def test_averaging_keeps_the_mean_over_all_tokens() -> None:
+    for label in (0, 1):
+        tokens = at("averaging").groups(label, torch.float64)
+        assert tokens.values is not None
+        assert tokens.counts is not None
+        assert (tokens.values[:, 0] * tokens.counts).sum() == 8
+    assert len(at("averaging", n=16, q=8).groups(0, torch.float64).keys) == 2
+
+
+def test_location_is_read_by_softmax_alone() -> None:
+    for n in (1000, 10**6, 10**12):
+        assert word("location", "softmax", n=n) == "distinguishes"
+        assert word("location", "linear", n=n) == "blind"
+    softmax, linear = (certified.solve(at("location"), mechanism_named(x)) for x in ("softmax", "linear"))
+    assert softmax.margin == pytest.approx(1 / (1 + 999 * 1000**-2.0), rel=1e-12)
+    assert linear.margin == pytest.approx(3 / (3 + 999), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "spelled", ["softmax", "linear", "topk", "sparsemax", "relu-features", "logn-softmax"]
+)
+def test_regression_averages_stay_in_the_hull(spelled: str) -> None:
+    found = solve(at("regression"), mechanism_named(spelled))
+    assert (found.v0, found.v1) == pytest.approx((0.1, 1.0), rel=1e-12)
+
+
+def test_regression_one_gradient_step_answers_exactly() -> None:
+    """Linear wins: unnormalised linear attention and the delta rule answer <w,x> = width a."""
+    for spelled in (UNNORMALISED, "causal-linear", "delta"):
+        found = solve(at("regression", n=40), mechanism_named(spelled), sampling=Sampling(draws=600))
+        assert (found.v0, found.v1) == pytest.approx((0.4, 4.0), rel=1e-9)
+        assert Verdict(at("regression", n=40), mechanism_named(spelled), found, DELTA).word == "distinguishes"
+
+
+STATES = ("linear", UNNORMALISED, "causal-linear", "delta")
+
+
+@pytest.mark.parametrize("spelled", STATES)
+def test_recall_fails_past_the_state(spelled: str) -> None:
+    """32 orthogonal keys fit a state of width 32; 64 keys of the same width do not."""
+    assert word("recall", spelled, n=32) == "distinguishes"
+    assert word("recall", spelled) in ("blind", "partial")
+    assert word("recall", "softmax") == "distinguishes"
+
+
+def test_recall_keys_are_written_in_digits() -> None:
+    tokens = at("recall").groups(0, torch.float64)
+    scale = 4 * math.log(64)
+    assert torch.equal(tokens.keys.count_nonzero(dim=1), torch.full((64,), 2))
+    assert len(tokens.keys.unique(dim=0)) == 64
+    shares = (tokens.queries @ tokens.keys.mT)[0] / scale
+    assert sorted({round(x, 9) for x in shares.tolist()}) == [0, 0.5, 1]
+
+
+def test_majority_is_won_by_averages() -> None:
+    for n in (1000, 10**6, 10**12):
+        assert word("majority", "linear", n=n) == "distinguishes"
+        assert word("majority", "softmax", n=n) == "blind"
+    assert word("majority", "softmax", gap=0) == "distinguishes"
+
+
+def test_majority_noise_is_exact() -> None:
+    """Linear with much noise: P[mean of 8 signs > 1/2 over the noise], by counting."""
+    found = certified.solve(at("majority", noise=1, n=8001, gap=0), mechanism_named("linear"))
+    need = Fraction(1, 2) * Fraction(8001, 8000)
+    ups = sum(math.comb(8, k) for k in range(9) if Fraction(2 * k - 8, 8) > need)
+    assert found.p0 == Fraction(ups, 2**8)
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_spikes_name_the_class(k: int) -> None:
+    """Of all k queries exactly the one of the spike's column passes tau, read off literal tokens."""
+    point = at("spikes", k=k, n=30)
+    tokens = point.dense(0, 3, torch.float64)
+    assert tokens.values is not None
+    weights = (torch.eye(k, dtype=torch.float64) @ tokens.keys.mT).softmax(-1) @ tokens.values
+    assert (weights[:, 0] > point.threshold).nonzero().flatten().tolist() == [0]
+    assert len(tokens.queries) == k - 1
+    assert solve(point, mechanism_named("softmax")).only == Fraction(1, 2)
+
+
+def test_spikes_with_a_loud_wrong_class_are_not_named() -> None:
+    assert word("spikes", "softmax", a0="1.9") == "blind"
+
+
+@pytest.mark.parametrize(
+    ("spelled", "slope"),
+    [("softmax", lambda n: 1 / (1 + (n - 1) * n**-2.0)), ("linear", lambda n: 3 / (n + 2))],
+)
+def test_level_resolution_is_the_weight(spelled: str, slope: Callable[[int], float]) -> None:
+    for levels in (2, 5, 100):
+        for n in (100, 10**6):
+            found = margin("level", spelled, n=n, levels=levels, at=levels // 2 - 1)
+            assert found * (levels - 1) == pytest.approx(slope(n), rel=1e-9)
+
+
+def test_level_thresholds_lie_half_way() -> None:
+    assert at("level", levels=3, at=1, a1=2).threshold == 1.5
+    assert at("level", tau="0.3").threshold == 0.3
+
+
+def test_rough_without_roughness_is_the_spike() -> None:
+    values = {**construction_named("spike").example, "n": 30, "d": 7}
+    for form in ("ones", "identity"):
+        smooth, rough = (construction_named(x).read({**values, "form": form}) for x in ("spike", "rough"))
+        for label in (0, 1):
+            one, other = (x.dense(label, 11, torch.float64).values for x in (smooth, rough))
+            assert one is not None
+            assert other is not None
+            torch.testing.assert_close(one, other, rtol=1e-15, atol=0)
+
+
+def test_rough_breaks_what_it_says() -> None:
+    d0, d1 = (at("rough", noise=0).dense(label, 5, torch.float64).values for label in (0, 1))
+    assert d0 is not None
+    assert d1 is not None
+    assert (d0 != d1).sum() == 3
+    sizes = (d0[:, 1:-1] != 0).sum(0)
+    assert sizes.sum() == 1003
+    assert sizes.max() - sizes.min() == 1
+    noisy = [at("rough", seed=seed).dense(0, 5, torch.float64).values for seed in (0, 0, 1)]
+    assert torch.equal(noisy[0], noisy[1])
+    assert not torch.equal(noisy[0], noisy[2])
+    spread = (noisy[0] - d0) / at("rough").unit
+    assert spread.std().item() == pytest.approx(0.02, rel=0.02)
+
+
+def test_rough_has_only_literal_tokens() -> None:
+    for engine in ("certified", "exact", "grouped"):
+        with pytest.raises(EngineRefusal):
+            solve(at("rough"), mechanism_named("softmax"), engine)
+
+
+def test_rough_softmax_survives_ragged_blocks() -> None:
+    kept = at("rough", n=203, d=22, spikes=1, noise=0)
+    found = solve(kept, mechanism_named("softmax"), sampling=Sampling(draws=100))
+    whole = solve(construction_named("spike").read(_spike(n=200, d=22)), mechanism_named("softmax"))
+    assert found.engine == "dense"
+    assert found.interval[0] <= whole.distinguish <= found.interval[1]
+
+
+def _spike(**changes: object) -> dict[str, object]:
+    return {**construction_named("spike").example, **changes}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "complaint"),
+    [
+        ("duplication", {"r1": 0}, "r1=0 is out of range; r1 must be 1 to 1e+06"),
+        ("routing", {"n": 9}, "n=9 is odd; try n=10"),
+        ("parity", {"n": 100}, "n=100 is no power of two; try n=64"),
+        ("critical", {"rho": 2}, "rho=2 is out of range; rho must be 0 to 1"),
+        ("averaging", {"n": 10}, "n=10 is too small for q=8; n must be 2q=16 or more"),
+        ("regression", {"n": 10}, "n=10 is not a multiple of width=4; try n=12"),
+        (
+            "recall",
+            {"digits": 1},
+            "width=32 with digits=1 has room for 32 keys, not n=64; raise width or digits",
+        ),
+        ("recall", {"digits": 3}, "width=32 does not divide into digits=3 equal parts"),
+        ("recall", {"width": 8, "n": 300}, "width=8 has no room for n=300 keys of any number of digits"),
+        ("majority", {"groups": 12}, "groups=12 is out of range; groups must be 1 to 11"),
+        ("level", {"at": 4}, "at=4 has no level above it; at must be 0 to 3"),
+        ("spikes", {"a0": 3}, "a0=3 must be smaller than a1=2"),
+        ("rough", {"spikes": 2000}, "spikes=2000 do not fit into n=1003 tokens"),
+        ("dispersion", {"n": 1}, "n=1 is too small; n must be 2 or more"),
+        ("injectivity", {"gapp": 1}, "injectivity has no parameter gapp (did you mean gap?)"),
+    ],
+)
+def test_wrong_parameters_get_one_clear_line(name: str, values: dict[str, object], complaint: str) -> None:
+    with pytest.raises(UsageError) as error:
+        at(name, **values)
+    assert str(error.value).startswith(complaint)
+
+
+def test_constraints_hold_for_whole_grids() -> None:
+    from separatrix.parameters import Grid
+
+    for name in WORDS:
+        kind = construction_named(name)
+        fixed = dict(kind.example)
+        n = int(str(fixed.pop("n")))
+        columns = Grid(fixed, ({"tau": ["0.3", "0.4"]}, {"n": [n, 2 * n]})).columns(kind.schema)
+        assert columns["n"].shape == (1, 2)
+
+
+def test_three_constructions_are_won_by_linear_attention() -> None:
+    """Each with a witness: the mechanism that tells the labels apart where softmax is blind."""
+    for name, winner in (("duplication", UNNORMALISED), ("regression", UNNORMALISED), ("majority", "linear")):
+        example = CONSTRUCTIONS[name].example
+        assert verdict(name, winner, **example).word == "distinguishes"
+        assert verdict(name, "softmax", **example).word == "blind"

@@ -1,0 +1,419 @@
+"""Searching for what one mechanism tells apart and another does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from flint import arb, ctx, fmpq
+from torch import Tensor
+
+import separatrix as sx
+from separatrix.constructions import Description, Kind
+from separatrix.engines.sampling import attend
+from separatrix.mechanisms import mechanism_named
+from separatrix.parameters import UsageError
+from separatrix.searches import (
+    InputFinding,
+    Instance,
+    PointFinding,
+    check_findings,
+    read_instance,
+    separation,
+)
+from separatrix.searches.exact import FORMULAS, PRECISION, NoAnswer, exact_rows
+from separatrix.searches.family import recognised
+from separatrix.searches.instance import described, sheet
+from separatrix.searches.separation import read
+from separatrix.searches.shrink import shrunk, size, steps
+from separatrix.searches.space import EDITS, FEW, MANY, draw
+
+UNNORMALISED = "identity-features:normalised=no"
+SPELLINGS = [
+    "softmax",
+    "softmax:temperature=1/2",
+    "logn-softmax",
+    "hardmax",
+    "linear",
+    "power:beta=3",
+    "taylor:order=2",
+    "relu",
+    "squared-relu",
+    "identity-features",
+    UNNORMALISED,
+    "relu-features",
+    "relu-features:normalised=no",
+    "squared-relu-features",
+]
+
+
+def drawn(number: int, edit: str = "keys", counts: tuple[int, ...] = FEW) -> Instance:
+    """A random instance of the search space."""
+    rng = random.Random(number)
+    return draw(lambda name, low, high: rng.randint(low, high), edit, counts)
+
+
+def vectors(*rows: str) -> tuple[tuple[Fraction, ...], ...]:
+    return tuple(tuple(Fraction(x) for x in row.split()) for row in rows)
+
+
+def label(query: str, *tokens: tuple[str, str, int]) -> Description:
+    kinds = tuple(Kind(*vectors(key, value), count) for key, value, count in tokens)
+    return Description(vectors(query), kinds)
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_the_exact_evaluator_is_the_definition(spelling: str) -> None:
+    mechanism, answered = mechanism_named(spelling), 0
+    for number in range(40):
+        one = drawn(number, counts=MANY[:4]).d0
+        try:
+            with ctx.workprec(PRECISION):
+                rows = exact_rows(mechanism, one)
+        except NoAnswer:
+            continue
+        assert rows is not None
+        q, k, v = (
+            torch.tensor([[float(x) for x in row] for row in table], dtype=torch.float64)[None, None]
+            for table in (one.queries, [kind.key for kind in one.kinds], [kind.value for kind in one.kinds])
+        )
+        counts = torch.tensor([[[float(kind.count) for kind in one.kinds]]], dtype=torch.float64)
+        defined = mechanism.definition(q, k, v, counts)[0, 0]
+        exact = torch.tensor([[float(arb(each.value)) for each in row] for row in rows], dtype=torch.float64)
+        scale = 1 + float(v.abs().max()) + float(exact.abs().max())
+        # Linear scores of either sign may nearly cancel: only sums that do not are compared closely.
+        assert float((exact - defined).abs().max()) <= 1e-9 * scale
+        answered += 1
+    assert answered >= 10
+
+
+def test_every_formula_is_tested() -> None:
+    assert {spelling.partition(":")[0] for spelling in SPELLINGS} == set(FORMULAS)
+
+
+def test_fractional_powers_and_others_are_left_to_float64() -> None:
+    instance = drawn(1)
+    assert exact_rows(mechanism_named("power:beta=1/2"), instance.d0) is None
+    assert exact_rows(mechanism_named("elu"), instance.d0) is None
+    assert read(mechanism_named("elu"), instance).evidence == "float64"
+
+
+def test_what_cancels_is_rational_even_under_softmax() -> None:
+    twice = Instance(label("2", ("1", "3", 1), ("0.5", "1", 2)), label("2", ("1", "3", 2), ("0.5", "1", 4)))
+    found = separation(mechanism_named(UNNORMALISED), mechanism_named("softmax"), twice)
+    assert (found.y.margin, found.y.evidence, found.way) == (fmpq(0), "exact", "equal")
+    alone = Instance(label("1", ("1", "3", 1)), label("4", ("1", "3", 1)))
+    assert read(mechanism_named("softmax"), alone).margin == fmpq(0)
+
+
+def test_the_margin_is_a_proved_bound() -> None:
+    spike = Instance(
+        label("4", ("0.5", "1", 1), ("0.5", "0", 10**6)), label("4", ("4", "1", 1), ("0.5", "0", 10**6))
+    )
+    found = separation(mechanism_named("softmax"), mechanism_named("linear"), spike)
+    assert found.x.evidence == "balls"
+    assert found.y.margin == fmpq(8, 1000008) - fmpq(1, 1000001)
+    assert found.way == "drowned"
+    weight = 1 / (1 + 10**6 * torch.tensor(-14.0, dtype=torch.float64).exp().item())
+    assert abs(float(found.x.margin) - (weight - 1 / (1 + 10**6))) < 1e-12
+
+
+def test_a_row_without_weights_is_no_answer() -> None:
+    dead = Instance(label("-1", ("1", "1", 1)), label("-2", ("1", "1", 1)))
+    with pytest.raises(NoAnswer, match="add up to zero"):
+        read(mechanism_named("relu-features"), dead)
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_changes_its_own_part_alone(edit: str) -> None:
+    for number in range(30):
+        instance = drawn(number, edit)
+        assert instance.differs_in in ((), (EDITS[edit],))
+        assert read_instance(json.loads(json.dumps(instance.as_json()))) == instance
+        assert described(sheet(instance.d0)) == instance.d0
+
+
+def test_shrinking_ends_where_no_step_is_left() -> None:
+    x, y = mechanism_named(UNNORMALISED), mechanism_named("softmax")
+
+    def holds(one: Instance) -> bool:
+        return one.differs_in == ("counts",) and separation(x, y, one).way == "equal"
+
+    start = next(
+        one for number in range(200) if holds(one := drawn(number, "counts")) and len(one.d0.kinds) > 2
+    )
+    small = shrunk(start, holds)
+    assert small == Instance(label("1", ("1", "1", 1)), label("1", ("1", "1", 2)))
+    assert not any(size(step) < size(small) and holds(step) for step in steps(small))
+    assert recognised(small) == ("duplication", "only counts differ, each 2 times as large in D1")
+
+
+def test_shrinking_keeps_a_mirror_a_mirror() -> None:
+    start = next(one for number in range(50) if (one := drawn(number, "order")).mirrored)
+    small = shrunk(start, lambda one: one.mirrored)
+    assert small.mirrored
+    assert len(small.d0.kinds) == 2
+
+
+@pytest.mark.parametrize(
+    ("d0", "d1", "family"),
+    [
+        (label("1 2", ("1 0", "1", 1)), label("2 4", ("1 0", "1", 1)), "collinear queries"),
+        (label("1 2", ("1 0", "1", 1)), label("2 2", ("1 0", "1", 1)), "another query"),
+        (label("1", ("1", "1", 2), ("2", "1", 3)), label("1", ("1", "1", 4), ("2", "1", 6)), "duplication"),
+        (label("1", ("1", "1", 2), ("2", "1", 3)), label("1", ("1", "1", 4), ("2", "1", 3)), "recount"),
+        (label("1", ("1", "1", 1), ("2", "1", 30)), label("1", ("4", "1", 1), ("2", "1", 30)), "spike"),
+        (
+            label("1", ("1", "1", 1), ("2", "1", 3)),
+            label("1", ("4", "1", 1), ("2", "1", 3)),
+            "collinear keys",
+        ),
+        (label("1", ("1", "1", 1), ("2", "1", 3)), label("1", ("1", "4", 1), ("2", "1", 3)), "another value"),
+        (label("1", ("1", "1", 1), ("2", "0", 1)), label("1", ("2", "0", 1), ("1", "1", 1)), "order"),
+        (label("1", ("1", "1", 1)), label("2", ("4", "1", 1)), "mixed"),
+    ],
+)
+def test_families_are_recognised(d0: Description, d1: Description, family: str) -> None:
+    assert recognised(Instance(d0, d1))[0] == family
+
+
+REDISCOVERED = [
+    ("softmax", "linear", "spike", "drowned"),
+    (UNNORMALISED, "softmax", "duplication", "equal"),
+    ("softmax", "relu-features", "collinear queries", "equal"),
+]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("x", "y", "family", "way"), REDISCOVERED)
+def test_known_separations_are_rediscovered(x: str, y: str, family: str, way: str, seed: int) -> None:
+    found = sx.search(x, y, seed=seed, budget=120)
+    hits = [each for each in found.findings if each.family == family]
+    assert hits, [each.family for each in found.findings]
+    best = hits[0]
+    assert isinstance(best, InputFinding)
+    assert best.separation.way == way
+    assert {best.separation.x.evidence, best.separation.y.evidence} <= {"exact", "balls"}
+    assert len(best.instance.d0.kinds) <= 2
+    assert len(best.instance.d0.queries) == 1
+    if family == "collinear queries":
+        assert best.sentence == "D1's query is 2 × D0's"
+
+
+def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from separatrix.cli import main; main()", "search", *words]
+    narrow = {**os.environ, "COLUMNS": "80"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=narrow, check=False)
+
+
+def told(found: sx.Search) -> dict[str, Any]:
+    return {name: value for name, value in found.as_json().items() if name != "budget"}
+
+
+def test_a_search_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
+    study = tmp_path / "search.log"
+    whole = sx.search("softmax", "sigmoid:bias=0", budget=160, seed=3)
+    sx.search("softmax", "sigmoid:bias=0", budget=70, seed=3, study=study)
+    half = study.read_bytes()
+    study.write_bytes(half + b'{"question": "counts eq')
+    again = sx.search("softmax", "sigmoid:bias=0", budget=160, seed=3, study=study)
+    assert told(again) == told(whole)
+    assert study.read_bytes().startswith(half)
+    assert len(study.read_text().splitlines()) == 1 + whole.trials
+    kept = study.read_bytes()
+    assert told(sx.search("softmax", "sigmoid:bias=0", budget=160, seed=3, study=study)) == told(whole)
+    assert study.read_bytes() == kept
+
+
+def trial(**changes: Any) -> str:
+    """A line of a log of softmax over linear, with changes."""
+    choices: dict[str, int] = {}
+
+    def suggest(name: str, low: int, high: int) -> int:
+        choices[name] = low
+        return low
+
+    draw(suggest, "counts", FEW)
+    whole = {"question": "counts equal", "choices": choices, "value": 0.0, "found": False, "failed": None}
+    return json.dumps({**whole, **changes})
+
+
+HEADER = {"format": "separatrix search 1", "x": "softmax", "y": "linear", "space": "inputs", "seed": 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("rubbish", "is not the log of a search"),
+        ("[1, 2]\n", "is not the log of a search"),
+        ("\x00\x80\n", "is not the log of a search"),
+        (json.dumps({**HEADER, "y": "relu"}) + "\n", "belongs to another search (softmax over relu"),
+        (json.dumps({**HEADER, "seed": 1}) + "\n", "belongs to another search"),
+        (json.dumps(HEADER) + "\nrubbish\n", "line 2: this is no trial"),
+        (f"{json.dumps(HEADER)}\n{trial(question='names')}\n", "line 2: this search does not ask"),
+        (f"{json.dumps(HEADER)}\n{trial(choices={'width': 99})}\n", "line 2: width=99 is no choice"),
+        (f"{json.dumps(HEADER)}\n{trial(found=True)}\n", "line 2: this trial found nothing"),
+        (f"{json.dumps(HEADER)}\n{trial(value='high')}\n", "line 2: this is no trial"),
+    ],
+)
+def test_a_wrong_study_file_is_refused_and_left_as_it_was(tmp_path: Path, text: str, complaint: str) -> None:
+    study = tmp_path / "search.log"
+    study.write_text(text)
+    with pytest.raises(UsageError) as refused:
+        sx.search("softmax", "linear", budget=5, study=study)
+    assert complaint in str(refused.value)
+    assert study.read_text() == text
+
+
+def test_the_trial_of_the_tests_is_a_trial(tmp_path: Path) -> None:
+    study = tmp_path / "search.log"
+    study.write_text(f"{json.dumps(HEADER)}\n{trial()}\n")
+    assert sx.search("softmax", "linear", budget=2, study=study).trials == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["softmax", "softmax"], "X and Y are both softmax"),
+        (["softmax:temperature=1", "softmax"], "X and Y are both softmax"),
+        (["sofmax", "linear"], "there is no mechanism sofmax (did you mean softmax?)"),
+        (["softmax"], "name two mechanisms"),
+        (["softmax", "linear", "--budget", "0"], "budget=0 is out of range"),
+        (["softmax", "linear", "--seed", "-1"], "seed=-1 is out of range"),
+        (["softmax", "linear", "--seconds", "0"], "seconds=0.0 is out of range"),
+        (["softmax", "linear", "--space", "input"], "there is no space input (did you mean inputs?)"),
+        (["softmax", "linear", "--study", "nowhere/x.log"], "there is no folder nowhere"),
+        (["softmax", "linear", "--out", "found.txt"], "let it end in one of .json"),
+        (["--check", "nowhere.json"], "cannot read nowhere.json"),
+    ],
+)
+def test_bad_requests_are_one_line(tmp_path: Path, words: list[str], complaint: str) -> None:
+    done = run(*words, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert complaint in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_found_printed_written_and_checked(tmp_path: Path) -> None:
+    done = run(UNNORMALISED, "softmax", "--budget", "30", "--out", "found.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for part in ("duplication: only counts differ", "2 × key 1 value 1", "equal, apart by 0", "exact"):
+        assert part in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
+    report = check_findings(tmp_path / "found.json")
+    assert report.holds
+    spoiled = json.loads((tmp_path / "found.json").read_text())
+    spoiled["findings"][0]["instance"]["d1"] = spoiled["findings"][0]["instance"]["d0"]
+    (tmp_path / "spoiled.json").write_text(json.dumps(spoiled))
+    checked = run("--check", "spoiled.json", "--json", cwd=tmp_path)
+    assert checked.returncode == 1
+    assert json.loads(checked.stdout)["holds"] is False
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"x": "os:getcwd"}, "name both mechanisms on the command line"),
+        ({"findings": []}, "holds no finding"),
+        ({"findings": [{"kind": "inputs", "instance": {}}]}, "has exactly d0 and d1"),
+        ({"findings": [{"kind": "magic"}]}, "of kind inputs or construction"),
+        ({"findings": [{"kind": "construction", "construction": "spike", "parameters": {}}]}, "needs n"),
+        ({"findings": 3}, "does not hold what a search found"),
+    ],
+)
+def test_files_are_data_alone(tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
+    whole = {"x": "softmax", "y": "linear", "findings": []}
+    path = tmp_path / "found.json"
+    path.write_text(json.dumps({**whole, **change}))
+    with pytest.raises(UsageError) as refused:
+        check_findings(path)
+    assert complaint in str(refused.value)
+
+
+def test_finding_nothing_proves_nothing() -> None:
+    done = run("linear", "identity-features", "--budget", "12", "--json")
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert shown["found"] is False
+    assert shown["caution"] == "nothing found in 12 trials; this proves nothing"
+
+
+def quiet(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The mean of all values, whoever asks."""
+    return v.mean(-2, keepdim=True).expand(*q.shape[:-1], v.shape[-1])
+
+
+def angry(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    raise RuntimeError("not today")
+
+
+def test_mechanisms_of_the_users_own() -> None:
+    found = sx.search("softmax", quiet, budget=40)
+    assert any(each.family in ("another query", "collinear queries") for each in found.findings)
+    readings = [each.separation for each in found.findings if isinstance(each, InputFinding)]
+    assert {reading.y.evidence for reading in readings} == {"float64"}
+
+
+def test_a_mechanism_that_always_raises_is_told_of() -> None:
+    found = sx.search("softmax", angry, budget=5)
+    assert (found.found, found.failed, found.reason) == (False, 5, "RuntimeError: not today")
+
+
+def test_recurrent_mechanisms_see_the_order() -> None:
+    found = sx.search("delta", "softmax", budget=60)
+    order = next(each for each in found.findings if each.family == "order")
+    assert isinstance(order, InputFinding)
+    assert (order.separation.x.evidence, order.separation.y.evidence) == ("float64", "exact")
+    one = order.instance.d0
+    q, k, v = (
+        torch.tensor([[float(x) for x in row] for row in rows], dtype=torch.float64)[None]
+        for rows in (one.queries, [kind.key for kind in one.kinds], [kind.value for kind in one.kinds])
+    )
+    assert all(kind.count == 1 for kind in one.kinds)
+    last = attend(mechanism_named("delta"), q, k, v, last=True)[0]
+    assert last.tolist() == order.separation.x.d0
+
+
+def test_constructions_are_searched_and_checked(tmp_path: Path) -> None:
+    found = sx.search(UNNORMALISED, "softmax", budget=18, space="constructions")
+    assert found.trials == 18
+    duplication = next(each for each in found.findings if each.family == "duplication")
+    assert isinstance(duplication, PointFinding)
+    assert (duplication.x.word, duplication.y.word) == ("distinguishes", "blind")
+    assert duplication.x.construction.n < 100
+    path = tmp_path / "found.json"
+    path.write_text(json.dumps(found.as_json()))
+    assert check_findings(path).holds
+
+
+def test_the_clock_stops_a_search() -> None:
+    found = sx.search("softmax", "linear", seconds=1e-9)
+    assert (found.trials, found.out_of_time, found.found) == (0, True, False)
+
+
+def test_ctrl_c_keeps_the_log_and_says_how_to_go_on(tmp_path: Path) -> None:
+    study = tmp_path / "search.log"
+    program = "from separatrix.cli import main; main()"
+    words = ["search", "linear", "identity-features", "--budget", "100000", "--study", str(study)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while process.poll() is None and (not study.exists() or study.read_bytes().count(b"\n") < 5):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate()
+    assert process.returncode == 130, errors
+    assert "to go on: give the same command again" in out
+    trials = study.read_bytes().count(b"\n") - 1
+    assert sx.search("linear", "identity-features", budget=trials, study=study).trials == trials
