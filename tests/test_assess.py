@@ -24,7 +24,7 @@ from separatrix.assess import (
     points,
 )
 from separatrix.assess.atlas import Atlas, Region, atlas
-from separatrix.assess.cost import tokens
+from separatrix.assess.cost import disagreement, tokens
 from separatrix.assess.lengths import at_length
 from separatrix.assess.memory import peak_bytes
 from separatrix.assess.standing import standing
@@ -33,6 +33,7 @@ from separatrix.constructions import CONSTRUCTIONS
 from separatrix.contract import wrap
 from separatrix.contract.load import mechanism_from
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax, mechanism_named
+from separatrix.mechanisms.recurrent.causal_linear import CausalLinear
 from separatrix.parameters import UsageError
 from separatrix.reports import atlas as atlas_page
 from separatrix.reports import card as card_page
@@ -94,6 +95,18 @@ def test_what_is_wrong_gets_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = bench([Off()]).found
     assert isinstance(found, Disagreement)
     assert "off by 0.001" in found.what
+
+
+def test_what_is_wrong_at_the_edges_of_runs_gets_no_numbers() -> None:
+    class Forgets(CausalLinear):
+        name = "forgets"
+
+        def advance(self, state, q, k, v):  # type: ignore[no-untyped-def]
+            after, out = super().advance(state, q, k, v)
+            return tuple(0.9 * part for part in after), out
+
+    assert "off by" in (disagreement(Forgets()) or "")
+    assert disagreement(CausalLinear()) is None
 
 
 def test_what_is_carried_from_token_to_token() -> None:

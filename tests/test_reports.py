@@ -85,10 +85,10 @@ class _Loads(HTMLParser):
 
 def test_all_files_are_there(made: Reproduction) -> None:
     found = {str(path.relative_to(made.out)) for path in made.out.rglob("*") if path.is_file()}
-    names = ("sweeps", "phase", "attention", "margin", "hoeffding")
+    names = ("sweeps", "phase", "attention", "margin", "hoeffding", "line")
     assert found == {
         "report.html",
-        "ledger.json",
+        *("ledger.json", "separations.json", "scaling.json"),
         *(f"figures/{name}.{kind}" for name in names for kind in ("png", "pdf")),
         *(f"sweeps/{parameter}.csv" for parameter in ("n", "d", "m", "a0", "a1", "c")),
     }

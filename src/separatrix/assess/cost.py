@@ -17,10 +17,13 @@ from separatrix.assess.memory import peak_bytes
 from separatrix.assess.state import kind_of_state, state_bytes
 from separatrix.contract._base import one_line
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
 WIDTH = 64
 REPEATS = 3
+CHECKED = 300
+"""Tokens on which the fast form is checked before it is timed, or more if it reads longer runs at once."""
 PATIENCE = 1.0
 """Seconds: lengths are not taken further once one run takes this long."""
 
@@ -147,9 +150,10 @@ def cost_json(cost: CostCurve | Disagreement, softmax: CostCurve | Disagreement)
 
 @torch.no_grad()
 def disagreement(mechanism: Mechanism) -> str | None:
-    """How the fast form differs from the definition at a moderate length, if it does."""
+    """How the fast form differs from the definition, if it does, on tokens that take several runs of it."""
     causal = mechanism.causality is Causality.ALWAYS
-    q, k, v = tokens(200, dtype=torch.float64)
+    run = mechanism.run if isinstance(mechanism, RecurrentMechanism) else 0
+    q, k, v = tokens(max(CHECKED, 2 * run + 1), dtype=torch.float64)
     fast, slow = mechanism(q, k, v, causal=causal), mechanism.definition(q, k, v, causal=causal)
     apart = float((fast - slow).abs().max() / slow.abs().max().clamp_min(1e-300))
     if math.isnan(apart):

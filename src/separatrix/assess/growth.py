@@ -17,6 +17,8 @@ from separatrix.verdicts import Verdict
 FAR = tuple(10**k for k in range(3, 13))
 NEAR = (200, 400, 800, 1600)
 """Lengths at which margins are taken: with token groups, and with literal tokens."""
+WIDEST = 1.0
+"""An exponent known less well than this is none."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,11 @@ class Growth:
     high: float
     lengths: tuple[int, ...]
 
+    @property
+    def is_power(self) -> bool:
+        """Whether the fit says anything: a margin that decays exponentially has no exponent."""
+        return self.high - self.low <= WIDEST
+
 
 def growth_of_margin(verdict: Verdict) -> Growth | None:
     """Fit an exponent to the margin; None where some margin is not positive or there are too few."""
@@ -37,6 +44,8 @@ def growth_of_margin(verdict: Verdict) -> Growth | None:
     if len(ladder) < 3 or min(margins) <= 0:
         return None
     lengths = [point.n for point in ladder]
+    if len(set(margins)) == 1:
+        return Growth(0.0, 0.0, 0.0, tuple(lengths))
     fit = linregress(np.log(lengths), np.log(margins))
     reach = float(t.ppf(0.975, len(lengths) - 2)) * float(fit.stderr)
     return Growth(float(fit.slope), float(fit.slope) - reach, float(fit.slope) + reach, tuple(lengths))

@@ -47,6 +47,7 @@ class Standing:
             "kind": self.evidence,
             "margin_exponent": None if growth is None else growth.exponent,
             "margin_exponent_interval": None if growth is None else [growth.low, growth.high],
+            "margin_is_power": growth is not None and growth.is_power,
             "blind_from_n": self.blind.start,
             "blind_from_n_is": "exact" if self.blind.exact else "sampled",
             "blind_searched_to": self.blind.searched_to,

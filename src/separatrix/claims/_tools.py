@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 
 from separatrix.claims._base import Finding, Point, Status
 from separatrix.constructions import Construction, Spike
@@ -125,17 +123,6 @@ def limit_in_log(sizes: Sequence[int], values: Sequence[float]) -> float:
     """The limit of values that approach it like 1/log n, from the last two."""
     (one, other), (early, late) = (math.log(n) for n in sizes[-2:]), values[-2:]
     return (late * other - early * one) / (other - one)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """For many tiny tensors: threads would only wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def relative_error(found: float, expected: float) -> float:

@@ -16,7 +16,6 @@ from separatrix.claims._tools import (
     conclude,
     largest,
     on_grid,
-    one_thread,
     point,
     relative_error,
     spike,
@@ -24,6 +23,7 @@ from separatrix.claims._tools import (
 )
 from separatrix.constructions import Label, Spike
 from separatrix.engines.certified import exact_model
+from separatrix.engines.threads import one_thread
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.parameters.logforms import rational
 from separatrix.reader import FourLayerNetwork, Layers

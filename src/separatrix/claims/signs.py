@@ -14,7 +14,6 @@ from separatrix.claims._tools import (
     Setting,
     conclude,
     largest,
-    one_thread,
     point,
     relative_error,
     spike,
@@ -22,6 +21,7 @@ from separatrix.claims._tools import (
 )
 from separatrix.constructions import Spike
 from separatrix.engines import Sampling, certified, dense
+from separatrix.engines.threads import one_thread
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax
 
 TIE: Setting = {"n": 16, "d": 6, "a0": "0.05", "a1": "0.7", "b": "0.55", "c": "0.3", "form": "identity"}

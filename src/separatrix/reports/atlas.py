@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 ROW, COLUMN, GAP = 0.175, 0.52, 0.6
 """Inches of a cell, and rows left free above each family."""
+DPI = 160
 
 
 def draw(atlas: Atlas) -> Figure:
@@ -58,8 +59,9 @@ def draw(atlas: Atlas) -> Figure:
     axes.tick_params(length=0, labelsize=7)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
-    handles = [Rectangle((0, 0), 1, 1, facecolor=colour, edgecolor=FAINT) for colour in COLOURS.values()]
-    labels = [f"{LETTERS[word]}  {word}: {MEANINGS[word]}" for word in COLOURS]
+    words = _words(atlas)
+    handles = [Rectangle((0, 0), 1, 1, facecolor=COLOURS[word], edgecolor=FAINT) for word in words]
+    labels = [f"{LETTERS[word]}  {word}: {MEANINGS[word]}" for word in words]
     figure.legend(handles, labels, loc="outside lower left", ncols=len(labels), fontsize=6.5)
     known = "P is " + ", ".join(f"{sign} {kind}" for kind, sign in MARKS.items())
     figure.supxlabel(known, x=0.99, ha="right", size=6.5)
@@ -75,6 +77,12 @@ def _write(axes: Any, x: int, y: float, cell: Standing | Unanswered) -> None:
         axes.text(x + 0.92, y + 0.5, shown, ha="right", **style)
 
 
+def _words(atlas: Atlas) -> list[str]:
+    """The verdicts that occur, in the order of the legend."""
+    found = {cell.word for region in atlas.regions for cell in region.standings}
+    return [word for word in COLOURS if word in found]
+
+
 def _places(atlas: Atlas) -> dict[str, float]:
     """The row of every mechanism, with room for the name of its family."""
     places, y = {}, 0.0
@@ -87,11 +95,17 @@ def _places(atlas: Atlas) -> dict[str, float]:
 
 
 def picture(atlas: Atlas, kind: str) -> bytes:
-    """The picture as PNG or PDF."""
+    """The picture as PNG or PDF; the PNG keeps few colours, so that it stays small."""
+    from PIL import Image
+
     buffer = io.BytesIO()
     with static_style():
-        draw(atlas).savefig(buffer, format=kind, dpi=160)
-    return buffer.getvalue()
+        draw(atlas).savefig(buffer, format=kind, dpi=DPI)
+    if kind != "png":
+        return buffer.getvalue()
+    small = io.BytesIO()
+    Image.open(buffer).convert("RGB").quantize(64).save(small, format="png", optimize=True)
+    return small.getvalue()
 
 
 PAGE = """<!doctype html>
@@ -101,7 +115,7 @@ PAGE = """<!doctype html>
 body {{ font: 16px/1.5 Charter, Georgia, serif; color: #222; max-width: 78rem; }}
 body {{ margin: 2rem auto; padding: 0 1rem; }}
 p {{ max-width: 46rem; }}
-table {{ border-collapse: separate; border-spacing: 2px; font: 12px/1.25 system-ui, sans-serif; }}
+table {{ border-collapse: separate; border-spacing: 2px; font: 11px/1.25 system-ui, sans-serif; }}
 .scroll {{ overflow-x: auto; }}
 .atlas thead th {{ writing-mode: vertical-rl; transform: rotate(180deg); text-align: left; }}
 .atlas thead th {{ padding: .4rem 0; white-space: nowrap; font-weight: 500; }}
@@ -109,10 +123,9 @@ table {{ border-collapse: separate; border-spacing: 2px; font: 12px/1.25 system-
 .atlas tbody th {{ text-align: right; padding-right: .5rem; white-space: nowrap; font-weight: 400; }}
 .atlas th:first-child {{ position: sticky; left: 0; background: #fff; }}
 .atlas .family th {{ text-align: left; padding-top: .6rem; font-style: italic; color: #666; }}
-.atlas td {{ padding: .2rem .25rem; min-width: 2.9rem; }}
-.atlas td b {{ float: left; }}
-.atlas td span {{ float: right; }}
-.atlas td small {{ clear: both; display: block; text-align: right; font-size: 10px; opacity: .85; }}
+.atlas td {{ padding: .15rem .2rem; min-width: 2.8rem; }}
+.atlas td div {{ display: flex; justify-content: space-between; gap: .3rem; white-space: nowrap; }}
+.atlas td small {{ display: block; text-align: right; white-space: nowrap; font-size: 10px; opacity: .85; }}
 .none {{ outline: 1px solid #ccc; outline-offset: -1px; }}
 .key {{ padding: .1rem .5rem; white-space: nowrap; font: 13px/1.9 system-ui, sans-serif; }}
 .long {{ border-collapse: collapse; }}
@@ -147,7 +160,7 @@ def page(atlas: Atlas) -> str:
         body.append(f'<tr class="family"><th colspan="{width}">{escape(family)}</th></tr>')
         body.extend(_row(region) for region in regions)
     return PAGE.format(
-        legend=" ".join(swatch(word, f"{LETTERS[word]} {word}: {MEANINGS[word]}") for word in COLOURS),
+        legend=" ".join(swatch(word, f"{LETTERS[word]} {word}: {MEANINGS[word]}") for word in _words(atlas)),
         marks=", ".join(f"{sign} {kind}" for kind, sign in MARKS.items()),
         head="".join(f"<th>{escape(name)}</th>" for name in atlas.constructions),
         body="\n".join(body),
@@ -176,10 +189,10 @@ def _row(region: Region) -> str:
 
 
 def _cell(cell: Standing | Unanswered) -> str:
-    inside = f"<b>{LETTERS[cell.word]}</b>"
+    shown = ""
     if isinstance(cell, Standing):
-        shown = probability(cell.verdict.outcome.distinguish)
-        inside += f"<span>{mark(cell)} {escape(shown)}</span><small>{escape(exponent(cell))}</small>"
+        shown = f"{mark(cell)}&thinsp;{escape(probability(cell.verdict.outcome.distinguish))}"
+    inside = f"<div><b>{LETTERS[cell.word]}</b><span>{shown}</span></div><small>{exponent(cell)}</small>"
     title = escape(f"{cell.name}: {cell.word}; {evidence(cell)}", quote=True)
     return f'<td class="{cell.word}" style="{style(cell.word)}" title="{title}">{inside}</td>'
 

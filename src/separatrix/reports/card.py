@@ -28,7 +28,8 @@ table {{ border-collapse: collapse; font: 14px/1.4 system-ui, sans-serif; margin
 th, td {{ text-align: left; vertical-align: top; }}
 th, td {{ padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #ddd; }}
 td.word {{ padding-left: .6rem; white-space: nowrap; }}
-td.number {{ white-space: nowrap; }}
+td.number {{ white-space: nowrap; padding-left: .6rem; }}
+td.evidence {{ min-width: 20rem; color: #555; }}
 .scroll {{ overflow-x: auto; }}
 img {{ max-width: 100%; }}
 code {{ font-size: 14px; }}
@@ -84,7 +85,8 @@ def _standing(card: Card, cell: Standing | Unanswered, cards: tuple[Card, ...]) 
         p = f"{mark(cell)} {probability(cell.verdict.outcome.distinguish)}"
         numbers = (p, exponent(cell), f"{cell.verdict.bits:.3g}", blind_from(cell))
     middle = "".join(f'<td class="number">{escape(number)}</td>' for number in numbers)
-    return f"<tr>{who}<td>{escape(cell.name)}</td>{word}{middle}<td>{escape(evidence(cell))}</td></tr>"
+    reason = f'<td class="evidence">{escape(evidence(cell))}</td>'
+    return f"<tr>{who}<td>{escape(cell.name)}</td>{word}{middle}{reason}</tr>"
 
 
 def _contract(card: Card) -> Iterator[tuple[str, str]]:

@@ -49,10 +49,11 @@ def mark(cell: Standing | Unanswered) -> str:
 
 
 def exponent(cell: Standing | Unanswered) -> str:
-    """How the margin grows with n."""
-    if isinstance(cell, Unanswered):
-        return ""
-    return "–" if cell.growth is None else f"n^{cell.growth.exponent:+.2f}".replace("-", "−")
+    """How the margin grows with n, where a power of n describes it."""
+    growth = None if isinstance(cell, Unanswered) else cell.growth
+    if growth is None:
+        return "" if isinstance(cell, Unanswered) else "–"
+    return f"n^{growth.exponent:+.2f}".replace("-", "−") if growth.is_power else "no power"
 
 
 def blind_from(cell: Standing | Unanswered) -> str:

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from separatrix.claims import CLAIMS, Claim, Ledger, ledger
+from separatrix.engines.threads import one_thread
 from separatrix.maps.growth import Row
 from separatrix.mechanisms import MECHANISMS as ZOO
 from separatrix.reports import figures, growth, line, page, separations, separations_page, sweeps
@@ -66,9 +67,10 @@ def reproduce(out: Path, quiet: bool, effort: Effort = FULL, examine: Examine = 
     """Run everything and write the report into `out`, whole or not at all."""
     start = time.perf_counter()
     with Folder(out) as folder, _progress(quiet) as progress:
-        found = _run_claims(progress, examine)
+        with one_thread():
+            found = _run_claims(progress, examine)
+            grown, answered = _run_growth(progress), _run_separations(progress)
         swept = _run_sweeps(progress, effort)
-        grown, answered = _run_growth(progress), _run_separations(progress)
         drawn, images = _draw(progress, effort, swept)
         files = {
             "report.html": page.render(

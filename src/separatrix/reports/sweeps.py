@@ -15,6 +15,7 @@ import torch
 
 from separatrix.constructions import Spike
 from separatrix.engines import Sampling, dense, exact
+from separatrix.engines.threads import one_thread
 from separatrix.mechanisms import mechanism_named
 from separatrix.parameters import Grid, format_exact
 from separatrix.reports.effort import FULL, Effort
@@ -177,14 +178,12 @@ def _estimates(jobs: Sequence[Job], progress: Callable[[], None]) -> list[Estima
         progress()
         return estimate
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    pool = ThreadPoolExecutor(threads)
-    try:
-        return list(pool.map(work, jobs))
-    finally:
-        pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)
+    pool = ThreadPoolExecutor(torch.get_num_threads())
+    with one_thread():
+        try:
+            return list(pool.map(work, jobs))
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _plan(

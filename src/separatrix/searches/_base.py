@@ -21,12 +21,18 @@ class Finding(ABC):
     """Something on which X tells the labels apart and Y does not."""
 
     kind: ClassVar[str]
-    family: str
-    """In one word, what it resembles."""
-    sentence: str
-    """The same in a sentence."""
     shrunk: bool
     """Whether no single step of the shrinker makes it smaller; else it is as it was found."""
+
+    @property
+    @abstractmethod
+    def family(self) -> str:
+        """In a word or two, what it resembles."""
+
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """What that is, in a sentence."""
 
     @property
     @abstractmethod

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from separatrix.constructions import CONSTRUCTIONS, Construction
 from separatrix.engines import Sampling, solve
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters import SeparatrixError, UsageError, format_exact
+from separatrix.parameters import UsageError, format_exact
 from separatrix.searches._base import Finding, Judged, Question
 from separatrix.searches.shrink import ROUND_COUNTS
 from separatrix.searches.space import Suggest
@@ -33,11 +33,11 @@ class PointFinding(Finding):
     shrunk: bool
 
     @property
-    def family(self) -> str:  # type: ignore[override]
+    def family(self) -> str:
         return self.x.construction.name
 
     @property
-    def sentence(self) -> str:  # type: ignore[override]
+    def sentence(self) -> str:
         return self.x.construction.title
 
     @property
@@ -97,9 +97,7 @@ class PointQuestion(Question):
                 continue
             factors = LENGTHS if name == "n" else FACTORS
             number *= factors[suggest(name, 0, len(factors) - 1)]
-            found[name] = format_exact(number) if _number(value) != int(number) else int(number)
-            if isinstance(value, int):
-                found[name] = max(1, round(number))
+            found[name] = max(1, round(number)) if isinstance(value, int) else format_exact(number)
         return self._admissible(found)
 
     def _admissible(self, values: Values) -> Values:
@@ -151,7 +149,7 @@ class PointQuestion(Question):
     def _holds(self, values: Values, limit: tuple[Any, ...]) -> bool:
         try:
             return _size(self.kind.read(values)) < limit and self.judge(values).found
-        except SeparatrixError:
+        except Exception:  # where a mechanism has no answer, or a stranger's raises, there is no step
             return False
 
 

@@ -123,10 +123,10 @@ def _evidence(margin: Any, outputs: list[Received]) -> Evidence:
 
 
 def _over(top: Any, scale: Any) -> Any:
-    """The quotient, a float where the scale is one; 0 of a scale 0."""
+    """The quotient, a float where the scale is one; exactly 0 if the top is, as it is if the scale is."""
     if isinstance(scale, float):
         return _float(top) / scale if scale else 0.0
-    return fmpq(0) if isinstance(scale, fmpq) and scale == 0 else top / scale
+    return top if isinstance(top, fmpq) and top == 0 else top / scale
 
 
 def _largest(numbers: list[Any]) -> Any:

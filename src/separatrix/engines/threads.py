@@ -1,0 +1,19 @@
+"""How many threads torch uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """For many small tensors: threads would only wait for each other, most of all on a busy machine."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
