@@ -106,6 +106,9 @@ def with_kernel(mechanism: Mechanism) -> ScoreMechanism:
 
 def exact_model(construction: Construction, n: int | None = None) -> BlockModel:
     """The closed form in rationals and logarithms, at the construction's n or another."""
+    refusal = f"these parameters of {construction.name} have no closed form; use --engine grouped"
+    if isinstance(construction, ExactConstruction):
+        raise EngineRefusal(refusal)
     values = {
         name: value if isinstance(value, str) else rational(value)
         for name, value in construction.parameters.values().items()
@@ -114,9 +117,7 @@ def exact_model(construction: Construction, n: int | None = None) -> BlockModel:
         values["n"] = rational(n)
     model = construction.block_model(values, LogForm.log)
     if model is None:
-        raise EngineRefusal(
-            f"these parameters of {construction.name} have no closed form; use --engine grouped"
-        )
+        raise EngineRefusal(refusal)
     return model
 
 

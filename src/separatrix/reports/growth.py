@@ -60,7 +60,7 @@ def _found(row: Row) -> tuple[str, str, str, str]:
     if law.power_law:
         said = "power law"
     else:
-        form = "" if row.scaling.formula is None else f"; fits {row.scaling.formula}"
+        form = "" if law.form is None else f"; nearer to: {law.form.name}"
         said = f"not a power law{form}" if law.power_law is False else f"cannot tell{form}"
         exponent = f"({exponent})"
     lengths = f"{number(float(values[0].x))} to {number(float(values[-1].x))}"
