@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
 
-CACHED = 1 << 19
+CACHED = 1 << 20
 """Numbers held at once where a core works fastest on what lies near it."""
 
 Sums = Float[Tensor, "batch heads width features"]

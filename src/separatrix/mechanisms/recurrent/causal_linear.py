@@ -23,6 +23,8 @@ from separatrix.parameters import Flag, Parameters
 
 CHUNK = 64
 """Tokens that hear each other by their scores."""
+RUN = 128
+"""Tokens computed at once, for each number in a key."""
 
 
 class CausalLinearParameters(Parameters):
@@ -51,7 +53,6 @@ class CausalLinear(RecurrentMechanism):
     formula = "S_t = S_{t-1} + k_t v_t^T, o_t = q_t S_t"
     source = "[rec] arXiv 2006.16236, without a feature map"
     schema = CausalLinearParameters
-    run = 2048
     parameters: CausalLinearParameters
 
     @property
@@ -68,6 +69,10 @@ class CausalLinear(RecurrentMechanism):
         if self.normalised:
             scores = _divided(scores, scores.sum(-1, keepdim=True))
         return (scores @ v).to(dtype)
+
+    def chunked(self, q: Queries, k: Keys, v: Values, chunk: int | None = None) -> Attended:
+        """Chunks as one batch, in runs whose scores take memory in proportion to the width."""
+        return self._chunked(max(1, RUN * k.shape[-1]) if chunk is None else chunk, q, k, v)
 
     def init_state(self, q: Queries, v: Values) -> State:
         sums = memory(q, v)
