@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import separatrix as sx
 from cases import BASE
+from expectations import assert_refused, run
 from separatrix.checker import check_boundary, check_file
 from separatrix.constructions import Spike
 from separatrix.engines import EngineRefusal, Sampling, certified, exact
@@ -28,7 +29,6 @@ from separatrix.parameters import Grid, UsageError
 from separatrix.reports.maps import CURVE_ENDINGS, write_curve
 from separatrix.reports.maps.curve import as_csv, made_by
 from separatrix.verdicts.certificate import digest
-from test_maps import run
 
 FIXED = {name: value for name, value in BASE.items() if name not in ("a1", "n")}
 WORDS = [f"{name}={value}" for name, value in FIXED.items()]
@@ -396,11 +396,7 @@ def test_bad_input_gets_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(capsys, "boundary", "spike", "softmax", *words, *WORDS)
-    assert (code, out) == (2, "")
-    assert complaint in err
-    assert err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+    assert_refused(capsys, complaint, tmp_path, "boundary", "spike", "softmax", *words, *WORDS)
 
 
 def test_what_the_certified_engine_cannot_do_is_refused() -> None:

@@ -8,7 +8,6 @@ import math
 import random
 import re
 import shlex
-import sys
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +21,7 @@ from hypothesis import strategies as st
 
 import separatrix as sx
 from cases import BASE
-from separatrix.cli import main
+from expectations import assert_refused, run
 from separatrix.constructions import Spike
 from separatrix.engines import Sampling, certified
 from separatrix.maps import Map, Step, find_map, split_mechanisms
@@ -261,18 +260,6 @@ def test_the_known_boundary_is_drawn_where_it_lies() -> None:
     assert (a1 * (a1 + b + 0.1) < 1).all()
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """`separatrix` in this process."""
-    before, sys.argv = sys.argv, ["separatrix", *words]
-    try:
-        with pytest.raises(SystemExit) as stopped:
-            main()
-    finally:
-        sys.argv = before
-    shown = capsys.readouterr()
-    return int(stopped.value.code or 0), shown.out, shown.err
-
-
 def test_text_fits_eighty_columns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,12 +326,7 @@ def test_bad_input_gets_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(capsys, "map", "spike", "softmax", *words, *WORDS)
-    assert (code, out) == (2, "")
-    assert complaint in err
-    assert err.startswith("separatrix: ")
-    assert err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+    assert_refused(capsys, complaint, tmp_path, "map", "spike", "softmax", *words, *WORDS)
 
 
 def test_a_mechanism_that_lacks_the_parameter_is_named() -> None:

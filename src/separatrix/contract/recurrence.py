@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import torch
-from torch import Tensor
 
 from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.inputs import require_equal, tokens, trial
 from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms.recurrent._base import RecurrentMechanism
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism, bytes_of
 
 CHUNKS = (1, 3, 16, 64)
 
@@ -39,18 +36,9 @@ def state_size(mechanism: Mechanism) -> None:
     state, sizes = stepped.init_state(q, v), []
     for t in range(q.shape[-2]):
         state, _ = stepped.step(state, q[..., t, :], k[..., t, :], v[..., t, :])
-        sizes.append(state_bytes(state))
+        sizes.append(bytes_of(state))
     if max(sizes[100:]) > sizes[99]:
         raise Broken(f"the state grew from {sizes[99]} bytes at token 100 to {max(sizes[100:])} by token 200")
-
-
-def state_bytes(state: Iterable[Tensor]) -> int:
-    """The bytes of all tensors of a state.
-
-    >>> state_bytes((torch.zeros(3), torch.zeros(2, dtype=torch.float64)))
-    28
-    """
-    return sum(part.numel() * part.element_size() for part in state)
 
 
 def _recurrent(mechanism: Mechanism) -> RecurrentMechanism:

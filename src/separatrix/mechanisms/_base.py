@@ -171,3 +171,8 @@ def check_request(mechanism: Mechanism, counts: Counts | None, causal: bool) -> 
 def widened(*tensors: Tensor) -> tuple[Tensor, ...]:
     """16-bit numbers are added up in float32, as fused kernels do; the result is rounded once."""
     return tuple(x.float() if x.dtype.itemsize < 4 else x for x in tensors)
+
+
+def divided(weighted: Tensor, total: Tensor) -> Tensor:
+    """`weighted / total`, and 0 where the total is 0."""
+    return weighted / total.masked_fill(total == 0, torch.inf)

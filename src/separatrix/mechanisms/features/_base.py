@@ -26,6 +26,7 @@ from separatrix.mechanisms._base import (
     Queries,
     Values,
     check_request,
+    divided,
     widened,
 )
 from separatrix.mechanisms._running import CACHED, running, tokens_at_once
@@ -40,7 +41,6 @@ SURGE = 40.0
 Side = Literal["query", "key"]
 Tokens = Float[Tensor, "batch heads tokens width"]
 Features = Float[Tensor, "batch heads tokens features"]
-Logs = Float[Tensor, "batch heads tokens #features"]
 Scaled = tuple[Tensor | None, Tensor | None]
 """Factors and logarithms of features, `factors * exp(logs)`; None for a factor 1 or a logarithm 0."""
 
@@ -284,8 +284,3 @@ def finished(read: Tensor, total: Tensor | None, top: Tensor | None) -> Tensor:
     if total is not None:
         return read.div_(total.masked_fill(total == 0, torch.inf))
     return read if top is None else read * top.exp()
-
-
-def divided(weighted: Tensor, total: Tensor) -> Tensor:
-    """`weighted / total`, and 0 where the total is 0."""
-    return weighted / total.masked_fill(total == 0, torch.inf)

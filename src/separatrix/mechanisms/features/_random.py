@@ -9,14 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from separatrix.mechanisms._limits import SEED
 from separatrix.mechanisms.features._base import FeatureParameters
 from separatrix.parameters import Constraint, Natural
-
-SEED = Constraint(
-    ("seed",),
-    lambda p: 0 <= p.seed < 2**63,
-    lambda p: f"seed={p.seed} is out of range; a seed is at least 0 and below 2^63",
-)
 
 
 class RandomParameters(FeatureParameters):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from jaxtyping import Float
+from torch import Tensor
+
 from separatrix.mechanisms.features._base import FeatureMechanism, Features, Side, Tokens
 
 
@@ -21,4 +24,9 @@ class Elu(FeatureMechanism):
     source = "[rec] linear transformers, arXiv 2006.16236"
 
     def features(self, x: Tokens, side: Side) -> Features:
-        return x.clamp(max=0).exp_() + x.relu()
+        return elu_plus_one(x)
+
+
+def elu_plus_one(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """x + 1 above 0, exp(x) below, without the digits that adding 1 to expm1 would lose."""
+    return x.clamp(max=0).exp_() + x.relu()

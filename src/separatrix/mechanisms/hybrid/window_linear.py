@@ -6,9 +6,11 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad, relu
+from torch.nn.functional import pad
 
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
+from separatrix.mechanisms._limits import least
+from separatrix.mechanisms.features.elu import elu_plus_one
 from separatrix.mechanisms.recurrent._base import (
     Key,
     Output,
@@ -27,13 +29,7 @@ class WindowLinearParameters(Parameters):
 
     owner = "window-linear"
     size: Natural = 64
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        Constraint(
-            ("size",),
-            lambda p: p.size >= 1,
-            lambda p: f"size={p.size} is out of range; size must be 1 or more",
-        ),
-    )
+    constraints: ClassVar[tuple[Constraint, ...]] = (least("size", 1),)
 
 
 class WindowLinear(RecurrentMechanism):
@@ -74,7 +70,7 @@ class WindowLinear(RecurrentMechanism):
         older = past.tril(-self.parameters.size)
         logits = (q @ k.mT).masked_fill(~past | older, -torch.inf)
         near = (logits - logits.amax(-1, keepdim=True)).exp()
-        far = (_phi(q) @ _phi(k).mT).masked_fill(~older, 0)
+        far = (elu_plus_one(q) @ elu_plus_one(k).mT).masked_fill(~older, 0)
         weights = near + far
         return (weights / weights.sum(-1, keepdim=True) @ v).to(dtype)
 
@@ -95,19 +91,14 @@ class WindowLinear(RecurrentMechanism):
         older = past.tril(kept - size)
         logits = (q @ keys.mT).masked_fill(~past | older, -torch.inf)
         near = (logits - logits.amax(-1, keepdim=True)).exp()
-        out = near @ values + _phi(q) @ old
+        out = near @ values + elu_plus_one(q) @ old
         leaving = max(0, keys.shape[-2] - size)
         if leaving:
-            features, gone = _phi(keys[..., :leaving, :]), values[..., :leaving, :]
-            far = (_phi(q) @ features.mT).masked_fill(~older[:, :leaving], 0)
+            features, gone = elu_plus_one(keys[..., :leaving, :]), values[..., :leaving, :]
+            far = (elu_plus_one(q) @ features.mT).masked_fill(~older[:, :leaving], 0)
             out, old = out + far @ gone, old + features.mT @ gone
         state = (old, keys[..., leaving:, :], values[..., leaving:, :-1])
         return state, out[..., :-1] / out[..., -1:]
-
-
-def _phi(x: Tensor) -> Tensor:
-    """`elu(x) + 1`: x + 1 above 0, exp(x) below, without the digits that adding 1 to expm1 would lose."""
-    return relu(x) + x.clamp(max=0).exp()
 
 
 def _with_one(v: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ from separatrix.mechanisms._base import (
     check_request,
     widened,
 )
+from separatrix.mechanisms._limits import SEED
 from separatrix.parameters import Constraint, Natural, Parameters
 
 Projection = Float[Tensor, "rank keys"]
@@ -39,11 +40,7 @@ class LinformerParameters(Parameters):
             lambda p: 1 <= p.rank <= 1 << 20,
             lambda p: f"rank={p.rank} is out of range; rank must be between 1 and {1 << 20}",
         ),
-        Constraint(
-            ("seed",),
-            lambda p: 0 <= p.seed < 2**63,
-            lambda p: f"seed={p.seed} is out of range; a seed is at least 0 and below 2^63",
-        ),
+        SEED,
     )
 
 

@@ -8,6 +8,7 @@ and the call, which is `chunked`.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from typing import ClassVar
 
 import torch
@@ -43,7 +44,7 @@ class RecurrentMechanism(Mechanism):
     takes_counts = False
     streams = True
     run: ClassVar[int] = 128
-    """Tokens read at once by the call: where it was fastest."""
+    """Tokens read at once by the call, unless their width decides: where it was fastest."""
 
     @property
     def normalised(self) -> bool:
@@ -66,7 +67,7 @@ class RecurrentMechanism(Mechanism):
         return self._unrolled(q, k, v)
 
     def chunked(self, q: Queries, k: Keys, v: Values, chunk: int | None = None) -> Attended:
-        """Parallel within runs of `chunk` tokens (by default, `run`), with the state carried across."""
+        """Parallel within runs of `chunk` tokens (or `tokens_per_run`), the state carried across."""
         return self._chunked(chunk, q, k, v)
 
     def __call__(
@@ -76,9 +77,13 @@ class RecurrentMechanism(Mechanism):
         check_request(self, counts, causal)
         return self.chunked(q, k, v)
 
+    def tokens_per_run(self, k: Keys) -> int:
+        """Tokens read at once by the call."""
+        return self.run
+
     def state_bytes(self, state: State) -> int:
         """The memory that `state` takes, measured."""
-        return sum(part.element_size() * part.numel() for part in state)
+        return bytes_of(state)
 
     def _unrolled(self, q: Tensor, k: Tensor, v: Tensor, *more: Tensor) -> Tensor:
         check_lengths(self, q, k)
@@ -91,7 +96,7 @@ class RecurrentMechanism(Mechanism):
 
     def _chunked(self, chunk: int | None, q: Tensor, k: Tensor, v: Tensor, *more: Tensor) -> Tensor:
         check_lengths(self, q, k)
-        chunk = self.run if chunk is None else chunk
+        chunk = self.tokens_per_run(k) if chunk is None else chunk
         if chunk < 1:
             raise UsageError(f"chunk={chunk} is no number of tokens; chunk must be 1 or more")
         dtype, (q, k, v) = v.dtype, widened(q, k, v)
@@ -101,6 +106,15 @@ class RecurrentMechanism(Mechanism):
             state, attended = self.advance(state, *tokens)
             out.append(attended)
         return torch.cat(out, dim=-2).to(dtype) if out else v.to(dtype)
+
+
+def bytes_of(state: Iterable[Tensor]) -> int:
+    """The bytes of all tensors of a state.
+
+    >>> bytes_of((torch.zeros(3), torch.zeros(2, dtype=torch.float64)))
+    28
+    """
+    return sum(part.numel() * part.element_size() for part in state)
 
 
 def check_lengths(mechanism: Mechanism, q: Tensor, k: Tensor) -> None:

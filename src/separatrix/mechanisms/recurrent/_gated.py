@@ -26,6 +26,8 @@ from separatrix.mechanisms.recurrent._base import (
     State,
     Value,
     check_lengths,
+    outer,
+    read,
 )
 from separatrix.mechanisms.recurrent._decay import LogGates, log_exact
 from separatrix.parameters import Constraint, Parameters, UsageError, format_exact, parse_exact
@@ -61,11 +63,13 @@ class GatedMechanism(RecurrentMechanism):
     def gated_definition(self, q: Queries, k: Keys, v: Values, log_gates: LogGates) -> Attended:
         """The formula, with the gates at hand."""
 
-    @abstractmethod
     def gated_step(
         self, state: State, q_t: Query, k_t: Key, v_t: Value, log_gate_t: LogGate
     ) -> tuple[State, Output]:
-        """One token, with its gate at hand."""
+        """One token, with its gate at hand: `S_t = a_t S_{t-1} + k_t v_tᵀ`, unless a mechanism differs."""
+        kept = log_gate_t.to(v_t.dtype).exp()[..., None]
+        state = (kept * state[0] + outer(k_t, v_t),)
+        return state, read(state[0], q_t)
 
     @abstractmethod
     def gated_advance(

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
+from separatrix.mechanisms._base import (
+    Attended,
+    Counts,
+    Keys,
+    Queries,
+    Values,
+    check_request,
+    divided,
+    widened,
+)
 from separatrix.mechanisms._running import running
 from separatrix.mechanisms.recurrent._base import (
     Key,
@@ -67,12 +73,12 @@ class CausalLinear(RecurrentMechanism):
         dtype, (q, k, v) = v.dtype, widened(q, k, v)
         scores = (q @ k.mT).tril()
         if self.normalised:
-            scores = _divided(scores, scores.sum(-1, keepdim=True))
+            scores = divided(scores, scores.sum(-1, keepdim=True))
         return (scores @ v).to(dtype)
 
-    def chunked(self, q: Queries, k: Keys, v: Values, chunk: int | None = None) -> Attended:
-        """Chunks as one batch, in runs whose scores take memory in proportion to the width."""
-        return self._chunked(max(1, RUN * k.shape[-1]) if chunk is None else chunk, q, k, v)
+    def tokens_per_run(self, k: Keys) -> int:
+        """In proportion to the width, so that scores within chunks take no more memory than keys do."""
+        return max(1, RUN * k.shape[-1])
 
     def init_state(self, q: Queries, v: Values) -> State:
         sums = memory(q, v)
@@ -83,16 +89,11 @@ class CausalLinear(RecurrentMechanism):
         if not self.normalised:
             return (sums,), read(sums, q_t)
         totals = state[1] + k_t[..., None]
-        return (sums, totals), _divided(read(sums, q_t), read(totals, q_t))
+        return (sums, totals), divided(read(sums, q_t), read(totals, q_t))
 
     def advance(self, state: State, q: Queries, k: Keys, v: Values) -> tuple[State, Attended]:
         sums, totals = state if self.normalised else (state[0], None)
         found = running(sums, totals, q, k, v, CHUNK)
         if found.total is None or found.totals is None:
             return (found.sums,), found.read
-        return (found.sums, found.totals), _divided(found.read, found.total)
-
-
-def _divided(top: Tensor, bottom: Tensor) -> Tensor:
-    """`top / bottom`, and 0 where the bottom is 0."""
-    return top / bottom.masked_fill(bottom == 0, torch.inf)
+        return (found.sums, found.totals), divided(found.read, found.total)

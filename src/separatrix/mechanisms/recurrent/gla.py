@@ -8,9 +8,9 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, pad
 
 from separatrix.mechanisms._base import Attended, Keys, Queries, Values
-from separatrix.mechanisms.recurrent._base import Key, Output, Query, State, Value, outer, read
+from separatrix.mechanisms.recurrent._base import State
 from separatrix.mechanisms.recurrent._decay import LogGates, accumulated
-from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters, LogGate
+from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters
 
 TEMPERATURE = 16
 """The paper's: gates are `sigmoid(...)^(1/16)`, so that they start near 1."""
@@ -52,13 +52,6 @@ class Gla(GatedMechanism):
         future = torch.ones(span.shape[-3:-1], dtype=torch.bool, device=k.device).triu(1)[..., None]
         kept = span.masked_fill(future, -torch.inf).exp().to(v.dtype)
         return torch.einsum("bhid,bhijd,bhjd->bhij", q, kept, k) @ v
-
-    def gated_step(
-        self, state: State, q_t: Query, k_t: Key, v_t: Value, log_gate_t: LogGate
-    ) -> tuple[State, Output]:
-        kept = log_gate_t.to(v_t.dtype).exp()[..., None]
-        state = (kept * state[0] + outer(k_t, v_t),)
-        return state, read(state[0], q_t)
 
     def gated_advance(
         self, state: State, q: Queries, k: Keys, v: Values, log_gates: LogGates

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from separatrix.mechanisms._base import Attended, Keys, Queries, Values
-from separatrix.mechanisms.recurrent._base import Key, Output, Query, State, Value, outer, read
+from separatrix.mechanisms.recurrent._base import State
 from separatrix.mechanisms.recurrent._decay import LogGates, accumulated, between, scalar_advance
-from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters, LogGate
+from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters
 
 
 class SsdParameters(GateParameters):
@@ -36,13 +36,6 @@ class Ssd(GatedMechanism):
 
     def gated_definition(self, q: Queries, k: Keys, v: Values, log_gates: LogGates) -> Attended:
         return (q @ k.mT * between(accumulated(log_gates), v.dtype)) @ v
-
-    def gated_step(
-        self, state: State, q_t: Query, k_t: Key, v_t: Value, log_gate_t: LogGate
-    ) -> tuple[State, Output]:
-        kept = log_gate_t.to(v_t.dtype).exp()[..., None]
-        state = (kept * state[0] + outer(k_t, v_t),)
-        return state, read(state[0], q_t)
 
     def gated_advance(
         self, state: State, q: Queries, k: Keys, v: Values, log_gates: LogGates

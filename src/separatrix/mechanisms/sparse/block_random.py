@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import torch
 
+from separatrix.mechanisms._limits import least
 from separatrix.mechanisms.sparse._pattern import KeyPlaces, PatternMechanism, QueryPlaces, Seen
 from separatrix.mechanisms.sparse.window import blocks_of
 from separatrix.parameters import Constraint, Natural, Parameters
@@ -21,16 +22,8 @@ class BlockRandomParameters(Parameters):
     random: Natural = 2
     seed: Natural = 0
     constraints: ClassVar[tuple[Constraint, ...]] = (
-        Constraint(
-            ("block",),
-            lambda p: p.block >= 1,
-            lambda p: f"block={p.block} is out of range; block must be 1 or more",
-        ),
-        Constraint(
-            ("random",),
-            lambda p: p.random >= 0,
-            lambda p: f"random={p.random} is out of range; random must be 0 or more",
-        ),
+        least("block", 1),
+        least("random", 0),
     )
 
 

@@ -11,6 +11,7 @@ from torch.nn.functional import pad
 
 from separatrix.mechanisms import _base
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
+from separatrix.mechanisms._limits import least
 from separatrix.mechanisms.kernels._streamed import softmax_of
 from separatrix.mechanisms.sparse._pattern import ROWS, KeyPlaces, PatternMechanism, QueryPlaces, Seen
 from separatrix.mechanisms.sparse.window import around
@@ -22,13 +23,7 @@ class StridedParameters(Parameters):
 
     owner = "strided"
     stride: Natural = 64
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        Constraint(
-            ("stride",),
-            lambda p: p.stride >= 1,
-            lambda p: f"stride={p.stride} is out of range; stride must be 1 or more",
-        ),
-    )
+    constraints: ClassVar[tuple[Constraint, ...]] = (least("stride", 1),)
 
 
 class Strided(PatternMechanism):

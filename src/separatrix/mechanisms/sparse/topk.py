@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import torch
 
+from separatrix.mechanisms._limits import least
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, PerRow, StreamedMechanism, softmax_of
 from separatrix.parameters import Constraint, Natural, Parameters
 
@@ -18,9 +19,7 @@ class TopKParameters(Parameters):
 
     owner = "topk"
     k: Natural = 8
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        Constraint(("k",), lambda p: p.k >= 1, lambda p: f"k={p.k} is out of range; k must be 1 or more"),
-    )
+    constraints: ClassVar[tuple[Constraint, ...]] = (least("k", 1),)
 
 
 class TopK(StreamedMechanism):

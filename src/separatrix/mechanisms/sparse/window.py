@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+from separatrix.mechanisms._limits import least
 from separatrix.mechanisms.sparse._pattern import ROWS, KeyPlaces, PatternMechanism, QueryPlaces, Seen
 from separatrix.parameters import Constraint, Natural, Parameters
 
@@ -14,13 +15,7 @@ class WindowParameters(Parameters):
 
     owner = "window"
     size: Natural = 64
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        Constraint(
-            ("size",),
-            lambda p: p.size >= 1,
-            lambda p: f"size={p.size} is out of range; size must be 1 or more",
-        ),
-    )
+    constraints: ClassVar[tuple[Constraint, ...]] = (least("size", 1),)
 
 
 class Window(PatternMechanism):

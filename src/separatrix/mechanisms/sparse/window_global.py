@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import ClassVar
 
+from separatrix.mechanisms._limits import least
 from separatrix.mechanisms.sparse._pattern import ROWS, KeyPlaces, PatternMechanism, QueryPlaces, Seen
 from separatrix.mechanisms.sparse.window import around, blocks_of
 from separatrix.parameters import Constraint, Natural, Parameters
@@ -18,16 +19,8 @@ class WindowGlobalParameters(Parameters):
     size: Natural = 64
     globals: Natural = 4
     constraints: ClassVar[tuple[Constraint, ...]] = (
-        Constraint(
-            ("size",),
-            lambda p: p.size >= 1,
-            lambda p: f"size={p.size} is out of range; size must be 1 or more",
-        ),
-        Constraint(
-            ("globals",),
-            lambda p: p.globals >= 0,
-            lambda p: f"globals={p.globals} is out of range; globals must be 0 or more",
-        ),
+        least("size", 1),
+        least("globals", 0),
     )
 
 
