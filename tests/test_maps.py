@@ -24,11 +24,11 @@ from cases import BASE
 from expectations import assert_refused, run
 from separatrix.constructions import Spike
 from separatrix.engines import Sampling, certified
-from separatrix.maps import Map, Step, find_map, split_mechanisms
+from separatrix.maps import Map, Step, find_map
 from separatrix.maps.axes import read_counted
 from separatrix.maps.cells import log_ratio
 from separatrix.maps.question import nearest_multiple
-from separatrix.parameters import UsageError
+from separatrix.parameters import UsageError, split_mechanisms
 from separatrix.reports.maps import MAP_ENDINGS, look, write_map
 from separatrix.verdicts import find
 

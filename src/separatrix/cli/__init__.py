@@ -29,7 +29,7 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except SeparatrixError as error:
-        code = _complain(str(error))
+        code = _complain(*error.lines)
     except USAGE_ERROR as error:
         code = _complain(error.format_message())
     except (typer.Abort, KeyboardInterrupt):
@@ -43,6 +43,7 @@ def main() -> None:
     sys.exit(code)
 
 
-def _complain(message: str) -> int:
-    print(f"separatrix: {' '.join(message.split())}", file=sys.stderr)
+def _complain(*messages: str) -> int:
+    for message in messages:
+        print(f"separatrix: {' '.join(message.split())}", file=sys.stderr)
     return 2

@@ -53,7 +53,8 @@ def map_(
     """
     from separatrix.cli import show_maps
     from separatrix.engines import Sampling
-    from separatrix.maps import find_map, split_mechanisms
+    from separatrix.maps import find_map
+    from separatrix.parameters import split_mechanisms
     from separatrix.parameters.files import require_writable
 
     parameters = _parameters(words)

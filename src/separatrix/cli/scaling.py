@@ -44,9 +44,8 @@ def scaling(
     from separatrix.assess.laws import find_law
     from separatrix.cli import show, show_scaling
     from separatrix.engines import Sampling
-    from separatrix.maps import split_mechanisms
     from separatrix.maps.scaling import table
-    from separatrix.parameters import UsageError, read_words
+    from separatrix.parameters import UsageError, read_words, split_mechanisms
 
     parameters = read_words(words or [])
     for name in parameters.keys() & OPTIONS:

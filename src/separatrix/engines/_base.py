@@ -36,3 +36,8 @@ class Outcome:
     v1: float
     margin: float
     """v1 - v0; from `certified` to full relative accuracy, else to that of float64 sums."""
+
+    @property
+    def q(self) -> Fraction | float:
+        """P[one neuron fires on neither]."""
+        return 1 - self.p0 - self.only

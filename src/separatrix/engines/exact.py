@@ -31,6 +31,7 @@ Array = np.ndarray[Any, Any]
 CHUNK = 1 << 16
 """Points computed at once by one thread: what fits the caches."""
 LARGEST_N = 10**300
+UNDECIDED = "a tie here is too close for float64 to call"
 MOST_RESOLVED = 2000
 """Points handed on to the certified engine per grid; the rest stay undecided."""
 
@@ -83,6 +84,16 @@ class ExactGrid:
         with np.errstate(divide="ignore"):
             return np.log2(self.v1 / self.margin)
 
+    def outcomes(self) -> list[Outcome | None]:
+        """Every point as every engine gives it, in order; None where a tie could not be decided."""
+        names = ("p0", "p1", "only", "fire_d0", "fire_d1", "distinguish", "v0", "v1", "margin")
+        columns = zip(*(np.ravel(getattr(self, name)).tolist() for name in names), strict=True)
+        undecided = np.ravel(self.undecided).tolist()
+        return [
+            None if unsure else _outcome(**dict(zip(names, point, strict=True)))
+            for unsure, point in zip(undecided, columns, strict=True)
+        ]
+
 
 def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> ExactGrid:
     """The closed form on every point of `grid`, or all sign vectors where there is none but few of these."""
@@ -133,23 +144,19 @@ def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
     fields = type(construction.parameters).model_fields
     given = {name: getattr(construction.parameters, name) for name in fields}
     grid = Grid({name: value for name, value in given.items() if value is not None})
-    result = evaluate(type(construction), mechanism, grid)
-    if result.undecided.item():
-        raise EngineRefusal("a tie here is too close for float64 to call")
-    distinguish = result.distinguish.item()
+    (outcome,) = evaluate(type(construction), mechanism, grid).outcomes()
+    if outcome is None:
+        raise EngineRefusal(UNDECIDED)
+    return outcome
+
+
+def _outcome(distinguish: float, **numbers: float) -> Outcome:
     return Outcome(
         engine="exact",
         evidence="closed form over all sign states, in float64",
-        p0=result.p0.item(),
-        p1=result.p1.item(),
-        only=result.only.item(),
-        fire_d0=result.fire_d0.item(),
-        fire_d1=result.fire_d1.item(),
         distinguish=distinguish,
         interval=(distinguish, distinguish),
-        v0=result.v0.item(),
-        v1=result.v1.item(),
-        margin=result.margin.item(),
+        **numbers,
     )
 
 

@@ -8,7 +8,7 @@ from separatrix.maps.certificate import certify_boundary
 from separatrix.maps.crossings import Boundary, Crossing
 from separatrix.maps.curve import Curve, find_curve
 from separatrix.maps.plane import Map, extremes, find_map, map
-from separatrix.maps.question import Question, split_mechanisms
+from separatrix.maps.question import Question
 
 __all__ = [
     "PROBABILITIES",
@@ -31,5 +31,4 @@ __all__ = [
     "find_curve",
     "find_map",
     "map",
-    "split_mechanisms",
 ]

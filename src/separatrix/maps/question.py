@@ -88,21 +88,6 @@ def question(construction: str, mechanism: Any, fixed: Mapping[str, object]) -> 
     return Question(kind, mechanism, fixed)
 
 
-def split_mechanisms(text: str) -> list[str]:
-    """Mechanisms separated by commas; parameters of one are separated by commas as well.
-
-    >>> split_mechanisms("softmax,gated:a=1,b=2,linear")
-    ['softmax', 'gated:a=1,b=2', 'linear']
-    """
-    found: list[str] = []
-    for part in filter(None, text.split(",")):
-        if found and ":" in found[-1] and "=" in part and ":" not in part:
-            found[-1] += f",{part}"
-        else:
-            found.append(part)
-    return found
-
-
 def admissible(kind: type[Construction], values: Mapping[str, object]) -> dict[str, object]:
     """The parameters with n moved to the nearest multiple of the construction's step.
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, get_args
 
 from separatrix.parameters.errors import UsageError
-from separatrix.parameters.model import Parameters, is_absent
+from separatrix.parameters.model import Constraint, Parameters, is_absent
 from separatrix.parameters.numbers import parse_exact, parse_integer
 
 if TYPE_CHECKING:
@@ -79,32 +79,37 @@ class Grid:
                 column = np.empty(len(values), dtype=object)
                 column[:] = _read_all(model, name, values)
                 columns[name] = column.reshape(shape)
-        self._check(model, columns)
+        for _, message, _ in violations(model, columns):
+            raise UsageError(message)
         derived = model.derive(columns)
         return {
             name: column if isinstance(column, np.ndarray) else _array(column)
             for name, column in derived.items()
         }
 
-    def _check(self, model: type[Parameters], columns: dict[str, np.ndarray[Any, Any]]) -> None:
-        import numpy as np
-
-        for constraint in model.constraints:
-            used = {name: columns[name] for name in constraint.names}
-            if any(is_absent(value) for value in used.values()):
-                continue
-            good = np.asarray(constraint.holds(SimpleNamespace(**used)), dtype=bool)
-            if not good.all():
-                arrays = dict(zip(used, np.broadcast_arrays(*used.values()), strict=True))
-                bad = np.argwhere(~np.broadcast_to(good, next(iter(arrays.values())).shape))[0]
-                point = {name: array[tuple(bad)] for name, array in arrays.items()}
-                raise UsageError(constraint.message(SimpleNamespace(**point)))
-
     @staticmethod
     def _indices(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         import numpy as np
 
         return iter(np.ndindex(*shape))
+
+
+def violations(
+    model: type[Parameters], columns: Mapping[str, np.ndarray[Any, Any]]
+) -> Iterator[tuple[Constraint, str, float]]:
+    """What does not hold: the constraint, a message for its first point, and the share of such points."""
+    import numpy as np
+
+    for constraint in model.constraints:
+        used = {name: columns[name] for name in constraint.names}
+        if any(is_absent(value) for value in used.values()):
+            continue
+        good = np.asarray(constraint.holds(SimpleNamespace(**used)), dtype=bool)
+        if not good.all():
+            arrays = dict(zip(used, np.broadcast_arrays(*used.values()), strict=True))
+            bad = np.argwhere(~np.broadcast_to(good, next(iter(arrays.values())).shape))[0]
+            point = {name: array[tuple(bad)] for name, array in arrays.items()}
+            yield constraint, constraint.message(SimpleNamespace(**point)), 1 - float(good.mean())
 
 
 def _array(value: object) -> np.ndarray[Any, Any]:

@@ -64,6 +64,16 @@ class Parameters(BaseModel):
     @classmethod
     def read(cls, values: Mapping[str, object], owner: str | None = None) -> Self:
         """Validate `values`, or raise a UsageError of one line, in the name of `owner`."""
+        parameters = cls.read_each(values, owner)
+        for constraint in cls.constraints:
+            given = not any(is_absent(getattr(parameters, name)) for name in constraint.names)
+            if given and not constraint.holds(parameters):
+                raise UsageError(constraint.message(parameters))
+        return parameters
+
+    @classmethod
+    def read_each(cls, values: Mapping[str, object], owner: str | None = None) -> Self:
+        """As `read`, but for what must hold between parameters."""
         unknown = [name for name in values if name not in cls.model_fields]
         if unknown:
             raise UsageError(cls.unknown(unknown[0], owner))
@@ -75,14 +85,9 @@ class Parameters(BaseModel):
             names = ", ".join(missing)
             raise UsageError(f"{cls.owner} needs {names} as well; its parameters are: {known}")
         try:
-            parameters = cls(**values)
+            return cls(**values)
         except ValidationError as error:
             raise UsageError(_one_line(error)) from None
-        for constraint in cls.constraints:
-            given = not any(is_absent(getattr(parameters, name)) for name in constraint.names)
-            if given and not constraint.holds(parameters):
-                raise UsageError(constraint.message(parameters))
-        return parameters
 
     @classmethod
     def unknown(cls, name: str, owner: str | None = None) -> str:

@@ -24,3 +24,18 @@ def read_words(words: Iterable[str]) -> dict[str, str]:
             raise UsageError(f"{name} is given twice: {name}={values[name]} and {word}; keep one")
         values[name] = value
     return values
+
+
+def split_mechanisms(text: str) -> list[str]:
+    """Mechanisms separated by commas; parameters of one are separated by commas as well.
+
+    >>> split_mechanisms("softmax,gated:a=1,b=2,linear")
+    ['softmax', 'gated:a=1,b=2', 'linear']
+    """
+    found: list[str] = []
+    for part in filter(None, text.split(",")):
+        if found and ":" in found[-1] and "=" in part and ":" not in part:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return found

@@ -37,30 +37,12 @@ class Verdict:
     @property
     def word(self) -> str:
         """`distinguishes` (P >= 1-delta), `blind` (P <= delta), `partial`, or `undecided`."""
-        upper, lower = self._side(1 - self.delta), self._side(self.delta)
-        if upper in (0, 1):
-            return "distinguishes"
-        if lower in (0, -1):
-            return "blind"
-        return "partial" if (lower, upper) == (1, -1) else "undecided"
-
-    def _side(self, bound: Fraction) -> int | None:
-        """The sign of P[distinguishes] - bound, or None if the evidence leaves it open."""
-        outcome, (low, high) = self.outcome, self.outcome.interval
-        if isinstance(outcome.p0, Fraction) and isinstance(outcome.only, Fraction):
-            return side(outcome.p0, outcome.only, self.construction.m, bound)
-        slack = FLOAT_SLACK if low == high else 0.0
-        if low - slack >= bound:
-            return 1
-        return -1 if high + slack <= bound else None
+        return word_for(self.outcome, self.construction.m, self.delta)
 
     @property
     def bits(self) -> float:
         """log2(v1 / margin): the significant bits needed to tell the labels apart."""
-        if self.outcome.margin == 0:
-            return math.inf
-        ratio = abs(self.outcome.v1) / abs(self.outcome.margin)
-        return math.log2(ratio) if ratio else -math.inf
+        return bits_of(self.outcome)
 
     @property
     def auc(self) -> float | None:
@@ -89,7 +71,7 @@ class Verdict:
             "neuron": {
                 "p0": _number(outcome.p0),
                 "p1": _number(outcome.p1),
-                "q": _number(1 - outcome.p0 - outcome.only),
+                "q": _number(outcome.q),
             },
             "fire_d0": outcome.fire_d0,
             "fire_d1": outcome.fire_d1,
@@ -103,6 +85,35 @@ class Verdict:
             "blind_searched_to": LARGEST,
         }
         return shown if self.auc is None else {**shown, "auc": self.auc}
+
+
+def word_for(outcome: Outcome, m: int, delta: Fraction) -> str:
+    """The verdict on an outcome with m sign vectors."""
+    upper, lower = _side(outcome, m, 1 - delta), _side(outcome, m, delta)
+    if upper in (0, 1):
+        return "distinguishes"
+    if lower in (0, -1):
+        return "blind"
+    return "partial" if (lower, upper) == (1, -1) else "undecided"
+
+
+def _side(outcome: Outcome, m: int, bound: Fraction) -> int | None:
+    """The sign of P[distinguishes] - bound, or None if the evidence leaves it open."""
+    low, high = outcome.interval
+    if isinstance(outcome.p0, Fraction) and isinstance(outcome.only, Fraction):
+        return side(outcome.p0, outcome.only, m, bound)
+    slack = FLOAT_SLACK if low == high else 0.0
+    if low - slack >= bound:
+        return 1
+    return -1 if high + slack <= bound else None
+
+
+def bits_of(outcome: Outcome) -> float:
+    """log2(v1 / margin); infinite where the labels are equal."""
+    if outcome.margin == 0:
+        return math.inf
+    ratio = abs(outcome.v1) / abs(outcome.margin)
+    return math.log2(ratio) if ratio else -math.inf
 
 
 def _number(p: Fraction | float) -> str | float:

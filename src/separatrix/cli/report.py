@@ -1,0 +1,80 @@
+"""`report` and `compare`: read the words, call the library, show the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Url = Annotated[
+    str, typer.Option("--store", metavar="URL", help="Where the cells are: a SQLite file or PostgreSQL.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+DEFAULT = "sqlite:///results.db"
+
+
+def register(app: typer.Typer) -> None:
+    """Attach the commands to the application."""
+    app.command("report")(report)
+    app.command("compare")(compare)
+
+
+def report(
+    url: Url = DEFAULT,
+    sweep: Annotated[
+        str | None, typer.Option(help="Name or number; the newest sweep if none is named.")
+    ] = None,
+    against: Annotated[str | None, typer.Option(help="Name or number of a sweep to compare it with.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the page and the tables.")] = Path("report"),
+    as_json: AsJson = False,
+) -> None:
+    """A page about a sweep: curves, maps, mechanisms.
+
+    Writes report.html, which opens offline, results.csv and results.parquet. Where the store has no
+    sweeps, the page is about all its cells.
+
+    Example: separatrix report --store sqlite:///results.db --sweep atlas --out report
+    """
+    from separatrix.cli import show_report
+    from separatrix.reports.store import write_report
+    from separatrix.store import open_store
+
+    store = open_store(url)
+    numbers = [None if name is None else store.sweep_named(name) for name in (sweep, against)]
+    show_report.report(write_report(store, out, *numbers), as_json)
+
+
+def compare(
+    one: Annotated[str, typer.Argument(help="Name or number of a sweep.")],
+    other: Annotated[str, typer.Argument(help="Name or number of the sweep to compare it with.")],
+    url: Url = DEFAULT,
+    other_url: Annotated[
+        str | None, typer.Option("--other-store", metavar="URL", help="Where OTHER is, if elsewhere.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What changed from one sweep to another.
+
+    Cells are matched by what they ask. Two exact P differ if they are more than 1e-12 apart; where one is
+    sampled, if their intervals do not overlap. Exit code 0: the same cells with the same answers; 1:
+    something differs.
+
+    Example: separatrix compare 1 2 --store sqlite:///results.db
+    """
+    from separatrix.cli import show_report
+    from separatrix.reports.store.sheet import read_frame
+    from separatrix.store import open_store
+    from separatrix.sweeps.compare import compare as run
+
+    store = open_store(url)
+    other_store = store if other_url is None else open_store(other_url)
+    numbers = store.sweep_named(one), other_store.sweep_named(other)
+    found = run(read_frame(store, numbers[0]), read_frame(other_store, numbers[1]))
+    names = (
+        (f"{one}", f"{other}")
+        if one != other
+        else (f"{one} of {store.where}", f"{other} of {other_store.where}")
+    )
+    show_report.comparison(found, names, as_json)
+    raise typer.Exit(0 if found.identical else 1)

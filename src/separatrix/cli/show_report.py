@@ -1,0 +1,80 @@
+"""How reports of stored sweeps and comparisons look in a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+
+from separatrix.cli.show import console, print_json
+
+if TYPE_CHECKING:
+    from separatrix.reports.store import Written
+    from separatrix.sweeps.compare import Answer, Change, Comparison
+
+MOST_ROWS = 12
+
+
+def report(made: Written, as_json: bool) -> None:
+    """Where the page is, and what it is about."""
+    if as_json:
+        print_json(made.as_json())
+        return
+    to = console()
+    what = "all stored cells" if made.sweep is None else f"sweep {made.name}, number {made.sweep}"
+    counts = ", ".join(f"{count:,} {ended}" for ended, count in made.cells.items()) or "no finished cells"
+    to.print(f"{what}: {counts}", markup=False)
+    if made.comparison is not None:
+        to.print(_counts(made.comparison), markup=False)
+    to.print(f"page: {made.page}", markup=False, soft_wrap=True)
+    to.print(f"tables: {', '.join(map(str, made.tables))}", markup=False, soft_wrap=True)
+
+
+def comparison(found: Comparison, names: tuple[str, str], as_json: bool) -> None:
+    """What changed, the largest changes first."""
+    if as_json:
+        print_json({"one": names[0], "other": names[1], **found.as_json()})
+        return
+    to = console()
+    same = "[green]the same cells, the same answers[/]" if found.identical else "[yellow]they differ[/]"
+    to.print(f"{escape(names[0])} and {escape(names[1])}: [bold]{same}[/]")
+    counts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for term, count in (
+        ("the same answer", found.same),
+        ("another verdict", found.other_verdict),
+        ("another P", found.other_probability),
+        (f"only in {names[0]}", found.only_one),
+        (f"only in {names[1]}", found.only_other),
+    ):
+        counts.add_row(escape(term), f"{count:,}")
+    to.print(counts)
+    shown = found.largest[:MOST_ROWS]
+    if not shown:
+        return
+    table = Table("cell", escape(names[0]), escape(names[1]), box=None, padding=(0, 2, 0, 0))
+    for change in shown:
+        table.add_row(_cell(change), _answer(change.one), _answer(change.other))
+    to.print(table)
+    if found.changed > len(shown):
+        to.print(f"and {found.changed - len(shown):,} more; --json has the largest hundred", style="dim")
+
+
+def _counts(found: Comparison) -> str:
+    return (
+        f"compared: {found.same:,} the same, {found.other_verdict:,} with another verdict, "
+        f"{found.other_probability:,} with another P, {found.only_one:,} new, {found.only_other:,} gone"
+    )
+
+
+def _cell(change: Change) -> str:
+    words = " ".join(f"{name}={value}" for name, value in change.parameters.items())
+    return f"{escape(change.mechanism)} on {escape(change.construction)}\n[dim]{escape(words)}[/]"
+
+
+def _answer(answer: Answer) -> str:
+    word = escape(answer.word)
+    if answer.distinguish is None or answer.low is None or answer.high is None:
+        return word
+    known = "exact" if answer.low == answer.high else f"in [{answer.low:.3g}, {answer.high:.3g}]"
+    return f"{word}\n[dim]P = {answer.distinguish:.4g}\n{escape(known)}[/]"

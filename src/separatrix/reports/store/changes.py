@@ -1,0 +1,67 @@
+"""Two sweeps side by side."""
+
+from __future__ import annotations
+
+from separatrix.reports.markup import Section
+from separatrix.reports.store.pieces import command, short, table, words
+from separatrix.store import Sweep
+from separatrix.sweeps.compare import CLOSE, Answer, Change, Comparison
+
+MOST_ROWS = 30
+
+
+def section(found: Comparison, one: Sweep, other: Sweep, line: str) -> Section:
+    """What changed from `other` to `one`, the sweep of the page."""
+    counts = (
+        ("the same answer", found.same),
+        ("another verdict", found.other_verdict),
+        ("another P", found.other_probability),
+        (f"only in {_name(one)}", found.only_one),
+        (f"only in {_name(other)}", found.only_other),
+    )
+    facts = "".join(f"<div><dt>{short(term)}</dt><dd>{count:,}</dd></div>" for term, count in counts)
+    body = (
+        f"<p>Cells of {short(_name(one))} and of {short(_name(other))} that ask the same: construction, "
+        "mechanism, parameters, engine, delta, and how to sample. Two exact P differ if they are more than "
+        f"{CLOSE:g} apart; where one is sampled, if their intervals do not overlap. A cell can have another "
+        f'verdict and another P at once.</p><dl class="facts">{facts}</dl>{_largest(found, one, other)}'
+        f"{command(line, 'the same as text')}"
+    )
+    return Section("changes", "Comparison of two sweeps", body)
+
+
+def _name(sweep: Sweep) -> str:
+    return f"{sweep.name} {sweep.id}"
+
+
+def _largest(found: Comparison, one: Sweep, other: Sweep) -> str:
+    if not found.largest:
+        return "<p>No cell that both have changed.</p>"
+    shown = found.largest[:MOST_ROWS]
+    said = "" if found.changed <= MOST_ROWS else f", the {len(shown)} largest of {found.changed:,}"
+    head = ("Cell", _name(one), _name(other), "Difference of P")
+    return f"<h3>What changed{said}</h3>{table(head, map(_row, shown), 'changes')}"
+
+
+def _row(change: Change) -> list[str]:
+    how = " ".join(f"{name}={value}" for name, value in change.how.items())
+    cell = (
+        f"<strong>{short(change.mechanism, 80)}</strong> on {short(change.construction, 80)}"
+        f'<span class="summary">{words({k: str(v) for k, v in change.parameters.items()})}</span>'
+        f'<span class="summary">{short(how)}</span>'
+    )
+    p, q = change.one.distinguish, change.other.distinguish
+    difference = "–" if p is None or q is None else f"{p - q:+.4g}".replace("-", "−")
+    return [cell, _answer(change.one), _answer(change.other), difference]
+
+
+def _answer(answer: Answer) -> str:
+    if answer.distinguish is None or answer.low is None or answer.high is None:
+        return f"<strong>{short(answer.word, 40)}</strong>"
+    exact = answer.low == answer.high
+    known = "exact" if exact else f"sampled, in [{answer.low:.4g}, {answer.high:.4g}]"
+    return (
+        f"<strong>{short(answer.word, 40)}</strong>"
+        f'<span class="summary">P = {answer.distinguish:.6g}, {known}</span>'
+        f'<span class="summary">{short(answer.engine, 40)}</span>'
+    )

@@ -1,0 +1,90 @@
+"""The page and its tables, whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from separatrix.parameters import UsageError
+from separatrix.reports.folder import Folder
+from separatrix.reports.markup import Section
+from separatrix.reports.store import changes, curves, mechanisms, planes, refused
+from separatrix.reports.store.groups import groups
+from separatrix.reports.store.page import present, render
+from separatrix.reports.store.sheet import Sheet, read_frame, read_sheet
+from separatrix.store import Store
+from separatrix.sweeps.compare import Comparison, compare
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a report was made of, and where it is."""
+
+    page: Path
+    tables: tuple[Path, ...]
+    sweep: int | None
+    name: str | None
+    cells: dict[str, int]
+    """How many, by how they ended."""
+    comparison: Comparison | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything."""
+        return {
+            "page": str(self.page),
+            "tables": [str(path) for path in self.tables],
+            "sweep": self.sweep,
+            "name": self.name,
+            "cells": self.cells,
+            "comparison": None if self.comparison is None else self.comparison.as_json(),
+        }
+
+
+def write_report(store: Store, folder: Path, sweep: int | None = None, against: int | None = None) -> Written:
+    """Write report.html, results.csv and results.parquet into `folder`.
+
+    The report is of the newest sweep if none is given, and of all cells where the store has no sweeps.
+    """
+    with Folder(folder) as made:
+        sheet = read_sheet(store, sweep)
+        comparison, changed = (None, None) if against is None else _changes(store, sheet, against)
+        found = groups(sheet)
+        where = f"--store {shlex.quote(sheet.store)}" + (f" --sweep {sheet.sweep.id}" if sheet.sweep else "")
+        results = f"separatrix results {where}"
+        sections = present(
+            (
+                changed,
+                curves.section(found),
+                planes.section(found),
+                mechanisms.section(sheet),
+                refused.section(sheet, results),
+            )
+        )
+        other = "" if against is None else f" --against {against}"
+        made_by = f"separatrix report {where}{other} --out {shlex.quote(str(folder))}"
+        parquet = io.BytesIO()
+        sheet.table.write_parquet(parquet)
+        files = {
+            "report.html": render(sheet, sections, made_by, results).encode(errors="replace"),
+            "results.csv": sheet.table.write_csv().encode(),
+            "results.parquet": parquet.getvalue(),
+        }
+        made.fill(files)
+    page, *tables = (folder / name for name in files)
+    ended = dict(sheet.distinct.group_by("status", maintain_order=True).len().iter_rows())
+    number, name = (None, None) if sheet.sweep is None else (sheet.sweep.id, sheet.sweep.name)
+    return Written(page, tuple(tables), number, name, ended, comparison)
+
+
+def _changes(store: Store, sheet: Sheet, against: int) -> tuple[Comparison, Section]:
+    other = next((each for each in store.sweeps() if each.id == against), None)
+    if sheet.sweep is None or other is None:
+        raise UsageError(f"there is no sweep {against} in {store.where}")
+    if other.id == sheet.sweep.id:
+        raise UsageError(f"sweep {against} is the one that is reported; name another one to compare with")
+    found = compare(sheet.table, read_frame(store, against))
+    line = f"separatrix compare {sheet.sweep.id} {against} --store {shlex.quote(sheet.store)}"
+    return found, changes.section(found, sheet.sweep, other, line)

@@ -1,0 +1,46 @@
+"""What a database's own errors mean for the user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError
+
+from separatrix.parameters import SeparatrixError
+
+
+class StoreError(SeparatrixError):
+    """The store cannot be used, or was lost on the way; what was committed is kept."""
+
+
+MEANINGS = {
+    "database is locked": "is locked by another program; wait until it ends, then give the same command "
+    "again",
+    "database or disk is full": "cannot grow: the disk is full; free some space, then give the same command "
+    "again, and it goes on from what was stored",
+    "disk i/o error": "cannot be read or written: the disk reports an error",
+    "file is not a database": "is not a store, or its beginning was overwritten; it is left as it is",
+    "malformed": "is damaged; it is left as it is: give another store, or a copy of this one",
+    "readonly database": "may not be written to",
+    "unable to open database file": "cannot be opened; does its folder exist, and may it be written to?",
+    "no space left on device": "cannot grow: the disk of the server is full; what was stored is kept",
+}
+"""What a message of SQLite or PostgreSQL contains, and what to say."""
+
+
+@contextmanager
+def told(where: str) -> Iterator[None]:
+    """Turn an error of the database into one line about the store at `where`."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise StoreError(f"the store {where} {_meaning(str(error.orig))}") from None
+
+
+def _meaning(message: str) -> str:
+    for part, meaning in MEANINGS.items():
+        if part in message.lower():
+            return meaning
+    first = message.strip().splitlines()[0] if message.strip() else "no more is known"
+    return f"does not answer ({first}); what was stored is kept: give the same command again when it is back"

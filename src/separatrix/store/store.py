@@ -1,0 +1,175 @@
+"""A store: what is finished, and adding to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Engine, Select, Table, func, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from separatrix.parameters import UsageError, nearest
+from separatrix.store.errors import StoreError, told
+from separatrix.store.rows import Result, Status
+from separatrix.store.schema import (
+    MIGRATIONS,
+    cells,
+    environments,
+    found_version,
+    migrate,
+    sweep_cells,
+    sweeps,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_IDS = 500
+"""In one query."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One plan as it was run by one version of the code."""
+
+    id: int
+    name: str
+    plan: str
+    """The text of the plan."""
+    started: str
+    cells: int
+    """How many of its cells are in the store."""
+
+
+class Store:
+    """An open store. Every method is one transaction; every error is one line."""
+
+    def __init__(self, engine: Engine, where: str) -> None:
+        self.engine, self.where = engine, where
+        self._environments: set[str] = set()
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that may write."""
+        with told(self.where), self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that only reads, and so waits for nobody."""
+        with (
+            told(self.where),
+            self.engine.connect().execution_options(reading=True) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    def require_current(self) -> None:
+        """Refuse an empty or a newer store; bring an old one up to date."""
+        with self.reading() as connection:
+            found = found_version(connection, self.where)
+        if found == 0:
+            raise StoreError(f"the store {self.where} is empty; fill it with: separatrix sweep plan.toml")
+        if found < len(MIGRATIONS):
+            with self.writing() as connection:
+                migrate(connection, self.where)
+
+    def finished(self, ids: Sequence[str]) -> dict[str, Status]:
+        """Those of the cells that are stored, and how they ended."""
+        found: dict[str, Status] = {}
+        with self.reading() as connection:
+            for start in range(0, len(ids), MOST_IDS):
+                asked = select(cells.c.id, cells.c.status).where(
+                    cells.c.id.in_(ids[start : start + MOST_IDS])
+                )
+                found.update((cell, Status(status)) for cell, status in connection.execute(asked))
+        return found
+
+    def add(self, finished: Iterable[tuple[str, Mapping[str, Any], Result]]) -> None:
+        """Keep finished cells, all or none: `(id, what was asked, answer)`.
+
+        What is done already stays as it is; a cell that had failed is replaced.
+        """
+        rows, where = [], {}
+        for cell, asked, result in finished:
+            answer = {name: value for name, value in vars(result).items() if name != "environment"}
+            where[result.environment.id] = result.environment
+            rows.append({"id": cell, **asked, **answer, "environment": result.environment.id})
+        new = {id_: place for id_, place in where.items() if id_ not in self._environments}
+        if not rows:
+            return
+        with self.writing() as connection:
+            if new:
+                known = [{"id": id_, **asdict(place)} for id_, place in new.items()]
+                connection.execute(self._insert(environments).on_conflict_do_nothing(), known)
+            insert = self._insert(cells)
+            changed = {c.name: insert.excluded[c.name] for c in cells.c if c.name != "id"}
+            connection.execute(
+                insert.on_conflict_do_update(
+                    index_elements=[cells.c.id], set_=changed, where=cells.c.status == Status.FAILED.value
+                ),
+                rows,
+            )
+        self._environments.update(new)
+
+    def begin_sweep(self, key: str, name: str, plan: str) -> int:
+        """The number of a sweep, old or new."""
+        with self.writing() as connection:
+            started = datetime.now(UTC).isoformat(timespec="seconds")
+            new = {"key": key, "name": name, "plan": plan, "started": started}
+            connection.execute(self._insert(sweeps).on_conflict_do_nothing(), [new])
+            return int(connection.execute(select(sweeps.c.id).where(sweeps.c.key == key)).scalar_one())
+
+    def belong(self, sweep: int, members: Iterable[tuple[str, str]]) -> None:
+        """Note that these cells belong to a sweep: `(id, part of the plan)`; they need not be finished."""
+        rows = [{"sweep": sweep, "cell": cell, "part": part} for cell, part in members]
+        if rows:
+            with self.writing() as connection:
+                connection.execute(self._insert(sweep_cells).on_conflict_do_nothing(), rows)
+
+    def sweeps(self) -> list[Sweep]:
+        """Every sweep, oldest first."""
+        counted = (
+            select(sweeps, func.count(func.distinct(cells.c.id)).label("stored"))
+            .outerjoin(sweep_cells, sweep_cells.c.sweep == sweeps.c.id)
+            .outerjoin(cells, cells.c.id == sweep_cells.c.cell)
+            .group_by(*sweeps.c)
+            .order_by(sweeps.c.id)
+        )
+        with self.reading() as connection:
+            return [
+                Sweep(row.id, row.name, row.plan, row.started, row.stored)
+                for row in connection.execute(counted)
+            ]
+
+    def sweep_named(self, name: str) -> int:
+        """The number of the newest sweep called `name`, or of number `name` itself."""
+        with self.reading() as connection:
+            known = connection.execute(select(sweeps.c.id, sweeps.c.name).order_by(sweeps.c.id)).all()
+        for number, called in reversed(known):
+            if name in (called, str(number)):
+                return int(number)
+        names = list(dict.fromkeys(called for _, called in known))
+        listed = f"there are: {', '.join(names)}" if names else "there are none"
+        raise UsageError(f"there is no sweep {name} in {self.where}{nearest(name, names)}; {listed}")
+
+    def seconds_by_kind(self) -> dict[tuple[str, str, str], tuple[float, int]]:
+        """Mean seconds and number of finished cells, by construction, mechanism and engine asked for."""
+        kind = (cells.c.construction, cells.c.mechanism, cells.c.asked)
+        asked = select(*kind, func.avg(cells.c.seconds), func.count()).group_by(*kind)
+        with self.reading() as connection:
+            return {(a, b, c): (float(mean), int(n)) for a, b, c, mean, n in connection.execute(asked)}
+
+    def select(self, asked: Select[Any]) -> list[Any]:
+        """Every row of a query."""
+        with self.reading() as connection:
+            return list(connection.execute(asked))
+
+    def _insert(self, table: Table) -> Any:
+        insert: Callable[[Table], Any] = (
+            postgresql.insert if self.engine.dialect.name == "postgresql" else sqlite.insert
+        )
+        return insert(table)

@@ -1,0 +1,160 @@
+"""From the URL a user gives to an open store."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event, make_url
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError, DatabaseError
+from sqlalchemy.pool import NullPool
+
+from separatrix.parameters import UsageError
+from separatrix.store.errors import StoreError, told
+from separatrix.store.schema import migrate
+from separatrix.store.store import Store
+
+DEFAULT = "sqlite:///results.db"
+PATIENCE = 60
+"""Seconds to wait for another program that is writing to the same SQLite file."""
+MAGIC = b"SQLite format 3\x00"
+FORMS = "sqlite:///results.db or postgresql+psycopg://user@host/database"
+
+
+def open_store(url: str = DEFAULT, create: bool = False, check: bool = False) -> Store:
+    """The store at `url`; with `create` it is made where there is none, with `check` read through first."""
+    read = _read(url)
+    if read.get_backend_name() == "postgresql":
+        return _opened(_postgresql(read), read.render_as_string(hide_password=True), create)
+    path = Path(read.database or "")
+    if not path.exists():
+        if not create:
+            raise UsageError(
+                f"there is no store {path}; make one with: separatrix sweep plan.toml --store {url}"
+            )
+        _create(path)
+    _look(path, check)
+    return _opened(_sqlite(path), str(path), create)
+
+
+def _read(url: str) -> URL:
+    if "://" not in url:
+        url = f"sqlite:///{url}"
+    try:
+        read = make_url(url)
+        backend = read.get_backend_name()
+    except (ArgumentError, ValueError):
+        raise UsageError(f"{url} is no store; write for example {FORMS}") from None
+    if backend not in ("sqlite", "postgresql"):
+        raise UsageError(f"a store cannot be kept in {backend}; write for example {FORMS}")
+    if backend == "sqlite" and read.database in (None, "", ":memory:"):
+        raise UsageError(f"{url} names no file; write for example {DEFAULT}")
+    return read.set(drivername="postgresql+psycopg") if backend == "postgresql" else read
+
+
+def _postgresql(url: URL) -> Engine:
+    try:
+        return create_engine(url, pool_pre_ping=True)
+    except ModuleNotFoundError:
+        raise UsageError(
+            "a store in PostgreSQL needs the package psycopg: pip install 'separatrix[postgres]'"
+        ) from None
+
+
+def _sqlite(path: Path) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)), poolclass=NullPool, connect_args={"timeout": PATIENCE}
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _: object) -> None:
+        connection.isolation_level = None  # transactions begin where SQLAlchemy says, below
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Any) -> None:
+        reading = connection.get_execution_options().get("reading", False)
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+
+    return engine
+
+
+def _opened(engine: Engine, where: str, create: bool) -> Store:
+    store = Store(engine, where)
+    with told(where):
+        if create:
+            with engine.begin() as connection:
+                migrate(connection, where)
+        else:
+            store.require_current()
+    return store
+
+
+def _create(path: Path) -> None:
+    """Make a store beside and put it in place in one step: a file is never half a store."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise UsageError(f"cannot make the store {path}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"cannot make the store {path}: {folder} may not be written to")
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=folder) as beside:
+        made = Path(beside) / "store.db"
+        try:
+            with sqlite3.connect(made) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
+            connection.close()
+            _opened(_sqlite(made), str(path), create=True)
+            _put(made, path)
+        except FileExistsError:
+            return  # another sweep was faster
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"cannot make the store {path}: {error}") from None
+
+
+def _put(made: Path, path: Path) -> None:
+    """In one step, and never over a file that is there; where links are unknown, by renaming."""
+    try:
+        os.link(made, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        made.rename(path)
+
+
+def _look(path: Path, thoroughly: bool) -> None:
+    """Refuse what is no sound SQLite file, and change nothing: the file is only read."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder, not a store; write for example {DEFAULT}")
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(MAGIC))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+    if start != MAGIC:
+        raise StoreError(f"{path} is not a store, or its beginning was overwritten; it is left as it is")
+    if not thoroughly:
+        return
+    damaged = StoreError(
+        f"the store {path} is damaged; it is left as it is: give another store, or a copy of this one"
+    )
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=PATIENCE)
+        try:
+            if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+                raise damaged
+        finally:
+            connection.close()
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            raise StoreError(
+                f"the store {path} is locked by another program; wait until it ends, then give the same "
+                "command again"
+            ) from None
+        raise damaged from None
+    except (sqlite3.DatabaseError, DatabaseError):
+        raise damaged from None

@@ -1,0 +1,52 @@
+"""Where batches are computed: what every executor does."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from separatrix.store import Result
+from separatrix.sweeps.work import Batch
+
+SLICE = 2.0
+"""Seconds after which a worker hands a batch back, finished or not, so that nothing straggles."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A batch that came back."""
+
+    batch: Batch
+    results: list[Result] | None
+    """Of its first cells; None where its worker died."""
+
+
+class Executor(ABC):
+    """Takes batches and gives results back, in any order."""
+
+    @property
+    @abstractmethod
+    def workers(self) -> int:
+        """How many batches are computed at once."""
+
+    @property
+    @abstractmethod
+    def vacancies(self) -> int:
+        """How many more batches it can take without keeping them waiting for long."""
+
+    @property
+    @abstractmethod
+    def busy(self) -> bool:
+        """Whether a batch is still to come back."""
+
+    @abstractmethod
+    def submit(self, batch: Batch) -> None:
+        """Take a batch."""
+
+    @abstractmethod
+    def wait(self, seconds: float) -> list[Finished]:
+        """What has come back, after at most so many seconds."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of all workers at once; what they were doing is lost."""

@@ -1,0 +1,131 @@
+"""One table of a plan: constructions × mechanisms × parameters × seeds, and how they are to be answered."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from separatrix.assess.lengths import COUNTED, LITERAL
+from separatrix.engines import ENGINES, Sampling
+from separatrix.mechanisms import Mechanism
+from separatrix.parameters import UsageError, format_exact, nearest, parse_exact, parse_integer
+from separatrix.sweeps.cell import Cell, Draws
+from separatrix.sweeps.chosen import chosen_mechanisms, chosen_points
+from separatrix.sweeps.code import code_version
+from separatrix.sweeps.complaints import Complaints
+from separatrix.sweeps.keys import read_keys
+from separatrix.sweeps.points import Points
+
+DRAWLESS = ("exact", "certified")
+"""Engines that draw nothing."""
+MOST_SEEDS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """A table that was read: every cell of it can be computed."""
+
+    name: str
+    grids: tuple[Points, ...]
+    mechanisms: tuple[Mechanism, ...]
+    engine: str
+    delta: Fraction
+    seeds: range | tuple[int, ...]
+    draws: int | None
+    confidence: float
+    dtype: str
+    until_decided: bool
+    codes: Mapping[tuple[str, str], str]
+    """The version of the code, by construction and mechanism."""
+
+    @property
+    def count(self) -> int:
+        """The number of cells."""
+        return sum(grid.count for grid in self.grids) * len(self.mechanisms) * len(self._seeds)
+
+    @property
+    def _seeds(self) -> range | tuple[int, ...]:
+        return (0,) if self.engine in DRAWLESS else self.seeds
+
+    def __iter__(self) -> Iterator[Cell]:
+        delta = format_exact(self.delta)
+        for grid, mechanism in product(self.grids, self.mechanisms):
+            drawn = [self._drawn(grid, mechanism, seed) for seed in self._seeds]
+            name, code = mechanism.spelled, self.codes[grid.kind.name, mechanism.spelled]
+            for point in grid:
+                for draws in drawn:
+                    yield Cell(grid.kind.name, name, point, self.engine, delta, draws, code)
+
+    def _drawn(self, grid: Points, mechanism: Mechanism, seed: int) -> Draws | None:
+        if self.engine in DRAWLESS:
+            return None
+        draws = self.draws
+        if draws is None:
+            counted = mechanism.takes_counts and grid.first.has_groups
+            draws = Sampling().draws if not self.until_decided else COUNTED if counted else LITERAL
+        return Draws(draws, seed, self.confidence, self.dtype, self.until_decided)
+
+
+def read_part(
+    table: Mapping[str, Any], number: int, complaints: Complaints, allow: Collection[str]
+) -> Part | None:
+    """The table with this number, or None once all that is wrong with it is in `complaints`."""
+    before = len(complaints.found)
+    keys, path = read_keys(table, number, complaints)
+    if keys.engine not in ENGINES:
+        near, known = nearest(keys.engine, list(ENGINES)), ", ".join(ENGINES)
+        complaints.add(path("engine"), f"there is no engine {keys.engine}{near}; there are: {known}")
+    delta, confidence = Fraction(1, 100), Fraction(95, 100)
+    draws: int | None = None
+    seeds: range | tuple[int, ...] = (0,)
+    with complaints.at(path("delta")):
+        delta = parse_exact(keys.delta, "delta")
+        if not 0 < delta < Fraction(1, 2):
+            raise UsageError(f"delta = {keys.delta} is out of range; it must lie between 0 and 1/2")
+    with complaints.at(path("confidence")):
+        confidence = parse_exact(keys.confidence, "confidence")
+        Sampling(confidence=float(confidence))
+    with complaints.at(path("draws")):
+        draws = None if keys.draws is None else parse_integer(keys.draws, "draws")
+        Sampling(draws=1 if draws is None else draws)
+    with complaints.at(path("dtype")):
+        Sampling(dtype=keys.dtype)
+    with complaints.at(path("seeds")):
+        seeds = _seeds(keys.seeds)
+    mechanisms = list(chosen_mechanisms(keys.mechanisms, path("mechanisms"), complaints, allow))
+    grids = list(chosen_points(keys, path, complaints))
+    if len(complaints.found) > before:
+        return None
+    codes = {
+        (grid.kind.name, each.spelled): code_version(grid.kind, each) for grid in grids for each in mechanisms
+    }
+    return Part(
+        name=keys.name or f"sweep {number + 1}",
+        grids=tuple(grids),
+        mechanisms=tuple(mechanisms),
+        engine=keys.engine,
+        delta=delta,
+        seeds=seeds,
+        draws=draws,
+        confidence=float(confidence),
+        dtype=keys.dtype,
+        until_decided=keys.until_decided,
+        codes=codes,
+    )
+
+
+def _seeds(given: Any) -> range | tuple[int, ...]:
+    """A list, or first:last, both of them included."""
+    if isinstance(given, str) and given.count(":") == 1:
+        first, last = (parse_integer(part, "seeds") for part in given.split(":"))
+        if not 0 <= first <= last or last - first >= MOST_SEEDS:
+            raise UsageError(f"seeds = {given} is no range of seeds; write for example seeds = '0:99'")
+        return range(first, last + 1)
+    listed = given if isinstance(given, list) else [given]
+    seeds = tuple(dict.fromkeys(parse_integer(seed, "seeds") for seed in listed))
+    if not seeds or min(seeds) < 0:
+        raise UsageError(f"seeds = {given} must be whole numbers from 0 on, at least one")
+    return seeds
