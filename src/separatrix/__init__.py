@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from separatrix.mechanisms import MECHANISMS
     from separatrix.parameters import Grid, SeparatrixError, UsageError
     from separatrix.searches import Search, search
+    from separatrix.store import results
+    from separatrix.sweeps import sweep
     from separatrix.verdicts import Readers, Verdict, readers, verdict
 
 __version__ = "0.1.0"
@@ -42,8 +44,10 @@ _HOME = {
     "boundary": "separatrix.maps",
     "map": "separatrix.maps",
     "readers": "separatrix.verdicts",
+    "results": "separatrix.store",
     "scaling": "separatrix.assess.laws",
     "search": "separatrix.searches",
+    "sweep": "separatrix.sweeps",
     "verdict": "separatrix.verdicts",
 }
 
@@ -74,8 +78,10 @@ __all__ = [
     "ledger",
     "map",
     "readers",
+    "results",
     "scaling",
     "search",
+    "sweep",
     "testing",
     "verdict",
 ]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from separatrix.cli import maps, readers, scaling, search
+from separatrix.cli import maps, readers, report, scaling, search, sweep, worker
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters, for example n=1000 a1=1.2")
@@ -33,6 +33,9 @@ def register(app: typer.Typer) -> None:
     maps.register(app)
     scaling.register(app)
     search.register(app)
+    worker.register(app)
+    report.register(app)
+    sweep.register(app)
     app.command("reproduce")(reproduce)
     app.command("assess")(assess)
     app.command("atlas")(atlas)
@@ -231,17 +234,29 @@ def bench(
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help="mechanisms, constructions or claims")],
+    what: Annotated[str, typer.Argument(help="mechanisms, constructions, claims, plans or sweeps")],
     lattice: Annotated[
         bool, typer.Option("--lattice", help="With mechanisms: which is a special case of which.")
     ] = False,
+    store: Annotated[str, typer.Option(help="With sweeps: the store they are in.")] = sweep.DEFAULT,
     as_json: AsJson = False,
 ) -> None:
-    """List mechanisms, constructions or claims."""
-    from separatrix.cli import show
+    """List mechanisms, constructions, claims, plans, sweeps."""
+    from separatrix.cli import show, show_sweep
     from separatrix.parameters import UsageError, nearest
 
-    lists = {"mechanisms": show.mechanisms, "constructions": show.constructions, "claims": show.claims}
+    def sweeps(as_json: bool) -> None:
+        from separatrix.store import open_store
+
+        show_sweep.sweeps(open_store(store).sweeps(), as_json)
+
+    lists = {
+        "mechanisms": show.mechanisms,
+        "constructions": show.constructions,
+        "claims": show.claims,
+        "plans": show_sweep.plans,
+        "sweeps": sweeps,
+    }
     if what not in lists:
         known = ", ".join(lists)
         raise UsageError(f"there is no list of {what}{nearest(what, list(lists))}; there are: {known}")

@@ -63,18 +63,15 @@ def compare(
     Example: separatrix compare 1 2 --store sqlite:///results.db
     """
     from separatrix.cli import show_report
-    from separatrix.reports.store.sheet import read_frame
     from separatrix.store import open_store
     from separatrix.sweeps.compare import compare as run
+    from separatrix.sweeps.compare import read_cells
 
     store = open_store(url)
     other_store = store if other_url is None else open_store(other_url)
     numbers = store.sweep_named(one), other_store.sweep_named(other)
-    found = run(read_frame(store, numbers[0]), read_frame(other_store, numbers[1]))
-    names = (
-        (f"{one}", f"{other}")
-        if one != other
-        else (f"{one} of {store.where}", f"{other} of {other_store.where}")
-    )
+    found = run(read_cells(store, numbers[0]), read_cells(other_store, numbers[1]))
+    here, there = ("", "") if other_url is None else (f" of {store.where}", f" of {other_store.where}")
+    names = (f"sweep {one}{here}", f"sweep {other}{there}")
     show_report.comparison(found, names, as_json)
     raise typer.Exit(0 if found.identical else 1)

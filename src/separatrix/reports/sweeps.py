@@ -20,6 +20,8 @@ from separatrix.mechanisms import mechanism_named
 from separatrix.parameters import Grid, format_exact
 from separatrix.reports.effort import FULL, Effort
 from separatrix.reports.points import BASE, MECHANISMS, Command, number, verdict_command
+from separatrix.sweeps.part import Part
+from separatrix.sweeps.sweep import find_plan
 
 COLUMNS = (
     "parameter",
@@ -36,6 +38,7 @@ COLUMNS = (
 )
 
 
+PARAMETERS = ("n", "d", "m", "a0", "a1", "c")
 Job = tuple[str, str, Fraction, Sampling]
 """A dense estimate to be made: parameter, mechanism, value, draws and seed."""
 
@@ -128,17 +131,16 @@ class Sweep:
 
 
 def plans(effort: Effort = FULL) -> tuple[Plan, ...]:
-    """The six sweeps. Only d with n = 1000 a multiple of d-2, only n that are multiples of d-2 = 100."""
-    divisors = [Fraction(2 + k) for k in range(2, 1001) if 1000 % k == 0]
-    decades = sorted({Fraction(100 * round(10 ** (i / 8))) for i in range(81)})
-    return (
-        _plan(effort, "n", decades, [100, 200, 300, 500, 1000, 2000, 5000]),
-        _plan(effort, "d", divisors, [4, 6, 10, 12, 22, 42, 102, 252]),
-        _plan(effort, "m", range(1, 41), [1, 2, 3, 5, 8, 12, 20, 32]),
-        _plan(effort, "a0", _steps("0.01", "1"), ["0.01", "0.2", "0.4", "0.6", "0.66", "0.7", "0.75", "0.9"]),
-        _plan(effort, "a1", _steps("0.3", "1.6"), ["0.4", "0.6", "0.65", "0.7", "0.75", "0.8", "1", "1.4"]),
-        _plan(effort, "c", _steps("0.05", "1"), ["0.05", "0.15", "0.3", "0.45", "0.6", "0.75", "0.9", "1"]),
+    """The six sweeps of the plan `paper`, which `separatrix sweep` runs as well."""
+    taken = {part.name: part for part in find_plan("paper").parts}
+    return tuple(
+        _plan(effort, name, _values(taken[name], name), _values(taken[f"{name}, literal tokens"], name))
+        for name in PARAMETERS
     )
+
+
+def _values(part: Part, parameter: str) -> list[Fraction]:
+    return [Fraction(point[parameter]) for grid in part.grids for point in grid]
 
 
 def run(
@@ -186,20 +188,9 @@ def _estimates(jobs: Sequence[Job], progress: Callable[[], None]) -> list[Estima
             pool.shutdown(cancel_futures=True)
 
 
-def _plan(
-    effort: Effort, parameter: str, values: Sequence[int | Fraction], sampled: Sequence[int | str | Fraction]
-) -> Plan:
-    looked_at = tuple(Fraction(value) for value in sampled)[:: effort.thin_dense]
-    return Plan(
-        parameter,
-        tuple(sorted({*(Fraction(value) for value in effort.thinned(values)), *looked_at})),
-        looked_at,
-    )
-
-
-def _steps(first: str, last: str) -> list[Fraction]:
-    """From `first` to `last` in steps of 0.005."""
-    return [Fraction(i, 200) for i in range(int(200 * Fraction(first)), int(200 * Fraction(last)) + 1)]
+def _plan(effort: Effort, parameter: str, values: Sequence[Fraction], sampled: Sequence[Fraction]) -> Plan:
+    looked_at = tuple(sampled[:: effort.thin_dense])
+    return Plan(parameter, tuple(sorted({*effort.thinned(values), *looked_at})), looked_at)
 
 
 def _points(plan: Plan, mechanism: str) -> tuple[ExactPoint, ...]:

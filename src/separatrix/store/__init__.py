@@ -1,6 +1,6 @@
 """Where finished cells live: a SQLite file, or a PostgreSQL database that a team shares."""
 
-from separatrix.store.errors import StoreError
+from separatrix.store.errors import NoStore, StoreError
 from separatrix.store.filters import Filter, read_filter
 from separatrix.store.frame import frame, results
 from separatrix.store.rows import Environment, Result, Status
@@ -11,6 +11,7 @@ __all__ = [
     "DEFAULT",
     "Environment",
     "Filter",
+    "NoStore",
     "Result",
     "Status",
     "Store",

@@ -7,11 +7,15 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError
 
-from separatrix.parameters import SeparatrixError
+from separatrix.parameters import SeparatrixError, UsageError
 
 
 class StoreError(SeparatrixError):
     """The store cannot be used, or was lost on the way; what was committed is kept."""
+
+
+class NoStore(UsageError):
+    """There is no store at this address yet."""
 
 
 MEANINGS = {

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, Select, Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from separatrix.parameters import UsageError, nearest
-from separatrix.store.errors import StoreError, told
+from separatrix.store.errors import NoStore, told
 from separatrix.store.rows import Result, Status
 from separatrix.store.schema import (
     MIGRATIONS,
@@ -72,7 +72,7 @@ class Store:
         with self.reading() as connection:
             found = found_version(connection, self.where)
         if found == 0:
-            raise StoreError(f"the store {self.where} is empty; fill it with: separatrix sweep plan.toml")
+            raise NoStore(f"the store {self.where} is empty; fill it with: separatrix sweep plan.toml")
         if found < len(MIGRATIONS):
             with self.writing() as connection:
                 migrate(connection, self.where)

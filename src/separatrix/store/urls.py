@@ -14,7 +14,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError
 from sqlalchemy.pool import NullPool
 
 from separatrix.parameters import UsageError
-from separatrix.store.errors import StoreError, told
+from separatrix.store.errors import NoStore, StoreError, told
 from separatrix.store.schema import migrate
 from separatrix.store.store import Store
 
@@ -33,7 +33,7 @@ def open_store(url: str = DEFAULT, create: bool = False, check: bool = False) ->
     path = Path(read.database or "")
     if not path.exists():
         if not create:
-            raise UsageError(
+            raise NoStore(
                 f"there is no store {path}; make one with: separatrix sweep plan.toml --store {url}"
             )
         _create(path)

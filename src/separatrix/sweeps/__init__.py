@@ -1,1 +1,22 @@
 """Grids of cells that survive: planned, computed once, kept, and gone on with after any stop."""
+
+from separatrix.sweeps.complaints import PlanError
+from separatrix.sweeps.estimate import Estimate, estimate
+from separatrix.sweeps.plan import Plan, load_plan, read_plan
+from separatrix.sweeps.run import Progress, run
+from separatrix.sweeps.sweep import executor_for, find_plan, shipped_plans, sweep
+
+__all__ = [
+    "Estimate",
+    "Plan",
+    "PlanError",
+    "Progress",
+    "estimate",
+    "executor_for",
+    "find_plan",
+    "load_plan",
+    "read_plan",
+    "run",
+    "shipped_plans",
+    "sweep",
+]

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import polars as pl
 
+    from separatrix.store import Store
+
 QUESTION = (
     "construction",
     "mechanism",
@@ -80,6 +82,17 @@ class Comparison:
         return {"identical": self.identical, **asdict(self)}
 
 
+def read_cells(store: Store, sweep: int | None) -> pl.DataFrame:
+    """The cells of a sweep, or of the whole store; one line where what is stored is no cell."""
+    from separatrix.store import StoreError, frame
+
+    try:
+        return frame(store, None, sweep)
+    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
+        what = " ".join(str(error).split())
+        raise StoreError(f"the store {store.where} has a cell that cannot be read ({what})") from None
+
+
 def compare(one: pl.DataFrame, other: pl.DataFrame) -> Comparison:
     """Compare two frames of stored cells; a cell that stands in several parts counts once."""
     import polars as pl
@@ -111,11 +124,13 @@ def _answers(cells: pl.DataFrame) -> pl.DataFrame:
     """One row a question; an interval that is missing is taken to be P itself."""
     import polars as pl
 
-    sorted_ = pl.col("parameters").map_elements(in_order, return_dtype=pl.String)
+    texts = cells["parameters"].to_list()
+    ordered = pl.Series("parameters", map(in_order, texts), dtype=pl.String)
     known = pl.col("distinguish").fill_nan(None)
-    asked = cells.with_columns(parameters=sorted_, distinguish=known)
+    asked = cells.with_columns(ordered, distinguish=known, spelled=cells["parameters"])
     return asked.select(
         question=pl.struct(QUESTION).struct.json_encode(),
+        spelled="spelled",
         distinguish="distinguish",
         low=pl.coalesce(pl.col("low").fill_nan(None), "distinguish"),
         high=pl.coalesce(pl.col("high").fill_nan(None), "distinguish"),
@@ -143,7 +158,7 @@ def _change(row: Mapping[str, Any]) -> Change:
     return Change(
         question["construction"],
         question["mechanism"],
-        json.loads(question["parameters"]),
+        json.loads(row["spelled"]),
         how,
         one,
         other,

@@ -79,6 +79,8 @@ class _Run:
         self.again: deque[Batch] = deque()
         self.flying: set[str] = set()
         """Cells that are somewhere between the plan and the store."""
+        self.landed: set[str] = set()
+        """Cells that were stored since the store was last looked at."""
 
     def run(self) -> None:
         planned = self.batcher.batches(self._missing())
@@ -106,11 +108,12 @@ class _Run:
         cells = iter(self.plan)
         while some := list(islice(cells, LOOKED_UP)):
             self.store.belong(number, [(cell.id, part) for part, cell in some])
+            self.landed.clear()
             stored = self.store.finished([cell.id for _, cell in some])
             for _, cell in some:
                 status = stored.get(cell.id)
                 wanted = status is None or (self.retry_failed and status is Status.FAILED)
-                if not wanted or cell.id in self.flying:
+                if not wanted or cell.id in self.flying or cell.id in self.landed:
                     self.progress.kept += 1
                     continue
                 self.flying.add(cell.id)
@@ -133,6 +136,7 @@ class _Run:
         self.store.add((cell.id, cell.asked(), result) for cell, result in finished)
         for cell, result in finished:
             self.flying.discard(cell.id)
+            self.landed.add(cell.id)
             name = str(result.status)
             setattr(self.progress, name, getattr(self.progress, name) + 1)
 

@@ -36,7 +36,7 @@ def _name(sweep: Sweep) -> str:
 
 def _largest(found: Comparison, one: Sweep, other: Sweep) -> str:
     if not found.largest:
-        return "<p>No cell that both have changed.</p>"
+        return "<p>Every cell that both have has the same answer.</p>"
     shown = found.largest[:MOST_ROWS]
     said = "" if found.changed <= MOST_ROWS else f", the {len(shown)} largest of {found.changed:,}"
     head = ("Cell", _name(one), _name(other), "Difference of P")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 import polars as pl
 
@@ -12,7 +13,7 @@ from separatrix.reports.markup import Section
 from separatrix.reports.store import plots
 from separatrix.reports.store.groups import Curve, Group
 from separatrix.reports.store.pens import MOST, Pen, legend, pens
-from separatrix.reports.store.pieces import evidence, panel, short, short_number, style, words
+from separatrix.reports.store.pieces import count, evidence, panel, short, short_number, style, title, words
 
 MOST_CURVES, MOST_POINTS, MOST_IN_LINE, FEWEST_IN_LINE = 40, 40_000, 400, 20
 """What is drawn on one page: plots, points in all, and points of one line."""
@@ -39,7 +40,7 @@ def section(found: Sequence[Group]) -> Section | None:
     kin = groupby(shown, key=lambda curve: (curve.group.part, curve.group.construction, curve.x))
     figures = "\n".join(_figure(f"curve-{i}", list(curves), drawn, most) for i, (_, curves) in enumerate(kin))
     left = len(all_curves) - len(shown)
-    more = f"<p>{left:,} more curves are not drawn; results.csv has their cells.</p>" if left else ""
+    more = f"<p>{count(left, 'curve is')} not drawn besides; results.csv has all cells.</p>" if left else ""
     return Section("curves", "Curves", f"{INTRODUCTION}\n{figures}{more}")
 
 
@@ -50,12 +51,12 @@ def _figure(identity: str, curves: Sequence[Curve], drawn: dict[str, Pen], most:
     if many:
         body = "".join(f"{_choice(curve)}{_table(curve)}" for curve in curves)
     else:
-        body = legend(first.mechanisms, drawn) + "".join(
+        body = legend(_kinds(curves), drawn) + "".join(
             _plots(f"{identity}-{i}", curve, drawn, most) for i, curve in enumerate(curves)
         )
     said = "".join(f" {sentence}" for sentence in _sentences(curves, most, many))
-    heading = f"{short(first.group.part)}: {short(first.group.construction)} against {short(first.x)}"
-    return f'<section class="one"><h3>{heading}</h3><p class="said">{said}</p>{body}</section>'
+    heading = title(first.group, f"P against {short(first.x)}")
+    return f'<section class="one">{heading}<p class="said">{said}</p>{body}</section>'
 
 
 def _plots(identity: str, curve: Curve, drawn: dict[str, Pen], most: int) -> str:
@@ -64,6 +65,12 @@ def _plots(identity: str, curve: Curve, drawn: dict[str, Pen], most: int) -> str
         panel(f"{identity}-{i}", "", figure) for i, figure in enumerate(made) if figure is not None
     )
     return f'{_choice(curve)}<div class="panels columns-2">{panels}</div>'
+
+
+def _kinds(curves: Sequence[Curve]) -> dict[str, set[str]]:
+    """How P is known, by mechanism."""
+    known = pl.concat([curve.answered.select("mechanism", "kind") for curve in curves]).unique()
+    return {name: set(known.filter(pl.col("mechanism") == name)["kind"]) for name in curves[0].mechanisms}
 
 
 def _choice(curve: Curve) -> str:
@@ -79,19 +86,26 @@ def _sentences(curves: Sequence[Curve], most: int, many: bool) -> Iterable[str]:
     yield f"P: {evidence(cells)}."
     unplaced = sum(curve.cells.height - curve.drawn.height for curve in curves)
     if unplaced:
-        yield f"{unplaced:,} cells have no number for {short(first.x)} that can be drawn."
+        yield f"{count(unplaced, 'cell has')} no number for {short(first.x)} that can be drawn."
     unanswered = cells.height - int(cells["p"].count())
     if unanswered:
-        yield f"{unanswered:,} cells have no answer."
+        yield f"{count(unanswered, 'cell has')} no answer."
     if many:
         yield f"With {len(first.mechanisms):,} mechanisms this is a table, not a plot."
         return
     not_positive = sum(int((curve.answered["margin"] <= 0).sum()) for curve in curves)
     if not_positive:
-        yield f"{not_positive:,} margins are not positive and are not drawn."
-    longest = pl.concat([curve.drawn.group_by("mechanism", "kind").len() for curve in curves])["len"].max()
-    if isinstance(longest, int) and longest > most:
-        yield f"Thinned: at most {most} points of a line are drawn, of up to {longest:,}; results.csv has all."
+        yield f"{count(not_positive, 'margin is')} not positive and not drawn."
+    for exact, kind, limit in ((True, "exact points", most), (False, "sampled cells", min(most, plots.FEW))):
+        longest = max(_longest(curve, exact) for curve in curves)
+        if longest > limit:
+            yield f"Thinned: of up to {longest:,} {kind} of one mechanism {limit} are drawn."
+
+
+def _longest(curve: Curve, exact: bool) -> int:
+    """The cells of the mechanism that has most."""
+    own = curve.answered.filter((pl.col("kind") != "sampled") == exact)
+    return max(own.group_by("mechanism").len()["len"].to_list(), default=0)
 
 
 def _table(curve: Curve) -> str:
@@ -99,7 +113,7 @@ def _table(curve: Curve) -> str:
     at = f"at:{curve.x}"
     places = plots.thinned(curve.answered.unique(at, keep="first", maintain_order=True), MOST_COLUMNS)
     head = "".join(f"<th>{short(short_number(text), 12)}</th>" for text in places[f"is:{curve.x}"])
-    found: dict[tuple[str, float], dict[str, object]] = {}
+    found: dict[tuple[str, float], Mapping[str, Any]] = {}
     known = curve.answered.filter(pl.col(at).is_in(places[at].to_list())).sort(pl.col("kind") == "sampled")
     for row in known.iter_rows(named=True):
         found.setdefault((row["mechanism"], row[at]), row)
@@ -118,17 +132,17 @@ def _table(curve: Curve) -> str:
     said = f'<p class="hint">Shown: {", ".join(notes)}; results.csv has all.</p>' if notes else ""
     keys = ", ".join(f"{sign} {kind}" for kind, sign in MARKS.items())
     return (
-        f'{said}<div class="scroll"><table class="grid"><thead><tr><th>{short(curve.x)}</th>{head}</tr></thead>'
-        f'<tbody>{rows}</tbody></table></div><p class="hint">The letter is the verdict: D distinguishes, '
-        f"P partial, B blind, ? undecided. P is {keys}.</p>"
+        f'{said}<div class="scroll"><table class="grid"><thead><tr><th>{short(curve.x)}</th>{head}</tr>'
+        f'</thead><tbody>{rows}</tbody></table></div><p class="hint">The letter is the verdict: '
+        f"D distinguishes, P partial, B blind, ? undecided. P is {keys}.</p>"
     )
 
 
-def _cell(row: dict[str, object] | None) -> str:
+def _cell(row: Mapping[str, Any] | None) -> str:
     if row is None:
         return '<td style="color:#767676">–</td>'
-    word, p = str(row["word"]), row["p"]
-    assert isinstance(p, float)
+    word, p = row["word"], row["p"]
     letter = LETTERS.get(word, "–")
-    title = short(f"{word}, P = {p:.6g} in [{row['low']:.6g}, {row['high']:.6g}], {row['kind']}")
-    return f'<td style="{style(word)}" title="{title}"><b>{letter}</b> {MARKS[str(row["kind"])]}{probability(p)}</td>'
+    told = short(f"{word}, P = {p:.6g} in [{row['low']:.6g}, {row['high']:.6g}], {row['kind']}")
+    shown = f"<b>{letter}</b> {MARKS[row['kind']]}{probability(p)}"
+    return f'<td style="{style(word)}" title="{told}">{shown}</td>'

@@ -55,14 +55,18 @@ class Group:
 
     @cached_property
     def mapped(self) -> tuple[str, ...]:
-        """The mechanisms that fill the plane."""
+        """The mechanisms that fill a grid of it."""
         if self.plane is None:
             return ()
-        at = [f"at:{name}" for name in self.plane]
-        known = self.answered.drop_nulls(at)
-        grid = FULL * known[at[0]].n_unique() * known[at[1]].n_unique()
-        found = known.group_by("mechanism", maintain_order=True).agg(filled=pl.struct(at).n_unique())
-        return tuple(found.filter(pl.col("filled") >= grid)["mechanism"])
+        x, y = (f"at:{name}" for name in self.plane)
+        found = (
+            self.answered.drop_nulls([x, y])
+            .group_by("mechanism", maintain_order=True)
+            .agg(filled=pl.struct(x, y).n_unique(), across=pl.n_unique(x), up=pl.n_unique(y))
+            .filter(pl.min_horizontal("across", "up") >= FEWEST_ACROSS)
+            .filter(pl.col("filled") >= FULL * pl.col("across") * pl.col("up"))
+        )
+        return tuple(found["mechanism"])
 
     def curves(self) -> Iterator[Curve]:
         """One for each parameter to draw P against and each choice of the others; none of what is mapped."""
@@ -149,4 +153,4 @@ def is_log(values: pl.Series) -> bool:
     (True, False)
     """
     low, high = float(values.min()), float(values.max())  # type: ignore[arg-type]
-    return 0 < low and low * MANY_DECADES <= high
+    return low > 0 and low * MANY_DECADES <= high

@@ -9,8 +9,7 @@ import polars as pl
 
 from separatrix.reports.cells import COLOURS
 from separatrix.reports.markup import Section
-from separatrix.reports.points import number
-from separatrix.reports.store.pieces import short, style, table
+from separatrix.reports.store.pieces import chance, short, style, table
 from separatrix.reports.store.sheet import Sheet
 from separatrix.sweeps.compare import CLOSE
 
@@ -83,7 +82,11 @@ def _ahead(cells: pl.DataFrame) -> pl.DataFrame:
 
 def _row(row: Mapping[str, Any]) -> list[str]:
     probabilities = [row[name] for name in ("least", "median", "most")]
-    spread = "–" if row["least"] is None else ", ".join(number(p) for p in probabilities)
+    spread = (
+        "–"
+        if row["least"] is None
+        else ", ".join(f'<span class="whole">{chance(p)}</span>' for p in probabilities)
+    )
     shared = "–" if row["shared"] is None else f"{row['ahead']:,} of {row['shared']:,} points"
     kinds = {each["kind"]: each["count"] for each in row["kinds"]}
     known = ", ".join(f"{kinds[kind]:,} {kind}" for kind in sorted(kinds)) or "–"

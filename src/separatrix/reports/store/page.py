@@ -84,18 +84,10 @@ def _facts(sheet: Sheet) -> str:
     shown = [(name, f"{count:,}") for name, count in counts.items()]
     shown += [(f"ended as “{name}”", f"{count:,}") for name, count in ended.items()]
     shown += [("not finished yet", f"{sheet.unfinished:,}")] if sheet.unfinished else []
-    shown += [
-        ("computing time", duration(float(cells["seconds"].sum()))),
-        ("engines", _listed(cells["engine"])),
-        ("hosts", _listed(cells["host"])),
-    ]
-    return (
-        '<dl class="facts">'
-        + "".join(
-            f"<div><dt>{short(term, 60)}</dt><dd>{short(value, 200)}</dd></div>" for term, value in shown
-        )
-        + "</dl>"
-    )
+    shown += [("computing time", duration(float(cells["seconds"].sum())))]
+    facts = "".join(f"<div><dt>{short(term, 60)}</dt><dd>{short(value)}</dd></div>" for term, value in shown)
+    where = f"Engines: {_listed(cells['engine'])}. Hosts: {_listed(cells['host'])}."
+    return f'<dl class="facts">{facts}</dl><p class="said">{short(where)}</p>'
 
 
 def _listed(values: pl.Series) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from itertools import product
@@ -49,15 +49,15 @@ def pens(mechanisms: Iterable[str]) -> dict[str, Pen]:
     return {**kept, **{name: free[i % len(free)] for i, name in enumerate(others)}}
 
 
-def legend(chosen: Iterable[str], drawn: dict[str, Pen]) -> str:
-    """Samples of the lines, with the markers of sampled cells."""
-    return f'<ul class="keys">{"".join(f"<li>{_sample(drawn[name])}{escape(name)}</li>" for name in chosen)}</ul>'
+def legend(kinds: Mapping[str, set[str]], drawn: Mapping[str, Pen]) -> str:
+    """A sample of the line of each mechanism, of its marker, or of both, as P is known."""
+    items = "".join(f"<li>{_sample(drawn[name], known)}{escape(name)}</li>" for name, known in kinds.items())
+    return f'<ul class="keys">{items}</ul>'
 
 
-def _sample(pen: Pen) -> str:
+def _sample(pen: Pen, known: set[str]) -> str:
     dashes = "" if pen.dash == "solid" else f' stroke-dasharray="{pen.dash.replace("px", "")}"'
-    return (
-        '<svg width="34" height="14" aria-hidden="true">'
-        f'<path d="M0 7h34" stroke="{pen.colour}" stroke-width="2.4"{dashes}/>'
-        f'<g fill="#fff" stroke="{pen.colour}" stroke-width="1.5">{SHAPES[pen.symbol]}</g></svg>'
-    )
+    line = f'<path d="M0 7h34" stroke="{pen.colour}" stroke-width="2.4"{dashes}/>'
+    marker = f'<g fill="#fff" stroke="{pen.colour}" stroke-width="1.5">{SHAPES[pen.symbol]}</g>'
+    drawn = (line if known != {"sampled"} else "") + (marker if "sampled" in known else "")
+    return f'<svg width="34" height="14" aria-hidden="true">{drawn}</svg>'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
@@ -10,9 +9,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from separatrix.reports.cells import COLOURS, INKS, MARKS
+from separatrix.reports.points import number as number_
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+    from separatrix.reports.store.groups import Group
 
 LONGEST = 400
 """Characters of a message or a name that are shown."""
@@ -51,12 +53,18 @@ def command(line: str, prints: str) -> str:
     )
 
 
-def panel(identity: str, title: str, figure: go.Figure) -> str:
-    """One interactive plot; `title` is markup."""
+def title(group: Group, what: str) -> str:
+    """The heading of a figure; `what` is markup."""
+    part = f"<small>part {short(group.part, 80)}</small>" if group.part else ""
+    return f"<h3>{short(group.construction, 80)}: {what}{part}</h3>"
+
+
+def panel(identity: str, heading: str, figure: go.Figure) -> str:
+    """One interactive plot; `heading` is markup."""
     specification = str(figure.to_json()).replace("<", "\\u003c")
-    heading = f"<h4>{title}</h4>" if title else ""
+    above = f"<h4>{heading}</h4>" if heading else ""
     return (
-        f'<div>{heading}<div class="plot" data-source="{identity}"></div>'
+        f'<div>{above}<div class="plot" data-source="{identity}"></div>'
         f'<script type="application/json" id="{identity}">{specification}</script></div>'
     )
 
@@ -76,8 +84,30 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], kind: str) -> str:
     return f'<table class="{kind}"><thead><tr>{columns}</tr></thead><tbody>\n{body}\n</tbody></table>'
 
 
+def count(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> count(1, "cell has"), count(1200, "cell has")
+    ('1 cell has', '1,200 cells have')
+    """
+    if number == 1:
+        return f"1 {noun}"
+    word, _, verb = noun.partition(" ")
+    plural = {"has": " have", "is": " are", "": ""}[verb]
+    return f"{number:,} {word}s{plural}"
+
+
+def chance(p: float) -> str:
+    """P in four digits, never rounded to certainty.
+
+    >>> chance(0.99976), chance(0.999999), chance(1.0), chance(2.5e-7)
+    ('0.9998', '> 0.9999', '1', '2.5 × 10⁻⁷')
+    """
+    return "> 0.9999" if 0.99995 <= p < 1 else number_(p)
+
+
 def evidence(cells: pl.DataFrame) -> str:
-    """How the probabilities of these cells are known: a sentence."""
+    """How the probabilities of these cells are known: `840 exact, 20 sampled`."""
     counts = cells.filter(pl.col("kind") != "none").group_by("kind").len().sort("kind")
     kinds = dict(counts.iter_rows())
     return ", ".join(f"{kinds[kind]:,} {kind}" for kind in MARKS if kind in kinds)
@@ -87,9 +117,3 @@ def style(word: str) -> str:
     """The colours of a verdict; of a word that is none, those of no answer."""
     known = word if word in COLOURS else "none"
     return f"background:{COLOURS[known]};color:{INKS[known]}"
-
-
-def parameters(text: str) -> dict[str, str]:
-    """Those of a cell, as the sheet spells them."""
-    found: dict[str, str] = json.loads(text)
-    return found

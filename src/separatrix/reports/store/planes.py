@@ -16,7 +16,7 @@ from separatrix.reports.figures._base import plot as empty_plot
 from separatrix.reports.maps.look import contour
 from separatrix.reports.markup import Section
 from separatrix.reports.store.groups import Group, is_log
-from separatrix.reports.store.pieces import evidence, panel, short, words
+from separatrix.reports.store.pieces import count, evidence, panel, short, title, words
 from separatrix.reports.store.plots import axis_label
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 
 MOST_MAPS, MOST_ACROSS = 24, 100
 """What is drawn on one page, and cells across one map."""
-HOVER = "%{meta[0]}<br>%{meta[1]} ≈ %{x:.6~g}<br>%{meta[2]} ≈ %{y:.6~g}<br>P = %{z:.6~g}<extra></extra>"
+HOVER = "%{meta[0]}<br>%{meta[1]} ≈ %{x:.6~g}<br>%{meta[2]} ≈ %{y:.6~g}<br>P = %{z:.9~g}<extra></extra>"
 
 INTRODUCTION = (
     "<p>P over the reader's random signs, on one scale from 0 to 1 in every map; a cell without an answer is "
@@ -46,7 +46,7 @@ def section(found: Sequence[Group]) -> Section | None:
             figures.append(_figure(f"map-{i}", group, chosen))
             room -= len(chosen)
     left = len(mapped) - min(len(mapped), MOST_MAPS)
-    more = f"<p>{left:,} more maps are not drawn; results.csv has their cells.</p>" if left else ""
+    more = f"<p>{count(left, 'map is')} not drawn besides; results.csv has all cells.</p>" if left else ""
     return Section("maps", "Maps", "\n".join((INTRODUCTION, *figures)) + more)
 
 
@@ -57,18 +57,20 @@ def _figure(identity: str, group: Group, chosen: Sequence[str]) -> str:
         panel(f"{identity}-{i}", short(name), interactive(x, y, values(group, name, x, y), name))
         for i, name in enumerate(chosen)
     )
-    heading = f"{short(group.part)}: {short(group.construction)} over {short(x.name)} and {short(y.name)}"
+    heading = title(group, f"P over {short(x.name)} and {short(y.name)}")
     said = " ".join(_sentences(group, chosen, x, y))
     columns = min(len(chosen), 2)
     return (
-        f'<section class="one"><h3>{heading}</h3><p class="said">{said}</p>'
+        f'<section class="one">{heading}<p class="said">{said}</p>'
         f'<div class="panels columns-{columns}">{panels}</div></section>'
     )
 
 
 def _axis(group: Group, name: str) -> Axis:
     """The values a parameter takes, thinned where there are too many to draw."""
-    known = group.answered.filter(pl.col(f"at:{name}").is_not_null())
+    known = group.answered.filter(
+        pl.col("mechanism").is_in(list(group.mapped)), pl.col(f"at:{name}").is_not_null()
+    )
     texts = known.unique(f"at:{name}", keep="first").sort(f"at:{name}")[f"is:{name}"].to_list()
     every = -(-len(texts) // MOST_ACROSS)
     exact: tuple[Fraction, ...] = tuple(parse_exact(text) for text in texts[::every])
@@ -76,7 +78,7 @@ def _axis(group: Group, name: str) -> Axis:
 
 
 def values(group: Group, mechanism: str, x: Axis, y: Axis) -> Array:
-    """P in rows of y and columns of x: the exact one where there is one, else the mean of what was sampled."""
+    """P in rows of y and columns of x: the exact one where there is one, else the mean of the sampled."""
     at = (f"at:{x.name}", f"at:{y.name}")
     exact = pl.col("kind") != "sampled"
     known = (
@@ -138,7 +140,7 @@ def _sentences(group: Group, chosen: Sequence[str], x: Axis, y: Axis) -> list[st
     sampled = cells.filter(pl.col("kind") == "sampled")
     if sampled.height > sampled.select("mechanism", *at).n_unique():
         said.append("Where several seeds were drawn, their mean is shown.")
-    full = [group.answered[name].drop_nulls().n_unique() for name in at]
+    full = [cells.filter(pl.col("p").is_not_null())[name].drop_nulls().n_unique() for name in at]
     if full != [len(x.values), len(y.values)]:
         said.append(
             f"Thinned: {len(x.values)} × {len(y.values)} of {full[0]:,} × {full[1]:,} values are drawn; "
@@ -146,5 +148,5 @@ def _sentences(group: Group, chosen: Sequence[str], x: Axis, y: Axis) -> list[st
         )
     unmapped = group.answered["mechanism"].n_unique() - len(group.mapped)
     if unmapped:
-        said.append(f"{unmapped:,} mechanisms have too few cells here for a map.")
+        said.append(f"{count(unmapped, 'mechanism has')} too few cells here for a map.")
     return said

@@ -16,11 +16,11 @@ from separatrix.reports.store.pens import Pen
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-EXACT = "%{meta[0]}<br>%{meta[1]} = %{x:.6~g}<br>%{meta[2]} = %{y:.6~g}<extra></extra>"
-SAMPLED = "%{meta[0]}<br>%{meta[1]} = %{x:.6~g}<br>%{meta[2]} = %{y:.6~g}<br>%{text}<extra></extra>"
+EXACT = "%{meta[0]}<br>%{meta[1]} = %{x:.6~g}<br>%{meta[2]} = %{y:.9~g}<extra></extra>"
+SAMPLED = "%{meta[0]}<br>%{meta[1]} = %{x:.6~g}<br>%{meta[2]} = %{y:.9~g}<br>%{text}<extra></extra>"
 UNITS = {"a0", "a1", "b", "c", "r_Q"}
 FEW = 60
-"""Points of a line that are marked."""
+"""Points of a line that are marked, and sampled cells of one mechanism that are drawn."""
 
 
 def axis_label(name: str) -> str:
@@ -32,7 +32,8 @@ def thinned(cells: pl.DataFrame, most: int) -> pl.DataFrame:
     """So many rows at most, evenly, with both ends."""
     if cells.height <= most:
         return cells
-    return cells[np.unique(np.linspace(0, cells.height - 1, most).round().astype(int)).tolist()]
+    places: list[int] = np.unique(np.linspace(0, cells.height - 1, most).round().astype(int)).tolist()
+    return cells[places]
 
 
 def probabilities(curve: Curve, pens: Mapping[str, Pen], most: int) -> go.Figure:
@@ -95,7 +96,9 @@ def _add(
                 hovertemplate=EXACT,
             )
         )
-    sampled = thinned(own.filter((pl.col("kind") == "sampled") & pl.col(column).is_not_null()), most)
+    sampled = thinned(
+        own.filter((pl.col("kind") == "sampled") & pl.col(column).is_not_null()), min(most, FEW)
+    )
     if sampled.is_empty():
         return
     bars = {"error_y": _bars(sampled, pen)} if column == "p" else {}

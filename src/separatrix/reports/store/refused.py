@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from separatrix.reports.markup import Section
-from separatrix.reports.store.pieces import command, parameters, short, table, words
-from separatrix.reports.store.sheet import Sheet
+from separatrix.reports.store.pieces import command, short, table, words
+from separatrix.reports.store.sheet import Sheet, decoded
 
 MOST_ROWS = 100
 COLUMNS = ("Message", "Ended", "Cells", "Mechanisms", "For example")
@@ -22,7 +22,7 @@ def section(sheet: Sheet, results: str) -> Section | None:
         .agg(
             cells=pl.len(),
             mechanisms=pl.col("mechanism").unique(maintain_order=True),
-            **{name: pl.col(name).first() for name in ("construction", "mechanism", "point", "asked")},
+            **{name: pl.col(name).first() for name in ("construction", "mechanism", "parameters", "asked")},
         )
         .sort("cells", descending=True, maintain_order=True)
     )
@@ -43,7 +43,7 @@ def _row(row: dict[str, Any]) -> list[str]:
     names = row["mechanisms"]
     shown = short(", ".join(names[:4]), 120) + (f" and {len(names) - 4:,} more" if len(names) > 4 else "")
     example = (
-        f"{short(row['construction'], 60)} {short(row['mechanism'], 60)} {words(parameters(row['point']))}"
+        f"{short(row['construction'], 60)} {short(row['mechanism'], 60)} {words(decoded(row['parameters']))}"
     )
     message = short(row["message"]) if row["message"] else "no message"
     engine = f" --engine {short(row['asked'], 40)}" if row["asked"] else ""

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import polars as pl
 from sqlalchemy import func, select
 
+from separatrix.maps.axes import FARTHEST
 from separatrix.parameters import UsageError, parse_exact
 from separatrix.reports.figures._base import LOOKS
-from separatrix.store import Store, StoreError, Sweep, frame
+from separatrix.store import Store, Sweep
 from separatrix.store.schema import sweep_cells
+from separatrix.sweeps.compare import read_cells
 
 WHOLE = "all cells"
 """The part of cells that belong to no sweep."""
 KEPT = ("construction", "mechanism", "status", "message", "engine", "evidence", "margin", "seconds")
-SAMPLING = ("asked", "draws", "seed", "confidence", "dtype", "host", "versions", "id")
+SAMPLING = ("asked", "draws", "seed", "confidence", "dtype", "host", "versions", "id", "parameters")
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Sheet:
     """As `separatrix results` gives it."""
     cells: pl.DataFrame
     """The same rows for drawing: P and its interval are finite or null; `kind` says how P is known, and
-    `word` the verdict; a parameter n is `is:n` as text and `at:n` as a float where it is a finite number."""
+    `word` the verdict; a parameter n is `is:n` as text, and `at:n` as a float where that can be drawn."""
     names: tuple[str, ...]
     """Of the parameters."""
     unfinished: int
@@ -57,22 +59,13 @@ def read_sheet(store: Store, sweep: int | None) -> Sheet:
     chosen = next((each for each in reversed(known) if sweep in (None, each.id)), None)
     if chosen is None and sweep is not None:
         raise UsageError(f"there is no sweep {sweep} in {store.where}")
-    table = _sorted(read_frame(store, None if chosen is None else chosen.id))
+    table = _sorted(read_cells(store, None if chosen is None else chosen.id))
     if chosen is None and table.is_empty():
         raise UsageError(f"the store {store.where} holds no cells; fill it with: separatrix sweep plan.toml")
-    decoded = [_decoded(text) for text in table["parameters"]]
-    names = tuple(dict.fromkeys(name for each in decoded for name in each))
+    spelled = [decoded(text) for text in table["parameters"]]
+    names = tuple(dict.fromkeys(name for each in spelled for name in each))
     unfinished = 0 if chosen is None else _planned(store, chosen.id) - table["id"].n_unique()
-    return Sheet(store.where, chosen, table, _cells(table, decoded, names), names, unfinished)
-
-
-def read_frame(store: Store, sweep: int | None) -> pl.DataFrame:
-    """The stored cells, or one line where what is stored cannot be read at all."""
-    try:
-        return frame(store, None, sweep)
-    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
-        what = " ".join(str(error).split())
-        raise StoreError(f"the store {store.where} has a cell that cannot be read ({what})") from None
+    return Sheet(store.where, chosen, table, _cells(table, spelled, names), names, unfinished)
 
 
 def _sorted(table: pl.DataFrame) -> pl.DataFrame:
@@ -89,17 +82,16 @@ def _planned(store: Store, sweep: int) -> int:
     return int(store.select(asked)[0][0])
 
 
-def _decoded(text: str) -> dict[str, str]:
+def decoded(text: str) -> dict[str, str]:
     """Parameters by name, whatever stands there as text."""
     found = json.loads(text)
     if not isinstance(found, Mapping):
         return {}
-    return {
-        name: value if isinstance(value, str) else json.dumps(value) for name, value in sorted(found.items())
-    }
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}
 
 
-def _cells(table: pl.DataFrame, decoded: Sequence[Mapping[str, str]], names: Sequence[str]) -> pl.DataFrame:
+def _cells(table: pl.DataFrame, spelled: Sequence[Mapping[str, str]], names: Sequence[str]) -> pl.DataFrame:
+    points = [json.dumps(each, sort_keys=True, ensure_ascii=False) for each in spelled]
     part = pl.col("part") if "part" in table.columns else pl.lit(WHOLE)
     done = pl.col("status") == "done"
     p, low, high = (_finite(name) for name in ("distinguish", "low", "high"))
@@ -110,9 +102,9 @@ def _cells(table: pl.DataFrame, decoded: Sequence[Mapping[str, str]], names: Seq
         low=pl.when(done).then(pl.coalesce(low, p)),
         high=pl.when(done).then(pl.coalesce(high, p)),
         word=pl.when(done).then("verdict").fill_null("none"),
-        point=pl.Series([json.dumps(each, ensure_ascii=False) for each in decoded], dtype=pl.String),
+        point=pl.Series(points, dtype=pl.String),
     ).with_columns(
-        margin=_finite("margin"),
+        margin=pl.when(done).then(_finite("margin")),
         seconds=_finite("seconds").fill_null(0.0),
         kind=pl.when(pl.col("p").is_null())
         .then(pl.lit("none"))
@@ -123,7 +115,7 @@ def _cells(table: pl.DataFrame, decoded: Sequence[Mapping[str, str]], names: Seq
         .otherwise(pl.lit("exact")),
     )
     for name in names:
-        texts = [each.get(name) for each in decoded]
+        texts = [each.get(name) for each in spelled]
         numbers = {text: _number(text) for text in set(texts)}
         cells = cells.with_columns(
             pl.Series(f"is:{name}", texts, dtype=pl.String),
@@ -137,9 +129,10 @@ def _finite(name: str) -> Any:
 
 
 def _number(text: str | None) -> float | None:
-    """The float nearest to what a text spells, if it is a number that floats reach."""
+    """The float nearest to what a text spells, if it is a number that pictures reach."""
     try:
-        found = float(parse_exact(text))
-    except (UsageError, OverflowError):
+        found = parse_exact(text)
+    except UsageError:
         return None
-    return found if math.isfinite(found) else None
+    reached = found == 0 or Fraction(1, FARTHEST) <= abs(found) <= FARTHEST
+    return float(found) if reached else None

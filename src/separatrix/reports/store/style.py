@@ -4,11 +4,13 @@ STYLE = """
 h1, h3, h4, .facts dd, td, li { overflow-wrap: anywhere; }
 .one { margin: 0 0 2.4rem; }
 .one h3, section > h3 { font: 600 1.08rem/1.35 var(--serif); margin: 1.8rem 0 .3rem; }
+h3 small { font: .8rem var(--sans); color: var(--faint); margin-left: .6em; }
 h4 { font: 600 .9rem/1.3 var(--sans); margin: .6rem 0 .2rem; }
 .said { font-size: .92rem; color: var(--faint); margin: .2rem 0 .6rem; max-width: 60rem; }
 .said { overflow-wrap: anywhere; }
 .hint { font: .86rem var(--sans); color: var(--faint); }
-.facts { grid-template-columns: repeat(auto-fit, minmax(130px, 1fr)); gap: .8rem; }
+.facts { grid-template-columns: repeat(auto-fill, minmax(130px, 1fr)); gap: .8rem; }
+.facts { margin: 1.4rem 0 .8rem; }
 .facts dd { font-size: 1.15rem; }
 details { margin: .8rem 0; font-family: var(--sans); font-size: .9rem; }
 summary { cursor: pointer; color: var(--accent); }
@@ -27,6 +29,7 @@ td code { font-size: .95em; }
 .bar { display: flex; height: .85rem; border: 1px solid var(--faint); border-radius: 2px; overflow: hidden; }
 .bar { max-width: 18rem; }
 .bar i { display: block; height: 100%; }
+.whole { white-space: nowrap; }
 .shares { display: block; font-size: .95em; }
 
 .scroll { overflow-x: auto; margin: .4rem 0; }

@@ -14,9 +14,9 @@ from separatrix.reports.markup import Section
 from separatrix.reports.store import changes, curves, mechanisms, planes, refused
 from separatrix.reports.store.groups import groups
 from separatrix.reports.store.page import present, render
-from separatrix.reports.store.sheet import Sheet, read_frame, read_sheet
+from separatrix.reports.store.sheet import Sheet, read_sheet
 from separatrix.store import Store
-from separatrix.sweeps.compare import Comparison, compare
+from separatrix.sweeps.compare import Comparison, compare, read_cells
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,6 @@ def _changes(store: Store, sheet: Sheet, against: int) -> tuple[Comparison, Sect
         raise UsageError(f"there is no sweep {against} in {store.where}")
     if other.id == sheet.sweep.id:
         raise UsageError(f"sweep {against} is the one that is reported; name another one to compare with")
-    found = compare(sheet.table, read_frame(store, against))
+    found = compare(sheet.table, read_cells(store, against))
     line = f"separatrix compare {sheet.sweep.id} {against} --store {shlex.quote(sheet.store)}"
     return found, changes.section(found, sheet.sweep, other, line)

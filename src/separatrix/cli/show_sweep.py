@@ -1,0 +1,252 @@
+"""How sweeps and stored cells look in a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from separatrix.cli.show import COLOURS, console, print_json
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from separatrix.store import Sweep
+    from separatrix.sweeps import Estimate, Plan, Progress
+
+ROWS = 20
+"""Cells that are printed; files have them all."""
+MOST_COLUMNS = 4
+"""Parameters that get a column."""
+QUIET = 30.0
+"""Seconds between two lines where nobody is looking."""
+MINUTE, HOUR, DAY = 60, 3600, 86400
+
+
+def spell_time(seconds: float) -> str:
+    """Roughly, as people say it.
+
+    >>> spell_time(5400), spell_time(42), spell_time(0.2)
+    ('1.5 h', '42 s', '1 s')
+    """
+    for size, name in ((DAY, "days"), (HOUR, "h"), (MINUTE, "min")):
+        if seconds >= 1.5 * size or (size == HOUR and seconds >= size):
+            return f"{seconds / size:.2g} {name}"
+    return f"{max(1, round(seconds))} s"
+
+
+@contextmanager
+def looking(quiet: bool) -> Iterator[None]:
+    """A line on stderr while cells are looked up and tried."""
+    with Console(stderr=True, quiet=quiet).status("looking the cells up, and trying some"):
+        yield
+
+
+class Bar:
+    """Done, failed, rate and time left, on stderr."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar, self._task = bar, None if bar is None else bar.add_task("", total=None, pace="", failed="")
+        self._first: tuple[float, int] | None = None
+        self._said = time.monotonic()
+
+    def tell(self, so_far: Progress) -> None:
+        """How far it is."""
+        computed = so_far.done + so_far.refused + so_far.failed
+        if self._first is None and computed:
+            self._first = time.monotonic(), computed
+        pace = self._pace(so_far, computed)
+        failed = f"[red]{so_far.failed:,} failed[/]" if so_far.failed else ""
+        if self._bar is not None:
+            self._bar.update(
+                self._task, completed=so_far.finished, total=so_far.total, pace=pace, failed=failed
+            )
+        elif time.monotonic() - self._said > QUIET:
+            self._said = time.monotonic()
+            counted = f"{so_far.finished:,} of {so_far.total:,} cells, {so_far.failed:,} failed"
+            print("separatrix: " + ", ".join(filter(None, (counted, pace))), file=sys.stderr, flush=True)
+
+    def hear(self) -> None:
+        """The user wants it to stop."""
+        print(
+            "\nseparatrix: finishing what is being computed; Ctrl-C again drops it",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def _pace(self, so_far: Progress, computed: int) -> str:
+        if self._first is None or computed <= self._first[1]:
+            return ""
+        rate = (computed - self._first[1]) / max(time.monotonic() - self._first[0], 1e-9)
+        left = spell_time((so_far.total - so_far.finished) / rate)
+        return f"{rate:.3g}/s, {left} left"
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Bar]:
+    """A bar if somebody is looking, else a line now and then."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    if quiet or not sys.stderr.isatty():
+        yield Bar(None)
+        return
+    columns = (
+        BarColumn(24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[failed]}"),
+        TextColumn("{task.fields[pace]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield Bar(bar)
+
+
+def progressed(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
+    """How a sweep ended, and how to go on."""
+    if as_json:
+        counts = ("total", "kept", "done", "refused", "failed", "lost", "stopped")
+        print_json({"sweep": plan.name, "store": store, **{name: getattr(done, name) for name in counts}})
+        return
+    out = console()
+    computed = done.done + done.refused + done.failed
+    word = "[yellow]interrupted[/]" if done.stopped else "[green]finished[/]"
+    out.print(f"[bold]{escape(plan.name)}[/] {word}: {done.finished:,} of {done.total:,} cells are stored")
+    out.print(f"  {computed:,} computed now, {done.kept:,} were there already or are named twice")
+    if done.refused:
+        out.print(f"  {done.refused:,} refused: no engine can answer them (results status=refused)")
+    if done.failed:
+        out.print(f"  [red]{done.failed:,} failed[/]: why, says separatrix results status=failed")
+    if done.lost:
+        out.print(f"  {done.lost:,} times a worker died; its cells were computed again")
+    if done.stopped:
+        out.print("to go on: give the same command again")
+    else:
+        given = "" if store == "sqlite:///results.db" else f" --store {store}"
+        out.print(
+            f"look at it: separatrix results{escape(given)} --sweep '{escape(plan.name)}'", soft_wrap=True
+        )
+
+
+def estimate(plan: Plan, found: Estimate, store: str, as_json: bool) -> None:
+    """What lies before a sweep."""
+    if as_json:
+        print_json({"sweep": plan.name, "store": store, **found.as_json()})
+        return
+    out = console()
+    twice = found.total - found.different
+    named = f", {twice:,} of them named twice" if twice else ""
+    out.print(f"[bold]{escape(plan.name)}[/]: {found.total:,} cells in {len(plan.parts)} parts{named}")
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for part in plan.parts:
+        what = ", ".join(dict.fromkeys(grid.kind.name for grid in part.grids))
+        who = ", ".join(each.spelled for each in part.mechanisms)
+        table.add_row(
+            escape(part.name), f"{part.count:,}", escape(_short(what)), escape(_short(who)), part.engine
+        )
+    out.print(table)
+    out.print(f"{found.stored:,} stored, {found.missing:,} to compute")
+    if found.missing:
+        workers = "1 worker" if found.workers == 1 else f"{found.workers} workers"
+        out.print(f"about [bold]{spell_time(found.seconds)}[/] on {workers} ({_basis(found)})")
+
+
+def _basis(found: Estimate) -> str:
+    parts = (
+        (found.known, "known from the store"),
+        (found.tried, "tried just now"),
+        (found.guessed, "taken to cost as much as the others"),
+    )
+    return "kinds of cells: " + ", ".join(f"{count} {what}" for count, what in parts if count)
+
+
+def _short(text: str, most: int = 24) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def results(found: pl.DataFrame) -> None:
+    """The first cells as a table, and how all of them came out."""
+    out = console()
+    if found.height == 0:
+        out.print("no stored cell is like that")
+        return
+    words = Counter(word or status for word, status in found.select("verdict", "status").iter_rows())
+    came = ", ".join(
+        f"{count:,} [{COLOURS.get(word, 'red')}]{word}[/]" for word, count in words.most_common()
+    )
+    out.print(f"{found.height:,} cells: {came}")
+    varying = _varying(found)
+    table = Table(
+        "construction", "mechanism", *varying, "verdict", "P", "engine", box=None, padding=(0, 1, 0, 0)
+    )
+    for row in found.head(ROWS).iter_rows(named=True):
+        word = row["verdict"] or row["status"]
+        table.add_row(
+            *(escape(row["construction"]), escape(row["mechanism"])),
+            *("" if row[name] is None else _number(row[name]) for name in varying),
+            f"[{COLOURS.get(word, 'red')}]{escape(word)}[/]",
+            _probability(row) if row["verdict"] else escape(_short(row["message"] or "", 40)),
+            escape(row["engine"] or ""),
+        )
+    out.print(table)
+    if found.height > ROWS:
+        out.print(f"… and {found.height - ROWS:,} more: --csv, --json or --out results.parquet has them all")
+
+
+def _varying(found: pl.DataFrame) -> list[str]:
+    """The parameters that take more than one value, as many as there is room for."""
+    start, stop = found.columns.index("mechanism") + 1, found.columns.index("verdict")
+    names = [*found.columns[start:stop], "seed"]
+    return [name for name in names if found[name].n_unique() > 1][:MOST_COLUMNS]
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, int) and abs(value) >= 10**7:
+        return f"{value:.4g}"
+    return f"{value:.6g}" if isinstance(value, float) else escape(str(value))
+
+
+def _probability(row: dict[str, Any]) -> str:
+    low, high = row["low"], row["high"]
+    return f"{row['distinguish']:.6g}" if low == high else f"{low:.3g}..{high:.3g}"
+
+
+def plans(as_json: bool) -> None:
+    """Every plan that comes with separatrix."""
+    from separatrix.sweeps import load_plan, shipped_plans
+
+    rows = [
+        {"name": name, "description": _described(file.read_text())} for name, file in shipped_plans().items()
+    ]
+    if as_json:
+        print_json([{**row, "cells": load_plan(shipped_plans()[row["name"]]).count} for row in rows])
+        return
+    out = console()
+    for row in rows:
+        out.print(f"[bold]{escape(row['name'])}[/]  {escape(row['description'])}")
+
+
+def _described(text: str) -> str:
+    import tomllib
+
+    return str(tomllib.loads(text).get("description", ""))
+
+
+def sweeps(found: list[Sweep], as_json: bool) -> None:
+    """Every sweep of a store."""
+    if as_json:
+        names = ("id", "name", "started", "cells")
+        print_json([{name: getattr(each, name) for name in names} for each in found])
+        return
+    if not found:
+        console().print("no sweep is stored")
+        return
+    table = Table("number", "name", "begun", "cells stored", box=None, padding=(0, 2, 0, 0))
+    for each in found:
+        table.add_row(str(each.id), escape(each.name), each.started, f"{each.cells:,}")
+    console().print(table)

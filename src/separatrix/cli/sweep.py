@@ -1,0 +1,137 @@
+"""`sweep` and `results`: read the words, call the library, show the answer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+StoreUrl = Annotated[
+    str,
+    typer.Option("--store", help="sqlite:///results.db, or postgresql+psycopg://user@host/database."),
+]
+DEFAULT = "sqlite:///results.db"
+
+
+def register(app: typer.Typer) -> None:
+    """Attach the commands to the application."""
+    app.command("sweep")(sweep)
+    app.command("results")(results)
+
+
+def sweep(
+    plan: Annotated[
+        str, typer.Argument(help="A TOML file, or a plan that comes with separatrix: paper, atlas.")
+    ],
+    store: StoreUrl = DEFAULT,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes on this machine; one a core if not given.")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Run on the Dask cluster with this scheduler: tcp://host:8786.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only count the cells and estimate the time.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try cells that failed again.")
+    ] = False,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(help="A mechanism of your own, module:attribute, that the plan may name."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute a plan's cells, and keep them.
+
+    Cells that are in the store are not computed again. Stop it whenever you like (Ctrl-C); the same
+    command goes on from there. Exit code 1: some cells failed; `results status=failed` says why.
+
+    Example: separatrix sweep paper --store sqlite:///results.db
+    """
+    from separatrix.cli import show_sweep
+    from separatrix.sweeps.sweep import executor_for, find_plan
+    from separatrix.sweeps.sweep import sweep as run
+
+    read = find_plan(plan, allow or ())
+    if dry_run:
+        from separatrix.store import NoStore, open_store
+        from separatrix.sweeps.estimate import estimate
+
+        try:
+            opened = open_store(store)
+        except NoStore:
+            opened = None
+        executor = executor_for(workers, scheduler)
+        try:
+            with show_sweep.looking(as_json):
+                found = estimate(read, opened, executor, executor.workers)
+        finally:
+            executor.close()
+        show_sweep.estimate(read, found, store, as_json)
+        return
+    with show_sweep.progress(as_json) as bar:
+        done = run(
+            read,
+            store,
+            workers=workers,
+            scheduler=scheduler,
+            retry_failed=retry_failed,
+            tell=bar.tell,
+            hear=bar.hear,
+        )
+    show_sweep.progressed(read, done, store, as_json)
+    raise typer.Exit(130 if done.stopped else 1 if done.failed else 0)
+
+
+def results(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME=VALUE...", help="Conditions: mechanism=softmax n=1e3:1e6 verdict=blind"),
+    ] = None,
+    store: StoreUrl = DEFAULT,
+    sweep: Annotated[str | None, typer.Option(help="Only cells of this sweep: its name or number.")] = None,
+    limit: Annotated[int | None, typer.Option(help="No more than so many cells.")] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+    as_parquet: Annotated[
+        bool, typer.Option("--parquet", help="Print Parquet, into a file or a pipe.")
+    ] = False,
+    as_json: AsJson = False,
+    out: Annotated[Path | None, typer.Option(help="Write a file: .csv, .parquet or .json.")] = None,
+) -> None:
+    """Query stored cells, and export them.
+
+    A condition is a value, several separated by commas, or a range low:high. Its name is a parameter of
+    the construction, or one of: construction, mechanism, verdict, engine, asked, status, seed, draws,
+    distinguish, margin, bits, fire_d0, fire_d1, seconds, dtype, delta, code.
+
+    Example: separatrix results mechanism=softmax,linear n=1e3:1e6 verdict=blind --csv
+    """
+    from separatrix.cli import show_sweep
+    from separatrix.parameters import UsageError, read_words
+    from separatrix.parameters.files import require_writable, write_whole
+    from separatrix.reports.results import ENDINGS, written
+    from separatrix.store import frame, open_store, read_filter
+
+    chosen = [name for name, given in zip(ENDINGS, (as_csv, as_json, as_parquet), strict=True) if given]
+    if len(chosen) + (out is not None) > 1:
+        raise UsageError("choose one of --csv, --json, --parquet and --out")
+    if limit is not None and limit < 0:
+        raise UsageError(f"--limit {limit} is negative")
+    if as_parquet and sys.stdout.isatty():
+        raise UsageError("Parquet is not for terminals; write --out results.parquet")
+    if out is not None:
+        require_writable(out, ENDINGS)
+    asked = read_filter(read_words(words or []))
+    opened = open_store(store)
+    found = frame(opened, asked, None if sweep is None else opened.sweep_named(sweep), limit)
+    if out is not None:
+        write_whole(out, written(found, out.suffix))
+        typer.echo(f"{found.height:,} cells written to {out}")
+    elif chosen:
+        sys.stdout.buffer.write(written(found, chosen[0]))
+    else:
+        show_sweep.results(found)

@@ -1,0 +1,47 @@
+"""`worker`: lend this machine to a sweep that runs on a Dask cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Attach the command to the application."""
+    app.command("worker")(worker)
+
+
+def worker(
+    address: Annotated[str, typer.Argument(help="Of the Dask scheduler, for example tcp://host:8786.")],
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Worker processes; as many as there are cores if not given.")
+    ] = None,
+    death_timeout: Annotated[
+        int, typer.Option(min=1, metavar="SECONDS", help="Give up where no scheduler answers for so long.")
+    ] = 60,
+) -> None:
+    """Compute cells for `separatrix sweep --scheduler ADDRESS`, until Ctrl-C or the scheduler ends.
+
+    Starts `dask worker` with one thread for each process, and without the setting of Dask that makes
+    torch slow. Everyone who reaches the scheduler can run code here: see docs/clusters.md.
+    """
+    import os
+    import sys
+
+    from separatrix.sweeps.addresses import TRIMMING, read_address, require_distributed, variables
+
+    require_distributed()
+    from dask.system import CPU_COUNT
+
+    number = workers or CPU_COUNT
+    options = {
+        "--nworkers": number,
+        "--nthreads": 1,
+        "--memory-limit": 1 / number,
+        "--death-timeout": death_timeout,
+    }
+    words = [word for name, value in options.items() for word in (name, str(value))]
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", read_address(address), *words]
+    environment = {name: value for name, value in os.environ.items() if name != TRIMMING}
+    os.execve(sys.executable, [*command, "--no-dashboard"], {**environment, **variables()})

@@ -1,0 +1,48 @@
+"""Where a Dask scheduler is, and how its workers are to be started."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+
+from separatrix.parameters.errors import UsageError
+
+FORM = "tcp://host:8786"
+TRIMMING = "MALLOC_TRIM_THRESHOLD_"
+"""Dask's nannies set it so that memory goes back to the system early; torch is then twice as slow."""
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+
+_ADDRESS = re.compile(r"(?:(tcp|tls)://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):(\d{1,5})")
+
+
+def require_distributed() -> None:
+    """Refuse where Dask is not installed."""
+    if find_spec("distributed") is None:
+        raise UsageError(
+            "running on a Dask cluster needs the package distributed: pip install 'separatrix[dask]'"
+        )
+
+
+def read_address(address: str) -> str:
+    """The address of a scheduler in full, or a UsageError.
+
+    >>> read_address("10.0.0.7:8786")
+    'tcp://10.0.0.7:8786'
+    """
+    read = _ADDRESS.fullmatch(address.strip())
+    if read is None or not 0 < int(read[2]) < 65536:
+        raise UsageError(f"{address!r} is no address of a Dask scheduler; write for example {FORM}")
+    return address.strip() if read[1] else f"tcp://{address.strip()}"
+
+
+def settings() -> dict[str, None]:
+    """What to set before a cluster is made in Python: `dask.config.set(settings())`."""
+    return {f"distributed.nanny.pre-spawn-environ.{TRIMMING}": None}
+
+
+def variables() -> dict[str, str]:
+    """The environment in which to start `dask worker`: as `settings`, and one thread for each process."""
+    return {
+        "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON": repr({TRIMMING: None}),
+        **dict.fromkeys(THREADS, "1"),
+    }

@@ -1,0 +1,80 @@
+"""A sweep from Python: `sx.sweep("plan.toml", store="sqlite:///results.db")`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from separatrix.parameters import UsageError, nearest
+from separatrix.store import DEFAULT, open_store
+from separatrix.sweeps.executors import Executor
+from separatrix.sweeps.interrupt import stop_on_signals
+from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.plan import Plan, load_plan
+from separatrix.sweeps.run import Progress, Tell, run
+
+SHIPPED = Path(__file__).parent / "plans"
+MOST_WORKERS = 1024
+
+
+def shipped_plans() -> dict[str, Path]:
+    """The plans that come with separatrix, by name."""
+    return {file.stem: file for file in sorted(SHIPPED.glob("*.toml"))}
+
+
+def find_plan(name: str, allow: Collection[str] = ()) -> Plan:
+    """A plan from a file, or one that comes with separatrix."""
+    file, shipped = Path(name), shipped_plans()
+    if not file.exists() and name in shipped:
+        return load_plan(shipped[name], allow)
+    if not file.exists():
+        known = ", ".join(shipped)
+        near = nearest(name, list(shipped))
+        raise UsageError(f"there is no plan {name}{near}; give a TOML file, or one of: {known}")
+    return load_plan(file, allow)
+
+
+def executor_for(workers: int | None, scheduler: str | None) -> Executor:
+    """Worker processes here, one for each core unless a number is given, or a Dask cluster."""
+    if scheduler is not None:
+        if workers is not None:
+            raise UsageError("a cluster has its own workers; give --workers or --scheduler, not both")
+        from separatrix.sweeps.cluster import DaskExecutor
+
+        return DaskExecutor(scheduler)
+    count = cores() if workers is None else workers
+    if not 1 <= count <= MOST_WORKERS:
+        raise UsageError(f"workers={count} is out of range; it must be 1 to {MOST_WORKERS}")
+    return LocalExecutor(count)
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if "sched_getaffinity" in dir(os) else os.cpu_count() or 1
+
+
+def sweep(
+    plan: str | Path | Plan,
+    store: str = DEFAULT,
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    retry_failed: bool = False,
+    allow: Collection[str] = (),
+    tell: Tell = lambda _: None,
+    hear: Callable[[], None] = lambda: None,
+) -> Progress:
+    """Compute every cell of a plan that is not in the store yet, and keep it there.
+
+    The plan is a TOML file, the name of one that comes with separatrix, or a plan that was read.
+    A script that calls this needs `if __name__ == "__main__":` around it, since workers import it.
+    """
+    read = plan if isinstance(plan, Plan) else find_plan(str(plan), allow)
+    opened = open_store(store, create=True, check=True)
+    executor = executor_for(workers, scheduler)
+    try:
+        with stop_on_signals(hear) as stop:
+            return run(read, opened, executor, retry_failed=retry_failed, tell=tell, stop=stop)
+    finally:
+        executor.close()
