@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -44,25 +45,39 @@ def _own(mechanism: Mechanism) -> Iterator[str]:
 @cache
 def _digest(roots: frozenset[str]) -> str:
     found = hashlib.sha256()
-    for name, source in sorted(sources({*ROOTS, *roots}).items()):
-        found.update(f"{name}\0{source}\0".encode())
+    for name, module in sorted(modules({*ROOTS, *roots}).items()):
+        found.update(f"{name} {module.digest}\n".encode())
     return found.hexdigest()[:16]
 
 
-def sources(roots: Iterable[str]) -> dict[str, str]:
-    """The modules named, and all they import of the same packages, with their text."""
-    found: dict[str, str] = {}
+@dataclass(frozen=True)
+class Module:
+    """What matters of a module: its text, and what it imports."""
+
+    digest: str
+    imports: tuple[str, ...]
+
+
+def modules(roots: Iterable[str]) -> dict[str, Module]:
+    """The modules named, and all they import of the same packages."""
+    found: dict[str, Module] = {}
     waiting = sorted(roots)
     packages = {name.partition(".")[0] for name in waiting}
     while waiting:
         name = waiting.pop()
-        if name in found or name in LISTS:
-            continue
-        text = source_of(name)
-        if text is not None:
-            found[name] = text
-            waiting += [each for each in _imports(text) if each.partition(".")[0] in packages]
+        module = None if name in found or name in LISTS else _module(name)
+        if module is not None:
+            found[name] = module
+            waiting += [each for each in module.imports if each.partition(".")[0] in packages]
     return found
+
+
+@cache
+def _module(name: str) -> Module | None:
+    text = source_of(name)
+    if text is None:
+        return None
+    return Module(hashlib.sha256(text.encode()).hexdigest(), tuple(dict.fromkeys(_imports(text))))
 
 
 def source_of(name: str) -> str | None:

@@ -1,0 +1,379 @@
+"""Plans: read in full, every mistake told with its line, cells that are the same whoever names them."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from expectations import run
+from separatrix.constructions import CONSTRUCTIONS, Spike
+from separatrix.contract.load import mechanism_from
+from separatrix.mechanisms import MECHANISMS, examples, mechanism_named
+from separatrix.parameters import UsageError
+from separatrix.reports.points import BASE
+from separatrix.reports.sweeps import plans as reproduced
+from separatrix.sweeps import PlanError, find_plan, load_plan, read_plan, shipped_plans
+from separatrix.sweeps import code as code_module
+from separatrix.sweeps.cell import Cell, Draws
+from separatrix.sweeps.code import code_version, modules
+from separatrix.sweeps.lines import lines_of
+
+HEAD = """
+mechanisms = ["softmax", "linear"]
+[parameters]
+d = 102
+m = 12
+a0 = 0.01
+a1 = 1.2
+b = 0.2
+c = 0.1
+"""
+
+
+def complaints(text: str) -> list[str]:
+    with pytest.raises(PlanError) as caught:
+        read_plan(text, "plan.toml")
+    return caught.value.lines
+
+
+def only(text: str) -> str:
+    (line,) = complaints(text)
+    return line
+
+
+def test_a_plan_is_a_product() -> None:
+    plan = read_plan(
+        HEAD + '[[sweep]]\nconstruction = "spike"\nengine = "dense"\nseeds = [3, 5]\n'
+        'parameters = { n = [100, 200], a1 = "0.5:1.5:3" }'
+    )
+    cells = [cell for _, cell in plan]
+    assert plan.count == len(cells) == 2 * 2 * 2 * 3
+    assert len({cell.id for cell in cells}) == len(cells)
+    assert {cell.mechanism for cell in cells} == {"softmax", "linear"}
+    assert {cell.draws.seed for cell in cells if cell.draws} == {3, 5}
+    assert {(cell.parameters["n"], cell.parameters["a1"]) for cell in cells} == {
+        (n, a1) for n in ("100", "200") for a1 in ("0.5", "1", "1.5")
+    }
+
+
+def test_a_table_overrides_the_defaults() -> None:
+    plan = read_plan(
+        HEAD + 'n = 1000\n[[sweep]]\nconstruction = "spike"\nparameters.a1 = 0.7\n'
+        '[[sweep]]\nconstruction = "spike"\nmechanisms = "linear"\ndelta = 0.05'
+    )
+    cells = [cell for _, cell in plan]
+    assert [(cell.mechanism, cell.parameters["a1"], cell.delta) for cell in cells] == [
+        ("softmax", "0.7", "0.01"), ("linear", "0.7", "0.01"), ("linear", "1.2", "0.05"),
+    ]  # fmt: skip
+    assert [part.name for part in plan.parts] == ["sweep 1", "sweep 2"]
+
+
+def test_decimals_are_exact_as_they_are_written() -> None:
+    text = HEAD.replace("a1 = 1.2", "a1 = 1.10000000000000000000000000000000001") + "n = 1e18\n"
+    (cell, *_) = [cell for _, cell in read_plan(text + '[[sweep]]\nconstruction = "spike"')]
+    assert cell.parameters["a1"] == "1.10000000000000000000000000000000001"
+    assert cell.parameters["n"] == str(10**18)
+
+
+def test_a_range_of_n_moves_to_admissible_values_and_a_list_does_not() -> None:
+    table = '[[sweep]]\nconstruction = "spike"\nparameters = { n = %s, d = [12, 102] }'
+    cells = [cell.parameters for _, cell in read_plan(HEAD + table % '"1e3:1e4:5:log"')]
+    assert {(p["d"], p["n"]) for p in cells} == {
+        ("12", "1000"), ("12", "1780"), ("12", "3160"), ("12", "5620"), ("12", "10000"),
+        ("102", "1000"), ("102", "1800"), ("102", "3200"), ("102", "5600"), ("102", "10000"),
+    }  # fmt: skip
+    line = only(HEAD + table % "[1000, 1010]")
+    assert "line 12: n=1010 is not a multiple of d-2=100" in line
+    assert "25% of the points" in line
+
+
+def test_mechanisms_with_grids_of_their_own_parameters() -> None:
+    plan = read_plan(
+        HEAD.replace('"linear"', '{ name = "power", beta = [2, 4] }, { name = "window", size = "2:8:4" }')
+        + 'n = 1000\n[[sweep]]\nconstruction = "spike"'
+    )
+    assert [each.spelled for each in plan.parts[0].mechanisms] == [
+        *("softmax", "power:beta=2", "power:beta=4"),
+        *("window:size=2", "window:size=4", "window:size=6", "window:size=8"),
+    ]
+
+
+def test_words_can_be_lists_too() -> None:
+    plan = read_plan(HEAD + 'n = 1000\nform = ["ones", "identity"]\n[[sweep]]\nconstruction = "spike"')
+    assert {cell.parameters["form"] for _, cell in plan} == {"ones", "identity"}
+    assert plan.count == 4
+
+
+def test_all_constructions_and_all_mechanisms() -> None:
+    plan = find_plan("atlas")
+    kinds = {cell.construction for _, cell in plan}
+    assert kinds == set(CONSTRUCTIONS)
+    assert {cell.mechanism.partition(":")[0] for _, cell in plan} == set(MECHANISMS)
+    assert plan.count == len(examples()) * sum(len(kind.variants) for kind in CONSTRUCTIONS.values())
+
+
+def test_every_mistake_is_told_at_once_with_its_line() -> None:
+    text = """name = "try"
+mechanisms = ["softmax", "linar", "os:system", { name = "power", beta = "x" }]
+enigne = "exact"
+delta = 0.7
+
+[[sweep]]
+construction = "spike"
+engine = "exct"
+wrkers = 3
+[sweep.parameters]
+m = 12
+n = [1000, "abc",
+     true]
+zz = 1
+
+[[sweep]]
+construction = "spke"
+seeds = [-1]
+draws = 0
+dtype = "float8"
+confidence = 2
+"""
+    lines = complaints(text)
+    told = {int(line.split("line ")[1].split(":")[0]): line for line in lines}
+    assert sorted(told) == [2, 3, 4, 8, 9, 10, 12, 14, 17, 18, 19, 20, 21]
+    assert sum("line 2:" in line for line in lines) == 3
+    assert sum("line 12:" in line for line in lines) == 2
+    assert "did you mean engine" in told[3]
+    assert "did you mean exact" in told[8]
+    assert "needs d, a0, a1, b, c as well" in told[10]
+    assert "did you mean spike" in told[17]
+    assert all(line.startswith("plan.toml, line ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "nothing to compute"),
+        ("x = ", "line 1"),
+        ('[[sweep]]\nconstruction = "spike"\n[sweep]\n', "line 3"),
+        ("sweep = 3", "sweep = 3 is not made of tables"),
+        ("[[sweep]]\n", "no construction is named"),
+        ('[[sweep]]\nconstruction = "all"\nmechanisms = []', "no mechanism is named"),
+        ('[[sweep]]\nconstruction = 3\nmechanisms = "all"', "construction = 3 is not the name"),
+        ('parameters = 3\n[[sweep]]\nconstruction = "all"\nmechanisms = "all"', "parameters is a table"),
+        ('[[sweep]]\nconstruction = "all"\nmechanisms = "all"\nparameters.n = 3', "leave out the parameters"),
+        ('[[sweep]]\nconstruction = "all"\nmechanisms = "all"\nuntil_decided = "maybe"', "true or false"),
+    ],
+)
+def test_complaints(text: str, said: str) -> None:
+    assert any(said in line for line in complaints(text))
+
+
+def test_empty_lists_and_nested_ones_are_told() -> None:
+    table = '[[sweep]]\nconstruction = "spike"\nparameters.n = %s'
+    assert "has no values" in only(HEAD + table % "[]")
+    assert "give a value, a list" in complaints(HEAD + table % "[[1000]]")[0]
+    assert "runs backwards" in only(HEAD + table % '"1e5:1e3:4"')
+
+
+def test_tables_have_different_names() -> None:
+    table = '[[sweep]]\nname = "x"\nconstruction = "spike"\nparameters.n = 1000\n'
+    assert "two tables are named x" in only(HEAD + table + table)
+
+
+def test_a_plan_that_is_too_large_is_refused() -> None:
+    axes = 'a1 = "0.5:1.5:100000", c = "0.1:0.2:1000"'
+    table = '[[sweep]]\nconstruction = "spike"\nparameters = { n = 1000, ' + axes + " }"
+    with pytest.raises(UsageError, match="200,000,000 cells, more than 100,000,000"):
+        read_plan(HEAD + table)
+
+
+def test_a_plan_names_code_of_the_user_only_where_the_user_says_so(tmp_path: Path) -> None:
+    (tmp_path / "mine_for_plans.py").write_text("raise SystemExit('imported')\n")
+    text = 'mechanisms = ["mine_for_plans:attend"]\n[[sweep]]\nconstruction = "all"'
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom separatrix.sweeps import read_plan\n"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{script}read_plan({text!r})"], capture_output=True, text=True, check=False
+    )
+    assert "--allow mine_for_plans:attend" in done.stderr
+    assert "imported" not in done.stderr
+
+
+def test_load_plan_refuses_what_is_no_plan(tmp_path: Path) -> None:
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="is not a text"):
+        load_plan(tmp_path / "binary.toml")
+    with pytest.raises(UsageError, match="cannot read"):
+        load_plan(tmp_path)
+    with pytest.raises(UsageError, match=r"there is no plan papr \(did you mean paper\?\)"):
+        find_plan("papr")
+    (tmp_path / "deep.toml").write_text("x = " + "[" * 100_000)
+    with pytest.raises(UsageError, match=r"nested too deeply|line"):
+        load_plan(tmp_path / "deep.toml")
+
+
+def test_the_command_line_tells_every_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = tmp_path / "bad.toml"
+    plan.write_text('mechanisms = ["sofmax"]\n[[sweep]]\nconstruction = "spik"\n')
+    code, out, err = run(capsys, "sweep", str(plan), "--store", str(tmp_path / "r.db"))
+    assert (code, out) == (2, "")
+    assert [line.split(": ")[1].rpartition(", ")[2] for line in err.splitlines()] == ["line 1", "line 3"]
+    assert [file.name for file in tmp_path.iterdir()] == ["bad.toml"]
+
+
+def test_lines_of_every_kind_of_statement() -> None:
+    text = '''# comment
+name = "a"
+
+description = """
+[[sweep]]
+x = 1
+"""
+[[sweep]]
+parameters.n = 1
+a = { b = 2, c = [
+  3,
+] }
+[sweep.inner]
+deep = 1
+[[sweep]]
+parameters = 3
+[other]
+"quoted key" = 1
+'''
+    lines = lines_of(text)
+    assert lines["name",] == 2
+    assert lines["description",] == 4
+    assert lines["sweep", 0] == 8
+    assert lines["sweep", 0, "parameters", "n"] == 9
+    assert lines["sweep", 0, "a", "c"] == 10
+    assert lines["sweep", 0, "inner", "deep"] == 14
+    assert lines["sweep", 1, "parameters"] == 16
+    assert lines["other", "quoted key"] == 18
+
+
+CELL = Cell("spike", "softmax", {"n": "1000", "a1": "1.2"}, "exact", "0.01", None, "c0de")
+
+
+def test_an_identity_is_the_same_on_every_machine_and_day() -> None:
+    spelled = '[1,"spike","softmax",{"a1":"1.2","n":"1000"},"exact","0.01",null,"c0de"]'
+    assert CELL.id == hashlib.sha256(spelled.encode()).hexdigest()[:32] == "673190053df04cafa8895f662d3b111a"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"construction": "cross"},
+        {"mechanism": "linear"},
+        {"parameters": {"n": "1000", "a1": "1.3"}},
+        {"engine": "auto"},
+        {"delta": "0.02"},
+        {"draws": Draws(400, 0, 0.95, "float64", False)},
+        {"draws": Draws(400, 1, 0.95, "float64", False)},
+        {"draws": Draws(400, 0, 0.95, "float32", False)},
+        {"draws": Draws(400, 0, 0.95, "float64", True)},
+        {"code": "c0df"},
+    ],
+)
+def test_whatever_determines_a_result_is_in_its_identity(changed: dict[str, object]) -> None:
+    fresh = {name: value for name, value in vars(CELL).items() if name != "id"}
+    assert Cell(**{**fresh, **changed}).id != CELL.id
+
+
+def test_spelling_and_order_do_not_matter() -> None:
+    table = '[[sweep]]\nconstruction = "spike"\nparameters.n = %s'
+    one = {cell.id for _, cell in read_plan(HEAD + table % "1e3")}
+    other = {cell.id for _, cell in read_plan(HEAD.replace("a1 = 1.2", 'a1 = "12/10"') + table % "[1000]")}
+    assert one == other
+
+
+def test_seeds_make_no_new_cells_of_what_draws_nothing() -> None:
+    table = '[[sweep]]\nconstruction = "spike"\nengine = "%s"\nseeds = "0:9"\nparameters.n = 1000'
+    assert read_plan(HEAD + table % "exact").count == 2
+    assert read_plan(HEAD + table % "certified").count == 2
+    assert read_plan(HEAD + table % "dense").count == 20
+
+
+def test_the_same_identity_in_another_process() -> None:
+    script = "from separatrix.sweeps import find_plan; print(next(iter(find_plan('atlas')))[1].id)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == next(iter(find_plan("atlas")))[1].id
+
+
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """Nothing of what was read of modules is remembered, before or after."""
+    for remembered in (code_module._digest, code_module._module):
+        remembered.cache_clear()
+    yield
+    for remembered in (code_module._digest, code_module._module):
+        remembered.cache_clear()
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_the_code_of_a_mechanism_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    softmax, gla = mechanism_named("softmax"), mechanism_named("gla")
+    before = code_version(Spike, softmax), code_version(Spike, gla)
+    real = code_module.source_of
+
+    def changed(name: str) -> str | None:
+        return "changed = True" if name == "separatrix.mechanisms.recurrent.gla" else real(name)
+
+    monkeypatch.setattr(code_module, "source_of", changed)
+    code_module._digest.cache_clear()
+    code_module._module.cache_clear()
+    assert code_version(Spike, softmax) == before[0]
+    assert code_version(Spike, gla) != before[1]
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_the_code_of_a_users_own_mechanism(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "own_of_plans.py").write_text("def attend(q, k, v):\n    return v\n")
+    mechanism = mechanism_from("own_of_plans:attend")
+    before = code_version(Spike, mechanism)
+    (tmp_path / "own_of_plans.py").write_text("def attend(q, k, v):\n    return v + 1\n")
+    code_module._digest.cache_clear()
+    code_module._module.cache_clear()
+    assert code_version(Spike, mechanism) != before
+
+
+def test_the_sources_behind_a_cell_are_all_there_and_no_others() -> None:
+    found = modules({*code_module.ROOTS, "separatrix.mechanisms.hybrid.window_linear"})
+    assert {
+        "separatrix.engines.exact",
+        "separatrix.engines.sampling",
+        "separatrix.parameters.numbers",
+    } <= set(found)
+    assert "separatrix.mechanisms.features.elu" in found
+    assert not {name for name in found if name.startswith(("separatrix.reports", "separatrix.store"))}
+    assert "separatrix.mechanisms.recurrent.gla" not in found
+
+
+def test_the_shipped_plan_is_what_reproduce_computes() -> None:
+    assert list(shipped_plans()) == ["atlas", "paper"]
+    plan = find_plan("paper")
+    exact = [part for part in plan.parts if part.engine == "exact"]
+    assert [part.name for part in exact] == [each.parameter for each in reproduced()]
+    for part, sweep in zip(exact, reproduced(), strict=True):
+        taken = [point for grid in part.grids for point in grid]
+        assert {Fraction(point[sweep.parameter]) for point in taken} <= set(sweep.values)
+        for point in taken:
+            rest = {name: Fraction(point[name]) for name in BASE if name != sweep.parameter}
+            assert rest == {name: Fraction(value) for name, value in BASE.items() if name != sweep.parameter}
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_a_plan_or_refused_in_lines(text: str) -> None:
+    found: list[str] = []
+    try:
+        read_plan(text)
+    except UsageError as error:
+        found = error.lines
+    assert found
+    assert all(line.strip() for line in found)

@@ -1,0 +1,659 @@
+"""Sweeps with real processes: every cell once and right, whatever is killed on the way."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import separatrix as sx
+from expectations import run as command
+from separatrix.assess import points
+from separatrix.assess.lengths import found_at
+from separatrix.engines import EngineRefusal, exact
+from separatrix.mechanisms import examples
+from separatrix.parameters import UsageError
+from separatrix.store import Environment, Result, Status, Store, frame, open_store, results
+from separatrix.sweeps import Plan, estimate, find_plan, read_plan, run
+from separatrix.sweeps.batches import GROWTH, MOST_CELLS, Batcher
+from separatrix.sweeps.cell import Cell
+from separatrix.sweeps.evaluate import evaluate
+from separatrix.sweeps.executors import Executor, Finished
+from separatrix.sweeps.local import AHEAD, LocalExecutor
+from separatrix.sweeps.run import LOOKED_UP
+from separatrix.sweeps.work import Batch, OtherCode, environment, work
+from separatrix.verdicts import DELTA, Verdict
+
+HEAD = """
+name = "small"
+construction = "spike"
+mechanisms = ["softmax", "linear"]
+[parameters]
+d = 12
+m = 12
+a0 = 0.01
+a1 = 1.2
+b = 0.2
+c = 0.1
+"""
+SMALL = (
+    HEAD
+    + """
+[[sweep]]
+name = "n"
+engine = "exact"
+parameters.n = "1e2:1e9:15:log"
+[[sweep]]
+name = "a1"
+parameters = { n = 1000, a1 = "0.5:1.5:11" }
+[[sweep]]
+name = "drawn"
+engine = "dense"
+draws = 20
+seeds = [0, 1]
+parameters.n = 100
+"""
+)
+NUMBERS = ("verdict", "distinguish", "low", "high", "fire_d0", "fire_d1", "margin", "bits", "p0", "p1", "q")
+HERE = Environment("here", {})
+
+
+class Inline(Executor):
+    """Computes at once, in this process; remembers what it was given."""
+
+    def __init__(self, room: int = 2) -> None:
+        self.room, self.taken, self._waiting = room, list[Batch](), list[Batch]()
+        self.most = 0
+
+    @property
+    def workers(self) -> int:
+        return 1
+
+    @property
+    def vacancies(self) -> int:
+        return self.room - len(self._waiting)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._waiting)
+
+    def submit(self, batch: Batch) -> None:
+        self.taken.append(batch)
+        self._waiting.append(batch)
+        self.most = max(self.most, len(self._waiting))
+
+    def wait(self, seconds: float) -> list[Finished]:
+        batch = self._waiting.pop(0)
+        return [Finished(batch, self.compute(batch.cells))]
+
+    def compute(self, cells: Sequence[Cell]) -> list[Result] | None:
+        return work(cells, 60.0)
+
+    def close(self) -> None:
+        pass
+
+
+class Instant(Inline):
+    """Answers without computing."""
+
+    def compute(self, cells: Sequence[Cell]) -> list[Result] | None:
+        return [Result(Status.DONE, 1e-4, "now", HERE, verdict="blind", distinguish=0.0) for _ in cells]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(f"sqlite:///{tmp_path / 'results.db'}", create=True)
+
+
+@pytest.fixture(scope="module")
+def small() -> Plan:
+    return read_plan(SMALL)
+
+
+@pytest.fixture(scope="module")
+def answers(small: Plan) -> dict[str, Result]:
+    """Every cell of the small plan, one by one."""
+    found = {}
+    for _, cell in small:
+        ((result,),) = evaluate([cell], HERE)
+        found[cell.id] = result
+    return found
+
+
+def numbers(result: Result) -> dict[str, object]:
+    return {name: getattr(result, name) for name in NUMBERS}
+
+
+def assert_same(store: Store, answers: dict[str, Result]) -> None:
+    rows = {row["id"]: row for row in frame(store).iter_rows(named=True)}
+    assert rows.keys() == answers.keys()
+    for key, row in rows.items():
+        assert {name: row[name] for name in NUMBERS} == {
+            name: getattr(answers[key], name) for name in NUMBERS
+        }
+
+
+def test_cells_have_the_answers_of_verdict(small: Plan, answers: dict[str, Result]) -> None:
+    for _, cell in small:
+        sampling = None if cell.draws is None else cell.draws.sampling(Fraction(cell.delta))
+        found = sx.verdict(
+            cell.construction, cell.mechanism, engine=cell.engine, sampling=sampling, **cell.parameters
+        )
+        answer = answers[cell.id]
+        assert (answer.verdict, answer.distinguish) == (found.word, found.outcome.distinguish)
+        assert (answer.low, answer.high) == found.outcome.interval
+        kind = type(found.outcome.p0)
+        assert answer.p0 is not None
+        assert kind(answer.p0) == found.outcome.p0
+
+
+def test_numbers_do_not_depend_on_what_is_computed_together() -> None:
+    plan = read_plan(
+        HEAD + '[[sweep]]\nengine = "exact"\nparameters = { n = "1e2:1e15:9:log", a1 = "0.4:1.6:9" }'
+    )
+    cells = [cell for _, cell in plan if cell.mechanism == "softmax"]
+    alone = [result for cell in cells for some in evaluate([cell], HERE) for result in some]
+    together = [result for some in evaluate(cells, HERE) for result in some]
+    backwards = [result for some in evaluate(cells[::-1], HERE) for result in some][::-1]
+    for one, two, three in zip(alone, together, backwards, strict=True):
+        assert numbers(one) == numbers(two) == numbers(three)
+
+
+def test_a_sweep_keeps_every_cell_once(small: Plan, answers: dict[str, Result], store: Store) -> None:
+    executor = LocalExecutor(2)
+    try:
+        told: list[int] = []
+        done = run(small, store, executor, tell=lambda so_far: told.append(so_far.finished))
+    finally:
+        executor.close()
+    assert_same(store, answers)
+    assert (done.done, done.kept, done.failed, done.stopped) == (
+        len(answers),
+        small.count - len(answers),
+        0,
+        False,
+    )
+    assert told[0] == 0
+    assert told[-1] == small.count
+    assert told == sorted(told)
+    row = results(store, limit=1).row(0, named=True)
+    assert row["host"] == environment().host
+    assert json.loads(row["versions"])["torch"] == environment().versions["torch"]
+    assert row["seconds"] > 0
+
+
+def test_nothing_is_computed_twice(small: Plan, answers: dict[str, Result], store: Store) -> None:
+    first, second = Inline(), Inline()
+    run(small, store, first)
+    assert sum(len(batch.cells) for batch in first.taken) == len(answers)
+    done = run(small, store, second)
+    assert second.taken == []
+    assert done.kept == small.count
+
+
+def test_the_same_cell_of_two_plans_is_computed_once(store: Store) -> None:
+    one = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = [100, 200, 300]')
+    other = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = ["3e2", 400]', name="other")
+    executor = Inline()
+    run(one, store, executor)
+    run(other, store, executor)
+    assert sum(len(batch.cells) for batch in executor.taken) == 2 * 4
+    assert [sweep.cells for sweep in store.sweeps()] == [6, 4]
+    assert set(results(store, sweep=2)["n"]) == {300, 400}
+
+
+def test_cheap_cells_go_in_large_batches_and_dear_ones_alone() -> None:
+    batcher = Batcher()
+    plan = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters = { n = 100, a1 = "0.5:1.5:1000" }')
+    cells = [cell for _, cell in plan]
+    assert batcher.size(cells[0].kind) == 1
+    sizes = []
+    for batch in batcher.batches(iter(cells)):
+        assert len({cell.kind for cell in batch.cells}) == 1
+        sizes.append(len(batch.cells))
+        batcher.learn(batch, [1e-4] * len(batch.cells))
+    assert sum(sizes) == len(cells)
+    assert sizes[:4] == [1, GROWTH, GROWTH**2, GROWTH**3]
+    batcher.learn(Batch(tuple(cells[:1])), [1e-9] * MOST_CELLS)
+    for _ in range(60):
+        batcher.learn(Batch(tuple(cells[:1])), [3.0])
+    assert batcher.size(cells[0].kind) == 1
+
+
+def test_a_huge_plan_does_not_sit_in_memory(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never more cells are made than are looked up at once and waiting to be computed."""
+    plan = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters = { n = 100, a1 = "0.5:1.5:10000" }')
+    made = 0
+    whole = Plan.__iter__
+
+    def counted(self: Plan) -> Iterator[tuple[str, Cell]]:
+        nonlocal made
+        for each in whole(self):
+            made += 1
+            yield each
+
+    monkeypatch.setattr(Plan, "__iter__", counted)
+    executor, most = Instant(room=2), 0
+
+    def look(so_far: object) -> None:
+        nonlocal most
+        stored = executor_stored(executor)
+        most = max(most, made - stored)
+
+    run(plan, store, executor, tell=look)
+    assert made == 20_000
+    assert executor.most <= 2
+    assert most <= LOOKED_UP + 4 * MOST_CELLS
+
+
+def executor_stored(executor: Inline) -> int:
+    return sum(len(batch.cells) for batch in executor.taken) - sum(len(b.cells) for b in executor._waiting)
+
+
+def test_a_batch_that_takes_long_is_handed_back() -> None:
+    plan = read_plan(HEAD + "[[sweep]]\nparameters = { n = 100, a1 = '0.5:1.5:50' }")
+    cells = tuple(cell for _, cell in plan if cell.mechanism == "softmax")
+    assert len(work(cells, 0.0)) == 1
+
+
+def test_the_rest_of_a_batch_is_computed_too(small: Plan, answers: dict[str, Result], store: Store) -> None:
+    class Short(Inline):
+        def compute(self, cells: Sequence[Cell]) -> list[Result] | None:
+            return work(cells, 60.0)[: max(1, len(cells) // 2)]
+
+    run(small, store, Short())
+    assert_same(store, answers)
+
+
+def test_a_cell_that_raises_does_not_stop_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Store
+) -> None:
+    (tmp_path / "raises_in_sweeps.py").write_text(
+        "def attend(q, k, v):\n"
+        "    if q.shape[-2] > 150:\n        raise RuntimeError('no more than\\n150 tokens')\n"
+        "    return (q @ k.mT).softmax(-1) @ v\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    text = HEAD.replace('"linear"', '"raises_in_sweeps:attend"') + (
+        '[[sweep]]\nengine = "dense"\ndraws = 5\nparameters.n = [100, 200]'
+    )
+    plan = read_plan(text, allow=["raises_in_sweeps:attend"])
+    done = run(plan, store, Inline())
+    assert (done.done, done.failed) == (3, 1)
+    (row,) = results(store, status="failed").rows(named=True)
+    assert row["n"] == 200
+    assert row["message"] == "RuntimeError: no more than 150 tokens"
+    assert row["verdict"] is None
+    (tmp_path / "raises_in_sweeps.py").write_text(
+        "def attend(q, k, v):\n    return (q @ k.mT).softmax(-1) @ v\n"
+    )
+    assert run(plan, store, Inline()).kept == 4
+    again = Inline()
+    run(plan, store, again, retry_failed=True)
+    assert [len(batch.cells) for batch in again.taken] == [1]
+
+
+def test_what_no_engine_can_answer_is_refused_with_the_reason(store: Store) -> None:
+    plan = read_plan(HEAD.replace('"linear"', '"gla"') + '[[sweep]]\nengine = "exact"\nparameters.n = 100')
+    done = run(plan, store, Inline())
+    assert (done.done, done.refused, done.failed) == (1, 1, 0)
+    (row,) = results(store, status="refused").rows(named=True)
+    assert row["mechanism"] == "gla"
+    assert "gla" in row["message"]
+
+
+def test_an_undecided_tie_is_refused_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = exact.evaluate
+
+    def unsure(*words: object) -> exact.ExactGrid:
+        found = real(*words)  # type: ignore[arg-type]
+        found.undecided[...] = True
+        return found
+
+    monkeypatch.setattr(exact, "evaluate", unsure)
+    plan = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = [100, 200]')
+    cells = [cell for _, cell in plan if cell.mechanism == "softmax"]
+    found = [result for some in evaluate(cells, HERE) for result in some]
+    assert [(each.status, each.verdict) for each in found] == [(Status.REFUSED, None)] * 2
+    assert all(each.message == exact.UNDECIDED for each in found)
+
+
+def test_workers_that_are_killed_are_replaced(answers: dict[str, Result], small: Plan, store: Store) -> None:
+    executor, killed = LocalExecutor(2), 0
+
+    def kill(so_far: object) -> None:
+        nonlocal killed
+        for pool in executor._pools[: killed < 4]:
+            for process in list((pool._processes or {}).values()):
+                process.kill()
+                killed += 1
+
+    try:
+        done = run(small, store, executor, tell=kill)
+    finally:
+        executor.close()
+    assert killed >= 4
+    assert done.lost >= 1
+    assert done.failed == 0
+    assert_same(store, answers)
+
+
+def test_a_cell_that_kills_every_worker_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Store
+) -> None:
+    (tmp_path / "kills_in_sweeps.py").write_text(
+        "import os\ndef attend(q, k, v):\n"
+        "    if q.shape[-2] == 200:\n        os.kill(os.getpid(), 9)\n"
+        "    return (q @ k.mT).softmax(-1) @ v\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    text = HEAD.replace('"linear"', '"kills_in_sweeps:attend"') + (
+        '[[sweep]]\nengine = "dense"\ndraws = 5\nparameters.n = [100, 200, 300, 400]'
+    )
+    executor = LocalExecutor(2)
+    try:
+        done = run(read_plan(text, allow=["kills_in_sweeps:attend"]), store, executor)
+    finally:
+        executor.close()
+    assert (done.done, done.failed, done.lost) == (7, 1, 3)
+    (row,) = results(store, status="failed").rows(named=True)
+    assert (row["n"], row["message"].split(";")[0]) == (200, "its worker died 3 times")
+
+
+def test_never_more_than_two_batches_a_worker_are_out() -> None:
+    executor = LocalExecutor(2)
+    try:
+        plan = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = [100, 200, 300, 400]')
+        for _, cell in plan:
+            if executor.vacancies:
+                executor.submit(Batch((cell,)))
+        assert executor.vacancies == 0
+        assert sum(map(len, executor._waiting)) == AHEAD * 2
+    finally:
+        executor.close()
+
+
+def test_another_version_of_the_code_stops_the_sweep(small: Plan, store: Store) -> None:
+    cell = next(iter(small))[1]
+    fresh = {name: value for name, value in vars(cell).items() if name != "id"}
+    with pytest.raises(OtherCode, match="another version of the code for softmax on spike"):
+        work([Cell(**{**fresh, "code": "0" * 16})], 1.0)
+
+
+def test_stopping_keeps_what_is_being_computed(small: Plan, store: Store) -> None:
+    executor, asked = Inline(room=1), False
+
+    def tell(so_far: object) -> None:
+        nonlocal asked
+        asked = len(executor.taken) >= 3
+
+    done = run(small, store, executor, tell=tell, stop=lambda: asked)
+    assert done.stopped
+    assert len(executor.taken) == 3
+    assert frame(store).height == sum(len(batch.cells) for batch in executor.taken)
+
+
+def test_an_estimate_before_a_sweep(small: Plan, answers: dict[str, Result], store: Store) -> None:
+    before = estimate(small, None, Inline(), 2)
+    assert (before.total, before.different, before.stored) == (small.count, len(answers), 0)
+    assert (before.known, before.tried, before.guessed) == (0, 6, 0)
+    assert before.seconds > 0
+    run(small, store, Inline())
+    after = estimate(small, store, Inline(), 2)
+    assert (after.missing, after.seconds) == (0, 0.0)
+    more = read_plan(SMALL.replace("seeds = [0, 1]", "seeds = '0:9'"))
+    longer = estimate(more, store, Inline(), 2)
+    assert (longer.missing, longer.known, longer.tried) == (16, 2, 0)
+    dear = sum(answers[cell.id].seconds for _, cell in small if cell.draws and cell.engine == "dense")
+    assert longer.seconds > 2 * dear / 2
+
+
+def test_the_shipped_atlas_asks_what_the_atlas_asks(store: Store) -> None:
+    (part,) = find_plan("atlas").parts
+    assert [each.spelled for each in part.mechanisms] == [each.spelled for each in examples()]
+    chosen = replace(
+        part, mechanisms=tuple(each for each in part.mechanisms if each.name in ("linear", "elu"))
+    )
+    run(Plan("atlas", "", (chosen,)), store, Inline())
+    rows = results(store).rows(named=True)
+    assert len(rows) == 2 * len(points())
+    asked = {(row["mechanism"], row["construction"], row["parameters"]): row for row in rows}
+    for mechanism in chosen.mechanisms:
+        for point in points().values():
+            exact_text = {name: str(value) for name, value in point.parameters.shown().items()}
+            row = asked[mechanism.spelled, point.name, json.dumps(exact_text)]
+            try:
+                outcome = found_at(point, mechanism, (DELTA, 1 - DELTA))
+            except EngineRefusal:
+                assert row["status"] == "refused"
+                continue
+            assert row["verdict"] == Verdict(point, mechanism, outcome, DELTA).word
+            assert (row["distinguish"], row["low"], row["high"]) == (outcome.distinguish, *outcome.interval)
+
+
+def test_the_shipped_plan_of_the_paper_gives_its_curves(store: Store) -> None:
+    from separatrix.reports.effort import FULL
+    from separatrix.reports.sweeps import _points, plans
+
+    plan = find_plan("paper")
+    parts = {part.name: part for part in plan.parts}
+    small = Plan("paper", plan.text, (parts["a1"], parts["m"]))
+    run(small, store, Inline())
+    for name in ("a1", "m"):
+        (sweep,) = [each for each in plans(FULL) if each.parameter == name]
+        for mechanism in ("softmax", "linear"):
+            stored = results(store, sweep=1, mechanism=mechanism).filter(pl.col("part") == name).sort(name)
+            curve = [(float(point.value), point.distinguish) for point in _points(sweep, mechanism)]
+            assert list(zip(stored[name].cast(pl.Float64), stored["distinguish"], strict=True)) == curve
+
+
+def test_two_sweeps_at_once_on_one_store(tmp_path: Path, answers: dict[str, Result], small: Plan) -> None:
+    url = f"sqlite:///{tmp_path / 'shared.db'}"
+    other = SMALL.replace('name = "small"', 'name = "other"').replace("1e2:1e9:15:log", "1e2:1e9:29:log")
+    context = multiprocessing.get_context("fork")
+    both = [context.Process(target=_sweep, args=(text, url)) for text in (SMALL, other, SMALL)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join(120)
+    assert [process.exitcode for process in both] == [0, 0, 0]
+    store = open_store(url, check=True)
+    ids = frame(store)["id"].to_list()
+    wanted = {cell.id for text in (SMALL, other) for _, cell in read_plan(text)}
+    assert len(ids) == len(set(ids))
+    assert set(ids) == wanted
+    rows = {row["id"]: row for row in frame(store).rows(named=True)}
+    for key, answer in answers.items():
+        assert rows[key]["distinguish"] == answer.distinguish
+
+
+def _sweep(text: str, url: str) -> None:
+    run(read_plan(text), open_store(url, create=True, check=True), Inline())
+
+
+def test_kill_9_at_a_hundred_random_moments(tmp_path: Path) -> None:
+    program = Path(__file__).parent / "killed_sweeps.py"
+    done = subprocess.run(
+        [sys.executable, str(program), "100", "0"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["kills"] >= 100
+    assert found["lost"] <= AHEAD * 2
+
+
+COMMAND = [sys.executable, "-c", "from separatrix.cli import main; main()"]
+LONG = HEAD + "[[sweep]]\nparameters = { n = 1000, a1 = '0.5:1.5:400' }"
+
+
+@pytest.fixture
+def long_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "long.toml").write_text(LONG)
+    return tmp_path / "long.toml"
+
+
+def _begun(folder: Path) -> subprocess.Popen[str]:
+    """The command line at work, once some of its cells are stored."""
+    process = subprocess.Popen(
+        [*COMMAND, "sweep", "long.toml"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        with_some = (folder / "results.db").exists() and frame(open_store("results.db"), limit=1).height
+        if with_some:
+            return process
+        time.sleep(0.05)
+    raise AssertionError(process.communicate()[1])
+
+
+def _processes_of(session: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if os.getsid(int(entry.name)) == session:
+                    found.append(int(entry.name))
+            except ProcessLookupError:
+                continue
+    return found
+
+
+def _gone(session: int) -> bool:
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        if not _processes_of(session):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_the_command_killed_leaves_nobody_behind_and_goes_on(
+    long_plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = _begun(long_plan.parent)
+    process.kill()
+    process.communicate()
+    assert _gone(process.pid)
+    stored = frame(open_store("results.db")).height
+    assert 0 < stored < 800
+    code, out, _ = command(capsys, "sweep", "long.toml", "--workers", "2")
+    assert code == 0
+    assert "800 of 800 cells are stored" in out
+    assert frame(open_store("results.db"))["id"].n_unique() == frame(open_store("results.db")).height == 800
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_finishes_cleanly_and_says_how_to_go_on(long_plan: Path, number: signal.Signals) -> None:
+    process = _begun(long_plan.parent)
+    os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "interrupted" in out
+    assert "give the same command again" in out
+    assert "Traceback" not in err
+    assert _gone(process.pid)
+    stored = frame(open_store("results.db")).height
+    assert f"{stored:,} of 800 cells are stored" in out
+
+
+def test_bad_usage_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, said in (
+        (("--workers", "0"), "workers=0 is out of range"),
+        (("--workers", "2", "--scheduler", "tcp://127.0.0.1:1"), "--workers or --scheduler, not both"),
+        (("--store", "mysql://x/y"), "cannot be kept in mysql"),
+        (("--store", str(tmp_path / "no" / "r.db")), "there is no folder"),
+    ):
+        store = () if "--store" in words else ("--store", str(tmp_path / "r.db"))
+        code, out, err = command(capsys, "sweep", "paper", *words, *store)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert said in err
+
+
+def test_results_on_the_command_line(
+    store: Store, small: Plan, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run(small, store, Inline())
+    url = ("--store", store.where)
+    code, out, _ = command(
+        capsys, "results", *url, "mechanism=softmax", "n=100:1e4", "engine=exact", "--json"
+    )
+    rows = json.loads(out)
+    assert code == 0
+    assert {row["mechanism"] for row in rows} == {"softmax"}
+    assert all(100 <= row["parameters"]["n"] <= 10_000 for row in rows)
+    assert {"construction", "engine", "neuron", "interval", "verdict", "seconds", "versions"} <= rows[
+        0
+    ].keys()
+    _, out, _ = command(capsys, "results", *url, "--csv")
+    assert pl.read_csv(out.encode()).height == frame(store).height
+    out_file = tmp_path / "cells.parquet"
+    assert command(capsys, "results", *url, "--out", str(out_file))[0] == 0
+    assert pl.read_parquet(out_file).height == frame(store).height
+    code, out, _ = command(capsys, "results", *url)
+    assert f"{frame(store).height} cells:" in out
+    assert max(map(len, out.splitlines())) <= 80
+    for words, said in (
+        (("--csv", "--json"), "choose one"),
+        (("--out", "cells.txt"), "let it end in one of"),
+        (("verdict=maybe",), "is not one of"),
+        (("zz=3",), "no stored cell has zz"),
+        (("--sweep", "none"), "there is no sweep none"),
+    ):
+        code, out, err = command(capsys, "results", *url, *words)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert said in err
+
+
+def test_lists_of_plans_and_sweeps(store: Store, small: Plan, capsys: pytest.CaptureFixture[str]) -> None:
+    run(small, store, Inline())
+    _, out, _ = command(capsys, "list", "plans", "--json")
+    assert {row["name"]: row["cells"] for row in json.loads(out)}["paper"] == find_plan("paper").count
+    _, out, _ = command(capsys, "list", "sweeps", "--store", store.where, "--json")
+    assert [(row["name"], row["cells"]) for row in json.loads(out)] == [("small", frame(store).height)]
+
+
+def test_sweep_and_results_from_python(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = [100, 200]')
+    url = f"sqlite:///{tmp_path / 'r.db'}"
+    done = sx.sweep(tmp_path / "plan.toml", url, workers=1)
+    assert (done.done, done.total) == (4, 4)
+    found = sx.results(url, mechanism="softmax", n="150:")
+    assert found["n"].to_list() == [200]
+    with pytest.raises(UsageError, match="there is no store"):
+        sx.results(f"sqlite:///{tmp_path / 'none.db'}")
+
+
+def test_a_sweep_from_another_thread(tmp_path: Path) -> None:
+    """Signals belong to the main thread; elsewhere a sweep works without them."""
+    (tmp_path / "plan.toml").write_text(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = 100')
+    found: list[int] = []
+    url = f"sqlite:///{tmp_path / 'r.db'}"
+    thread = threading.Thread(
+        target=lambda: found.append(sx.sweep(tmp_path / "plan.toml", url, workers=1).done)
+    )
+    thread.start()
+    thread.join(60)
+    assert found == [2]
