@@ -6,19 +6,17 @@ from fractions import Fraction
 
 from separatrix.constructions import Construction
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
+from separatrix.engines.sampling import enough_draws
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import UsageError
 
-COUNTED, LITERAL = 6400, 400
-"""The most draws with token groups, which cost little, and with literal tokens: just enough for a verdict."""
 MOST_GROUPS = 2000
 """Lengths with more distinct tokens than this are not tried where tokens are counted."""
 
 
 def found_at(point: Construction, mechanism: Mechanism, decide: tuple[Fraction, ...]) -> Outcome:
     """By the strongest engine; a sampling one draws until it is clear on which side of `decide` P lies."""
-    draws = COUNTED if mechanism.takes_counts and point.has_groups else LITERAL
-    return solve(point, mechanism, sampling=Sampling(draws=draws, decide=decide))
+    return solve(point, mechanism, sampling=Sampling(enough_draws(point, mechanism), decide=decide))
 
 
 def quickly_found_at(point: Construction, mechanism: Mechanism, decide: tuple[Fraction, ...]) -> Outcome:

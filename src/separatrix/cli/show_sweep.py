@@ -141,7 +141,8 @@ def estimate(plan: Plan, found: Estimate, store: str, as_json: bool) -> None:
     out = console()
     twice = found.total - found.different
     named = f", {twice:,} of them named twice" if twice else ""
-    out.print(f"[bold]{escape(plan.name)}[/]: {found.total:,} cells in {len(plan.parts)} parts{named}")
+    parts = "1 part" if len(plan.parts) == 1 else f"{len(plan.parts)} parts"
+    out.print(f"[bold]{escape(plan.name)}[/]: {found.total:,} cells in {parts}{named}")
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for part in plan.parts:
         what = ", ".join(dict.fromkeys(grid.kind.name for grid in part.grids))

@@ -30,6 +30,15 @@ EARLY_DOUBT = 0.2
 """Draws before the first look, and the share of the doubt that goes to looks before the last."""
 
 
+COUNTED, LITERAL = 6400, 400
+"""The most draws with token groups, which cost little, and with literal tokens: just enough for a verdict."""
+
+
+def enough_draws(construction: Construction, mechanism: Mechanism) -> int:
+    """The most draws for one verdict, where the drawing stops once it is decided."""
+    return COUNTED if mechanism.takes_counts and construction.has_groups else LITERAL
+
+
 @dataclass(frozen=True)
 class Sampling:
     """How many draws of the reader's signs, from which seed, in which number format."""

@@ -18,6 +18,8 @@ from separatrix.sweeps.work import Batch, work
 AHEAD = 2
 """Batches a worker has at once: one it computes, and one that waits for it."""
 
+PRELOADED = "separatrix.sweeps.preload"
+
 Waiting = dict[Future[list[Result]], Batch]
 
 
@@ -92,7 +94,7 @@ def _context() -> BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([prepare.__module__])
+    context.set_forkserver_preload([PRELOADED])
     return context
 
 

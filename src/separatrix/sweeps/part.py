@@ -8,8 +8,8 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from separatrix.assess.lengths import COUNTED, LITERAL
 from separatrix.engines import ENGINES, Sampling
+from separatrix.engines.sampling import enough_draws
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import UsageError, format_exact, nearest, parse_exact, parse_integer
 from separatrix.sweeps.cell import Cell, Draws
@@ -64,8 +64,7 @@ class Part:
             return None
         draws = self.draws
         if draws is None:
-            counted = mechanism.takes_counts and grid.first.has_groups
-            draws = Sampling().draws if not self.until_decided else COUNTED if counted else LITERAL
+            draws = enough_draws(grid.first, mechanism) if self.until_decided else Sampling().draws
         return Draws(draws, seed, self.confidence, self.dtype, self.until_decided)
 
 

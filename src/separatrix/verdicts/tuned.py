@@ -15,7 +15,6 @@ from itertools import accumulate, pairwise, product
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 from separatrix.constructions import Construction, Label
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
@@ -229,6 +228,8 @@ def _plus_counts(blocks: int) -> tuple[list[int], list[Any], Any]:
     reach = int(SPREAD * math.sqrt(blocks) / 2) + 1
     if 2 * reach > MOST_COUNTS:
         raise EngineRefusal(f"the signs of {blocks:,} features have too many states to tune a threshold")
+    from scipy.stats import binom  # takes longer to import than most verdicts take
+
     counts = np.arange(blocks // 2 - reach, blocks // 2 + reach + 1)
     return counts.tolist(), binom.pmf(counts, blocks, 0.5).tolist(), 1.0
 

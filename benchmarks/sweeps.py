@@ -1,0 +1,131 @@
+"""Sweeps: what they cost beside the computing, what a second worker brings, and a large one as a whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from benchmarks._base import Measurement, at_least, at_most, require
+from separatrix.store import frame, open_store
+from separatrix.sweeps import read_plan, run
+from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.work import Batch
+
+MIB = 2**20
+HEAD = """
+construction = "spike"
+mechanisms = ["softmax", "linear"]
+[parameters]
+d = 102
+m = 12
+a0 = 0.01
+a1 = 1.2
+b = 0.2
+c = 0.1
+"""
+CHEAP = (
+    HEAD
+    + """
+[[sweep]]
+engine = "exact"
+parameters = { a1 = "0.5:1.5:100", n = "1e3:1e18:100:log" }
+"""
+)
+DEAR = (
+    HEAD
+    + """
+[[sweep]]
+engine = "dense"
+seeds = "0:39"
+draws = 200
+parameters = { n = 1000 }
+"""
+)
+LARGE = (
+    HEAD
+    + """
+[[sweep]]
+engine = "exact"
+parameters = { a1 = "0.5:1.5:250", n = "1e3:1e18:200:log" }
+"""
+)
+
+
+def measure() -> Iterator[Measurement]:
+    """All lines of this file."""
+    with tempfile.TemporaryDirectory() as folder:
+        wall, computed, cells, _ = swept(CHEAP, 2, Path(folder) / "cheap.db")
+        overhead = 1e3 * (wall - computed / 2) / cells
+        yield at_most("local sweep, a cell beside its computing", overhead, "ms", 1.0)
+        alone, _, cells, mean = swept(DEAR, 1, Path(folder) / "one.db")
+        both, _, _, _ = swept(DEAR, 2, Path(folder) / "two.db")
+        require(mean >= 0.05, f"cells of {mean:.3f} s are too short to compare workers")
+        yield at_least(f"two workers against one, cells of {1e3 * mean:.0f} ms", alone / both, "x", 1.8)
+        taken, largest, together = large(Path(folder))
+        yield at_most("100,000 exact cells planned, computed, stored", taken, "s", 60.0)
+        yield at_most("the same, its largest process", largest / MIB, "MiB", 500.0)
+        yield at_most("the same, all its processes together", together / MIB, "MiB", 700.0)
+
+
+def swept(text: str, workers: int, file: Path) -> tuple[float, float, int, float]:
+    """Wall time once workers have begun, computing time of all cells, their number, and mean time."""
+    plan, store, executor = read_plan(text), open_store(str(file), create=True), LocalExecutor(workers)
+    try:
+        first = next(iter(plan))[1]
+        for _ in range(2 * workers):
+            executor.submit(Batch((first,)))
+        while executor.busy:
+            executor.wait(1.0)
+        start = time.perf_counter()
+        done = run(plan, store, executor)
+        wall = time.perf_counter() - start
+    finally:
+        executor.close()
+    seconds = frame(store)["seconds"]
+    require(done.done == plan.count == len(seconds), "some cells are missing")
+    return wall, float(seconds.sum()), len(seconds), float(seconds.sum()) / len(seconds)
+
+
+def large(folder: Path) -> tuple[float, int, int]:
+    """Seconds of the whole command; bytes of its largest process, and of all (shared memory counted once)."""
+    (folder / "large.toml").write_text(LARGE)
+    command = [sys.executable, "-c", "from separatrix.cli import main; main()", "sweep", "large.toml"]
+    start = time.perf_counter()
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, start_new_session=True)
+    largest = together = 0
+    while process.poll() is None:
+        resident = [memory(pid) for pid in session(process.pid)]
+        largest = max([largest, *(rss for rss, _ in resident)])
+        together = max(together, sum(pss for _, pss in resident))
+        time.sleep(0.5)
+    taken = time.perf_counter() - start
+    require(process.returncode == 0, "the large sweep failed")
+    require(
+        frame(open_store(str(folder / "results.db")))["id"].n_unique() == 100_000, "some cells are missing"
+    )
+    return taken, largest, together
+
+
+def session(leader: int) -> list[int]:
+    """The processes that a command has started, and itself."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with suppress(ProcessLookupError):
+            if entry.name.isdigit() and os.getsid(int(entry.name)) == leader:
+                found.append(int(entry.name))
+    return found
+
+
+def memory(pid: int) -> tuple[int, int]:
+    """Resident bytes of a process, and its share of what it has together with others."""
+    with suppress(OSError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        sizes = {line.split(":")[0]: int(line.split()[1]) << 10 for line in lines if line.endswith("kB")}
+        return sizes["Rss"], sizes["Pss"]
+    return 0, 0
