@@ -426,10 +426,11 @@ def test_odd_answers_do_not_stop_the_page(store: Store, tmp_path: Path, answer: 
     assert "Comparison of two sweeps" in Reader((tmp_path / "out/report.html").read_text()).text
 
 
-def test_a_store_that_frames_do_not_reach_is_one_line(store: Store, tmp_path: Path) -> None:
+@pytest.mark.parametrize("odd", [["n", 1], {"n": [1]}], ids=str)
+def test_what_no_frame_can_hold_is_refused_in_one_line(store: Store, tmp_path: Path, odd: Any) -> None:
     id_, question, result = cell(0.5)
-    store.add([(id_, {**question, "parameters": ["n", 1]}, result)])
-    with pytest.raises(StoreError, match="has a cell that cannot be read"):
+    store.add([(id_, {**question, "parameters": odd}, result)])
+    with pytest.raises(StoreError, match="has a cell"):
         write_report(store, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -529,8 +530,9 @@ def test_the_page_shows_what_changed(store: Store, tmp_path: Path) -> None:
     fill(store, {"part": [cell(1.0, n="1"), cell(0.9, interval=(0.8, 0.95), seed=3, n="1")]})
     text = made(store, tmp_path, sweep=1, against=2).text
     assert "the same answer0another verdict1another P2only in demo 11only in demo 20" in text
-    assert "partialP = 0.5, exactexactdistinguishesP = 1, exactexact−0.5" in text
-    assert "P = 0.9, sampled, in [0.8, 0.95]dense" in text
+    assert "In all of them: n=1 asked=exact delta=0.01." in text
+    assert "partialP = 0.5, exact; engine exactdistinguishesP = 1, exact; engine exact−0.5" in text
+    assert "P = 0.9, sampled, in [0.8, 0.95]; engine dense" in text
 
 
 def test_the_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,14 +63,13 @@ def compare(
     Example: separatrix compare 1 2 --store sqlite:///results.db
     """
     from separatrix.cli import show_report
-    from separatrix.store import open_store
+    from separatrix.store import frame, open_store
     from separatrix.sweeps.compare import compare as run
-    from separatrix.sweeps.compare import read_cells
 
     store = open_store(url)
     other_store = store if other_url is None else open_store(other_url)
     numbers = store.sweep_named(one), other_store.sweep_named(other)
-    found = run(read_cells(store, numbers[0]), read_cells(other_store, numbers[1]))
+    found = run(frame(store, sweep=numbers[0]), frame(other_store, sweep=numbers[1]))
     here, there = ("", "") if other_url is None else (f" of {store.where}", f" of {other_store.where}")
     names = (f"sweep {one}{here}", f"sweep {other}{there}")
     show_report.comparison(found, names, as_json)

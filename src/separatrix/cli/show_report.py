@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
@@ -52,9 +53,12 @@ def comparison(found: Comparison, names: tuple[str, str], as_json: bool) -> None
     shown = found.largest[:MOST_ROWS]
     if not shown:
         return
+    common = found.common
+    if common:
+        to.print(f"in all of these: {_words(common)}", style="dim", markup=False)
     table = Table("cell", escape(names[0]), escape(names[1]), box=None, padding=(0, 2, 0, 0))
     for change in shown:
-        table.add_row(_cell(change), _answer(change.one), _answer(change.other))
+        table.add_row(_cell(change, common), _answer(change.one), _answer(change.other))
     to.print(table)
     if found.changed > len(shown):
         to.print(f"and {found.changed - len(shown):,} more; --json has the largest hundred", style="dim")
@@ -67,9 +71,13 @@ def _counts(found: Comparison) -> str:
     )
 
 
-def _cell(change: Change) -> str:
-    words = " ".join(f"{name}={value}" for name, value in change.parameters.items())
-    return f"{escape(change.mechanism)} on {escape(change.construction)}\n[dim]{escape(words)}[/]"
+def _cell(change: Change, common: Mapping[str, str]) -> str:
+    own = {name: value for name, value in change.asked.items() if name not in common}
+    return f"{escape(change.mechanism)} on {escape(change.construction)}\n[dim]{escape(_words(own))}[/]"
+
+
+def _words(asked: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in asked.items())
 
 
 def _answer(answer: Answer) -> str:

@@ -23,13 +23,13 @@ def worker(
 ) -> None:
     """Compute cells for `separatrix sweep --scheduler ADDRESS`, until Ctrl-C or the scheduler ends.
 
-    Starts `dask worker` with one thread for each process, and without the setting of Dask that makes
-    torch slow. Everyone who reaches the scheduler can run code here: see docs/clusters.md.
+    Starts `dask worker` with one thread for each process, and without a setting of Dask that makes
+    torch slower. Everyone who reaches the scheduler can run code here: see docs/clusters.md.
     """
     import os
     import sys
 
-    from separatrix.sweeps.addresses import TRIMMING, read_address, require_distributed, variables
+    from separatrix.parameters.schedulers import TRIMMING, read_address, require_distributed, variables
 
     require_distributed()
     from dask.system import CPU_COUNT

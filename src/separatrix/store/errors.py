@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,6 +19,7 @@ class NoStore(UsageError):
     """There is no store at this address yet."""
 
 
+DAMAGED = "is damaged; it is left as it is: give another store, or a copy of this one"
 MEANINGS = {
     "database is locked": "is locked by another program; wait until it ends, then give the same command "
     "again",
@@ -25,10 +27,18 @@ MEANINGS = {
     "again, and it goes on from what was stored",
     "disk i/o error": "cannot be read or written: the disk reports an error",
     "file is not a database": "is not a store, or its beginning was overwritten; it is left as it is",
-    "malformed": "is damaged; it is left as it is: give another store, or a copy of this one",
+    "malformed": DAMAGED,
+    "unsupported file format": DAMAGED,
+    "could not decode to utf-8": DAMAGED,
+    "no such table": DAMAGED,
+    "no such column": DAMAGED,
     "readonly database": "may not be written to",
     "unable to open database file": "cannot be opened; does its folder exist, and may it be written to?",
     "no space left on device": "cannot grow: the disk of the server is full; what was stored is kept",
+    "password authentication failed": "refuses this user with this password",
+    "no password supplied": "asks for a password; write user:password@host, or keep it in ~/.pgpass",
+    "out of range": "cannot hold a number this large; seeds end at 2**63 - 1",
+    "permission denied": "refuses this user; its owner can grant the right to make and fill tables",
 }
 """What a message of SQLite or PostgreSQL contains, and what to say."""
 
@@ -38,13 +48,19 @@ def told(where: str) -> Iterator[None]:
     """Turn an error of the database into one line about the store at `where`."""
     try:
         yield
-    except DBAPIError as error:
-        raise StoreError(f"the store {where} {_meaning(str(error.orig))}") from None
+    except (DBAPIError, sqlite3.Error) as error:
+        said = error.orig if isinstance(error, DBAPIError) else error
+        raise StoreError(f"the store {where} {meaning(str(said))}") from None
+    except UnicodeDecodeError:  # SQLite's message quotes what stands in the file
+        raise StoreError(f"the store {where} {DAMAGED}") from None
+    except OverflowError as error:  # SQLite's driver says so in Python's words
+        raise StoreError(f"the store {where} {meaning(f'out of range: {error}')}") from None
 
 
-def _meaning(message: str) -> str:
-    for part, meaning in MEANINGS.items():
+def meaning(message: str) -> str:
+    """What to say of a message of the database."""
+    for part, words in MEANINGS.items():
         if part in message.lower():
-            return meaning
+            return words
     first = message.strip().splitlines()[0] if message.strip() else "no more is known"
     return f"does not answer ({first}); what was stored is kept: give the same command again when it is back"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
-from sqlalchemy import ColumnElement, Double, String, and_, case, cast, func, literal, or_
+from sqlalchemy import ColumnElement, Integer, and_, false, literal, or_
 
 from separatrix.parameters import UsageError, format_exact, parse_exact, split_mechanisms
+from separatrix.store.ranges import Ends, as_float, float_between, within
 from separatrix.store.schema import cells
 
 WORDS = ("construction", "mechanism", "verdict", "engine", "asked", "status", "dtype", "delta", "code")
@@ -19,6 +22,9 @@ VALUES = {
     "verdict": ("distinguishes", "blind", "partial", "undecided"),
     "status": ("done", "refused", "failed"),
 }
+PARAMETER = "parameter_"
+"""Stands before a parameter that is called as a column is: `parameter_seed=3`."""
+LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -28,8 +34,18 @@ class Filter:
     conditions: Mapping[str, str] = field(default_factory=dict)
 
     def clause(self, dialect: str) -> ColumnElement[bool]:
-        """The condition for a query."""
-        return and_(literal(True), *(_condition(*one, dialect) for one in self.conditions.items()))
+        """The condition for a query; parameters come last, since they are texts to be looked into."""
+        ordered = sorted(self.conditions.items(), key=lambda one: one[0] not in (*WORDS, *NUMBERS))
+        return and_(literal(True), *(_condition(*one, dialect) for one in ordered))
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The conditions on parameters, by the name that the construction gives them."""
+        return {
+            name.removeprefix(PARAMETER): value
+            for name, value in self.conditions.items()
+            if name not in (*WORDS, *NUMBERS)
+        }
 
 
 def read_filter(conditions: Mapping[str, object]) -> Filter:
@@ -40,23 +56,27 @@ def read_filter(conditions: Mapping[str, object]) -> Filter:
     """
     read = {name: str(value) for name, value in conditions.items()}
     for name, value in read.items():
+        if not re.fullmatch(r"\w+", name):
+            raise UsageError(f"{name} is no name of a column or a parameter")
         for each in value.split(",") if name in VALUES else ():
             if each not in VALUES[name]:
                 raise UsageError(f"{name}={each} is not one of {', '.join(VALUES[name])}")
         if name not in WORDS and ":" in value:
             _ends(name, value)
+        elif name in NUMBERS:
+            _numbers(name, value)
     return Filter(read)
 
 
 def _condition(name: str, value: str, dialect: str) -> ColumnElement[bool]:
     if name == "mechanism":
-        return or_(*(_is_mechanism(each) for each in split_mechanisms(value)))
+        return or_(false(), *(_is_mechanism(each) for each in split_mechanisms(value)))
     if name in WORDS:
         return cells.c[name].in_(value.split(","))
     if name in NUMBERS:
-        column: Any = cells.c[name]
-        return _between(column, name, value) if ":" in value else column == float(parse_exact(value, name))
-    return _parameter(name, value, dialect)
+        column = cells.c[name]
+        return float_between(column, _ends(name, value)) if ":" in value else _is_one_of(column, name, value)
+    return _parameter(name.removeprefix(PARAMETER), value, dialect)
 
 
 def _is_mechanism(name: str) -> ColumnElement[bool]:
@@ -69,17 +89,43 @@ def _is_mechanism(name: str) -> ColumnElement[bool]:
     )
 
 
+def _is_one_of(column: ColumnElement[Any], name: str, value: str) -> ColumnElement[bool]:
+    asked = _numbers(name, value)
+    if isinstance(column.type, Integer):
+        return column.in_([int(x) for x in asked if x.denominator == 1 and abs(x) <= LARGEST])
+    return column.in_([as_float(x) for x in asked])
+
+
 def _parameter(name: str, value: str, dialect: str) -> ColumnElement[bool]:
-    """Equal to the last digit, or between two numbers."""
-    stored: Any = cells.c.parameters[name].as_string()
+    """Equal to the last digit, or between two numbers; n has a column of floats, to look into fewer texts."""
     if ":" in value:
-        number = cells.c.n if name == "n" else _number(stored, dialect)
-        return _between(number, name, value)
+        ends = _ends(name, value)
+        same = within(cells.c.parameters, name, ends, dialect)
+        return and_(_near(ends), or_(_inside(ends), same)) if name == "n" else same
     exact = [_canonical(each) for each in value.split(",")]
-    same: ColumnElement[bool] = stored.in_(exact)
+    same = and_(cells.c.parameters[name].as_string().in_(exact))
     if name != "n":
         return same
-    return and_(cells.c.n.in_([float(parse_exact(each, name)) for each in exact]), same)
+    return and_(or_(*(_near((n, n)) for n in _numbers(name, value))), same)
+
+
+def _near(ends: Ends) -> ColumnElement[bool]:
+    """Where n is, as a float, between the ends; those beyond all floats have none."""
+    low, high = (None if end is None else as_float(end) for end in ends)
+    if high is None or high == float("inf"):
+        above = literal(True) if low is None else cells.c.n >= low
+        return or_(above, cells.c.n.is_(None))
+    return float_between(cells.c.n, ends)
+
+
+def _inside(ends: Ends) -> ColumnElement[bool]:
+    """Where n is, as a float, strictly between the ends: then n is so exactly, since rounding keeps order."""
+    low, high = ends
+    return and_(
+        literal(True) if low is None else cells.c.n > as_float(low),
+        literal(True) if high is None else cells.c.n < as_float(high),
+        cells.c.n.is_not(None),
+    )
 
 
 def _canonical(value: str) -> str:
@@ -89,24 +135,13 @@ def _canonical(value: str) -> str:
         return value
 
 
-def _between(column: Any, name: str, value: str) -> ColumnElement[bool]:
-    low, high = _ends(name, value)
-    return and_(*([] if low is None else [column >= low]), *([] if high is None else [column <= high]))
+def _numbers(name: str, value: str) -> list[Fraction]:
+    return [parse_exact(each, name) for each in value.split(",")]
 
 
-def _ends(name: str, value: str) -> tuple[float | None, float | None]:
+def _ends(name: str, value: str) -> Ends:
     parts = value.split(":")
     if len(parts) != 2 or parts == ["", ""]:
         raise UsageError(f"{name}={value} is no range; write {name}=low:high, {name}=low: or {name}=:high")
-    low, high = (float(parse_exact(part, name)) if part else None for part in parts)
+    low, high = (parse_exact(part, name) if part else None for part in parts)
     return low, high
-
-
-def _number(stored: Any, dialect: str) -> Any:
-    """The float a text spells that is a decimal or a fraction p/q."""
-    if dialect == "postgresql":
-        top, bottom = (func.split_part(stored, "/", i) for i in (1, 2))
-        return cast(top, Double) / cast(func.coalesce(func.nullif(bottom, ""), "1"), Double)
-    slash = func.instr(stored, "/")
-    below = cast(func.substr(cast(stored, String), slash + 1), Double)
-    return cast(stored, Double) / case((slash > 0, below), else_=1.0)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Select, select
 
-from separatrix.parameters import UsageError, parse_exact
-from separatrix.store.filters import WORDS, Filter, read_filter
+from separatrix.parameters import UsageError, nearest, parse_exact
+from separatrix.store.errors import DAMAGED, StoreError
+from separatrix.store.filters import NUMBERS, PARAMETER, WORDS, Filter, read_filter
+from separatrix.store.ranges import as_float, is_within
 from separatrix.store.schema import cells, environments, sweep_cells
+from separatrix.store.seals import SEALED, is_environment, require_sealed
 from separatrix.store.store import Store
 from separatrix.store.urls import DEFAULT, open_store
 
@@ -45,9 +48,7 @@ def results(
 
 def query(store: Store, asked: Filter, sweep: int | None = None, limit: int | None = None) -> Select[Any]:
     """The query for the cells that `asked` describes; with a sweep, a cell stands in each of its parts."""
-    columns = [column for column in cells.c if column.name not in ("environment", "n")]
-    selected = select(*columns, environments.c.host, environments.c.versions)
-    selected = selected.join(environments, environments.c.id == cells.c.environment)
+    selected = select(*(cells.c[name] for name in (*SEALED, "seal")))
     if sweep is not None:
         selected = selected.add_columns(sweep_cells.c.part).join(
             sweep_cells, sweep_cells.c.cell == cells.c.id
@@ -60,30 +61,48 @@ def query(store: Store, asked: Filter, sweep: int | None = None, limit: int | No
 def frame(
     store: Store, asked: Filter | None = None, sweep: int | None = None, limit: int | None = None
 ) -> pl.DataFrame:
-    """The cells that `asked` describes."""
+    """The cells that `asked` describes, sorted by what was asked."""
     import polars as pl
 
     asked = asked or Filter()
     rows = store.select(query(store, asked, sweep, limit))
-    names = list(rows[0]._fields) if rows else []
-    columns: dict[str, list[Any]] = dict(
-        zip(names, map(list, zip(*rows, strict=True)), strict=True) if rows else ()
-    )
+    if not rows:
+        _require_known(store, asked)
+    require_sealed(rows, store.where)
+    names = rows[0]._fields if rows else ()
+    columns: dict[str, list[Any]] = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
     parameters = columns.get("parameters", [])
-    known = list(dict.fromkeys(name for each in parameters for name in each))
-    _require_known(store, asked, known, bool(rows))
-    made: dict[str, pl.Series] = {}
+    _require_types(columns, store.where)
+    places = _environments(store)
+    if unknown := set(columns.get("environment", [])) - places.keys():
+        raise StoreError(f"the store {store.where} {DAMAGED} (environment {unknown.pop()!a} is not in it)")
+    for place, name in enumerate(("host", "versions")):
+        columns[name] = [places[each][place] for each in columns.get("environment", [])]
+    fixed = (*TEXTS, *FLOATS, *NEURON, *HOW, *ORIGIN)
+    taken = {"part", *FIRST, *fixed, "parameters"}
+    made: list[pl.Series] = []
     if sweep is not None:
-        made["part"] = pl.Series("part", columns.get("part", []), dtype=pl.String)
-    for name in FIRST:
-        made[name] = pl.Series(name, columns.get(name, []), dtype=pl.String)
-    for name in known:
-        made[name] = column(name, [each.get(name) for each in parameters])
-    for name in (*TEXTS, *FLOATS, *NEURON, *HOW, *ORIGIN):
-        made[name] = _series(name, columns.get(name, []))
+        made.append(pl.Series("part", columns.get("part", []), dtype=pl.String))
+    made += [pl.Series(name, columns.get(name, []), dtype=pl.String) for name in FIRST]
+    for name in dict.fromkeys(name for each in parameters for name in each):
+        called = f"{PARAMETER}{name}" if name in taken else name
+        made.append(column(called, [each.get(name) for each in parameters]))
+    order = [each.name for each in made]
+    if len(set(order)) < len(order):
+        raise StoreError(f"the store {store.where} has a cell that no sweep made: {order} names one twice")
+    made += [_series(name, columns.get(name, [])) for name in fixed]
     exact = [json.dumps(each, ensure_ascii=False) for each in parameters]
-    made["parameters"] = pl.Series("parameters", exact, dtype=pl.String)
-    return pl.DataFrame(list(made.values()))
+    whole = pl.DataFrame([*made, pl.Series("parameters", exact, dtype=pl.String)])
+    return whole.sort([*order, "asked", "seed", "id"], nulls_last=True)
+
+
+def _environments(store: Store) -> dict[str, tuple[str, str]]:
+    """Host and versions, as JSON, of every place where cells were computed; none that is damaged."""
+    return {
+        id_: (host, json.dumps(versions, sort_keys=True))
+        for id_, host, versions in store.select(select(environments))
+        if is_environment(id_, host, versions)
+    }
 
 
 def column(name: str, values: list[str | None]) -> pl.Series:
@@ -102,34 +121,56 @@ def column(name: str, values: list[str | None]) -> pl.Series:
         return pl.Series(name, values, dtype=pl.String)
     present = [number for number in numbers.values() if number is not None]
     whole = all(number.denominator == 1 and abs(number) < LARGEST_INT for number in present)
-    spelled = {text: None if x is None else int(x) if whole else float(x) for text, x in numbers.items()}
+    spelled = {text: None if x is None else int(x) if whole else as_float(x) for text, x in numbers.items()}
     return pl.Series(name, [spelled[value] for value in values], dtype=pl.Int64 if whole else pl.Float64)
 
 
 def _series(name: str, values: Iterable[Any]) -> pl.Series:
     import polars as pl
 
-    if name == "versions":
-        return pl.Series(name, [json.dumps(each, sort_keys=True) for each in values], dtype=pl.String)
+    kinds = {float: pl.Float64, int: pl.Int64, str: pl.String}
+    return pl.Series(name, list(values), dtype=kinds[_kind(name)])
+
+
+def _kind(name: str) -> type:
     if name in (*FLOATS, "confidence", "seconds"):
-        return pl.Series(name, list(values), dtype=pl.Float64)
-    if name in ("draws", "seed"):
-        return pl.Series(name, list(values), dtype=pl.Int64)
-    return pl.Series(name, list(values), dtype=pl.String)
+        return float
+    return int if name in ("draws", "seed") else str
 
 
-def _require_known(store: Store, asked: Filter, known: list[str], found: bool) -> None:
-    """Where nothing was found, say so of a condition on something that no cell has."""
-    from separatrix.parameters import nearest
-    from separatrix.store.filters import NUMBERS
+def _require_types(columns: Mapping[str, list[Any]], where: str) -> None:
+    """Refuse what no sweep stores; SQLite lets anything stand in any column."""
+    for name in ("part", "environment", *FIRST, *TEXTS, *FLOATS, *NEURON, *HOW, *ORIGIN):
+        _require_type(name, columns.get(name, []), {_kind(name), type(None)}, where)
+    parameters = columns.get("parameters", [])
+    _require_type("parameters", parameters, {dict}, where)
+    _require_type("parameters", [value for each in parameters for value in each.values()], {str}, where)
 
-    unknown = [name for name in asked.conditions if name not in (*WORDS, *NUMBERS)]
-    if found or not unknown:
-        return
-    some = store.select(select(cells.c.construction, cells.c.parameters).group_by(cells.c.construction))
-    names = list(dict.fromkeys(name for _, parameters in some for name in parameters))
-    for name in unknown:
-        if some and name not in names:
-            listed = ", ".join((*WORDS, *NUMBERS, *names))
-            near = nearest(name, [*WORDS, *NUMBERS, *names])
-            raise UsageError(f"no stored cell has {name}{near}; conditions can be on: {listed}")
+
+def _require_type(name: str, values: Iterable[Any], wanted: set[type], where: str) -> None:
+    if strange := set(map(type, values)) - wanted:
+        kinds = ", ".join(sorted(kind.__name__ for kind in strange))
+        raise StoreError(f"the store {where} has a cell that no sweep made: {name} of type {kinds}")
+
+
+def _require_known(store: Store, asked: Filter) -> None:
+    """Where nothing was found, say so of a condition on what no cell has, or of a range of words."""
+    for name, value in asked.parameters.items():
+        stored = cells.c.parameters[name].as_string()
+        found = store.select(select(stored).where(stored.is_not(None)).limit(1))
+        if not found:
+            _require_no_cells(store, name)
+        elif ":" in value and not is_within(word := " ".join(str(found[0][0]).split()), "", ""):
+            word = word[:40]
+            raise UsageError(f"{name}={value} is a range, but {name} is a word, as in {name}={word}")
+
+
+def _require_no_cells(store: Store, name: str) -> None:
+    kinds = store.select(select(cells.c.construction).distinct())
+    names = [*WORDS, *NUMBERS]
+    for (kind,) in kinds:
+        one = store.select(select(cells.c.parameters).where(cells.c.construction == kind).limit(1))
+        names += [str(each) for (parameters,) in one if isinstance(parameters, dict) for each in parameters]
+    if kinds:
+        listed, near = ", ".join(dict.fromkeys(names)), nearest(name, names)
+        raise UsageError(f"no stored cell has {name}{near}; conditions can be on: {listed}")

@@ -26,6 +26,9 @@ from sqlalchemy import (
 
 from separatrix.store.errors import StoreError
 
+PROGRAMS = text("SELECT name FROM sqlite_master WHERE type IN ('trigger', 'view')")
+"""What would be executed: a store is only data."""
+
 metadata = MetaData()
 
 version = Table("separatrix_store", metadata, Column("version", Integer, nullable=False))
@@ -38,6 +41,7 @@ environments = Table(
     Column("versions", JSON, nullable=False),
 )
 
+# No index beside the key: where it finds more than a few rows, SQLite is slower with one than without.
 cells = Table(
     "cells",
     metadata,
@@ -71,6 +75,7 @@ cells = Table(
     Column("seconds", Double, nullable=False),
     Column("finished", Text, nullable=False),
     Column("environment", String(32), ForeignKey("environments.id"), nullable=False),
+    Column("seal", BigInteger, system=True),  # a checksum of the others, since version 2: see _seals
 )
 
 sweeps = Table(
@@ -97,12 +102,11 @@ def _tables(connection: Connection) -> None:
     metadata.create_all(connection, [environments, cells, sweeps, sweep_cells])
 
 
-def _indexes(connection: Connection) -> None:
-    connection.execute(text("CREATE INDEX cells_by_kind ON cells (mechanism, construction, n)"))
-    connection.execute(text("CREATE INDEX cells_by_length ON cells (n)"))
+def _seals(connection: Connection) -> None:
+    connection.execute(text("ALTER TABLE cells ADD COLUMN seal BIGINT"))
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_tables, _indexes)
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_tables, _seals)
 """Number i brings a store from version i to i + 1. Never changed once released, only added to."""
 
 
@@ -129,7 +133,8 @@ def found_version(connection: Connection, where: str) -> int:
         if names & metadata.tables.keys() or (names and connection.dialect.name == "sqlite"):
             raise StoreError(f"the store {where} is a database of something else; give another")
         return 0
-    found = connection.execute(select(version.c.version)).scalar_one_or_none()
+    stated = connection.execute(select(version.c.version).limit(2)).scalars().all()
+    found = stated[0] if len(stated) == 1 else None
     if not isinstance(found, int) or found < 1:
         raise StoreError(f"the store {where} does not say which version it has; it is left as it is")
     if found > len(MIGRATIONS):
@@ -137,4 +142,6 @@ def found_version(connection: Connection, where: str) -> int:
             f"the store {where} was written by a newer separatrix (version {found} of the store, this one "
             f"knows {len(MIGRATIONS)}); upgrade separatrix, or give another store"
         )
+    if connection.dialect.name == "sqlite" and connection.execute(PROGRAMS).first():
+        raise StoreError(f"the store {where} has triggers or views, which no store has; it is not used")
     return found

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event, make_url
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import ArgumentError, DatabaseError
+from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool
 
 from separatrix.parameters import UsageError
-from separatrix.store.errors import NoStore, StoreError, told
-from separatrix.store.schema import migrate
+from separatrix.store.errors import DAMAGED, NoStore, StoreError, told
+from separatrix.store.ranges import FUNCTION, is_within
 from separatrix.store.store import Store
 
 DEFAULT = "sqlite:///results.db"
 PATIENCE = 60
 """Seconds to wait for another program that is writing to the same SQLite file."""
+ANSWER = 10
+"""Seconds to wait for a PostgreSQL server to answer."""
 MAGIC = b"SQLite format 3\x00"
+SECTOR = 512
+"""Bytes of which a SQLite file is always a multiple."""
 FORMS = "sqlite:///results.db or postgresql+psycopg://user@host/database"
 
 
@@ -29,7 +35,7 @@ def open_store(url: str = DEFAULT, create: bool = False, check: bool = False) ->
     """The store at `url`; with `create` it is made where there is none, with `check` read through first."""
     read = _read(url)
     if read.get_backend_name() == "postgresql":
-        return _opened(_postgresql(read), read.render_as_string(hide_password=True), create)
+        return _opened(_postgresql(read), read.set(query={}).render_as_string(hide_password=True), create)
     path = Path(read.database or "")
     if not path.exists():
         if not create:
@@ -48,7 +54,8 @@ def _read(url: str) -> URL:
         read = make_url(url)
         backend = read.get_backend_name()
     except (ArgumentError, ValueError):
-        raise UsageError(f"{url} is no store; write for example {FORMS}") from None
+        shown = re.sub(r"://.*@", "://***@", url)  # it may hold a password
+        raise UsageError(f"{shown} is no store; write for example {FORMS}") from None
     if backend not in ("sqlite", "postgresql"):
         raise UsageError(f"a store cannot be kept in {backend}; write for example {FORMS}")
     if backend == "sqlite" and read.database in (None, "", ":memory:"):
@@ -57,9 +64,10 @@ def _read(url: str) -> URL:
 
 
 def _postgresql(url: URL) -> Engine:
+    patient = {"connect_timeout": ANSWER, **url.query}
     try:
-        return create_engine(url, pool_pre_ping=True)
-    except ModuleNotFoundError:
+        return create_engine(url.set(query={}), pool_pre_ping=True, connect_args=patient)
+    except ImportError:
         raise UsageError(
             "a store in PostgreSQL needs the package psycopg: pip install 'separatrix[postgres]'"
         ) from None
@@ -75,6 +83,8 @@ def _sqlite(path: Path) -> Engine:
         connection.isolation_level = None  # transactions begin where SQLAlchemy says, below
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.create_function(FUNCTION, 3, is_within, deterministic=True)
 
     @event.listens_for(engine, "begin")
     def begin(connection: Any) -> None:
@@ -86,12 +96,7 @@ def _sqlite(path: Path) -> Engine:
 
 def _opened(engine: Engine, where: str, create: bool) -> Store:
     store = Store(engine, where)
-    with told(where):
-        if create:
-            with engine.begin() as connection:
-                migrate(connection, where)
-        else:
-            store.require_current()
+    store.require_current(create)
     return store
 
 
@@ -100,30 +105,30 @@ def _create(path: Path) -> None:
     folder = path.parent
     if not folder.is_dir():
         raise UsageError(f"cannot make the store {path}: there is no folder {folder}")
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"cannot make the store {path}: {folder} may not be written to")
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=folder) as beside:
-        made = Path(beside) / "store.db"
-        try:
-            with sqlite3.connect(made) as connection:
+    try:
+        with told(str(path)), tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=folder) as beside:
+            made = Path(beside) / "store.db"
+            with closing(sqlite3.connect(made)) as connection:
                 connection.execute("PRAGMA journal_mode = WAL")
-            connection.close()
             _opened(_sqlite(made), str(path), create=True)
             _put(made, path)
-        except FileExistsError:
-            return  # another sweep was faster
-        except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"cannot make the store {path}: {error}") from None
+    except FileExistsError:
+        return  # another sweep was faster
+    except PermissionError:
+        raise UsageError(f"cannot make the store {path}: {folder} may not be written to") from None
+    except OSError as error:
+        raise StoreError(f"cannot make the store {path}: {(error.strerror or str(error)).lower()}") from None
 
 
 def _put(made: Path, path: Path) -> None:
-    """In one step, and never over a file that is there; where links are unknown, by renaming."""
+    """In one step where links are known; and never over a file that is there."""
     try:
         os.link(made, path)
     except FileExistsError:
         raise
     except OSError:
-        made.rename(path)
+        with path.open("xb") as file:
+            file.write(made.read_bytes())
 
 
 def _look(path: Path, thoroughly: bool) -> None:
@@ -132,29 +137,23 @@ def _look(path: Path, thoroughly: bool) -> None:
         raise UsageError(f"{path} is a folder, not a store; write for example {DEFAULT}")
     try:
         with path.open("rb") as file:
-            start = file.read(len(MAGIC))
+            start, size = file.read(len(MAGIC)), os.fstat(file.fileno()).st_size
     except OSError as error:
         raise UsageError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
     if start != MAGIC:
         raise StoreError(f"{path} is not a store, or its beginning was overwritten; it is left as it is")
-    if not thoroughly:
-        return
-    damaged = StoreError(
-        f"the store {path} is damaged; it is left as it is: give another store, or a copy of this one"
-    )
-    try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=PATIENCE)
-        try:
-            if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-                raise damaged
-        finally:
-            connection.close()
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error):
-            raise StoreError(
-                f"the store {path} is locked by another program; wait until it ends, then give the same "
-                "command again"
-            ) from None
-        raise damaged from None
-    except (sqlite3.DatabaseError, DatabaseError):
-        raise damaged from None
+    if size % SECTOR:
+        raise StoreError(f"the store {path} {DAMAGED}")
+    if thoroughly:
+        _read_through(path)
+
+
+def _read_through(path: Path) -> None:
+    """Every page and every index; what stands in a row is checked whenever it is read."""
+    log = path.with_name(f"{path.name}-wal")
+    mode = "ro" if log.exists() else "rw"  # ro leaves a log as it is, and rw leaves none where none was
+    source = f"{path.absolute().as_uri()}?mode={mode}"
+    with told(str(path)), closing(sqlite3.connect(source, uri=True, timeout=PATIENCE)) as connection:
+        found = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if found != ("ok",):
+        raise StoreError(f"the store {path} {DAMAGED}")

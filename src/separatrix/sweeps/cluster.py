@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+import pickle
 import time
+from asyncio import CancelledError
 from collections import deque
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from separatrix.contract._base import one_line
 from separatrix.parameters import SeparatrixError, UsageError
+from separatrix.parameters.schedulers import read_address, require_distributed, settings
 from separatrix.store import Result
-from separatrix.sweeps.addresses import read_address, require_distributed, settings
+from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.executors import SLICE, Executor, Finished
 from separatrix.sweeps.work import Batch, work
 
@@ -37,7 +40,21 @@ LOGGERS = ("distributed", "distributed.client", "tornado", "tornado.application"
 """Those that Dask gives a level of their own; what they would say, one line says."""
 RESUME = "what was finished is stored: give the same command again when"
 
-Back = list[Result] | BaseException
+Back = list[Result] | Exception
+
+
+@dataclass(frozen=True)
+class _Call:
+    """Work that is done by unpickling it.
+
+    Schedulers unpickle tasks, and workers do so before anybody hears of an error: a task that named our
+    code would load torch into the scheduler, and kill every worker that has no separatrix.
+    """
+
+    cells: tuple[Cell, ...]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return work, (self.cells, SLICE)
 
 
 class DaskExecutor(Executor):
@@ -56,6 +73,8 @@ class DaskExecutor(Executor):
         self._alone = False
         """Whether what is flying is a suspect."""
         self._back: SimpleQueue[tuple[str, Back]] = SimpleQueue()
+        self._failure: SeparatrixError | None = None
+        """Why no more can be computed; told once all that came back is handed over."""
         self._slots, self._looked, self._seen = 0, 0.0, time.monotonic()
         self._quiet(True)
         try:
@@ -76,13 +95,12 @@ class DaskExecutor(Executor):
 
     @property
     def vacancies(self) -> int:
-        if self._suspects or self._alone:
-            return 0
-        return AHEAD * self.workers - len(self._flying)
+        room = max(AHEAD * self.workers, 1) - len(self._flying)
+        return 0 if self._suspects or self._alone or self._failure else room
 
     @property
     def busy(self) -> bool:
-        return bool(self._flying or self._suspects)
+        return bool(self._flying or self._suspects or self._failure)
 
     def submit(self, batch: Batch) -> None:
         if batch.losses:
@@ -92,13 +110,15 @@ class DaskExecutor(Executor):
             self._send(batch)
 
     def wait(self, seconds: float) -> list[Finished]:
-        self._try_suspect()
         self._look()
         found: list[Finished] = []
         with suppress(Empty):
-            found += self._take(*self._back.get(timeout=seconds))
+            found += self._take(*self._back.get(timeout=0 if self._failure else seconds))
             while True:
                 found += self._take(*self._back.get_nowait())
+        if self._failure and not found:
+            raise self._failure
+        self._try_suspect()
         return found
 
     def close(self) -> None:
@@ -127,6 +147,8 @@ class DaskExecutor(Executor):
     def _require_workers(self) -> None:
         end = time.monotonic() + CONNECT
         while self.workers == 0:
+            if self._failure:
+                raise self._failure
             if time.monotonic() > end:
                 raise UsageError(
                     f"the Dask scheduler at {self._address} has no workers; start some on every machine "
@@ -135,20 +157,19 @@ class DaskExecutor(Executor):
             time.sleep(REFRESH / 2)
 
     def _look(self) -> None:
-        """See how many slots there are, now and then."""
-        if self._client.status != "running":
-            raise self._lost()
+        """See how many slots there are, now and then, and whether there is a cluster at all."""
         now = time.monotonic()
-        if now - self._looked < REFRESH:
+        if self._failure or (self._client.status == "running" and now - self._looked < REFRESH):
             return
         try:
             threads = self._client.sync(self._client.scheduler.ncores, callback_timeout=SILENCE)
         except Exception:  # whatever it is, there was no answer
-            raise self._lost() from None
+            self._failure = self._lost()
+            return
         self._slots, self._looked = sum(threads.values()), now
         self._seen = now if self._slots else self._seen
         if now - self._seen > DESERTED:
-            raise SeparatrixError(
+            self._failure = SeparatrixError(
                 f"the Dask cluster at {self._address} has had no workers for an hour; {RESUME} it has some"
             )
 
@@ -163,7 +184,7 @@ class DaskExecutor(Executor):
     def _send(self, batch: Batch) -> None:
         key = f"separatrix-{uuid4().hex}"
         try:
-            future = self._client.submit(partial(work, batch.cells, SLICE), key=key, pure=False)
+            future = self._client.submit(pickle.loads, pickle.dumps(_Call(batch.cells)), key=key, pure=False)
         except Exception:
             if self._client.status != "running":
                 raise self._lost() from None
@@ -176,41 +197,44 @@ class DaskExecutor(Executor):
         back: Back
         try:
             back = await self._client.gather(future, asynchronous=True)
-        except BaseException as error:  # also CancelledError, which is no Exception
+        except CancelledError as error:
+            back = RuntimeError(str(error))
+        except Exception as error:
             back = error
         self._back.put((future.key, back))
 
     def _take(self, key: str, back: Back) -> list[Finished]:
-        """What a task brought; nothing if it has to be sent again."""
-        if self._client.status != "running":
-            raise self._lost()
+        """What a task brought; nothing if it has to be sent again, or if nothing more can be computed."""
+        from distributed import KilledWorker
+
         future, batch = self._flying.pop(key)
         alone, self._alone = self._alone, False
         if isinstance(back, list):
             return [Finished(batch, back)]
-        if future.status == "cancelled":  # by another user of the cluster, or a restart of it
+        if self._client.status != "running":
+            self._failure = self._failure or self._lost()
+        elif future.status == "cancelled":  # by another user of the cluster, or a restart of it
             self.submit(batch)
-            return []
-        if future.status != "error":
+        elif future.status != "error":
             return [Finished(batch, None)]
-        return [Finished(self._killed(batch, back, alone), None)]
+        elif isinstance(back, KilledWorker):
+            deaths = back.allowed_failures if alone else 0  # but for the last, which the coordinator counts
+            return [Finished(replace(batch, losses=batch.losses + deaths), None)]
+        else:
+            self._failure = self._failure or self._refusal(back)
+        return []
 
-    def _killed(self, batch: Batch, error: Any, alone: bool) -> Batch:
-        """The batch if its workers died; any other error of a task is that of the whole cluster."""
-        from distributed import KilledWorker
-
+    def _refusal(self, error: Exception) -> SeparatrixError:
+        """The one line for what no cell can be blamed for."""
         if isinstance(error, SeparatrixError):
-            raise error
-        if isinstance(error, KilledWorker):
-            return replace(batch, losses=batch.losses + error.allowed_failures) if alone else batch
+            return error
+        what = f"a worker of the cluster at {self._address}"
         if isinstance(error, ImportError | AttributeError):
-            raise SeparatrixError(
-                f"the cluster at {self._address} cannot load what it is to compute ({error}); install the "
-                "same version of separatrix where its scheduler and its workers run"
-            ) from None
-        raise SeparatrixError(
-            f"a worker of {self._address} failed: {type(error).__name__}: {error}; {RESUME} it is mended"
-        ) from None
+            return SeparatrixError(
+                f"{what} cannot load what it is to compute ({one_line(error)}); install the same version of "
+                "separatrix where the workers run"
+            )
+        return SeparatrixError(f"{what} failed: {type(error).__name__}: {one_line(error)}")
 
     def _quiet(self, quiet: bool) -> None:
         for name, level in self._levels.items():

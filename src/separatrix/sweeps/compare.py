@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import polars as pl
 
-    from separatrix.store import Store
-
 QUESTION = (
     "construction",
     "mechanism",
@@ -56,6 +54,11 @@ class Change:
     other_verdict: bool
     other_probability: bool
 
+    @property
+    def asked(self) -> dict[str, str]:
+        """Parameters and how, as text."""
+        return {name: str(value) for name, value in (*self.parameters.items(), *self.how.items())}
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -77,20 +80,16 @@ class Comparison:
         """Whether both have the same cells with the same answers."""
         return self.changed == self.only_one == self.only_other == 0
 
+    @property
+    def common(self) -> dict[str, str]:
+        """What all of the largest changes ask alike; only the rest tells them apart."""
+        asked = [change.asked for change in self.largest]
+        first = asked[0] if len(asked) > 1 else {}
+        return {name: value for name, value in first.items() if all(x.get(name) == value for x in asked)}
+
     def as_json(self) -> dict[str, Any]:
         """Everything."""
         return {"identical": self.identical, **asdict(self)}
-
-
-def read_cells(store: Store, sweep: int | None) -> pl.DataFrame:
-    """The cells of a sweep, or of the whole store; one line where what is stored is no cell."""
-    from separatrix.store import StoreError, frame
-
-    try:
-        return frame(store, None, sweep)
-    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
-        what = " ".join(str(error).split())
-        raise StoreError(f"the store {store.where} has a cell that cannot be read ({what})") from None
 
 
 def compare(one: pl.DataFrame, other: pl.DataFrame) -> Comparison:

@@ -21,7 +21,7 @@ from separatrix.sweeps.points import Points
 
 DRAWLESS = ("exact", "certified")
 """Engines that draw nothing."""
-MOST_SEEDS = 1_000_000
+MOST_SEEDS, LARGEST_SEED = 1_000_000, 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -120,11 +120,11 @@ def _seeds(given: Any) -> range | tuple[int, ...]:
     """A list, or first:last, both of them included."""
     if isinstance(given, str) and given.count(":") == 1:
         first, last = (parse_integer(part, "seeds") for part in given.split(":"))
-        if not 0 <= first <= last or last - first >= MOST_SEEDS:
+        if not 0 <= first <= last <= LARGEST_SEED or last - first >= MOST_SEEDS:
             raise UsageError(f"seeds = {given} is no range of seeds; write for example seeds = '0:99'")
         return range(first, last + 1)
     listed = given if isinstance(given, list) else [given]
     seeds = tuple(dict.fromkeys(parse_integer(seed, "seeds") for seed in listed))
-    if not seeds or min(seeds) < 0:
-        raise UsageError(f"seeds = {given} must be whole numbers from 0 on, at least one")
+    if not seeds or min(seeds) < 0 or max(seeds) > LARGEST_SEED:
+        raise UsageError(f"seeds = {given} must be whole numbers from 0 to 2^63 - 1, at least one")
     return seeds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from separatrix.reports.markup import Section
 from separatrix.reports.store.pieces import command, short, table, words
 from separatrix.store import Sweep
@@ -39,16 +41,18 @@ def _largest(found: Comparison, one: Sweep, other: Sweep) -> str:
         return "<p>Every cell that both have has the same answer.</p>"
     shown = found.largest[:MOST_ROWS]
     said = "" if found.changed <= MOST_ROWS else f", the {len(shown)} largest of {found.changed:,}"
-    head = ("Cell", _name(one), _name(other), "Difference of P")
-    return f"<h3>What changed{said}</h3>{table(head, map(_row, shown), 'changes')}"
+    head = ("Cell", _name(one), _name(other), "P: first less second")
+    common = found.common
+    alike = f'<p class="said">In all of them: {words(common)}.</p>' if common else ""
+    rows = (_row(change, common) for change in shown)
+    return f"<h3>What changed{said}</h3>{alike}{table(head, rows, 'changes')}"
 
 
-def _row(change: Change) -> list[str]:
-    how = " ".join(f"{name}={value}" for name, value in change.how.items())
+def _row(change: Change, common: Mapping[str, str]) -> list[str]:
+    own = {name: value for name, value in change.asked.items() if name not in common}
     cell = (
         f"<strong>{short(change.mechanism, 80)}</strong> on {short(change.construction, 80)}"
-        f'<span class="summary">{words({k: str(v) for k, v in change.parameters.items()})}</span>'
-        f'<span class="summary">{short(how)}</span>'
+        f'<span class="summary">{words(own)}</span>'
     )
     p, q = change.one.distinguish, change.other.distinguish
     difference = "–" if p is None or q is None else f"{p - q:+.4g}".replace("-", "−")
@@ -60,8 +64,5 @@ def _answer(answer: Answer) -> str:
         return f"<strong>{short(answer.word, 40)}</strong>"
     exact = answer.low == answer.high
     known = "exact" if exact else f"sampled, in [{answer.low:.4g}, {answer.high:.4g}]"
-    return (
-        f"<strong>{short(answer.word, 40)}</strong>"
-        f'<span class="summary">P = {answer.distinguish:.6g}, {known}</span>'
-        f'<span class="summary">{short(answer.engine, 40)}</span>'
-    )
+    told = f"P = {answer.distinguish:.6g}, {known}; engine {short(answer.engine, 40)}"
+    return f'<strong>{short(answer.word, 40)}</strong><span class="summary">{told}</span>'

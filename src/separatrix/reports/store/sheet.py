@@ -14,9 +14,8 @@ from sqlalchemy import func, select
 from separatrix.maps.axes import FARTHEST
 from separatrix.parameters import UsageError, parse_exact
 from separatrix.reports.figures._base import LOOKS
-from separatrix.store import Store, Sweep
+from separatrix.store import Store, Sweep, frame
 from separatrix.store.schema import sweep_cells
-from separatrix.sweeps.compare import read_cells
 
 WHOLE = "all cells"
 """The part of cells that belong to no sweep."""
@@ -59,7 +58,7 @@ def read_sheet(store: Store, sweep: int | None) -> Sheet:
     chosen = next((each for each in reversed(known) if sweep in (None, each.id)), None)
     if chosen is None and sweep is not None:
         raise UsageError(f"there is no sweep {sweep} in {store.where}")
-    table = _sorted(read_cells(store, None if chosen is None else chosen.id))
+    table = _sorted(frame(store, sweep=None if chosen is None else chosen.id))
     if chosen is None and table.is_empty():
         raise UsageError(f"the store {store.where} holds no cells; fill it with: separatrix sweep plan.toml")
     spelled = [decoded(text) for text in table["parameters"]]

@@ -24,7 +24,8 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; max-height: 32rem; overflo
 .standings th:nth-child(3) { width: 28%; }
 .messages th:nth-child(1) { width: 34%; }
 .messages th:nth-child(2), .messages th:nth-child(3) { width: 8%; }
-.changes th:nth-child(1) { width: 40%; }
+.changes th:nth-child(1) { width: 34%; }
+.changes th:nth-child(4) { width: 14%; }
 td code { font-size: .95em; }
 .bar { display: flex; height: .85rem; border: 1px solid var(--faint); border-radius: 2px; overflow: hidden; }
 .bar { max-width: 18rem; }

@@ -15,8 +15,8 @@ from separatrix.reports.store import changes, curves, mechanisms, planes, refuse
 from separatrix.reports.store.groups import groups
 from separatrix.reports.store.page import present, render
 from separatrix.reports.store.sheet import Sheet, read_sheet
-from separatrix.store import Store
-from separatrix.sweeps.compare import Comparison, compare, read_cells
+from separatrix.store import Store, frame
+from separatrix.sweeps.compare import Comparison, compare
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,6 @@ def _changes(store: Store, sheet: Sheet, against: int) -> tuple[Comparison, Sect
         raise UsageError(f"there is no sweep {against} in {store.where}")
     if other.id == sheet.sweep.id:
         raise UsageError(f"sweep {against} is the one that is reported; name another one to compare with")
-    found = compare(sheet.table, read_cells(store, against))
+    found = compare(sheet.table, frame(store, sweep=against))
     line = f"separatrix compare {sheet.sweep.id} {against} --store {shlex.quote(sheet.store)}"
     return found, changes.section(found, sheet.sweep, other, line)

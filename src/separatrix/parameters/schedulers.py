@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from importlib.util import find_spec
 
 from separatrix.parameters.errors import UsageError
 
 FORM = "tcp://host:8786"
 TRIMMING = "MALLOC_TRIM_THRESHOLD_"
-"""Dask's nannies set it so that memory goes back to the system early; torch is then twice as slow."""
+"""Dask's nannies set it so that memory goes back to the system early; torch is slower then."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 _ADDRESS = re.compile(r"(?:(tcp|tls)://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):(\d{1,5})")
@@ -17,10 +16,12 @@ _ADDRESS = re.compile(r"(?:(tcp|tls)://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):(\
 
 def require_distributed() -> None:
     """Refuse where Dask is not installed."""
-    if find_spec("distributed") is None:
+    try:
+        import distributed  # noqa: F401
+    except ModuleNotFoundError:
         raise UsageError(
-            "running on a Dask cluster needs the package distributed: pip install 'separatrix[dask]'"
-        )
+            "a Dask cluster needs the package distributed: pip install 'separatrix[dask]'"
+        ) from None
 
 
 def read_address(address: str) -> str:

@@ -1,0 +1,76 @@
+"""What a Dask cluster costs beyond the computing itself."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import dask
+from distributed import LocalCluster
+
+from benchmarks._base import Measurement, at_most, require
+from separatrix.store import Store, frame, open_store
+from separatrix.sweeps import Plan, read_plan, run
+from separatrix.sweeps.cluster import DaskExecutor, settings
+from separatrix.sweeps.evaluate import evaluate
+from separatrix.sweeps.work import environment
+
+WORKERS = 2
+PLAN = """
+[[sweep]]
+construction = "spike"
+mechanisms = ["softmax", "linear"]
+engine = "exact"
+[sweep.parameters]
+a1 = "0.5:1.5:{count}"
+n = "1e3:1e12:10:log"
+d = 102
+m = 12
+a0 = 0.01
+b = 0.2
+c = 0.1
+"""
+
+
+def measure() -> Iterator[Measurement]:
+    """All lines of this file; one small sweep first, so that every worker has loaded its code."""
+    before, warm, plan = dict(os.environ), read_plan(PLAN.format(count=20)), read_plan(PLAN.format(count=250))
+    options = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        dask.config.set(settings()),
+        LocalCluster(host="127.0.0.1", silence_logs="CRITICAL", **options) as cluster,
+    ):
+        swept(warm, open_store(str(Path(folder) / "warm.db"), create=True), cluster)
+        store = open_store(str(Path(folder) / "timed.db"), create=True)
+        taken = swept(plan, store, cluster)
+        check_against_cells(plan, store)
+        computing = float(frame(store)["seconds"].sum()) / WORKERS
+    os.environ.clear()  # Dask's nannies set threads for the process they are in
+    os.environ.update(before)
+    overhead = 1000 * (taken - computing) / plan.count
+    yield at_most(
+        f"a Dask cluster over the computing alone, {plan.count:,} exact cells", overhead, "ms/cell", 5.0
+    )
+
+
+def swept(plan: Plan, store: Store, cluster: LocalCluster) -> float:
+    """Seconds that a sweep takes once it is connected, storing included."""
+    with closing(DaskExecutor(cluster.scheduler_address)) as executor:
+        start = time.perf_counter()
+        done = run(plan, store, executor)
+        taken = time.perf_counter() - start
+    require(done.done == plan.count, "the sweep on a cluster: some cells are missing")
+    return taken
+
+
+def check_against_cells(plan: Plan, store: Store) -> None:
+    """Every fiftieth cell, computed here."""
+    stored = dict(frame(store).select("id", "distinguish").iter_rows())
+    for _, cell in list(plan)[::50]:
+        ((found,),) = evaluate([cell], environment())
+        require(stored[cell.id] == found.distinguish, f"the sweep on a cluster at {cell.parameters}")

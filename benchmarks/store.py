@@ -1,0 +1,100 @@
+"""A store of a million cells: adding to it, and asking it."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import event
+
+from benchmarks._base import Measurement, at_most, require, seconds
+from separatrix.store import Environment, Result, Status, Store, open_store, results
+from separatrix.sweeps.cell import Cell, Draws
+
+CELLS = 1_000_000
+AT_ONCE, BATCH = 100_000, 2000
+HERE = Environment("here", {"python": "3.11"})
+MECHANISMS = ("softmax", "linear", "power:beta=2", "taylor:order=3", "elu", "relu", "local:window=64", "flat")
+FIXED = {"d": "102", "m": "12", "a0": "0.01", "b": "0.2", "c": "0.1", "form": "ones"}
+ASKED = {
+    "mechanism=softmax n=1e5:1.5e5": 51 * 250,
+    "verdict=undecided": CELLS // 100,
+    "a1=0.2:0.203": 4 * 8 * 500,
+    "seed=3": CELLS // 100,
+    "n=1e3:5e5 verdict=undecided": CELLS // 100,
+}
+"""Conditions, and how many cells they find."""
+
+
+def measure() -> Iterator[Measurement]:
+    """All lines of this file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "results.db"
+        store = open_store(f"sqlite:///{path}", create=True)
+        fill(store)
+        for asked, count in ASKED.items():
+            conditions: dict[str, Any] = dict(word.split("=") for word in asked.split())
+            require(results(store, **conditions).height == count, f"results {asked}")
+            taken = seconds(lambda given=conditions: results(store, **given), 2)
+            yield at_most(f"results {asked} of {CELLS:,} cells", taken, "s", 2.0)
+        yield at_most(f"adding a cell to {CELLS:,}", microseconds_added(store), "µs", 100.0)
+
+
+def cells(first: int, last: int) -> Iterator[tuple[str, dict[str, Any], Result]]:
+    """Cells of a grid of mechanisms, n and a1; past its end, of another grid."""
+    for number in range(first, last):
+        place, mechanism = divmod(number, len(MECHANISMS))
+        n, a1 = 1000 * (1 + place % 500), 100 + place // 500
+        point = {**FIXED, "n": str(n), "a1": f"0.{a1}"}
+        draws = Draws(1000, number % 100, 0.99, "float64", False)
+        cell = Cell("spike", MECHANISMS[mechanism], point, "grouped", "0.01", draws, "c0de" * 8)
+        chance = number / CELLS
+        yield (
+            cell.id,
+            cell.asked(),
+            Result(
+                status=Status.DONE,
+                seconds=0.001,
+                finished="2026-01-02T03:04:05+00:00",
+                environment=HERE,
+                verdict="undecided" if number % 100 == 7 else "blind",
+                engine="grouped",
+                evidence="1000 draws of the reader's signs",
+                p0=repr(chance / 3),
+                p1=repr(chance / 2),
+                q=repr(chance / 7),
+                distinguish=chance,
+                low=chance / 2,
+                high=chance,
+                fire_d0=chance / 5,
+                fire_d1=chance / 11,
+                margin=chance / 13,
+            ),
+        )
+
+
+def fill(store: Store) -> None:
+    """As a sweep does, but for large batches whose way to the disk is not waited for."""
+
+    def hurry(connection: Any, _: object) -> None:
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA cache_size = -500000")
+
+    event.listen(store.engine, "connect", hurry)
+    for first in range(0, CELLS, AT_ONCE):
+        store.add(cells(first, first + AT_ONCE))
+    event.remove(store.engine, "connect", hurry)
+
+
+def microseconds_added(store: Store, batches: int = 5) -> float:
+    """For each cell of the best of a few batches, committed for good."""
+    best = float("inf")
+    for number in range(batches):
+        more = list(cells(CELLS + BATCH * number, CELLS + BATCH * (number + 1)))
+        start = time.perf_counter()
+        store.add(more)
+        best = min(best, time.perf_counter() - start)
+    return best / BATCH * 1e6

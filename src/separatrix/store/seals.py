@@ -1,0 +1,72 @@
+"""A seal on every row: rubbish in a file is never taken for a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+from zlib import crc32
+
+from sqlalchemy import JSON, Column, Double, Integer
+
+from separatrix.store.errors import DAMAGED, StoreError
+from separatrix.store.rows import Environment
+from separatrix.store.schema import cells
+
+SEALED = tuple(column.name for column in cells.c if column.name != "seal")
+"""The columns under the seal, in order."""
+
+
+def _number(x: Any) -> float | None:
+    return float(x) + 0.0 if x == x else None  # 0.0 for -0.0, and nothing for what is not a number
+
+
+def _text(x: Any) -> str:
+    text = str(x)
+    return (
+        text
+        if text.isascii() and "\0" not in text
+        else text.encode(errors="replace").decode().replace("\0", "?")
+    )
+
+
+def _kind(column: Column[Any]) -> Callable[[Any], Any]:
+    if isinstance(column.type, JSON):
+        return lambda x: x
+    return _number if isinstance(column.type, Double) else int if isinstance(column.type, Integer) else _text
+
+
+_KINDS = tuple((name, _kind(cells.c[name])) for name in SEALED)
+
+
+def sealed(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row in plain values, as every database gives them back, with its seal."""
+    plain = {name: None if row[name] is None else kind(row[name]) for name, kind in _KINDS}
+    return {**plain, "seal": seal(tuple(plain.values()))}
+
+
+def seal(values: Sequence[Any]) -> int:
+    """A checksum of the values of a row, the same in every database and every Python.
+
+    >>> seal(("softmax", {"n": "1000"}, 0.5, None))
+    1359522414
+    """
+    return crc32(ascii(tuple(values)).encode())
+
+
+def require_sealed(rows: Iterable[Sequence[Any]], where: str) -> None:
+    """Refuse cells that are not what was stored; those from before there were seals are believed.
+
+    A row begins with the sealed columns and the seal.
+    """
+    end = len(SEALED)
+    for row in rows:
+        if row[end] is not None and row[end] != seal(row[:end]):
+            raise StoreError(f"the store {where} {DAMAGED} (cell {row[0]!a} is not what was stored)")
+
+
+def is_environment(id_: object, host: Any, versions: Any) -> bool:
+    """Whether this is what was stored: the identity of an environment is its seal."""
+    try:
+        return Environment(host, versions).id == id_
+    except (TypeError, ValueError, RecursionError):
+        return False

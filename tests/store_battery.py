@@ -1,0 +1,345 @@
+"""What a store does in whatever database; subclasses give a fixture `url` of an empty one."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from enum import StrEnum
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from sqlalchemy import create_engine, inspect, text
+
+import stored
+from separatrix.parameters import UsageError
+from separatrix.store import Environment, Status, Store, StoreError, frame, open_store, read_filter, results
+from separatrix.store.schema import (
+    MIGRATIONS,
+    cells,
+    environments,
+    found_version,
+    sweep_cells,
+    sweeps,
+    version,
+)
+from separatrix.store.seals import sealed
+from stored import HERE, POINT, contents, failed, row
+
+PROGRAM = [sys.executable, str(Path(stored.__file__))]
+HUGE = "1" + "0" * 400
+
+
+class Verdict(StrEnum):
+    BLIND = "blind"
+
+
+def found(store: Store, **conditions: object) -> set[str]:
+    """The first probabilities of the cells that are found: they name the cells here."""
+    return {p0.partition("/")[0] for p0 in results(store, **conditions)["p0"]}
+
+
+class StoreBattery:
+    """Tests of `Store`, `frame` and `results`."""
+
+    @pytest.fixture
+    def store(self, url: str) -> Store:
+        return open_store(url, create=True)
+
+    @pytest.fixture
+    def varied(self, store: Store) -> Store:
+        """Cells that differ in what is asked for below, named by their numbers."""
+        seeded = {"draws": 100, "confidence": 0.99, "dtype": "float64"}
+        store.add(
+            [
+                row(0, {"a1": "1/3", "n": "1000"}, mechanism="softmax"),
+                row(1, {"a1": "0.3", "n": "1001"}, mechanism="power:beta=2"),
+                row(2, {"a1": "0.30000000000000000001", "n": "2000"}, mechanism="power:beta=2,gamma=3"),
+                row(3, {"a1": "-0.5", "n": "9007199254740992"}, mechanism="powerful"),
+                row(4, {"a1": HUGE, "n": "9007199254740993"}, seed=2**60 + 1, **seeded),
+                row(5, {"a1": "0", "n": HUGE, "form": "twos"}, seed=3, **seeded),
+                row(6, {"a1": "1", "n": HUGE[:-1] + "1"}, {"verdict": "partial"}, seed=4, **seeded),
+            ]
+        )
+        return store
+
+    def test_what_is_added_is_there(self, url: str, store: Store) -> None:
+        store.add(map(row, range(50)))
+        assert store.finished([row(i)[0] for i in range(60)]) == {row(i)[0]: Status.DONE for i in range(50)}
+        assert len(contents(store)) == 50
+        assert contents(open_store(url)) == contents(store)
+
+    def test_adding_again_changes_nothing(self, store: Store) -> None:
+        store.add([row(0), failed(1)])
+        before = contents(store)
+        store.add([row(0, None, {"distinguish": 0.5}), failed(0)])
+        assert contents(store) == before
+
+    def test_a_failed_cell_is_replaced(self, store: Store) -> None:
+        store.add([failed(1)])
+        assert frame(store)["message"].to_list() == ["out of luck"]
+        elsewhere = Environment("elsewhere", {"python": "3.12"})
+        store.add([row(1, None, {"environment": elsewhere})])
+        assert frame(store).select("status", "message", "host").rows() == [("done", None, "elsewhere")]
+
+    def test_the_same_cell_twice_in_one_batch(self, store: Store) -> None:
+        store.add([failed(1), row(1), row(1, None, {"distinguish": 0.5})])
+        assert frame(store).select("status", "distinguish").rows() == [("done", 1 / 7)]
+
+    def test_nothing_of_a_batch_is_kept_if_one_cell_cannot_be(self, store: Store) -> None:
+        store.add([row(0)])
+        with pytest.raises(StoreError, match=r"^the store [^\n]*$"):
+            store.add([row(1), row(2, construction=None), row(3)])
+        assert store.finished([row(i)[0] for i in range(4)]) == {row(0)[0]: Status.DONE}
+        store.add([row(1)])
+        assert len(contents(store)) == 2
+
+    def test_numbers_and_texts_come_back_to_the_last_bit(self, store: Store) -> None:
+        odd = {"distinguish": 0.1 + 0.2, "low": 5e-324, "high": 1.7976931348623157e308, "margin": -0.0}
+        odd |= {"bits": float("nan"), "message": "half \ud800 a\0letter ' \" é ∞", "seconds": 0}
+        store.add([row(0, None, odd, draws=10**7)])
+        kept = frame(store).row(0, named=True)
+        assert [kept[name] for name in ("distinguish", "low", "high")] == [0.1 + 0.2, 5e-324, odd["high"]]
+        assert (kept["margin"], kept["bits"], kept["seconds"], kept["draws"]) == (0, None, 0.0, 10**7)
+        assert kept["message"] == "half ? a?letter ' \" é ∞"
+
+    def test_numbers_of_numpy_and_words_of_enumerations_are_numbers_and_words(self, store: Store) -> None:
+        odd = {"distinguish": np.float64(0.1), "low": np.float32(0.5), "high": 1, "verdict": Verdict.BLIND}
+        store.add([row(0, None, odd, confidence=1, draws=np.int64(7), seed=True)])
+        kept = frame(store).row(0, named=True)
+        assert [kept[name] for name in ("distinguish", "low", "high", "confidence")] == [0.1, 0.5, 1.0, 1.0]
+        assert (kept["draws"], kept["seed"], kept["verdict"]) == (7, 1, "blind")
+
+    def test_two_programs_add_at_once(self, url: str, store: Store) -> None:
+        """Half of the cells are the same, in another order: each is there once, and none is lost."""
+        programs = [
+            subprocess.Popen([*PROGRAM, "add", url, *words.split()], stdout=subprocess.PIPE, text=True)
+            for words in ("0 400 1", "200 600 2")
+        ]
+        told = [int(number) for each in programs for number in each.communicate()[0].split()]
+        assert [each.returncode for each in programs] == [0, 0]
+        assert sorted(told) == sorted([*range(400), *range(200, 600)])
+        assert [each[0] for each in contents(store)] == sorted(row(i)[0] for i in range(600))
+
+    def test_creators_at_once_make_one_store(self, url: str) -> None:
+        programs = [
+            subprocess.Popen([*PROGRAM, "add", url, *words.split()], stdout=subprocess.DEVNULL)
+            for words in ("0 7 1", "7 14 2")
+        ]
+        assert [each.wait() for each in programs] == [0, 0]
+        assert [each[0] for each in contents(open_store(url))] == sorted(row(i)[0] for i in range(14))
+
+    @pytest.mark.parametrize(
+        ("condition", "numbers"),
+        [
+            ("mechanism=softmax", "0456"),
+            ("mechanism=power", "12"),
+            ("mechanism=power:beta=2", "1"),
+            ("mechanism=power:beta=2,gamma=3,powerful", "23"),
+            ("a1=1/3", "0"),
+            ("a1=2/6", "0"),
+            ("a1=0.3", "1"),
+            ("a1=3e-1,0.33333333333333333", "1"),
+            ("a1=0.30:1/3", "012"),
+            ("a1=0.3:0.3", "1"),
+            ("a1=0.30000000000000000001:", "0246"),
+            ("a1=:0.3", "135"),
+            ("a1=-1:-0.5", "3"),
+            ("a1=:-0.5", "3"),
+            ("a1=33/100:34/100", "0"),
+            ("a1=1e400:", "4"),
+            ("a1=1e399:1e401", "4"),
+            ("a1=-1:0", "35"),
+            ("n=1e3", "0"),
+            ("n=1000,2000", "02"),
+            ("n=1e3:2e3", "012"),
+            ("n=:1e3", "0"),
+            ("n=9007199254740993", "4"),
+            ("n=9007199254740993:9e99", "4"),
+            (f"n={HUGE}", "5"),
+            ("n=1e400", "5"),
+            (f"n={HUGE},1000", "05"),
+            ("n=1e308:", "56"),
+            ("n=1e400:1e400", "5"),
+            ("n=1e16:1e401", "56"),
+            ("form=ones", "012346"),
+            ("form=ones,twos", "0123456"),
+            ("seed=3", "5"),
+            ("seed=3,4", "56"),
+            ("seed=3:4", "56"),
+            (f"seed={2**60 + 1}", "4"),
+            (f"seed={2**60}", ""),
+            ("seed=3.5", ""),
+            ("seed=1e30", ""),
+            ("draws=100", "456"),
+            ("verdict=partial,undecided", "6"),
+            ("distinguish=0.2:0.5", "23"),
+            ("seconds=1/4", "0123456"),
+            ("dtype=float64", "456"),
+            ("construction=plain", ""),
+            ("mechanism=,", ""),
+            ("mechanism=' OR 1=1 --", ""),
+            ("mechanism=soft%", ""),
+            ("n=1;DROP TABLE cells", None),
+            ("form=x'); DROP TABLE cells; --", ""),
+        ],
+    )
+    def test_conditions(self, varied: Store, condition: str, numbers: str | None) -> None:
+        name, _, value = condition.partition("=")
+        if numbers is None:
+            with pytest.raises(UsageError, match=r"^n=1;DROP TABLE cells is not a number$"):
+                results(varied, **{name: value})
+        else:
+            assert found(varied, **{name: value}) == set(numbers)
+        assert len(contents(varied)) == 7
+
+    @pytest.mark.parametrize(
+        ("condition", "complaint"),
+        [
+            ("form=1:2", "form=1:2 is a range, but form is a word, as in form="),
+            ("a2=1", r"no stored cell has a2 \(did you mean a1\?\); conditions can be on: construction, "),
+            ("mecanism=softmax", r"no stored cell has mecanism \(did you mean mechanism\?\)"),
+            ("n=1:2:3", "n=1:2:3 is no range; write n=low:high"),
+            ("n=:", "n=: is no range"),
+            ("a1=x:1", "a1=x is not a number"),
+            ("seed=few", "seed=few is not a number"),
+            ("verdict=blnd", "verdict=blnd is not one of distinguishes, blind"),
+            ('a"1=3', 'a"1 is no name of a column or a parameter'),
+            ("$.n=3", r"\$\.n is no name"),
+        ],
+    )
+    def test_conditions_that_make_no_sense(self, varied: Store, condition: str, complaint: str) -> None:
+        name, _, value = condition.partition("=")
+        with pytest.raises(UsageError, match=f"^{complaint}[^\n]*$"):
+            results(varied, **{name: value})
+
+    def test_conditions_must_all_hold(self, varied: Store) -> None:
+        assert found(varied, mechanism="power", n="1e3:1500", status="done") == {"1"}
+
+    def test_parameters_called_as_columns_are(self, store: Store) -> None:
+        store.add(
+            [row(i, {"seed": str(i), "q": "0.5"}, {"q": "1"}, construction="rough", seed=9) for i in range(3)]
+        )
+        assert found(store, parameter_seed="1:") == {"1", "2"}
+        assert found(store, seed=9) == {"0", "1", "2"}
+        shown = results(store, parameter_seed=2)
+        assert shown.select("parameter_seed", "seed", "parameter_q", "q").rows() == [(2, 9, 0.5, "1")]
+
+    def test_columns_have_types(self, varied: Store) -> None:
+        shown = frame(varied)
+        assert shown.schema["n"] == pl.Float64  # some are beyond all integers
+        assert shown.schema["form"] == pl.String
+        few = results(varied, n="1e3:2e3")
+        assert few.schema["n"] == few.schema["seed"] == pl.Int64
+        assert few.schema["a1"] == few.schema["distinguish"] == pl.Float64
+        assert few.schema["p0"] == few.schema["versions"] == pl.String
+        exact = {json.loads(text)["a1"] for text in few["parameters"]}
+        assert exact == {"1/3", "0.3", "0.30000000000000000001"}
+
+    def test_nothing_found_has_the_same_columns(self, varied: Store) -> None:
+        none, some = results(varied, n=7), results(varied, n="1e3:2e3")
+        assert none.height == 0
+        shared = {name: kind for name, kind in some.schema.items() if name not in POINT}
+        assert dict(none.schema) == shared
+
+    def test_an_empty_store(self, store: Store) -> None:
+        assert results(store).height == results(store, mechanism="softmax", whatever="1:2").height == 0
+        assert store.sweeps() == []
+        assert store.finished(["x"]) == store.finished([]) == {}
+        store.add([])
+        with pytest.raises(UsageError, match=r"there is no sweep paper in .*; there are none$"):
+            results(store, sweep="paper")
+
+    def test_limit(self, varied: Store) -> None:
+        assert results(varied, limit=3).height == 3
+        assert results(varied, limit=0).height == 0
+
+    def test_sweeps(self, store: Store) -> None:
+        store.add(map(row, range(4)))
+        one = store.begin_sweep("k1", "paper", "text")
+        two = store.begin_sweep("k2", "paper", "other text")
+        assert store.begin_sweep("k1", "paper", "text") == one != two
+        members = [(row(i)[0], "part") for i in (3, 1, 9)]
+        for _ in range(2):
+            store.belong(one, members)
+        store.belong(two, [(row(1)[0], "part"), (row(1)[0], "other part")])
+        assert [(each.id, each.cells, each.plan) for each in store.sweeps()] == [
+            (one, 2, "text"),
+            (two, 1, "other text"),
+        ]
+        assert results(store, sweep=str(one)).select("part", "p0").sort("p0").rows() == [
+            ("part", "1/97"),
+            ("part", "3/97"),
+        ]
+        assert sorted(results(store, sweep="paper")["part"]) == ["other part", "part"]
+
+    @pytest.mark.parametrize("old", range(1, len(MIGRATIONS)))
+    def test_an_older_store_is_brought_up_to_date(self, url: str, old: int) -> None:
+        engine = create_engine(url)
+        with engine.begin() as connection:
+            for step in MIGRATIONS[:old]:
+                step(connection)
+            version.create(connection)
+            connection.execute(version.insert().values(version=old))
+            then = [c["name"] for c in inspect(connection).get_columns("cells")]
+            connection.execute(environments.insert().values(id=HERE.id, host="here", versions=HERE.versions))
+            for i in range(5):
+                id_, asked, result = row(i)
+                known = sealed({"id": id_, **asked, **vars(result), "environment": HERE.id})
+                connection.execute(
+                    cells.insert().values({name: known[name] for name in then if name in known})
+                )
+            connection.execute(sweeps.insert().values(id=1, key="k", name="old", plan="text", started="then"))
+            connection.execute(sweep_cells.insert().values(sweep=1, cell=row(2)[0], part="p"))
+        engine.dispose()
+        opened = open_store(url)
+        with opened.reading() as connection:
+            assert found_version(connection, url) == len(MIGRATIONS)
+            now = inspect(connection).get_columns("cells")
+        assert [column["name"] for column in now] == [column.name for column in cells.c]
+        opened.add(map(row, range(7)))
+        assert [each[0] for each in contents(opened)] == sorted(row(i)[0] for i in range(7))
+        assert found(opened, sweep="old") == {"2"}
+
+    @pytest.mark.parametrize(
+        ("change", "complaint"),
+        [
+            ("UPDATE separatrix_store SET version = 99", "was written by a newer separatrix (version 99"),
+            ("UPDATE separatrix_store SET version = 0", "does not say which version it has"),
+            ("DELETE FROM separatrix_store", "does not say which version it has"),
+            ("INSERT INTO separatrix_store VALUES (1)", "does not say which version it has"),
+            ("DROP TABLE separatrix_store", "is a database of something else"),
+        ],
+    )
+    def test_stores_of_no_known_version_are_refused(
+        self, store: Store, url: str, change: str, complaint: str
+    ) -> None:
+        store.add([row(0)])
+        before = contents(store)
+        with store.writing() as connection:
+            connection.execute(text(change))
+        for create in (False, True):
+            with pytest.raises(StoreError, match=f"^the store [^\n]*{re.escape(complaint)}[^\n]*$"):
+                open_store(url, create=create, check=create)
+        assert contents(store) == before
+
+    def test_numbers_too_large_for_a_database(self, store: Store) -> None:
+        with pytest.raises(StoreError, match="cannot hold a number this large"):
+            store.add([row(0, seed=2**63)])
+        assert contents(store) == []
+
+    @pytest.mark.parametrize("parameters", ["[1, 2]", '"softmax"', "7", "null", '{"n": ["1"]}', '{"n": 5}'])
+    def test_parameters_that_no_sweep_made(self, store: Store, parameters: str) -> None:
+        store.add([row(0)])
+        with store.writing() as connection:
+            connection.execute(text("UPDATE cells SET parameters = :p, seal = NULL"), {"p": parameters})
+        for conditions in ({}, {"form": "ones"}, {"a1": "1:2"}):
+            with pytest.raises((StoreError, UsageError), match=r"^[^\n]*$") as raised:
+                results(store, **conditions)
+            assert "a cell that no sweep made" in str(raised.value) or conditions
+
+    def test_read_filter_needs_no_store(self) -> None:
+        assert read_filter({"n": 5, "seed": 3}).conditions == {"n": "5", "seed": "3"}

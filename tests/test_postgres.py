@@ -1,0 +1,215 @@
+"""The store in a PostgreSQL database: a real server, real programs, and its sudden death."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from postgres_server import PASSWORD, Server, program
+from separatrix.parameters import UsageError
+from separatrix.store import NoStore, Store, StoreError, frame, open_store, results
+from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.plan import read_plan
+from separatrix.sweeps.run import Progress, run
+from store_battery import PROGRAM, StoreBattery
+from stored import contents, row
+
+pytestmark = pytest.mark.skipif(
+    program("initdb") is None, reason="PostgreSQL is not installed (Debian: apt-get install postgresql)"
+)
+NUMBERS = itertools.count()
+ONE_LINE = r"^[^\n]*$"
+PLAN = """
+name = "small"
+construction = "spike"
+mechanisms = ["softmax", "linear"]
+[parameters]
+d = 12
+m = 12
+a0 = 0.01
+b = 0.2
+c = 0.1
+[[sweep]]
+name = "closed"
+engine = "exact"
+parameters = { a1 = "0.5:1.5:12", n = "1e2:1e9:12:log" }
+[[sweep]]
+name = "drawn"
+engine = "grouped"
+draws = 20
+seeds = [1, 2]
+parameters = { a1 = 1.2, n = "100:300:3" }
+"""
+ANSWERS = (
+    "id",
+    "part",
+    "mechanism",
+    "parameters",
+    "seed",
+    "verdict",
+    "status",
+    "distinguish",
+    "low",
+    "high",
+    "p0",
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """In a folder that the server's user may enter, which those of pytest are not."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    made = Server(folder)
+    made.start()
+    yield made
+    made.stop()
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def url(server: Server) -> str:
+    """An empty place: a schema of its own, which is made sooner than a database."""
+    name = f"store_{next(NUMBERS)}"
+    with psycopg.connect(plain(server.url())) as connection:
+        connection.execute(f"CREATE SCHEMA {name}")
+    return f"{server.url()}?options=-csearch_path%3D{name}"
+
+
+def plain(url: str) -> str:
+    """As psycopg itself takes it."""
+    return url.replace("+psycopg", "")
+
+
+class TestPostgres(StoreBattery):
+    pass
+
+
+def swept(store: Store, executor: LocalExecutor) -> list[tuple[object, ...]]:
+    """The answers of the small plan, in one order."""
+    run(read_plan(PLAN), store, executor)
+    return sorted(frame(store, None, 1).select(ANSWERS).rows())
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[LocalExecutor]:
+    made = LocalExecutor(1)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def expected(executor: LocalExecutor, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[object, ...]]:
+    """What the small plan gives in a SQLite file."""
+    path = tmp_path_factory.mktemp("expected") / "results.db"
+    return swept(open_store(f"sqlite:///{path}", create=True), executor)
+
+
+def test_a_sweep_gives_the_same_in_every_database(
+    url: str, executor: LocalExecutor, expected: list[tuple[object, ...]]
+) -> None:
+    assert len(expected) == 2 * 12 * 12 + 2 * 2 * 3
+    assert swept(open_store(url, create=True), executor) == expected
+
+
+def test_a_server_that_dies_in_the_middle_of_a_sweep(
+    url: str, server: Server, executor: LocalExecutor, expected: list[tuple[object, ...]]
+) -> None:
+    """One line; what was kept is there when it is back, and the same command goes on from it."""
+    store, told = open_store(url, create=True), [0]
+
+    def tell(progress: Progress) -> None:
+        if told[-1] <= 20 < progress.finished:
+            server.stop()
+        told.append(progress.finished)
+
+    server.stop()
+    server.start(fsync=True)
+    lost = LocalExecutor(1)
+    try:
+        with pytest.raises(StoreError, match=ONE_LINE) as raised:
+            run(read_plan(PLAN), store, lost, tell=tell)
+    finally:
+        lost.close()
+        server.start()
+    assert "what was stored is kept" in str(raised.value)
+    assert PASSWORD not in str(raised.value)
+    kept = {each[0] for each in contents(open_store(url))}
+    assert told[-1] <= len(kept) < len(expected)
+    again = run(read_plan(PLAN), store, executor)
+    assert again.kept == len(kept)
+    assert sorted(frame(store, None, 1).select(ANSWERS).rows()) == expected
+
+
+def test_a_server_that_dies_while_programs_add(url: str, server: Server) -> None:
+    """Everything that was acknowledged is there, and no batch by half."""
+    server.stop()
+    server.start(fsync=True)
+    store = open_store(url, create=True)
+    command = [*PROGRAM, "fill_up", url, "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+        while not store.finished([row(500)[0]]):
+            time.sleep(0.02)
+        server.stop()
+        said = program.communicate()[0]
+    server.start()
+    count, message = said.splitlines()
+    assert "what was stored is kept" in message
+    kept = len(contents(open_store(url)))
+    assert kept % 100 == 0
+    assert 0 < int(count) <= kept // 100 <= int(count) + 1
+
+
+def test_what_cannot_be_reached_is_told_in_one_line_without_the_password(server: Server) -> None:
+    free = server.url().replace(f":{server.port}/", ":1/")
+    wrong = server.url(password=f"{PASSWORD}x")
+    cases = {
+        wrong: "refuses this user with this password",
+        server.url("nowhere"): 'database "nowhere" does not exist',
+        server.url().replace("127.0.0.1", "nowhere.invalid"): "does not answer",
+        free: "does not answer",
+        f"{free}?password={PASSWORD}": "does not answer",
+    }
+    for url, words in cases.items():
+        for create in (True, False):
+            with pytest.raises(StoreError, match=ONE_LINE) as raised:
+                open_store(url, create=create)
+            assert words in str(raised.value)
+            assert PASSWORD not in str(raised.value)
+
+
+def test_an_empty_database_is_no_store(url: str) -> None:
+    with pytest.raises(NoStore, match=r"is empty; fill it with: separatrix sweep plan\.toml$"):
+        results(url)
+
+
+def test_tables_of_others_are_left_alone(url: str) -> None:
+    with psycopg.connect(plain(url)) as connection:
+        connection.execute("CREATE TABLE songs (title TEXT)")
+        connection.execute("INSERT INTO songs VALUES ('Ode')")
+    open_store(url, create=True).add([row(0)])
+    with psycopg.connect(plain(url)) as connection:
+        assert connection.execute("SELECT * FROM songs").fetchall() == [("Ode",)]
+
+
+def test_a_user_who_may_not_write(url: str) -> None:
+    with psycopg.connect(plain(url)) as connection:
+        connection.execute(f"CREATE ROLE guest LOGIN PASSWORD '{PASSWORD}'")
+        connection.execute(f"GRANT USAGE ON SCHEMA {url.rpartition('%3D')[2]} TO guest")
+    with pytest.raises(StoreError, match=r"refuses this user"):
+        open_store(url.replace("sx:", "guest:"), create=True)
+
+
+def test_without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(UsageError, match=r"needs the package psycopg: pip install 'separatrix\[postgres\]'$"):
+        open_store("postgresql://user:secret@host/database")
