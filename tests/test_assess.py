@@ -48,7 +48,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few constructions, lengths and draws: what is tested here is not how fast this machine is."""
     monkeypatch.setattr("separatrix.assess.cost.LENGTHS", SHORT)
     monkeypatch.setattr("separatrix.assess.growth.NEAR", (200, 300, 400))
-    monkeypatch.setattr("separatrix.assess.lengths.LITERAL", 25)
+    monkeypatch.setattr("separatrix.engines.sampling.LITERAL", 25)
     monkeypatch.setattr("separatrix.assess.standing.CONSTRUCTIONS", FEW)
 
 

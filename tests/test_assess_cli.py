@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from separatrix.assess import cost, growth, lengths, standing
+from separatrix.assess import cost, growth, standing
 from separatrix.cli import main
 from separatrix.constructions import CONSTRUCTIONS
+from separatrix.engines import sampling
 
 OWN = """
 import torch
@@ -87,7 +88,7 @@ def separatrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(cost, "LENGTHS", (64, 128))
     monkeypatch.setattr(growth, "NEAR", (200, 300, 400))
-    monkeypatch.setattr(lengths, "LITERAL", 25)
+    monkeypatch.setattr(sampling, "LITERAL", 25)
     monkeypatch.setattr(standing, "CONSTRUCTIONS", {"plain": CONSTRUCTIONS["plain"]})
 
     def run(*words: str) -> tuple[int, str, str]:
