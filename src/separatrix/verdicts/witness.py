@@ -13,7 +13,6 @@ from fractions import Fraction
 from math import inf
 
 import numpy as np
-from scipy.optimize import nnls
 
 from separatrix.constructions import Label
 from separatrix.verdicts.outputs import Array, Feature, Outputs
@@ -119,6 +118,8 @@ def _from_hull(hull: Array, row: Array) -> Array | None:
 
     Lawson and Hanson's reduction of least distance to non-negative least squares.
     """
+    from scipy.optimize import nnls  # takes longer to import than most verdicts take
+
     between = row - hull
     size = np.abs(between).max()
     if between.size > MOST_ENTRIES or not 0 < size < inf:
