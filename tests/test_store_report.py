@@ -355,6 +355,22 @@ def test_who_is_ahead(store: Store) -> None:
     assert "1 none" in text
 
 
+def test_many_constructions_are_seen_at_a_glance(store: Store, tmp_path: Path) -> None:
+    words = {"spike": ["blind", "blind", "partial"], "plain": ["distinguishes"], "<b>": ["undecided"]}
+    rows = [
+        cell(0.5, construction=kind, n=str(i), answer={"verdict": word})
+        for kind, all_words in words.items()
+        for i, word in enumerate(all_words)
+    ]
+    fill(store, {"": rows[:3]}, name="one")
+    assert "most frequent" not in made(store, tmp_path / "one").text
+    fill(store, {"": rows}, name="three")
+    page = made(store, tmp_path / "three")
+    assert "The most frequent verdict" in page.text
+    assert "B 67" in page.text
+    assert "b" not in page.tags[page.tags.index("table") :]
+
+
 def test_a_cell_in_two_parts_counts_once(store: Store) -> None:
     number = fill(store, {"part": [cell(n="1")]})
     store.belong(number, [(f"{number}-part-0", "second"), ("not finished", "second")])

@@ -180,7 +180,7 @@ def results(found: pl.DataFrame) -> None:
     came = ", ".join(
         f"{count:,} [{COLOURS.get(word, 'red')}]{word}[/]" for word, count in words.most_common()
     )
-    out.print(f"{found.height:,} cells: {came}")
+    out.print(f"{found.height:,} {'cell' if found.height == 1 else 'cells'}: {came}")
     varying = _varying(found)
     table = Table(
         "construction", "mechanism", *varying, "verdict", "P", "engine", box=None, padding=(0, 1, 0, 0)

@@ -9,6 +9,7 @@ import polars as pl
 
 from separatrix.reports.cells import COLOURS
 from separatrix.reports.markup import Section
+from separatrix.reports.store.overview import overview
 from separatrix.reports.store.pieces import chance, short, style, table
 from separatrix.reports.store.sheet import Sheet
 from separatrix.sweeps.compare import CLOSE
@@ -29,12 +30,15 @@ def section(sheet: Sheet) -> Section | None:
     rows = summary(sheet)
     if rows.is_empty():
         return None
-    parts = [INTRODUCTION]
+    glance = overview(rows)
+    parts = [INTRODUCTION, glance]
     for (name,), own in (
         rows.head(MOST_ROWS).partition_by("construction", as_dict=True, maintain_order=True).items()
     ):
-        parts.append(f"<h3>{short(str(name))}</h3>")
-        parts.append(table(COLUMNS, map(_row, own.iter_rows(named=True)), "standings"))
+        standings = table(COLUMNS, map(_row, own.iter_rows(named=True)), "standings")
+        title = short(str(name))
+        folded = f"<details><summary>{title}</summary>{standings}</details>"
+        parts.append(folded if glance else f"<h3>{title}</h3>{standings}")
     if rows.height > MOST_ROWS:
         parts.append(
             f"<p>{rows.height - MOST_ROWS:,} more rows are not shown; results.csv has their cells.</p>"

@@ -43,6 +43,8 @@ td code { font-size: .95em; }
 .grid th:first-child { position: sticky; left: 0; background: var(--paper); }
 .grid td { display: table-cell; padding: .15rem .4rem; border: 0; white-space: nowrap; }
 .grid td:not(.statement)::before { content: none; }
+.grid th.turned { height: 7.5rem; vertical-align: bottom; padding: 0 .1rem; }
+.grid th.turned span { writing-mode: vertical-rl; transform: rotate(180deg); }
 
 @media print {
   .plot, .panels h3, .keys { display: block; }
