@@ -44,6 +44,7 @@ def row(
         "seed": None,
         "confidence": None,
         "dtype": None,
+        "until_decided": None,
         "code": "c0de",
         **asked,
     }

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from expectations import run
 from separatrix.constructions import CONSTRUCTIONS, Spike
+from separatrix.contract.custom import wrap
 from separatrix.contract.load import mechanism_from
 from separatrix.mechanisms import MECHANISMS, examples, mechanism_named
 from separatrix.parameters import UsageError
@@ -338,6 +340,47 @@ def test_the_code_of_a_users_own_mechanism(tmp_path: Path, monkeypatch: pytest.M
     mechanism = mechanism_from("own_of_plans:attend")
     before = code_version(Spike, mechanism)
     (tmp_path / "own_of_plans.py").write_text("def attend(q, k, v):\n    return v + 1\n")
+    code_module._digest.cache_clear()
+    code_module._module.cache_clear()
+    assert code_version(Spike, mechanism) != before
+
+
+@pytest.mark.usefixtures("forgotten")
+@pytest.mark.parametrize("changed", ["scale.py", "beside_of_plans.py", "package_of_plans/__init__.py"])
+def test_what_a_users_own_mechanism_imports_is_in_it(
+    changed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"package_of_plans_{changed[0]}"
+    folder = tmp_path / name
+    folder.mkdir()
+    (tmp_path / f"beside_{name}.py").write_text("ONE = 1\n")
+    (folder / "__init__.py").write_text("")
+    (folder / "scale.py").write_text("TWO = 2\n")
+    (folder / "own.py").write_text(
+        f"import math\nfrom .scale import TWO\nfrom beside_{name} import ONE\n"
+        "def attend(q, k, v):\n    return ONE * TWO * math.pi * v\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    mechanism = mechanism_from(f"{name}.own:attend")
+    before = code_version(Spike, mechanism)
+    files = {"scale.py": folder / "scale.py", "beside_of_plans.py": tmp_path / f"beside_{name}.py"}
+    file = files.get(changed, folder / "__init__.py")
+    file.write_text(file.read_text() + "THREE = 3\n")
+    code_module._digest.cache_clear()
+    code_module._module.cache_clear()
+    assert code_version(Spike, mechanism) != before
+    found = modules({*code_module.ROOTS, f"{name}.own"})
+    assert not {"math", "torch"} & set(found)
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_the_code_of_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mechanism of another package, registered under a name without its module."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "plugin_of_plans.py").write_text("def attend(q, k, v):\n    return v\n")
+    mechanism = wrap(import_module("plugin_of_plans").attend, "registered")
+    before = code_version(Spike, mechanism)
+    (tmp_path / "plugin_of_plans.py").write_text("def attend(q, k, v):\n    return 2 * v\n")
     code_module._digest.cache_clear()
     code_module._module.cache_clear()
     assert code_version(Spike, mechanism) != before

@@ -53,6 +53,7 @@ def cell(
         "seed": seed,
         "confidence": None if interval is None else 0.95,
         "dtype": None if interval is None else "float64",
+        "until_decided": None if interval is None else 0,
         "code": "c",
     }
     low, high = (p, p) if interval is None else interval

@@ -110,7 +110,7 @@ def progress(quiet: bool) -> Iterator[Bar]:
 def progressed(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
     """How a sweep ended, and how to go on."""
     if as_json:
-        counts = ("total", "kept", "done", "refused", "failed", "lost", "stopped")
+        counts = ("total", "kept", "done", "refused", "failed", "failed_before", "lost", "stopped")
         print_json({"sweep": plan.name, "store": store, **{name: getattr(done, name) for name in counts}})
         return
     out = console()
@@ -122,6 +122,8 @@ def progressed(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
         out.print(f"  {done.refused:,} refused: no engine can answer them (results status=refused)")
     if done.failed:
         out.print(f"  [red]{done.failed:,} failed[/]: why, says separatrix results status=failed")
+    if done.failed_before:
+        out.print(f"  [red]{done.failed_before:,} had failed before[/]: --retry-failed tries them again")
     if done.lost:
         out.print(f"  {done.lost:,} times a worker died; its cells were computed again")
     if done.stopped:

@@ -68,7 +68,7 @@ def sweep(
         executor = executor_for(workers, scheduler)
         try:
             with show_sweep.looking(as_json):
-                found = estimate(read, opened, executor, executor.workers)
+                found = estimate(read, opened, executor, executor.workers, retry_failed)
         finally:
             executor.close()
         show_sweep.estimate(read, found, store, as_json)
@@ -84,7 +84,7 @@ def sweep(
             hear=bar.hear,
         )
     show_sweep.progressed(read, done, store, as_json)
-    raise typer.Exit(130 if done.stopped else 1 if done.failed else 0)
+    raise typer.Exit(130 if done.stopped else 1 if done.failed or done.failed_before else 0)
 
 
 def results(

@@ -74,7 +74,7 @@ def examine(mechanism: Mechanism) -> Examination:
     return found
 
 
-def one_line(error: Exception, limit: int = 300) -> str:
+def one_line(error: BaseException, limit: int = 300) -> str:
     """The message of an error on one line, cut to `limit` characters."""
     text = " ".join(str(error).split()) or "no message"
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -48,6 +48,18 @@ def scale(amplitudes: Amplitudes, blocks: Array) -> ScaledAmplitudes:
     return ScaledAmplitudes((floats[0], floats[1]), floats[2], floats[3], floats[4], bool(exact))
 
 
+def scale_each(amplitudes: Amplitudes, blocks: Array) -> tuple[ScaledAmplitudes, list[bool]]:
+    """As `scale`, with a factor of its own for each point; and which points have whole numbers."""
+    columns = [*amplitudes.a, amplitudes.b, amplitudes.c, amplitudes.tau]
+    columns = [np.broadcast_to(np.asarray(column, dtype=object), blocks.shape) for column in columns]
+    scaled, whole = np.empty((len(columns), *blocks.shape)), []
+    for place, (point, size) in enumerate(zip(zip(*columns, strict=True), blocks, strict=True)):
+        common = math.lcm(*(Fraction(value).denominator for value in point))
+        whole.append(bool(common * sum(map(abs, point)) * (int(size) + 3) < WHOLE))
+        scaled[:, place] = [float(value * (common if whole[-1] else 1)) for value in point]
+    return ScaledAmplitudes((scaled[0], scaled[1]), scaled[2], scaled[3], scaled[4], True), whole
+
+
 def _floats(column: Array, factor: int) -> Array:
     return np.array([float(value * factor) for value in column.flat]).reshape(column.shape)
 
@@ -60,4 +72,4 @@ def float_values(columns: dict[str, Array]) -> dict[str, Any]:
     }
 
 
-__all__ = ["ScaledAmplitudes", "float_values", "scale"]
+__all__ = ["ScaledAmplitudes", "float_values", "scale", "scale_each"]

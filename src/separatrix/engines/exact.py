@@ -8,22 +8,22 @@ comparison, the point is handed to the certified engine.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from separatrix.constructions import Construction, ExactConstruction
+from separatrix.constructions import Amplitudes, Construction, ExactConstruction
 from separatrix.engines import certified, enumerated
 from separatrix.engines._base import EngineRefusal, Outcome
-from separatrix.engines.amplitudes import ScaledAmplitudes, float_values, scale
+from separatrix.engines.amplitudes import ScaledAmplitudes, float_values, scale, scale_each
 from separatrix.engines.certified import with_kernel
-from separatrix.engines.tails import Tails
+from separatrix.engines.tails import EXACT_TO, Tails
 from separatrix.engines.thresholds import Thresholds
-from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms import Mechanism, ScoreMechanism
 from separatrix.parameters import Grid
 
 Array = np.ndarray[Any, Any]
@@ -99,42 +99,100 @@ def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid)
     """The closed form on every point of `grid`, or all sign vectors where there is none but few of these."""
     if issubclass(construction, ExactConstruction):
         return _enumerate(construction, mechanism, grid)
-    mechanism = with_kernel(mechanism)
-    columns = grid.columns(construction.schema)
+    closed = _closed_form(construction, mechanism, grid)
+    amplitudes = scale(closed.amplitudes, closed.blocks)
+    tails = Tails(closed.blocks)
+    return closed.computed([_Part(piece, amplitudes, tails.cut(piece)) for piece in _pieces(grid.shape)])
+
+
+def evaluate_each(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> ExactGrid:
+    """The closed form along one axis, each point with the very numbers it has alone, to the last bit.
+
+    What `evaluate` chooses once for a grid, a common denominator and how tails are found, is chosen for
+    each point here; those for which it is the same are computed together.
+    """
+    closed = _closed_form(construction, mechanism, grid)
+    amplitudes, whole = scale_each(closed.amplitudes, np.broadcast_to(closed.blocks, grid.shape))
+    blocks = np.broadcast_to(closed.blocks, grid.shape)
+    kinds = list(zip(whole, np.where(blocks > EXACT_TO, blocks, 0.0).tolist(), strict=True))
+    parts = []
+    for kind in dict.fromkeys(kinds):
+        places = np.array([i for i, each in enumerate(kinds) if each == kind])
+        parts.append(_Part((places,), replace(amplitudes, exact=kind[0]), Tails(blocks[places])))
+    return closed.computed(parts, threads=1)
+
+
+Piece = tuple[slice | Array, ...]
+"""A part of a grid, as an index of its arrays."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of a grid that is computed at once."""
+
+    piece: Piece
+    amplitudes: ScaledAmplitudes
+    """Of the whole grid."""
+    tails: Tails
+    """Of this part."""
+
+
+@dataclass(frozen=True)
+class _ClosedForm:
+    """A grid of points that have a closed form."""
+
+    construction: type[Construction]
+    mechanism: ScoreMechanism
+    grid: Grid
+    values: dict[str, Any]
+    """Parameters in float64."""
+    amplitudes: Amplitudes
+    """As rationals."""
+    blocks: Array
+
+    def computed(self, parts: Sequence[_Part], threads: int | None = None) -> ExactGrid:
+        """All parts, on all cores unless `threads` says otherwise."""
+        shape = self.grid.shape
+        results = {name: np.empty(shape) for name in ("p0", "p1", "only", "v0", "margin")}
+        undecided = np.empty(shape, dtype=bool)
+
+        def work(part: _Part) -> None:
+            with np.errstate(all="ignore"):  # what is not finite is undecided, and handed on
+                cut = {name: _cut(value, part.piece) for name, value in self.values.items()}
+                model = self.construction.block_model(cut, np.log)
+                assert model is not None
+                amplitudes = _cut_amplitudes(part.amplitudes, part.piece)
+                found = Thresholds(self.mechanism, model, amplitudes, part.tails)
+                p0, p1, only, unsure = found.probabilities()
+                v0, margin = found.probe()
+            for name, array in zip(results, (p0, p1, only, v0, margin), strict=True):
+                results[name][part.piece] = array
+            undecided[part.piece] = unsure
+
+        if len(parts) == 1 or threads == 1:
+            for part in parts:
+                work(part)
+        else:
+            with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+                list(pool.map(work, parts))
+        m = np.broadcast_to(self.values["m"], shape)
+        outcome = ExactGrid(**results, m=m, undecided=undecided)
+        _resolve(self.construction, self.mechanism, self.grid, outcome)
+        return outcome
+
+
+def _closed_form(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> _ClosedForm:
+    kernel, columns = with_kernel(mechanism), grid.columns(construction.schema)
     if max(columns["n"].flat) > LARGEST_N:
         raise EngineRefusal("the exact engine's floats end at n=1e300; use --engine certified")
     values = float_values(columns)
-    whole = construction.block_model(values, np.log)
-    if whole is None:
+    model = construction.block_model(values, np.log)
+    if model is None:
         raise EngineRefusal(
             f"these parameters of {construction.name} have no closed form; use --engine grouped"
         )
-    amplitudes = scale(construction.amplitudes(columns), np.asarray(whole.blocks))
-    tails = Tails(np.asarray(whole.blocks))
-    pieces = list(_pieces(grid.shape))
-    results = {name: np.empty(grid.shape) for name in ("p0", "p1", "only", "v0", "margin")}
-    undecided = np.empty(grid.shape, dtype=bool)
-
-    def work(piece: tuple[slice, ...]) -> None:
-        with np.errstate(all="ignore"):  # what is not finite is undecided, and handed on
-            model = construction.block_model({k: _cut(v, piece) for k, v in values.items()}, np.log)
-            assert model is not None
-            part = Thresholds(mechanism, model, _cut_amplitudes(amplitudes, piece), tails.cut(piece))
-            p0, p1, only, unsure = part.probabilities()
-            v0, margin = part.probe()
-        for name, array in zip(results, (p0, p1, only, v0, margin), strict=True):
-            results[name][piece] = array
-        undecided[piece] = unsure
-
-    if len(pieces) == 1:
-        work(pieces[0])
-    else:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(work, pieces))
-    m = np.broadcast_to(values["m"], grid.shape)
-    outcome = ExactGrid(**results, m=m, undecided=undecided)
-    _resolve(construction, mechanism, grid, outcome)
-    return outcome
+    amplitudes = construction.amplitudes(columns)
+    return _ClosedForm(construction, kernel, grid, values, amplitudes, np.asarray(model.blocks))
 
 
 def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
@@ -187,14 +245,14 @@ def _pieces(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
         yield (slice(start, min(start + rows, shape[0])),)
 
 
-def _cut(array: Any, piece: tuple[slice, ...]) -> Any:
+def _cut(array: Any, piece: Piece) -> Any:
     """The part of a broadcastable column that belongs to a piece."""
     if not piece or not isinstance(array, np.ndarray) or array.ndim == 0 or array.shape[0] == 1:
         return array
     return array[piece]
 
 
-def _cut_amplitudes(amplitudes: ScaledAmplitudes, piece: tuple[slice, ...]) -> ScaledAmplitudes:
+def _cut_amplitudes(amplitudes: ScaledAmplitudes, piece: Piece) -> ScaledAmplitudes:
     a0, a1 = amplitudes.a
     return ScaledAmplitudes(
         (_cut(a0, piece), _cut(a1, piece)),

@@ -29,6 +29,7 @@ REST = (
     "seed",
     "confidence",
     "dtype",
+    "until_decided",
 )
 
 

@@ -24,7 +24,7 @@ FIRST = ("construction", "mechanism")
 TEXTS = ("verdict", "engine", "evidence", "status", "message")
 FLOATS = ("distinguish", "low", "high", "fire_d0", "fire_d1", "margin", "bits")
 NEURON = ("p0", "p1", "q")
-HOW = ("asked", "delta", "draws", "seed", "confidence", "dtype")
+HOW = ("asked", "delta", "draws", "seed", "confidence", "dtype", "until_decided")
 ORIGIN = ("seconds", "finished", "host", "versions", "code", "id")
 LARGEST_INT = 2**63
 
@@ -55,7 +55,7 @@ def query(store: Store, asked: Filter, sweep: int | None = None, limit: int | No
         )
         selected = selected.where(sweep_cells.c.sweep == sweep)
     selected = selected.where(asked.clause(store.engine.dialect.name))
-    return selected if limit is None else selected.limit(limit)
+    return selected if limit is None else selected.order_by(cells.c.id).limit(limit)
 
 
 def frame(
@@ -135,7 +135,7 @@ def _series(name: str, values: Iterable[Any]) -> pl.Series:
 def _kind(name: str) -> type:
     if name in (*FLOATS, "confidence", "seconds"):
         return float
-    return int if name in ("draws", "seed") else str
+    return int if name in ("draws", "seed", "until_decided") else str
 
 
 def _require_types(columns: Mapping[str, list[Any]], where: str) -> None:

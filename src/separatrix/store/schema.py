@@ -56,6 +56,7 @@ cells = Table(
     Column("seed", BigInteger),
     Column("confidence", Double),
     Column("dtype", Text),
+    Column("until_decided", Integer),  # whether drawing stopped once the verdict was clear: 1 or 0
     Column("code", String(32), nullable=False),
     Column("status", Text, nullable=False),
     Column("message", Text),

@@ -84,14 +84,17 @@ class Store:
 
     def finished(self, ids: Sequence[str]) -> dict[str, Status]:
         """Those of the cells that are stored, and how they ended."""
-        found: dict[str, Status] = {}
+        found: dict[str, str] = {}
         with self.reading() as connection:
             for start in range(0, len(ids), MOST_IDS):
                 asked = select(cells.c.id, cells.c.status).where(
                     cells.c.id.in_(ids[start : start + MOST_IDS])
                 )
-                found.update((cell, Status(status)) for cell, status in connection.execute(asked))
-        return found
+                found.update((cell, status) for cell, status in connection.execute(asked))
+        try:
+            return {cell: Status(status) for cell, status in found.items()}
+        except ValueError:
+            raise StoreError(f"the store {self.where} {DAMAGED}") from None
 
     def add(self, finished: Iterable[tuple[str, Mapping[str, Any], Result]]) -> None:
         """Keep finished cells, all or none: `(id, what was asked, answer)`.
@@ -168,12 +171,13 @@ class Store:
         listed = f"there are: {', '.join(names)}" if names else "there are none"
         raise UsageError(f"there is no sweep {name} in {self.where}{nearest(name, names)}; {listed}")
 
-    def seconds_by_kind(self) -> dict[tuple[str, str, str], tuple[float, int]]:
-        """Mean seconds and number of finished cells, by construction, mechanism and engine asked for."""
+    def seconds_by_kind(self) -> dict[tuple[str, str, str], float]:
+        """Mean seconds of the cells that have an answer, by construction, mechanism and engine asked for."""
         kind = (cells.c.construction, cells.c.mechanism, cells.c.asked)
-        asked = select(*kind, func.avg(cells.c.seconds), func.count()).group_by(*kind)
+        done = cells.c.status == Status.DONE.value
+        asked = select(*kind, func.avg(cells.c.seconds)).where(done).group_by(*kind)
         with self.reading() as connection:
-            return {(a, b, c): (float(mean), int(n)) for a, b, c, mean, n in connection.execute(asked)}
+            return {(a, b, c): float(mean) for a, b, c, mean in connection.execute(asked)}
 
     def select(self, asked: Select[Any]) -> list[Any]:
         """Every row of a query."""

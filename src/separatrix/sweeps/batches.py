@@ -40,13 +40,20 @@ class Batcher:
         self._cost[kind] = MEMORY * mean + (1 - MEMORY) * known
         self._largest[kind] = max(self._largest[kind], len(seconds))
 
-    def batches(self, cells: Iterator[Cell]) -> Iterator[Batch]:
-        """The cells in order, each batch of one kind; its size is settled when it is asked for."""
+    def batches(self, cells: Iterator[Cell | None]) -> Iterator[Batch | None]:
+        """The cells in order, each batch of one kind; its size is settled when it is asked for.
+
+        None among the cells says that none came for a while; it is passed on after what was held back.
+        """
         held: list[Cell] = []
         for cell in cells:
-            if held and (cell.kind != held[0].kind or len(held) >= self.size(held[0].kind)):
+            full = held and (cell is None or cell.kind != held[0].kind or len(held) >= self.size(cell.kind))
+            if full:
                 yield Batch(tuple(held))
                 held = []
-            held.append(cell)
+            if cell is None:
+                yield None
+            else:
+                held.append(cell)
         if held:
             yield Batch(tuple(held))

@@ -75,6 +75,7 @@ class Cell:
             "seed": drawn and drawn.seed,
             "confidence": drawn and drawn.confidence,
             "dtype": drawn and drawn.dtype,
+            "until_decided": drawn and int(drawn.until_decided),
             "code": self.code,
         }
 

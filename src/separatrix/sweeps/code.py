@@ -1,26 +1,33 @@
 """Which version of the code computes a cell: a digest of the sources its result depends on.
 
-These are the modules of the construction and the mechanism, of the engines, and all they import.
-A change to one mechanism thus leaves the cells of the others as they are.
+These are the modules of the construction and the mechanism, of the engines, and all they import that is
+not Python's own or installed beside it. A change to one mechanism thus leaves the cells of the others as
+they are. Data files that a mechanism reads are not seen, nor is what the packages it uses contain.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import sys
+import sysconfig
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, resolve_name
+from pathlib import Path
 
 from separatrix.constructions import Construction
+from separatrix.contract.custom import CustomMechanism
 from separatrix.mechanisms import Mechanism
 
 LISTS = ("separatrix.constructions", "separatrix.mechanisms")
 """Rooms that only list what is in them: a name imported from one leads to the module that defines it."""
 ROOTS = ("separatrix.engines", "separatrix.verdicts.verdict")
 """Where the answer of every cell comes from."""
+OURS = "separatrix"
 
 
 def code_version(kind: type[Construction], mechanism: Mechanism) -> str:
@@ -31,15 +38,20 @@ def code_version(kind: type[Construction], mechanism: Mechanism) -> str:
 def _origins(kind: type) -> Iterator[str]:
     """The modules of a class and of those it inherits from, as far as they are not Python's or torch's."""
     for each in kind.__mro__:
-        if each.__module__.partition(".")[0] == kind.__module__.partition(".")[0]:
+        if _top(each.__module__) == _top(kind.__module__):
             yield each.__module__
 
 
 def _own(mechanism: Mechanism) -> Iterator[str]:
-    """The module of a user's own mechanism, `module:attribute`."""
-    name, colon, attribute = mechanism.name.partition(":")
-    if colon and "=" not in attribute:
-        yield name
+    """The modules of what a user gave to be a mechanism: as it is named, and where it is from."""
+    if not isinstance(mechanism, CustomMechanism):
+        return
+    module, colon, _ = mechanism.name.partition(":")
+    if colon:
+        yield module
+    attend = mechanism.attend
+    yield str(getattr(attend, "__module__", None) or type(attend).__module__)
+    yield from _origins(type(attend))
 
 
 @cache
@@ -59,17 +71,49 @@ class Module:
 
 
 def modules(roots: Iterable[str]) -> dict[str, Module]:
-    """The modules named, and all they import of the same packages."""
+    """The modules named, and all they import that is of the same packages or lies open beside them."""
     found: dict[str, Module] = {}
     waiting = sorted(roots)
-    packages = {name.partition(".")[0] for name in waiting}
+    packages = frozenset(map(_top, waiting))
     while waiting:
         name = waiting.pop()
-        module = None if name in found or name in LISTS else _module(name)
+        if name in found or name in LISTS or not (_top(name) in packages or _is_local(_top(name))):
+            continue
+        module = _module(name)
         if module is not None:
             found[name] = module
-            waiting += [each for each in module.imports if each.partition(".")[0] in packages]
+            waiting += module.imports
+            waiting += [] if _top(name) == OURS else _parents(name)
     return found
+
+
+def _top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _parents(name: str) -> list[str]:
+    """`a` and `a.b` for `a.b.c`: what their `__init__` does is done, too."""
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts))]
+
+
+@cache
+def _is_local(name: str) -> bool:
+    """Whether a module is neither Python's own nor installed."""
+    if name in sys.stdlib_module_names:
+        return False
+    spec = _spec(name)
+    if spec is None or spec.origin is None or not Path(spec.origin).exists():
+        return False
+    installed = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
+    return not installed & set(Path(spec.origin).resolve().parents)
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    try:
+        return find_spec(name)
+    except (ModuleNotFoundError, ValueError):
+        return None
 
 
 @cache
@@ -77,28 +121,30 @@ def _module(name: str) -> Module | None:
     text = source_of(name)
     if text is None:
         return None
-    return Module(hashlib.sha256(text.encode()).hexdigest(), tuple(dict.fromkeys(_imports(text))))
+    spec = _spec(name)
+    package = name if spec is not None and spec.submodule_search_locations else name.rpartition(".")[0]
+    imports = tuple(dict.fromkeys(_imports(text, package)))
+    return Module(hashlib.sha256(text.encode()).hexdigest(), imports)
 
 
 def source_of(name: str) -> str | None:
     """The text of a module with one kind of line end; None where there is no such module."""
-    try:
-        spec = find_spec(name)
-    except ModuleNotFoundError:
-        return None
+    spec = _spec(name)
     text = getattr(spec.loader, "get_source", lambda _: None)(name) if spec is not None else None
     return None if text is None else "\n".join(text.splitlines())
 
 
-def _imports(text: str) -> Iterator[str]:
-    """The modules a text imports, anywhere in it."""
+def _imports(text: str, package: str) -> Iterator[str]:
+    """The modules that a text in a package imports, anywhere in it."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
+        elif isinstance(node, ast.ImportFrom):
+            written = "." * node.level + (node.module or "")
+            module = resolve_name(written, package) if node.level else written
+            yield module
             for each in node.names:
-                yield _home(node.module, each.name)
+                yield _home(module, each.name)
 
 
 def _home(module: str, name: str) -> str:

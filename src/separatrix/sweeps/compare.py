@@ -20,6 +20,7 @@ QUESTION = (
     "seed",
     "confidence",
     "dtype",
+    "until_decided",
 )
 """Cells that agree in all of these ask the same."""
 CLOSE = 1e-12

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.store import Store
+from separatrix.store import Status, Store
 from separatrix.sweeps.batches import Kind
 from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.executors import Executor
@@ -76,27 +76,34 @@ class _Kinds:
 
 
 def estimate(
-    plan: Plan, store: Store | None, executor: Executor, workers: int, budget: float = 10.0
+    plan: Plan,
+    store: Store | None,
+    executor: Executor,
+    workers: int,
+    retry_failed: bool = False,
+    budget: float = 10.0,
 ) -> Estimate:
     """Go through the plan, and try some cells of unknown cost for at most about `budget` seconds."""
-    kinds, identities, stored = _Kinds(), array("Q"), 0
+    kinds, everything, lacking, stored = _Kinds(), array("Q"), array("Q"), 0
     cells = (cell for _, cell in plan)
     while some := list(islice(cells, LOOKED_UP)):
         there = {} if store is None else store.finished([cell.id for cell in some])
         for cell in some:
-            identities.append(int(cell.id[:16], 16))
-            if cell.id in there:
-                stored += 1
-            else:
+            everything.append(int(cell.id[:16], 16))
+            status = there.get(cell.id)
+            if status is None or (retry_failed and status is Status.FAILED):
+                lacking.append(everything[-1])
                 kinds.add(cell)
-    different = int(np.unique(np.frombuffer(identities, dtype=np.uint64)).size)
+            else:
+                stored += 1
+    different, missing = _different(everything), _different(lacking)
     recorded = {} if store is None else store.seconds_by_kind()
-    known = {kind: recorded[kind][0] for kind in kinds.counts if kind in recorded}
+    known = {kind: recorded[kind] for kind in kinds.counts if kind in recorded}
     tried = _tried([kind for kind in kinds.counts if kind not in known], kinds, executor, budget)
     cost = {**known, **tried}
     mean = sum(cost.values()) / len(cost) if cost else 0.0
-    work = sum(count * (cost.get(kind, mean)) for kind, count in kinds.counts.items())
-    missing = sum(kinds.counts.values())
+    work = sum(count * cost.get(kind, mean) for kind, count in kinds.counts.items())
+    work *= missing / max(len(lacking), 1)
     seconds = (START + work / workers + OVERHEAD * missing) if missing else 0.0
     return Estimate(
         *(plan.count, different, stored, missing, seconds, workers),
@@ -108,15 +115,16 @@ def _tried(unknown: Iterable[Kind], kinds: _Kinds, executor: Executor, budget: f
     """Mean seconds of the kinds that were tried before the time was over."""
     waiting = [Batch(tuple(cell for _, _, cell in kinds.samples[kind])) for kind in unknown]
     found: dict[Kind, float] = {}
-    end: float | None = None
-    while waiting or executor.busy:
+    end = time.monotonic() + START + budget
+    while (waiting or executor.busy) and time.monotonic() < end:
         while waiting and executor.vacancies > 0:
             executor.submit(waiting.pop())
         for each in executor.wait(0.2):
             if each.results:
                 seconds = [result.seconds for result in each.results]
                 found[each.batch.cells[0].kind] = sum(seconds) / len(seconds)
-                end = end or time.monotonic() + budget
-        if end is not None and time.monotonic() > end:
-            break
     return found
+
+
+def _different(identities: array[int]) -> int:
+    return int(np.unique(np.frombuffer(identities, dtype=np.uint64)).size)

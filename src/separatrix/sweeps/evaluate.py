@@ -55,7 +55,7 @@ def _alone(cell: Cell, here: Environment) -> Result:
         answer = {"status": Status.REFUSED, "message": str(refusal)}
     except SeparatrixError as error:
         answer = {"status": Status.FAILED, "message": str(error)}
-    except Exception as error:  # whatever a stranger's mechanism raises
+    except (Exception, SystemExit) as error:  # whatever a stranger's mechanism raises
         answer = {"status": Status.FAILED, "message": f"{type(error).__name__}: {one_line(error)}"}
     return _result(answer, time.perf_counter() - start, here)
 
@@ -63,7 +63,7 @@ def _alone(cell: Cell, here: Environment) -> Result:
 def _together(cells: Sequence[Cell], here: Environment) -> list[Result]:
     """The closed form on all of them; one at a time where some cannot be read or have no closed form.
 
-    Numbers do not depend on which cells are computed together: every operation is elementwise.
+    A cell has the same numbers whichever others it is computed with.
     """
     start = time.perf_counter()
     kind, first = construction_named(cells[0].construction), cells[0].parameters
@@ -75,7 +75,7 @@ def _together(cells: Sequence[Cell], here: Environment) -> list[Result]:
         return [_alone(cell, here) for cell in cells]
     fixed = {name: values.pop() for name, values in words.items()}
     try:
-        found = exact.evaluate(kind, named(cells[0].mechanism), Grid(fixed, (columns,))).outcomes()
+        found = exact.evaluate_each(kind, named(cells[0].mechanism), Grid(fixed, (columns,))).outcomes()
     except Exception:  # of one cell; which, and why, comes out when they are computed one by one
         return [_alone(cell, here) for cell in cells]
     answers = [

@@ -6,21 +6,39 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection
+from contextlib import contextmanager
+from multiprocessing import connection, forkserver
 from multiprocessing.context import BaseContext
 
+from separatrix.parameters import SeparatrixError
 from separatrix.store import Result
 from separatrix.sweeps.executors import SLICE, Executor, Finished
 from separatrix.sweeps.work import Batch, work
 
 AHEAD = 2
 """Batches a worker has at once: one it computes, and one that waits for it."""
-
+MOST_STILLBORN = 3
+"""Workers that die one after another before they have begun: then something is wrong with all of them."""
 PRELOADED = "separatrix.sweeps.preload"
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""What stops a sweep: the coordinator hears them, and workers do not."""
 
-Waiting = dict[Future[list[Result]], Batch]
+
+class _Worker:
+    """A process, and the batches it has."""
+
+    def __init__(self, context: BaseContext) -> None:
+        self.pool = ProcessPoolExecutor(1, context, initializer=prepare)
+        self.greeting: Future[None] = self.pool.submit(greet)
+        self.waiting: dict[Future[list[Result]], Batch] = {}
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it ever did anything."""
+        return self.greeting.done() and self.greeting.exception() is None
 
 
 class LocalExecutor(Executor):
@@ -28,65 +46,85 @@ class LocalExecutor(Executor):
 
     def __init__(self, workers: int, context: BaseContext | None = None) -> None:
         self._context = context or _context()
-        self._pools = [self._pool() for _ in range(workers)]
-        self._waiting: list[Waiting] = [{} for _ in range(workers)]
-
-    def _pool(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(1, self._context, initializer=prepare)
+        self._workers = [_Worker(self._context) for _ in range(workers)]
+        self._back: list[Finished] = []
+        self._stillborn = 0
+        self._failure: BaseException | None = None
+        """Why no more can be computed; raised once all that came back is handed over."""
 
     @property
     def workers(self) -> int:
-        return len(self._pools)
+        return len(self._workers)
 
     @property
     def vacancies(self) -> int:
-        return AHEAD * self.workers - sum(map(len, self._waiting))
+        return 0 if self._failure else AHEAD * self.workers - sum(len(each.waiting) for each in self._workers)
 
     @property
     def busy(self) -> bool:
-        return any(self._waiting)
+        return bool(self._back or self._failure or any(each.waiting for each in self._workers))
 
     def submit(self, batch: Batch) -> None:
-        place = min(range(self.workers), key=lambda i: len(self._waiting[i]))
-        try:
-            future = self._pools[place].submit(work, batch.cells, SLICE)
-        except BrokenProcessPool:  # it died just now, with nothing of ours
-            self._replace(place)
-            future = self._pools[place].submit(work, batch.cells, SLICE)
-        self._waiting[place][future] = batch
+        while not self._failure:
+            place = min(range(self.workers), key=lambda i: len(self._workers[i].waiting))
+            try:
+                future = self._workers[place].pool.submit(work, batch.cells, SLICE)
+            except BrokenProcessPool:
+                self._died(place)
+            else:
+                self._workers[place].waiting[future] = batch
+                return
 
     def wait(self, seconds: float) -> list[Finished]:
-        futures = [future for waiting in self._waiting for future in waiting]
-        wait(futures, seconds, FIRST_COMPLETED)
-        return [each for place in range(self.workers) for each in self._collect(place)]
-
-    def _collect(self, place: int) -> list[Finished]:
-        found: list[Finished] = []
-        waiting = self._waiting[place]
-        for future in [each for each in waiting if each.done()]:
-            if isinstance(future.exception(), BrokenProcessPool):
-                return [*found, *self._died(place)]
-            found.append(Finished(waiting.pop(future), future.result()))
+        if not self._back and not self._failure:
+            wait([future for each in self._workers for future in each.waiting], seconds, FIRST_COMPLETED)
+        for place in range(self.workers):
+            self._collect(place)
+        found, self._back = self._back, []
+        if self._failure and not found:
+            raise self._failure
         return found
 
-    def _died(self, place: int) -> list[Finished]:
-        """The first batch was being computed, so it is lost; those that waited behind it are handed on."""
-        first, *rest = self._waiting[place].values()
-        self._waiting[place] = {}
-        self._replace(place)
-        for batch in rest:
-            self.submit(batch)
-        return [Finished(first, None)]
+    def _collect(self, place: int) -> None:
+        waiting = self._workers[place].waiting
+        for future in [each for each in waiting if each.done()]:
+            error = future.exception()
+            if isinstance(error, BrokenProcessPool):
+                self._died(place)
+                return
+            batch = waiting.pop(future)
+            if error is None:
+                self._stillborn = 0
+                self._back.append(Finished(batch, future.result()))
+            else:
+                self._failure = self._failure or error
 
-    def _replace(self, place: int) -> None:
-        self._pools[place].shutdown(wait=False)
-        self._pools[place] = self._pool()
+    def _died(self, place: int) -> None:
+        """The first batch was being computed, so it is lost; those that waited behind it are handed on."""
+        dead = self._workers[place]
+        batches = list(dead.waiting.values())
+        dead.pool.shutdown(wait=False)
+        if dead.has_begun:
+            self._back += [Finished(batch, None) for batch in batches[:1]]
+            batches = batches[1:]
+        else:
+            self._stillborn += 1
+        if self._stillborn >= MOST_STILLBORN:
+            dead.waiting.clear()
+            self._failure = SeparatrixError(
+                "worker processes die before they begin; in a script, call sx.sweep below "
+                "`if __name__ == '__main__':`, and see whether there is enough memory"
+            )
+            return
+        self._workers[place] = _Worker(self._context)
+        for batch in batches:
+            self.submit(batch)
 
     def close(self) -> None:
-        for pool in self._pools:
-            for process in list((pool._processes or {}).values()):
+        for each in self._workers:
+            for process in list((each.pool._processes or {}).values()):
                 process.kill()
-            pool.shutdown(wait=True, cancel_futures=True)
+            each.pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _context() -> BaseContext:
@@ -95,16 +133,32 @@ def _context() -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([PRELOADED])
+    with _blocked():
+        forkserver.ensure_running()
     return context
 
 
+@contextmanager
+def _blocked() -> Iterator[None]:
+    """Processes that are started here never hear what stops a sweep, not even while they start."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def prepare() -> None:
-    """What a worker does first: leave Ctrl-C to the coordinator, and not outlive it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    """What a worker does first: leave signals to the coordinator, and not outlive it."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_leave_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def greet() -> None:
+    """The first task of a worker: once it is done, the worker has begun."""
 
 
 def _leave_with(sentinel: int) -> None:

@@ -53,18 +53,22 @@ class Part:
     def __iter__(self) -> Iterator[Cell]:
         delta = format_exact(self.delta)
         for grid, mechanism in product(self.grids, self.mechanisms):
-            drawn = [self._drawn(grid, mechanism, seed) for seed in self._seeds]
+            draws = self._draws(grid, mechanism)
             name, code = mechanism.spelled, self.codes[grid.kind.name, mechanism.spelled]
             for point in grid:
-                for draws in drawn:
-                    yield Cell(grid.kind.name, name, point, self.engine, delta, draws, code)
+                for seed in self._seeds:
+                    yield Cell(
+                        grid.kind.name, name, point, self.engine, delta, self._drawn(draws, seed), code
+                    )
 
-    def _drawn(self, grid: Points, mechanism: Mechanism, seed: int) -> Draws | None:
+    def _draws(self, grid: Points, mechanism: Mechanism) -> int:
+        if self.draws is not None:
+            return self.draws
+        return enough_draws(grid.first, mechanism) if self.until_decided else Sampling().draws
+
+    def _drawn(self, draws: int, seed: int) -> Draws | None:
         if self.engine in DRAWLESS:
             return None
-        draws = self.draws
-        if draws is None:
-            draws = enough_draws(grid.first, mechanism) if self.until_decided else Sampling().draws
         return Draws(draws, seed, self.confidence, self.dtype, self.until_decided)
 
 
@@ -74,6 +78,8 @@ def read_part(
     """The table with this number, or None once all that is wrong with it is in `complaints`."""
     before = len(complaints.found)
     keys, path = read_keys(table, number, complaints)
+    if not keys.name.isprintable():
+        complaints.add(path("name"), f"name = {keys.name!r} holds what cannot be printed")
     if keys.engine not in ENGINES:
         near, known = nearest(keys.engine, list(ENGINES)), ", ".join(ENGINES)
         complaints.add(path("engine"), f"there is no engine {keys.engine}{near}; there are: {known}")

@@ -97,6 +97,8 @@ def read_plan(text: str, where: str = "plan", name: str = "plan", allow: Collect
     defaults = _defaults(keys, complaints)
     tables = [_merged(defaults, table) for table in keys.sweep]
     parts = [read_part(table, number, complaints, allow) for number, table in enumerate(tables)]
+    if not keys.name.isprintable():
+        complaints.add(("name",), f"name = {keys.name!r} holds what cannot be printed")
     if not keys.sweep:
         complaints.add((), f"there is nothing to compute; write at least one table [[{TABLE}]]")
     _require_different_names(parts, complaints)

@@ -33,6 +33,8 @@ class Progress:
     done: int = 0
     refused: int = 0
     failed: int = 0
+    failed_before: int = 0
+    """Cells that are stored as failed and were not tried again."""
     lost: int = 0
     """Batches whose worker died."""
     stopped: bool = False
@@ -41,8 +43,11 @@ class Progress:
     @property
     def finished(self) -> int:
         """Cells that need nothing more."""
-        return self.kept + self.done + self.refused + self.failed
+        return self.kept + self.done + self.refused + self.failed + self.failed_before
 
+
+END = object()
+"""There are no more cells."""
 
 Tell = Callable[[Progress], None]
 
@@ -81,20 +86,26 @@ class _Run:
         """Cells that are somewhere between the plan and the store."""
         self.landed: set[str] = set()
         """Cells that were stored since the store was last looked at."""
+        self.failed: set[str] = set()
+        """Cells that failed in this run: they are not tried twice."""
 
     def run(self) -> None:
-        planned = self.batcher.batches(self._missing())
+        planned, more = self.batcher.batches(self._missing()), True
         self.tell(self.progress)
         while True:
-            while self.executor.vacancies > 0 and not self._stopping():
-                batch = self.again.popleft() if self.again else next(planned, None)
-                if batch is None:
+            looking = False
+            while (more or self.again) and self.executor.vacancies > 0 and not self._stopping():
+                batch = self.again.popleft() if self.again else next(planned, END)
+                more = more and batch is not END
+                looking = batch is None
+                if not isinstance(batch, Batch):
                     break
                 self.executor.submit(batch)
-            if not self.executor.busy:
+            if self.executor.busy:
+                for finished in self.executor.wait(0.0 if looking else PATIENCE):
+                    self._take(finished)
+            elif self._stopping() or not (more or self.again):
                 break
-            for finished in self.executor.wait(PATIENCE):
-                self._take(finished)
             self.tell(self.progress)
         self.tell(self.progress)
 
@@ -102,22 +113,31 @@ class _Run:
         self.progress.stopped = self.progress.stopped or self.stop()
         return self.progress.stopped
 
-    def _missing(self) -> Iterator[Cell]:
-        """The cells that are neither stored nor on their way, looked up shortly before they are needed."""
+    def _missing(self) -> Iterator[Cell | None]:
+        """The cells that are neither stored nor on their way, looked up shortly before they are needed.
+
+        None stands for a look in the store that found nothing missing.
+        """
         number = self.store.begin_sweep(self.plan.key, self.plan.name, self.plan.text)
         cells = iter(self.plan)
         while some := list(islice(cells, LOOKED_UP)):
             self.store.belong(number, [(cell.id, part) for part, cell in some])
             self.landed.clear()
             stored = self.store.finished([cell.id for _, cell in some])
+            before = self.progress.kept + self.progress.failed_before
             for _, cell in some:
                 status = stored.get(cell.id)
-                wanted = status is None or (self.retry_failed and status is Status.FAILED)
-                if not wanted or cell.id in self.flying or cell.id in self.landed:
+                if cell.id in self.flying or cell.id in self.landed or cell.id in self.failed:
                     self.progress.kept += 1
-                    continue
-                self.flying.add(cell.id)
-                yield cell
+                elif status is Status.FAILED and not self.retry_failed:
+                    self.progress.failed_before += 1
+                elif status is not None and status is not Status.FAILED:
+                    self.progress.kept += 1
+                else:
+                    self.flying.add(cell.id)
+                    yield cell
+            if self.progress.kept + self.progress.failed_before - before == len(some):
+                yield None
 
     def _take(self, finished: Finished) -> None:
         """Keep what a batch brought, and see to the rest of it."""
@@ -137,6 +157,8 @@ class _Run:
         for cell, result in finished:
             self.flying.discard(cell.id)
             self.landed.add(cell.id)
+            if result.status is Status.FAILED:
+                self.failed.add(cell.id)
             name = str(result.status)
             setattr(self.progress, name, getattr(self.progress, name) + 1)
 
