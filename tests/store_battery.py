@@ -182,7 +182,7 @@ class StoreBattery:
             ("construction=plain", ""),
             ("mechanism=,", ""),
             ("mechanism=' OR 1=1 --", ""),
-            ("mechanism=soft%", ""),
+            ("mechanism=s%", ""),
             ("n=1;DROP TABLE cells", None),
             ("form=x'); DROP TABLE cells; --", ""),
         ],
@@ -201,6 +201,8 @@ class StoreBattery:
         [
             ("form=1:2", "form=1:2 is a range, but form is a word, as in form="),
             ("a2=1", r"no stored cell has a2 \(did you mean a1\?\); conditions can be on: construction, "),
+            ("mechanism=soft%", r"no stored cell has mechanism soft% \(did you mean softmax\?\)"),
+            ("n=3:2", "n=3:2 runs backwards; write n=2:3"),
             ("mecanism=softmax", r"no stored cell has mecanism \(did you mean mechanism\?\)"),
             ("n=1:2:3", "n=1:2:3 is no range; write n=low:high"),
             ("n=:", "n=: is no range"),

@@ -372,6 +372,13 @@ def test_many_constructions_are_seen_at_a_glance(store: Store, tmp_path: Path) -
     assert "b" not in page.tags[page.tags.index("table") :]
 
 
+def test_what_no_figure_shows_is_said(store: Store, tmp_path: Path) -> None:
+    line = [cell(i / 4, n=str(10**i), a1="1") for i in range(5)]
+    fill(store, {"line": line, "pair": [cell(0.5, n=n, a1="2") for n in ("7", "8")]})
+    assert "In no curve and no map" in made(store, tmp_path).text
+    assert "the cells of pair (2)" in made(store, tmp_path).text
+
+
 def test_a_cell_in_two_parts_counts_once(store: Store) -> None:
     number = fill(store, {"part": [cell(n="1")]})
     store.belong(number, [(f"{number}-part-0", "second"), ("not finished", "second")])

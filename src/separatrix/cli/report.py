@@ -63,12 +63,17 @@ def compare(
     Example: separatrix compare 1 2 --store sqlite:///results.db
     """
     from separatrix.cli import show_report
+    from separatrix.parameters import UsageError
     from separatrix.store import frame, open_store
     from separatrix.sweeps.compare import compare as run
 
     store = open_store(url)
     other_store = store if other_url is None else open_store(other_url)
     numbers = store.sweep_named(one), other_store.sweep_named(other)
+    if other_url is None and numbers[0] == numbers[1]:
+        raise UsageError(
+            f"{one} and {other} are both sweep {numbers[0]}; give two numbers: separatrix list sweeps"
+        )
     found = run(frame(store, sweep=numbers[0]), frame(other_store, sweep=numbers[1]))
     here, there = ("", "") if other_url is None else (f" of {store.where}", f" of {other_store.where}")
     names = (f"sweep {one}{here}", f"sweep {other}{there}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,8 @@ ROWS = 20
 """Cells that are printed; files have them all."""
 MOST_COLUMNS = 4
 """Parameters that get a column."""
+RECENT = 60.0
+"""Seconds over which the rate is taken."""
 QUIET = 30.0
 """Seconds between two lines where nobody is looking."""
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -36,6 +38,8 @@ def spell_time(seconds: float) -> str:
     >>> spell_time(5400), spell_time(42), spell_time(0.2)
     ('1.5 h', '42 s', '1 s')
     """
+    if seconds > 1000 * DAY:
+        return "more than 1000 days"
     for size, name in ((DAY, "days"), (HOUR, "h"), (MINUTE, "min")):
         if seconds >= 1.5 * size or (size == HOUR and seconds >= size):
             return f"{seconds / size:.2g} {name}"
@@ -54,15 +58,13 @@ class Bar:
 
     def __init__(self, bar: Any) -> None:
         self._bar, self._task = bar, None if bar is None else bar.add_task("", total=None, pace="", failed="")
-        self._first: tuple[float, int] | None = None
+        self._seen: deque[tuple[float, int]] = deque()
         self._said = time.monotonic()
+        self._stopping = False
 
     def tell(self, so_far: Progress) -> None:
         """How far it is."""
-        computed = so_far.done + so_far.refused + so_far.failed
-        if self._first is None and computed:
-            self._first = time.monotonic(), computed
-        pace = self._pace(so_far, computed)
+        pace = "stopping; Ctrl-C again drops it" if self._stopping else self._pace(so_far)
         failed = f"[red]{so_far.failed:,} failed[/]" if so_far.failed else ""
         if self._bar is not None:
             self._bar.update(
@@ -75,18 +77,22 @@ class Bar:
 
     def hear(self) -> None:
         """The user wants it to stop."""
-        print(
-            "\nseparatrix: finishing what is being computed; Ctrl-C again drops it",
-            file=sys.stderr,
-            flush=True,
-        )
+        self._stopping = True
+        what = "finishing what is being computed, at most a cell of each worker"
+        print(f"\nseparatrix: {what}; Ctrl-C again drops it", file=sys.stderr, flush=True)
 
-    def _pace(self, so_far: Progress, computed: int) -> str:
-        if self._first is None or computed <= self._first[1]:
+    def _pace(self, so_far: Progress) -> str:
+        """The rate of late: cells of one part may cost a thousand times those of another."""
+        computed, now = so_far.done + so_far.refused + so_far.failed, time.monotonic()
+        if computed:
+            self._seen.append((now, computed))
+        while len(self._seen) > 2 and now - self._seen[0][0] > RECENT:
+            self._seen.popleft()
+        if not self._seen or computed <= self._seen[0][1]:
             return ""
-        rate = (computed - self._first[1]) / max(time.monotonic() - self._first[0], 1e-9)
+        rate = (computed - self._seen[0][1]) / max(now - self._seen[0][0], 1e-9)
         left = spell_time((so_far.total - so_far.finished) / rate)
-        return f"{rate:.3g}/s, {left} left"
+        return f"{rate:.3g}/s, {left} left at this rate"
 
 
 @contextmanager
@@ -110,14 +116,17 @@ def progress(quiet: bool) -> Iterator[Bar]:
 def progressed(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
     """How a sweep ended, and how to go on."""
     if as_json:
-        counts = ("total", "kept", "done", "refused", "failed", "failed_before", "lost", "stopped")
-        print_json({"sweep": plan.name, "store": store, **{name: getattr(done, name) for name in counts}})
+        counts = ("total", "kept", "twice", "done", "refused", "failed", "failed_before", "lost", "stopped")
+        counted = {name: getattr(done, name) for name in counts}
+        print_json({"sweep": plan.name, "number": done.sweep, "store": store, **counted})
         return
     out = console()
     computed = done.done + done.refused + done.failed
     word = "[yellow]interrupted[/]" if done.stopped else "[green]finished[/]"
     out.print(f"[bold]{escape(plan.name)}[/] {word}: {done.finished:,} of {done.total:,} cells are stored")
-    out.print(f"  {computed:,} computed now, {done.kept:,} were there already or are named twice")
+    out.print(f"  {computed:,} computed now, {done.kept:,} were there already")
+    if done.twice:
+        out.print(f"  {done.twice:,} are named twice in the plan")
     if done.refused:
         out.print(f"  {done.refused:,} refused: no engine can answer them (results status=refused)")
     if done.failed:
@@ -144,14 +153,12 @@ def estimate(plan: Plan, found: Estimate, store: str, as_json: bool) -> None:
     twice = found.total - found.different
     named = f", {twice:,} of them named twice" if twice else ""
     parts = "1 part" if len(plan.parts) == 1 else f"{len(plan.parts)} parts"
-    out.print(f"[bold]{escape(plan.name)}[/]: {found.total:,} cells in {parts}{named}")
+    out.print(f"[bold]{escape(plan.name)}[/]: {_counted(found.total)} in {parts}{named}")
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for part in plan.parts:
         what = ", ".join(dict.fromkeys(grid.kind.name for grid in part.grids))
         who = ", ".join(each.spelled for each in part.mechanisms)
-        table.add_row(
-            escape(part.name), f"{part.count:,}", escape(_short(what)), escape(_short(who)), part.engine
-        )
+        table.add_row(escape(part.name), f"{part.count:,}", escape(what), escape(who), part.engine)
     out.print(table)
     out.print(f"{found.stored:,} stored, {found.missing:,} to compute")
     if found.missing:
@@ -161,18 +168,23 @@ def estimate(plan: Plan, found: Estimate, store: str, as_json: bool) -> None:
 
 def _basis(found: Estimate) -> str:
     parts = (
-        (found.known, "known from the store"),
-        (found.tried, "tried just now"),
-        (found.guessed, "taken to cost as much as the others"),
+        (found.known, "by cells in the store"),
+        (found.tried, "by cells tried just now"),
+        (found.guessed, "by the mean of the others"),
     )
-    return "kinds of cells: " + ", ".join(f"{count} {what}" for count, what in parts if count)
+    said = ", ".join(f"{count} {what}" for count, what in parts if count)
+    return f"mechanism and construction pairs judged: {said}"
+
+
+def _counted(cells: int) -> str:
+    return "1 cell" if cells == 1 else f"{cells:,} cells"
 
 
 def _short(text: str, most: int = 24) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def results(found: pl.DataFrame) -> None:
+def results(found: pl.DataFrame, limit: int | None = None) -> None:
     """The first cells as a table, and how all of them came out."""
     out = console()
     if found.height == 0:
@@ -180,14 +192,19 @@ def results(found: pl.DataFrame) -> None:
         return
     words = Counter(word or status for word, status in found.select("verdict", "status").iter_rows())
     came = ", ".join(
-        f"{count:,} [{COLOURS.get(word, 'red')}]{word}[/]" for word, count in words.most_common()
+        f"{count:,} [{COLOURS.get(word, 'red')}]{escape(word)}[/]" for word, count in words.most_common()
     )
-    out.print(f"{found.height:,} {'cell' if found.height == 1 else 'cells'}: {came}")
-    varying = _varying(found)
-    table = Table(
-        "construction", "mechanism", *varying, "verdict", "P", "engine", box=None, padding=(0, 1, 0, 0)
-    )
-    for row in found.head(ROWS).iter_rows(named=True):
+    cut = " (there may be more: --limit)" if found.height == limit else ""
+    out.print(f"{_counted(found.height)}{cut}: {came}")
+    names = _parameters(found)
+    varying = [name for name in names if found[name].n_unique() > 1][:MOST_COLUMNS]
+    same = [name for name in names if name not in varying and found[name].n_unique() == 1]
+    fixed = " ".join(f"{name}={_number(found[name][0])}" for name in same if found[name][0] is not None)
+    if fixed:
+        out.print(f"all with {fixed}", style="dim")
+    columns = ("construction", "mechanism", *varying, "verdict", "P", "engine")
+    table, rows = Table(*columns, box=None, padding=(0, 1, 0, 0)), limit or ROWS
+    for row in found.head(rows).iter_rows(named=True):
         word = row["verdict"] or row["status"]
         table.add_row(
             *(escape(row["construction"]), escape(row["mechanism"])),
@@ -197,20 +214,18 @@ def results(found: pl.DataFrame) -> None:
             escape(row["engine"] or ""),
         )
     out.print(table)
-    if found.height > ROWS:
-        out.print(f"… and {found.height - ROWS:,} more: --csv, --json or --out results.parquet has them all")
+    if found.height > rows:
+        out.print(f"… and {found.height - rows:,} more: --limit, --csv, --json or --out has them")
 
 
-def _varying(found: pl.DataFrame) -> list[str]:
-    """The parameters that take more than one value, as many as there is room for."""
+def _parameters(found: pl.DataFrame) -> list[str]:
     start, stop = found.columns.index("mechanism") + 1, found.columns.index("verdict")
-    names = [*found.columns[start:stop], "seed"]
-    return [name for name in names if found[name].n_unique() > 1][:MOST_COLUMNS]
+    return [*found.columns[start:stop], "seed"]
 
 
 def _number(value: Any) -> str:
-    if isinstance(value, int) and abs(value) >= 10**7:
-        return f"{value:.4g}"
+    if isinstance(value, int) and abs(value) >= 10**10:
+        return f"{value:.10g}".replace("e+", "e")
     return f"{value:.6g}" if isinstance(value, float) else escape(str(value))
 
 
@@ -229,9 +244,10 @@ def plans(as_json: bool) -> None:
     if as_json:
         print_json([{**row, "cells": load_plan(shipped_plans()[row["name"]]).count} for row in rows])
         return
-    out = console()
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for row in rows:
-        out.print(f"[bold]{escape(row['name'])}[/]  {escape(row['description'])}")
+        table.add_row(f"[bold]{escape(row['name'])}[/]", escape(row["description"]))
+    console().print(table)
 
 
 def _described(text: str) -> str:

@@ -113,14 +113,14 @@ def results(
     from separatrix.cli import show_sweep
     from separatrix.parameters import UsageError, read_words
     from separatrix.parameters.files import require_writable, write_whole
-    from separatrix.reports.results import ENDINGS, written
     from separatrix.store import frame, open_store, read_filter
+    from separatrix.store.export import ENDINGS, written
 
     chosen = [name for name, given in zip(ENDINGS, (as_csv, as_json, as_parquet), strict=True) if given]
     if len(chosen) + (out is not None) > 1:
         raise UsageError("choose one of --csv, --json, --parquet and --out")
-    if limit is not None and limit < 0:
-        raise UsageError(f"--limit {limit} is negative")
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit {limit} leaves nothing; it must be at least 1")
     if as_parquet and sys.stdout.isatty():
         raise UsageError("Parquet is not for terminals; write --out results.parquet")
     if out is not None:
@@ -134,4 +134,4 @@ def results(
     elif chosen:
         sys.stdout.buffer.write(written(found, chosen[0]))
     else:
-        show_sweep.results(found)
+        show_sweep.results(found, limit)

@@ -54,8 +54,10 @@ def read_filter(conditions: Mapping[str, object]) -> Filter:
     >>> read_filter({"mechanism": "softmax,linear", "n": "1e3:1e6"}).conditions["n"]
     '1e3:1e6'
     """
-    read = {name: str(value) for name, value in conditions.items()}
+    read = {name: _text(value) for name, value in conditions.items()}
     for name, value in read.items():
+        if name == "sweep":
+            raise UsageError(f"sweep is an option; write --sweep {value}")
         if not re.fullmatch(r"\w+", name):
             raise UsageError(f"{name} is no name of a column or a parameter")
         for each in value.split(",") if name in VALUES else ():
@@ -68,9 +70,16 @@ def read_filter(conditions: Mapping[str, object]) -> Filter:
     return Filter(read)
 
 
+def _text(value: object) -> str:
+    """As it is typed on the command line; several values in a list or a tuple are separated by commas."""
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
 def _condition(name: str, value: str, dialect: str) -> ColumnElement[bool]:
     if name == "mechanism":
         return or_(false(), *(_is_mechanism(each) for each in split_mechanisms(value)))
+    if name == "delta":
+        return cells.c.delta.in_([_canonical(each) for each in value.split(",")])
     if name in WORDS:
         return cells.c[name].in_(value.split(","))
     if name in NUMBERS:
@@ -144,4 +153,6 @@ def _ends(name: str, value: str) -> Ends:
     if len(parts) != 2 or parts == ["", ""]:
         raise UsageError(f"{name}={value} is no range; write {name}=low:high, {name}=low: or {name}=:high")
     low, high = (parse_exact(part, name) if part else None for part in parts)
+    if low is not None and high is not None and low > high:
+        raise UsageError(f"{name}={value} runs backwards; write {name}={parts[1]}:{parts[0]}")
     return low, high

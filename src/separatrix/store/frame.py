@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Select, select
 
-from separatrix.parameters import UsageError, nearest, parse_exact
+from separatrix.parameters import UsageError, nearest, parse_exact, split_mechanisms
 from separatrix.store.errors import DAMAGED, StoreError
 from separatrix.store.filters import NUMBERS, PARAMETER, WORDS, Filter, read_filter
 from separatrix.store.ranges import as_float, is_within
@@ -27,6 +27,7 @@ NEURON = ("p0", "p1", "q")
 HOW = ("asked", "delta", "draws", "seed", "confidence", "dtype", "until_decided")
 ORIGIN = ("seconds", "finished", "host", "versions", "code", "id")
 LARGEST_INT = 2**63
+MOST_LISTED = 20
 
 
 def results(
@@ -38,8 +39,8 @@ def results(
 ) -> pl.DataFrame:
     """Stored cells: `sx.results("sqlite:///results.db", mechanism="softmax", n="1e3:1e6")`.
 
-    A condition is a value, several separated by commas, or a range `low:high`; its name is a column or
-    a parameter of the construction. Exact values stand in the column `parameters`.
+    A condition is a value, a list of them, or a range `low:high`; its name is a column or a parameter of
+    the construction. Exact values stand in the column `parameters`.
     """
     opened = open_store(store) if isinstance(store, str) else store
     number = None if sweep is None else opened.sweep_named(str(sweep))
@@ -154,7 +155,10 @@ def _require_type(name: str, values: Iterable[Any], wanted: set[type], where: st
 
 
 def _require_known(store: Store, asked: Filter) -> None:
-    """Where nothing was found, say so of a condition on what no cell has, or of a range of words."""
+    """Where nothing was found, say so of a name or a condition that no cell has, or of a range of words."""
+    for name in ("construction", "mechanism"):
+        if name in asked.conditions:
+            _require_stored(store, name, asked.conditions[name])
     for name, value in asked.parameters.items():
         stored = cells.c.parameters[name].as_string()
         found = store.select(select(stored).where(stored.is_not(None)).limit(1))
@@ -163,6 +167,15 @@ def _require_known(store: Store, asked: Filter) -> None:
         elif ":" in value and not is_within(word := " ".join(str(found[0][0]).split()), "", ""):
             word = word[:40]
             raise UsageError(f"{name}={value} is a range, but {name} is a word, as in {name}={word}")
+
+
+def _require_stored(store: Store, name: str, value: str) -> None:
+    known = [str(each) for (each,) in store.select(select(cells.c[name]).distinct())]
+    names = [*known, *dict.fromkeys(each.partition(":")[0] for each in known)]
+    for strange in (each for each in split_mechanisms(value) if each not in names):
+        if near := nearest(strange, names):
+            listed = ", ".join(sorted(known)[:MOST_LISTED]) + (", …" if len(known) > MOST_LISTED else "")
+            raise UsageError(f"no stored cell has {name} {strange}{near}; there are: {listed}")
 
 
 def _require_no_cells(store: Store, name: str) -> None:

@@ -6,14 +6,14 @@ import heapq
 import time
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from separatrix.store import Status, Store
+from separatrix.store import Result, Status, Store
 from separatrix.sweeps.batches import Kind
 from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.executors import Executor
@@ -25,6 +25,8 @@ TRIED = 64
 """Cells of a kind that are tried at most."""
 START = 4.0
 """Seconds until workers have begun."""
+LIKELY = 1.5
+"""The power of n by which time grows where only one n was seen: between linear and quadratic attention."""
 OVERHEAD = 2e-4
 """Seconds for planning and keeping a cell, generously."""
 
@@ -112,8 +114,9 @@ def estimate(
 
 
 def _tried(unknown: Iterable[Kind], kinds: _Kinds, executor: Executor, budget: float) -> dict[Kind, float]:
-    """Mean seconds of the kinds that were tried before the time was over."""
-    waiting = [Batch(tuple(cell for _, _, cell in kinds.samples[kind])) for kind in unknown]
+    """Mean seconds of the kinds that were tried before the time was over; the shortest inputs come first."""
+    samples = {kind: sorted((cell for _, _, cell in kinds.samples[kind]), key=_length) for kind in unknown}
+    waiting = [Batch(tuple(sample)) for sample in samples.values()]
     found: dict[Kind, float] = {}
     end = time.monotonic() + START + budget
     while (waiting or executor.busy) and time.monotonic() < end:
@@ -121,9 +124,27 @@ def _tried(unknown: Iterable[Kind], kinds: _Kinds, executor: Executor, budget: f
             executor.submit(waiting.pop())
         for each in executor.wait(0.2):
             if each.results:
-                seconds = [result.seconds for result in each.results]
-                found[each.batch.cells[0].kind] = sum(seconds) / len(seconds)
+                found[each.batch.cells[0].kind] = _mean_cost(each.batch.cells, each.results)
     return found
+
+
+def _mean_cost(cells: Sequence[Cell], results: Sequence[Result]) -> float:
+    """Mean seconds of all the cells, of which the first have results.
+
+    On literal tokens time grows as a power of n, which is fitted to what was seen, and followed beyond.
+    """
+    seconds = [result.seconds for result in results]
+    if results[-1].engine != "dense" or len(results) == len(cells):
+        return sum(seconds) / len(seconds)
+    n = np.log([_length(cell) for cell in cells])
+    seen, cost = n[: len(results)], np.log(np.maximum(seconds, 1e-6))
+    power = float(np.clip(np.polyfit(seen, cost, 1)[0], 0, 2)) if np.ptp(seen) > 0 else LIKELY
+    last = float(cost[seen == seen[-1]].mean())
+    return (sum(seconds) + float(np.exp(last + power * (n[len(results) :] - seen[-1])).sum())) / len(cells)
+
+
+def _length(cell: Cell) -> int:
+    return max(2, int(cell.parameters.get("n", "2")))
 
 
 def _different(identities: array[int]) -> int:

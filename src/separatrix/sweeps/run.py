@@ -28,8 +28,12 @@ class Progress:
     """How far a sweep is."""
 
     total: int
+    sweep: int = 0
+    """Its number in the store."""
     kept: int = 0
-    """Cells that were in the store already, or that another part names too."""
+    """Cells that were in the store already."""
+    twice: int = 0
+    """Cells that were computed in this run already, since another part names them too."""
     done: int = 0
     refused: int = 0
     failed: int = 0
@@ -43,7 +47,7 @@ class Progress:
     @property
     def finished(self) -> int:
         """Cells that need nothing more."""
-        return self.kept + self.done + self.refused + self.failed + self.failed_before
+        return self.kept + self.twice + self.done + self.refused + self.failed + self.failed_before
 
 
 END = object()
@@ -119,24 +123,26 @@ class _Run:
         None stands for a look in the store that found nothing missing.
         """
         number = self.store.begin_sweep(self.plan.key, self.plan.name, self.plan.text)
+        self.progress.sweep = number
         cells = iter(self.plan)
         while some := list(islice(cells, LOOKED_UP)):
             self.store.belong(number, [(cell.id, part) for part, cell in some])
             self.landed.clear()
             stored = self.store.finished([cell.id for _, cell in some])
-            before = self.progress.kept + self.progress.failed_before
+            found = 0
             for _, cell in some:
                 status = stored.get(cell.id)
                 if cell.id in self.flying or cell.id in self.landed or cell.id in self.failed:
-                    self.progress.kept += 1
+                    self.progress.twice += 1
                 elif status is Status.FAILED and not self.retry_failed:
                     self.progress.failed_before += 1
                 elif status is not None and status is not Status.FAILED:
                     self.progress.kept += 1
                 else:
+                    found += 1
                     self.flying.add(cell.id)
                     yield cell
-            if self.progress.kept + self.progress.failed_before - before == len(some):
+            if not found:
                 yield None
 
     def _take(self, finished: Finished) -> None:

@@ -17,6 +17,8 @@ from separatrix.reports.store.pieces import count, evidence, panel, short, short
 
 MOST_CURVES, MOST_POINTS, MOST_IN_LINE, FEWEST_IN_LINE = 40, 40_000, 400, 20
 """What is drawn on one page: plots, points in all, and points of one line."""
+MOST_NAMED = 6
+"""Parts of the plan that one sentence names."""
 MOST_COLUMNS, MOST_ROWS = 8, 100
 """Of a table that stands for a plot with too many lines."""
 
@@ -26,6 +28,19 @@ INTRODUCTION = (
     "interval of each. The margin, where there is one, is what is left of the difference between the labels "
     "before any threshold.</p>"
 )
+
+
+def undrawn(found: Sequence[Group]) -> str:
+    """A sentence on the cells that no figure shows; nothing where there are none."""
+    absent = [group for group in found if not group.mapped and not any(True for _ in group.curves())]
+    if not absent:
+        return ""
+    named = [f"{short(group.part or group.construction, 60)} ({group.cells.height:,})" for group in absent]
+    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    return (
+        '<p class="said">In no curve and no map, since no parameter takes three values there while the '
+        f"others stay: the cells of {', '.join(named[:MOST_NAMED])}{more}. They are in the comparison.</p>"
+    )
 
 
 def section(found: Sequence[Group]) -> Section | None:
@@ -41,7 +56,7 @@ def section(found: Sequence[Group]) -> Section | None:
     figures = "\n".join(_figure(f"curve-{i}", list(curves), drawn, most) for i, (_, curves) in enumerate(kin))
     left = len(all_curves) - len(shown)
     more = f"<p>{count(left, 'curve is')} not drawn besides; results.csv has all cells.</p>" if left else ""
-    return Section("curves", "Curves", f"{INTRODUCTION}\n{figures}{more}")
+    return Section("curves", "Curves", f"{INTRODUCTION}\n{figures}{more}{undrawn(found)}")
 
 
 def _figure(identity: str, curves: Sequence[Curve], drawn: dict[str, Pen], most: int) -> str:
