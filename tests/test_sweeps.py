@@ -648,6 +648,7 @@ def test_ctrl_c_finishes_cleanly_and_says_how_to_go_on(long_plan: Path, number: 
     assert "interrupted" in out
     assert "give the same command again" in out
     assert "Traceback" not in err
+    assert "a worker died" not in out
     assert _gone(process.pid)
     stored = frame(open_store("results.db")).height
     assert f"{stored:,} of {CELLS:,} cells are stored" in out

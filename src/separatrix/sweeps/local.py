@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import connection, forkserver
+from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.context import BaseContext
 
 from separatrix.parameters import SeparatrixError
@@ -116,7 +116,15 @@ class LocalExecutor(Executor):
                 "`if __name__ == '__main__':`, and see whether there is enough memory"
             )
             return
-        self._workers[place] = _Worker(self._context)
+        try:
+            self._workers[place] = _Worker(self._context)
+        except (EOFError, OSError):  # the server that workers are forked from is gone
+            dead.waiting.clear()
+            self._failure = SeparatrixError(
+                "no more worker processes can be started; what was finished is stored: give the same command "
+                "again"
+            )
+            return
         for batch in batches:
             self.submit(batch)
 
@@ -133,6 +141,7 @@ def _context() -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([PRELOADED])
+    resource_tracker.ensure_running()  # it would unblock them again
     with _blocked():
         forkserver.ensure_running()
     return context
