@@ -139,9 +139,7 @@ def progressed(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
         out.print("to go on: give the same command again")
     else:
         given = "" if store == "sqlite:///results.db" else f" --store {store}"
-        out.print(
-            f"look at it: separatrix results{escape(given)} --sweep '{escape(plan.name)}'", soft_wrap=True
-        )
+        out.print(f"look at it: separatrix results{escape(given)} --sweep {done.sweep}", soft_wrap=True)
 
 
 def estimate(plan: Plan, found: Estimate, store: str, as_json: bool) -> None:
