@@ -20,17 +20,11 @@ from separatrix.store import Result, Store, frame, open_store
 from separatrix.sweeps import local, read_plan, run
 from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.work import work
+from sweep_tools import HEAD
 
-PLAN = """
-name = "killed"
-construction = "spike"
-mechanisms = ["softmax", "linear"]
-[parameters]
-d = 12
-m = 12
-a0 = 0.01
-b = 0.2
-c = 0.1
+PLAN = (
+    HEAD
+    + """
 [[sweep]]
 name = "cheap"
 engine = "exact"
@@ -39,6 +33,7 @@ parameters = { a1 = "0.5:1.5:20", n = "1e2:1e9:20:log" }
 name = "dear"
 parameters = { a1 = "0.5:1.5:8", n = "1e2:1e9:8:log" }
 """
+)
 WORKERS = 2
 SAME = (
     "id",

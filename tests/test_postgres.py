@@ -22,22 +22,16 @@ from separatrix.sweeps.plan import read_plan
 from separatrix.sweeps.run import Progress, run
 from store_battery import PROGRAM, StoreBattery
 from stored import contents, row
+from sweep_tools import HEAD
 
 pytestmark = pytest.mark.skipif(
     program("initdb") is None, reason="PostgreSQL is not installed (Debian: apt-get install postgresql)"
 )
 NUMBERS = itertools.count()
 ONE_LINE = r"^[^\n]*$"
-PLAN = """
-name = "small"
-construction = "spike"
-mechanisms = ["softmax", "linear"]
-[parameters]
-d = 12
-m = 12
-a0 = 0.01
-b = 0.2
-c = 0.1
+PLAN = (
+    HEAD
+    + """
 [[sweep]]
 name = "closed"
 engine = "exact"
@@ -49,6 +43,7 @@ draws = 20
 seeds = [1, 2]
 parameters = { a1 = 1.2, n = "100:300:3" }
 """
+)
 ANSWERS = (
     "id",
     "part",

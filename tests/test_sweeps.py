@@ -1,18 +1,13 @@
-"""Sweeps with real processes: every cell once and right, whatever is killed on the way."""
+"""Sweeps: every cell once and right, whatever is killed on the way."""
 
 from __future__ import annotations
 
 import json
 import multiprocessing
 import os
-import signal
-import sqlite3
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,98 +16,24 @@ import polars as pl
 import pytest
 
 import separatrix as sx
-from expectations import run as command
 from separatrix.assess import points
 from separatrix.assess.lengths import found_at
 from separatrix.engines import EngineRefusal, exact
 from separatrix.mechanisms import examples
-from separatrix.parameters import SeparatrixError, UsageError
-from separatrix.store import Environment, Result, Status, Store, frame, open_store, results
+from separatrix.parameters import SeparatrixError
+from separatrix.store import Result, Status, Store, frame, open_store, results
 from separatrix.sweeps import Plan, Progress, estimate, find_plan, read_plan, run
 from separatrix.sweeps import local as local_module
 from separatrix.sweeps.batches import GROWTH, MOST_CELLS, Batcher
 from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.evaluate import evaluate
-from separatrix.sweeps.executors import Executor, Finished
 from separatrix.sweeps.local import AHEAD, LocalExecutor
 from separatrix.sweeps.run import LOOKED_UP
 from separatrix.sweeps.work import Batch, OtherCode, environment, work
 from separatrix.verdicts import DELTA, Verdict
+from sweep_tools import HEAD, HERE, SMALL, Inline, Instant
 
-HEAD = """
-name = "small"
-construction = "spike"
-mechanisms = ["softmax", "linear"]
-[parameters]
-d = 12
-m = 12
-a0 = 0.01
-a1 = 1.2
-b = 0.2
-c = 0.1
-"""
-SMALL = (
-    HEAD
-    + """
-[[sweep]]
-name = "n"
-engine = "exact"
-parameters.n = "1e2:1e9:15:log"
-[[sweep]]
-name = "a1"
-parameters = { n = 1000, a1 = "0.5:1.5:11" }
-[[sweep]]
-name = "drawn"
-engine = "dense"
-draws = 20
-seeds = [0, 1]
-parameters.n = 100
-"""
-)
 NUMBERS = ("verdict", "distinguish", "low", "high", "fire_d0", "fire_d1", "margin", "bits", "p0", "p1", "q")
-HERE = Environment("here", {})
-
-
-class Inline(Executor):
-    """Computes at once, in this process; remembers what it was given."""
-
-    def __init__(self, room: int = 2) -> None:
-        self.room, self.taken, self._waiting = room, list[Batch](), list[Batch]()
-        self.most = 0
-
-    @property
-    def workers(self) -> int:
-        return 1
-
-    @property
-    def vacancies(self) -> int:
-        return self.room - len(self._waiting)
-
-    @property
-    def busy(self) -> bool:
-        return bool(self._waiting)
-
-    def submit(self, batch: Batch) -> None:
-        self.taken.append(batch)
-        self._waiting.append(batch)
-        self.most = max(self.most, len(self._waiting))
-
-    def wait(self, seconds: float) -> list[Finished]:
-        batch = self._waiting.pop(0)
-        return [Finished(batch, self.compute(batch.cells))]
-
-    def compute(self, cells: Sequence[Cell]) -> list[Result] | None:
-        return work(cells, 60.0)
-
-    def close(self) -> None:
-        pass
-
-
-class Instant(Inline):
-    """Answers without computing."""
-
-    def compute(self, cells: Sequence[Cell]) -> list[Result] | None:
-        return [Result(Status.DONE, 1e-4, "now", HERE, verdict="blind", distinguish=0.0) for _ in cells]
 
 
 @pytest.fixture
@@ -565,150 +486,6 @@ def test_kill_9_at_a_hundred_random_moments(tmp_path: Path) -> None:
     assert found["lost"] <= AHEAD * 2
 
 
-COMMAND = [sys.executable, "-c", "from separatrix.cli import main; main()"]
-LONG = HEAD + "[[sweep]]\nparameters = { n = 1000, a1 = '0.5:1.5:1200' }"
-CELLS = 2400
-
-
-@pytest.fixture
-def long_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "long.toml").write_text(LONG)
-    return tmp_path / "long.toml"
-
-
-def _begun(folder: Path) -> subprocess.Popen[str]:
-    """The command line at work, once some of its cells are stored."""
-    process = subprocess.Popen(
-        [*COMMAND, "sweep", "long.toml"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    end = time.monotonic() + 60
-    while time.monotonic() < end and process.poll() is None:
-        if _stored(folder / "results.db"):
-            return process
-        time.sleep(0.01)
-    raise AssertionError(process.communicate()[1])
-
-
-def _stored(file: Path) -> int:
-    if not file.exists():
-        return 0
-    with closing(sqlite3.connect(file)) as connection:
-        return int(connection.execute("SELECT count(*) FROM cells").fetchone()[0])
-
-
-def _processes_of(session: int) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if os.getsid(int(entry.name)) == session:
-                    found.append(int(entry.name))
-            except ProcessLookupError:
-                continue
-    return found
-
-
-def _gone(session: int) -> bool:
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        if not _processes_of(session):
-            return True
-        time.sleep(0.05)
-    return False
-
-
-def test_the_command_killed_leaves_nobody_behind_and_goes_on(
-    long_plan: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for _ in range(3):
-        process = _begun(long_plan.parent)
-        process.kill()
-        process.communicate()
-        assert _gone(process.pid)
-    assert 0 < frame(open_store("results.db")).height < CELLS
-    code, out, _ = command(capsys, "sweep", "long.toml", "--workers", "2")
-    assert code == 0
-    assert f"{CELLS:,} of {CELLS:,} cells are stored" in out
-    whole = frame(open_store("results.db"))
-    assert whole["id"].n_unique() == whole.height == CELLS
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_finishes_cleanly_and_says_how_to_go_on(long_plan: Path, number: signal.Signals) -> None:
-    process = _begun(long_plan.parent)
-    os.killpg(process.pid, number)  # as a terminal does, and a batch system
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert "interrupted" in out
-    assert "give the same command again" in out
-    assert "Traceback" not in err
-    assert "a worker died" not in out
-    assert _gone(process.pid)
-    stored = frame(open_store("results.db")).height
-    assert f"{stored:,} of {CELLS:,} cells are stored" in out
-
-
-def test_bad_usage_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for words, said in (
-        (("--workers", "0"), "workers=0 is out of range"),
-        (("--workers", "2", "--scheduler", "tcp://127.0.0.1:1"), "--workers or --scheduler, not both"),
-        (("--store", "mysql://x/y"), "cannot be kept in mysql"),
-        (("--store", str(tmp_path / "no" / "r.db")), "there is no folder"),
-    ):
-        store = () if "--store" in words else ("--store", str(tmp_path / "r.db"))
-        code, out, err = command(capsys, "sweep", "paper", *words, *store)
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert said in err
-
-
-def test_results_on_the_command_line(
-    store: Store, small: Plan, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    run(small, store, Inline())
-    url = ("--store", store.where)
-    code, out, _ = command(
-        capsys, "results", *url, "mechanism=softmax", "n=100:1e4", "engine=exact", "--json"
-    )
-    rows = json.loads(out)
-    assert code == 0
-    assert {row["mechanism"] for row in rows} == {"softmax"}
-    assert all(100 <= row["parameters"]["n"] <= 10_000 for row in rows)
-    assert {"construction", "engine", "neuron", "interval", "verdict", "seconds", "versions"} <= rows[
-        0
-    ].keys()
-    _, out, _ = command(capsys, "results", *url, "--csv")
-    assert pl.read_csv(out.encode()).height == frame(store).height
-    out_file = tmp_path / "cells.parquet"
-    assert command(capsys, "results", *url, "--out", str(out_file))[0] == 0
-    assert pl.read_parquet(out_file).height == frame(store).height
-    code, out, _ = command(capsys, "results", *url)
-    assert f"{frame(store).height} cells:" in out
-    assert max(map(len, out.splitlines())) <= 80
-    code, out, _ = command(capsys, "results", *url, "--limit", "2", "mechanism=linear")
-    assert "2 cells (there may be more: --limit)" in out
-    assert "all with d=12" in out
-    for words, said in (
-        (("--limit", "0"), "leaves nothing"),
-        (("mechanism=sofmax",), "no stored cell has mechanism sofmax (did you mean softmax?)"),
-        (("n=1e6:1e3",), "runs backwards"),
-        (("sweep=1",), "write --sweep 1"),
-        (("--csv", "--json"), "choose one"),
-        (("--out", "cells.txt"), "let it end in one of"),
-        (("verdict=maybe",), "is not one of"),
-        (("zz=3",), "no stored cell has zz"),
-        (("--sweep", "none"), "there is no sweep none"),
-    ):
-        code, out, err = command(capsys, "results", *url, *words)
-        assert (code, out, err.count("\n")) == (2, "", 1)
-        assert said in err
-
-
 def test_an_estimate_follows_the_length_of_literal_tokens() -> None:
     plan = read_plan(
         HEAD + '[[sweep]]\nengine = "dense"\nmechanisms = ["softmax"]\nparameters.n = "1e2:1e4:5:log"'
@@ -722,36 +499,3 @@ def test_an_estimate_follows_the_length_of_literal_tokens() -> None:
     found = estimate(plan, None, Quadratic(), 1)
     whole = sum(1e-6 * int(cell.parameters["n"]) ** 2 for _, cell in plan)
     assert found.seconds == pytest.approx(whole, rel=0.2)
-
-
-def test_lists_of_plans_and_sweeps(store: Store, small: Plan, capsys: pytest.CaptureFixture[str]) -> None:
-    run(small, store, Inline())
-    _, out, _ = command(capsys, "list", "plans", "--json")
-    assert {row["name"]: row["cells"] for row in json.loads(out)}["paper"] == find_plan("paper").count
-    _, out, _ = command(capsys, "list", "sweeps", "--store", store.where, "--json")
-    assert [(row["name"], row["cells"]) for row in json.loads(out)] == [("small", frame(store).height)]
-
-
-def test_sweep_and_results_from_python(tmp_path: Path) -> None:
-    (tmp_path / "plan.toml").write_text(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = [100, 200]')
-    url = f"sqlite:///{tmp_path / 'r.db'}"
-    done = sx.sweep(tmp_path / "plan.toml", url, workers=1)
-    assert (done.done, done.total) == (4, 4)
-    found = sx.results(url, mechanism="softmax", n="150:")
-    assert found["n"].to_list() == [200]
-    assert sx.results(url, mechanism=["softmax", "linear"], n=(100, 200), delta="1/100").height == 4
-    with pytest.raises(UsageError, match="there is no store"):
-        sx.results(f"sqlite:///{tmp_path / 'none.db'}")
-
-
-def test_a_sweep_from_another_thread(tmp_path: Path) -> None:
-    """Signals belong to the main thread; elsewhere a sweep works without them."""
-    (tmp_path / "plan.toml").write_text(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = 100')
-    found: list[int] = []
-    url = f"sqlite:///{tmp_path / 'r.db'}"
-    thread = threading.Thread(
-        target=lambda: found.append(sx.sweep(tmp_path / "plan.toml", url, workers=1).done)
-    )
-    thread.start()
-    thread.join(60)
-    assert found == [2]

@@ -7,11 +7,7 @@ from typing import Annotated
 
 import typer
 
-Url = Annotated[
-    str, typer.Option("--store", metavar="URL", help="Where the cells are: a SQLite file or PostgreSQL.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-DEFAULT = "sqlite:///results.db"
+from separatrix.cli.sweep import DEFAULT, AsJson, StoreUrl
 
 
 def register(app: typer.Typer) -> None:
@@ -21,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    url: Url = DEFAULT,
+    url: StoreUrl = DEFAULT,
     sweep: Annotated[
         str | None, typer.Option(help="Name or number; the newest sweep if none is named.")
     ] = None,
@@ -48,7 +44,7 @@ def report(
 def compare(
     one: Annotated[str, typer.Argument(help="Name or number of a sweep.")],
     other: Annotated[str, typer.Argument(help="Name or number of the sweep to compare it with.")],
-    url: Url = DEFAULT,
+    url: StoreUrl = DEFAULT,
     other_url: Annotated[
         str | None, typer.Option("--other-store", metavar="URL", help="Where OTHER is, if elsewhere.")
     ] = None,

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from separatrix.cli.show import COLOURS, console, print_json
+from separatrix.cli.sweep import DEFAULT
 
 if TYPE_CHECKING:
     import polars as pl
@@ -138,7 +139,7 @@ def progressed(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
     if done.stopped:
         out.print("to go on: give the same command again")
     else:
-        given = "" if store == "sqlite:///results.db" else f" --store {store}"
+        given = "" if store == DEFAULT else f" --store {store}"
         out.print(f"look at it: separatrix results{escape(given)} --sweep {done.sweep}", soft_wrap=True)
 
 

@@ -14,6 +14,7 @@ StoreUrl = Annotated[
     typer.Option("--store", help="sqlite:///results.db, or postgresql+psycopg://user@host/database."),
 ]
 DEFAULT = "sqlite:///results.db"
+"""As in `store`, which is too heavy to import for a help text; a test holds them together."""
 
 
 def register(app: typer.Typer) -> None:

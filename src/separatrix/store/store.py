@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from separatrix.parameters import UsageError, nearest
 from separatrix.store.errors import DAMAGED, NoStore, StoreError, told
-from separatrix.store.rows import Result, Status
+from separatrix.store.rows import Result, Status, now
 from separatrix.store.schema import (
     MIGRATIONS,
     cells,
@@ -133,8 +132,7 @@ class Store:
     def begin_sweep(self, key: str, name: str, plan: str) -> int:
         """The number of a sweep, old or new."""
         with self.writing() as connection:
-            started = datetime.now(UTC).isoformat(timespec="seconds")
-            new = {"key": key, "name": name, "plan": plan, "started": started}
+            new = {"key": key, "name": name, "plan": plan, "started": now()}
             connection.execute(self._insert(sweeps).on_conflict_do_nothing(), [new])
             return int(connection.execute(select(sweeps.c.id).where(sweeps.c.key == key)).scalar_one())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -18,6 +17,7 @@ from separatrix.parameters import Grid, SeparatrixError, UsageError
 from separatrix.parameters.grid import is_whole
 from separatrix.parameters.logforms import spelled
 from separatrix.store import Environment, Result, Status
+from separatrix.store.rows import now
 from separatrix.sweeps.cell import Cell
 from separatrix.verdicts.verdict import bits_of, word_for
 
@@ -108,8 +108,7 @@ def _spelled(p: Fraction | float) -> str:
 
 
 def _result(answer: dict[str, Any], seconds: float, here: Environment) -> Result:
-    finished = datetime.now(UTC).isoformat(timespec="seconds")
-    return Result(seconds=seconds, finished=finished, environment=here, **answer)
+    return Result(seconds=seconds, finished=now(), environment=here, **answer)
 
 
 @cache

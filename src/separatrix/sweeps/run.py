@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import islice
 
 from separatrix.store import Result, Status, Store
+from separatrix.store.rows import now
 from separatrix.sweeps.batches import Batcher
 from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.executors import Executor, Finished
@@ -72,6 +72,8 @@ def run(
 
 
 class _Run:
+    """One run of a plan, with what is between the plan and the store."""
+
     def __init__(
         self,
         plan: Plan,
@@ -183,7 +185,7 @@ def _killer(losses: int) -> Result:
     return Result(
         status=Status.FAILED,
         seconds=0.0,
-        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+        finished=now(),
         environment=environment(),
         message=f"its worker died {losses} times; it may need more memory than there is",
     )

@@ -1,0 +1,84 @@
+"""A small plan, and executors that compute in this process: what tests of sweeps share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from separatrix.store import Environment, Result, Status
+from separatrix.sweeps.cell import Cell
+from separatrix.sweeps.executors import Executor, Finished
+from separatrix.sweeps.work import Batch, work
+
+HEAD = """
+name = "small"
+construction = "spike"
+mechanisms = ["softmax", "linear"]
+[parameters]
+d = 12
+m = 12
+a0 = 0.01
+a1 = 1.2
+b = 0.2
+c = 0.1
+"""
+SMALL = (
+    HEAD
+    + """
+[[sweep]]
+name = "n"
+engine = "exact"
+parameters.n = "1e2:1e9:15:log"
+[[sweep]]
+name = "a1"
+parameters = { n = 1000, a1 = "0.5:1.5:11" }
+[[sweep]]
+name = "drawn"
+engine = "dense"
+draws = 20
+seeds = [0, 1]
+parameters.n = 100
+"""
+)
+HERE = Environment("here", {})
+
+
+class Inline(Executor):
+    """Computes at once, in this process; remembers what it was given."""
+
+    def __init__(self, room: int = 2) -> None:
+        self.room, self.taken, self._waiting = room, list[Batch](), list[Batch]()
+        self.most = 0
+
+    @property
+    def workers(self) -> int:
+        return 1
+
+    @property
+    def vacancies(self) -> int:
+        return self.room - len(self._waiting)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._waiting)
+
+    def submit(self, batch: Batch) -> None:
+        self.taken.append(batch)
+        self._waiting.append(batch)
+        self.most = max(self.most, len(self._waiting))
+
+    def wait(self, seconds: float) -> list[Finished]:
+        batch = self._waiting.pop(0)
+        return [Finished(batch, self.compute(batch.cells))]
+
+    def compute(self, cells: Sequence[Cell]) -> list[Result] | None:
+        return work(cells, 60.0)
+
+    def close(self) -> None:
+        pass
+
+
+class Instant(Inline):
+    """Answers without computing."""
+
+    def compute(self, cells: Sequence[Cell]) -> list[Result] | None:
+        return [Result(Status.DONE, 1e-4, "now", HERE, verdict="blind", distinguish=0.0) for _ in cells]
