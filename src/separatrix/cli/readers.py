@@ -86,18 +86,20 @@ def _table(found: Readers) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
+    from separatrix.verdicts.readers import chance_of
+
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     outcome, tuned, linear = found.fixed.outcome, found.threshold, found.linear
     tau = Fraction(found.construction.parameters.values()["tau"])
     table.add_row(
         "fixed reader",
-        f"P = {outcome.distinguish:.6g}, {found.fixed.word} (m {found.construction.m}, tau {_number(tau)}; "
+        f"{chance_of(outcome)}, {found.fixed.word} (m {found.construction.m}, tau {_number(tau)}; "
         f"{outcome.engine})",
     )
     if tuned is None:
         table.add_row("best threshold", "the signs have too many states to tune it")
     else:
-        chance = f"P = {tuned.outcome.distinguish:.6g} at tau {_number(tuned.tau)} ({tuned.outcome.engine})"
+        chance = f"{chance_of(tuned.outcome)} at tau {_number(tuned.tau)} ({tuned.outcome.engine})"
         table.add_row("best threshold", chance)
     if linear is None:
         table.add_row("best linear reader", "none found")

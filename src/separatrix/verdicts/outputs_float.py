@@ -55,8 +55,8 @@ class FloatOutputs(Outputs):
         else:
             self.evidence = "float64 on distinct tokens with counts"
         self.counts = len(self.rows[0]), len(self.rows[1])
-        self.features = _features(construction, self.grouped)
         alone, special = tokens.values is None, 0 if self.grouped else place
+        self.features = _features(construction, self.grouped and alone)
         self.probe_weights = tuple(
             Fraction(int(not alone or i == special)) for i in range(len(self.features))
         )
@@ -106,9 +106,9 @@ def by_definition(construction: Construction, mechanism: Mechanism, place: int) 
     return FloatOutputs(construction, mechanism, place, literal=True)
 
 
-def _features(construction: Construction, grouped: bool) -> tuple[Feature, ...]:
+def _features(construction: Construction, counted_tokens: bool) -> tuple[Feature, ...]:
     """One each, or where tokens carry unit vectors and are counted: the token's, and all the others'."""
-    if grouped and construction.signs == construction.n:
+    if counted_tokens:
         return Feature(1), Feature(2, construction.n - 1)
     return tuple(Feature(place) for place in range(1, construction.signs + 1))
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from separatrix.constructions import Construction
-from separatrix.engines import EngineRefusal, Sampling
+from separatrix.engines import EngineRefusal, Outcome, Sampling
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import format_exact
 from separatrix.verdicts.outputs import Feature, Outputs
@@ -145,11 +145,13 @@ class Readers:
             )
             return
         word, outcome = self.fixed.word, self.fixed.outcome
-        chance = f"P = {outcome.distinguish:.6g} ({outcome.engine})"
+        chance = f"{chance_of(outcome)} ({outcome.engine})"
         if word == "distinguishes":
             yield Statement(Word.CAN, THIS_READER, chance)
         elif word == "blind":
             yield Statement(Word.NOT_WITH_THIS_READER, THIS_READER, chance)
+        elif word == "undecided":
+            yield Statement(Word.OPEN, THIS_READER, f"undecided, {chance}")
         yield self._of_linear_readers()
         if self.outputs.proves:
             for name, kept in self.formats.items():
@@ -181,8 +183,9 @@ class Readers:
         start = {
             "distinguishes": "The fixed reader tells them apart",
             "blind": "The fixed reader does not tell them apart",
+            "undecided": "Whether the fixed reader tells them apart is undecided",
         }.get(self.fixed.word, "The fixed reader tells them apart at times")
-        start += f" (P = {self.fixed.outcome.distinguish:.4g})"
+        start += f" ({chance_of(self.fixed.outcome, 4)})"
         if self.linear is None or not self.linear.verified:
             return f"{start}; of other readers nothing is proved."
         too = "does, too" if self.fixed.word == "distinguishes" else "does"
@@ -212,6 +215,16 @@ class Readers:
             "verdict": self.verdict.as_json(),
             "statements": [each.as_json() for each in self.statements],
         }
+
+
+def chance_of(outcome: Outcome, digits: int = 6) -> str:
+    """P[distinguishes] in words; between two numbers where it is not known exactly."""
+    low, high = outcome.interval
+    if low == high:
+        return f"P = {outcome.distinguish:.{digits}g}"
+    if outcome.engine == "certified":  # what lies between was not decided: no number of it is likelier
+        return f"P between {low:.{digits}g} and {high:.{digits}g}"
+    return f"P = {outcome.distinguish:.{digits}g} in [{low:.4g}, {high:.4g}]"
 
 
 def _auc(gap: float, noise: Fraction) -> float:
