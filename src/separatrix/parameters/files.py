@@ -1,12 +1,30 @@
-"""Writing one file whole or not at all, and finding out beforehand that it cannot be written."""
+"""Writing one file whole or not at all, and finding out beforehand that it cannot be written.
+
+A link is followed: what it leads to is written, and the link stays. Devices, pipes and what a process has
+open (/dev/null, /dev/stdout) are written to as they are, never replaced. A file that is there keeps its
+owner and its mode.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+import re
+import secrets
+import stat
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from separatrix.parameters.errors import UsageError
+
+ANEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+PRIVATE = 0o600
+MOST_LINKS = 40
+"""As many as Linux follows."""
+TRIED = 4096
+"""Bytes that a disk must have room for, or no work is begun."""
+_DESCRIPTORS = re.compile(r"/(?:proc/(?:self|\d+)(?:/task/\d+)?|dev)/fd")
 
 
 def require_writable(path: Path, endings: Collection[str] = ()) -> None:
@@ -14,21 +32,154 @@ def require_writable(path: Path, endings: Collection[str] = ()) -> None:
     if endings and path.suffix not in endings:
         known = ", ".join(sorted(endings))
         raise UsageError(f"{path} does not say what to write; let it end in one of {known}")
-    folder = path.parent
-    if path.is_dir():
-        raise UsageError(f"cannot write {path}: it is a folder")
-    if not folder.is_dir():
-        raise UsageError(f"cannot write {path}: there is no folder {folder}")
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"cannot write {path}: {folder} may not be written to")
+    with _told(path):
+        if not _is_stream(path):
+            require_room(_target(path).parent)
+
+
+def require_room(folder: Path) -> None:
+    """Write a little to a file without a future: permissions, a full disk and much else show at once."""
+    path, descriptor = _neighbour(folder, PRIVATE)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(bytes(TRIED))
+    finally:
+        path.unlink()
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write to a hidden neighbour first, then put it in place in one step."""
-    partial = path.with_name(f".{path.name}.partial")
+    """Write a file that is there in full, or not at all."""
+    with whole_file(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to; it is at `path` once the block has ended, and nowhere if it fails."""
+    with _told(path):
+        if _is_stream(path):
+            with _stream(path) as file:
+                yield file
+            return
+        with Draft(path) as draft:
+            yield draft.file
+            draft.finish()
+            draft.publish()
+
+
+class Draft:
+    """A file beside the one it will become, under a name that nobody can foresee.
+
+    It is finished when it is on the disk, and published when it has taken the other's place; left before
+    that, it is removed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.target = _target(path)
+        known = _status(self.target)
+        self._path, descriptor = _neighbour(self.target.parent, 0o666 if known is None else PRIVATE)
+        self.file: BinaryIO = os.fdopen(descriptor, "wb")
+        if known is not None and os.name == "posix":
+            with suppress(PermissionError):  # only root gives files away
+                os.fchown(descriptor, known.st_uid, known.st_gid)
+            with suppress(PermissionError):  # some file systems know no modes
+                os.fchmod(descriptor, stat.S_IMODE(known.st_mode))
+
+    def __enter__(self) -> Draft:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):  # what cannot be written on a full disk cannot be closed, either
+            self.file.close()
+        self._path.unlink(missing_ok=True)
+
+    def finish(self) -> None:
+        """Have all of it on the disk."""
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+
+    def publish(self) -> None:
+        """Put it in place in one step."""
+        self._path.replace(self.target)
+        sync_folder(self.target.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        partial.write_bytes(content)
-        partial.replace(path)
+        os.fsync(descriptor)
+    except OSError:
+        return  # some file systems know no such thing; the file itself is safe
+    finally:
+        os.close(descriptor)
+
+
+def _neighbour(folder: Path, mode: int) -> tuple[Path, int]:
+    path = folder / f".separatrix-{secrets.token_hex(8)}"
+    return path, os.open(path, ANEW, mode)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Of what is there, links followed by the system itself, which refuses those that others have laid."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _target(path: Path) -> Path:
+    """The file to replace: at the end of all links, and one that may be written to."""
+    known, target = _status(path), Path(os.path.realpath(path))
+    if known is not None and stat.S_ISDIR(known.st_mode):
+        raise UsageError(f"cannot write {path}: it is a folder")
+    if known is not None and not stat.S_ISREG(known.st_mode):
+        raise UsageError(f"cannot write {path}: it is no ordinary file")
+    if not target.parent.is_dir():
+        shown = target.parent if path.is_symlink() else path.parent
+        raise UsageError(f"cannot write {path}: there is no folder {shown}")
+    if not os.access(target.parent, os.W_OK):
+        raise UsageError(f"cannot write {path}: {path.parent} may not be written to")
+    if known is not None and not os.access(target, os.W_OK):
+        raise UsageError(f"cannot write {path}: it may not be written to")
+    return target
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether it takes bytes as they come: a character device, a pipe, or what a process has open."""
+    known = _status(path)
+    if known is None:
+        return False
+    return stat.S_ISCHR(known.st_mode) or stat.S_ISFIFO(known.st_mode) or _descriptor(path) is not None
+
+
+def _descriptor(path: Path) -> str | None:
+    """The number behind /dev/stdout, /dev/fd/1 and the like."""
+    for _ in range(MOST_LINKS):
+        folder = os.path.realpath(path.parent)
+        if path.name.isdigit() and _DESCRIPTORS.fullmatch(folder):
+            return path.name if folder in ("/dev/fd", f"/proc/{os.getpid()}/fd") else ""
+        if not path.is_symlink():
+            return None
+        path = path.parent / path.readlink()
+    return None
+
+
+def _stream(path: Path) -> BinaryIO:
+    """Open it as it is; what this process has open is shared, so that it goes on where it stands."""
+    number = _descriptor(path)
+    if number:
+        return os.fdopen(os.dup(int(number)), "wb")
+    return os.fdopen(os.open(path, os.O_WRONLY), "wb")
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turn an error of the system into one line about the file."""
+    try:
+        yield
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise UsageError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from None
