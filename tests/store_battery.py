@@ -12,21 +12,24 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from sqlalchemy import create_engine, inspect, text
+from sqlalchemy import create_engine, inspect, select, text
 
 import stored
 from separatrix.parameters import UsageError
-from separatrix.store import Environment, Status, Store, StoreError, frame, open_store, read_filter, results
-from separatrix.store.schema import (
-    MIGRATIONS,
-    cells,
-    environments,
-    found_version,
-    sweep_cells,
-    sweeps,
-    version,
+from separatrix.store import (
+    Environment,
+    Status,
+    Store,
+    StoreError,
+    frame,
+    migrations,
+    open_store,
+    read_filter,
+    results,
 )
-from separatrix.store.seals import sealed
+from separatrix.store.migrations import MIGRATIONS, found_version
+from separatrix.store.schema import cells, counts, environments, sweep_cells, sweeps, version
+from separatrix.store.seals import seal, sealed
 from stored import HERE, POINT, contents, failed, row
 
 PROGRAM = [sys.executable, str(Path(stored.__file__))]
@@ -123,6 +126,7 @@ class StoreBattery:
         assert [each.returncode for each in programs] == [0, 0]
         assert sorted(told) == sorted([*range(400), *range(200, 600)])
         assert [each[0] for each in contents(store)] == sorted(row(i)[0] for i in range(600))
+        assert store.select(select(counts.c.rows).where(counts.c.what == "cells")) == [(600,)]
 
     def test_creators_at_once_make_one_store(self, url: str) -> None:
         programs = [
@@ -279,7 +283,9 @@ class StoreBattery:
         assert sorted(results(store, sweep="paper")["part"]) == ["other part", "part"]
 
     @pytest.mark.parametrize("old", range(1, len(MIGRATIONS)))
-    def test_an_older_store_is_brought_up_to_date(self, url: str, old: int) -> None:
+    def test_an_older_store_is_read_as_it_is_and_brought_up_to_date_to_write(
+        self, url: str, old: int
+    ) -> None:
         engine = create_engine(url)
         with engine.begin() as connection:
             for step in MIGRATIONS[:old]:
@@ -297,14 +303,52 @@ class StoreBattery:
             connection.execute(sweeps.insert().values(id=1, key="k", name="old", plan="text", started="then"))
             connection.execute(sweep_cells.insert().values(sweep=1, cell=row(2)[0], part="p"))
         engine.dispose()
-        opened = open_store(url)
+        looked = open_store(url)
+        assert [each[0] for each in contents(looked)] == sorted(row(i)[0] for i in range(5))
+        assert found(looked, sweep="old") == {"2"}
+        assert [(each.name, each.cells) for each in looked.sweeps()] == [("old", 1)]
+        with pytest.raises(StoreError, match=r"is of version \d, .*: separatrix store upgrade --store .*"):
+            looked.add([row(6)])
+        with looked.reading() as connection:
+            assert found_version(connection, url) == old
+        opened = open_store(url, create=True)
         with opened.reading() as connection:
             assert found_version(connection, url) == len(MIGRATIONS)
             now = inspect(connection).get_columns("cells")
+            assert dict(connection.execute(select(counts)).all()) == {
+                "cells": 5, "environments": 1, "sweeps": 1, "sweep 1": 1
+            }  # fmt: skip
+            for table in (cells, sweeps, sweep_cells):
+                for each in connection.execute(select(table)):
+                    *values, kept = each
+                    assert kept == seal(values)
         assert [column["name"] for column in now] == [column.name for column in cells.c]
         opened.add(map(row, range(7)))
         assert [each[0] for each in contents(opened)] == sorted(row(i)[0] for i in range(7))
         assert found(opened, sweep="old") == {"2"}
+
+    def test_rows_are_counted(self, store: Store) -> None:
+        def counted() -> dict[str, int]:
+            with store.reading() as connection:
+                return dict(connection.execute(select(counts)).all())
+
+        store.add([row(0), failed(1), row(0)])
+        store.add([row(0), row(1), row(2)])
+        number = store.begin_sweep("k1", "paper", "text")
+        assert counted() == {"cells": 3, "environments": 1, "sweeps": 1, f"sweep {number}": 0}
+        for _ in range(2):
+            assert store.begin_sweep("k1", "paper", "text") == number
+            store.belong(number, [("a", "x"), ("a", "y"), ("a", "x"), ("b", "x")])
+        store.add([row(3, None, {"environment": Environment("elsewhere", {})})])
+        assert counted() == {"cells": 4, "environments": 2, "sweeps": 1, f"sweep {number}": 3}
+
+    def test_an_older_separatrix_refuses_a_store_of_this_version(
+        self, store: Store, url: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store.add([row(0)])
+        monkeypatch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:2])
+        with pytest.raises(StoreError, match=r"was written by a newer separatrix .*; upgrade separatrix, or"):
+            open_store(url)
 
     @pytest.mark.parametrize(
         ("change", "complaint"),

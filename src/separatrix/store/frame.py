@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, literal, select
 
 from separatrix.parameters import UsageError, nearest, parse_exact, split_mechanisms
 from separatrix.store.errors import DAMAGED, StoreError
@@ -27,6 +27,8 @@ NEURON = ("p0", "p1", "q")
 HOW = ("asked", "delta", "draws", "seed", "confidence", "dtype", "until_decided")
 ORIGIN = ("seconds", "finished", "host", "versions", "code", "id")
 LARGEST_INT = 2**63
+SEALED_SINCE = 2
+"""The version of the store in which cells got seals."""
 MOST_LISTED = 20
 
 
@@ -49,7 +51,8 @@ def results(
 
 def query(store: Store, asked: Filter, sweep: int | None = None, limit: int | None = None) -> Select[Any]:
     """The query for the cells that `asked` describes; with a sweep, a cell stands in each of its parts."""
-    selected = select(*(cells.c[name] for name in (*SEALED, "seal")))
+    seal = cells.c.seal if store.version >= SEALED_SINCE else literal(None).label("seal")
+    selected = select(*(cells.c[name] for name in SEALED), seal)
     if sweep is not None:
         selected = selected.add_columns(sweep_cells.c.part).join(
             sweep_cells, sweep_cells.c.cell == cells.c.id

@@ -1,17 +1,11 @@
-"""The tables, and how a store of an older version is brought up to this one.
-
-A store is made by running every migration, so a new store and a migrated one are the same.
-"""
+"""The tables. Columns that a later version added are marked `system`: its migration makes them."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from sqlalchemy import (
     JSON,
     BigInteger,
     Column,
-    Connection,
     Double,
     ForeignKey,
     Integer,
@@ -19,15 +13,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    inspect,
-    select,
-    text,
 )
-
-from separatrix.store.errors import StoreError
-
-PROGRAMS = text("SELECT name FROM sqlite_master WHERE type IN ('trigger', 'view')")
-"""What would be executed: a store is only data."""
 
 metadata = MetaData()
 
@@ -76,7 +62,7 @@ cells = Table(
     Column("seconds", Double, nullable=False),
     Column("finished", Text, nullable=False),
     Column("environment", String(32), ForeignKey("environments.id"), nullable=False),
-    Column("seal", BigInteger, system=True),  # a checksum of the others, since version 2: see _seals
+    Column("seal", BigInteger, system=True),  # a checksum of the others, since version 2
 )
 
 sweeps = Table(
@@ -87,6 +73,7 @@ sweeps = Table(
     Column("name", Text, nullable=False),
     Column("plan", Text, nullable=False),
     Column("started", Text, nullable=False),
+    Column("seal", BigInteger, system=True),  # since version 3
 )
 
 sweep_cells = Table(
@@ -95,54 +82,19 @@ sweep_cells = Table(
     Column("sweep", Integer, ForeignKey("sweeps.id"), primary_key=True),
     Column("cell", String(32), primary_key=True),
     Column("part", Text, primary_key=True),
+    Column("seal", BigInteger, system=True),  # since version 3
     sqlite_with_rowid=False,
 )
 
-
-def _tables(connection: Connection) -> None:
-    metadata.create_all(connection, [environments, cells, sweeps, sweep_cells])
-
-
-def _seals(connection: Connection) -> None:
-    connection.execute(text("ALTER TABLE cells ADD COLUMN seal BIGINT"))
-
-
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_tables, _seals)
-"""Number i brings a store from version i to i + 1. Never changed once released, only added to."""
+counts = Table(
+    "separatrix_counts",
+    metadata,
+    Column("what", String(32), primary_key=True),  # a table's name, or "sweep 7" for the members of one
+    Column("rows", BigInteger, nullable=False),
+)
+"""How many rows there are, since version 3: rows that are lost with a page of the file are missed."""
 
 
-def migrate(connection: Connection, where: str) -> None:
-    """Bring a store up to date, or refuse one that is newer or not ours; within one transaction."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(7367)"))  # one creator at a time
-    found = found_version(connection, where)
-    if found == len(MIGRATIONS):
-        return
-    for step in MIGRATIONS[found:]:
-        step(connection)
-    if found == 0:
-        version.create(connection)
-        connection.execute(version.insert().values(version=len(MIGRATIONS)))
-    else:
-        connection.execute(version.update().values(version=len(MIGRATIONS)))
-
-
-def found_version(connection: Connection, where: str) -> int:
-    """The version of the store; 0 where the database is empty."""
-    names = set(inspect(connection).get_table_names())
-    if version.name not in names:
-        if names & metadata.tables.keys() or (names and connection.dialect.name == "sqlite"):
-            raise StoreError(f"the store {where} is a database of something else; give another")
-        return 0
-    stated = connection.execute(select(version.c.version).limit(2)).scalars().all()
-    found = stated[0] if len(stated) == 1 else None
-    if not isinstance(found, int) or found < 1:
-        raise StoreError(f"the store {where} does not say which version it has; it is left as it is")
-    if found > len(MIGRATIONS):
-        raise StoreError(
-            f"the store {where} was written by a newer separatrix (version {found} of the store, this one "
-            f"knows {len(MIGRATIONS)}); upgrade separatrix, or give another store"
-        )
-    if connection.dialect.name == "sqlite" and connection.execute(PROGRAMS).first():
-        raise StoreError(f"the store {where} has triggers or views, which no store has; it is not used")
-    return found
+def members_of(sweep: int) -> str:
+    """What the members of a sweep are counted under."""
+    return f"sweep {sweep}"

@@ -6,14 +6,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
-from sqlalchemy import JSON, Column, Double, Integer
+from sqlalchemy import JSON, Column, Double, Integer, Table
 
 from separatrix.store.errors import DAMAGED, StoreError
 from separatrix.store.rows import Environment
-from separatrix.store.schema import cells
+from separatrix.store.schema import cells, sweep_cells, sweeps
 
-SEALED = tuple(column.name for column in cells.c if column.name != "seal")
-"""The columns under the seal, in order."""
+
+def sealed_names(table: Table) -> tuple[str, ...]:
+    """The columns of a table that are under its seal, in order."""
+    return tuple(column.name for column in table.c if column.name != "seal")
+
+
+SEALED = sealed_names(cells)
 
 
 def _number(x: Any) -> float | None:
@@ -35,12 +40,15 @@ def _kind(column: Column[Any]) -> Callable[[Any], Any]:
     return _number if isinstance(column.type, Double) else int if isinstance(column.type, Integer) else _text
 
 
-_KINDS = tuple((name, _kind(cells.c[name])) for name in SEALED)
+_KINDS = {
+    table.name: tuple((name, _kind(table.c[name])) for name in sealed_names(table))
+    for table in (cells, sweeps, sweep_cells)
+}
 
 
-def sealed(row: Mapping[str, Any]) -> dict[str, Any]:
+def sealed(row: Mapping[str, Any], table: Table = cells) -> dict[str, Any]:
     """A row in plain values, as every database gives them back, with its seal."""
-    plain = {name: None if row[name] is None else kind(row[name]) for name, kind in _KINDS}
+    plain = {name: None if row[name] is None else kind(row[name]) for name, kind in _KINDS[table.name]}
     return {**plain, "seal": seal(tuple(plain.values()))}
 
 

@@ -15,23 +15,18 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from separatrix.parameters import UsageError, nearest
 from separatrix.store.errors import DAMAGED, NoStore, StoreError, told
+from separatrix.store.migrations import MIGRATIONS, found_version, migrate
 from separatrix.store.rows import Result, Status, now
-from separatrix.store.schema import (
-    MIGRATIONS,
-    cells,
-    environments,
-    found_version,
-    migrate,
-    sweep_cells,
-    sweeps,
-)
-from separatrix.store.seals import sealed
+from separatrix.store.schema import cells, counts, environments, members_of, sweep_cells, sweeps
+from separatrix.store.seals import sealed, sealed_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_IDS = 500
 """In one query."""
+PATIENCE = 60
+"""Seconds that a PostgreSQL server lets a program that went quiet keep others waiting."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +47,19 @@ class Store:
 
     def __init__(self, engine: Engine, where: str) -> None:
         self.engine, self.where = engine, where
+        self.version = 0
+        """Of the tables; less than the newest where an older store is looked at."""
         weakref.finalize(self, engine.dispose)
         self._environments: set[str] = set()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that may write."""
+        """A transaction that may write, to a store of this version."""
+        if self.version < len(MIGRATIONS):
+            raise StoreError(
+                f"the store {self.where} is of version {self.version}, this is {len(MIGRATIONS)}; bring it "
+                f"up to date with: separatrix store upgrade --store {self.where}"
+            )
         with told(self.where), self.engine.begin() as connection:
             yield connection
 
@@ -71,15 +73,24 @@ class Store:
         ):
             yield connection
 
-    def require_current(self, create: bool = False) -> None:
-        """Refuse a newer store, or an empty one unless it may be made; bring an old one up to date."""
+    def require_known(self, create: bool = False) -> None:
+        """Refuse a newer store, or an empty one.
+
+        With `create` an empty one is made and an old one brought up to date; looking at one changes nothing.
+        """
         with self.reading() as connection:
-            found = found_version(connection, self.where)
-        if found == 0 and not create:
+            self.version = found_version(connection, self.where)
+        if self.version == 0 and not create:
             raise NoStore(f"the store {self.where} is empty; fill it with: separatrix sweep plan.toml")
-        if found < len(MIGRATIONS):
-            with self.writing() as connection:
+        if create:
+            self.upgrade()
+
+    def upgrade(self) -> None:
+        """Bring it up to date, in one transaction."""
+        if self.version < len(MIGRATIONS):
+            with told(self.where), self.engine.begin() as connection:
                 migrate(connection, self.where)
+            self.version = len(MIGRATIONS)
 
     def finished(self, ids: Sequence[str]) -> dict[str, Status]:
         """Those of the cells that are stored, and how they ended."""
@@ -108,11 +119,40 @@ class Store:
             return
         new = {id_: place for id_, place in where.items() if id_ not in self._environments}
         with self.writing() as connection:
-            if new:
-                known = [{"id": id_, **asdict(place)} for id_, place in sorted(new.items())]
-                connection.execute(self._insert(environments).on_conflict_do_nothing(), known)
+            self._hold(connection, cells.name)
+            unknown = new.keys() - self._present(connection, environments, list(new))
+            if unknown:
+                places = [{"id": id_, **asdict(new[id_])} for id_ in sorted(unknown)]
+                connection.execute(self._insert(environments), places)
+                self._count(connection, environments.name, len(unknown))
+            ids = {row["id"] for row in rows}
+            known = self._present(connection, cells, sorted(ids))
             self._write(connection, rows)
+            self._count(connection, cells.name, len(ids - known))
         self._environments.update(new)
+
+    def _present(self, connection: Connection, table: Table, ids: Sequence[str]) -> set[str]:
+        """Which of the rows are there."""
+        found: set[str] = set()
+        for start in range(0, len(ids), MOST_IDS):
+            asked = select(table.c.id).where(table.c.id.in_(ids[start : start + MOST_IDS]))
+            found.update(connection.execute(asked).scalars())
+        return found
+
+    def _hold(self, connection: Connection, what: str) -> None:
+        """Wait until nobody else adds what is counted as `what`; a SQLite file has one writer at a time."""
+        if self.engine.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = '{PATIENCE}s'")
+            connection.execute(select(counts.c.rows).where(counts.c.what == what).with_for_update())
+
+    def _count(self, connection: Connection, what: str, more: int) -> None:
+        """Note that there are so many rows more."""
+        if more or what not in (cells.name, environments.name):
+            new = self._insert(counts).values(what=what, rows=more)
+            total = counts.c.rows + new.excluded.rows
+            connection.execute(
+                new.on_conflict_do_update(index_elements=[counts.c.what], set_={"rows": total})
+            )
 
     def _write(self, connection: Connection, rows: list[dict[str, Any]]) -> None:
         """Rows as the driver takes them: much faster than one by one through the types of their columns."""
@@ -132,24 +172,51 @@ class Store:
     def begin_sweep(self, key: str, name: str, plan: str) -> int:
         """The number of a sweep, old or new."""
         with self.writing() as connection:
+            self._hold(connection, sweeps.name)
+            asked = select(sweeps.c.id).where(sweeps.c.key == key)
+            known = connection.execute(asked).scalar_one_or_none()
+            if known is not None:
+                return int(known)
             new = {"key": key, "name": name, "plan": plan, "started": now()}
-            connection.execute(self._insert(sweeps).on_conflict_do_nothing(), [new])
-            return int(connection.execute(select(sweeps.c.id).where(sweeps.c.key == key)).scalar_one())
+            connection.execute(self._insert(sweeps), [new])
+            number = int(connection.execute(asked).scalar_one())
+            row = sealed({"id": number, **new}, sweeps)
+            connection.execute(sweeps.update().where(sweeps.c.id == number).values(row))
+            self._count(connection, sweeps.name, 1)
+            self._count(connection, members_of(number), 0)
+            return number
 
     def belong(self, sweep: int, members: Iterable[tuple[str, str]]) -> None:
         """Note that these cells belong to a sweep: `(id, part of the plan)`; they need not be finished."""
-        rows = [{"sweep": sweep, "cell": cell, "part": part} for cell, part in sorted(members)]
-        if rows:
-            with self.writing() as connection:
-                connection.execute(self._insert(sweep_cells).on_conflict_do_nothing(), rows)
+        given = sorted(set(members))
+        if not given:
+            return
+        with self.writing() as connection:
+            self._hold(connection, members_of(sweep))
+            ids, known = sorted({cell for cell, _ in given}), set[tuple[str, str]]()
+            for start in range(0, len(ids), MOST_IDS):
+                some = sweep_cells.c.cell.in_(ids[start : start + MOST_IDS])
+                asked = select(sweep_cells.c.cell, sweep_cells.c.part).where(
+                    sweep_cells.c.sweep == sweep, some
+                )
+                known.update((cell, part) for cell, part in connection.execute(asked))
+            new = [
+                sealed({"sweep": sweep, "cell": cell, "part": part}, sweep_cells)
+                for cell, part in given
+                if (cell, part) not in known
+            ]
+            if new:
+                connection.execute(self._insert(sweep_cells), new)
+                self._count(connection, members_of(sweep), len(new))
 
     def sweeps(self) -> list[Sweep]:
         """Every sweep, oldest first."""
+        own = [sweeps.c[name] for name in sealed_names(sweeps)]
         counted = (
-            select(sweeps, func.count(func.distinct(cells.c.id)).label("stored"))
+            select(*own, func.count(func.distinct(cells.c.id)).label("stored"))
             .outerjoin(sweep_cells, sweep_cells.c.sweep == sweeps.c.id)
             .outerjoin(cells, cells.c.id == sweep_cells.c.cell)
-            .group_by(*sweeps.c)
+            .group_by(*own)
             .order_by(sweeps.c.id)
         )
         with self.reading() as connection:

@@ -96,7 +96,7 @@ def _sqlite(path: Path) -> Engine:
 
 def _opened(engine: Engine, where: str, create: bool) -> Store:
     store = Store(engine, where)
-    store.require_current(create)
+    store.require_known(create)
     return store
 
 
