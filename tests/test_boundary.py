@@ -137,7 +137,7 @@ def test_a_peak_in_m_that_is_not_reached_leaves_the_question_open() -> None:
 
 
 def test_levels_move_the_crossing() -> None:
-    places = [in_a1(at=at).crossings[0].middle for at in ("0.1", "0.5", "0.9")]
+    places = [in_a1(probability=at).crossings[0].middle for at in ("0.1", "0.5", "0.9")]
     assert places == sorted(places)
     assert len(set(places)) == 3
 
@@ -249,7 +249,7 @@ def _turn(forged: dict[str, Any]) -> None:
 
 
 def _other(forged: dict[str, Any]) -> None:
-    far = in_a1(n=1100, at="0.7")
+    far = in_a1(n=1100, probability="0.7")
     forged["crossings"][0]["hi"] = certify_boundary(far)["crossings"][0]["hi"]
 
 

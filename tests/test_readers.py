@@ -40,7 +40,7 @@ def words(found: Readers) -> list[tuple[str, str]]:
 
 
 def test_linear_on_the_spike_is_blind_by_this_reader_alone() -> None:
-    found = sx.readers("spike", "linear", **BASE, noise="0.01")
+    found = sx.readers("spike", "linear", **BASE, noise_sd="0.01")
     assert words(found) == [
         ("not with this reader", "the fixed reader"),
         ("can", "linear readers of one row"),
@@ -367,7 +367,7 @@ def test_where_order_matters_the_worst_place_counts() -> None:
 
 def test_noise_on_the_row_is_what_the_auc_says() -> None:
     """A hundred thousand noisy rows of each label, read by the weights that are given."""
-    found = sx.readers("spike", "linear", **{**SMALL, "n": 60}, noise="0.05")
+    found = sx.readers("spike", "linear", **{**SMALL, "n": 60}, noise_sd="0.05")
     assert found.linear is not None
     rng, weights = np.random.default_rng(0), np.zeros(6)
     for span, weight in found.linear.weights():

@@ -74,7 +74,7 @@ def test_margins_of_theory_3(spelling: str, n: int, margin: float) -> None:
 
 
 def test_json_has_the_promised_fields() -> None:
-    shown = sx.verdict("spike", "softmax", **BASE, noise="0.5").as_json()
+    shown = sx.verdict("spike", "softmax", **BASE, noise_sd="0.5").as_json()
     promised = (
         "construction mechanism parameters engine neuron fire_d0 fire_d1 distinguish interval margin bits"
     )

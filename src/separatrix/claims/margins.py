@@ -98,7 +98,7 @@ def noise() -> Finding:
     points = []
     for mechanism in ("softmax", "linear"):
         for n in (10**3, 10**6, 10**12):
-            found = verdict("spike", mechanism, noise="0.5", **{**BASE, "n": n})
+            found = verdict("spike", mechanism, noise_sd="0.5", **{**BASE, "n": n})
             seen, error = found.auc or 0.0, abs((found.auc or 0.0) - noisy_order(found.outcome.margin, 0.5))
             as_claimed = seen > 0.9 if mechanism == "softmax" else abs(seen - 0.5) <= 6 / n
             parameters = {**BASE, "n": n, "mechanism": mechanism, "sd": "0.5"}

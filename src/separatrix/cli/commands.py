@@ -87,15 +87,13 @@ def verdict(
     Example: separatrix verdict spike softmax n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
     """
     from separatrix.cli import show
-    from separatrix.constructions import construction_named
+    from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling
-    from separatrix.parameters import UsageError, read_words
+    from separatrix.parameters import UsageError
     from separatrix.parameters.files import require_writable
     from separatrix.verdicts import certify, find, write_certificate
 
-    parameters = read_words(words or [])
-    for name in (parameters.keys() & OPTIONS) - construction_named(construction).schema.model_fields.keys():
-        raise UsageError(f"{name} is an option; write --{name} {parameters[name]}")
+    parameters = read_parameters(construction, words, OPTIONS)
     sampling = Sampling(draws, seed, confidence, dtype)
     if engine in ("exact", "certified") and sampling != Sampling():
         raise UsageError(

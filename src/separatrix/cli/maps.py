@@ -17,7 +17,10 @@ Draws = Annotated[int, typer.Option(help="Draws of the reader's signs, for dense
 Seed = Annotated[int, typer.Option(help="Seed of the draws.")]
 Confidence = Annotated[float, typer.Option(help="Of the interval around a sampled estimate.")]
 
-OPTIONS = {"at", "certificate", "confidence", "difference", "draws", "engine", "json", "of", "out", "over"}
+OPTIONS = {
+    *("at", "certificate", "confidence", "difference", "draws", "engine", "json", "of", "out", "over"),
+    *("scan", "seed", "tolerance"),
+}
 """Options that are easily typed as parameters."""
 
 
@@ -52,12 +55,13 @@ def map_(
     d=102 m=12 a0=0.01 b=0.2 c=0.1 --out map.html
     """
     from separatrix.cli import show_maps
+    from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling
     from separatrix.maps import find_map
     from separatrix.parameters import split_mechanisms
     from separatrix.parameters.files import require_writable
 
-    parameters = _parameters(words)
+    parameters = read_parameters(construction, words, OPTIONS)
     if out is not None:
         from separatrix.reports.maps import MAP_ENDINGS
 
@@ -109,13 +113,14 @@ def boundary(
     Example: separatrix boundary spike softmax a1=0.5:1.5 n=1e6 d=102 m=12 a0=0.01 b=0.2 c=0.1
     """
     from separatrix.cli import show, show_maps
+    from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling
     from separatrix.maps import certify_boundary, find_boundary, find_curve
     from separatrix.parameters import UsageError
     from separatrix.parameters.files import require_writable
     from separatrix.verdicts import write_certificate
 
-    parameters = _parameters(words)
+    parameters = read_parameters(construction, words, OPTIONS)
     if out is not None and over is None:
         raise UsageError(
             "--out draws a curve over a second parameter; add --over n=1e3:1e12:10:log, or use --json"
@@ -163,12 +168,3 @@ def boundary(
 
         write_curve(curve, out)
     show_maps.curve(curve, out, as_json)
-
-
-def _parameters(words: list[str] | None) -> dict[str, str]:
-    from separatrix.parameters import UsageError, read_words
-
-    parameters = read_words(words or [])
-    for name in parameters.keys() & OPTIONS:
-        raise UsageError(f"{name} is an option; write --{name} {parameters[name]}")
-    return parameters

@@ -50,15 +50,11 @@ def readers(
     Example: separatrix readers spike linear n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1 --noise 0.01
     """
     from separatrix.cli.show import print_json
-    from separatrix.constructions import construction_named
+    from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling
-    from separatrix.parameters import UsageError, read_words
     from separatrix.verdicts import find_readers
 
-    parameters = read_words(words or [])
-    known = construction_named(construction).schema.model_fields
-    for name in parameters.keys() & (OPTIONS - known.keys()):
-        raise UsageError(f"{name} is an option; write --{name} {parameters[name]}")
+    parameters = read_parameters(construction, words, OPTIONS)
     found = find_readers(
         construction, mechanism, parameters, delta=delta, noise=noise, sampling=Sampling(seed=seed)
     )

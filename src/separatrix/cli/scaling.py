@@ -43,13 +43,12 @@ def scaling(
     """
     from separatrix.assess.laws import find_law
     from separatrix.cli import show, show_scaling
+    from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling
     from separatrix.maps.scaling import table
-    from separatrix.parameters import UsageError, read_words, split_mechanisms
+    from separatrix.parameters import UsageError, split_mechanisms
 
-    parameters = read_words(words or [])
-    for name in parameters.keys() & OPTIONS:
-        raise UsageError(f"{name} is an option; write --{name} {parameters[name]}")
+    parameters = read_parameters(construction, words, OPTIONS)
     chosen = None if mechanisms == "all" else split_mechanisms(mechanisms)
     if chosen == []:
         raise UsageError("scaling needs a mechanism; write for example softmax, softmax,linear or all")

@@ -55,6 +55,8 @@ CONSTRUCTIONS: dict[str, type[Construction]] = {each.name: each for each in ALL}
 
 def construction_named(name: str) -> type[Construction]:
     """The construction called `name`, or a UsageError that lists them."""
+    if not isinstance(name, str):
+        raise UsageError(f"{name!r} is not the name of a construction; write for example 'spike'")
     if name not in CONSTRUCTIONS:
         known = list(CONSTRUCTIONS)
         raise UsageError(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.constructions import ExactConstruction
+from separatrix.constructions import ExactConstruction, construction_named
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling
 from separatrix.maps.analytic import Analytic, analytic
 from separatrix.maps.axes import Number, Span, is_axis, read_span
@@ -23,6 +23,7 @@ from separatrix.parameters import (
     format_exact,
     nearest,
     parse_exact,
+    refuse_options,
 )
 
 HALF = Fraction(1, 2)
@@ -49,24 +50,25 @@ def boundary(
     construction: str,
     mechanism: Any,
     *,
-    at: object = HALF,
+    probability: object = HALF,
     engine: str = "auto",
     scan: int | None = None,
     tolerance: object = None,
     sampling: Sampling | None = None,
     **parameters: object,
 ) -> Boundary:
-    """Where P[distinguishes] passes `at` in the one parameter given as `start:stop`.
+    """Where P[distinguishes] passes `probability` in the one parameter given as `start:stop`.
 
     >>> found = boundary("spike", "softmax", a1="0.5:1.5", n=1000, d=102, m=12, a0="0.01", b="0.2", c="0.1")
     >>> [(round(crossing.middle, 9), crossing.certified) for crossing in found.crossings]
     [(0.696384575, True)]
     """
+    refuse_options(parameters, construction_named(construction).schema.model_fields, {"at": "probability="})
     return find_boundary(
         construction,
         mechanism,
         parameters,
-        at=at,
+        at=probability,
         engine=engine,
         scan=scan,
         tolerance=tolerance,

@@ -79,8 +79,6 @@ class Question:
 
 def question(construction: str, mechanism: Any, fixed: Mapping[str, object]) -> Question:
     """The question, with the names in it looked up."""
-    if not isinstance(construction, str):
-        raise UsageError(f"{construction!r} is not the name of a construction; write for example 'spike'")
     kind = construction_named(construction)
     unknown = next((name for name in fixed if name not in kind.schema.model_fields), None)
     if unknown is not None:

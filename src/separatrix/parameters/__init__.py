@@ -4,7 +4,7 @@ from separatrix.parameters.errors import SeparatrixError, UsageError
 from separatrix.parameters.grid import Grid
 from separatrix.parameters.model import Constraint, Exact, Flag, Natural, Parameters, is_absent, nearest
 from separatrix.parameters.numbers import format_exact, parse_exact, parse_integer
-from separatrix.parameters.words import read_words, split_mechanisms
+from separatrix.parameters.words import read_words, refuse_options, split_mechanisms
 
 __all__ = [
     "Constraint",
@@ -21,5 +21,6 @@ __all__ = [
     "parse_exact",
     "parse_integer",
     "read_words",
+    "refuse_options",
     "split_mechanisms",
 ]

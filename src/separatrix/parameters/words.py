@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 
 from separatrix.parameters.errors import UsageError
 
@@ -24,6 +24,20 @@ def read_words(words: Iterable[str]) -> dict[str, str]:
             raise UsageError(f"{name} is given twice: {name}={values[name]} and {word}; keep one")
         values[name] = value
     return values
+
+
+def refuse_options(given: Mapping[str, object], known: Container[str], options: Mapping[str, str]) -> None:
+    """An option that was written as a parameter is an error, unless `known` has a parameter of that name.
+
+    `options` says how each is written instead.
+
+    >>> refuse_options({"noise": "0.1"}, {"n", "m"}, {"noise": "--noise "})
+    Traceback (most recent call last):
+    separatrix.parameters.errors.UsageError: noise is an option; write --noise 0.1
+    """
+    for name, value in given.items():
+        if name in options and name not in known:
+            raise UsageError(f"{name} is an option; write {options[name]}{value}")
 
 
 def split_mechanisms(text: str) -> list[str]:

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.constructions import Construction
+from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, Sampling
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters import format_exact
+from separatrix.parameters import format_exact, refuse_options
 from separatrix.verdicts.outputs import Feature, Outputs
 from separatrix.verdicts.outputs_exact import exact_outputs
 from separatrix.verdicts.outputs_float import FloatOutputs, by_definition
 from separatrix.verdicts.stored import Stored, stored
 from separatrix.verdicts.tuned import Tuned, best_threshold
-from separatrix.verdicts.verdict import DELTA, Verdict, find
+from separatrix.verdicts.verdict import DELTA, OLD_NAMES, Verdict, find
 from separatrix.verdicts.witness import Witness, best_witness
 
 PLACES = 3
@@ -236,17 +236,20 @@ def readers(
     mechanism: Any,
     *,
     delta: object = DELTA,
-    noise: object = None,
+    noise_sd: object = None,
     sampling: Sampling | None = None,
     **parameters: object,
 ) -> Readers:
     """What the fixed reader, the best threshold, the best linear reader and every reader make of a point.
 
+    `noise_sd` adds the AUC under Gaussian noise on every feature that is read.
+
     >>> found = readers("spike", "linear", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
     >>> [(each.word.value, each.readers.split(" (")[0]) for each in found.statements]
     [('not with this reader', 'the fixed reader'), ('can', 'linear readers of one row')]
     """
-    return find_readers(construction, mechanism, parameters, delta=delta, noise=noise, sampling=sampling)
+    refuse_options(parameters, construction_named(construction).schema.model_fields, OLD_NAMES)
+    return find_readers(construction, mechanism, parameters, delta=delta, noise=noise_sd, sampling=sampling)
 
 
 def find_readers(

@@ -14,11 +14,13 @@ from separatrix.contract.load import mechanism_from
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
 from separatrix.engines.certified import side
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters import UsageError, format_exact, parse_exact
+from separatrix.parameters import UsageError, format_exact, parse_exact, refuse_options
 from separatrix.parameters.logforms import spelled
 from separatrix.verdicts.formats import LARGEST, blind_from
 
 DELTA = Fraction(1, 100)
+OLD_NAMES = {"noise": "noise_sd="}
+"""Options that were once called as parameters of a construction are."""
 FLOAT_SLACK = 1e-12
 """How far the exact engine's float64 may be off, generously."""
 
@@ -126,20 +128,22 @@ def verdict(
     *,
     engine: str = "auto",
     delta: object = DELTA,
-    noise: object = None,
+    noise_sd: object = None,
     sampling: Sampling | None = None,
     **parameters: object,
 ) -> Verdict:
     """What `mechanism` makes of `construction` at these parameters.
 
-    A mechanism is a name (`power:beta=4`), `module:attribute` of your own, or the thing itself.
+    A mechanism is a name (`power:beta=4`), `module:attribute` of your own, or the thing itself. `noise_sd`
+    adds the AUC under Gaussian noise on the pre-activation; `noise` is a parameter of some constructions.
 
     >>> found = verdict("spike", "softmax", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
     >>> found.word, round(found.outcome.distinguish, 6)
     ('distinguishes', 0.999755)
     """
+    refuse_options(parameters, construction_named(construction).schema.model_fields, OLD_NAMES)
     return find(
-        construction, mechanism, parameters, engine=engine, delta=delta, noise=noise, sampling=sampling
+        construction, mechanism, parameters, engine=engine, delta=delta, noise=noise_sd, sampling=sampling
     )
 
 
@@ -160,8 +164,6 @@ def find(
     spread = None if noise is None else parse_exact(noise, "noise")
     if spread is not None and not Fraction(1, 10**9) <= spread <= 10**9:
         raise UsageError(f"noise={noise} is out of range; it must be 1e-9 to 1e9")
-    if not isinstance(construction, str):
-        raise UsageError(f"{construction!r} is not the name of a construction; write for example 'spike'")
     kind = construction_named(construction)
     attends = mechanism_from(mechanism)
     made = kind.read(parameters)
