@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 import torch
 from flint import arb, ctx, fmpq
+from rich.console import Console
 from torch import Tensor
 
 import separatrix as sx
+from separatrix.cli import show_search
 from separatrix.constructions import Description, Kind
 from separatrix.engines.sampling import attend
 from separatrix.mechanisms import mechanism_named
@@ -114,6 +116,52 @@ def test_what_cancels_is_rational_even_under_softmax() -> None:
     assert (found.y.margin, found.y.evidence, found.way) == (fmpq(0), "exact", "equal")
     alone = Instance(label("1", ("1", "3", 1)), label("4", ("1", "3", 1)))
     assert read(mechanism_named("softmax"), alone).margin == fmpq(0)
+
+
+def _faint(gap: int) -> Instance:
+    """The token that is `gap` below the other in its logit carries 0 or 1."""
+    top, low = (str(2 * gap), "0", 1), str(gap)
+    return Instance(label("1", top, (low, "0", 1)), label("1", top, (low, "1", 1)))
+
+
+SAME_UNDER_LOG_N = Instance(
+    label("1", ("1", "1", 1), ("0", "0", 3)), label("1", ("1/2", "1", 4), ("0", "0", 12))
+)
+"""4 is 16^(1/2), which balls do not know."""
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "instance", "way", "told"),
+    [
+        (
+            "linear",
+            "softmax",
+            _faint(24),
+            "drowned",
+            "drowned, apart by 3.77513e-11 of the scale (balls, proved)",
+        ),
+        ("linear", "softmax", _faint(200), "drowned", "drowned, apart by 1.3839e-87 of the scale"),
+        (UNNORMALISED, "logn-softmax", SAME_UNDER_LOG_N, "near", "; not proved equal"),
+        (
+            "linear",
+            "sparsemax",
+            _faint(24),
+            "near",
+            "near, apart by 0 of the scale (float64, not proved); not",
+        ),
+        ("linear", "hardmax", _faint(24), "equal", "equal (exact)"),
+    ],
+)
+def test_equal_is_said_of_what_is_proved_equal(
+    x: str, y: str, instance: Instance, way: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = separation(mechanism_named(x), mechanism_named(y), instance)
+    assert found.way == way
+    assert (found.y.equal, way) in {(True, "equal"), (None, "near"), (False, "drowned")}
+    show_search._instance(Console(width=200), InputFinding(instance, found, True), (x, y))
+    shown = capsys.readouterr().out
+    assert told in shown
+    assert ("equal" in shown.replace("not proved equal", "")) == (way == "equal")
 
 
 def test_the_margin_is_a_proved_bound() -> None:
@@ -319,7 +367,7 @@ def test_bad_requests_are_one_line(tmp_path: Path, words: list[str], complaint: 
 def test_found_printed_written_and_checked(tmp_path: Path) -> None:
     done = run(UNNORMALISED, "softmax", "--budget", "30", "--out", "found.json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for part in ("duplication: only counts differ", "2 × key 1 value 1", "equal, apart by 0", "exact"):
+    for part in ("duplication: only counts differ", "2 × key 1 value 1", "equal (exact)"):
         assert part in done.stdout
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
     report = check_findings(tmp_path / "found.json")

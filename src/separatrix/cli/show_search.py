@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from separatrix.searches import Check, Finding, InputFinding, PointFinding, Reading, Search
 
 FEATURES_SHOWN = 6
+PROVED = {"exact": "exact", "balls": "balls, proved", "float64": "float64, not proved"}
 """Outputs of one label that are printed; JSON has them all."""
 
 
@@ -108,8 +109,14 @@ def _instance(to: Console, finding: InputFinding, names: tuple[str, str]) -> Non
         table.add_row(f"{escape(name)} gives", _outputs(reading.d0), _outputs(reading.d1))
     to.print(table)
     to.print(f"  {escape(names[0])}: apart by {_margin(separation.x)}")
-    word = {"equal": "equal", "drowned": "drowned", None: "not separated"}[separation.way]
-    to.print(f"  {escape(names[1])}: {word}, apart by {_margin(separation.y)}")
+    apart = f"apart by {_margin(separation.y)}"
+    told = {
+        "equal": f"equal ({PROVED[separation.y.evidence]})",
+        "near": f"near, {apart}; not proved equal",
+        "drowned": f"drowned, {apart}",
+        None: f"not separated, {apart}",
+    }
+    to.print(f"  {escape(names[1])}: {told[separation.way]}")
 
 
 def _row(table: Table, name: str, one: str, other: str) -> None:
@@ -139,8 +146,7 @@ def _outputs(rows: Any) -> str:
 def _margin(reading: Reading) -> str:
     from separatrix.searches.separation import shown
 
-    proved = {"exact": "exact", "balls": "balls, proved", "float64": "float64, not proved"}
-    return f"{shown(reading.margin)} of the scale ({proved[reading.evidence]})"
+    return f"{shown(reading.margin)} of the scale ({PROVED[reading.evidence]})"
 
 
 def _point(to: Console, finding: PointFinding) -> None:

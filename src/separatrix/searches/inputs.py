@@ -16,6 +16,8 @@ from separatrix.searches.space import EDITS, FEW, MANY, Suggest, draw
 
 WAYS = {"equal": FEW, "drowned": MANY}
 """How Y may fail, and how many tokens a row may stand for while that is looked for."""
+ENOUGH = {"equal": ("equal", "near"), "drowned": ("drowned",)}
+"""What answers a question: where Y's arithmetic proves nothing, near is all there is."""
 
 
 @dataclass(frozen=True)
@@ -68,21 +70,22 @@ class InputQuestion(Question):
         if candidate.d0 == candidate.d1:
             return Judged(WORST, False)
         found = separation(self.x, self.y, candidate)
-        return Judged(found.towards(self.way), found.way == self.way and self._asks_for(candidate))
+        return Judged(found.towards(self.way), found.way in ENOUGH[self.way] and self._asks_for(candidate))
 
     def _asks_for(self, instance: Instance) -> bool:
         louder = self.edit != "loudness" or ((factor := loudness(instance)) is not None and factor > 0)
         return instance.differs_in == (EDITS[self.edit],) and louder
 
     def finding(self, candidate: Instance, shrink: bool) -> InputFinding:
-        small = shrunk(candidate, self._holds) if shrink else candidate
+        way = separation(self.x, self.y, candidate).way
+        small = shrunk(candidate, lambda each: self._holds(each, way)) if shrink else candidate
         return InputFinding(small, separation(self.x, self.y, small), shrink)
 
-    def _holds(self, instance: Instance) -> bool:
+    def _holds(self, instance: Instance, way: str | None) -> bool:
         if not self._asks_for(instance):
             return False
         try:
-            return separation(self.x, self.y, instance).way == self.way
+            return separation(self.x, self.y, instance).way == way
         except Exception:  # where a mechanism has no answer, or a stranger's raises, there is no step
             return False
 

@@ -22,8 +22,8 @@ BUDGET = 300
 MOST_TRIALS = 10**6
 MOST_SEED = 2**63
 THRESHOLDS = (
-    f"tells apart: outputs differ by {TELLS.p}/{TELLS.q} of their scale or more; equal: not at all, or in "
-    f"balls and float64 by at most 1e-{len(str(NEGLIGIBLE.q)) - 1} of it; drowned: {DROWNED} times less"
+    f"tells apart: outputs differ by {TELLS.p}/{TELLS.q} of their scale or more; equal: proved not to; "
+    f"near: by at most 1e-{len(str(NEGLIGIBLE.q)) - 1} of it, not proved equal; drowned: {DROWNED} times less"
 )
 
 

@@ -21,7 +21,7 @@ from separatrix.searches.instance import Instance
 TELLS = fmpq(1, 10)
 """X tells the labels apart if its outputs differ by this much of their scale, or more."""
 NEGLIGIBLE = fmpq(1, 10**9)
-"""Outputs that are not known exactly count as equal up to this much of their scale."""
+"""Outputs of which it is not known whether they are equal are near up to this much of their scale."""
 DROWNED = 100
 """Y's difference is drowned if it is this many times less than X's."""
 FLOOR = 1e-9
@@ -50,11 +50,11 @@ class Reading:
     evidence: Evidence
 
     @property
-    def equal(self) -> bool:
-        """Whether both labels get the same."""
+    def equal(self) -> bool | None:
+        """Whether both labels get the same; None where it is not proved and not refuted."""
         if isinstance(self.margin, fmpq):
             return bool(self.margin == 0)
-        return at_most(self.margin, NEGLIGIBLE)
+        return None if isinstance(self.margin, float) or self.margin.contains(0) else False
 
     def as_json(self) -> dict[str, Any]:
         """Outputs and margin as text, rationals exactly."""
@@ -75,12 +75,17 @@ class Separation:
 
     @cached_property
     def way(self) -> str | None:
-        """How Y fails where X does not: `equal`, `drowned`, or None where this is no separation."""
+        """How Y fails where X does not: `equal`, `near`, `drowned`, or None where this is no separation.
+
+        What is equal is proved to be; what is near may be equal, or rounding alone tells it apart.
+        """
         with ctx.workprec(PRECISION):
             if not at_most(TELLS, self.x.margin):
                 return None
             if self.y.equal:
                 return "equal"
+            if self.y.equal is None and at_most(self.y.margin, NEGLIGIBLE):
+                return "near"
             return "drowned" if at_most(DROWNED * _number(self.y.margin), self.x.margin) else None
 
     def towards(self, way: str) -> float:
@@ -88,7 +93,7 @@ class Separation:
 
         What X's margin lacks counts as a loss, so that one tiny margin over another gains nothing.
         """
-        if (self.way, way) == ("equal", "drowned"):
+        if way == "drowned" and self.way in ("equal", "near"):
             return WORST
         x, y = (max(_float(reading.margin), FLOOR) for reading in (self.x, self.y))
         enough = math.log(DROWNED) if way == "drowned" else -math.log(FLOOR)
