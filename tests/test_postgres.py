@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from postgres_server import PASSWORD, Server, program
+from separatrix.cli import main
 from separatrix.parameters import UsageError
-from separatrix.store import NoStore, Store, StoreError, frame, open_store, results
+from separatrix.store import NoStore, Store, StoreError, frame, open_store, results, store_address
 from separatrix.sweeps.local import LocalExecutor
 from separatrix.sweeps.plan import read_plan
 from separatrix.sweeps.run import Progress, run
 from store_battery import PROGRAM, StoreBattery
 from stored import contents, row
-from sweep_tools import HEAD
+from sweep_tools import HEAD, SMALL
 
 pytestmark = pytest.mark.skipif(
     program("initdb") is None, reason="PostgreSQL is not installed (Debian: apt-get install postgresql)"
@@ -208,3 +211,52 @@ def test_without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(UsageError, match=r"needs the package psycopg: pip install 'separatrix\[postgres\]'$"):
         open_store("postgresql://user:secret@host/database")
+
+
+def processes_below(pid: int) -> dict[int, str]:
+    """The words that every process started by this one, and by those, was started with."""
+    found: dict[int, str] = {}
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, task.read_text().split()):
+                found[child] = Path(f"/proc/{child}/cmdline").read_text()
+                found.update(processes_below(child))
+    return found
+
+
+def test_no_command_shows_the_password(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not in what it prints and writes, nor in the processes it starts, nor in the store."""
+    monkeypatch.chdir(tmp_path)
+    Path("plan.toml").write_text(SMALL)
+    program = [sys.executable, "-c", "from separatrix.cli import main; main()"]
+    command = [*program, "sweep", "plan.toml", "--workers", "1", "--store", url]
+    seen: dict[int, str] = {}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        while running.poll() is None:
+            seen.update(processes_below(running.pid))
+            time.sleep(0.05)
+        said = running.communicate()[0]
+    assert f"look at it: separatrix results --store {shlex.quote(store_address(url).shown)}" in said
+    assert any("forkserver" in words for words in seen.values())
+    for words, code in (
+        ("sweep plan.toml --workers 1 --dry-run --json", 0),
+        ("sweep plan.toml --workers 1 --json", 0),
+        ("list sweeps", 0),
+        ("results --limit 1", 0),
+        ("report --out page", 0),
+        ("compare 1 1", 2),
+        ("compare 1 2", 2),
+    ):
+        monkeypatch.setattr(sys, "argv", ["separatrix", *words.split(), "--store", url])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert (ended.value.code or 0) == code
+        said += "".join(capsys.readouterr())
+    written = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    with psycopg.connect(plain(url)) as connection:
+        plans = connection.execute("SELECT * FROM sweeps").fetchall()
+    assert len(written) > 3
+    assert PASSWORD not in f"{said} {seen} {plans}"
+    assert not any(PASSWORD.encode() in each for each in written)

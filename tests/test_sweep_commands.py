@@ -132,7 +132,7 @@ def test_bad_usage_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFix
     for words, said in (
         (("--workers", "0"), "workers=0 is out of range"),
         (("--workers", "2", "--scheduler", "tcp://127.0.0.1:1"), "--workers or --scheduler, not both"),
-        (("--store", "mysql://x/y"), "cannot be kept in mysql"),
+        (("--store", "mysql://x/y"), "kept in SQLite or PostgreSQL alone"),
         (("--store", str(tmp_path / "no" / "r.db")), "there is no folder"),
     ):
         store = () if "--store" in words else ("--store", str(tmp_path / "r.db"))

@@ -9,12 +9,14 @@ import typer
 
 from separatrix.cli import commands
 from separatrix.parameters.errors import SeparatrixError
+from separatrix.parameters.secrets import without_passwords
 
 app = typer.Typer(
     name="separatrix",
     help="What an attention mechanism can and cannot tell apart, with exact probabilities.",
     add_completion=False,
     rich_markup_mode=None,
+    pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 commands.register(app)
@@ -45,5 +47,5 @@ def main() -> None:
 
 def _complain(*messages: str) -> int:
     for message in messages:
-        print(f"separatrix: {' '.join(message.split())}", file=sys.stderr)
+        print(f"separatrix: {' '.join(without_passwords(message).split())}", file=sys.stderr)
     return 2

@@ -236,7 +236,7 @@ def list_(
     lattice: Annotated[
         bool, typer.Option("--lattice", help="With mechanisms: which is a special case of which.")
     ] = False,
-    store: Annotated[str, typer.Option(help="With sweeps: the store they are in.")] = sweep.DEFAULT,
+    store: sweep.StoreUrl = sweep.HERE,
     as_json: AsJson = False,
 ) -> None:
     """List mechanisms, constructions, claims, plans, sweeps."""

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from separatrix.cli.sweep import DEFAULT, AsJson, StoreUrl
+from separatrix.cli.sweep import HERE, AsJson, StoreUrl, secret
+from separatrix.parameters.secrets import Secret
 
 
 def register(app: typer.Typer) -> None:
@@ -17,7 +18,7 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    url: StoreUrl = DEFAULT,
+    url: StoreUrl = HERE,
     sweep: Annotated[
         str | None, typer.Option(help="Name or number; the newest sweep if none is named.")
     ] = None,
@@ -44,9 +45,10 @@ def report(
 def compare(
     one: Annotated[str, typer.Argument(help="Name or number of a sweep.")],
     other: Annotated[str, typer.Argument(help="Name or number of the sweep to compare it with.")],
-    url: StoreUrl = DEFAULT,
+    url: StoreUrl = HERE,
     other_url: Annotated[
-        str | None, typer.Option("--other-store", metavar="URL", help="Where OTHER is, if elsewhere.")
+        Secret | None,
+        typer.Option("--other-store", parser=secret, metavar="URL", help="Where OTHER is, if elsewhere."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections import Counter, deque
@@ -139,7 +140,7 @@ def progressed(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
     if done.stopped:
         out.print("to go on: give the same command again")
     else:
-        given = "" if store == DEFAULT else f" --store {store}"
+        given = "" if store == DEFAULT else f" --store {shlex.quote(store)}"
         out.print(f"look at it: separatrix results{escape(given)} --sweep {done.sweep}", soft_wrap=True)
 
 

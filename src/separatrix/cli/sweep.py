@@ -8,13 +8,29 @@ from typing import Annotated
 
 import typer
 
+from separatrix.parameters.secrets import Secret
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-StoreUrl = Annotated[
-    str,
-    typer.Option("--store", help="sqlite:///results.db, or postgresql+psycopg://user@host/database."),
-]
 DEFAULT = "sqlite:///results.db"
 """As in `store`, which is too heavy to import for a help text; a test holds them together."""
+
+
+def secret(given: str | Secret) -> Secret:
+    """What was typed; a default is one already."""
+    return given if isinstance(given, Secret) else Secret(given)
+
+
+StoreUrl = Annotated[
+    Secret,
+    typer.Option(
+        "--store",
+        parser=secret,
+        metavar="URL",
+        show_default=DEFAULT,
+        help="sqlite:///results.db, or postgresql+psycopg://user@host/database.",
+    ),
+]
+HERE = Secret(DEFAULT)
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +43,7 @@ def sweep(
     plan: Annotated[
         str, typer.Argument(help="A TOML file, or a plan that comes with separatrix: paper, atlas.")
     ],
-    store: StoreUrl = DEFAULT,
+    store: StoreUrl = HERE,
     workers: Annotated[
         int | None, typer.Option(help="Processes on this machine; one a core if not given.")
     ] = None,
@@ -54,16 +70,18 @@ def sweep(
     Example: separatrix sweep paper --store sqlite:///results.db
     """
     from separatrix.cli import show_sweep
+    from separatrix.store import store_address
     from separatrix.sweeps.sweep import executor_for, find_plan
     from separatrix.sweeps.sweep import sweep as run
 
+    address = store_address(store)
     read = find_plan(plan, allow or ())
     if dry_run:
         from separatrix.store import NoStore, open_store
         from separatrix.sweeps.estimate import estimate
 
         try:
-            opened = open_store(store)
+            opened = open_store(address)
         except NoStore:
             opened = None
         executor = executor_for(workers, scheduler)
@@ -72,19 +90,19 @@ def sweep(
                 found = estimate(read, opened, executor, executor.workers, retry_failed)
         finally:
             executor.close()
-        show_sweep.estimate(read, found, store, as_json)
+        show_sweep.estimate(read, found, address.shown, as_json)
         return
     with show_sweep.progress(as_json) as bar:
         done = run(
             read,
-            store,
+            address,
             workers=workers,
             scheduler=scheduler,
             retry_failed=retry_failed,
             tell=bar.tell,
             hear=bar.hear,
         )
-    show_sweep.progressed(read, done, store, as_json)
+    show_sweep.progressed(read, done, address.shown, as_json)
     raise typer.Exit(130 if done.stopped else 1 if done.failed or done.failed_before else 0)
 
 
@@ -93,7 +111,7 @@ def results(
         list[str] | None,
         typer.Argument(metavar="NAME=VALUE...", help="Conditions: mechanism=softmax n=1e3:1e6 verdict=blind"),
     ] = None,
-    store: StoreUrl = DEFAULT,
+    store: StoreUrl = HERE,
     sweep: Annotated[str | None, typer.Option(help="Only cells of this sweep: its name or number.")] = None,
     limit: Annotated[int | None, typer.Option(help="No more than so many cells.")] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,

@@ -11,7 +11,10 @@ TRIMMING = "MALLOC_TRIM_THRESHOLD_"
 """Dask's nannies set it so that memory goes back to the system early; torch is slower then."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
-_ADDRESS = re.compile(r"(?:(tcp|tls)://)?(?:\[[0-9A-Fa-f:.%]+\]|[^\s:/\[\]]+):(\d{1,5})")
+_ADDRESS = re.compile(r"(?:(tcp|tls)://)?(?:\[[0-9A-Fa-f:.%]+\]|[\w.-]+):(\d{1,5})")
+
+_NAMES_NO_ONE = re.compile(r"\s*(?:tcp://|tls://)?[\w.-]*(?::\d*)?/?\s*")
+"""What is repeated in a refusal: nothing that could hold a password."""
 
 
 def require_distributed() -> None:
@@ -32,7 +35,8 @@ def read_address(address: str) -> str:
     """
     read = _ADDRESS.fullmatch(address.strip())
     if read is None or not 0 < int(read[2]) < 65536:
-        raise UsageError(f"{address!r} is no address of a Dask scheduler; write for example {FORM}")
+        shown = repr(address) if _NAMES_NO_ONE.fullmatch(address) else "this"
+        raise UsageError(f"{shown} is no address of a Dask scheduler; write for example {FORM}")
     return address.strip() if read[1] else f"tcp://{address.strip()}"
 
 

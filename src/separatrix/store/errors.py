@@ -36,7 +36,7 @@ MEANINGS = {
     "unable to open database file": "cannot be opened; does its folder exist, and may it be written to?",
     "no space left on device": "cannot grow: the disk of the server is full; what was stored is kept",
     "password authentication failed": "refuses this user with this password",
-    "no password supplied": "asks for a password; write user:password@host, or keep it in ~/.pgpass",
+    "no password supplied": "asks for a password; keep it in ~/.pgpass or in PGPASSWORD",
     "out of range": "cannot hold a number this large; seeds end at 2**63 - 1",
     "permission denied": "refuses this user; its owner can grant the right to make and fill tables",
 }

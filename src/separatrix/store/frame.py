@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Select, literal, select
 
 from separatrix.parameters import UsageError, nearest, parse_exact, split_mechanisms
+from separatrix.store.addresses import DEFAULT
 from separatrix.store.errors import DAMAGED, StoreError
 from separatrix.store.filters import NUMBERS, PARAMETER, WORDS, Filter, read_filter
 from separatrix.store.ranges import as_float, is_within
 from separatrix.store.schema import cells, environments, sweep_cells
 from separatrix.store.seals import SEALED, is_environment, require_sealed
 from separatrix.store.store import Store
-from separatrix.store.urls import DEFAULT, open_store
+from separatrix.store.urls import open_store
 
 if TYPE_CHECKING:
     import polars as pl

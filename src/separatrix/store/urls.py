@@ -1,26 +1,26 @@
-"""From the URL a user gives to an open store."""
+"""From the address of a store to an open store."""
 
 from __future__ import annotations
 
 import os
-import re
+import shlex
 import sqlite3
 import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, create_engine, event, make_url
+from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool
 
 from separatrix.parameters import UsageError
+from separatrix.parameters.secrets import Secret
+from separatrix.store.addresses import DEFAULT, Address, store_address
 from separatrix.store.errors import DAMAGED, NoStore, StoreError, told
 from separatrix.store.ranges import FUNCTION, is_within
 from separatrix.store.store import Store
 
-DEFAULT = "sqlite:///results.db"
 PATIENCE = 60
 """Seconds to wait for another program that is writing to the same SQLite file."""
 ANSWER = 10
@@ -28,49 +28,43 @@ ANSWER = 10
 MAGIC = b"SQLite format 3\x00"
 SECTOR = 512
 """Bytes of which a SQLite file is always a multiple."""
-FORMS = "sqlite:///results.db or postgresql+psycopg://user@host/database"
 
 
-def open_store(url: str = DEFAULT, create: bool = False, check: bool = False) -> Store:
+def open_store(url: str | Secret | Address = DEFAULT, create: bool = False, check: bool = False) -> Store:
     """The store at `url`; with `create` it is made where there is none, with `check` read through first."""
-    read = _read(url)
-    if read.get_backend_name() == "postgresql":
-        return _opened(_postgresql(read), read.set(query={}).render_as_string(hide_password=True), create)
-    path = Path(read.database or "")
+    address = store_address(url)
+    path = address.path
+    if path is None:
+        return _opened(_postgresql(address), address.shown, create)
     if not path.exists():
         if not create:
+            where = shlex.quote(address.shown)
             raise NoStore(
-                f"there is no store {path}; make one with: separatrix sweep plan.toml --store {url}"
+                f"there is no store {path}; make one with: separatrix sweep plan.toml --store {where}"
             )
         _create(path)
     _look(path, check)
     return _opened(_sqlite(path), str(path), create)
 
 
-def _read(url: str) -> URL:
-    if "://" not in url:
-        url = f"sqlite:///{url}"
+def _postgresql(address: Address) -> Engine:
+    """The engine has an address without secrets; they are added, and hidden, where it connects."""
+    assert address.server is not None
     try:
-        read = make_url(url)
-        backend = read.get_backend_name()
-    except (ArgumentError, ValueError):
-        shown = re.sub(r"://.*@", "://***@", url)  # it may hold a password
-        raise UsageError(f"{shown} is no store; write for example {FORMS}") from None
-    if backend not in ("sqlite", "postgresql"):
-        raise UsageError(f"a store cannot be kept in {backend}; write for example {FORMS}")
-    if backend == "sqlite" and read.database in (None, "", ":memory:"):
-        raise UsageError(f"{url} names no file; write for example {DEFAULT}")
-    return read.set(drivername="postgresql+psycopg") if backend == "postgresql" else read
-
-
-def _postgresql(url: URL) -> Engine:
-    patient = {"connect_timeout": ANSWER, **url.query}
-    try:
-        return create_engine(url.set(query={}), pool_pre_ping=True, connect_args=patient)
+        engine = create_engine(address.server, pool_pre_ping=True)
     except ImportError:
         raise UsageError(
             "a store in PostgreSQL needs the package psycopg: pip install 'separatrix[postgres]'"
         ) from None
+
+    @event.listens_for(engine, "do_connect")
+    def connect(dialect: Any, _: object, words: list[Any], options: dict[str, Any]) -> Any:
+        try:
+            return dialect.connect(*words, **{"connect_timeout": ANSWER, **options, **address.settings})
+        except dialect.loaded_dbapi.Error as error:
+            raise type(error)(address.without_secrets(str(error))) from None
+
+    return engine
 
 
 def _sqlite(path: Path) -> Engine:

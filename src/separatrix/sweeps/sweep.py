@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from separatrix.parameters import UsageError, nearest
-from separatrix.store import DEFAULT, open_store
+from separatrix.store import DEFAULT, Address, open_store
 from separatrix.sweeps.executors import Executor
 from separatrix.sweeps.interrupt import stop_on_signals
 from separatrix.sweeps.local import LocalExecutor
@@ -56,7 +56,7 @@ def cores() -> int:
 
 def sweep(
     plan: str | Path | Plan,
-    store: str = DEFAULT,
+    store: str | Address = DEFAULT,
     *,
     workers: int | None = None,
     scheduler: str | None = None,

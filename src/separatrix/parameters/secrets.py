@@ -1,0 +1,49 @@
+"""What must not be shown: passwords in what a user typed."""
+
+from __future__ import annotations
+
+import re
+
+HIDDEN = "***"
+_SETTING = r"(?i:\b(?P<name>(?:ssl)?pass(?!file)\w*|pwd)\s*=\s*)(?:'[^']*'|[^\s&;]*)"
+_SHOWN = re.compile(rf"(?P<user>://[^\s/:@]*:).*@|(?P<colon>:)(?!//)\S*@|{_SETTING}", re.DOTALL)
+_GIVEN = re.compile(rf"^postgres\w*(?:\+\w+)?:|:.*@|{_SETTING}", re.DOTALL)
+
+
+class Secret:
+    """A text that may hold a password: it is handed on as it is, and never shown."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text, for whom it is meant."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+
+def without_passwords(message: str) -> str:
+    """A message in which nothing stands where URLs and settings of databases have their passwords.
+
+    >>> without_passwords("postgresql://me:secret@host/results is no plan, nor is password=secret")
+    'postgresql://me:***@host/results is no plan, nor is password=***'
+    """
+    return _SHOWN.sub(_hidden, message)
+
+
+def may_hold_password(text: str) -> bool:
+    """Whether it looks like the address of a server, a user with a password, or settings with one.
+
+    >>> may_hold_password("me:secret@host"), may_hold_password("results.db")
+    (True, False)
+    """
+    return _GIVEN.search(text) is not None
+
+
+def _hidden(found: re.Match[str]) -> str:
+    before = found["user"] or found["colon"]
+    return f"{before}{HIDDEN}@" if before else f"{found['name']}={HIDDEN}"
