@@ -236,7 +236,7 @@ def check_or_refuse(document: Json) -> bool:
         return False
 
 
-def test_what_is_tolerated_in_enclosures_and_floats() -> None:
+def test_enclosures_may_be_wider_and_floats_are_the_nearest_ones() -> None:
     document = certificate("ones-softmax")
     low, high = map(Fraction, document["spike_weights"][0]["enclosure"])
     value = document["network"]["distinguish"]
@@ -251,9 +251,17 @@ def test_what_is_tolerated_in_enclosures_and_floats() -> None:
     assert not check(with_enclosure(low - Fraction(1, 10**19), high)).holds
     assert not check(with_enclosure(high, high)).holds
     assert not check(with_enclosure(high, low)).holds
-    assert check(with_float(2)).holds
-    assert not check(with_float(6)).holds
-    assert not check(with_float(-6)).holds
+    assert check(with_float(0)).holds
+    assert not check(with_float(1)).holds
+    assert not check(with_float(-1)).holds
+
+
+def test_zero_has_no_sign() -> None:
+    document = made("plain", "linear", {"n": 20, "m": 5, "tau": "1"})
+    assert document["network"]["fire_d0"] == 0
+    assert check(document).holds
+    forged = sealed(put(document, ("network", "fire_d0"), -0.0))
+    assert check(forged).failed == ["network fire_d0 is written as minus zero"]
 
 
 def test_the_order_of_entries_does_not_matter() -> None:

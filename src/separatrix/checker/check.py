@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -13,21 +12,21 @@ from separatrix.checker.certificate import Certificate, described, read
 from separatrix.checker.constructions import ThresholdKey
 from separatrix.checker.document import Malformed
 from separatrix.checker.kernels import sign
-from separatrix.checker.probability import Enclosure, network, neuron
+from separatrix.checker.probability import Enclosure, Probabilities, probabilities
+from separatrix.checker.statement import verdict_statement
 
 WIDEST = Fraction(1, 10**20)
 """The widest enclosure that still says something."""
 
-ULPS = 4
-"""How many units in the last place a float of the certificate may be off."""
-
 
 @dataclass(frozen=True)
 class Report:
-    """How many statements were verified, and a line for each that was not."""
+    """How many statements were verified, a line for each that was not, and what they come to."""
 
     verified: int
     failed: list[str]
+    statement: tuple[str, ...] = ()
+    """What was verified, in sentences; nothing where something failed."""
 
     @property
     def holds(self) -> bool:
@@ -36,7 +35,9 @@ class Report:
 
 
 @dataclass
-class _Findings:
+class Findings:
+    """The statements looked at so far."""
+
     verified: int = 0
     failed: list[str] = field(default_factory=list)
 
@@ -58,13 +59,19 @@ def check(document: object) -> Report:
     except Malformed as fault:
         return Report(0, [str(fault)])
     assert isinstance(document, dict)
-    findings = _Findings()
+    findings = Findings()
+    found = verify(document, stated, findings)
+    said = () if findings.failed else verdict_statement(document, found)
+    return Report(findings.verified, findings.failed, said)
+
+
+def verify(document: dict[str, Any], stated: Certificate, findings: Findings) -> Probabilities:
+    """Every statement of a certificate that has been read; returns the probabilities it comes to."""
     findings.note(same_digest(document), "sha256")
     findings.note(stated.model.increasing(), "that a pre-activation grows with the number of + blocks")
     _check_weights(stated, findings)
     _check_thresholds(stated, findings)
-    _check_probabilities(stated, findings)
-    return Report(findings.verified, findings.failed)
+    return _check_probabilities(stated, findings)
 
 
 def same_digest(document: dict[str, Any]) -> bool:
@@ -74,7 +81,7 @@ def same_digest(document: dict[str, Any]) -> bool:
     return bool(hashlib.sha256(text.encode("ascii")).hexdigest() == document["sha256"])
 
 
-def _check_weights(stated: Certificate, findings: _Findings) -> None:
+def _check_weights(stated: Certificate, findings: Findings) -> None:
     """The weight lies in its enclosure, and the enclosure is narrow."""
     for (label, row), (low, high) in stated.spike_weights.items():
         what = f"the enclosure of the spike's weight in D{label}, row {row},"
@@ -88,7 +95,7 @@ def _check_weights(stated: Certificate, findings: _Findings) -> None:
             findings.note(above >= 0 >= below, what)
 
 
-def _check_thresholds(stated: Certificate, findings: _Findings) -> None:
+def _check_thresholds(stated: Certificate, findings: Findings) -> None:
     """The row fires at the least count and not at the one below it; v grows, so that settles all."""
 
     def fires(key: ThresholdKey, plus: int) -> bool | None:
@@ -104,23 +111,22 @@ def _check_thresholds(stated: Certificate, findings: _Findings) -> None:
         findings.note(holds, f"the least count {least} of {described(key)}")
 
 
-def _check_probabilities(stated: Certificate, findings: _Findings) -> None:
+def _check_probabilities(stated: Certificate, findings: Findings) -> Probabilities:
     """The fractions follow from the thresholds, the floats from the fractions, the word from those."""
-    p0, p1, only_d1 = neuron(stated.model, stated.thresholds)
-    for name, value in (("p0", p0), ("p1", p1), ("only_d1", only_d1)):
-        findings.note(stated.neuron[name] == value, f"neuron {name}")
-    fire_d0, fire_d1, distinguish = network(p0, p1, only_d1, stated.m)
-    for name, enclosure in (("fire_d0", fire_d0), ("fire_d1", fire_d1), ("distinguish", distinguish)):
-        findings.note(_is_near(stated.network[name], enclosure), f"network {name}")
-    found = _verdict(distinguish, stated.delta)
-    findings.note(None if found is None else found == stated.verdict, f"the verdict {stated.verdict}")
+    found = probabilities(stated.model, stated.thresholds, stated.m)
+    for name, value in stated.neuron.items():
+        findings.note(value == getattr(found, name), f"neuron {name}")
+    for name, rounded in stated.network.items():
+        findings.note(_is_rounded(rounded, getattr(found, name)), f"network {name}")
+    verdict = _verdict(found.distinguish, stated.delta)
+    findings.note(None if verdict is None else verdict == stated.verdict, f"the verdict {stated.verdict}")
+    return found
 
 
-def _is_near(value: float, enclosure: Enclosure) -> bool | None:
-    slack, (low, high) = ULPS * Fraction(math.ulp(value)), enclosure
-    if Fraction(value) - slack <= low and high <= Fraction(value) + slack:
-        return True
-    return False if high < Fraction(value) - slack or Fraction(value) + slack < low else None
+def _is_rounded(value: float, enclosure: Enclosure) -> bool | None:
+    """Whether it is the float nearest to what is enclosed; None where that may be one of several."""
+    low, high = map(float, enclosure)
+    return value == low if low == high else None
 
 
 def _verdict(distinguish: Enclosure, delta: Fraction) -> str | None:

@@ -138,6 +138,8 @@ def probability(value: object, where: str) -> float:
         raise Malformed(f"{where} is not a floating-point number")
     if not 0 <= value <= 1:
         raise Malformed(f"{where} does not lie between 0 and 1")
+    if math.copysign(1, value) < 0:
+        raise Malformed(f"{where} is written as minus zero")
     return value
 
 

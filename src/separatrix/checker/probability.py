@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
@@ -18,6 +19,24 @@ Span = tuple[int, int]
 """From the first count up to, not including, the second."""
 
 Enclosure = tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """Of one neuron, exactly, and of all m together, enclosed."""
+
+    p0: Fraction
+    p1: Fraction
+    only_d1: Fraction
+    fire_d0: Enclosure
+    fire_d1: Enclosure
+    distinguish: Enclosure
+
+
+def probabilities(model: Model, least: Mapping[ThresholdKey, int], m: int) -> Probabilities:
+    """All that follows from every row's least firing count."""
+    one = neuron(model, least)
+    return Probabilities(*one, *network(*one, m))
 
 
 def neuron(model: Model, least: Mapping[ThresholdKey, int]) -> tuple[Fraction, Fraction, Fraction]:

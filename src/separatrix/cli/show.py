@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 from separatrix.parameters import Parameters, format_exact
@@ -79,7 +80,13 @@ def check(report: Report, file: Path, as_json: bool) -> None:
     """The checker's findings."""
     if as_json:
         print_json(
-            {"file": str(file), "holds": report.holds, "verified": report.verified, "failed": report.failed}
+            {
+                "file": str(file),
+                "holds": report.holds,
+                "verified": report.verified,
+                "failed": report.failed,
+                "statement": list(report.statement),
+            }
         )
         return
     out = console()
@@ -88,6 +95,8 @@ def check(report: Report, file: Path, as_json: bool) -> None:
     word = "[bold green]holds[/]" if report.holds else "[bold red]does not hold[/]"
     counted = f"{report.verified} statements verified, {len(report.failed)} failed"
     out.print(f"{escape(str(file))}: certificate {word} ({counted})")
+    for sentence in report.statement:
+        out.print(Padding(escape(sentence), (0, 0, 0, 2)))
 
 
 def reproduction(result: Reproduction, as_json: bool) -> None:

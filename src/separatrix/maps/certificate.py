@@ -1,17 +1,20 @@
-"""A certificate of a boundary: the certificates of both ends of every crossing, in one document."""
+"""A certificate of a boundary: what is fixed, what moves, and a certificate of each end of a crossing."""
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from separatrix.engines import EngineRefusal
+from separatrix.engines.certified import side
 from separatrix.maps.crossings import Boundary, Crossing
-from separatrix.parameters import format_exact
+from separatrix.maps.search import Reading
+from separatrix.parameters import format_exact, parse_integer
 from separatrix.verdicts import DELTA, certify
-from separatrix.verdicts.certificate import digest
+from separatrix.verdicts.certificate import digest, spelled_parameters
 
 FORMAT = "separatrix boundary certificate"
-VERSION = 1
+VERSION = 2
 
 
 def certify_boundary(found: Boundary) -> dict[str, Any]:
@@ -21,6 +24,7 @@ def certify_boundary(found: Boundary) -> dict[str, Any]:
     body = {
         "format": FORMAT,
         "version": VERSION,
+        **_asked(found),
         "parameter": found.span.name,
         "at": format_exact(found.at),
         "crossings": [_crossing(found, crossing) for crossing in found.crossings],
@@ -28,9 +32,41 @@ def certify_boundary(found: Boundary) -> dict[str, Any]:
     return {**body, "sha256": digest(body)}
 
 
+def _asked(found: Boundary) -> dict[str, Any]:
+    """What was asked, without the moving parameter: n before it is moved, no tau where c + 0.1 is meant."""
+    name, asked = found.span.name, found.asked
+    chosen = {name: found.crossings[0].lo.value}
+    point, mechanism = asked.point(chosen), asked.mechanism(chosen)
+    given = {each: getattr(point.parameters, each) for each in type(point.parameters).model_fields}
+    if "n" in asked.fixed:
+        given["n"] = parse_integer(asked.fixed["n"], "n")
+    settings = {"name": mechanism.name, **spelled_parameters(mechanism.parameters.values())}
+    parts = {"mechanism": settings, "parameters": spelled_parameters(given)}
+    return {
+        "construction": point.name,
+        **{part: {k: v for k, v in values.items() if k != name} for part, values in parts.items()},
+    }
+
+
 def _crossing(found: Boundary, crossing: Crossing) -> dict[str, Any]:
-    ends = {}
-    for name, end in (("lo", crossing.lo), ("hi", crossing.hi)):
-        chosen = {found.span.name: end.value}
-        ends[name] = certify(found.asked.point(chosen), found.asked.mechanism(chosen), DELTA)[1]
-    return {"direction": "up" if crossing.rises else "down", **ends}
+    return {
+        "direction": "up" if crossing.rises else "down",
+        "lo": _end(found, crossing.lo),
+        "hi": _end(found, crossing.hi),
+    }
+
+
+def _end(found: Boundary, end: Reading) -> dict[str, Any]:
+    """The certificate of one end; P must not be the level itself there."""
+    chosen = {found.span.name: end.value}
+    verdict, certificate = certify(found.asked.point(chosen), found.asked.mechanism(chosen), DELTA)
+    p0, only = verdict.outcome.p0, verdict.outcome.only
+    assert isinstance(p0, Fraction)
+    assert isinstance(only, Fraction)
+    if side(p0, only, verdict.construction.m, found.at) == 0:
+        level, place = format_exact(found.at), f"{found.span.name}={format_exact(end.value)}"
+        raise EngineRefusal(
+            f"P is exactly {level} at {place}: it reaches the level there and is not proved to pass it; "
+            "choose another --at"
+        )
+    return certificate

@@ -47,8 +47,8 @@ def certify(
         "format": FORMAT,
         "version": VERSION,
         "construction": construction.name,
-        "mechanism": {"name": mechanism.name, **_shown(mechanism.parameters.values())},
-        "parameters": _shown(construction.parameters.values()),
+        "mechanism": {"name": mechanism.name, **spelled_parameters(mechanism.parameters.values())},
+        "parameters": spelled_parameters(construction.parameters.values()),
         "spike_weights": [
             {"label": label, "row": row, "enclosure": _enclosure(weight)}
             for label in (0, 1)
@@ -86,7 +86,8 @@ def digest(body: dict[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _shown(values: dict[str, Any]) -> dict[str, int | str]:
+def spelled_parameters(values: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as certificates spell them: rationals as exact text."""
     return {name: format_exact(v) if isinstance(v, Fraction) else v for name, v in values.items()}
 
 

@@ -1,0 +1,75 @@
+"""What a certificate was found to prove, in sentences, and what it does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from separatrix.checker.probability import Enclosure, Probabilities
+
+P = "P[tells D0 from D1]"
+
+MEANINGS = {
+    "spike": (
+        "n tokens of width d in d-2 equal blocks, attending to each other; one of them has the first "
+        "coordinate a0 in D0 and a1 in D1; b marks a token's block, c is shared by all; scores are {scores}. "
+        "All in units of sqrt(log n)."
+    ),
+    "cross": (
+        "n tokens of width d in d-2 equal blocks as keys and values; one of them has the first coordinate "
+        "a0 in D0 and a1 in D1; b marks a token's block, c is shared by all; every query has the row sum "
+        "r_Q; scores are products of row sums. All in units of sqrt(log n)."
+    ),
+    "plain": (
+        "n tokens that carry a sign each, all with the score log(base) in D0; in D1 one of them has the "
+        "score peak * log n."
+    ),
+}
+SCORES = {"ones": "products of row sums", "identity": "inner products"}
+READER = (
+    "The reader has m random sign vectors and the threshold tau; it tells D0 from D1 when it fires on D1 "
+    "and not on D0. P is over its signs."
+)
+ONLY_THIS_READER = "anything about another reader, threshold or number of signs, or about trained weights"
+
+
+def verdict_statement(document: Mapping[str, Any], found: Probabilities) -> tuple[str, ...]:
+    """The sentences for one point, given its certificate with everything in it verified."""
+    delta, verdict = document["delta"], document["verdict"]
+    why = {
+        "distinguishes": f"at least 1 - {delta}",
+        "blind": f"at most {delta}",
+        "partial": f"more than {delta} and less than 1 - {delta}",
+    }
+    return (
+        f"{mechanism_words(document['mechanism'])} on {document['construction']} "
+        f"with {words(document['parameters'])}.",
+        meaning(document["construction"], document["parameters"].get("form")),
+        f"{P} = {rounded(found.distinguish)} (rounded), {why[verdict]}: {verdict} at delta {delta}.",
+        f"One neuron fires on D0 with probability {rounded(found.p0)}, on D1 with {rounded(found.p1)}, "
+        f"on D1 and not on D0 with {rounded(found.only_d1)}; the fractions in the file are exact. "
+        f"All m together fire on D0 with {rounded(found.fire_d0)}, on D1 with {rounded(found.fire_d1)}.",
+        f"Not claimed: anything at other parameters, and {ONLY_THIS_READER}.",
+    )
+
+
+def meaning(construction: str, form: str | None) -> str:
+    """What the construction and its reader are."""
+    return f"{MEANINGS[construction].format(scores=SCORES.get(form or '', ''))} {READER}"
+
+
+def mechanism_words(mechanism: Mapping[str, Any]) -> str:
+    """The mechanism's name and settings."""
+    settings = words({name: value for name, value in mechanism.items() if name != "name"})
+    return f"{mechanism['name']} ({settings})" if settings else str(mechanism["name"])
+
+
+def words(values: Mapping[str, Any]) -> str:
+    """`name=value` for each, as one would type them."""
+    return " ".join(f"{name}={value}" for name, value in values.items())
+
+
+def rounded(value: Fraction | Enclosure) -> str:
+    """A probability to 12 digits."""
+    return f"{float(value if isinstance(value, Fraction) else value[0]):.12g}"
