@@ -532,12 +532,12 @@ def test_check_prints_the_statement(capsys: pytest.CaptureFixture[str], tmp_path
 def test_a_level_that_is_only_reached_is_not_certified() -> None:
     """With one neuron P is a dyadic fraction that stays the same over whole stretches."""
     asked = {**FIXED, "m": 1, "n": 40, "d": 6, "c": "0.3", "a1": "0.1:2"}
-    found = sx.boundary("spike", "softmax", **asked, at="0.4")
+    found = sx.boundary("spike", "softmax", **asked, probability="0.4")
     top = certify(
         found.asked.point({"a1": found.crossings[0].hi.value}), found.asked.mechanism({}), Fraction(1, 100)
     )
     level = Fraction(top[1]["neuron"]["only_d1"])
-    reached = sx.boundary("spike", "softmax", **asked, at=level)
+    reached = sx.boundary("spike", "softmax", **asked, probability=level)
     with pytest.raises(EngineRefusal, match="it reaches the level there and is not proved to pass it"):
         certify_boundary(reached)
 
