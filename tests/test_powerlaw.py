@@ -64,6 +64,60 @@ def test_logarithms_are_rejected_at_any_length() -> None:
     assert law.form.name == "logarithm"
 
 
+@given(
+    st.floats(-3, 2),
+    st.sampled_from([-2.0, -0.5, -0.01, 0.01, 0.3, 1.0, 2.0]),
+    st.floats(0.4, 140),
+    st.floats(2, 160),
+    st.integers(4, 40),
+)
+def test_a_power_of_log_is_no_power_law_however_far_out(
+    p: float, b: float, start: float, decades: float, count: int
+) -> None:
+    """y = x^p (log x)^b at x up to 1e300: local slopes move by as little as 1e-6."""
+    x = np.geomspace(10**start, 10 ** (start + decades), count)
+    p *= min(1, 300 / (start + decades) / 3 - 0.02)  # y is a float64 as well
+    law = exact_law(x, x**p * np.log(x) ** b)
+    assert law.power_law is False
+
+
+def test_log_n_over_n_is_none_to_1e300() -> None:
+    x = np.geomspace(1e3, 1e300, 12)
+    law = exact_law(x, np.log(x) / x)
+    assert law.power_law is False
+    assert "at the pace of powers of a logarithm" in law.reason
+    assert (
+        exact_law([1e200, 1e250, 1e300], [math.log(x) / x for x in (1e200, 1e250, 1e300)]).power_law is None
+    )
+
+
+def test_a_correction_of_one_over_log_dies_out() -> None:
+    """As of polynomial kernels: their weights are A/n (1 + B/log n), which is 1/n in the end."""
+    x = np.geomspace(1e4, 1e30, 9)
+    law = exact_law(x, (1 + 0.5 / np.log(x)) / x)
+    assert law.power_law
+    assert law.interval[0] <= -1 <= law.interval[1]
+
+
+@given(st.floats(-1.5, 1.5), st.floats(0.6, 2), st.floats(-20, 20), st.floats(10, 200), st.integers(4, 40))
+def test_corrections_that_die_out_do_not_hide_a_power_law_far_out(
+    p: float, q: float, size: float, end: float, count: int
+) -> None:
+    """Far out the correction is lost in rounding, which must not be taken for movement."""
+    x = np.geomspace(1e3, 10**end, count)
+    law = exact_law(x, x**p * (1 + size * x**-q))
+    assert law.power_law
+    assert law.interval[0] - 1e-12 <= p <= law.interval[1] + 1e-12
+
+
+def test_values_that_are_known_badly_do_not_move() -> None:
+    """What 1e-3 of accuracy can explain is no logarithm."""
+    wobble = [1 + 1e-4 * (-1) ** k for k in range(7)]
+    law = exact_law(DECADES, [w / x for x, w in zip(DECADES, wobble, strict=True)], accuracy=1e-3)
+    assert law.power_law
+    assert law.interval[1] - law.interval[0] > 1e-3
+
+
 def test_exponentials_are_named_with_their_base() -> None:
     x = list(range(1, 31))
     law = exact_law(x, [3 * 0.25**k for k in x])

@@ -122,7 +122,7 @@ def _constants(
     """By least squares of what a value is off in proportion, weighted by one over its variance."""
     across, up = _axes(name, x, y)
     scale = np.asarray(y, dtype=float) if name == "logarithm" else np.ones(len(up))
-    trust = (np.ones(len(up)) if weights is None else np.sqrt(weights)) / scale
+    trust = (np.ones(len(up)) if weights is None else np.sqrt(weights)) * (scale.min() / scale)
     centre = across.mean()
     columns = np.stack([np.ones(len(up)), across - centre], axis=1) * trust[:, None]
     (level, rate), *_ = np.linalg.lstsq(columns, up * trust, rcond=None)

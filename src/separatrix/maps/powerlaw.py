@@ -3,8 +3,10 @@
 Exact values scatter around nothing, so what a straight line leaves over is the law's own shape. Local
 slopes (of log y against log x between neighbouring points) are looked at instead: those of a power law
 are equal, those of one with corrections, A x^p (1 + B x^-q), approach p geometrically, those of a
-logarithm or an exponential do neither. Slopes that settle as slowly as those of A x^p (1 + B/log x) are
-taken to be such, and are then extrapolated in 1/log x as well.
+logarithm or an exponential do neither. Slopes that settle at the pace of x^p (log x)^b, which is 1/log x,
+show no power law, however little they move: far out that is next to nothing. Slopes that settle as slowly
+as those of A x^p (1 + B/log x) are extrapolated in 1/log x as well. What counts as moving is set by how
+accurately the values are known.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ KNOTS = 7
 FEWEST = 3
 """Points without which a slope has nothing to be compared with."""
 ROUNDING = 1e-9
-"""Slopes this close are equal but for rounding."""
+"""Slopes this close are equal to anybody."""
+CLEARLY = 8
+"""Slopes that move by so many times what rounding can explain do move."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +72,15 @@ def exact_law(x: Sequence[float], y: Sequence[float], accuracy: float = 1e-14) -
     slopes, middles = np.diff(up[knots]) / steps, across[knots][:-1] + steps / 2
     unsure = min(ROUNDING + 2 * accuracy / float(steps.min()), STEADY)
     end = _settled(middles, slopes, unsure)
-    rival = best_form(x, y) or (late_form(x, y) if end is None or end.far else None)
+    rival = best_form(x, y) or (late_form(x, y) if end is None or end.open else None)
     seen = tuple((math.exp(at), float(slope)) for at, slope in zip(middles, slopes, strict=True))
-    if end is None or end.far or rival is not None:
+    if end is None or end.open or rival is not None:
         recent = slopes[-max(2, int((middles > across[-1] - math.log(10)).sum())) :]
         return Law(
             float(slopes[-1]),
             (float(recent.min()), float(recent.max())),
             "the spread of the local slopes at the end of the range, which keep moving",
-            False,
+            None if end is not None and end.few and not end.far and rival is None else False,
             _why_not(slopes, end, rival),
             rival,
             seen,
@@ -111,12 +115,21 @@ class _End:
     limit: float
     reach: float
     slow: bool
-    """Whether they settle no faster than a logarithm lets them."""
+    """Whether they settle no faster than 1/(log x)^3, so that powers of log x may be at work."""
+    logarithmic: bool = False
+    """Whether they settle at the pace of 1/log x, as those of a power of log x do."""
+    few: bool = False
+    """Whether there are too few of them to show how fast they settle."""
 
     @property
     def far(self) -> bool:
         """Whether there is too far to go."""
         return self.reach > TOLERANCE
+
+    @property
+    def open(self) -> bool:
+        """Whether this is no limit to speak of."""
+        return self.far or self.logarithmic or self.few
 
 
 def _settled(at: Array, slopes: Array, unsure: float) -> _End | None:
@@ -128,10 +141,15 @@ def _settled(at: Array, slopes: Array, unsure: float) -> _End | None:
         return None
     limit = last if limit is None else limit
     reach = max(abs(limit - last), _moved(at, slopes, limit), unsure)
-    if np.ptp(recent) <= unsure or not _is_slow(places, recent):
+    moved = last - float(recent[-2])
+    if abs(moved) <= CLEARLY * unsure:
         return _End(limit, reach, slow=False)
-    logarithmic = last + (last - float(recent[-2])) * float(places[-2] / (places[-1] - places[-2]))
-    return _End(limit, max(reach, abs(logarithmic - last), abs(logarithmic - limit)), slow=True)
+    few = len(slopes) < FEWEST
+    if not few and not _at_pace(places, recent, 3.0):
+        return _End(limit, reach, slow=False)
+    slowly = last + moved * float(places[-2] / (places[-1] - places[-2]))
+    reach = max(reach, abs(slowly - last), abs(slowly - limit))
+    return _End(limit, reach, not few, not few and _at_pace(places, recent, 1.5), few)
 
 
 def _moved(at: Array, slopes: Array, limit: float) -> float:
@@ -163,13 +181,11 @@ def _geometric(at: Array, slopes: Array) -> float | None:
     return float(slopes[-1] + after / math.expm1(min(k * h2, 700.0)))
 
 
-def _is_slow(at: Array, slopes: Array) -> bool:
-    """Whether slopes settle no faster than p + C/(log x)^3, so that powers of log x may be at work."""
+def _at_pace(at: Array, slopes: Array, power: float) -> bool:
+    """Whether slopes settle no faster than p + C/(log x)^power."""
     if at[0] <= 0:
         return False
-    if len(slopes) < 3:
-        return True
-    (before, after), (first, second) = np.diff(slopes), np.diff(at**-3.0)
+    (before, after), (first, second) = np.diff(slopes), np.diff(at**-power)
     return bool(before * after > 0 and after / before >= second / first)
 
 
@@ -187,6 +203,10 @@ def _why_not(slopes: Array, end: _End | None, rival: Form | None) -> str:
         return f"{moved}; {rival.described}"
     if end is None:
         return f"{moved} and do not settle" if len(slopes) > 2 else f"{moved}: too few to show a limit"
+    if end.few and not end.far:
+        return f"{moved}: too few to show whether they settle; take more points"
+    if end.logarithmic:
+        return f"{moved} and may have {end.reach:.2g} to go, at the pace of powers of a logarithm"
     slow = ", no faster than with powers of a logarithm" if end.slow else ""
     return f"{moved} and may have {end.reach:.2g} to go{slow} (tolerance {TOLERANCE})"
 
