@@ -199,7 +199,7 @@ class Uniform(StreamedMechanism):
 
 
 COMMANDS = """
-from separatrix.cli import app
+from separatrix.cli.application import app
 
 point = "n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1"
 for words in ("list mechanisms --json", f"verdict spike uniform {point} --json"):

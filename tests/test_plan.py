@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expectations import run
@@ -26,7 +28,7 @@ from separatrix.sweeps import PlanError, find_plan, load_plan, read_plan, shippe
 from separatrix.sweeps import code as code_module
 from separatrix.sweeps.cell import Cell, Draws
 from separatrix.sweeps.code import code_version, modules
-from separatrix.sweeps.lines import lines_of
+from separatrix.sweeps.lines import lines_of, statements
 
 HEAD = """
 mechanisms = ["softmax", "linear"]
@@ -191,7 +193,7 @@ def test_tables_have_different_names() -> None:
 def test_a_plan_that_is_too_large_is_refused() -> None:
     axes = 'a1 = "0.5:1.5:100000", c = "0.1:0.2:1000"'
     table = '[[sweep]]\nconstruction = "spike"\nparameters = { n = 1000, ' + axes + " }"
-    with pytest.raises(UsageError, match="200,000,000 cells, more than 100,000,000"):
+    with pytest.raises(UsageError, match="200,000,000 cells, more than 10,000,000"):
         read_plan(HEAD + table)
 
 
@@ -257,6 +259,128 @@ parameters = 3
     assert lines["sweep", 0, "inner", "deep"] == 14
     assert lines["sweep", 1, "parameters"] == 16
     assert lines["other", "quoted key"] == 18
+
+
+PIECES = st.sampled_from(
+    [
+        *(
+            "x",
+            '"',
+            "'",
+            '"""',
+            "'''",
+            "\\",
+            "#",
+            "\n",
+            "\r\n",
+            "=",
+            " = ",
+            "[",
+            "]",
+            "[[",
+            "]]",
+            "{",
+            "}",
+            ",",
+            ".",
+        ),
+        *(
+            "a = 1\n",
+            'b = "#"\n',
+            "[t]\n",
+            "[[u]]\n",
+            "c = [\n",
+            "d = { e = ']' }\n",
+            'f = """\n',
+            '"""\n',
+            "\u2028",
+        ),
+    ]
+)
+
+
+@settings(max_examples=500)
+@given(st.one_of(st.lists(PIECES, max_size=30).map("".join), st.text(max_size=100)))
+def test_statements_are_what_the_parser_takes_them_for(text: str) -> None:
+    """Of a text that TOML's own parser takes, it takes each statement, and no key is without a line."""
+    found = list(statements(text))
+    rows = text.split("\n")
+    assert all(rows[each.line - 1].startswith(each.text.split("\n")[0]) for each in found)
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return
+    keys = [key for each in found for key in tomllib.loads(each.text)]
+    assert set(data) <= set(keys)
+    assert {path[0] for path in lines_of(text)} == set(data)
+
+
+def test_lines_break_where_toml_breaks_them() -> None:
+    text = "# \u2028 \x85\na = '''\n]\n''''\r\nb = [\n'#', # ]\n]\nc = 1"
+    assert lines_of(text) == {("a",): 2, ("b",): 5, ("c",): 8}
+
+
+def test_reading_is_linear_in_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser sees every character twice: in the whole text, and in its own statement."""
+    parsed: list[int] = []
+    real = tomllib.loads
+
+    def counted(text: str, **more: Any) -> dict[str, Any]:
+        parsed.append(len(text))
+        return real(text, **more)
+
+    monkeypatch.setattr(tomllib, "loads", counted)
+    text = HEAD + 'n = 1000\n[[sweep]]\nconstruction = "spike"\nseeds = [\n' + "1,\n" * 3000 + "]\n"
+    read_plan(text)
+    assert len(text) < sum(parsed) <= 2 * len(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("1" * 5001, "line 11: a number has more than 4000 digits"),
+        ("0x" + "f" * 5001, "line 11: a number has more than 4000 digits"),
+        ("1e9999999999999999999", "line 11: a number has more than 4000 digits"),
+        ("1e99999", "line 11: n=1E+99999 has more than 4000 digits"),
+        ("0." + "1" * 5001, "has more than 4000 digits"),
+        ("[" * 40 + "]" * 40, "line 11: this is nested more than 30 deep"),
+        ("{" + ".".join("a" * 40) + " = 1}", "line 11: this is nested more than 30 deep"),
+        ("nan", "line 11: n=NaN is not a finite number"),
+    ],
+)
+def test_numbers_and_keys_beyond_all_bounds_are_told_with_their_line(written: str, said: str) -> None:
+    line = complaints(HEAD + f'[[sweep]]\nparameters.n = {written}\nconstruction = "spike"')[0]
+    assert said in line
+    assert len(line) < 2500
+
+
+def test_a_key_nested_without_end() -> None:
+    assert "line 2: this is nested more than 30 deep" in only("\n" + ".".join("a" * 3000) + " = 1")
+    assert "line 1: this is nested more than 30 deep" in only("[" + ".".join("a" * 3000) + "]")
+
+
+@pytest.mark.parametrize(
+    ("table", "cells"),
+    [
+        ('parameters = { n = 1000, a1 = "0:1:1000000", c = "0:1:1000000" }', "2,000,000,000,000"),
+        ('engine = "dense"\nseeds = "0:999999999999"\nparameters.n = 1000', "2,000,000,000,000"),
+        (f"parameters = {{ a0 = {[0] * 3000}, a1 = {[1] * 3000}, n = 1000 }}", "18,000,000"),
+        (f"construction = {['spike'] * 3000}\nparameters = {{ n = {[1000] * 3000} }}", "18,000,000"),
+    ],
+)
+def test_cells_are_counted_before_any_is_made(
+    table: str, cells: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("separatrix.sweeps.plan.read_part", lambda *_: pytest.fail("the table was read"))
+    named = "" if "construction" in table else 'construction = "spike"\n'
+    with pytest.raises(UsageError, match=f"plan has {cells} cells, more than 10,000,000"):
+        read_plan(f"{HEAD}[[sweep]]\n{named}{table}")
+
+
+def test_mechanisms_are_counted_before_any_is_made() -> None:
+    many = '{ name = "power", beta = "1:2:1000000" }'
+    with pytest.raises(UsageError, match="names 1,000,001 mechanisms"):
+        read_plan(HEAD.replace('"linear"', many) + 'n = 1000\n[[sweep]]\nconstruction = "spike"')
 
 
 CELL = Cell("spike", "softmax", {"n": "1000", "a1": "1.2"}, "exact", "0.01", None, "c0de")

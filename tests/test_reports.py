@@ -16,7 +16,7 @@ from scipy.stats import binom
 from typer.testing import CliRunner
 
 from separatrix.claims import CLAIMS, Claim, Entry, Finding, Ledger, Point, Status
-from separatrix.cli import app
+from separatrix.cli.application import app
 from separatrix.constructions import Spike
 from separatrix.engines import certified
 from separatrix.mechanisms import mechanism_named

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import separatrix as sx
 from cases import BASE, spike
 from separatrix.assess.laws import find_law
-from separatrix.cli import app
+from separatrix.cli.application import app
 from separatrix.engines import EngineRefusal, dense, solve
 from separatrix.maps.growth import Scaling
 from separatrix.maps.margins import margin

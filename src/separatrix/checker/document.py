@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from separatrix.parameters.errors import UsageError
+from separatrix.parameters.reading import read_whole
 
 MOST_BYTES = 1 << 23
 MOST_DIGITS = 4000
@@ -34,15 +35,7 @@ class Malformed(Exception):
 
 def read_file(path: Path) -> object:
     """The JSON value in a file, or a UsageError that names the file."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
-    except ValueError:
-        raise UsageError(f"cannot read {path!r}: this is no name of a file") from None
-    if len(data) > MOST_BYTES:
-        raise UsageError(f"{path} is no certificate: it is longer than {MOST_BYTES >> 20} MB")
+    data = read_whole(path, MOST_BYTES, "a certificate")
     try:
         return json.loads(
             data.decode("utf-8"),

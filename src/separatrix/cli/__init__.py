@@ -2,50 +2,76 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from typing import Any
+from contextlib import suppress
+from types import FrameType
 
-import typer
-
-from separatrix.cli import commands
-from separatrix.parameters.errors import SeparatrixError
-from separatrix.parameters.secrets import without_passwords
-
-app = typer.Typer(
-    name="separatrix",
-    help="What an attention mechanism can and cannot tell apart, with exact probabilities.",
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_show_locals=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-commands.register(app)
-
-
-USAGE_ERROR: Any = typer.BadParameter.__bases__[0]
-"""click's own error, wherever this release of typer keeps it."""
+INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run, and turn every foreseen error into one line on stderr and exit code 2."""
+    """Run what was typed; every error becomes one line on stderr and exit code 2, never a traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+    from separatrix.cli import streams
+    from separatrix.cli.application import run
+
+    streams.prepare()
     try:
-        code = app(standalone_mode=False)
-    except SeparatrixError as error:
-        code = _complain(*error.lines)
-    except USAGE_ERROR as error:
-        code = _complain(error.format_message())
-    except (typer.Abort, KeyboardInterrupt):
-        print("separatrix: interrupted", file=sys.stderr)
-        code = 130
-    except (ArithmeticError, MemoryError, ValueError) as error:
-        what = str(error) or "no more is known"
-        code = _complain(f"{type(error).__name__}: {what}. This should not happen: please report the command")
-    except OSError as error:
-        code = _complain(f"{error.filename or 'a file'}: {error.strerror or error}")
+        code = run(sys.argv[1:])
+        sys.stdout.flush()
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # rich's way to end when nobody reads
+            streams.die_of_a_broken_pipe()
+        raise
+    except BrokenPipeError:
+        streams.die_of_a_broken_pipe()
+    except KeyboardInterrupt:
+        _say("interrupted")
+        code = INTERRUPTED
+    except Exception as error:
+        code = 2
+        for line in _lines(error):
+            _say(line)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        streams.drop_output()
     sys.exit(code)
 
 
-def _complain(*messages: str) -> int:
-    for message in messages:
-        print(f"separatrix: {' '.join(without_passwords(message).split())}", file=sys.stderr)
-    return 2
+def _interrupt(_: int, frame: FrameType | None) -> None:
+    """Ctrl-C; in the midst of an import it ends the process at once: half a module is broken."""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            signal.raise_signal(signal.SIGINT)
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _lines(error: Exception) -> list[str]:
+    """What to tell of an error."""
+    from separatrix.parameters.errors import SeparatrixError
+
+    if isinstance(error, SeparatrixError):
+        return error.lines
+    if isinstance(error, RecursionError):
+        return ["something in this is nested too deeply"]
+    if isinstance(error, MemoryError):
+        return ["this needs more memory than there is; ask for less"]
+    if isinstance(error, UnicodeEncodeError):
+        return [f"{error.object[:100]!r} is not a text: it holds bytes that are no UTF-8"]
+    if isinstance(error, OSError):
+        what = (error.strerror or str(error)).lower()
+        return [what if error.filename is None else f"{error.filename}: {what}"]
+    what = str(error) or "no more is known"
+    return [f"{type(error).__name__}: {what}. This should not happen: please report the command"]
+
+
+def _say(line: str) -> None:
+    from separatrix.parameters.errors import on_one_line
+
+    with suppress(OSError):
+        print(f"separatrix: {on_one_line(line)}", file=sys.stderr, flush=True)

@@ -124,6 +124,8 @@ def step_of(kind: type[Construction], values: Mapping[str, object]) -> int | Non
 
 
 def _read(schema: type[Parameters], name: str, value: object) -> object:
+    if type(value) in (int, Fraction):
+        return value
     try:
         whole = is_whole(schema, name)
     except UsageError:

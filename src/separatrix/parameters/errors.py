@@ -1,5 +1,9 @@
 """The errors a user sees: one line, in the user's words, saying what to do."""
 
+from separatrix.parameters.secrets import without_passwords
+
+LONGEST_WORD, LONGEST_LINE = 200, 2000
+
 
 class SeparatrixError(Exception):
     """Anything separatrix refuses to do, with a message fit to be shown as it is."""
@@ -7,8 +11,26 @@ class SeparatrixError(Exception):
     @property
     def lines(self) -> list[str]:
         """What is shown: one line, unless there is more than one thing wrong."""
-        return [" ".join(str(self).split())]
+        return [on_one_line(str(self))]
 
 
 class UsageError(SeparatrixError):
     """The request itself is wrong; the command line answers with exit code 2."""
+
+
+def on_one_line(message: str) -> str:
+    """A message as one line that a terminal can show: no passwords, long words shortened, odd ones spelled.
+
+    >>> len(on_one_line("n=" + 5000 * "9" + " is too large"))
+    176
+    """
+    words = [_shortened(word, LONGEST_WORD) for word in without_passwords(message).split()]
+    return "".join(map(_printable, _shortened(" ".join(words), LONGEST_LINE)))
+
+
+def _shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest * 3 // 5]}…{text[-(longest // 5) :]}"
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()

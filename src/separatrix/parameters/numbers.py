@@ -11,9 +11,12 @@ from separatrix.parameters.errors import UsageError
 
 MOST_DIGITS = 4000
 """Longer numbers are refused: they are slips (`1e99999999`), and would only exhaust memory."""
+MOST_BITS = 13_300
+"""Whole numbers of at most MOST_DIGITS digits have no more bits than this."""
 
 _NUMBER = re.compile(
-    r"""[+-]?(?: \d+/\d+ | (?: \d[\d_]*\.?\d* | \.\d+ ) (?: [eE](?P<exponent>[+-]?\d+) )? )""", re.VERBOSE
+    r"""[+-]? (?: (?P<ratio>\d+/\d+) | (?P<digits>\d+(?:_\d+)*\.?\d*|\.\d+) (?:e(?P<exponent>[+-]?\d+))? )""",
+    re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
 _NOT_FINITE = {"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "nan", "+nan", "-nan"}
 
@@ -27,18 +30,21 @@ def parse_exact(value: object, name: str = "value") -> Fraction:
     if isinstance(value, bool) or not isinstance(value, str | Real | Decimal):
         raise UsageError(f"{name}={value!r} is not a number")
     if isinstance(value, Rational):
-        return Fraction(int(value.numerator), int(value.denominator))
+        parts = int(value.numerator), int(value.denominator)
+        if any(part.bit_length() > MOST_BITS for part in parts):
+            raise UsageError(f"{name} has more than {MOST_DIGITS} digits")
+        return Fraction(*parts)
     text = str(value).strip()
     if text.lower() in _NOT_FINITE:
         raise UsageError(f"{name}={text} is not a finite number")
     spelled = _NUMBER.fullmatch(text)
     if spelled is None:
         raise UsageError(f"{name}={text} is not a number")
-    exponent = spelled["exponent"] or "0"
-    if len(text) > MOST_DIGITS or len(exponent) > 6 or abs(int(exponent)) > MOST_DIGITS:
+    exponent, written = spelled["exponent"] or "0", spelled["ratio"] or spelled["digits"]
+    if len(exponent) > 6 or len(written) + abs(int(exponent)) > MOST_DIGITS + len("0."):
         raise UsageError(f"{name}={text[:20]}{'…' * (len(text) > 20)} has more than {MOST_DIGITS} digits")
     try:
-        return Fraction(text)
+        return Fraction(text.replace("_", ""))
     except ZeroDivisionError:
         raise UsageError(f"{name}={text} divides by zero") from None
 

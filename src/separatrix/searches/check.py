@@ -11,12 +11,15 @@ from separatrix.constructions import construction_named
 from separatrix.contract.load import mechanism_from
 from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.parameters import UsageError
+from separatrix.parameters.reading import read_whole
 from separatrix.searches._base import Finding
 from separatrix.searches.inputs import InputFinding
 from separatrix.searches.instance import read_instance
-from separatrix.searches.log import LARGEST
 from separatrix.searches.points import PointFinding, PointQuestion
 from separatrix.searches.separation import separation
+
+LARGEST = 10_000_000
+"""Bytes of a file that is read at all."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +62,12 @@ def check_findings(path: Path, x: str | None = None, y: str | None = None) -> Ch
 
 
 def _read(path: Path) -> dict[str, Any]:
+    written = read_whole(path, LARGEST, "what a search found")
     try:
-        if path.stat().st_size > LARGEST:
-            raise ValueError
-        data = json.loads(path.read_bytes())
+        data = json.loads(written)
         sound = isinstance(data["x"], str) and isinstance(data["y"], str)
         if not sound or not isinstance(data["findings"], list):
             raise ValueError
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"{path} does not hold what a search found; write one with --out") from None
     return dict(data)

@@ -13,6 +13,7 @@ from typing import Any
 
 from separatrix.parameters import UsageError
 from separatrix.parameters.files import require_writable
+from separatrix.parameters.reading import read_whole
 
 FORMAT = "separatrix search 1"
 LARGEST = 200_000_000
@@ -56,9 +57,7 @@ class Log:
         self._begun = path.exists() and self._whole > 0
 
     def _read(self, path: Path) -> None:
-        if path.stat().st_size > LARGEST:
-            raise UsageError(f"{path} is too large for the log of a search")
-        data = path.read_bytes()
+        data = read_whole(path, LARGEST, "the log of a search")
         if not data:
             return
         self._whole = data.rfind(b"\n") + 1

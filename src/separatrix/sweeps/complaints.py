@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from separatrix.parameters import UsageError
+from separatrix.parameters.errors import on_one_line
 from separatrix.sweeps.lines import Path
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class PlanError(UsageError):
 
     def __init__(self, where: str, complaints: Sequence[tuple[int, str]]) -> None:
         ordered = sorted(dict.fromkeys(complaints))
-        shown = [f"{where}, line {line}: {message}" for line, message in ordered[:MOST_SHOWN]]
+        shown = [on_one_line(f"{where}, line {line}: {message}") for line, message in ordered[:MOST_SHOWN]]
         more = len(ordered) - len(shown)
         self._lines = [*shown, f"{where}: and {more} more mistakes"] if more else shown
         super().__init__("\n".join(self._lines))

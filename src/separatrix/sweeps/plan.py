@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path as File
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from separatrix.parameters import UsageError, nearest
+from separatrix.parameters.reading import read_whole
 from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.complaints import Complaints, PlanError
 from separatrix.sweeps.keys import Keys, complaint
 from separatrix.sweeps.lines import lines_of
 from separatrix.sweeps.part import Part, read_part
+from separatrix.sweeps.size import written_cells, written_mechanisms
+from separatrix.sweeps.toml import read_toml
 
-MOST_CELLS = 100_000_000
-LARGEST = 10_000_000
+MOST_CELLS = 10_000_000
+"""More cannot be checked before they run, not within a gigabyte; split such a plan."""
+MOST_MECHANISMS = 100_000
+"""Of all tables together, each choice of a mechanism's own parameters counted."""
+LARGEST = 1_000_000
 """Bytes of a plan that is read at all."""
 TABLE = "sweep"
 
@@ -63,11 +67,7 @@ class Plan:
 def load_plan(file: File, allow: Collection[str] = ()) -> Plan:
     """The plan in a file."""
     try:
-        if file.stat().st_size > LARGEST:
-            raise UsageError(f"{file} is too large for a plan")
-        text = file.read_bytes().decode()
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {(error.strerror or str(error)).lower()}") from None
+        text = read_whole(file, LARGEST, "a plan").decode()
     except UnicodeDecodeError:
         raise UsageError(f"{file} is not a text; a plan is a TOML file") from None
     return read_plan(text, str(file), file.stem, allow)
@@ -79,14 +79,7 @@ def read_plan(text: str, where: str = "plan", name: str = "plan", allow: Collect
     `allow` holds those of the user's own mechanisms, `module:attribute`, that the plan may name: a plan
     is data, and names code only where the user says so.
     """
-    try:
-        data = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        what, _, place = str(error).rpartition(" (at ")
-        line = "".join(filter(str.isdigit, place.partition(",")[0]))
-        raise PlanError(where, [(int(line or len(text.splitlines()) or 1), f"{what or error}")]) from None
-    except RecursionError:
-        raise UsageError(f"{where} is nested too deeply for a plan") from None
+    data = read_toml(text, where)
     complaints = Complaints(where, lines_of(text))
     try:
         keys = PlanKeys.model_validate(data)
@@ -96,6 +89,7 @@ def read_plan(text: str, where: str = "plan", name: str = "plan", allow: Collect
         raise PlanError(where, complaints.found) from None
     defaults = _defaults(keys, complaints)
     tables = [_merged(defaults, table) for table in keys.sweep]
+    _require_few(tables, where)
     parts = [read_part(table, number, complaints, allow) for number, table in enumerate(tables)]
     if not keys.name.isprintable():
         complaints.add(("name",), f"name = {keys.name!r} holds what cannot be printed")
@@ -103,10 +97,20 @@ def read_plan(text: str, where: str = "plan", name: str = "plan", allow: Collect
         complaints.add((), f"there is nothing to compute; write at least one table [[{TABLE}]]")
     _require_different_names(parts, complaints)
     complaints.settle()
-    plan = Plan(keys.name or name, text, tuple(part for part in parts if part is not None))
-    if plan.count > MOST_CELLS:
-        raise UsageError(f"{where} has {plan.count:,} cells, more than {MOST_CELLS:,}; make it coarser")
-    return plan
+    return Plan(keys.name or name, text, tuple(part for part in parts if part is not None))
+
+
+def _require_few(tables: list[dict[str, Any]], where: str) -> None:
+    """Refuse a plan that is too large to be looked at, before it is."""
+    cells, mechanisms = (sum(map(count, tables)) for count in (written_cells, written_mechanisms))
+    if cells > MOST_CELLS:
+        raise UsageError(
+            f"{where} has {cells:,} cells, more than {MOST_CELLS:,}; make it coarser, or split it"
+        )
+    if mechanisms > MOST_MECHANISMS:
+        raise UsageError(
+            f"{where} names {mechanisms:,} mechanisms in its tables, more than {MOST_MECHANISMS:,}; split it"
+        )
 
 
 def _defaults(keys: PlanKeys, complaints: Complaints) -> dict[str, Any]:

@@ -71,9 +71,9 @@ def sweep(
     A script that calls this needs `if __name__ == "__main__":` around it, since workers import it.
     """
     read = plan if isinstance(plan, Plan) else find_plan(str(plan), allow)
-    opened = open_store(store, create=True, check=True)
     executor = executor_for(workers, scheduler)
     try:
+        opened = open_store(store, create=True, check=True)
         with stop_on_signals(hear) as stop:
             return run(read, opened, executor, retry_failed=retry_failed, tell=tell, stop=stop)
     finally:

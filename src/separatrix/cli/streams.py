@@ -1,0 +1,41 @@
+"""Standard output and error that can always be written to, and what happens when nobody reads them."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from typing import NoReturn
+
+
+def prepare() -> None:
+    """Closed streams lead nowhere, and characters that a stream cannot show are spelled.
+
+    A file opened later would otherwise get the number of a closed stream, and be printed into.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+    sys.stdout = sys.stdout or os.fdopen(1, "w")
+    sys.stderr = sys.stderr or os.fdopen(2, "w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def drop_output() -> None:
+    """Let what is still to be written go nowhere, so that Python does not try again when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+
+def die_of_a_broken_pipe() -> NoReturn:
+    """As other programs do when whoever reads them has read enough: `separatrix list claims | head -1`."""
+    drop_output()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.raise_signal(signal.SIGPIPE)
+    raise SystemExit(2)
