@@ -32,8 +32,8 @@ COLOURS = {
 
 
 def console() -> Console:
-    """Standard output, never wider than 100 columns and without highlighting of its own."""
-    made = Console(highlight=False, markup=True)
+    """Standard output, never wider than 100 columns, with no colours or emoji of its own."""
+    made = Console(highlight=False, markup=True, emoji=False)
     made.width = min(made.width, 100)
     return made
 

@@ -17,6 +17,7 @@ from separatrix.parameters import format_exact
 
 if TYPE_CHECKING:
     from separatrix.maps import Boundary, Curve, Layer, Map, Step
+    from separatrix.maps.search import Reading
 
 SHADES = " ░▒▓█"
 ROWS, COLUMNS = 20, 64
@@ -129,9 +130,9 @@ def boundary(found: Boundary, certificate: Path | None, as_json: bool) -> None:
         place = f"{name} {between}" if found.span.whole else f"{name} = [bold]{crossing.middle:.10g}[/]"
         to.print(f"{escape(where)}: P {direction} through {level} at {place} ({word})")
         for label, end in (("lo", crossing.lo), ("hi", crossing.hi)):
-            to.print(f"  {label}  {name}={format_exact(end.value)}  P = {end.p:.6g}", markup=False)
+            to.print(f"  {label}  {_place(found, end)}  P = {end.p:.6g}", markup=False)
     for end in (start, stop):
-        to.print(f"P = {end.p:.6g} at {name}={format_exact(end.value)}", markup=False)
+        to.print(f"P = {end.p:.6g} at {_place(found, end)}", markup=False)
     if found.formula is not None:
         roots = ", ".join(f"{root:.10g}" for root in found.expected)
         place = f"{name} = {roots}" if roots else f"nowhere in this range of {name}"
@@ -143,6 +144,13 @@ def boundary(found: Boundary, certificate: Path | None, as_json: bool) -> None:
         to.print(found.moved, markup=False)
     if certificate is not None:
         to.print(f"certificate written; verify it with: separatrix check {certificate}", markup=False)
+
+
+def _place(found: Boundary, end: Reading) -> str:
+    """The parameter's value at an end, and n where it is not the same at all of them."""
+    place = f"{found.span.name}={format_exact(end.value)}"
+    follows = found.span.name != "n" and len(found.lengths) > 1
+    return f"{place} n={found.n_used(end)}" if follows else place
 
 
 def curve(found: Curve, out: Path | None, as_json: bool) -> None:

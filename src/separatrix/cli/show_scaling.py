@@ -41,12 +41,14 @@ def scaling(found: Scaling, as_json: bool) -> None:
     if found.closed is not None:
         to.print(f"closed form {found.closed.tag}: {found.closed.formula}", markup=False)
         to.print(f"  in the end {found.closed.limit}", markup=False)
-    table = Table(name, found.of, "local slope", box=None, padding=(0, 2, 0, 0))
+    used = ["n used"] if found.lengths_differ else []
+    table = Table(name, *used, found.of, "local slope", box=None, padding=(0, 2, 0, 0))
     slopes = {_between(found, x): shown(slope) for x, slope in law.slopes}
     count = len(found.values)
     for i in sorted({j * (count - 1) // (min(count, MOST_ROWS) - 1) for j in range(min(count, MOST_ROWS))}):
         value = found.values[i]
-        table.add_row(_number(value.x), f"{value.y:.6g}", slopes.get(i, ""))
+        length = [str(value.n)] if used else []
+        table.add_row(_number(value.x), *length, f"{value.y:.6g}", slopes.get(i, ""))
     to.print(table)
     to.print(f"{found.engine}: {found.evidence}", markup=False)
     if found.remark:
@@ -85,6 +87,18 @@ def table(
     for row in rows:
         if row.scaling is None:
             to.print(f"[yellow]{escape(row.mechanism)}[/]: {escape(row.why)}")
+    for remark, names in _remarks(rows).items():
+        who = "" if len(names) == len(rows) else f"{', '.join(names)}: "
+        to.print(f"{who}{remark}", markup=False)
+
+
+def _remarks(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """What was moved or left out, and for which mechanisms."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.scaling is not None and row.scaling.remark:
+            found.setdefault(row.scaling.remark.strip(), []).append(row.mechanism)
+    return found
 
 
 def _exponent(law: Law) -> str:

@@ -15,7 +15,7 @@ from separatrix.maps.analytic import Analytic, analytic
 from separatrix.maps.axes import Number, Span, is_axis, read_span
 from separatrix.maps.crossings import Boundary, Crossing
 from separatrix.maps.levels import PROVING, Level
-from separatrix.maps.question import Question, question, step_of
+from separatrix.maps.question import Question, question
 from separatrix.maps.search import Reading, Search, sections, whole_sections
 from separatrix.parameters import (
     SeparatrixError,
@@ -183,7 +183,7 @@ def _between(asked: Question, span: Span, effort: Effort) -> Any:
     """Where to read between two values: whole numbers until they are neighbours, else short decimals."""
     step = 1
     if span.name == "n":
-        step = step_of(asked.kind, {**asked.fixed, "n": span.start}) or 1
+        step = asked.step({"n": span.start}) or 1
 
     def whole(low: int, high: int) -> list[Number]:
         return whole_sections(low, high, step, effort.at_once)

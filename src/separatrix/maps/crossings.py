@@ -83,21 +83,23 @@ class Boundary:
     def moved(self) -> str:
         """A sentence on the n that were moved to admissible values; empty where none was."""
         if self.span.name == "n":
-            used = [self.ends[0].value, self.ends[1].value]
-            if used == [self.span.start, self.span.stop]:
+            start, stop = (end.value for end in self.ends)
+            if (start, stop) == (self.span.start, self.span.stop):
                 return ""
-            return f"n runs from {used[0]} to {used[1]}, the admissible values nearest to the ends asked for."
+            return f"n runs from {start} to {stop}, the admissible values nearest to the ends asked for."
         if "n" not in self.asked.fixed:
             return ""
-        wanted, used = parse_integer(self.asked.fixed["n"], "n"), sorted(map(self.n_used, self._shown))
-        if set(used) == {wanted}:
+        wanted, used = parse_integer(self.asked.fixed["n"], "n"), self.lengths
+        if used == [wanted]:
             return ""
-        between = f"n={used[0]}" if used[0] == used[-1] else f"n={used[0]} to n={used[-1]}"
+        between = f"n={used[0]}" if len(used) == 1 else f"n={used[0]} to n={used[-1]}"
         return f"n={wanted} is moved to the nearest admissible value: {between}."
 
     @property
-    def _shown(self) -> list[Reading]:
-        return [*self.ends, *(end for crossing in self.crossings for end in (crossing.lo, crossing.hi))]
+    def lengths(self) -> list[int]:
+        """The n at the ends of the range and of every crossing, each once."""
+        shown = [*self.ends, *(end for crossing in self.crossings for end in (crossing.lo, crossing.hi))]
+        return sorted(set(map(self.n_used, shown)))
 
     def n_used(self, reading: Reading) -> int:
         """The n behind a reading."""
@@ -118,6 +120,7 @@ class Boundary:
                 for crossing in self.crossings
             ],
             "distinguish_at_ends": [start.p, stop.p],
+            "n_used_at_ends": [self.n_used(start), self.n_used(stop)],
             "engine": self.engine,
             "evidence": self.evidence,
             "scanned": self.scanned,

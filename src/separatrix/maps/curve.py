@@ -8,13 +8,15 @@ from fractions import Fraction
 from typing import Any
 
 from separatrix.engines import Sampling
-from separatrix.maps.axes import Axis, is_axis, read_counted
+from separatrix.maps.axes import Axis, Number, Span, is_axis, read_counted
 from separatrix.maps.boundary import HALF, search_span, solve_boundary
 from separatrix.maps.crossings import Boundary, printed
 from separatrix.maps.question import Question, question
-from separatrix.parameters import UsageError, format_exact, read_words
+from separatrix.parameters import UsageError, format_exact, parse_integer, read_words
 
 MOST_VALUES = 2000
+MOST_TOLD = 6
+"""So many n that were moved are named in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,10 @@ class Curve:
 
     asked: Question
     over: Axis
+    """Of n the values that were used, unless they depend on what is searched for."""
     boundaries: tuple[Boundary, ...]
+    wanted: tuple[Number, ...]
+    """The values asked for, each beside the one that stands for it in `over`."""
 
     @property
     def parameter(self) -> str:
@@ -35,19 +40,40 @@ class Curve:
         """The level of P."""
         return self.boundaries[0].at
 
+    @property
+    def moved(self) -> str:
+        """A sentence on the n that were moved to admissible values; empty where none was."""
+        pairs = [(a, n) for a, n in zip(self.wanted, self.over.values, strict=True) if a != n]
+        if pairs:
+            told = ", ".join(f"{format_exact(a)} to {format_exact(n)}" for a, n in pairs[:MOST_TOLD])
+            more = f" and {len(pairs) - MOST_TOLD} more" if len(pairs) > MOST_TOLD else ""
+            return f"n is moved to the nearest admissible value: {told}{more}."
+        if not self.lengths_differ:
+            return ""
+        return "n is moved to the admissible value nearest to the one asked for: it stands under n used."
+
+    @property
+    def lengths_differ(self) -> bool:
+        """Whether some n that was used is none that is shown as a value."""
+        return self.parameter != "n" and any(each.moved for each in self.boundaries)
+
     def as_json(self) -> dict[str, Any]:
         """What `separatrix boundary --over --json` prints."""
         first = self.boundaries[0].as_json()
         shared = ("construction", "parameter", "range", "at")
-        own = ("crossings", "distinguish_at_ends", "engine", "evidence", "guarantee", "analytic")
+        own = (
+            *("crossings", "distinguish_at_ends", "n_used_at_ends"),
+            *("engine", "evidence", "guarantee", "moved", "analytic"),
+        )
         return {
             **{name: first[name] for name in shared},
             "mechanism": self.asked.label,
             "parameters": {name: str(value) for name, value in self.asked.fixed.items()},
             "over": self.over.name,
+            "moved": self.moved,
             "curve": [
-                {"value": printed(value), **{name: shown[name] for name in own}}
-                for value, found in zip(self.over.values, self.boundaries, strict=True)
+                {"value": printed(value), "asked": printed(wanted), **{name: shown[name] for name in own}}
+                for value, wanted, found in zip(self.over.values, self.wanted, self.boundaries, strict=True)
                 for shown in [found.as_json()]
             ],
         }
@@ -81,12 +107,23 @@ def find_curve(
     span, count = read_counted(asked.schema_of(second), second, counted)
     if count > MOST_VALUES:
         raise UsageError(f"--over {over} has {count:,} values, more than {MOST_VALUES:,}; 50 draw a curve")
-    axis = Axis(span, span.points(count))
-    found = []
-    for value in axis.values:
+    found: dict[Number, Boundary] = {}
+    wanted: dict[Number, Number] = {}
+    for value in span.points(count):
         tell(f"{second}={format_exact(value)}")
         settled = asked.settled(second, value)
-        found.append(
-            solve_boundary(settled, search_span(settled, name, text), at, engine, scan, tolerance, sampling)
-        )
-    return Curve(asked, axis, tuple(found))
+        searched = search_span(settled, name, text)
+        used = _used(settled, searched) if second == "n" else value
+        if used not in found:
+            settled = asked.settled(second, used)
+            found[used] = solve_boundary(settled, searched, at, engine, scan, tolerance, sampling)
+            wanted[used] = value
+    return Curve(asked, Axis(span, tuple(found)), tuple(found.values()), tuple(wanted.values()))
+
+
+def _used(settled: Question, searched: Span) -> Number:
+    """The admissible n nearest to the one asked for; that one itself where the search moves n as well."""
+    start, stop = ({searched.name: end} for end in (searched.start, searched.stop))
+    if settled.step(start) != settled.step(stop):
+        return parse_integer(settled.fixed["n"], "n")
+    return settled.point(start).n

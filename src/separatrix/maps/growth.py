@@ -11,6 +11,7 @@ from separatrix.maps.crossings import printed
 from separatrix.maps.powerlaw import Law
 from separatrix.maps.quantities import Noise, Value
 from separatrix.maps.question import Question
+from separatrix.parameters import parse_integer
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,14 @@ class Scaling:
         return "; ".join(dict.fromkeys(value.evidence for value in self.values))
 
     @property
+    def lengths_differ(self) -> bool:
+        """Whether n was moved to admissible values while another parameter grew."""
+        if self.name == "n" or "n" not in self.asked.fixed:
+            return False
+        wanted = parse_integer(self.asked.fixed["n"], "n")
+        return any(value.n not in (None, wanted) for value in self.values)
+
+    @property
     def formula(self) -> str | None:
         """The form that fits, with the parameter's own name."""
         return None if self.law.form is None else _named(self.law.form.formula, self.name)
@@ -60,7 +69,7 @@ class Scaling:
             "formula": self.formula,
             "since": law.since,
             "values": [
-                {self.name: printed(value.x), self.of: value.y, "low": low, "high": high}
+                {self.name: printed(value.x), "n_used": value.n, self.of: value.y, "low": low, "high": high}
                 for value in self.values
                 for low, high in [_ends(value)]
             ],

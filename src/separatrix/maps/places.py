@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from separatrix.maps.axes import Axis, Number
-from separatrix.maps.question import Question, nearest_multiple, step_of
+from separatrix.maps.question import Question, nearest_multiple
 from separatrix.parameters import Grid, format_exact, parse_integer
 
 Array = np.ndarray[Any, Any]
@@ -88,9 +88,14 @@ class Places:
                 yield (row, EVERYWHERE), {y.name: value}, Grid(fixed, (across,))
 
     @property
+    def is_moved(self) -> bool:
+        """Whether some n is not the one asked for."""
+        return self.n is not None and self.n_asked is not None and bool((self.n != self.n_asked).any())
+
+    @property
     def remark(self) -> str:
         """A sentence on the n that were moved; empty where none was."""
-        if self.n is None or self.n_asked is None or not (self.n != self.n_asked).any():
+        if self.n is None or self.n_asked is None or not self.is_moved:
             return ""
         used, asked = np.broadcast_arrays(self.n, self.n_asked)
         moved = [(abs(u - a) / a, u, a) for u, a in zip(used.flat, asked.flat, strict=True) if u != a]
@@ -122,10 +127,7 @@ def _steps(asked: Question, x: Axis, y: Axis) -> Array | None:
     """What n must be a multiple of, as a row, a column, a single number or, if need be, a whole plane."""
 
     def step(row: int, column: int) -> int | None:
-        chosen = {x.name: x.values[column], y.name: y.values[row]}
-        return step_of(
-            asked.kind, {**asked.fixed, **{k: v for k, v in chosen.items() if not asked.is_own(k)}}
-        )
+        return asked.step({x.name: x.values[column], y.name: y.values[row]})
 
     def varies(axis: Axis, along: list[int | None]) -> bool:
         return axis.name != "n" and not asked.is_own(axis.name) and len(set(along)) > 1

@@ -70,6 +70,11 @@ class Question:
         values = {**self.fixed, **{name: v for name, v in chosen.items() if not self.is_own(name)}}
         return self.kind.read(admissible(self.kind, values))
 
+    def step(self, chosen: Mapping[str, Number]) -> int | None:
+        """What n must be a multiple of at the chosen parameters; None where they do not say."""
+        own = {name: v for name, v in chosen.items() if not self.is_own(name)}
+        return step_of(self.kind, {**self.fixed, **own})
+
     def numbers(self, chosen: Mapping[str, Number]) -> dict[str, float]:
         """Every parameter of a point that is a number, the mechanism's own among them, as floats."""
         own, point = self.mechanism(chosen).parameters, self.point(chosen).parameters

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from separatrix.maps import Curve
+from separatrix.maps import Boundary, Crossing, Curve
 from separatrix.maps.boundary import HALF
 from separatrix.parameters import format_exact
 from separatrix.reports.figures._base import INK, Key, plot, static_style
@@ -32,9 +32,13 @@ def title(found: Curve) -> str:
 def sentences(found: Curve) -> list[str]:
     """What was fixed, and what the numbers rest on."""
     first = found.boundaries[0]
-    words = " ".join(f"{name}={spelled_value(value)}" for name, value in found.asked.fixed.items())
+    words = " ".join(
+        f"{name}={spelled_value(value)}{' asked for' if name == 'n' and found.lengths_differ else ''}"
+        for name, value in found.asked.fixed.items()
+    )
     said = [
         f"Fixed: {words}. {found.parameter} from {first.span.text.replace(':', ' to ')}.",
+        *([found.moved] if found.moved else []),
         _evidence(found),
     ]
     if first.formula is not None:
@@ -62,7 +66,9 @@ def columns(found: Curve) -> list[str]:
     """The head of the table."""
     formula = found.boundaries[0].formula
     expected = [] if formula is None else [formula.formula]
-    return [found.over.name, "lo", "hi", "direction", "certified", *expected]
+    used = ["n used"] if found.lengths_differ else []
+    first = "n asked for" if used and found.over.name == "n" else found.over.name
+    return [first, *used, "lo", "hi", "direction", "certified", *expected]
 
 
 def rows(found: Curve) -> list[list[str]]:
@@ -74,10 +80,21 @@ def rows(found: Curve) -> list[list[str]]:
             shown = crossing.as_json()
             certified = "yes" if crossing.certified else "no"
             ends = [str(shown["lo"]), str(shown["hi"])]
-            made.append([spelled_value(value), *ends, shown["direction"], certified, *formula])
+            used = _used(found, _lengths(each, crossing))
+            made.append([spelled_value(value), *used, *ends, shown["direction"], certified, *formula])
         if not each.crossings:
-            made.append([spelled_value(value), "", "", "none", "", *formula])
+            used = _used(found, [each.n_used(end) for end in each.ends])
+            made.append([spelled_value(value), *used, "", "", "none", "", *formula])
     return made
+
+
+def _lengths(found: Boundary, crossing: Crossing) -> list[int]:
+    return [found.n_used(crossing.lo), found.n_used(crossing.hi)]
+
+
+def _used(found: Curve, lengths: list[int]) -> list[str]:
+    """The n behind a row, at lo and at hi, where it is not what the row shows."""
+    return [" to ".join(map(str, dict.fromkeys(lengths)))] if found.lengths_differ else []
 
 
 def as_csv(found: Curve) -> bytes:
@@ -103,6 +120,12 @@ def series(found: Curve) -> dict[str, tuple[Array, Array]]:
         expected = [list(each.expected[:1]) for each in found.boundaries]
         lines[f"{formula.formula} {formula.tag}"] = _line(found, expected)
     return lines
+
+
+def _hovered(found: Curve, k: int) -> list[str]:
+    """The n behind the k-th crossing of each boundary, where that is not shown as its place."""
+    ends = [[n for c in each.crossings[k : k + 1] for n in _lengths(each, c)] for each in found.boundaries]
+    return ["".join(_used(found, lengths)) if lengths else "" for lengths in ends]
 
 
 def _line(found: Curve, places: list[list[float]]) -> tuple[Array, Array]:
@@ -160,14 +183,17 @@ def interactive(found: Curve) -> go.Figure:
     )
     for i, (name, (x, y)) in enumerate(series(found).items()):
         computed = name.startswith("crossing")
+        used = _hovered(found, i) if computed and found.lengths_differ else []
         figure.add_trace(
             go.Scatter(
                 x=x,
                 y=y,
+                customdata=used or None,
                 name=name,
                 mode="lines+markers" if computed else "lines",
                 line={"color": _colour(i, name), "width": 2.4, "dash": "solid" if computed else "8px,4px"},
-                hovertemplate=f"{found.over.name} = %{{x:.6~g}}<br>{span.name} = %{{y:.9g}}<extra></extra>",
+                hovertemplate=f"{columns(found)[0]} = %{{x:.6~g}}<br>{span.name} = %{{y:.9g}}"
+                f"{'<br>n used = %{customdata}' if used else ''}<extra></extra>",
             )
         )
     return figure

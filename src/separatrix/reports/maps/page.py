@@ -76,6 +76,8 @@ def interactive(found: Map, layer: Layer, lines: dict[str, Any]) -> go.Figure:
         yaxis=_axis(found.y),
     )
     value = f"{scale.label} = %{{z:.6~g}}"
+    names = [f"{axis.name} asked for" if _is_asked(found, axis) else axis.name for axis in (found.x, found.y)]
+    used = "n used = %{customdata}<br>" if found.places.is_moved else ""
     figure.add_trace(
         go.Heatmap(
             x=found.x.floats,
@@ -90,8 +92,8 @@ def interactive(found: Map, layer: Layer, lines: dict[str, Any]) -> go.Figure:
                 "thickness": 12,
                 "outlinewidth": 0,
             },
-            hovertemplate=f"{found.x.name} ≈ %{{x:.6~g}}<br>{found.y.name} ≈ %{{y:.6~g}}<br>"
-            f"{value}<extra></extra>",
+            hovertemplate=f"{names[0]} ≈ %{{x:.6~g}}<br>{names[1]} ≈ %{{y:.6~g}}<br>"
+            f"{used}{value}<extra></extra>",
         )
     )
     for name, pieces in lines.items():
@@ -99,6 +101,11 @@ def interactive(found: Map, layer: Layer, lines: dict[str, Any]) -> go.Figure:
         for line in ({"color": INK, "width": 4}, {"color": "white", "width": 2, "dash": _dash(name)}):
             figure.add_trace(go.Scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip"))
     return figure
+
+
+def _is_asked(found: Map, axis: Axis) -> bool:
+    """Whether the axis has n as it was asked for, which is not the n of every cell."""
+    return axis.name == "n" and found.places.is_moved
 
 
 def _axis(axis: Axis) -> dict[str, Any]:

@@ -26,10 +26,16 @@ SCRIPT = """
   };
   document.querySelectorAll(".plot").forEach(function (place) {
     var plot = read(place.dataset.source);
+    var cells = place.dataset.cells ? read("cells") : null;
     if (touch) { plot.layout.dragmode = false; }
+    if (cells && cells.n) {
+      plot.data[0].customdata = cells.y.map(function (_, i) {
+        return cells.x.map(function (_, j) { return at(cells.n, i, j); });
+      });
+    }
     Plotly.newPlot(place, plot.data, plot.layout, config);
-    if (!place.dataset.cells) { return; }
-    var cells = read("cells"), panel = cells.panels[+place.dataset.cells], held = false;
+    if (!cells) { return; }
+    var panel = cells.panels[+place.dataset.cells], held = false;
     var below = document.getElementById("cell-" + place.dataset.cells);
     var show = function (i, j, value) {
       below.querySelector("code").textContent = words(cells, panel, i, j).join("\\n");
