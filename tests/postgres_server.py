@@ -7,8 +7,13 @@ import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import psycopg
 
 PASSWORD = "s3cret-Word"
 
@@ -69,6 +74,26 @@ class Server:
         """Stop it at once, as a crash would."""
         self._call("pg_ctl", "stop", "-D", self.data, "-m", "immediate")
 
+    def schema(self, name: str) -> str:
+        """An empty place: a schema of its own, which is made sooner than a database."""
+        with psycopg.connect(self.url().replace("+psycopg", "")) as connection:
+            connection.execute(f"CREATE SCHEMA {name}")
+        return f"{self.url()}?options=-csearch_path%3D{name}"
+
     def url(self, database: str = "postgres", user: str = "sx", password: str = PASSWORD) -> str:
         """The store in one of its databases."""
         return f"postgresql+psycopg://{user}:{password}@127.0.0.1:{self.port}/{database}"
+
+
+@contextmanager
+def running() -> Iterator[Server]:
+    """A server in a folder that its user may enter, which those of pytest are not."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    made = Server(folder)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.stop()
+        shutil.rmtree(folder)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import itertools
 import shlex
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,13 +14,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from postgres_server import PASSWORD, Server, program
+from postgres_server import PASSWORD, Server, program, running
 from separatrix.cli import main
 from separatrix.parameters import UsageError
 from separatrix.store import NoStore, Store, StoreError, frame, open_store, results, store_address
 from separatrix.sweeps.local import LocalExecutor
 from separatrix.sweeps.plan import read_plan
-from separatrix.sweeps.run import Progress, run
+from separatrix.sweeps.progress import Progress
+from separatrix.sweeps.run import run
 from store_battery import PROGRAM, StoreBattery
 from stored import contents, row
 from sweep_tools import HEAD, SMALL
@@ -64,23 +63,13 @@ ANSWERS = (
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """In a folder that the server's user may enter, which those of pytest are not."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o755)
-    made = Server(folder)
-    made.start()
-    yield made
-    made.stop()
-    shutil.rmtree(folder)
+    with running() as made:
+        yield made
 
 
 @pytest.fixture
 def url(server: Server) -> str:
-    """An empty place: a schema of its own, which is made sooner than a database."""
-    name = f"store_{next(NUMBERS)}"
-    with psycopg.connect(plain(server.url())) as connection:
-        connection.execute(f"CREATE SCHEMA {name}")
-    return f"{server.url()}?options=-csearch_path%3D{name}"
+    return server.schema(f"store_{next(NUMBERS)}")
 
 
 def plain(url: str) -> str:

@@ -24,11 +24,11 @@ from separatrix.parameters import SeparatrixError
 from separatrix.store import Result, Status, Store, frame, open_store, results
 from separatrix.sweeps import Plan, Progress, estimate, find_plan, read_plan, run
 from separatrix.sweeps import local as local_module
+from separatrix.sweeps.backlog import LOOKED_UP
 from separatrix.sweeps.batches import GROWTH, MOST_CELLS, Batcher
 from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.evaluate import evaluate
 from separatrix.sweeps.local import AHEAD, LocalExecutor
-from separatrix.sweeps.run import LOOKED_UP
 from separatrix.sweeps.work import Batch, OtherCode, environment, work
 from separatrix.verdicts import DELTA, Verdict
 from sweep_tools import HEAD, HERE, SMALL, Inline, Instant
@@ -160,7 +160,8 @@ def test_cheap_cells_go_in_large_batches_and_dear_ones_alone() -> None:
     cells = [cell for _, cell in plan]
     assert batcher.size(cells[0].kind) == 1
     sizes = []
-    for batch in batcher.batches(iter(cells)):
+    for batch in batcher.batches([cells], lambda some, most: (some[:most], some[most:])):
+        assert batch is not None
         assert len({cell.kind for cell in batch.cells}) == 1
         sizes.append(len(batch.cells))
         batcher.learn(batch, [1e-4] * len(batch.cells))

@@ -31,6 +31,11 @@ RECENT = 60.0
 """Seconds over which the rate is taken."""
 QUIET = 30.0
 """Seconds between two lines where nobody is looking."""
+COUNTS = (
+    *("total", "kept", "shared", "twice", "done", "refused", "failed", "failed_before", "lost", "elsewhere"),
+    "stopped",
+)
+"""What `sweep --json` tells of a sweep."""
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
@@ -67,15 +72,19 @@ class Bar:
     def tell(self, so_far: Progress) -> None:
         """How far it is."""
         pace = "stopping; Ctrl-C again drops it" if self._stopping else self._pace(so_far)
+        others = _elsewhere(so_far.elsewhere)
         failed = f"[red]{so_far.failed:,} failed[/]" if so_far.failed else ""
         if self._bar is not None:
+            said = ", ".join(filter(None, (pace, others)))
             self._bar.update(
-                self._task, completed=so_far.finished, total=so_far.total, pace=pace, failed=failed
+                self._task, completed=so_far.finished, total=so_far.total, pace=said, failed=failed
             )
         elif time.monotonic() - self._said > QUIET:
             self._said = time.monotonic()
             counted = f"{so_far.finished:,} of {so_far.total:,} cells, {so_far.failed:,} failed"
-            print("separatrix: " + ", ".join(filter(None, (counted, pace))), file=sys.stderr, flush=True)
+            print(
+                "separatrix: " + ", ".join(filter(None, (counted, others, pace))), file=sys.stderr, flush=True
+            )
 
     def hear(self) -> None:
         """The user wants it to stop."""
@@ -118,8 +127,7 @@ def progress(quiet: bool) -> Iterator[Bar]:
 def progressed(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
     """How a sweep ended, and how to go on."""
     if as_json:
-        counts = ("total", "kept", "twice", "done", "refused", "failed", "failed_before", "lost", "stopped")
-        counted = {name: getattr(done, name) for name in counts}
+        counted = {name: getattr(done, name) for name in COUNTS}
         print_json({"sweep": plan.name, "number": done.sweep, "store": store, **counted})
         return
     out = console()
@@ -127,6 +135,10 @@ def progressed(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
     word = "[yellow]interrupted[/]" if done.stopped else "[green]finished[/]"
     out.print(f"[bold]{escape(plan.name)}[/] {word}: {done.finished:,} of {done.total:,} cells are stored")
     out.print(f"  {computed:,} computed now, {done.kept:,} were there already")
+    if done.shared:
+        out.print(f"  {done.shared:,} were computed by another sweep meanwhile")
+    if done.elsewhere:
+        out.print(f"  {_elsewhere(done.elsewhere)}")
     if done.twice:
         out.print(f"  {done.twice:,} are named twice in the plan")
     if done.refused:
@@ -174,6 +186,11 @@ def _basis(found: Estimate) -> str:
     )
     said = ", ".join(f"{count} {what}" for count, what in parts if count)
     return f"mechanism and construction pairs judged: {said}"
+
+
+def _elsewhere(cells: int) -> str:
+    verb = "is" if cells == 1 else "are"
+    return f"{_counted(cells)} {verb} being computed by another sweep" if cells else ""
 
 
 def _counted(cells: int) -> str:

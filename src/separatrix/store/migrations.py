@@ -25,10 +25,12 @@ from sqlalchemy import (
 from separatrix.store.errors import DAMAGED, StoreError
 from separatrix.store.schema import (
     cells,
+    claims,
     counts,
     environments,
     members_of,
     metadata,
+    runs,
     sweep_cells,
     sweeps,
     version,
@@ -93,7 +95,11 @@ def _seal_all(connection: Connection, table: Table) -> None:
         last = [rows[-1]._mapping[name] for name in keys]
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_tables, _seals, _seals_and_counts)
+def _claims(connection: Connection) -> None:
+    metadata.create_all(connection, [runs, claims])
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_tables, _seals, _seals_and_counts, _claims)
 """Number i brings a store from version i to i + 1. Never changed once released, only added to."""
 
 

@@ -94,6 +94,23 @@ counts = Table(
 )
 """How many rows there are, since version 3: rows that are lost with a page of the file are missed."""
 
+# Who computes what just now: no results, so nothing is lost with them.
+runs = Table(
+    "separatrix_runs",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("process", Text, nullable=False),  # where it runs, for others on the same machine
+    Column("until", Double, nullable=False),  # by the database's clock, how long it is taken to be alive
+)
+
+claims = Table(
+    "separatrix_claims",
+    metadata,
+    Column("cell", String(32), primary_key=True),
+    Column("run", String(32), nullable=False),
+    sqlite_with_rowid=False,
+)
+
 
 def members_of(sweep: int) -> str:
     """What the members of a sweep are counted under."""

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, Select, Table, func, literal_column, 
 from sqlalchemy.dialects import postgresql, sqlite
 
 from separatrix.parameters import UsageError, nearest
+from separatrix.store.claims import give_up
 from separatrix.store.errors import DAMAGED, NoStore, StoreError, told
 from separatrix.store.migrations import MIGRATIONS, found_version, migrate
 from separatrix.store.rows import Result, Status, now
@@ -109,7 +110,8 @@ class Store:
     def add(self, finished: Iterable[tuple[str, Mapping[str, Any], Result]]) -> None:
         """Keep finished cells, all or none: `(id, what was asked, answer)`.
 
-        What is done already stays as it is; a cell that had failed is replaced.
+        What is done already stays as it is; a cell that had failed is replaced. Nobody has a claim on them
+        any more.
         """
         rows, where = [], {}
         for cell, asked, result in finished:
@@ -129,6 +131,7 @@ class Store:
             known = self._present(connection, cells, sorted(ids))
             self._write(connection, rows)
             self._count(connection, cells.name, len(ids - known))
+            give_up(connection, [row["id"] for row in rows])
         self._environments.update(new)
 
     def _present(self, connection: Connection, table: Table, ids: Sequence[str]) -> set[str]:

@@ -3,7 +3,8 @@
 from separatrix.sweeps.complaints import PlanError
 from separatrix.sweeps.estimate import Estimate, estimate
 from separatrix.sweeps.plan import Plan, load_plan, read_plan
-from separatrix.sweeps.run import Progress, run
+from separatrix.sweeps.progress import Progress
+from separatrix.sweeps.run import run
 from separatrix.sweeps.sweep import executor_for, find_plan, shipped_plans, sweep
 
 __all__ = [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.work import Batch
@@ -17,6 +19,9 @@ MEMORY = 0.5
 """The weight of the newest batch in what a cell is thought to cost."""
 
 Kind = tuple[str, str, str]
+Cells = tuple[Cell, ...]
+Take = Callable[[Cells, int], tuple[Cells, Cells]]
+"""Takes at most so many of the cells: those, and what is left of the others."""
 
 
 class Batcher:
@@ -40,20 +45,17 @@ class Batcher:
         self._cost[kind] = MEMORY * mean + (1 - MEMORY) * known
         self._largest[kind] = max(self._largest[kind], len(seconds))
 
-    def batches(self, cells: Iterator[Cell | None]) -> Iterator[Batch | None]:
-        """The cells in order, each batch of one kind; its size is settled when it is asked for.
+    def batches(self, found: Iterable[Sequence[Cell]], take: Take) -> Iterator[Batch | None]:
+        """Cells in order, some at a time, in batches of one kind; a size is settled when it is asked for.
 
-        None among the cells says that none came for a while; it is passed on after what was held back.
+        None stands for a time at which no cells were found.
         """
-        held: list[Cell] = []
-        for cell in cells:
-            full = held and (cell is None or cell.kind != held[0].kind or len(held) >= self.size(cell.kind))
-            if full:
-                yield Batch(tuple(held))
-                held = []
-            if cell is None:
+        for cells in found:
+            if not cells:
                 yield None
-            else:
-                held.append(cell)
-        if held:
-            yield Batch(tuple(held))
+            for kind, alike in groupby(cells, key=attrgetter("kind")):
+                left = tuple(alike)
+                while left:
+                    mine, left = take(left, self.size(kind))
+                    if mine:
+                        yield Batch(mine)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from separatrix.store import Result, Status, Store
+from separatrix.sweeps.backlog import LOOKED_UP
 from separatrix.sweeps.batches import Kind
 from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.executors import Executor
 from separatrix.sweeps.plan import Plan
-from separatrix.sweeps.run import LOOKED_UP
 from separatrix.sweeps.work import Batch
 
 TRIED = 64

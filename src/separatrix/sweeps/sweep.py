@@ -12,7 +12,8 @@ from separatrix.sweeps.executors import Executor
 from separatrix.sweeps.interrupt import stop_on_signals
 from separatrix.sweeps.local import LocalExecutor
 from separatrix.sweeps.plan import Plan, load_plan
-from separatrix.sweeps.run import Progress, Tell, run
+from separatrix.sweeps.progress import Progress, Tell
+from separatrix.sweeps.run import run
 
 SHIPPED = Path(__file__).parent / "plans"
 MOST_WORKERS = 1024
