@@ -33,6 +33,7 @@ from separatrix.sweeps.evaluate import evaluate
 from separatrix.sweeps.executors import Finished
 from separatrix.sweeps.local import LocalExecutor
 from separatrix.sweeps.work import Batch, OtherCode, environment
+from traps import installed, lay_traps
 
 CHEAP = """
 [[sweep]]
@@ -100,9 +101,11 @@ class Programs:
         self.address: str = json.loads(file.read_text())["address"]
 
     def start(self, code: str, *words: str) -> subprocess.Popen[bytes]:
+        return self.run([sys.executable, "-c", code, *words])
+
+    def run(self, command: list[str], cwd: Path | None = None) -> subprocess.Popen[bytes]:
         with (self.folder / f"log{len(self.started)}").open("wb") as log:
-            command = [sys.executable, "-c", code, *words]
-            program = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            program = subprocess.Popen(command, cwd=cwd, stdout=log, stderr=log, start_new_session=True)
         self.started.append(program)
         return program
 
@@ -360,6 +363,16 @@ def test_workers_and_nannies_may_die(programs: Programs, tmp_path: Path) -> None
     require_same(plan, store)
     workers[0].send_signal(signal.SIGINT)
     assert workers[0].wait(30) == 0
+
+
+def test_workers_run_nothing_that_lies_where_they_are_started(programs: Programs, tmp_path: Path) -> None:
+    here = tmp_path / "here"
+    lay_traps(here)
+    programs.run([*installed(tmp_path / "bin"), "worker", programs.address, "--workers", "1"], here)
+    with Client(programs.address, set_as_default=False) as client:
+        until(lambda: client.nthreads() or list(here.glob("*.ran")))
+        assert list(client.run(environment).values()) == [environment()]
+    assert list(here.glob("*.ran")) == []
 
 
 def test_a_plain_worker_trims(programs: Programs) -> None:

@@ -14,6 +14,7 @@ import torch
 
 from separatrix.assess.standing import Standing, Unanswered, points, standing
 from separatrix.mechanisms import Mechanism, examples
+from separatrix.parameters.startup import safe_path
 
 COLUMNS = (
     *("family", "mechanism", "construction", "verdict", "distinguish", "low", "high", "kind", "engine"),
@@ -89,10 +90,12 @@ def _filled(
             yield (mechanism.spelled, name), _cell(mechanism, name)
         return
     context = get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+    with safe_path():
+        pool = ProcessPoolExecutor(workers, context, initializer=torch.set_num_threads, initargs=(1,))
         waiting: dict[Future[Standing | Unanswered], tuple[str, str]] = {
             pool.submit(_cell, mechanism, name): (mechanism.spelled, name) for mechanism, name in cells
         }
+    with pool:
         try:
             for done, future in enumerate(as_completed(waiting), 1):
                 tell(done, len(cells), " on ".join(waiting[future]))

@@ -42,6 +42,6 @@ def worker(
         "--death-timeout": death_timeout,
     }
     words = [word for name, value in options.items() for word in (name, str(value))]
-    command = [sys.executable, "-m", "distributed.cli.dask_worker", read_address(address), *words]
+    command = [sys.executable, "-P", "-m", "distributed.cli.dask_worker", read_address(address), *words]
     environment = {name: value for name, value in os.environ.items() if name != TRIMMING}
     os.execve(sys.executable, [*command, "--no-dashboard"], {**environment, **variables()})

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any
 
 from separatrix.contract._base import one_line
+from separatrix.contract.beside import OWN, Ambiguous
 from separatrix.contract.custom import wrap
 from separatrix.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from separatrix.parameters import UsageError, nearest
@@ -33,14 +32,15 @@ def mechanism_from(source: Any) -> Mechanism:
         return wrap(_imported(plugin.module, plugin.attr, source), source)
     if not rest or "=" in rest:
         return mechanism_named(source)
+    try:
+        OWN.name(name)
+    except Ambiguous as error:
+        raise UsageError(f"{source}: {error}") from None
     return wrap(_imported(name, rest, source), source)
 
 
 def _imported(module: str, attribute: str, source: str) -> Any:
-    """The attribute of a module found from the current folder; whatever goes wrong is told in one line."""
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    """The attribute of a module; whatever goes wrong is told in one line."""
     try:
         found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:

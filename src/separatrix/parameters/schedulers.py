@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from separatrix.parameters.errors import UsageError
+from separatrix.parameters.startup import SAFE_PATH
 
 FORM = "tcp://host:8786"
 TRIMMING = "MALLOC_TRIM_THRESHOLD_"
@@ -46,8 +47,8 @@ def settings() -> dict[str, None]:
 
 
 def variables() -> dict[str, str]:
-    """The environment in which to start `dask worker`: as `settings`, and one thread for each process."""
+    """The environment in which to start `dask worker`: as `settings`, one thread each, and a safe path."""
     return {
         "DASK_DISTRIBUTED__NANNY__PRE_SPAWN_ENVIRON": repr({TRIMMING: None}),
-        **dict.fromkeys(THREADS, "1"),
+        **dict.fromkeys((*THREADS, SAFE_PATH), "1"),
     }

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec, resolve_name
+from importlib.util import resolve_name
 from pathlib import Path
 
 from separatrix.constructions import Construction
+from separatrix.contract.beside import OWN, locate
 from separatrix.contract.custom import CustomMechanism
 from separatrix.mechanisms import Mechanism
 
@@ -82,6 +82,7 @@ def modules(roots: Iterable[str]) -> dict[str, Module]:
         module = _module(name)
         if module is not None:
             found[name] = module
+            OWN.mention(name, module.imports)
             waiting += module.imports
             waiting += [] if _top(name) == OURS else _parents(name)
     return found
@@ -102,18 +103,13 @@ def _is_local(name: str) -> bool:
     """Whether a module is neither Python's own nor installed."""
     if name in sys.stdlib_module_names:
         return False
-    spec = _spec(name)
-    if spec is None or spec.origin is None or not Path(spec.origin).exists():
+    spec = locate(name)
+    if spec is None:
         return False
+    places = [spec.origin] if spec.origin else spec.submodule_search_locations or []
     installed = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
-    return not installed & set(Path(spec.origin).resolve().parents)
-
-
-def _spec(name: str) -> ModuleSpec | None:
-    try:
-        return find_spec(name)
-    except (ModuleNotFoundError, ValueError):
-        return None
+    found = [Path(each).resolve() for each in places if Path(each).exists()]
+    return bool(found) and not any(installed & set(each.parents) for each in found)
 
 
 @cache
@@ -121,7 +117,7 @@ def _module(name: str) -> Module | None:
     text = source_of(name)
     if text is None:
         return None
-    spec = _spec(name)
+    spec = locate(name)
     package = name if spec is not None and spec.submodule_search_locations else name.rpartition(".")[0]
     imports = tuple(dict.fromkeys(_imports(text, package)))
     return Module(hashlib.sha256(text.encode()).hexdigest(), imports)
@@ -129,7 +125,7 @@ def _module(name: str) -> Module | None:
 
 def source_of(name: str) -> str | None:
     """The text of a module with one kind of line end; None where there is no such module."""
-    spec = _spec(name)
+    spec = locate(name)
     text = getattr(spec.loader, "get_source", lambda _: None)(name) if spec is not None else None
     return None if text is None else "\n".join(text.splitlines())
 

@@ -14,6 +14,7 @@ from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.context import BaseContext
 
 from separatrix.parameters import SeparatrixError
+from separatrix.parameters.startup import safe_path
 from separatrix.store import Result
 from separatrix.sweeps.executors import SLICE, Executor, Finished
 from separatrix.sweeps.work import Batch, work
@@ -31,8 +32,9 @@ class _Worker:
     """A process, and the batches it has."""
 
     def __init__(self, context: BaseContext) -> None:
-        self.pool = ProcessPoolExecutor(1, context, initializer=prepare)
-        self.greeting: Future[None] = self.pool.submit(greet)
+        with safe_path():  # the server is started again if it has died
+            self.pool = ProcessPoolExecutor(1, context, initializer=prepare)
+            self.greeting: Future[None] = self.pool.submit(greet)
         self.waiting: dict[Future[list[Result]], Batch] = {}
 
     @property
@@ -141,9 +143,10 @@ def _context() -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([PRELOADED])
-    resource_tracker.ensure_running()  # it would unblock them again
-    with _blocked():
-        forkserver.ensure_running()
+    with safe_path():
+        resource_tracker.ensure_running()  # it would unblock them again
+        with _blocked():
+            forkserver.ensure_running()
     return context
 
 

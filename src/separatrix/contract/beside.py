@@ -1,0 +1,113 @@
+"""Modules of the user's own, in the folder where a command is given.
+
+That folder is never on the path: a torch.py or a queue.py in it is not taken for the real one by anybody.
+Only a module that the user names is loaded from there, and what such modules import from beside them;
+installed modules and Python's own come first for these, too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+IMPORTING = ("importlib", "_frozen_importlib", "_frozen_importlib_external")
+"""Where frames between an import and its finder come from."""
+
+
+class Ambiguous(ImportError):
+    """A module here has the name of one that is installed."""
+
+
+class Beside(MetaPathFinder):
+    """Asked last of all finders; knows which modules are the user's own, and the folder of each."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+        self._mentioned: dict[str, str] = {}
+
+    def name(self, module: str) -> None:
+        """The user wants this module: it may be loaded from the current folder."""
+        top, folder = _top(module), str(Path.cwd())
+        here = PathFinder.find_spec(top, [folder]) if top else None
+        if here is None:
+            return
+        there = _known(top)
+        if there is not None and _place(there) != _place(here):
+            if here.origin is None:  # a folder without code loses to a module
+                return
+            raise Ambiguous(
+                f"{Path(here.origin).relative_to(folder)} in this folder has the name of another module "
+                f"({there.origin}); rename it"
+            )
+        self._folders[top] = folder
+        if self not in sys.meta_path:
+            sys.meta_path.append(self)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Of a module that was named, or that one of the user's own imports."""
+        folder = self._folders.get(fullname) or self._folders.get(_importer())
+        if path is not None or folder is None:
+            return None
+        found = PathFinder.find_spec(fullname, [folder])
+        if found is not None:
+            self._folders[fullname] = folder
+        return found
+
+    def mention(self, importer: str, imports: Iterable[str]) -> None:
+        """One of the user's modules imports these, now or later."""
+        folder = self._folders.get(_top(importer))
+        if folder is not None:
+            self._mentioned.update((_top(each), folder) for each in imports)
+
+    def look(self, module: str) -> ModuleSpec | None:
+        """Where a module is that is the user's own or imported by one; nothing is loaded."""
+        folder = self._folders.get(_top(module)) or self._mentioned.get(_top(module))
+        path, found = [folder] if folder else None, None
+        parts = module.split(".")
+        for end in range(1, len(parts) + 1):
+            found = None if path is None else PathFinder.find_spec(".".join(parts[:end]), path)
+            path = None if found is None else list(found.submodule_search_locations or []) or None
+        return found
+
+
+OWN = Beside()
+
+
+def locate(module: str) -> ModuleSpec | None:
+    """Where a module is, the user's own among them."""
+    try:
+        found = find_spec(module)
+    except (ModuleNotFoundError, ValueError):
+        found = None
+    return found or OWN.look(module)
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def _known(top: str) -> ModuleSpec | None:
+    """Of a module that is loaded, or would be."""
+    if top in sys.modules:
+        return getattr(sys.modules[top], "__spec__", None) or ModuleSpec(top, None, origin="loaded already")
+    return find_spec(top)
+
+
+def _place(spec: ModuleSpec) -> tuple[Path, ...]:
+    where = [spec.origin] if spec.has_location and spec.origin else spec.submodule_search_locations or []
+    return tuple(Path(each).resolve() for each in where)
+
+
+def _importer() -> str:
+    """The package whose code is importing right now."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and _top(frame.f_globals.get("__name__", "")) in IMPORTING:
+        frame = frame.f_back
+    return _top(frame.f_globals.get("__name__", ""))

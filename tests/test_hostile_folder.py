@@ -1,0 +1,133 @@
+"""Nothing in the current folder is run unless the user names it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from separatrix.contract.beside import OWN
+from separatrix.contract.load import mechanism_from
+from separatrix.parameters import UsageError
+from separatrix.sweeps.code import modules
+from traps import TRAP, installed, lay_traps
+
+ATTEND = """
+import torch
+
+import beside_helper
+
+
+def attend(q, k, v, causal=False):
+    from later_package.part import doubled
+
+    return beside_helper.attend(q, k, v, causal) * doubled(0.5)
+"""
+HELPER = """
+from torch.nn.functional import scaled_dot_product_attention
+
+
+def attend(q, k, v, causal):
+    return scaled_dot_product_attention(q, k, v, is_causal=causal)
+"""
+PLAN = """
+mechanisms = ["softmax", "own_attention:attend"]
+[[sweep]]
+construction = "spike"
+engine = "dense"
+draws = 20
+parameters = { n = [20, 40], d = 6, m = 4, a0 = 0.01, a1 = 1.2, b = 0.2, c = 0.1 }
+"""
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A folder with a trap for every import, and a mechanism of the user's own among them."""
+    folder = tmp_path / "here"
+    lay_traps(folder)
+    (folder / "later_package").mkdir()
+    (folder / "own_attention.py").write_text(ATTEND)
+    (folder / "beside_helper.py").write_text(HELPER)
+    (folder / "later_package" / "part.py").write_text("def doubled(x): return 2 * x\n")
+    (folder / "plan.toml").write_text(PLAN)
+    return folder
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> list[str]:
+    return installed(tmp_path / "bin")
+
+
+MAP = "map spike softmax a1=0.5:1.5:3 n=1e3:1e4:3:log d=102 m=12 a0=0.01 b=0.2 c=0.1 --out map.png"
+
+
+def test_no_command_runs_what_lies_in_the_current_folder(hostile: Path, program: list[str]) -> None:
+    """The workers of the sweep load the user's own mechanism, and what that imports."""
+    for words in ("sweep plan.toml --workers 1 --allow own_attention:attend", MAP, "report --out page"):
+        command = [*program, *words.split()]
+        done = subprocess.run(command, cwd=hostile, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert [each.name for each in hostile.glob("*.ran")] == []
+    assert "4 done" in done.stdout
+
+
+def test_helpers_of_multiprocessing_start_with_a_safe_path() -> None:
+    from separatrix.parameters.startup import SAFE_PATH, safe_path
+
+    look = [sys.executable, "-c", "import sys; print('' in sys.path)"]
+    before = os.environ.get(SAFE_PATH)
+    with safe_path():
+        assert subprocess.check_output(look, text=True) == "False\n"
+    assert os.environ.get(SAFE_PATH) == before
+
+
+@pytest.fixture
+def here(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(hostile)
+    yield hostile
+    for name in ("own_attention", "beside_helper", "later_package", "later_package.part"):
+        sys.modules.pop(name, None)
+    OWN.__init__()  # type: ignore[misc]
+    with suppress(ValueError):
+        sys.meta_path.remove(OWN)
+
+
+def test_only_the_users_own_modules_import_from_beside(here: Path) -> None:
+    path = list(sys.path)
+    mechanism = mechanism_from("own_attention:attend")
+    assert mechanism.spelled == "own_attention:attend"
+    assert sys.path == path
+    assert sys.modules["beside_helper"].__file__ == str(here / "beside_helper.py")
+    (here / "never_installed.py").write_text(TRAP)
+    with pytest.raises(ModuleNotFoundError):
+        __import__("never_installed")
+    with pytest.raises(ModuleNotFoundError):
+        __import__("fla")
+    assert list(here.glob("*.ran")) == []
+
+
+def test_what_own_modules_import_later_belongs_to_the_code_of_a_cell(here: Path) -> None:
+    mechanism_from("own_attention:attend")
+    assert "later_package.part" not in sys.modules
+    assert {"own_attention", "beside_helper", "later_package.part"} <= modules(["own_attention"]).keys()
+    assert list(here.glob("*.ran")) == []
+
+
+def test_a_module_here_with_the_name_of_another_is_refused(here: Path) -> None:
+    for name in ("torch", "queue", "torch.nn.functional", "json", "sqlalchemy"):
+        with pytest.raises(
+            UsageError, match=r"\.py in this folder has the name of another module .*; rename it"
+        ):
+            mechanism_from(f"{name}:attend")
+    assert list(here.glob("*.ran")) == []
+    (here / "scipy.py").unlink()
+    (here / "scipy").mkdir()
+    with pytest.raises(UsageError, match="scipy has no attend"):
+        mechanism_from("scipy:attend")
+    with pytest.raises(UsageError):
+        mechanism_from(":attend")
