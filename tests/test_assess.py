@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import sys
 from pathlib import Path
 
 import pytest
@@ -298,6 +299,7 @@ def test_tokens_are_the_same_each_time() -> None:
 def test_what_cannot_be_loaded(
     text: str, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delitem(sys.modules, "mine_ok", raising=False)
     (tmp_path / "mine_ok.py").write_text(
         "number = 3\ndef two(q, k): return q\nclass Thing:\n    def __call__(self, q, k, v): return v\n"
     )
