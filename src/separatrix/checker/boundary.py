@@ -21,8 +21,8 @@ FIELDS = (
     *("parameter", "at", "crossings", "sha256"),
 )
 MOST_CROSSINGS = 1000
-MOST_BLOCKS = 4_000_000
-"""The most block signs of all ends together: what is verified in a minute or so."""
+MOST_BLOCKS = 2_000_000
+"""The most block signs of all ends together: what is verified in half a minute or so."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from separatrix.checker.certificate import MECHANISMS, PARAMETERS
 from separatrix.checker.document import MOST_DIGITS, Malformed, exact, fields, whole, word
-from separatrix.checker.statement import mechanism_words, words
+from separatrix.checker.statement import mechanism_words, scoring, words
 
 BLOCKS = ("spike", "cross")
 """Constructions of d-2 equal blocks, whose threshold is c + 0.1 unless it is given."""
@@ -60,15 +60,17 @@ class Question:
         """What is fixed at these ends, what follows by a rule, and what moves, in sentences."""
         first = {name: value for name, value in ends[0]["parameters"].items() if name != self.parameter}
         same = {name: v for name, v in first.items() if all(e["parameters"][name] == v for e in ends)}
+        moving, *others = self.following(ends[0])
+        moves = f"{moving} moves, and {others[0]} with it" if others else f"{moving} alone moves"
         said = [
-            f"{mechanism_words(self.mechanism)} on {self.construction}, where {self.parameter} alone moves.",
+            f"{mechanism_words(self.mechanism)} on {self.construction}, where {moves}.",
             f"Fixed at every end: {words(same)}.",
+            scoring(self.mechanism),
         ]
         if "tau" in first and self.parameters["tau"] is None:
-            said.append("tau was not given, so it is c + 0.1.")
+            said.append("tau is c + 0.1.")
         if "n" in first and (self.parameters["n"] != first["n"] or "n" not in same):
-            asked = self.parameters["n"]
-            said.append(f"n={asked} was asked for, and n is the multiple of d-2 nearest to it.")
+            said.append(f"n is the multiple of d-2 nearest to {self.parameters['n']}.")
         return said
 
     def following(self, end: dict[str, Any]) -> dict[str, Any]:
@@ -95,8 +97,10 @@ def read_question(body: dict[str, Any]) -> Question:
     parameters = fields(body["parameters"], "parameters", _without(others, parameter))
     if "n" in parameters:
         whole(parameters["n"], "n", 1)
-    if "tau" in parameters and parameters["tau"] is None and construction not in BLOCKS:
-        raise Malformed(f"tau is missing, and {construction} has no rule for it")
+    for given, value in (*mechanism.items(), *parameters.items()):
+        follows = given == "tau" and value is None and construction in BLOCKS
+        if type(value) not in (int, str) and not follows:
+            raise Malformed(f"{given} is neither a whole number nor text")
     return Question(construction, mechanism, parameters, parameter)
 
 

@@ -26,6 +26,12 @@ MEANINGS = {
         "score peak * log n."
     ),
 }
+WEIGHTS = {
+    "softmax": "exp(score / temperature)",
+    "linear": "its score",
+    "power": "its score to the power beta",
+    "taylor": "the sum of score^i / i! for i from 0 to order",
+}
 SCORES = {"ones": "products of row sums", "identity": "inner products"}
 READER = (
     "The reader has m random sign vectors and the threshold tau; it tells D0 from D1 when it fires on D1 "
@@ -45,6 +51,7 @@ def verdict_statement(document: Mapping[str, Any], found: Probabilities) -> tupl
     return (
         f"{mechanism_words(document['mechanism'])} on {document['construction']} "
         f"with {words(document['parameters'])}.",
+        scoring(document["mechanism"]),
         meaning(document["construction"], document["parameters"].get("form")),
         f"{P} = {rounded(found.distinguish)} (rounded), {why[verdict]}: {verdict} at delta {delta}.",
         f"One neuron fires on D0 with probability {rounded(found.p0)}, on D1 with {rounded(found.p1)}, "
@@ -57,6 +64,11 @@ def verdict_statement(document: Mapping[str, Any], found: Probabilities) -> tupl
 def meaning(construction: str, form: str | None) -> str:
     """What the construction and its reader are."""
     return f"{MEANINGS[construction].format(scores=SCORES.get(form or '', ''))} {READER}"
+
+
+def scoring(mechanism: Mapping[str, Any]) -> str:
+    """What a key weighs under the mechanism."""
+    return f"{mechanism['name']}: a key weighs {WEIGHTS[mechanism['name']]}, over the sum for all keys."
 
 
 def mechanism_words(mechanism: Mapping[str, Any]) -> str:

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.padding import Padding
 from rich.table import Table
 
 from separatrix.parameters import Parameters, format_exact
@@ -96,7 +96,8 @@ def check(report: Report, file: Path, as_json: bool) -> None:
     counted = f"{report.verified} statements verified, {len(report.failed)} failed"
     out.print(f"{escape(str(file))}: certificate {word} ({counted})")
     for sentence in report.statement:
-        out.print(Padding(escape(sentence), (0, 0, 0, 2)))
+        lines = wrap(sentence, out.width - 2, break_long_words=False, break_on_hyphens=False)
+        out.print("\n".join(f"  {line}" for line in lines), markup=False, soft_wrap=True)
 
 
 def reproduction(result: Reproduction, as_json: bool) -> None:
