@@ -16,8 +16,8 @@ from cases import BASE, spike
 from separatrix.checker import check
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, Sampling, certified, dense, exact, grouped, solve
-from separatrix.engines import sampling as sampling_module
 from separatrix.engines.tails import EXACT_TO, Tails, _by_function
+from separatrix.engines.tally import binomial_interval
 from separatrix.mechanisms import Mechanism, ScoreMechanism, Softmax, examples, mechanism_named
 from separatrix.parameters import Grid, UsageError
 from separatrix.verdicts import certify
@@ -322,7 +322,7 @@ def test_intervals_are_those_of_clopper_and_pearson() -> None:
     for hits, draws in ((0, 400), (400, 400), (1, 2), (3, 25), (17, 6400)):
         for confidence in (0.95, 0.9975):
             known = binomtest(hits, draws).proportion_ci(confidence, method="exact")
-            found = sampling_module._interval(hits, draws, confidence)
+            found = binomial_interval(hits, draws, confidence)
             assert found == pytest.approx((known.low, known.high), abs=1e-9)
 
 

@@ -38,6 +38,14 @@ class Tokens:
     """Whether a query is asked after all tokens, where a mechanism sees places; else at every place."""
 
 
+class Exchangeable(Enum):
+    """What the tokens become when the special one stands at another place."""
+
+    NOT = "other tokens: the answer depends on the place"
+    TOKENS = "the same tokens in another order; features of their values, whose signs are alike, swap names"
+    COORDINATES = "as TOKENS, and coordinates of queries and keys swap names with them"
+
+
 class Presence(Enum):
     """When a kind of query row exists."""
 
@@ -114,6 +122,11 @@ class Construction(ABC):
     parameters: Any
 
     @property
+    def exchangeable(self) -> Exchangeable:
+        """Whether all places are alike, so that draws of the reader's signs may share one."""
+        return Exchangeable.NOT
+
+    @property
     @abstractmethod
     def step(self) -> int:
         """n must be a multiple of this."""
@@ -169,8 +182,11 @@ class Construction(ABC):
         """All n tokens of D0 or D1 with the spike at token `spike`."""
 
     @abstractmethod
-    def groups(self, label: Label, dtype: torch.dtype) -> Tokens:
-        """The distinct tokens with their counts; the order of tokens is lost, which is the point."""
+    def groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
+        """The distinct tokens with their counts; the order of tokens is lost, which is the point.
+
+        The place of the spike is seen in them only where coordinates tell (`Exchangeable.COORDINATES`).
+        """
 
     def group_signs(
         self, rng: np.random.Generator, columns: int, counts: np.ndarray[Any, Any]

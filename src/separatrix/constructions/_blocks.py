@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from separatrix.constructions._base import Amplitudes, Construction, Label, Probe
+from separatrix.constructions._base import Amplitudes, Construction, Exchangeable, Label, Probe
 from separatrix.parameters import Constraint, Exact, Natural, Parameters, format_exact, is_absent
 
 if TYPE_CHECKING:
@@ -111,6 +111,11 @@ class BlockConstruction(Construction):
     parameters: BlockParameters
 
     @property
+    def exchangeable(self) -> Exchangeable:
+        """Blocks are equal, and a block is known by its column alone."""
+        return Exchangeable.TOKENS
+
+    @property
     def step(self) -> int:
         return int(self.parameters.d) - 2
 
@@ -148,7 +153,7 @@ class BlockConstruction(Construction):
         tokens[spike, 0] = self.spike(label) * self.unit
         return tokens
 
-    def group_matrix(self, label: Label, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    def group_matrix(self, label: Label, dtype: torch.dtype, spike: int) -> tuple[Tensor, Tensor]:
         """The distinct rows of A (the spike, its mates, one for each other block), and their counts."""
         import torch
 
@@ -156,6 +161,7 @@ class BlockConstruction(Construction):
         mates = int(size > 1)
         rows = torch.zeros(1 + mates + (d - 3), d, dtype=dtype)
         block = torch.cat([torch.zeros(1 + mates, dtype=torch.long), torch.arange(1, d - 2)])
+        block = (block + spike // size) % (d - 2)
         rows[torch.arange(len(rows)), block + 1] = float(self.parameters.b) * self.unit
         rows[:, d - 1] = float(self.parameters.c) * self.unit
         rows[0, 0] = self.spike(label) * self.unit

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from separatrix.constructions._base import Construction, Label, Tokens
+from separatrix.constructions._base import Construction, Exchangeable, Label, Tokens
 from separatrix.constructions._blocks import THRESHOLD, at_least, at_most
 from separatrix.parameters import Constraint, Exact, Natural, Parameters, format_exact
 
@@ -100,6 +100,8 @@ class ExactConstruction(Construction):
     rational: ClassVar[bool] = True
     """Whether every coordinate is a rational number."""
 
+    exchangeable = Exchangeable.TOKENS
+
     @property
     def step(self) -> int:
         return 1
@@ -151,7 +153,7 @@ class ExactConstruction(Construction):
             for description in self.descriptions
         )
 
-    def groups(self, label: Label, dtype: torch.dtype) -> Tokens:
+    def groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
         queries, keys, values, counts = (table.to(dtype) for table in self._tables[label])
         return Tokens(queries, keys, values, values.sum(-1), counts, last=True)
 

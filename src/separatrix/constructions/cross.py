@@ -45,8 +45,8 @@ class Cross(BlockConstruction):
         tokens = self.matrix(label, spike, dtype)
         return Tokens(self._queries(self.n, dtype), tokens.sum(-1, keepdim=True), tokens, tokens.sum(-1))
 
-    def groups(self, label: Label, dtype: torch.dtype) -> Tokens:
-        tokens, counts = self.group_matrix(label, dtype)
+    def groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
+        tokens, counts = self.group_matrix(label, dtype, spike)
         return Tokens(self._queries(1, dtype), tokens.sum(-1, keepdim=True), tokens, tokens.sum(-1), counts)
 
     def _queries(self, rows: int, dtype: torch.dtype) -> Tensor:

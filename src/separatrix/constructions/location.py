@@ -53,10 +53,10 @@ class Location(BlockConstruction):
         tokens = self.matrix(label, spike, dtype)
         return self._tokens(tokens, torch.arange(self.n) == spike, None)
 
-    def groups(self, label: Label, dtype: torch.dtype) -> Tokens:
+    def groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
         import torch
 
-        tokens, counts = self.group_matrix(label, dtype)
+        tokens, counts = self.group_matrix(label, dtype, spike)
         return self._tokens(tokens, torch.arange(len(tokens)) == 0, counts)
 
     def _tokens(self, tokens: Tensor, marked: Tensor, counts: Tensor | None) -> Tokens:

@@ -11,6 +11,7 @@ from separatrix.constructions._base import (
     Amplitudes,
     BlockModel,
     Construction,
+    Exchangeable,
     Label,
     Presence,
     Probe,
@@ -77,6 +78,11 @@ class Plain(Construction):
     step = 1
 
     @property
+    def exchangeable(self) -> Exchangeable:
+        """With spread every token has a score of its own, and the peak takes the place of one of them."""
+        return Exchangeable.NOT if self.parameters.spread else Exchangeable.TOKENS
+
+    @property
     def threshold(self) -> float:
         return float(self.parameters.tau)
 
@@ -103,7 +109,7 @@ class Plain(Construction):
             scores[spike] = float(self.parameters.peak) * math.log(self.n)
         return self._tokens(scores, spike, dtype, None)
 
-    def groups(self, label: Label, dtype: torch.dtype) -> Tokens:
+    def groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
         import torch
 
         ordinary = math.log(self.parameters.base)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from separatrix.constructions._base import BlockModel, Label
+from separatrix.constructions._base import BlockModel, Exchangeable, Label
 from separatrix.constructions._blocks import EXAMPLE, WHOLE_BLOCKS
 from separatrix.constructions._exact import between
 from separatrix.constructions.spike import Spike, SpikeParameters
@@ -58,20 +59,29 @@ class Rough(Spike):
     parameters: RoughParameters
     has_groups = False
     step = 1
+    exchangeable = Exchangeable.NOT
 
-    def matrix(self, label: Label, spike: int, dtype: torch.dtype) -> Float[Tensor, "n d"]:
+    @cached_property
+    def _without_spikes(self) -> Float[Tensor, "n d"]:
+        """What is the same wherever the spikes are."""
         import torch
 
         p, places = self.parameters, torch.arange(self.n)
         tokens = torch.zeros(self.n, p.d, dtype=torch.float64)
         tokens[places, places * (p.d - 2) // self.n + 1] = float(p.b)
         tokens[:, -1] = float(p.c)
-        spiked = (spike + torch.arange(p.spikes) * self.n // p.spikes) % self.n
-        tokens[spiked, 0] = self.spike(label)
         if p.noise:
             drawn = torch.Generator().manual_seed(p.seed)
             tokens += float(p.noise) * torch.randn(tokens.shape, generator=drawn, dtype=torch.float64)
-        return (self.unit * tokens).to(dtype)
+        return self.unit * tokens
+
+    def matrix(self, label: Label, spike: int, dtype: torch.dtype) -> Float[Tensor, "n d"]:
+        import torch
+
+        spikes, tokens = self.parameters.spikes, self._without_spikes.clone()
+        spiked = (spike + torch.arange(spikes) * self.n // spikes) % self.n
+        tokens[spiked, 0] += self.spike(label) * self.unit
+        return tokens.to(dtype)
 
     @classmethod
     def block_model(cls, values: Mapping[str, Any], log: Callable[[Any], Any]) -> BlockModel | None:

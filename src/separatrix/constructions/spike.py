@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from separatrix.constructions._base import BlockModel, Label, Presence, Row, Tokens
+from separatrix.constructions._base import BlockModel, Exchangeable, Label, Presence, Row, Tokens
 from separatrix.constructions._blocks import EXAMPLE, BlockConstruction, BlockParameters
 
 if TYPE_CHECKING:
@@ -39,13 +39,18 @@ class Spike(BlockConstruction):
     has_certificates = True
     parameters: SpikeParameters
 
+    @property
+    def exchangeable(self) -> Exchangeable:
+        """With X = I the columns of blocks are coordinates of queries and keys, too."""
+        return Exchangeable.TOKENS if self.parameters.form == "ones" else Exchangeable.COORDINATES
+
     def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
         tokens = self.matrix(label, spike, dtype)
         projected = self._project(tokens)
         return Tokens(projected, projected, tokens, tokens.sum(-1))
 
-    def groups(self, label: Label, dtype: torch.dtype) -> Tokens:
-        tokens, counts = self.group_matrix(label, dtype)
+    def groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
+        tokens, counts = self.group_matrix(label, dtype, spike)
         projected = self._project(tokens)
         return Tokens(projected, projected, tokens, tokens.sum(-1), counts)
 

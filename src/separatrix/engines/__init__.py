@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from separatrix.constructions import Construction
-from separatrix.engines import certified, dense, exact, grouped
+from separatrix.engines import certified, dense, exact, exhaustive, grouped
 from separatrix.engines._base import EngineRefusal, Outcome
 from separatrix.engines.sampling import Sampling
 from separatrix.mechanisms import Mechanism
@@ -49,6 +49,7 @@ __all__ = [
     "certified",
     "dense",
     "exact",
+    "exhaustive",
     "grouped",
     "solve",
 ]

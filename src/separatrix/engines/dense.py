@@ -7,12 +7,9 @@ import torch
 from separatrix.constructions import Construction, Label, Tokens
 from separatrix.engines._base import Outcome
 from separatrix.engines.memory import refuse_if_too_large
+from separatrix.engines.places import place_matters
 from separatrix.engines.sampling import ELEMENTS, Sampling, View, sample, sample_places
 from separatrix.mechanisms import Mechanism
-
-MOST_POSITIONS = 8
-SCORES_SHARED = 1 << 26
-"""Above this many scores in all, draws share one spike position; how tokens are ordered is all one then."""
 
 
 def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling | None = None) -> Outcome:
@@ -29,10 +26,8 @@ def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling |
     def tokens(label: Label, place: int) -> Tokens:
         return construction.dense(label, place, dtype)
 
-    if not mechanism.permutation_equivariant:
-        return sample_places("dense", construction, mechanism, tokens, sampling)
-    positions = max(1, min(MOST_POSITIONS, SCORES_SHARED // construction.n**2))
-    return sample("dense", construction, mechanism, tokens, positions, sampling)
+    draw = sample_places if place_matters(construction, mechanism) else sample
+    return draw("dense", construction, mechanism, tokens, sampling)
 
 
 def dense_bytes(construction: Construction, mechanism: Mechanism, dtype: torch.dtype) -> int:

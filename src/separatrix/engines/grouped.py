@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-
-from separatrix.constructions import Construction
+from separatrix.constructions import Construction, Label, Tokens
 from separatrix.engines._base import EngineRefusal, Outcome
 from separatrix.engines.memory import refuse_if_too_large
-from separatrix.engines.sampling import Sampling, sample
+from separatrix.engines.places import coordinates_matter
+from separatrix.engines.sampling import Sampling, sample, sample_places
 from separatrix.mechanisms import Mechanism
 
 LARGEST_COUNTED = 10**300
@@ -27,10 +26,13 @@ def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling |
     if construction.n > (LARGEST_DRAWN if construction.signs == construction.n else LARGEST_COUNTED):
         raise EngineRefusal("counts of so many tokens do not fit; use --engine exact")
     refuse_if_too_large("grouped", group_bytes(construction), f"the groups of {construction.name}", "exact")
-    dtype: torch.dtype = sampling.torch_dtype
-    return sample(
-        "grouped", construction, mechanism, lambda label, _: construction.groups(label, dtype), 1, sampling
-    )
+    dtype = sampling.torch_dtype
+
+    def tokens(label: Label, place: int) -> Tokens:
+        return construction.groups(label, dtype, place)
+
+    draw = sample_places if coordinates_matter(construction, mechanism) else sample
+    return draw("grouped", construction, mechanism, tokens, sampling)
 
 
 def group_bytes(construction: Construction) -> int:

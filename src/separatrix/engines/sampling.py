@@ -1,4 +1,4 @@
-"""Drawing the reader's signs: what the dense and the grouped engine share."""
+"""Drawing the reader's signs, and where places differ the place: what dense and grouped share."""
 
 from __future__ import annotations
 
@@ -8,21 +8,18 @@ from fractions import Fraction
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from scipy.special import betaincinv
 from torch import Tensor
 
 from separatrix.constructions import Construction, Label, Tokens
-from separatrix.engines._base import EngineRefusal, Outcome
-from separatrix.mechanisms import Causality, Mechanism
+from separatrix.engines._base import Outcome
+from separatrix.engines.attending import ELEMENTS, SLACK, Batch, View, attend, attend_both, rounding
+from separatrix.engines.places import draw_places
+from separatrix.engines.tally import Tally
+from separatrix.mechanisms import Mechanism
 from separatrix.parameters import UsageError
 
-ELEMENTS = 1 << 22
-"""Pre-activations held at once."""
 CACHED = 1 << 20
 """Numbers in a batch of token sets: more than the cache holds are no faster."""
-SLACK = 64
-"""A pre-activation within this many units of rounding of the threshold is too close to call."""
 MOST_DRAWS = 10_000_000
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 FIRST_LOOK = 25
@@ -86,134 +83,25 @@ class Sampling:
         return [*((draws, 1 - each) for draws in early), (self.draws, 1 - last)]
 
 
-class View:
-    """What a mechanism makes of one set of tokens, seen through sign vectors."""
-
-    def __init__(self, mechanism: Mechanism, tokens: Tokens, columns: int) -> None:
-        self.mechanism, self.tokens = mechanism, tokens
-        self._attended: Tensor | None = None
-        if tokens.values is not None and columns >= tokens.values.shape[-1]:
-            self._attended = self._attend(tokens.values)
-            self.probe = float(self._attend_probe())
-
-    def peaks(self, projected: Callable[[Tokens], Tensor], signs: Tensor) -> Float[Tensor, " columns"]:
-        """The largest pre-activation over the rows, one for each sign vector.
-
-        Few sign vectors are applied to the values before attending, many after: attention costs
-        n^2 (width + the lesser of features and sign vectors).
-        """
-        if self._attended is not None:
-            step = max(1, ELEMENTS // max(1, signs.shape[0]))
-            parts = [(rows @ signs.mT).amax(0) for rows in torch.split(self._attended, step)]
-            return torch.stack(parts).amax(0)
-        columns = torch.cat([projected(self.tokens), self.tokens.probe[:, None]], dim=-1)
-        peaks = self._attend(columns).amax(0)
-        self.probe = float(peaks[-1])
-        return peaks[:-1]
-
-    def _attend(self, values: Tensor) -> Float[Tensor, "rows columns"]:
-        counts = None if self.tokens.counts is None else self.tokens.counts[None]
-        return attend(
-            self.mechanism,
-            self.tokens.queries[None],
-            self.tokens.keys[None],
-            values[None],
-            counts,
-            self.tokens.last,
-        )[0]
-
-    def _attend_probe(self) -> Tensor:
-        assert self._attended is not None
-        return self._attended.sum(-1).amax()
-
-
-def attend(
-    mechanism: Mechanism,
-    q: Float[Tensor, "batch queries width"],
-    k: Float[Tensor, "batch keys width"],
-    v: Float[Tensor, "batch keys features"],
-    counts: Float[Tensor, "batch keys"] | None = None,
-    last: bool = False,
-) -> Float[Tensor, "batch rows features"]:
-    """One head, causal if the mechanism is.
-
-    Where places matter, a single query stands at every place, or with `last` each after all tokens.
-    """
-    if last and not mechanism.permutation_equivariant:
-        each = [attend(mechanism, q[:, i : i + 1], k, v, counts)[:, -1:] for i in range(q.shape[1])]
-        return torch.cat(each, dim=1)
-    if not mechanism.permutation_equivariant and q.shape[1] == 1:
-        q = q.expand(-1, k.shape[1], -1)
-    counted = None if counts is None else counts[:, None]
-    with torch.no_grad():
-        return mechanism(
-            q[:, None], k[:, None], v[:, None], counted, mechanism.causality is Causality.ALWAYS
-        )[:, 0]
-
-
-@dataclass
-class _Tally:
-    """Counts of what fired; what is too close to the threshold to call is taken not to.
-
-    An exact tie does not fire, and nearly all that is so close is one. The interval does not rely on
-    it: it reaches from `sure` to `maybe`.
-    """
-
-    draws: int = 0
-    neurons: tuple[int, int] = (0, 0)
-    fired: tuple[int, int] = (0, 0)
-    only: int = 0
-    hits: int = 0
-    sure: int = 0
-    maybe: int = 0
-    close: int = 0
-
-    def add(self, peaks: list[Tensor], m: int, threshold: float, unit: float) -> None:
-        """One batch: the peaks of D0 and D1 for the same sign vectors."""
-        if not all(peak.isfinite().all() for peak in peaks):
-            raise EngineRefusal("scores overflow the number format here, so nothing can be read off them")
-        precise = torch.finfo(peaks[0].dtype).bits > 16  # in 16 bits the format's own answer is the question
-        slack = precise * SLACK * torch.finfo(peaks[0].dtype).eps * (abs(threshold) + unit)
-        over = [(peak.double() - threshold).reshape(-1, m) for peak in peaks]
-        surely = [(each > slack).any(-1) for each in over]
-        possibly = [(each > -slack).any(-1) for each in over]
-        self.draws += len(over[0])
-        self.neurons = _plus(self.neurons, [int((each > slack).sum()) for each in over])
-        self.only += int(((over[1] > slack) & ~(over[0] > slack)).sum())
-        self.fired = _plus(self.fired, [int(each.sum()) for each in surely])
-        self.hits += int((~surely[0] & surely[1]).sum())
-        self.sure += int((~possibly[0] & surely[1]).sum())
-        self.maybe += int((~surely[0] & possibly[1]).sum())
-        self.close += int(((surely[0] != possibly[0]) | (surely[1] != possibly[1])).sum())
-
-    def interval(self, confidence: float) -> tuple[float, float]:
-        """For P[distinguishes], after the draws so far."""
-        low, _ = _interval(self.sure, self.draws, confidence)
-        _, high = _interval(self.maybe, self.draws, confidence)
-        return low, high
-
-
 def sample(
     engine: str,
     construction: Construction,
     mechanism: Mechanism,
     tokens: Callable[[Label, int], Tokens],
-    positions: int,
     sampling: Sampling,
 ) -> Outcome:
-    """Draw signs in `positions` batches between looks, each with its own spike position, and count."""
+    """Draw signs and count what fires, the special token at one place: for where all places are alike."""
     rng = np.random.default_rng(sampling.seed)
-    tally, probes = _Tally(), [-np.inf, -np.inf]
-    for share in _batches(sampling, tally, lambda _: positions):
-        spike = int(rng.integers(min(construction.n, 2**62)))
-        columns = share * construction.m
-        views = [View(mechanism, tokens(0, spike), columns), View(mechanism, tokens(1, spike), columns)]
-        for draws in _shares(share, -(-columns * _width(views[0]) // ELEMENTS)):
-            signs, projected = _draw(construction, views[0].tokens, rng, draws * construction.m, sampling)
-            peaks = [view.peaks(projected, signs) for view in views]
-            tally.add(peaks, construction.m, construction.threshold, construction.unit)
-        probes = [max(seen, view.probe / construction.unit) for seen, view in zip(probes, views, strict=True)]
-    return _outcome(engine, construction, sampling, tally, probes)
+    tally, m = Tally(), construction.m
+    (place,) = draw_places(rng, construction.n, 1)
+    views = [View(mechanism, tokens(label, place), sampling.draws * m) for label in (0, 1)]
+    slack = max(rounding(mechanism, Batch.of([view.tokens]), construction) for view in views)
+    for share in _batches(sampling, tally, lambda more: -(-more * m * _width(views[0]) // ELEMENTS)):
+        signs, projected = _draw(construction, views[0].tokens, rng, share * m, sampling)
+        peaks = [view.peaks(projected, signs) for view in views]
+        tally.add(peaks, m, construction.threshold, slack)
+    v0, v1 = (view.probe / construction.unit for view in views)
+    return _outcome(engine, construction, sampling, tally, (v0, v1))
 
 
 def sample_places(
@@ -223,43 +111,28 @@ def sample_places(
     tokens: Callable[[Label, int], Tokens],
     sampling: Sampling,
 ) -> Outcome:
-    """As `sample`, with a place of its own for the spike in every draw: for mechanisms that see places.
+    """As `sample`, with a place of its own for the special token in every draw: for where places differ.
 
-    Several draws go through the mechanism as one batch.
+    Several draws go through the mechanism as one batch. The margin is the least at the places drawn.
     """
     rng = np.random.default_rng(sampling.seed)
-    tally, probes, m = _Tally(), [-np.inf, -np.inf], construction.m
-    per_token = construction.dense_width() + m + 1 + (0 if mechanism.streams else construction.n)
-    per_draw = construction.n * per_token
-    for draws in _batches(sampling, tally, lambda more: -(-more * per_draw // CACHED)):
-        places = rng.integers(construction.n, size=draws).tolist()
-        batches = [[tokens(label, place) for place in places] for label in (0, 1)]
-        drawn = [_draw(construction, each, rng, m, sampling)[1] for each in batches[0]]
-        seen = []
-        for batch in batches:
-            columns = [torch.cat([see(x), x.probe[:, None]], -1) for see, x in zip(drawn, batch, strict=True)]
-            seen.append(torch.stack(columns))
-        found = [attended.amax(1) for attended in _attend_both(mechanism, batches, seen)]
-        probes = [
-            max(p, float(f[:, -1].max()) / construction.unit) for p, f in zip(probes, found, strict=True)
-        ]
-        tally.add([f[:, :-1].flatten() for f in found], m, construction.threshold, construction.unit)
-    return _outcome(engine, construction, sampling, tally, probes)
+    tally, m, unit = Tally(), construction.m, construction.unit
+    probes: list[tuple[float, float]] = []
+    rows = len(tokens(0, 0).keys)
+    per_token = construction.dense_width() + m + 1 + (0 if mechanism.streams else rows)
+    for draws in _batches(sampling, tally, lambda more: -(-more * rows * per_token // CACHED)):
+        places = draw_places(rng, construction.n, draws)
+        batches = [Batch.of([tokens(label, place) for place in places]) for label in (0, 1)]
+        signs = _signs(rng, (draws, m, construction.signs), sampling.torch_dtype)
+        found = [attended.amax(1) for attended in attend_both(mechanism, batches, signs)]
+        slack = max(rounding(mechanism, batch, construction) for batch in batches)
+        tally.add([each[:, :-1].flatten() for each in found], m, construction.threshold, slack)
+        v0, v1 = ((each[:, -1].double() / unit).tolist() for each in found)
+        probes = [min((*probes, *zip(v0, v1, strict=True)), key=lambda pair: pair[1] - pair[0])]
+    return _outcome(engine, construction, sampling, tally, probes[0], "each at a place of its own, ")
 
 
-def _attend_both(mechanism: Mechanism, batches: list[list[Tokens]], seen: list[Tensor]) -> tuple[Tensor, ...]:
-    """D0 and D1 through the mechanism: as one, where they differ in their values alone."""
-    last = batches[0][0].last
-    queries, keys = (
-        [torch.stack([getattr(x, name) for x in batch]) for batch in batches] for name in ("queries", "keys")
-    )
-    if torch.equal(*queries) and torch.equal(*keys):
-        both = attend(mechanism, queries[0], keys[0], torch.cat(seen, -1), last=last)
-        return both.chunk(2, dim=-1)
-    return tuple(attend(mechanism, q, k, v, last=last) for q, k, v in zip(queries, keys, seen, strict=True))
-
-
-def _batches(sampling: Sampling, tally: _Tally, parts: Callable[[int], int]) -> Iterator[int]:
+def _batches(sampling: Sampling, tally: Tally, parts: Callable[[int], int]) -> Iterator[int]:
     """How many draws to add to the tally at once: `parts` batches before each look, until one decides."""
     for draws, confidence in sampling.looks():
         more = draws - tally.draws
@@ -283,13 +156,22 @@ def _draw(
             dtype
         )
         return seen.mT, lambda _: seen
-    bits = torch.from_numpy(rng.integers(0, 2, (columns, construction.signs), dtype=np.int8))
-    signs = (2 * bits - 1).to(dtype)
+    signs = _signs(rng, (columns, construction.signs), dtype)
     return signs, lambda tokens: signs.mT if tokens.values is None else tokens.values @ signs.mT
 
 
+def _signs(rng: np.random.Generator, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Independent, + or - with equal chances."""
+    return (2 * torch.from_numpy(rng.integers(0, 2, shape, dtype=np.int8)) - 1).to(dtype)
+
+
 def _outcome(
-    engine: str, construction: Construction, sampling: Sampling, tally: _Tally, probes: list[float]
+    engine: str,
+    construction: Construction,
+    sampling: Sampling,
+    tally: Tally,
+    probes: tuple[float, float],
+    where: str = "",
 ) -> Outcome:
     draws, neurons = tally.draws, tally.draws * construction.m
     looks = sampling.looks()
@@ -298,7 +180,7 @@ def _outcome(
     close = f", {tally.close} too close to call" if tally.close else ""
     return Outcome(
         engine=engine,
-        evidence=f"{draws} draws, {100 * confidence:.6g}% Clopper-Pearson interval{together}, "
+        evidence=f"{draws} draws, {where}{100 * confidence:.6g}% Clopper-Pearson interval{together}, "
         f"{sampling.dtype}{close}",
         p0=tally.neurons[0] / neurons,
         p1=tally.neurons[1] / neurons,
@@ -313,18 +195,6 @@ def _outcome(
     )
 
 
-def _interval(hits: int, draws: int, confidence: float) -> tuple[float, float]:
-    """The exact binomial interval of Clopper and Pearson, from the quantiles of beta distributions."""
-    doubt = (1 - confidence) / 2
-    low = float(betaincinv(hits, draws - hits + 1, doubt)) if hits else 0.0
-    high = float(betaincinv(hits + 1, draws - hits, 1 - doubt)) if hits < draws else 1.0
-    return low, high
-
-
-def _plus(one: tuple[int, int], other: list[int]) -> tuple[int, int]:
-    return one[0] + other[0], one[1] + other[1]
-
-
 def _shares(total: int, parts: int) -> list[int]:
     """`total` split into at most `parts` nearly equal positive shares.
 
@@ -334,3 +204,6 @@ def _shares(total: int, parts: int) -> list[int]:
     parts = max(1, min(parts, total))
     small, extra = divmod(total, parts)
     return [small + (i < extra) for i in range(parts)]
+
+
+__all__ = ["ELEMENTS", "SLACK", "Sampling", "View", "attend", "enough_draws", "sample", "sample_places"]

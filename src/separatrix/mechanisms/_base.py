@@ -64,6 +64,8 @@ class Mechanism(ABC):
     causality: ClassVar[Causality] = Causality.EITHER
     permutation_equivariant: ClassVar[bool] = True
     """Whether permuting the tokens only permutes the result (without `causal`)."""
+    coordinate_free: ClassVar[bool] = False
+    """Whether reordering the coordinates of queries and keys alike changes nothing."""
     takes_counts: ClassVar[bool] = True
     """Whether a key can stand for many."""
     length_free: ClassVar[bool] = True
@@ -114,6 +116,7 @@ class ScoreMechanism(Mechanism):
     """
 
     family = "score kernel"
+    coordinate_free = True
 
     @abstractmethod
     def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

@@ -25,6 +25,7 @@ class Based(FeatureMechanism):
     name = "based"
     formula = "T(<q,k>) / sum T(<q,k>), T(z) = 1 + z + z^2/2, by features"
     source = "[rec] Based, arXiv 2402.18668"
+    coordinate_free = True
 
     def features(self, x: Tokens, side: Side) -> Features:
         mixed = [x[..., i : i + 1] * x[..., i + 1 :] for i in range(x.shape[-1] - 1)]

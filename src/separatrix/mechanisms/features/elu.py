@@ -22,6 +22,7 @@ class Elu(FeatureMechanism):
     name = "elu"
     formula = "<phi(q),phi(k)> / sum <phi(q),phi(k)>, phi(x) = elu(x) + 1"
     source = "[rec] linear transformers, arXiv 2006.16236"
+    coordinate_free = True
 
     def features(self, x: Tokens, side: Side) -> Features:
         return elu_plus_one(x)

@@ -19,6 +19,7 @@ class ExpFeatures(LogFeatureMechanism):
     name = "exp-features"
     formula = "<phi(q),phi(k)> / sum <phi(q),phi(k)>, phi(x) = exp(x)"
     source = "[rec] the exp map compared in Hedgehog, arXiv 2402.04347; a relative: arXiv 1812.01243"
+    coordinate_free = True
 
     def scaled(self, x: Tokens, side: Side) -> Scaled:
         return None, x

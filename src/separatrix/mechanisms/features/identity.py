@@ -21,6 +21,7 @@ class IdentityFeatures(FeatureMechanism):
     name = "identity-features"
     formula = "<q,k> / sum <q,k>, or <q,k> with normalised=no"
     source = "[rec] linear attention: arXiv 2310.11685 normalised, arXiv 2212.07677 not"
+    coordinate_free = True
 
     def features(self, x: Tokens, side: Side) -> Features:
         return x

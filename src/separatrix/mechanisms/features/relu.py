@@ -20,6 +20,7 @@ class ReluFeatures(FeatureMechanism):
     name = "relu-features"
     formula = "<phi(q),phi(k)> / sum <phi(q),phi(k)>, phi(x) = max(x,0)"
     source = "[rec] as in T2R, arXiv 2103.13076, without its learned map; injectivity: arXiv 2412.06590"
+    coordinate_free = True
 
     def features(self, x: Tokens, side: Side) -> Features:
         return x.relu()

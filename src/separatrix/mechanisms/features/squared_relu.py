@@ -17,6 +17,7 @@ class SquaredReluFeatures(FeatureMechanism):
     name = "squared-relu-features"
     formula = "<phi(q),phi(k)> / sum <phi(q),phi(k)>, phi(x) = max(x,0)^2"
     source = "[rec] the activation of Primer, arXiv 2109.08668, as a feature map"
+    coordinate_free = True
 
     def features(self, x: Tokens, side: Side) -> Features:
         return x.relu().square()

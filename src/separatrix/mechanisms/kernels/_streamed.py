@@ -30,6 +30,7 @@ class StreamedMechanism(Mechanism):
     """`f = weights(<q,k_1>, ..., <q,k_n>)`, output `f v`, for weights of any kind."""
 
     family = "score kernel"
+    coordinate_free = True
 
     @abstractmethod
     def weights(self, logits: Logits, copies: Copies) -> Logits:

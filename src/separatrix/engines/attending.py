@@ -1,0 +1,137 @@
+"""Tokens through a mechanism: one set seen through many sign vectors, or many sets at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from separatrix.constructions import Construction, Tokens
+from separatrix.mechanisms import Causality, Mechanism
+
+ELEMENTS = 1 << 22
+"""Pre-activations held at once."""
+SLACK, LOGIT_SLACK = 64, 8
+"""A pre-activation is too close to the threshold to call within SLACK units of rounding, and within so many
+more for each unit of the largest logit, whose rounding the scores magnify."""
+
+
+def attend(
+    mechanism: Mechanism,
+    q: Float[Tensor, "batch queries width"],
+    k: Float[Tensor, "batch keys width"],
+    v: Float[Tensor, "batch keys features"],
+    counts: Float[Tensor, "batch keys"] | None = None,
+    last: bool = False,
+) -> Float[Tensor, "batch rows features"]:
+    """One head, causal if the mechanism is.
+
+    Where places matter, a single query stands at every place, or with `last` each after all tokens.
+    """
+    if last and not mechanism.permutation_equivariant:
+        each = [attend(mechanism, q[:, i : i + 1], k, v, counts)[:, -1:] for i in range(q.shape[1])]
+        return torch.cat(each, dim=1)
+    if not mechanism.permutation_equivariant and q.shape[1] == 1:
+        q = q.expand(-1, k.shape[1], -1)
+    counted = None if counts is None else counts[:, None]
+    with torch.no_grad():
+        return mechanism(
+            q[:, None], k[:, None], v[:, None], counted, mechanism.causality is Causality.ALWAYS
+        )[:, 0]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Token sets of equal shape side by side, as mechanisms take them."""
+
+    queries: Float[Tensor, "batch queries width"]
+    keys: Float[Tensor, "batch keys width"]
+    values: Float[Tensor, "batch keys features"] | None
+    probe: Float[Tensor, "batch keys"]
+    counts: Float[Tensor, "batch keys"] | None
+    last: bool
+
+    @classmethod
+    def of(cls, sets: Sequence[Tokens]) -> Batch:
+        """These sets."""
+        return cls(
+            _stack([x.queries for x in sets]),
+            _stack([x.keys for x in sets]),
+            None if sets[0].values is None else _stack([x.values for x in sets if x.values is not None]),
+            _stack([x.probe for x in sets]),
+            None if sets[0].counts is None else _stack([x.counts for x in sets if x.counts is not None]),
+            sets[0].last,
+        )
+
+    def seen(self, signs: Float[Tensor, "batch columns features"]) -> Float[Tensor, "batch keys seen"]:
+        """The values through sign vectors, and what the margin is measured on."""
+        values = signs.mT if self.values is None else self.values @ signs.mT
+        return torch.cat([values, self.probe[..., None]], dim=-1)
+
+    def attend(self, mechanism: Mechanism, values: Tensor) -> Float[Tensor, "batch rows columns"]:
+        """What every query gets of these values."""
+        return attend(mechanism, self.queries, self.keys, values, self.counts, self.last)
+
+
+def _stack(parts: Sequence[Tensor]) -> Tensor:
+    """Side by side; one alone is not copied."""
+    return parts[0][None] if len(parts) == 1 else torch.stack(list(parts))
+
+
+def attend_both(mechanism: Mechanism, batches: list[Batch], signs: Tensor) -> tuple[Tensor, ...]:
+    """D0 and D1 through the mechanism: as one, where they differ in their values alone."""
+    d0, d1 = batches
+    if torch.equal(d0.queries, d1.queries) and torch.equal(d0.keys, d1.keys):
+        both = d0.attend(mechanism, torch.cat([d0.seen(signs), d1.seen(signs)], dim=-1))
+        return both.chunk(2, dim=-1)
+    return d0.attend(mechanism, d0.seen(signs)), d1.attend(mechanism, d1.seen(signs))
+
+
+class View:
+    """What a mechanism makes of one set of tokens, seen through sign vectors."""
+
+    def __init__(self, mechanism: Mechanism, tokens: Tokens, columns: int) -> None:
+        self.mechanism, self.tokens = mechanism, tokens
+        self._attended: Tensor | None = None
+        if tokens.values is not None and columns >= tokens.values.shape[-1]:
+            self._attended = self._attend(tokens.values)
+            self.probe = float(self._attend_probe())
+
+    def peaks(self, projected: Callable[[Tokens], Tensor], signs: Tensor) -> Float[Tensor, " columns"]:
+        """The largest pre-activation over the rows, one for each sign vector.
+
+        Few sign vectors are applied to the values before attending, many after: attention costs
+        n^2 (width + the lesser of features and sign vectors).
+        """
+        if self._attended is not None:
+            step = max(1, ELEMENTS // max(1, signs.shape[0]))
+            parts = [(rows @ signs.mT).amax(0) for rows in torch.split(self._attended, step)]
+            return torch.stack(parts).amax(0)
+        columns = torch.cat([projected(self.tokens), self.tokens.probe[:, None]], dim=-1)
+        peaks = self._attend(columns).amax(0)
+        self.probe = float(peaks[-1])
+        return peaks[:-1]
+
+    def _attend(self, values: Tensor) -> Float[Tensor, "rows columns"]:
+        return Batch.of([self.tokens]).attend(self.mechanism, values[None])[0]
+
+    def _attend_probe(self) -> Tensor:
+        assert self._attended is not None
+        return self._attended.sum(-1).amax()
+
+
+def rounding(mechanism: Mechanism, batch: Batch, construction: Construction) -> float:
+    """How far a pre-activation may be off, by the size of the logits and of what is added up."""
+    dtype = batch.keys.dtype
+    if torch.finfo(dtype).bits <= 16:
+        return 0.0  # the format's own answer is the question
+    sizes = torch.ones_like(batch.probe) if batch.values is None else batch.values.abs().sum(-1)
+    size = float(sizes.max())
+    if not mechanism.normalised:
+        size = max(size, float(batch.attend(mechanism, sizes[..., None]).abs().max()))
+    logits = float(batch.queries.norm(dim=-1).max() * batch.keys.norm(dim=-1).max())
+    units = SLACK + LOGIT_SLACK * logits
+    return units * torch.finfo(dtype).eps * (abs(construction.threshold) + construction.unit + size)
