@@ -55,7 +55,7 @@ def margin_at(point: Construction, mechanism: Mechanism) -> float:
     """The margin alone: closed form, groups, or literal tokens."""
     for engine in ("exact", "grouped"):
         try:
-            return solve(point, mechanism, engine, Sampling(draws=1)).margin
+            return solve(point, mechanism, engine, Sampling(draws=1) if engine == "grouped" else None).margin
         except EngineRefusal:
             continue
     v0, v1 = (dense.probe(point, mechanism, label, torch.float64) for label in (0, 1))

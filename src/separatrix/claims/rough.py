@@ -7,7 +7,7 @@ from separatrix.claims._tools import conclude_where, example, judged, largest, p
 from separatrix.constructions import Rough
 from separatrix.engines import Sampling
 
-SAMPLING = Sampling(draws=300, confidence=0.99)
+SAMPLING = Sampling(draws=200, confidence=0.99)
 SMOOTH = {"n": 503, "spikes": 1, "noise": 0}
 KEPT: tuple[dict[str, object], ...] = (
     {},
@@ -20,7 +20,7 @@ KEPT: tuple[dict[str, object], ...] = (
 """Blocks of 5 and 6 tokens, of 3 and 4; several spikes; noise; all at once."""
 LOST: tuple[dict[str, object], ...] = ({"noise": "0.02"}, {"noise": "0.05"})
 HIGH, LOW = 0.97, 0.03
-"""What the ends of a 99% interval after 300 draws must pass."""
+"""What the ends of a 99% interval after 200 draws must pass."""
 
 
 def survives() -> Finding:

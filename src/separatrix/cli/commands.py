@@ -89,16 +89,14 @@ def verdict(
     from separatrix.cli import show
     from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling
+    from separatrix.engines.options import refuse_unused
     from separatrix.parameters import UsageError
     from separatrix.parameters.files import require_writable
     from separatrix.verdicts import certify, find, write_certificate
 
     parameters = read_parameters(construction, words, OPTIONS)
     sampling = Sampling(draws, seed, confidence, dtype)
-    if engine in ("exact", "certified") and sampling != Sampling():
-        raise UsageError(
-            f"the {engine} engine draws nothing; leave out --draws, --seed, --confidence, --dtype"
-        )
+    refuse_unused("certified" if certificate is not None else engine, sampling)
     if certificate is not None and engine not in ("auto", "certified"):
         raise UsageError(f"only the certified engine writes certificates; leave out --engine {engine}")
     if certificate is not None:

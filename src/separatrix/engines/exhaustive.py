@@ -18,7 +18,7 @@ def distinguish(construction: Construction, mechanism: Mechanism) -> tuple[float
     >>> from separatrix.constructions import Plain
     >>> from separatrix.mechanisms import mechanism_named
     >>> distinguish(Plain.read({"n": 6, "m": 1}), mechanism_named("softmax"))
-    (0.484375, 0.484375)
+    (0.25, 0.25)
     """
     ends = [_at(construction, mechanism, place) for place in range(construction.n)]
     low, high = (sum(each) / construction.n for each in zip(*ends, strict=True))

@@ -64,6 +64,12 @@ class Sampling:
         dtype: torch.dtype = getattr(torch, self.dtype)
         return dtype
 
+    def chosen(self) -> dict[str, object]:
+        """What was asked for by name, and differs from what is usual."""
+        usual = Sampling()
+        names = ("draws", "seed", "confidence", "dtype")
+        return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(usual, name)}
+
     def looks(self) -> list[tuple[int, float]]:
         """After how many draws the interval is looked at, and its confidence then.
 

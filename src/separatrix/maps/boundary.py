@@ -11,10 +11,11 @@ import numpy as np
 
 from separatrix.constructions import ExactConstruction, construction_named
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling
+from separatrix.engines.options import refuse_unused, unused
 from separatrix.maps.analytic import Analytic, analytic
 from separatrix.maps.axes import Number, Span, is_axis, read_span
 from separatrix.maps.crossings import Boundary, Crossing
-from separatrix.maps.levels import PROVING, Level
+from separatrix.maps.levels import Level
 from separatrix.maps.question import Question, question
 from separatrix.maps.search import Reading, Search, sections, whole_sections
 from separatrix.parameters import (
@@ -116,6 +117,7 @@ def solve_boundary(
 ) -> Boundary:
     """Scan, narrow down what changes sides, and prove the ends where the engine can."""
     level = Level(asked, span.name, _level(at), _known(engine), sampling)
+    refuse_unused(engine, sampling)
     closed = level.closed([span.start]) is not None
     outcome, _ = level.outcome(span.start, "exact" if closed and engine != "certified" else engine)
     effort = _effort(_usual(level, closed, outcome), scan, tolerance)
@@ -133,7 +135,7 @@ def solve_boundary(
         (readings[0], readings[-1]),
         len(readings),
         sum(each.above is None for each in readings),
-        *_evidence(closed, outcome, crossings),
+        *_evidence(level, closed, outcome, crossings),
         _complete(level, places, readings, crossings),
         formula,
         () if formula is None else tuple(_expected(asked, span, formula)),
@@ -198,7 +200,7 @@ def _between(asked: Question, span: Span, effort: Effort) -> Any:
 
 def _proved(level: Level, crossing: Crossing) -> Crossing:
     """The crossing with both ends by exact fractions, if the engine is allowed them and they are feasible."""
-    if level.engine not in PROVING:
+    if not level.proves:
         return crossing
     try:
         proved = Crossing(
@@ -217,15 +219,17 @@ def _proved(level: Level, crossing: Crossing) -> Crossing:
     return proved if proved.certified else crossing
 
 
-def _evidence(closed: bool, outcome: Outcome, crossings: Sequence[Crossing]) -> tuple[str, str]:
+def _evidence(level: Level, closed: bool, outcome: Outcome, crossings: Sequence[Crossing]) -> tuple[str, str]:
     """The engine behind the ends, and what they rest on."""
+    engine, evidence = outcome.engine, outcome.evidence
     if crossings and all(crossing.certified for crossing in crossings):
         how = "scanned by the exact engine in float64, " if closed else ""
-        return "certified", f"{how}the side of every end proved by exact fractions"
-    if closed:
-        return "exact", "scanned by the exact engine in float64"
-    sampled = outcome.interval[0] < outcome.interval[1]
-    return outcome.engine, f"{outcome.evidence}, at each value by itself" if sampled else outcome.evidence
+        engine, evidence = "certified", f"{how}the side of every end proved by exact fractions"
+    elif closed:
+        engine, evidence = "exact", "scanned by the exact engine in float64"
+    elif outcome.interval[0] < outcome.interval[1]:
+        evidence = f"{evidence}, at each value by itself"
+    return engine, f"{evidence}{unused(engine, level.sampling)}"
 
 
 def _complete(

@@ -13,6 +13,7 @@ import numpy as np
 
 from separatrix.constructions import Construction
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
+from separatrix.engines.options import DRAWLESS, in_format, unused
 from separatrix.maps.places import Places
 from separatrix.maps.question import Question
 from separatrix.mechanisms import Mechanism
@@ -108,6 +109,8 @@ def by_cell(
     (name, evidence), _ = outcomes.most_common(1)[0]
     engines = ", ".join(dict.fromkeys(engine for engine, _ in outcomes))
     evidence = evidence if len(outcomes) == 1 else f"for most cells {name}: {evidence}"
+    if all(each in DRAWLESS for each, _ in outcomes):
+        evidence = f"{evidence}{unused(name, sampling)}"
     if of != "distinguish" and name in SAMPLED:
         evidence = f"{evidence}; the interval is that of P[distinguishes], {QUANTITIES[of]} has none"
     remark = f"{len(refusals):,} cells have no answer: {refusals[0]}" if refusals else ""
@@ -116,7 +119,7 @@ def by_cell(
 
 def _solve(point: Construction, mechanism: Mechanism, engine: str, sampling: Sampling | None) -> Outcome:
     """By the engine named; `auto` tries floats before fractions here, since there are many cells."""
-    if engine == "auto":
+    if engine == "auto" and not in_format(sampling):
         with suppress(EngineRefusal):
             return solve(point, mechanism, "exact")
     return solve(point, mechanism, engine, sampling)

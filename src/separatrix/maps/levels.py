@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from separatrix.engines import EngineRefusal, Outcome, Sampling, exact, solve
 from separatrix.engines.certified import side
+from separatrix.engines.options import DRAWLESS, in_format
 from separatrix.maps.axes import Number
 from separatrix.maps.question import Question
 from separatrix.maps.search import Reading
@@ -29,9 +30,14 @@ class Level:
     engine: str
     sampling: Sampling | None
 
+    @property
+    def proves(self) -> bool:
+        """Whether exact fractions answer what is asked."""
+        return self.engine in PROVING and not in_format(self.sampling)
+
     def closed(self, values: Sequence[Number]) -> list[exact.ExactGrid] | None:
         """The closed form at these values, one grid or one for each; None where there is none."""
-        if self.engine not in (*PROVING, "exact"):
+        if not self.proves and self.engine != "exact":
             return None
         try:
             if self.asked.is_own(self.name):
@@ -58,7 +64,7 @@ class Level:
     def _settled(self, reading: Reading) -> Reading:
         """A reading too close for floats, by fractions if they are allowed here."""
         try:
-            return self.proved(reading) if self.engine in PROVING else reading
+            return self.proved(reading) if self.proves else reading
         except EngineRefusal:
             return reading
 
@@ -82,7 +88,8 @@ class Level:
         """What an engine says at one value, and the m there."""
         chosen = {self.name: value}
         point = self.asked.point(chosen)
-        return solve(point, self.asked.mechanism(chosen), engine, self.sampling), point.m
+        sampling = None if engine in DRAWLESS else self.sampling
+        return solve(point, self.asked.mechanism(chosen), engine, sampling), point.m
 
     def _columns(self, value: Number) -> dict[str, object]:
         """The parameters of a point, n moved to where it is admissible."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from separatrix.constructions import Construction, ExactConstruction
 from separatrix.engines import ENGINES, EngineRefusal, Sampling, exact
+from separatrix.engines.options import in_format, refuse_unused, unused
 from separatrix.maps.axes import EXAMPLE, Axis, Number, is_axis, read_counted
 from separatrix.maps.cells import QUANTITIES, Layer, Tell, by_cell, log_ratio
 from separatrix.maps.places import Places
@@ -130,6 +131,7 @@ def find_map(
     if engine not in ENGINES:
         known = ", ".join(ENGINES)
         raise UsageError(f"there is no engine {engine}{nearest(engine, list(ENGINES))}; there are: {known}")
+    refuse_unused(engine, sampling)
     if not mechanisms:
         raise UsageError("a map needs a mechanism; write for example softmax or softmax,linear")
     if difference and len(mechanisms) != 2:
@@ -181,9 +183,11 @@ def _layer(
     asked: Question, places: Places, of: str, engine: str, sampling: Sampling | None, tell: Tell
 ) -> Layer:
     """By the closed form where there is one for whole grids, else a cell at a time."""
-    if engine in ("auto", "exact") and not issubclass(asked.kind, ExactConstruction):
+    whole = engine in ("auto", "exact") and not in_format(sampling)
+    if whole and not issubclass(asked.kind, ExactConstruction):
         with suppress(EngineRefusal):
-            return _whole(asked, places, of)
+            found = _whole(asked, places, of)
+            return replace(found, evidence=f"{found.evidence}{unused(found.engine, sampling)}")
     return by_cell(asked, places, of, engine, sampling, tell)
 
 

@@ -178,6 +178,8 @@ QUANTITIES: dict[str, Read] = {
     **{f"blind_{name}": blind_value(name) for name in SIGNIFICANT_BITS},
 }
 """What can be followed as a parameter grows."""
+DRAWN = ("miss", "critical_n")
+"""Quantities for which signs are drawn where there is no closed form."""
 SEARCHING = tuple(name for name in QUANTITIES if name.startswith(("critical", "blind")))
 """Quantities that are themselves a number of tokens."""
 

@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from separatrix.contract.load import mechanism_from
 from separatrix.engines import ENGINES, EngineRefusal, Sampling
+from separatrix.engines.options import in_format, refuse_unused
 from separatrix.maps.axes import Axis, Number, is_axis, read_counted
 from separatrix.maps.closedforms import closed_form
 from separatrix.maps.growth import Row, Scaling
@@ -18,6 +19,7 @@ from separatrix.maps.margins import is_literal
 from separatrix.maps.powerlaw import FEWEST, ROUNDING, exact_law
 from separatrix.maps.quantities import (
     ANY_N,
+    DRAWN,
     LITERAL_MOST,
     QUANTITIES,
     SEARCHING,
@@ -57,6 +59,9 @@ def find_scaling(
     if of in SEARCHING and axis.name == "n":
         raise UsageError(f"{of} is itself a number of tokens; let another parameter grow")
     sampling = sampling or Sampling()
+    refuse_unused(engine, replace(sampling, confidence=Sampling().confidence))  # the exponent has an interval
+    if in_format(sampling) and of not in DRAWN:
+        raise UsageError(f"{of} is computed in float64, without draws; leave out dtype={sampling.dtype}")
     how = How(axis.name, engine, sampling, n)
     axis_values, remark = _within_reach(asked, axis, how, of)
     values, left_out = _read(asked, axis_values, how, of, tell)

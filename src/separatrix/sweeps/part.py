@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 from separatrix.engines import ENGINES, Sampling
+from separatrix.engines.options import DRAWLESS, refuse_unused
 from separatrix.engines.sampling import enough_draws
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import UsageError, format_exact, nearest, parse_exact, parse_integer
@@ -96,7 +97,7 @@ def read_part(
         draws = None if keys.draws is None else parse_integer(keys.draws, "draws")
         Sampling(draws=1 if draws is None else draws)
     with complaints.at(path("dtype")):
-        Sampling(dtype=keys.dtype)
+        refuse_unused(keys.engine, Sampling(dtype=keys.dtype))
     with complaints.at(path("seeds")):
         seeds = _seeds(keys.seeds)
     mechanisms = list(chosen_mechanisms(keys.mechanisms, path("mechanisms"), complaints, allow))

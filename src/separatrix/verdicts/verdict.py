@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ from separatrix.constructions import Construction, construction_named
 from separatrix.contract.load import mechanism_from
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
 from separatrix.engines.certified import side
+from separatrix.engines.options import unused
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import UsageError, format_exact, parse_exact, refuse_options
 from separatrix.parameters.logforms import spelled
@@ -167,4 +168,6 @@ def find(
     kind = construction_named(construction)
     attends = mechanism_from(mechanism)
     made = kind.read(parameters)
-    return Verdict(made, attends, solve(made, attends, engine, sampling), tolerance, spread)
+    outcome = solve(made, attends, engine, sampling)
+    said = replace(outcome, evidence=f"{outcome.evidence}{unused(outcome.engine, sampling)}")
+    return Verdict(made, attends, said, tolerance, spread)
