@@ -30,6 +30,7 @@ from separatrix.claims import (
     cross,
     formats,
     ledger,
+    margins,
     network,
     proof,
     signs,
@@ -41,6 +42,7 @@ from separatrix.claims import (
 from separatrix.claims.table import show
 from separatrix.constructions import Spike
 from separatrix.constructions._blocks import BlockConstruction
+from separatrix.engines import certified
 from separatrix.mechanisms import Linear, Power, ScoreMechanism, Softmax, Taylor
 from separatrix.reader import FourLayerNetwork
 from separatrix.verdicts import Verdict, blind_from
@@ -109,6 +111,7 @@ def always_fires(self: FourLayerNetwork, tokens: Any) -> Any:
 
 
 MATRIX, LAYERS = BlockConstruction.matrix, FourLayerNetwork.layers
+COUNT = certified.count
 KRONECKER, LOGITS = units.kronecker_block, spike.closed_logits
 ONES_SOFTMAX, ONES_LINEAR, WEIGHT = spike.ones_softmax_weights, spike.ones_linear_weights, cross.spike_weight
 
@@ -186,6 +189,35 @@ def test_margins_off_by_a_hair_are_noticed(
 ) -> None:
     monkeypatch.setattr(mechanism, "log_ratio", shallower(mechanism.log_ratio, 0.999))
     assert BY_NAME[f"margin-{mechanism.name}"].check().status is Status.FAILS
+
+
+@pytest.mark.parametrize("mechanism", [Softmax, Linear])
+@pytest.mark.parametrize("place", range(len(margins.SIZES)))
+def test_a_margin_is_compared_at_every_n(
+    mechanism: type[ScoreMechanism], place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that THEORY gives no number for, too."""
+
+    def off(*args: Any, **axes: Any) -> Any:
+        found = _tools.on_grid(*args, **axes)
+        return replace(found, margin=found.margin * (1 + 1e-6 * (np.arange(found.margin.size) == place)))
+
+    monkeypatch.setattr(margins, "on_grid", off)
+    points = margins.margin_points(mechanism())
+    assert [each.holds for each in points] == [i != place for i in range(len(points))]
+
+
+@pytest.mark.parametrize("from_n", [10**6, 10**18, 10**300])
+def test_more_work_at_larger_n_is_noticed(from_n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def laborious(made: Spike, mechanism: ScoreMechanism) -> Any:
+        for _ in range(made.n >= from_n):
+            COUNT(made, mechanism)
+        return COUNT(made, mechanism)
+
+    monkeypatch.setattr(arithmetic.certified, "count", laborious)
+    finding = arithmetic.any_n()
+    assert finding.status is Status.FAILS
+    assert all(each.holds == (float(each.parameters["n"]) < from_n) for each in finding.points)
 
 
 def test_a_network_that_never_fires_makes_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:

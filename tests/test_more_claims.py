@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
 from expectations import assert_fails
-from separatrix.claims import CLAIMS, Entry, Ledger, Status, dispersion, rank, recall, rough, separations
-from separatrix.constructions import CONSTRUCTIONS
+from separatrix.claims import (
+    CLAIMS,
+    Entry,
+    Ledger,
+    Status,
+    dispersion,
+    duplication,
+    rank,
+    recall,
+    rough,
+    separations,
+)
+from separatrix.constructions import CONSTRUCTIONS, Duplication
 from separatrix.mechanisms import Linear, Power, Softmax, mechanism_named
 from separatrix.mechanisms.features.elu import Elu
 from separatrix.mechanisms.features.identity import IdentityFeatures
@@ -50,6 +62,21 @@ def test_every_construction_has_a_claim() -> None:
     new = CONSTRUCTIONS.keys() - {"spike", "plain", "cross"}
     checked = {*separations.SOFTMAX_WINS, *separations.LINEAR_WINS, "rough"}
     assert new <= checked
+
+
+@pytest.mark.parametrize("n", [10, 10**18])
+def test_copies_are_added_up_and_not_only_divided_out(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine's rows are proportions, in which copies cancel whatever is true of the sums."""
+    assert duplication.equal_point("softmax", n, 3).holds
+    monkeypatch.setattr(duplication, "same_rows", lambda made, mechanism: True)
+    describe = Duplication.describe
+
+    def uneven(self: Duplication, label: Any) -> Any:
+        found = describe(self, label)
+        return replace(found, kinds=(replace(found.kinds[0], count=1), *found.kinds[1:]))
+
+    monkeypatch.setattr(Duplication, "describe", uneven)
+    assert not duplication.equal_point("softmax", n, 3).holds
 
 
 def swap(where: Any, name: str, wrong: object) -> Patch:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
+
 import torch
 
 from separatrix.claims._base import Claim, Finding, Point
 from separatrix.claims._tools import conclude, example, judged, largest, point
-from separatrix.constructions import Duplication
+from separatrix.constructions import Description, Duplication
 from separatrix.engines.enumerated import same_rows
 from separatrix.mechanisms import mechanism_named
 
-PROVED = ("softmax", "linear", "power:beta=3", "taylor:order=2")
+SCORES: dict[str, Callable[[Fraction, int], Fraction]] = {
+    "softmax": lambda z, n: Fraction(3) ** int(n * z),
+    "linear": lambda z, n: z,
+    "power:beta=3": lambda z, n: z**3,
+    "taylor:order=2": lambda z, n: 1 + z + z * z / 2,
+}
+"""Scores of a logit that is a multiple of 1/n."""
 LITERAL = ("softmax", "linear", "hardmax", "relu-features", "elu", "based")
 NOTICE = ("sparsemax", "topk", "logn-softmax")
 UNNORMALISED = "identity-features:normalised=no"
@@ -29,12 +38,12 @@ def repeated(mechanism: str, times: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def normalised() -> Finding:
     """Equal rows in exact arithmetic, whatever the scores; to rounding on random tokens."""
-    proved = [equal_point(each, n, r) for each in PROVED for n in SIZES for r in REPEATS]
+    proved = [equal_point(each, n, r) for each in SCORES for n in SIZES for r in REPEATS]
     literal = [tripled(each, notices=False) for each in LITERAL]
     others = [tripled(each, notices=True) for each in NOTICE]
     return conclude(
         [*proved, *literal, *others],
-        f"equal rows, proved, for {', '.join(PROVED)} at n = 10 to 1e18, up to {REPEATS[-1]} copies; "
+        f"equal rows, proved, for {', '.join(SCORES)} at n = 10 to 1e18, up to {REPEATS[-1]} copies; "
         f"{', '.join(LITERAL)} give tripled random tokens the same to {largest(literal, 'change'):.0e}; "
         f"{', '.join(NOTICE)}, whose weights see the number of tokens, do not",
         f"difference exactly 0 where proved, {largest(literal, 'change'):.0e} in float64",
@@ -42,9 +51,20 @@ def normalised() -> Finding:
 
 
 def equal_point(mechanism: str, n: int, times: int) -> Point:
-    """Holds if both labels provably get the same row."""
-    same = same_rows(example(Duplication, n=n, r1=times), mechanism_named(mechanism))
-    return point({"mechanism": mechanism, "n": n, "r1": times}, same, equal_rows=same)
+    """Holds if both labels provably get the same row, and sums over all copies say the same."""
+    made = example(Duplication, n=n, r1=times)
+    same = same_rows(made, mechanism_named(mechanism))
+    once, more = (summed(mechanism, n, description) for description in made.descriptions)
+    parameters = {"mechanism": mechanism, "n": n, "r1": times}
+    return point(parameters, same and once == more, equal_rows=same, equal_sums=once == more)
+
+
+def summed(mechanism: str, n: int, description: Description) -> Fraction:
+    """`sum of count u v / sum of count u` in rationals; e^(1/n) is any number to softmax, and 3 here."""
+    score = SCORES[mechanism]
+    u = [kind.count * score(Fraction(kind.key[0]), n) for kind in description.kinds]
+    carried = (weight * Fraction(kind.value[0]) for weight, kind in zip(u, description.kinds, strict=True))
+    return sum(carried, Fraction(0)) / sum(u, Fraction(0))
 
 
 def tripled(mechanism: str, notices: bool) -> Point:

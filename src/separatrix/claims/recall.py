@@ -96,7 +96,8 @@ CLAIMS = (
         "6",
         "ours",
         "Associative recall with fixed weights: a state of width w (linear attention, the delta rule) "
-        "recalls exactly from w orthogonal pairs; from w + 1, which share coordinates, its P is below 1/2. "
+        "recalls exactly from w orthogonal pairs; from w + 1 pairs of keys written with two digits, which "
+        "share coordinates with the asked one, its P is below 1/2 (other keys may leave it alone). "
         "Softmax recalls from 2 w.",
         state_size,
     ),

@@ -41,8 +41,9 @@ class Duplication(ExactConstruction):
         "n tokens of width 1, each r0 times in D0 and r1 times in D1, so that there are n r0 or n r1 of "
         "them. One has key 2/n and carries 2, the others have key 1/n and carry 1; the query is 1, logits "
         "are plain numbers. Weights that depend on proportions alone (softmax, and every normalised score "
-        "of the logit) give both labels the same row, so no reader tells them apart. Unnormalised linear "
-        "attention is multiplied by r: about 1 and about 2, with tau=1.5 between them. Linear wins."
+        "of the logit; not logn-softmax, sparsemax or topk) give both labels the same row, so no reader "
+        "tells them apart. Unnormalised linear attention is multiplied by r: about 1 and about 2, with "
+        "tau=1.5 between them. Linear wins."
     )
     schema = DuplicationParameters
     example: ClassVar[dict[str, object]] = {"n": 100, "m": 12}

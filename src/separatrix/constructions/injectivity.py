@@ -38,14 +38,14 @@ class Injectivity(ExactConstruction):
     """D0 asks with q, D1 with `factor` q; the tokens are the same."""
 
     name = "injectivity"
-    title = "The query is q (D0) or 2q (D1); the tokens are the same."
+    title = "The query is q (D0) or a multiple of it (D1); the tokens are the same."
     provenance = "[rec] THEORY 6, after arXiv 2412.06590"
     description = (
-        "n tokens of width 1. One has key 1+gap and carries 1, the others have key 1 and carry 0. D0 asks "
-        "with q=query, D1 with factor times that, in units of log n. What is read is the weight of the "
-        "one token. A normalised mechanism whose score is positively homogeneous in the query gives both "
-        "labels the same row, so no reader at all tells them apart; softmax gives 1/(1+(n-1)n^(-q gap)), "
-        "which crosses 1/2 near q gap = 1."
+        "n tokens of width 1. One has key 1+gap and carries 1, the others have key 1 and carry 0; keys are "
+        "in units of log n. D0 asks with q=query, D1 with factor times that. What is read is the weight of "
+        "the one token. A normalised mechanism whose score is positively homogeneous in the query gives "
+        "both labels the same row, so no reader at all tells them apart; softmax gives 1/(1+(n-1)n^(-q "
+        "gap)), which crosses 1/2 near q gap = 1."
     )
     schema = InjectivityParameters
     example: ClassVar[dict[str, object]] = {"n": 1000, "m": 12}

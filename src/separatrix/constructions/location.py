@@ -37,10 +37,10 @@ class Location(BlockConstruction):
     title = "The token at a marked place carries the signal a0 (D0) or a1 (D1); all carry noise."
     provenance = "[rec] THEORY 6, after arXiv 2509.21936"
     description = (
-        "n = (d-2)t tokens. One of them, wherever it is, has the logit 1+gap, the others 1, in units of "
-        "log n; it carries the signal, a0=0 in D0 and a1=1 in D1, in the first feature. Every token "
-        "carries noise b in the feature of its block (the reader's random signs make it noise) and c in "
-        "the last. Softmax reads the marked token alone, linear attention the mean of the noise and 1/n "
+        "n = (d-2)t tokens. One of them, wherever it is, has the logit 1+gap, the others 1, in units of log "
+        "n; it carries the signal, a0=0 in D0 and a1=1 in D1, in the first feature. Every token carries "
+        "noise b in the feature of its block (the reader's random signs make it noise) and c in the last. "
+        "Softmax reads the marked token alone, linear attention the mean of the noise and (1+gap)/(n+gap) "
         "of the signal. Values are in units of sqrt(log n); tau=1/2."
     )
     schema = LocationParameters

@@ -51,11 +51,11 @@ class Parity(ExactConstruction):
     provenance = "[ours] THEORY 6, rank, on the Boolean cube"
     description = (
         "n = 2^w tokens, whose keys are all words of w bits, written with two coordinates a bit so that "
-        "nothing is negative. The query is the word 0: a logit is scale times the bits that agree, in "
-        "units of log n. Every token carries b in D0; in D1 it carries b+a where an even number of bits "
-        "differ, b-a where an odd number does. A kernel that is a polynomial of degree below w in the "
-        "logit cancels parity exactly, whatever its coefficients; degree w does not. Softmax passes a "
-        "tanh(s/2)^w, s = scale log n, which is rational here."
+        "nothing is negative. The query is the word 0: a logit is scale times the bits that agree, in units "
+        "of log n. Every token carries b in D0; in D1 it carries b+a where an even number of bits differ, "
+        "b-a where an odd number does. A kernel that is a polynomial of degree below w in the logit cancels "
+        "parity exactly, whatever its coefficients; degree w does not. Softmax passes a tanh(s/2)^w, s = "
+        "scale log n, which is rational for a whole scale."
     )
     schema = ParityParameters
     example: ClassVar[dict[str, object]] = {"n": 64, "m": 12}

@@ -88,7 +88,8 @@ class Recall(ExactConstruction):
         "and overlap. The query is the asked key, and a logit is scale times the share of digits that "
         "agree, in units of log n. The asked pair carries 0 in D0 and 1 in D1, all others 1. Softmax "
         "recalls it while scale/digits is large enough; a mechanism whose state is linear in the keys "
-        "recalls it while they are orthogonal, and not past `width` pairs."
+        "recalls it while they are orthogonal. Past `width` pairs the keys written here overlap with the "
+        "asked one and it is not heard; other keys might leave that one alone."
     )
     schema = RecallParameters
     example: ClassVar[dict[str, object]] = {"n": 64, "m": 12}
