@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -328,3 +330,13 @@ def test_table_is_coloured() -> None:
     show(Ledger((entry(Status.HOLDS), entry(Status.FAILS))), Console(file=out, width=80, force_terminal=True))
     assert "\x1b[32mholds" in out.getvalue()
     assert "\x1b[1;31mFAILS" in out.getvalue()
+
+
+def test_the_readme_counts_the_claims_and_their_tags() -> None:
+    text = " ".join((Path(__file__).parent.parent / "README.md").read_text().split())
+    tags = Counter(claim.provenance for claim in CLAIMS)
+    assert f"of the {len(CLAIMS)} statements that are checked the summary has {tags['paper']}" in text
+    assert (
+        f"{tags['rec']} are reconstructed from it or from other papers, and {tags['ours']} are ours" in text
+    )
+    assert f"checks all {len(CLAIMS)}," in text

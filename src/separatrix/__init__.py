@@ -1,5 +1,8 @@
 """Separatrix tells you what an attention mechanism can and cannot tell apart.
 
+It starts from the theorem of arXiv 2310.11685, of which only a summary was at hand; `ledger()` checks every
+statement and tags it: stated in the summary, reconstructed, or ours.
+
 >>> import separatrix as sx
 >>> sx.verdict("spike", "linear", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1").word
 'blind'

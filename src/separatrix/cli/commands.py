@@ -140,7 +140,9 @@ def reproduce(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """Reproduce the paper: ledger, sweeps, figures, report.
+    """The paper's theorem, as far as its summary goes: ledger, sweeps, figures, report.
+
+    Each statement has its tag: stated in the summary of the paper, reconstructed, or ours.
 
     Writes report.html, which opens offline, the figures as PNG and PDF, ledger.json and sweep CSVs.
     """
