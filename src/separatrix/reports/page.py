@@ -85,8 +85,8 @@ def _caveat(facts: Facts) -> str:
         f"√(log n) at n = {prose(number(facts.far))}) and about {escape(number(linear * facts.far, 3))}/n "
         "for linear attention (Figure 4).</p><p>Only a summary of the paper was at hand, not its text, "
         "proofs or figures: the figures are drawn from what is computed here, and nothing was compared with "
-        "the paper's own. The details of the construction are reconstructed, and each statement carries its tag: "
-        "[paper] for the summary, [rec] or [ours].</p></section>"
+        "the paper's own. The details of the construction are reconstructed, and each statement carries its "
+        "tag: [paper] for the summary, [rec] or [ours].</p></section>"
     )
 
 
