@@ -19,7 +19,6 @@ from separatrix.sweeps.code import code_version
 from separatrix.sweeps.complaints import Complaints
 from separatrix.sweeps.keys import read_keys
 from separatrix.sweeps.points import Points
-from separatrix.sweeps.size import DRAWLESS
 
 MOST_SEEDS, LARGEST_SEED = 1_000_000, 2**63 - 1
 

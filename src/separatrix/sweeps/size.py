@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from separatrix.engines.options import DRAWLESS
 from separatrix.parameters import UsageError, parse_integer
-
-DRAWLESS = ("exact", "certified")
-"""Engines that draw nothing."""
 
 
 def written_cells(table: Mapping[str, Any]) -> int:
