@@ -24,8 +24,8 @@ def read_toml(text: str, where: str) -> dict[str, Any]:
         data = _parsed(text)
     except tomllib.TOMLDecodeError as error:
         what, _, place = str(error).rpartition(" (at ")
-        line = "".join(filter(str.isdigit, place.partition(",")[0]))
-        raise PlanError(where, [(int(line or text.count("\n") + 1), what or str(error))]) from None
+        digits = "".join(filter(str.isdigit, place.partition(",")[0]))
+        raise PlanError(where, [(int(digits or text.count("\n") + 1), what or str(error))]) from None
     except ValueError:
         line = next((each.line for each in statements(text) if _is_too_long(each.text)), 1)
         raise PlanError(where, [(line, TOO_LONG)]) from None
