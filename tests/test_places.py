@@ -12,7 +12,10 @@ from torch import Tensor
 from separatrix.constructions import CONSTRUCTIONS, Construction, Exchangeable, construction_named
 from separatrix.engines import EngineRefusal, Sampling, certified, dense, exhaustive, grouped, solve
 from separatrix.engines.places import draw_places, place_matters
+from separatrix.maps.margins import margin
 from separatrix.mechanisms import Mechanism, examples, mechanism_named
+from separatrix.verdicts.outputs_float import FloatOutputs
+from separatrix.verdicts.readers import _places
 from test_enumerated import SMALL
 
 BLOCKS: dict[str, object] = {"n": 8, "d": 6, "m": 2, "a0": "0.01", "a1": "1.2", "b": "0.8", "c": "0.1"}
@@ -194,3 +197,34 @@ def test_large_logits_make_ties_too_close_to_call(engine: str) -> None:
 def test_groups_without_counts_are_refused() -> None:
     with pytest.raises(EngineRefusal, match="no two tokens are equal"):
         grouped.solve(at(*ROUGH), mechanism_named("softmax"))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "spelled", "engine"),
+    [(*ROUGH, "softmax", "dense"), (*SPREAD, "softmax", "dense"), (*COLUMNS, "favor:features=8", "grouped")],
+)
+def test_margins_without_draws_are_the_least_at_a_few_places(
+    name: str, values: dict[str, object], spelled: str, engine: str
+) -> None:
+    point, mechanism = at(name, values), mechanism_named(spelled)
+    ends = []
+    for place in (0, point.n // 2, point.n - 1):
+        tokens = [point.dense(label, place, torch.float64) for label in (0, 1)]
+        seen = [x.probe[None, None, :, None] for x in tokens]
+        rows = [
+            mechanism(x.queries[None, None], x.keys[None, None], v) for x, v in zip(tokens, seen, strict=True)
+        ]
+        ends.append(float(rows[1].max() - rows[0].max()) / point.unit)
+    assert len({round(each, 9) for each in ends}) > 1
+    found = margin(point, mechanism)
+    assert (found.engine, found.value) == (engine, pytest.approx(min(ends)))
+
+
+def test_readers_look_at_several_places_where_they_differ() -> None:
+    softmax = mechanism_named("softmax")
+    for (name, values), differ in ((ROUGH, True), (COLUMNS, False)):
+        point = at(name, values)
+        assert (len(_places(point, softmax)) > 1) is differ
+    found = FloatOutputs(at(*ROUGH), softmax, 5)
+    assert found.evidence == "float64 on all tokens with the special one at 5, the worst place tried"
+    assert "worst place" in FloatOutputs(at(*COLUMNS), mechanism_named("favor:features=8"), 5).evidence

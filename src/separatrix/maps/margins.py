@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +12,7 @@ from separatrix.engines import ENGINES, EngineRefusal, dense, grouped, solve
 from separatrix.engines.certified import exact_model, probe_margin, with_kernel
 from separatrix.engines.enumerated import kernel_rows
 from separatrix.engines.memory import refuse_if_too_large
+from separatrix.engines.places import place_matters
 from separatrix.engines.sampling import SLACK, attend
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import UsageError, nearest
@@ -22,7 +24,7 @@ EVIDENCE = {
     "dense": "all tokens attended in float64",
 }
 PLACES = "the least margin with the spike first, in the middle and last"
-"""What is taken of a mechanism that sees places."""
+"""What is taken where the answer depends on the place."""
 FULL = 1e-14
 
 
@@ -97,21 +99,30 @@ def _grouped(construction: Construction, mechanism: Mechanism) -> Margin:
     refuse_if_too_large(
         "grouped", grouped.group_bytes(construction), f"the groups of {construction.name}", "certified"
     )
-    v0, v1 = (_peak(mechanism, construction.groups(label, torch.float64)) for label in (0, 1))
-    return _rounded(v0 / construction.unit, v1 / construction.unit, "grouped")
+    return _least(
+        construction,
+        mechanism,
+        "grouped",
+        lambda label, place: construction.groups(label, torch.float64, place),
+    )
 
 
 def _dense(construction: Construction, mechanism: Mechanism) -> Margin:
     needed = dense.dense_bytes(construction, mechanism, torch.float64)
     refuse_if_too_large("dense", needed, f"n={construction.n:,} tokens", "auto with a smaller n")
-    n = construction.n
-    places = (0,) if mechanism.permutation_equivariant else tuple(dict.fromkeys((0, n // 2, n - 1)))
+    return _least(
+        construction, mechanism, "dense", lambda label, place: construction.dense(label, place, torch.float64)
+    )
 
-    def peak(label: Label, place: int) -> float:
-        return _peak(mechanism, construction.dense(label, place, torch.float64)) / construction.unit
 
-    found = [_rounded(peak(0, place), peak(1, place), "dense") for place in places]
-    return min(found, key=lambda each: each.value)
+def _least(
+    construction: Construction, mechanism: Mechanism, engine: str, tokens: Callable[[Label, int], Tokens]
+) -> Margin:
+    """At the only place that counts, or the least at a few."""
+    n, matters = construction.n, place_matters(construction, mechanism)
+    places = tuple(dict.fromkeys((0, n // 2, n - 1))) if matters else (0,)
+    peaks = ([_peak(mechanism, tokens(label, x)) / construction.unit for label in (0, 1)] for x in places)
+    return min((_rounded(v0, v1, engine) for v0, v1 in peaks), key=lambda each: each.value)
 
 
 def _peak(mechanism: Mechanism, tokens: Tokens) -> float:

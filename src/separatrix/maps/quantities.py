@@ -9,6 +9,7 @@ from enum import Enum
 
 from separatrix.constructions import Construction
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
+from separatrix.engines.places import place_matters
 from separatrix.maps.axes import Number, is_axis
 from separatrix.maps.boundary import search_span, solve_boundary
 from separatrix.maps.margins import EVIDENCE, PLACES, Margin, is_literal, margin
@@ -105,8 +106,9 @@ def _of_margin(
         )
     if found.value <= 0:
         raise _no_exponent("margin", found.value, _place(how.name, at, point))
+    tried = found.engine in ("grouped", "dense") and place_matters(point, mechanism)
+    evidence = f"{EVIDENCE[found.engine]}{f', {PLACES}' if tried else ''}"
     ordered = not mechanism.permutation_equivariant
-    evidence = f"{EVIDENCE[found.engine]}{f', {PLACES}' if ordered else ''}"
     noise = Noise.PERHAPS if ordered and "seed" in mechanism.schema.model_fields else Noise.NONE
     x = used(how.name, at, point)
     return Value(x, value(found), found.engine, evidence, noise, accuracy=accuracy(found), n=point.n)

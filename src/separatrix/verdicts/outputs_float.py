@@ -17,6 +17,7 @@ from separatrix.engines.dense import dense_bytes
 from separatrix.engines.enumerated import SLACK
 from separatrix.engines.grouped import LARGEST_COUNTED
 from separatrix.engines.memory import refuse_if_too_large
+from separatrix.engines.places import place_matters
 from separatrix.engines.sampling import attend
 from separatrix.mechanisms import Causality, Mechanism
 from separatrix.verdicts.outputs import Array, Ends, Feature, Outputs
@@ -45,15 +46,10 @@ class FloatOutputs(Outputs):
             raise EngineRefusal(
                 f"{mechanism.spelled} cannot bear these tokens: its scores overflow or divide by zero"
             )
-        if not self.grouped:
-            where = (
-                ""
-                if mechanism.permutation_equivariant
-                else f" with the special one at {place}, the worst place tried"
-            )
-            self.evidence = f"float64 on all tokens{where}"
-        else:
-            self.evidence = "float64 on distinct tokens with counts"
+        what = "distinct tokens with counts" if self.grouped else "all tokens"
+        matters = place_matters(construction, mechanism)
+        where = f" with the special one at {place}, the worst place tried" if matters else ""
+        self.evidence = f"float64 on {what}{where}"
         self.counts = len(self.rows[0]), len(self.rows[1])
         alone, special = tokens.values is None, 0 if self.grouped else place
         self.features = _features(construction, self.grouped and alone)
@@ -120,7 +116,7 @@ def _tokens(
         groups, width = construction.group_count(), construction.dense_width()
         needed = 8 * (8 * groups * width + 2 * groups * groups)
         refuse_if_too_large("grouped", needed, f"the groups of {construction.name}", "exact")
-        return construction.groups(label, torch.float64)
+        return construction.groups(label, torch.float64, place)
     needed = dense_bytes(construction, mechanism, torch.float64)
     what = f"n={construction.n:,} tokens of width {construction.dense_width():,}"
     refuse_if_too_large("dense", needed, what, "auto with a smaller n")

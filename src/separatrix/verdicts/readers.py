@@ -14,6 +14,7 @@ import numpy as np
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, Sampling
+from separatrix.engines.places import draw_places, place_matters
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import format_exact, refuse_options
 from separatrix.verdicts.outputs import Feature, Outputs
@@ -26,7 +27,7 @@ from separatrix.verdicts.witness import Witness, best_witness
 
 PLACES = 3
 PLACES_SEED = 0
-"""Where order matters, the special token stands at so many seeded places, and the worst of them counts."""
+"""Where places differ, the special token stands at so many seeded ones, and the worst of them counts."""
 
 THIS_READER = "the fixed reader (random signs, this m and tau)"
 EVERY_READER = "every reader of what attention returns"
@@ -281,11 +282,10 @@ def find_readers(
 
 
 def _places(construction: Construction, mechanism: Mechanism) -> list[int]:
-    """One place where order does not matter, else a few seeded ones."""
-    if mechanism.permutation_equivariant:
+    """One place where all are alike, else a few seeded ones."""
+    if not place_matters(construction, mechanism):
         return [0]
-    rng = np.random.default_rng(PLACES_SEED)
-    return sorted({int(place) for place in rng.integers(construction.n, size=PLACES)})
+    return sorted(set(draw_places(np.random.default_rng(PLACES_SEED), construction.n, PLACES)))
 
 
 def _verified(
