@@ -25,6 +25,7 @@ from separatrix.checker.arithmetic import ends, exact_power, intervals
 from separatrix.checker.kernels import Logit, Power, Softmax, Taylor, sign
 from separatrix.checker.probability import binomial_sums, network
 from separatrix.constructions import construction_named
+from separatrix.engines import EngineRefusal
 from separatrix.mechanisms import mechanism_named
 from separatrix.parameters import UsageError
 from separatrix.verdicts import certify, write_certificate
@@ -285,6 +286,13 @@ def test_what_cannot_be_decided_fails() -> None:
     assert ends[0].startswith(document["spike_weights"][0]["enclosure"][0])
     report = check(sealed(put(document, ("spike_weights", 0, "enclosure"), ends)))
     assert report.failed == ["the enclosure of the spike's weight in D0, row spike, cannot be verified"]
+
+
+def test_a_verdict_that_is_undecided_gets_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checker knows no such word."""
+    monkeypatch.setattr("separatrix.verdicts.verdict.side", lambda *_: None)
+    with pytest.raises(EngineRefusal, match="nothing to certify"):
+        made(*CASES["tie"])
 
 
 def test_flipped_characters_are_noticed(tmp_path: Path) -> None:

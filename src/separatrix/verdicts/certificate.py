@@ -39,7 +39,7 @@ def certify(
         )
     found = certified.count(construction, mechanism)
     verdict = Verdict(construction, mechanism, certified.outcome(construction, found), delta)
-    if not all(threshold.decided for threshold in found.thresholds):
+    if not all(threshold.decided for threshold in found.thresholds) or verdict.word == "undecided":
         raise EngineRefusal(
             "some comparisons stayed undecided, so there is nothing to certify at these parameters"
         )
