@@ -45,6 +45,7 @@ MALFORMED = [
     f"postgresql://me@host/db&password={CANARY}",
     f"postgresql://me@host/db?password={CANARY}&password={CANARY}",
     f"postgresql://me:{CANARY}%00@host/db",
+    f"postgresql://me:{CANARY}@127.0.0.1:1/db?row_factory=x",
     f"postgresql://me:{CANARY}\n@host/db",
     f"jdbc:postgresql://host/db?password={CANARY}",
     f"me:{CANARY}@host/db",

@@ -21,6 +21,9 @@ NOT_REPEATED = "it is not repeated here, since it may hold a password"
 SHOWN = ("host", "port", "dbname", "service", "sslmode", "sslrootcert", "passfile")
 """What a URL may say behind its question mark that is shown."""
 
+OF_PYTHON = {"autocommit", "conninfo", "context", "cursor_factory", "prepare_threshold", "row_factory"}
+"""What the driver takes from programs, not from URLs."""
+
 _SQLITE = re.compile(r"sqlite(?:\+pysqlite)?://(?P<slash>/)?(?P<path>.*)", re.DOTALL)
 _HOST = re.compile(r"[\w.%-]*|[0-9A-Fa-f:.]+(?:%\w+)?")
 _DATABASE = re.compile(r"[^@:/?&=;\s]*")
@@ -103,6 +106,8 @@ def _server(text: str) -> Address:
     settings = {name: value for name, value in url.query.items() if isinstance(value, str)}
     if len(settings) < len(url.query):
         raise UsageError(f"this says something twice behind its question mark ({NOT_REPEATED})")
+    if OF_PYTHON & settings.keys():
+        raise malformed
     if url.password is not None:
         settings["password"] = str(url.password)
     if any("\0" in each for each in (url.username or "", url.database or "", *settings.values())):
