@@ -55,6 +55,7 @@ def hostile(tmp_path: Path) -> Path:
     (folder / "beside_helper.py").write_text(HELPER)
     (folder / "later_package" / "part.py").write_text("def doubled(x): return 2 * x\n")
     (folder / "plan.toml").write_text(PLAN)
+    (folder / "matplotlibrc").write_text("backend: module://torch\ntext.usetex: True\n")
     return folder
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -48,12 +48,16 @@ STATIC_STYLE: Mapping[str, Any] = {
 """Full text width of a paper is about 7 inches: at that width 8 points are 8 points."""
 
 
-def static_style() -> AbstractContextManager[None]:
-    """The style of what is drawn and saved inside; outside nothing changes."""
-    from matplotlib import rc_context
+@contextmanager
+def static_style() -> Iterator[None]:
+    """The style of what is drawn and saved inside, whatever a matplotlibrc says; outside nothing changes."""
+    from matplotlib import rc_context, rcdefaults, rcParams
 
     style: Any = dict(STATIC_STYLE)
-    return rc_context(style)
+    with rc_context():
+        rcdefaults()
+        rcParams.update(style)
+        yield
 
 
 @dataclass(frozen=True)
