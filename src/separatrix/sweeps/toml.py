@@ -27,8 +27,8 @@ def read_toml(text: str, where: str) -> dict[str, Any]:
         digits = "".join(filter(str.isdigit, place.partition(",")[0]))
         raise PlanError(where, [(int(digits or text.count("\n") + 1), what or str(error))]) from None
     except ValueError:
-        line = next((each.line for each in statements(text) if _is_too_long(each.text)), 1)
-        raise PlanError(where, [(line, TOO_LONG)]) from None
+        found = next((each.line for each in statements(text) if _is_too_long(each.text)), 1)
+        raise PlanError(where, [(found, TOO_LONG)]) from None
     return data
 
 
