@@ -6,15 +6,19 @@ from fractions import Fraction
 from typing import ClassVar
 
 import torch
+from jaxtyping import Int64
+from torch import Tensor
 
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, PerRow, StreamedMechanism, over
-from separatrix.mechanisms.sparse.sparsemax import below_top
 from separatrix.parameters import Constraint, Exact, Parameters, format_exact
 
 STEPS = 100
 """Newton steps at most; about log n of them are needed."""
 ULPS = 16
 """A step this small, in units of rounding, is the last."""
+
+
+Places = Int64[Tensor, "*rows 1"]
 
 
 class EntmaxParameters(Parameters):
@@ -34,10 +38,11 @@ class EntmaxParameters(Parameters):
 class Entmax(StreamedMechanism):
     """`f = max((alpha-1) <q,k> - tau, 0)^(1/(alpha-1))`, tau such that `<f,1> = 1` (arXiv 1905.05702).
 
-    With a = alpha - 1 and tau = a s - 1 this is `(1 + a (<q,k> - s))^(1/a)`, which tends to
-    `exp(<q,k> - s)`: written so, nothing is lost near softmax. A key that stands for c tokens gets c
-    times the weight of one; that is found in float64, good for c^(alpha-1) up to about 10^10 (sparsemax
-    itself has no such limit). A query that sees nothing (all counts 0) gets zeros.
+    With a = alpha - 1, z the logits less that of an anchor and e^-r the anchor's weight this is
+    `exp(-r + log(1 + a z e^(a r)) / a)`, which tends to `exp(z - r)`: written so, nothing is lost near
+    softmax. A key that stands for c tokens gets c times the weight of one, which may be 1/c; the anchor is
+    the key of most tokens among those with any weight, so that r has all digits of the logarithm of c. That
+    is found in float64. A query that sees nothing (all counts 0) gets zeros.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> logits = torch.tensor([2.0, 0.0, -2.0]).reshape(1, 1, 3, 1)
@@ -56,40 +61,61 @@ class Entmax(StreamedMechanism):
         a, dtype = float(self.parameters.alpha - 1), logits.dtype
         if bool((copies > 1).any()):
             logits, copies = logits.double(), copies.double()
-        z = below_top(logits, copies)
-        s = _root(z.detach(), copies, a)
+        copies = copies.expand_as(logits)
+        seen = logits.detach().masked_fill(copies <= 0, -torch.inf)
+        z = (logits - seen.gather(-1, _anchor(seen, copies, a))).where(copies > 0, 0)
+        r = _root(z.detach(), copies, a)
         # From a root taken for a constant, two Newton steps carry first and second derivatives.
         for _ in range(2):
-            s = s + _newton_step(z - s, copies, a)
-        return (copies * _power(z - s, a)[0]).to(dtype)
+            r = r + _newton_step(z, r, copies, a)
+        return (copies * _power(z, r, a)[0]).to(dtype)
 
 
-def _power(x: Logits, a: float) -> tuple[Logits, Logits]:
-    """`(1 + a x)^(1/a)` and its derivative; both 0 where 1 + a x is not positive."""
-    inside = 1 + a * x > 0
-    ax = (a * x).where(inside, 0)
-    power = (ax.log1p() / a).exp()
-    return power.where(inside, 0), (power / (1 + ax)).where(inside, 0)
+def _power(z: Logits, r: PerRow, a: float) -> tuple[Logits, Logits]:
+    """`(e^(-a r) + a z)^(1/a)`, and minus its derivative in r; both 0 where the sum is not positive."""
+    ratio = a * z * (a * r).exp()
+    inside = ratio > -1
+    ratio = ratio.where(inside, 0)
+    power = (ratio.log1p() / a - r).exp()
+    return power.where(inside, 0), (power / (1 + ratio)).where(inside, 0)
 
 
-def _newton_step(x: Logits, copies: Copies, a: float) -> PerRow:
-    """What to add to s so that the weights sum to 1, to first order."""
-    weights, slopes = ((copies * part).sum(-1, keepdim=True) for part in _power(x, a))
-    return over(weights - 1, slopes)
+def _newton_step(z: Logits, r: PerRow, copies: Copies, a: float) -> PerRow:
+    """What to add to r so that the weights sum to 1, to first order in e^(-a r), in which they are convex."""
+    weights, slopes = ((copies * part).sum(-1, keepdim=True) for part in _power(z, r, a))
+    shrink = (a * over(weights - 1, slopes)).clamp(max=1 - torch.finfo(z.dtype).eps)
+    return -torch.log1p(-shrink) / a
+
+
+def _anchor(seen: Logits, copies: Copies, a: float) -> Places:
+    """The key of most tokens that has some weight: those above it, at weight 0 for it, sum to less than 1."""
+    open_ = copies > 0
+    while True:
+        number = copies.where(open_, -1)
+        most = open_ & (number == number.amax(-1, keepdim=True))
+        place = seen.where(most, -torch.inf).argmax(-1, keepdim=True)
+        here = seen.gather(-1, place)
+        above = (copies * (a * (seen - here).clamp(min=0)) ** (1 / a)).sum(-1, keepdim=True)
+        without = above >= 1
+        if not bool(without.any()):
+            return place
+        open_ = open_ & ~(without & (seen <= here))
 
 
 def _root(z: Logits, copies: Copies, a: float) -> PerRow:
-    """s, by Newton's method from below, where all weight is on the top key.
+    """r, by Newton's method from where the largest share is 1 and no other more.
 
-    The sum of the weights is convex in s, so no step goes too far, and (sum - 1) times the slope falls
-    at least fourfold each time: 100 steps are enough for any number of tokens up to 10^18.
+    The sum of the weights is convex in e^(-a r), so no step goes too far; from at most one for each key
+    it falls to 1 in about as many steps as that has digits.
     """
-    fewest = copies.where(copies > 0, torch.inf).amin(-1, keepdim=True)
-    low = -torch.expm1(-a * fewest.where(fewest.isfinite(), 1).log()) / a
-    s = low.expand(*z.shape[:-1], 1)
+    log_copies = copies.clamp(min=1e-300).log()
+    lower = 1 - a * z * (a * log_copies).exp()
+    r = (log_copies - lower.where(lower > 0, 1).log() / a).where((copies > 0) & (lower > 0), -torch.inf)
+    r = r.amax(-1, keepdim=True)
+    r = r.where(r.isfinite(), 0)
     for _ in range(STEPS):
-        step = _newton_step(z - s, copies, a).clamp(min=0)
-        s = s + step
-        if bool((step <= ULPS * torch.finfo(z.dtype).eps * (1 + s.abs())).all()):
+        step = _newton_step(z, r, copies, a).clamp(min=0)
+        r = r + step
+        if bool((step <= ULPS * torch.finfo(z.dtype).eps * (1 + r.abs())).all()):
             break
-    return s
+    return r
