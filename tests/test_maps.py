@@ -24,9 +24,9 @@ from cases import BASE
 from expectations import assert_refused, run
 from separatrix.constructions import Spike
 from separatrix.engines import Sampling, certified
+from separatrix.engines._base import significant_bits
 from separatrix.maps import Map, Step, find_map
 from separatrix.maps.axes import read_counted
-from separatrix.maps.cells import log_ratio
 from separatrix.maps.question import nearest_multiple
 from separatrix.parameters import UsageError, split_mechanisms
 from separatrix.reports.maps import MAP_ENDINGS, look, write_map
@@ -197,8 +197,8 @@ def test_constructions_without_a_closed_form_are_mapped_too() -> None:
 
 
 def test_bits_are_infinite_where_nothing_differs() -> None:
-    assert log_ratio(np.array(1.0), np.array(0.0)) == math.inf
-    assert log_ratio(np.array(1.0), np.array(-0.25)) == 2
+    assert significant_bits(np.float64(1.0), np.float64(0.0)) == math.inf
+    assert significant_bits(np.float64(1.0), np.float64(-0.25)) == 2
 
 
 def write(found: Map, folder: Path, ending: str) -> Path:

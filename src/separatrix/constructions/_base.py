@@ -103,6 +103,8 @@ class BlockModel:
     amplitudes: Amplitudes
     probe: Probe
     rows: tuple[tuple[Row, ...], tuple[Row, ...]]
+    off: Any = 0.0
+    """In float64: how far logits and steps may be off, relatively, beyond the few roundings of a product."""
 
 
 class Construction(ABC):

@@ -145,10 +145,13 @@ class Plain(Construction):
 
         if np.any(values["spread"] != 0):
             return None
-        base = log(values["base"])
-        level = 0 * base
-        peak = values["peak"] * log(values["n"]) - base
+        base, high = log(values["base"]), values["peak"] * log(values["n"])
+        level, peak = 0 * base, high - base
         rows = tuple((Row("query", Presence.ALWAYS, base, step, level, level),) for step in (level, peak))
         zero, one = 0 * values["n"], 0 * values["n"] + 1
         probe = Probe(zero, (one, one))
-        return BlockModel(values["n"] - 1, one, cls.amplitudes(values), probe, (rows[0], rows[1]))
+        off = 0.0
+        if isinstance(base, np.ndarray | float):  # a logarithm near 0, or two that nearly cancel
+            with np.errstate(divide="ignore"):
+                off = np.finfo(float).eps * (1 / base + 2 * (1 + high + base) / np.abs(peak))
+        return BlockModel(values["n"] - 1, one, cls.amplitudes(values), probe, (rows[0], rows[1]), off)

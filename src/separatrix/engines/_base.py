@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
+
+import numpy as np
 
 from separatrix.parameters import SeparatrixError
 
 
 class EngineRefusal(SeparatrixError):
     """This engine does not apply here; the message says why and which one does."""
+
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -36,8 +42,26 @@ class Outcome:
     v1: float
     margin: float
     """v1 - v0; from `certified` to full relative accuracy, else to that of float64 sums."""
+    error: float = 0.0
+    """How far the ends of the interval may be off by rounding. Fractions, where there are any, are not."""
 
     @property
     def q(self) -> Fraction | float:
         """P[one neuron fires on neither]."""
         return 1 - self.p0 - self.only
+
+    @property
+    def bits(self) -> float:
+        """The significant bits needed to tell the labels apart."""
+        return float(significant_bits(np.float64(self.v1), np.float64(self.margin)))
+
+
+def significant_bits(v1: Array | np.float64, margin: Array | np.float64) -> Array:
+    """`log2(|v1| / |margin|)`; infinite where the labels are equal.
+
+    >>> significant_bits(np.array([8.0, 8.0, 0.0]), np.array([-1.0, 0.0, 0.0])).tolist()
+    [3.0, inf, inf]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bits = np.log2(np.abs(v1) / np.abs(margin))
+    return np.where(margin == 0, np.inf, bits)

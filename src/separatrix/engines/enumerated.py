@@ -7,8 +7,9 @@ up scores as rationals and balls, as the closed forms do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
@@ -26,7 +27,14 @@ from separatrix.mechanisms import Mechanism, ScoreMechanism
 MOST_SIGNS = 12
 """Readers with more signs have too many sign vectors to try them all."""
 SLACK = 1e-9
-"""How far float64 attention may be off, relative to what is added up, generously."""
+"""How far float64 attention may be off, relative to what is added up, where nothing magnifies rounding."""
+NUDGE = 2.0**-46
+"""Queries and keys are nudged by up to 64 units of rounding, to see what rounding does to the answer."""
+NUDGES = 6
+SAFETY = 4
+"""What a nudge moves is multiplied by this; rounding itself is some sixty times smaller."""
+LOST = 1e-6
+"""Relative to what is added up: an answer known no better than this has no margin to speak of."""
 
 
 class TooCloseToCall(EngineRefusal):
@@ -47,50 +55,39 @@ def sign_vectors(signs: int) -> list[tuple[int, ...]]:
 
 
 def exact(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
-    """All sign vectors, attention in float64."""
+    """All sign vectors, attention in float64; what rounding leaves open is handed on, or said to be open."""
     if not mechanism.takes_counts:
         raise EngineRefusal(f"{mechanism.spelled} does not take counts; use --engine dense")
-    signs = torch.tensor(sign_vectors(construction.signs), dtype=torch.float64)
-    fires: list[list[bool]] = []
-    peaks: list[float] = []
-    close = 0
-    for label in (0, 1):
-        rows, size = _attended(construction, mechanism, label)
-        over = (rows @ signs.mT).amax(0) - construction.threshold
-        close += int((over.abs() <= SLACK * (size + abs(construction.threshold))).sum())
-        fires.append((over > 0).tolist())
-        peaks.append(float(rows.sum(-1).amax()))
-    evidence = f"all {len(signs)} sign vectors, attention in float64"
+    vectors = sign_vectors(construction.signs)
+    labels = [_attended(construction, mechanism, label) for label in (0, 1)]
+    found = [each.fires(vectors, construction.threshold) for each in labels]
+    evidence = f"all {len(vectors)} sign vectors, attention in float64"
+    close = sum(fires.count(None) for fires in found)
+    lost = any(each.lost for each in labels)
     if close:
         try:
-            found = certified(construction, mechanism)
+            proved = certified(construction, mechanism)
         except EngineRefusal:
-            found = None
-        if found is None or not isinstance(found.p0, Fraction):
+            proved = None
+        if proved is not None and isinstance(proved.p0, Fraction):
+            return replace(proved, engine="exact", evidence=f"{evidence}, {close} ties decided exactly")
+        if not lost:
             raise TooCloseToCall(
                 f"{close} pre-activations are too close to the threshold for float64; use --engine grouped"
             )
-        return replace(found, engine="exact", evidence=f"{evidence}, {close} ties decided exactly")
-    neuron = _neuron(fires[0], fires[1])
-    outcome = summed_up(construction.m, neuron, neuron, 0, peaks[0], peaks[1] - peaks[0])
+        evidence = f"{evidence}, which loses its digits here: {close} comparisons open"
+    v0, v1 = (math.nan if lost else float(each.rows.sum(-1).amax()) for each in labels)
+    outcome = summed_up(construction.m, *_bounds(found), close, v0, v1 - v0)
     return replace(outcome, engine="exact", evidence=evidence)
 
 
 def certified(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
     """All sign vectors, scores in rationals and balls."""
     rows = kernel_rows(construction, mechanism)
-    lows: list[list[bool]] = []
-    highs: list[list[bool]] = []
-    undecided = 0
-    for label in (0, 1):
-        found = [rows.fires(label, signs) for signs in sign_vectors(construction.signs)]
-        undecided += found.count(None)
-        lows.append([fires is True for fires in found])
-        highs.append([fires is not False for fires in found])
-    low, high = _neuron(lows[0], lows[1]), _neuron(highs[0], highs[1])
-    if undecided:  # `only` is largest when D1 is generous and D0 is not
-        low = replace(low, only=_neuron(highs[0], lows[1]).only)
-        high = replace(high, only=_neuron(lows[0], highs[1]).only)
+    vectors = sign_vectors(construction.signs)
+    found = [[rows.fires(label, signs) for signs in vectors] for label in (0, 1)]
+    undecided = sum(fires.count(None) for fires in found)
+    low, high = _bounds(found)
     v0, margin = rows.margin()
     outcome = summed_up(construction.m, low, high, undecided, v0, margin)
     return replace(outcome, evidence=f"all {1 << construction.signs} sign vectors, {outcome.evidence}")
@@ -112,21 +109,76 @@ def kernel_rows(construction: ExactConstruction, mechanism: Mechanism) -> Kernel
     return KernelRows(construction, mechanism)
 
 
-def _attended(
-    construction: ExactConstruction, mechanism: Mechanism, label: Label
-) -> tuple[Float[Tensor, "rows features"], float]:
-    """What each row receives, and the size of what was added up for it."""
+@dataclass(frozen=True)
+class _Attended:
+    """What each row of one label receives in float64, and how far that may be off."""
+
+    rows: Float[Tensor, "rows features"]
+    sizes: Float[Tensor, " rows"]
+    """Of what was added up."""
+    errors: Float[Tensor, " rows"]
+    """Of a pre-activation, whatever the signs."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether too few digits are left to speak of margins."""
+        return not bool((self.errors <= LOST * self.sizes).all())
+
+    def fires(self, vectors: Sequence[Sequence[int]], threshold: float) -> list[bool | None]:
+        """For each sign vector whether some row fires; None where rounding leaves it open."""
+        over = self.rows @ torch.tensor(vectors, dtype=torch.float64).mT - threshold
+        slack = (self.errors + SLACK * (self.sizes + abs(threshold)))[:, None]
+        surely, never = (over > slack).any(0), (over < -slack).all(0)
+        return [
+            True if yes else False if no else None
+            for yes, no in zip(surely.tolist(), never.tolist(), strict=True)
+        ]
+
+
+def _attended(construction: ExactConstruction, mechanism: Mechanism, label: Label) -> _Attended:
+    """Attention in float64, with queries and keys as they are and nudged.
+
+    Nobody has bounded the rounding of every mechanism, so it is measured. What nudged tokens move shows
+    how much the formula magnifies rounding; weights that should sum to 1 show what the program lost.
+    """
     tokens = construction.groups(label, torch.float64)
     assert tokens.values is not None
     assert tokens.counts is not None
-    values = torch.cat([tokens.values, tokens.values.abs()], dim=-1)
-    out = attend(mechanism, tokens.queries[None], tokens.keys[None], values[None], tokens.counts[None])[0]
-    if not bool(out.isfinite().all()):
+    values = torch.cat([tokens.values, tokens.values.abs(), torch.ones(len(tokens.values), 1)], dim=-1)
+    queries, keys = _nudged(tokens.queries), _nudged(tokens.keys)
+    repeats = len(keys), 1, 1
+    out = attend(mechanism, queries, keys, values.repeat(repeats), tokens.counts.repeat(len(keys), 1))
+    if not bool(out[0].isfinite().all()):
         raise EngineRefusal(
             f"{mechanism.spelled} cannot bear these tokens: its scores overflow or divide by zero"
         )
-    sizes = out[:, construction.signs :].abs().sum(-1)
-    return out[:, : construction.signs], float(sizes.amax() + tokens.values.abs().amax())
+    signs = construction.signs
+    sizes = out[0, :, signs:-1].abs().sum(-1) + tokens.values.abs().amax()
+    moved = (out[1:, :, :signs] - out[:1, :, :signs]).abs().amax(0).sum(-1)
+    missing = (out[..., -1] - 1).abs().amax(0) if mechanism.normalised else 0.0
+    return _Attended(out[0, :, :signs], sizes, SAFETY * (moved + missing * sizes))
+
+
+def _nudged(tokens: Float[Tensor, "tokens width"]) -> Float[Tensor, "nudges tokens width"]:
+    """The tokens as they are, and NUDGES times with every coordinate nudged, equal tokens alike."""
+    distinct, which = torch.unique(tokens, dim=0, return_inverse=True)
+    random = torch.rand(
+        NUDGES, *distinct.shape, generator=torch.Generator().manual_seed(0), dtype=tokens.dtype
+    )
+    return torch.cat([tokens[None], tokens * (1 + NUDGE * (2 * random - 1))[:, which]])
+
+
+def _bounds(found: Sequence[Sequence[bool | None]]) -> tuple[Neuron, Neuron]:
+    """The least and the largest that each probability can be; equal where everything is decided."""
+    lows, highs = (
+        [[fires in kinds for fires in each] for each in found] for kinds in ((True,), (True, None))
+    )
+    low, high = _neuron(lows[0], lows[1]), _neuron(highs[0], highs[1])
+    # `only` is largest when D1 is generous and D0 is not
+    return (
+        replace(low, only=_neuron(highs[0], lows[1]).only),
+        replace(high, only=_neuron(lows[0], highs[1]).only),
+    )
 
 
 def _neuron(d0: Sequence[bool], d1: Sequence[bool]) -> Neuron:

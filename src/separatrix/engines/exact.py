@@ -2,7 +2,7 @@
 
 Points are computed in pieces that fit the caches, on all cores; columns keep their own shapes, so
 that what depends on one axis is computed once for that axis. Where float64 cannot decide a
-comparison, the point is handed to the certified engine.
+comparison, the point is handed to the certified engine. What is left of rounding is bounded, see `ExactGrid`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from separatrix.constructions import Amplitudes, Construction, ExactConstruction
 from separatrix.engines import certified, enumerated
-from separatrix.engines._base import EngineRefusal, Outcome
+from separatrix.engines._base import EngineRefusal, Outcome, significant_bits
 from separatrix.engines.amplitudes import ScaledAmplitudes, float_values, scale, scale_each
 from separatrix.engines.certified import with_kernel
-from separatrix.engines.tails import EXACT_TO, Tails
-from separatrix.engines.thresholds import Thresholds
+from separatrix.engines.tails import ACCURACY, EXACT_TO, LEAST, Tails
+from separatrix.engines.thresholds import EPSILON, Thresholds
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 from separatrix.parameters import Grid
 
@@ -33,12 +34,23 @@ CHUNK = 1 << 16
 LARGEST_N = 10**300
 UNDECIDED = "a tie here is too close for float64 to call"
 MOST_RESOLVED = 2000
-"""Points handed on to the certified engine per grid; the rest stay undecided."""
+"""Points handed on to the certified engine per grid; if there are more, those first that matter."""
+NEGLIGIBLE = 1e-15
+"""A tie that moves no probability of the network by more than this does not matter."""
+RELATIVE = ACCURACY + 16 * EPSILON
+"""A bound on the relative error of p0 and p1: that of the tails, and of the sum of eight."""
+FORMULA = 4 * EPSILON * 750
+"""The same of what follows from them: exponents down to -745, where exp ends, have four roundings."""
 
 
 @dataclass(frozen=True)
 class ExactGrid:
-    """Probabilities on a grid, each an array of the grid's shape."""
+    """Probabilities on a grid, each an array of the grid's shape.
+
+    p0 and p1 are sums of binomial tails, so their relative errors are at most RELATIVE, and that of
+    `only`, a sum of differences, is at most RELATIVE (p0 + p1). P[tells apart] falls with p0 and rises
+    with `only`: at their ends it has its own, which are `bounds`, whatever m is.
+    """
 
     p0: Array
     p1: Array
@@ -50,28 +62,40 @@ class ExactGrid:
     margin: Array
     undecided: Array
     """Where a tie could not be decided; the numbers there are NaN."""
+    open0: Array
+    """How much smaller p0 may be: what ties leave open that are too many, and too small to matter."""
+    open1: Array
 
     @property
     def fire_d0(self) -> Array:
         """P[F(D0) > 0] = 1 - (1-p0)^m."""
-        with np.errstate(divide="ignore"):
-            fires: Array = -np.expm1(self.m * np.log1p(-self.p0))
-            return fires
+        return _fires(self.m, self.p0)
 
     @property
     def fire_d1(self) -> Array:
         """P[F(D1) > 0] = 1 - (1-p1)^m."""
-        with np.errstate(divide="ignore"):
-            fires: Array = -np.expm1(self.m * np.log1p(-self.p1))
-            return fires
+        return _fires(self.m, self.p1)
 
     @property
     def distinguish(self) -> Array:
-        """(1-p0)^m - q^m, with q = 1 - p0 - only, arranged so that nothing cancels."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            silent = self.m * np.log1p(-self.p0)
-            both = -np.expm1(self.m * np.log1p(-np.minimum(self.only / (1 - self.p0), 1.0)))
-            return np.where(self.p0 < 1, np.exp(silent) * both, 0.0)
+        """(1-p0)^m - q^m, with q = 1 - p0 - only."""
+        return _distinguish(self.m, self.p0, self.only)
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """Between these P[tells apart] lies, all rounding taken into account."""
+        off0, off = RELATIVE * self.p0 + LEAST, RELATIVE * (self.p0 + self.p1) + LEAST
+        most0, least0 = np.minimum(self.p0 + off0, 1.0), np.maximum(self.p0 - self.open0 - off0, 0.0)
+        low = _distinguish(self.m, most0, np.maximum(self.only - self.open1 - off, 0.0))
+        high = _distinguish(self.m, least0, self.only + self.open0 + off)
+        return np.maximum(low - FORMULA * low, 0.0), np.minimum(high + FORMULA * high, 1.0)
+
+    @property
+    def error(self) -> Array:
+        """How far `distinguish` may be off."""
+        (low, high), p = self.bounds, self.distinguish
+        error: Array = np.maximum(p - low, high - p)
+        return error
 
     @property
     def v1(self) -> Array:
@@ -80,19 +104,32 @@ class ExactGrid:
 
     @property
     def bits(self) -> Array:
-        """log2(v1 / margin)."""
-        with np.errstate(divide="ignore"):
-            return np.log2(self.v1 / self.margin)
+        """The significant bits needed to tell the labels apart."""
+        return significant_bits(self.v1, self.margin)
 
     def outcomes(self) -> list[Outcome | None]:
         """Every point as every engine gives it, in order; None where a tie could not be decided."""
-        names = ("p0", "p1", "only", "fire_d0", "fire_d1", "distinguish", "v0", "v1", "margin")
+        names = ("p0", "p1", "only", "fire_d0", "fire_d1", "distinguish", "v0", "v1", "margin", "error")
         columns = zip(*(np.ravel(getattr(self, name)).tolist() for name in names), strict=True)
         undecided = np.ravel(self.undecided).tolist()
         return [
             None if unsure else _outcome(**dict(zip(names, point, strict=True)))
             for unsure, point in zip(undecided, columns, strict=True)
         ]
+
+
+def _fires(m: Array, p: Array) -> Array:
+    with np.errstate(divide="ignore"):
+        fires: Array = -np.expm1(m * np.log1p(-p))
+        return fires
+
+
+def _distinguish(m: Array, p0: Array, only: Array) -> Array:
+    """(1-p0)^m - q^m, arranged so that nothing cancels; off by no more than FORMULA times itself."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        silent = m * np.log1p(-p0)
+        both = -np.expm1(m * np.log1p(-np.minimum(only / (1 - p0), 1.0)))
+        return np.where(p0 >= 1, 0.0, np.exp(silent) * both)
 
 
 def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> ExactGrid:
@@ -154,7 +191,7 @@ class _ClosedForm:
         """All parts, on all cores unless `threads` says otherwise."""
         shape = self.grid.shape
         results = {name: np.empty(shape) for name in ("p0", "p1", "only", "v0", "margin")}
-        undecided = np.empty(shape, dtype=bool)
+        open0, open1 = np.zeros(shape), np.zeros(shape)
 
         def work(part: _Part) -> None:
             with np.errstate(all="ignore"):  # what is not finite is undecided, and handed on
@@ -163,11 +200,12 @@ class _ClosedForm:
                 assert model is not None
                 amplitudes = _cut_amplitudes(part.amplitudes, part.piece)
                 found = Thresholds(self.mechanism, model, amplitudes, part.tails)
-                p0, p1, only, unsure = found.probabilities()
-                v0, margin = found.probe()
-            for name, array in zip(results, (p0, p1, only, v0, margin), strict=True):
+                neuron = found.probabilities()
+                probed = found.probe()
+            for name, array in zip(results, (neuron.p0, neuron.p1, neuron.only, *probed), strict=True):
                 results[name][part.piece] = array
-            undecided[part.piece] = unsure
+            if np.any(neuron.open0) or np.any(neuron.open1):
+                open0[part.piece], open1[part.piece] = neuron.open0, neuron.open1
 
         if len(parts) == 1 or threads == 1:
             for part in parts:
@@ -176,7 +214,8 @@ class _ClosedForm:
             with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
                 list(pool.map(work, parts))
         m = np.broadcast_to(self.values["m"], shape)
-        outcome = ExactGrid(**results, m=m, undecided=undecided)
+        undecided = np.zeros(shape, dtype=bool)
+        outcome = ExactGrid(**results, m=m, undecided=undecided, open0=open0, open1=open1)
         _resolve(self.construction, self.mechanism, self.grid, outcome)
         return outcome
 
@@ -225,14 +264,18 @@ def _enumerate(construction: type[ExactConstruction], mechanism: Mechanism, grid
     for index in np.ndindex(*grid.shape):
         point = construction(grid.at(construction.schema, index))
         results["m"][index] = point.m
+        found: Outcome | None
         try:
             found = enumerated.exact(point, mechanism)
         except enumerated.TooCloseToCall:
+            found = None
+        if found is None or not isinstance(found.p0, Fraction):
             undecided[index] = True
             continue
         for name in ("p0", "p1", "only", "v0", "margin"):
             results[name][index] = float(getattr(found, name))
-    return ExactGrid(**results, undecided=undecided)
+    nothing = np.zeros(grid.shape)
+    return ExactGrid(**results, undecided=undecided, open0=nothing, open1=nothing)
 
 
 def _pieces(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
@@ -264,13 +307,36 @@ def _cut_amplitudes(amplitudes: ScaledAmplitudes, piece: Piece) -> ScaledAmplitu
 
 
 def _resolve(construction: type[Construction], mechanism: Mechanism, grid: Grid, result: ExactGrid) -> None:
-    """Hand undecided points to the certified engine; what is left over becomes NaN."""
-    for count, place in enumerate(np.argwhere(result.undecided)):
+    """Hand ties on to the certified engine; those left over that matter become NaN.
+
+    What overflows float64 is handed on too.
+    """
+    matters = _matters(result)
+    open_ = (result.open0 > 0) | (result.open1 > 0) | ~np.isfinite(result.v0) | ~np.isfinite(result.margin)
+    if np.count_nonzero(open_) > MOST_RESOLVED:
+        open_ = matters
+    result.undecided[...] = matters
+    for place in np.argwhere(open_)[:MOST_RESOLVED]:
         index = tuple(int(i) for i in place)
-        found = None
-        if count < MOST_RESOLVED:
-            with suppress(EngineRefusal):  # too many blocks for fractions: the tie stays undecided
-                found = certified.count(construction(grid.at(construction.schema, index)), mechanism)
-        result.undecided[index] = found is None or not found.decided
-        neuron = (np.nan,) * 3 if found is None or not found.decided else astuple(found.low)
-        result.p0[index], result.p1[index], result.only[index] = map(float, neuron)
+        with suppress(EngineRefusal):  # too many blocks for fractions: the tie stays undecided
+            found = certified.count(construction(grid.at(construction.schema, index)), mechanism)
+            if found.decided:
+                result.p0[index], result.p1[index], result.only[index] = map(float, astuple(found.low))
+                result.undecided[index], result.open0[index], result.open1[index] = False, 0.0, 0.0
+            if not np.isfinite(result.margin[index]):
+                result.v0[index], result.margin[index] = float(found.v0), float(found.margin)
+    for numbers in (result.p0, result.p1, result.only):
+        numbers[result.undecided] = np.nan
+
+
+def _matters(result: ExactGrid) -> Array:
+    """Where ties leave open some probability of the network."""
+    if not (result.open0.any() or result.open1.any()):
+        return np.zeros(result.undecided.shape, dtype=bool)
+    p0, p1, only, m = result.p0, result.p1, result.only, result.m
+    least0, least1 = p0 - result.open0, p1 - result.open1
+    most = _distinguish(m, least0, only + result.open0)
+    least = _distinguish(m, p0, np.maximum(only - result.open1, 0.0))
+    widths = most - least, _fires(m, p0) - _fires(m, least0), _fires(m, p1) - _fires(m, least1)
+    matters: Array = np.maximum.reduce(widths) > NEGLIGIBLE
+    return matters

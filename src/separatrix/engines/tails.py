@@ -1,4 +1,8 @@
-"""Upper tails of Bin(N, 1/2): tables for many queries, functions for huge N."""
+"""Upper tails of Bin(N, 1/2): tables for many queries, an integral for huge N.
+
+Relative accuracy counts, not only absolute: m may be 1e30, and m times a tail decides. Every tail here
+is off by no more than ACCURACY times itself (and LEAST, below which float64 runs out of digits).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, ndtr
 
 Array = np.ndarray[Any, Any]
 
@@ -16,8 +19,15 @@ EXACT_TO = 2048
 """Up to this N a table is rounded from integers."""
 WINDOW = 40.0
 """Standard deviations a table reaches to either side: beyond, the tail is 0 or 1 in float64."""
-MOST_ENTRIES = 1 << 21
-"""Tables larger than this in all are not built."""
+ACCURACY = 1e-12
+"""A bound on the relative error of every tail, tables and integral alike."""
+LEAST = 1e-290
+"""Tails below this may be off by as much."""
+ROUNDING = float(np.finfo(np.longdouble).eps) / 2
+MOST_ENTRIES = min(1 << 21, int(ACCURACY / (2 * ROUNDING)))
+"""Tables larger than this in all are not built: the roundings of half of one, three an entry, add up."""
+WHOLE = 2.0**52
+"""Up to here whole numbers and their halves are exact in float64."""
 
 
 class Tails:
@@ -30,16 +40,18 @@ class Tails:
 
     def __init__(self, trials: Array) -> None:
         self.trials = trials
-        self._table: Array | None = None
         distinct = np.unique(trials)
-        if sum(_window(float(n))[1] for n in distinct) <= MOST_ENTRIES:
-            tables = [_table(int(n)) for n in distinct]
-            lengths = np.array([len(table) for _, table in tables])
-            place = np.searchsorted(distinct, trials)
-            self._table = np.concatenate([table for _, table in tables])
-            self._first = np.array([first for first, _ in tables])[place]
-            self._last = lengths[place] - 1
-            self._offset = (np.cumsum(lengths) - lengths)[place]
+        few = distinct[-1] <= WHOLE and sum(_window(float(n))[1] for n in distinct) <= MOST_ENTRIES
+        self._far: Array | None = None if few else trials > EXACT_TO
+        """Where there is no table."""
+        kept = distinct if few else distinct[distinct <= EXACT_TO]
+        tables = [_table(int(n)) for n in kept] or [(0, np.zeros(1))]
+        lengths = np.array([len(table) for _, table in tables])
+        place = np.minimum(np.searchsorted(kept, trials), len(tables) - 1)
+        self._table = np.concatenate([table for _, table in tables])
+        self._first = np.array([first for first, _ in tables])[place]
+        self._last = lengths[place] - 1
+        self._offset = (np.cumsum(lengths) - lengths)[place]
 
     def cut(self, piece: tuple[slice, ...]) -> Tails:
         """The tails for a part of the array of N."""
@@ -47,10 +59,8 @@ class Tails:
             return self
         part = copy(self)
         part.trials = self.trials[piece]
-        if part._table is not None:
-            part._first, part._last, part._offset = (
-                x[piece] for x in (self._first, self._last, self._offset)
-            )
+        part._first, part._last, part._offset = (x[piece] for x in (self._first, self._last, self._offset))
+        part._far = None if self._far is None else self._far[piece]
         return part
 
     def __call__(self, k: Array) -> Array:
@@ -59,29 +69,71 @@ class Tails:
 
     def place(self, k: Array) -> Array:
         """Where `at` finds the tail of k; the same place for all k beyond either end."""
-        if self._table is None:
-            return np.clip(k, 0, self.trials + 1)
+        if self._far is not None:
+            clipped: Array = np.clip(k, 0, self.trials + 1)
+            return clipped
         place: Array = np.clip(k - self._first, 0, self._last).astype(np.int32)
         return place
 
     def at(self, place: Array) -> Array:
         """The tails at places."""
-        if self._table is None:
-            return _by_function(place, self.trials)
-        found: Array = self._table.take(place + self._offset)
-        return found
+        if self._far is None:
+            found: Array = self._table.take(place + self._offset)
+            return found
+        k, trials, far, offset = np.broadcast_arrays(place, self.trials, self._far, self._offset)
+        tails = np.array(self._table.take(np.where(far, 0, k).astype(np.int64) + offset))
+        tails[far] = upper_tail(k[far], trials[far])
+        return tails
 
 
-NORMAL_FROM = 1e14
-"""From this N on, the normal tail with a continuity correction is the more accurate one."""
+def upper_tail(k: Array, trials: Array) -> Array:
+    """`P[Bin(N, 1/2) >= k]` for N above EXACT_TO: that of the nearer end, or 1 less it."""
+    excess = np.asarray((2.0 * k - trials) - 1.0)
+    smaller = np.zeros(np.shape(excess))
+    inside = np.abs(excess) <= WINDOW * np.sqrt(trials)
+    smaller[inside] = _smaller_tail(np.abs(excess[inside]), np.asarray(trials)[inside] + 1.0)
+    return np.where(excess < 0, 1.0 - smaller, smaller)
 
 
-def _by_function(k: Array, trials: Array) -> Array:
-    inside = np.clip(k, 1, trials)
-    normal = ndtr((trials - 2.0 * k + 1.0) / np.sqrt(trials))
-    tail = np.where(trials < NORMAL_FROM, betainc(inside, trials - inside + 1.0, 0.5), normal)
-    found: Array = np.where(k <= 0, 1.0, np.where(k > trials, 0.0, tail))
-    return found
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
+
+
+def _smaller_tail(excess: Array, nu: Array) -> Array:
+    """The tail at k = (nu + A)/2, with nu = N + 1 and A >= 0.
+
+    `I_{1/2}(k, nu-k) = 2^-N / B(k, nu-k) * integral of exp(-A t) sech(t)^nu over t > 0`. The factor is
+    Stirling's, the integral in units of 1/sqrt(nu) Gauss's rule up to where the integrand is e^-40:
+    in these units it hardly depends on nu, and 24 nodes are good to 3e-14.
+    """
+    root = np.sqrt(nu)
+    slope = excess / root
+    reach = 80 / (slope + np.sqrt(slope * slope + 80))
+    total = np.zeros(np.shape(excess))
+    for node, weight in zip(NODES, WEIGHTS, strict=True):
+        y = reach * ((1 + node) / 2)
+        total += weight * np.exp(-slope * y - 0.5 * nu * np.log1p(np.sinh(y / root) ** 2))
+    log_factor, u = _log_factor(excess, nu)
+    factor = np.sqrt((1 - u * u) / 2 / np.longdouble(np.pi)) * np.exp(log_factor)
+    tail: Array = (factor * (total * reach / 2)).astype(float)
+    return tail
+
+
+def _log_factor(excess: Array, nu: Array) -> tuple[Array, Array]:
+    """`-nu H(u)` plus what Stirling's formula lacks of `1/B`, and u = A/nu; H is the relative entropy.
+
+    It may be in the hundreds, and its error is the relative error of the tail: so in extended precision.
+    """
+    excess, nu = excess.astype(np.longdouble), nu.astype(np.longdouble)
+    u = excess / nu
+    entropy = (np.log1p(-u * u) + 2 * u * np.arctanh(u)) / 2
+    return -nu * entropy + _stirling(nu) - _stirling((nu + excess) / 2) - _stirling((nu - excess) / 2), u
+
+
+def _stirling(x: Array) -> Array:
+    """What log Gamma(x) has beyond Stirling's formula, to 1e-18 for x above 100."""
+    square = x * x
+    rest: Array = (1 - (1 - 2 / (7 * square)) / (30 * square)) / (12 * x)
+    return rest
 
 
 def _window(trials: float) -> tuple[int, int]:
@@ -102,17 +154,15 @@ def _table(trials: int) -> tuple[int, Array]:
             sums.append(total / (1 << trials))
         return 0, np.array(sums[::-1])
     first, length = _window(trials)
-    counts = np.arange(first, first + length - 2, dtype=np.longdouble)
-    steps = np.log((trials - counts) / (counts + 1))
-    log_mass = np.concatenate([[np.longdouble(0)], np.cumsum(steps)])
-    middle = trials // 2 - first
-    log_mass += _log_central(trials) - log_mass[middle]
-    tails = np.concatenate([np.cumsum(np.exp(log_mass)[::-1])[::-1], [np.longdouble(0)]]).astype(float)
-    tails[0] = 1.0
-    return first, np.minimum(tails, 1.0)
+    middle, end = (trials + 1) // 2, first + length - 1
+    counts = np.arange(middle, end - 1, dtype=np.longdouble)
+    steps = np.concatenate([[np.longdouble(_central(trials))], (trials - counts) / (counts + 1)])
+    upper = np.cumsum(np.cumprod(steps)[::-1])[::-1].astype(float)
+    mirrored = 1.0 - np.append(upper, [0.0, 0.0])[trials + 2 - 2 * middle :]
+    return first, np.concatenate([mirrored[: middle - first][::-1], upper, [0.0]])
 
 
-def _log_central(trials: int) -> float:
-    """log of `C(N, N//2) / 2^N`, by Stirling's series for the central binomial coefficient."""
+def _central(trials: int) -> float:
+    """`C(N, N//2) / 2^N`, by Stirling's series for the central binomial coefficient."""
     h = (trials + 1) // 2
-    return -0.5 * math.log(math.pi * h) - 1 / (8 * h) + 1 / (192 * h**3) - 1 / (640 * h**5)
+    return math.exp(-1 / (8 * h) + 1 / (192 * h**3) - 1 / (640 * h**5)) / math.sqrt(math.pi * h)

@@ -36,8 +36,6 @@ Bounds = tuple[Array, Array]
 TRIPLES = tuple(product((1, -1), repeat=3))
 """(y_1, y_k3, y_d)."""
 EPSILON = float(np.finfo(float).eps)
-NEGLIGIBLE = 1e-15
-"""A tie that moves a probability by less than this is none."""
 LARGEST_EXPONENT = 600.0
 """Ratios beyond exp of this are scaled down together: only their proportions matter then."""
 
@@ -53,10 +51,28 @@ class Excess:
     """A bound on their relative errors."""
     scale: Array
     """What they were multiplied by to keep them in range: 1, or less where some ratio is huge."""
+    negative: bool
+    """Whether some are negative: then their sizes are not what they are."""
+
+    def size(self, part: Array) -> Array:
+        """Without its sign."""
+        return np.abs(part) if self.negative else part
 
     def parts(self) -> Iterator[Array]:
         """Those that are not zero."""
         return (part for part in (self.spike, self.mate, self.own) if part is not None)
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """What is known of one neuron. Where an undecided tie is none, p0 is smaller by open0, p1 by open1."""
+
+    p0: Array
+    p1: Array
+    only: Array
+    """P[fires on D1 and not on D0]; smaller by up to open1, larger by up to open0."""
+    open0: Array | float
+    open1: Array | float
 
 
 class Thresholds:
@@ -70,17 +86,18 @@ class Thresholds:
         self.half_steps = [0.5 * a / amplitudes.b / self.size for a in amplitudes.a]
         self.excess = tuple(tuple(self._excess(row) for row in rows) for rows in model.rows)
 
-    def probabilities(self) -> tuple[Array, Array, Array, Array]:
-        """p0, p1, P[fires on D1 only], and where a tie is undecided."""
+    def probabilities(self) -> Probabilities:
+        """Of one neuron, as large as ties allow, and by how much they leave them open."""
         p0: Any = 0.0
         p1: Any = 0.0
         only: Any = 0.0
-        undecided: Any = False
+        open0: Any = 0.0
+        open1: Any = 0.0
         for triple in TRIPLES:
-            (tail0, unsure0), (tail1, unsure1) = self._tail(0, triple), self._tail(1, triple)
+            (tail0, less0), (tail1, less1) = self._tail(0, triple), self._tail(1, triple)
             p0, p1, only = p0 + tail0, p1 + tail1, only + np.maximum(tail1 - tail0, 0.0)
-            undecided = undecided | unsure0 | unsure1
-        return p0 / 8, p1 / 8, only / 8, undecided
+            open0, open1 = open0 + less0, open1 + less1
+        return Probabilities(p0 / 8, p1 / 8, only / 8, open0 / 8, open1 / 8)
 
     def probe(self) -> tuple[Array, Array]:
         """v0 and v1 - v0, the latter without the part they have in common."""
@@ -95,8 +112,8 @@ class Thresholds:
     def _rows(self, label: Label) -> Iterator[tuple[Row, Excess]]:
         return zip(self.model.rows[label], self.excess[label], strict=True)
 
-    def _tail(self, label: Label, triple: tuple[int, ...]) -> tuple[Array, Any]:
-        """P[some row fires], and where rounding leaves open which of two values that is."""
+    def _tail(self, label: Label, triple: tuple[int, ...]) -> tuple[Array, Array | float]:
+        """P[some row fires], and how much smaller it may be where rounding leaves open which of two it is."""
         over = self.amplitudes.tau - self.amplitudes.c * triple[2]
         b = self.amplitudes.b
         start, rest = np.divmod(over * (self.blocks + 1) + b * (self.blocks - triple[1]), 2 * b)
@@ -106,28 +123,27 @@ class Thresholds:
         ]
         low, high = (reduce(np.minimum, ends) for ends in zip(*bounds, strict=True))
         place, other = (self.tails.place(np.floor(x) + (start + 1)) for x in (low, high))
-        tail, unsure = self.tails.at(place), place != other
-        if unsure.any():
-            unsure = unsure & (tail - self.tails.at(other) > NEGLIGIBLE)
-        return tail, unsure
+        tail = self.tails.at(place)
+        return tail, tail - self.tails.at(other) if (place != other).any() else 0.0
 
     def _excess(self, row: Row) -> Excess:
         """The (rho - 1) factors of the correction, and how far they may be off."""
         log_size, alone = np.log(self.size), (self.size - 1) / self.size
         spike, mate, own = (self._log_ratio(row.base, step) for step in (row.spike, row.mate, row.own))
-        error: Any = 8 * EPSILON
+        relative = self.mechanism.roundings * EPSILON + self.model.off
+        error: Any = 8 * EPSILON + relative
         lower: Any = np.zeros(())
         for ratio, share in ((spike, log_size), (mate, 0.0), (own, 0.0)):
             if ratio is not None:
-                error = error + 4 * EPSILON * (ratio + share)
+                error = error + relative * np.abs(ratio) + 4 * EPSILON * share
                 lower = np.maximum(lower, ratio - share - LARGEST_EXPONENT)
-        return Excess(
+        parts = (
             None if spike is None else _expm1_times(spike, -log_size - lower),
             None if mate is None else _expm1_times(mate, -lower) * alone,
             None if own is None else _expm1_times(own, -lower),
-            error,
-            np.exp(-lower),
         )
+        negative = any(part is not None and bool((part < 0).any()) for part in parts)
+        return Excess(*parts, error, np.exp(-lower), negative)
 
     def _log_ratio(self, base: Array, step: Array) -> Array | None:
         return np.asarray(self.mechanism.log_ratio(base, step)) if np.any(step) else None
@@ -173,13 +189,18 @@ class Thresholds:
             if factor is not None:
                 half = 0.5 * gap / b
                 x = x + factor * half
-                error = error + factor * np.abs(half)
+                error = error + excess.size(factor) * np.abs(half)
         error = error * excess.error
         if not amplitudes.exact:
             magnitude = (amplitudes.tau + amplitudes.c + amplitudes.a[label]) / b + 1
-            error = error + 8 * EPSILON * magnitude * (sum(excess.parts()) + self.blocks + 1)
-        if np.any(excess.scale < 1):  # scaled down: right where it is out of range, unknown elsewhere
-            error = np.where((excess.scale < 1) & (np.abs(x) <= 4 * self.blocks), np.inf, error)
+            sizes = sum(excess.size(part) for part in excess.parts())
+            error = error + 8 * EPSILON * magnitude * (sizes + excess.scale * (self.blocks + 1))
+        if np.any(excess.scale < 1):  # scaled down: decided where it is out of range, unknown elsewhere
+            beyond = 4 * (np.abs(over) / b + 2) * (self.blocks + 2)
+            far = np.abs(x) - error > beyond * excess.scale + 2 * (fraction + half_step)
+            scaled = excess.scale < 1
+            x = np.where(scaled & far, np.copysign(beyond, x), x)
+            error = np.where(scaled, np.where(far, 0.0, np.inf), error)
         if not np.isfinite(x).all():
             error = np.where(np.isfinite(x), error, np.inf)
             x = np.where(np.isfinite(x), x, 0.0)

@@ -126,13 +126,4 @@ def _solve(point: Construction, mechanism: Mechanism, engine: str, sampling: Sam
 
 
 def _quantity(outcome: Outcome, of: str) -> float:
-    if of == "bits":
-        return float(log_ratio(np.array(outcome.v1), np.array(outcome.margin)))
     return float(getattr(outcome, of))
-
-
-def log_ratio(v1: Array, margin: Array) -> Array:
-    """log2(|v1| / |margin|), the bits needed to tell the labels apart; infinite where they are equal."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bits: Array = np.log2(np.abs(v1) / np.abs(margin))
-        return bits

@@ -14,7 +14,6 @@ from separatrix.maps.question import Question
 from separatrix.maps.search import Reading
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import Grid
-from separatrix.verdicts.verdict import FLOAT_SLACK
 
 PROVING = ("auto", "certified")
 """Engines whose ends are proved where they can be."""
@@ -55,9 +54,14 @@ class Level:
         grids = self.closed(values)
         if grids is None:
             return [self.read_one(value, self.engine) for value in values]
-        found = [float(p) for grid in grids for p in grid.distinguish.flat]
+        found = [
+            each
+            for grid in grids
+            for each in zip(grid.distinguish.flat, *(end.flat for end in grid.bounds), strict=True)
+        ]
         readings = [
-            Reading(value, p, _float_side(p, self.at)) for value, p in zip(values, found, strict=True)
+            Reading(value, float(p), _between(float(low), float(high), self.at))
+            for value, (p, low, high) in zip(values, found, strict=True)
         ]
         return [self._settled(each) if each.above is None else each for each in readings]
 
@@ -79,9 +83,7 @@ class Level:
             sign = side(outcome.p0, outcome.only, m, self.at)
             return Reading(value, outcome.distinguish, None if sign is None else sign >= 0, sign is not None)
         low, high = outcome.interval
-        if low == high:
-            return Reading(value, outcome.distinguish, _float_side(low, self.at))
-        above = True if low >= self.at else False if high < self.at else None
+        above = _between(low - outcome.error, high + outcome.error, self.at)
         return Reading(value, outcome.distinguish, above)
 
     def outcome(self, value: Number, engine: str) -> tuple[Outcome, int]:
@@ -100,6 +102,6 @@ class Level:
         return self.asked.mechanism({self.name: value})
 
 
-def _float_side(p: float, at: Fraction) -> bool | None:
-    """The side of a float64 that may be off by its slack; NaN has none."""
-    return p >= at if abs(p - at) > FLOAT_SLACK else None
+def _between(low: float, high: float, at: Fraction) -> bool | None:
+    """Whether a number between these is at or above the level; NaN leaves it open."""
+    return True if low >= at else False if high < at else None

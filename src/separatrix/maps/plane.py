@@ -14,7 +14,7 @@ from separatrix.constructions import Construction, ExactConstruction
 from separatrix.engines import ENGINES, EngineRefusal, Sampling, exact
 from separatrix.engines.options import in_format, refuse_unused, unused
 from separatrix.maps.axes import EXAMPLE, Axis, Number, is_axis, read_counted
-from separatrix.maps.cells import QUANTITIES, Layer, Tell, by_cell, log_ratio
+from separatrix.maps.cells import QUANTITIES, Layer, Tell, by_cell
 from separatrix.maps.places import Places
 from separatrix.maps.question import Question, question
 from separatrix.parameters import UsageError, format_exact, nearest
@@ -205,8 +205,6 @@ def _whole(asked: Question, places: Places, of: str) -> Layer:
 
 
 def _quantity(found: exact.ExactGrid, of: str) -> np.ndarray[Any, Any]:
-    if of == "bits":
-        return log_ratio(found.v1, found.margin)
     values: np.ndarray[Any, Any] = getattr(found, of)
     return values
 

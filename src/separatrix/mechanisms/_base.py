@@ -118,6 +118,11 @@ class ScoreMechanism(Mechanism):
     family = "score kernel"
     coordinate_free = True
 
+    @property
+    def roundings(self) -> float:
+        """A bound on the relative error of `log_ratio`, in units of rounding, for exact base and step."""
+        return 4.0
+
     @abstractmethod
     def score(self, logits: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """g, elementwise."""

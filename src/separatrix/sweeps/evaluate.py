@@ -19,7 +19,7 @@ from separatrix.parameters.logforms import spelled
 from separatrix.store import Environment, Result, Status
 from separatrix.store.rows import now
 from separatrix.sweeps.cell import Cell
-from separatrix.verdicts.verdict import bits_of, word_for
+from separatrix.verdicts.verdict import word_for
 
 named = cache(mechanism_from)
 
@@ -89,7 +89,6 @@ def _together(cells: Sequence[Cell], here: Environment) -> list[Result]:
 
 
 def _answer(outcome: Outcome, m: int, delta: Fraction) -> dict[str, Any]:
-    bits = bits_of(outcome)
     return {
         "status": Status.DONE,
         "verdict": word_for(outcome, m, delta),
@@ -99,7 +98,7 @@ def _answer(outcome: Outcome, m: int, delta: Fraction) -> dict[str, Any]:
         **{name: getattr(outcome, name) for name in ("distinguish", "fire_d0", "fire_d1", "margin")},
         "low": outcome.interval[0],
         "high": outcome.interval[1],
-        "bits": bits if math.isfinite(bits) else None,
+        "bits": outcome.bits if math.isfinite(outcome.bits) else None,
     }
 
 

@@ -22,8 +22,6 @@ from separatrix.verdicts.formats import LARGEST, blind_from
 DELTA = Fraction(1, 100)
 OLD_NAMES = {"noise": "noise_sd="}
 """Options that were once called as parameters of a construction are."""
-FLOAT_SLACK = 1e-12
-"""How far the exact engine's float64 may be off, generously."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Verdict:
     @property
     def bits(self) -> float:
         """log2(v1 / margin): the significant bits needed to tell the labels apart."""
-        return bits_of(self.outcome)
+        return self.outcome.bits
 
     @property
     def auc(self) -> float | None:
@@ -105,18 +103,9 @@ def _side(outcome: Outcome, m: int, bound: Fraction) -> int | None:
     low, high = outcome.interval
     if isinstance(outcome.p0, Fraction) and isinstance(outcome.only, Fraction):
         return side(outcome.p0, outcome.only, m, bound)
-    slack = FLOAT_SLACK if low == high else 0.0
-    if low - slack >= bound:
+    if low - outcome.error >= bound:
         return 1
-    return -1 if high + slack <= bound else None
-
-
-def bits_of(outcome: Outcome) -> float:
-    """log2(v1 / margin); infinite where the labels are equal."""
-    if outcome.margin == 0:
-        return math.inf
-    ratio = abs(outcome.v1) / abs(outcome.margin)
-    return math.log2(ratio) if ratio else -math.inf
+    return -1 if high + outcome.error <= bound else None
 
 
 def _number(p: Fraction | float) -> str | float:

@@ -14,6 +14,9 @@ from separatrix.mechanisms._base import Floats, ScoreMechanism
 from separatrix.parameters import Constraint, Natural, Parameters
 from separatrix.parameters.logforms import LogForm, Number
 
+LARGE = 300.0
+"""Sums of powers of larger logits may overflow; they are scaled down."""
+
 
 class TaylorParameters(Parameters):
     """The degree of the last term kept."""
@@ -54,16 +57,42 @@ class Taylor(ScoreMechanism):
         score: Tensor = self._horner(logits, torch.ones_like(logits))
         return score
 
+    @property
+    def roundings(self) -> float:
+        """Three for each term of two sums of positive numbers."""
+        return 8.0 + 6.0 * self.parameters.order
+
     def log_ratio(self, base: Floats, step: Floats) -> Floats:
         # (T(x+s) - T(x)) / s is a sum of divided differences, all of one sign: nothing cancels.
         divided, term = np.zeros_like(base + step), np.ones_like(base)
         difference, lower = divided, term
+        logit = np.maximum(base, base + step)
+        large = bool(np.any(logit > LARGE))
         for i in range(1, self.parameters.order + 1):
+            if large:  # only the quotient matters: all are made smaller as the next term grows
+                smaller = np.minimum(1.0, i / np.maximum(logit, 1.0))
+                divided, term, difference, lower = (
+                    smaller * each for each in (divided, term, difference, lower)
+                )
             divided = (divided * (base + step) + term) / i
             term = term * base / i
             difference, lower = difference + divided, lower + term
-        ratio: Floats = np.log1p(step * difference / lower)
+        left = lower > 1e-200
+        ratio: Floats = np.log1p(step * difference / np.where(left, lower, 1.0))
+        if not np.all(left):  # beside T(x+s) hardly anything is left of T(x)
+            ratio = np.where(left, ratio, self._log_score(base + step) - self._log_score(base))
         return ratio
+
+    def _log_score(self, logit: Floats) -> Floats:
+        """log T of positive logits, whatever their size."""
+        term, logarithm = np.ones_like(logit), np.zeros_like(logit)
+        total = term
+        for i in range(1, self.parameters.order + 1):
+            larger = np.maximum(1.0, logit / i)
+            term, total = term * (logit / i / larger), total / larger
+            total, logarithm = total + term, logarithm + np.log(larger)
+        found: Floats = logarithm + np.log(total)
+        return found
 
     def ratio(self, base: LogForm, step: LogForm) -> Number:
         if step.is_zero():
