@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from fractions import Fraction
 from functools import cache
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -290,7 +291,7 @@ def test_what_cannot_be_decided_fails() -> None:
 
 def test_a_verdict_that_is_undecided_gets_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     """The checker knows no such word."""
-    monkeypatch.setattr("separatrix.verdicts.verdict.side", lambda *_: None)
+    monkeypatch.setattr(import_module("separatrix.verdicts.verdict"), "side", lambda *_: None)
     with pytest.raises(EngineRefusal, match="nothing to certify"):
         made(*CASES["tie"])
 
