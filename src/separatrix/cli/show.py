@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +14,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from separatrix.parameters import Parameters, format_exact
+from separatrix.parameters.documents import json_text
 
 if TYPE_CHECKING:
     from separatrix.assess import Bench, Card, CostCurve, Disagreement, Standing, Unanswered
     from separatrix.assess.atlas import Atlas
     from separatrix.checker import Report
+    from separatrix.engines import Outcome
     from separatrix.reports import Reproduction
     from separatrix.verdicts import Verdict
 
@@ -30,6 +32,8 @@ COLOURS = {
     "none": "dim",
 }
 
+NOT_FINITE = "not known: the scores overflow float64, or lose their digits"
+
 
 def console() -> Console:
     """Standard output, never wider than 100 columns, with no colours or emoji of its own."""
@@ -40,7 +44,7 @@ def console() -> Console:
 
 def print_json(value: Any) -> None:
     """One JSON document."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    print(json_text(value))
 
 
 def verdict(found: Verdict, as_json: bool) -> None:
@@ -60,14 +64,18 @@ def verdict(found: Verdict, as_json: bool) -> None:
     table.add_row("P(fires on D0), P(fires on D1)", f"{outcome.fire_d0:.6g}, {outcome.fire_d1:.6g}")
     table.add_row("one neuron: p0, p1", f"{float(outcome.p0):.6g}, {float(outcome.p1):.6g}")
     unit = "" if found.construction.unit == 1 else " (margin in sqrt(log n))"
-    table.add_row(f"margin, bits{unit}", f"{outcome.margin:.6g}, {found.bits:.4g}")
+    table.add_row(f"margin, bits{unit}", _margin(outcome))
     if found.auc is not None:
-        table.add_row("AUC under that noise", f"{found.auc:.6g}")
+        table.add_row("AUC under that noise", f"{found.auc:.6g}" if math.isfinite(found.auc) else NOT_FINITE)
     if found.formats is not None:
         blind = ", ".join(f"{name} {_size(n)}" for name, n in found.formats.items())
         table.add_row("number formats blind from n =", blind)
     table.add_row("engine", f"{outcome.engine}: {outcome.evidence}")
     out.print(table)
+
+
+def _margin(outcome: Outcome) -> str:
+    return f"{outcome.margin:.6g}, {outcome.bits:.4g}" if math.isfinite(outcome.margin) else NOT_FINITE
 
 
 def _size(n: int | None) -> str:
@@ -176,14 +184,14 @@ def _by_message(messages: dict[str, str]) -> dict[str, list[str]]:
 
 def _numbers(cell: Standing | Unanswered) -> tuple[str, ...]:
     from separatrix.assess import Unanswered
-    from separatrix.reports.cells import blind_from, exponent, mark
+    from separatrix.reports.cells import bits, blind_from, exponent, mark
 
     if isinstance(cell, Unanswered):
         return ()
     outcome = cell.verdict.outcome
     low, high = outcome.interval
     shown = f"{outcome.distinguish:.4g}" if low == high else f"{low:.2g}..{high:.2g}"
-    return f"{mark(cell)} {shown}", exponent(cell), f"{cell.verdict.bits:.3g}", blind_from(cell)
+    return f"{mark(cell)} {shown}", exponent(cell), bits(cell.verdict), blind_from(cell)
 
 
 def atlas(found: Atlas, as_json: bool) -> None:

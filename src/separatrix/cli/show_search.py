@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import AbstractContextManager
 from fractions import Fraction
@@ -16,6 +15,7 @@ from rich.table import Table
 
 from separatrix.cli.show import console, counting, print_json
 from separatrix.parameters import format_exact
+from separatrix.parameters.documents import json_text
 
 if TYPE_CHECKING:
     from separatrix.constructions import Kind
@@ -33,7 +33,7 @@ def trying(quiet: bool) -> AbstractContextManager[Any]:
 
 def written(found: Search) -> bytes:
     """The file that `--check` reads."""
-    return (json.dumps(found.as_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (json_text(found.as_json()) + "\n").encode()
 
 
 def search(found: Search, out: Path | None, study: Path | None, as_json: bool) -> None:

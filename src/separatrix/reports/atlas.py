@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.assess import Standing, Unanswered
 from separatrix.assess.atlas import Atlas, Region
+from separatrix.parameters.documents import json_text
 from separatrix.parameters.files import write_whole
 from separatrix.reports.cells import (
     COLOURS,
@@ -211,7 +211,7 @@ def write(atlas: Atlas, out: Path) -> None:
     makers: dict[str, Callable[[], bytes]] = {
         ".csv": lambda: atlas.as_csv().encode(),
         ".html": lambda: page(atlas).encode(),
-        ".json": lambda: (json.dumps(atlas.as_json(), indent=1) + "\n").encode(),
+        ".json": lambda: (json_text(atlas.as_json(), indent=1) + "\n").encode(),
         ".pdf": lambda: picture(atlas, "pdf"),
         ".png": lambda: picture(atlas, "png"),
     }

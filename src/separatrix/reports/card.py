@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 
 from separatrix.assess import Card, CostCurve, Disagreement, Standing, Unanswered
+from separatrix.parameters.documents import json_text
 from separatrix.parameters.files import write_whole
 from separatrix.reports.atlas import style
-from separatrix.reports.cells import LETTERS, blind_from, evidence, exponent, mark, probability
+from separatrix.reports.cells import LETTERS, bits, blind_from, evidence, exponent, mark, probability
 from separatrix.reports.figures._base import static_style
 
 ENDINGS = (".html", ".json")
@@ -83,7 +83,7 @@ def _standing(card: Card, cell: Standing | Unanswered, cards: tuple[Card, ...]) 
     numbers = ("", "", "", "")
     if isinstance(cell, Standing):
         p = f"{mark(cell)} {probability(cell.verdict.outcome.distinguish)}"
-        numbers = (p, exponent(cell), f"{cell.verdict.bits:.3g}", blind_from(cell))
+        numbers = (p, exponent(cell), bits(cell.verdict), blind_from(cell))
     middle = "".join(f'<td class="number">{escape(number)}</td>' for number in numbers)
     reason = f'<td class="evidence">{escape(evidence(cell))}</td>'
     return f"<tr>{who}<td>{escape(cell.name)}</td>{word}{middle}{reason}</tr>"
@@ -146,6 +146,6 @@ def write(card: Card, out: Path) -> None:
     """In the form the ending of `out` names."""
     makers: dict[str, Callable[[], str]] = {
         ".html": lambda: page(card),
-        ".json": lambda: json.dumps(card.as_json(), indent=1) + "\n",
+        ".json": lambda: json_text(card.as_json(), indent=1) + "\n",
     }
     write_whole(out, makers[out.suffix]().encode())

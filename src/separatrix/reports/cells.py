@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from separatrix.assess import Standing, Unanswered
+from separatrix.verdicts import Verdict
 
 LETTERS = {"distinguishes": "D", "partial": "P", "blind": "B", "undecided": "?", "none": "–"}
 COLOURS = {
@@ -54,6 +57,11 @@ def exponent(cell: Standing | Unanswered) -> str:
     if growth is None:
         return "" if isinstance(cell, Unanswered) else "–"
     return f"n^{growth.exponent:+.2f}".replace("-", "−") if growth.is_power else "no power"
+
+
+def bits(found: Verdict) -> str:
+    """The significant bits needed, or nothing where the margin is not known."""
+    return "" if math.isnan(found.bits) else f"{found.bits:.3g}"
 
 
 def blind_from(cell: Standing | Unanswered) -> str:

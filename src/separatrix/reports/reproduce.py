@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from separatrix.claims import CLAIMS, Claim, Ledger, ledger
 from separatrix.engines.threads import one_thread
 from separatrix.maps.growth import Row
 from separatrix.mechanisms import MECHANISMS as ZOO
+from separatrix.parameters.documents import json_text
 from separatrix.reports import figures, growth, line, page, separations, separations_page, sweeps
 from separatrix.reports.effort import FULL, Effort
 from separatrix.reports.folder import Folder
@@ -132,7 +132,7 @@ def _run_separations(progress: Progress) -> list[separations.Answer]:
 
 
 def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (json_text(value, indent=1) + "\n").encode()
 
 
 def _draw(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.parameters import Parameters, UsageError
+from separatrix.parameters.documents import json_text
 from separatrix.parameters.grid import is_whole
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def written(frame: pl.DataFrame, ending: str) -> bytes:
     """The whole file."""
     if ending == ".json":
         rows = list(as_rows(frame))
-        return (json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        return (json_text(rows) + "\n").encode()
     out = io.BytesIO()
     frame.write_parquet(out) if ending == ".parquet" else frame.write_csv(out)
     return out.getvalue()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -14,6 +13,7 @@ from separatrix.contract._base import one_line
 from separatrix.contract.load import mechanism_from
 from separatrix.engines import EngineRefusal, Outcome, exact, solve
 from separatrix.parameters import Grid, SeparatrixError, UsageError
+from separatrix.parameters.documents import finite
 from separatrix.parameters.grid import is_whole
 from separatrix.parameters.logforms import spelled
 from separatrix.store import Environment, Result, Status
@@ -95,10 +95,10 @@ def _answer(outcome: Outcome, m: int, delta: Fraction) -> dict[str, Any]:
         "engine": outcome.engine,
         "evidence": outcome.evidence,
         **{name: _spelled(getattr(outcome, name)) for name in ("p0", "p1", "q")},
-        **{name: getattr(outcome, name) for name in ("distinguish", "fire_d0", "fire_d1", "margin")},
+        **{name: getattr(outcome, name) for name in ("distinguish", "fire_d0", "fire_d1")},
         "low": outcome.interval[0],
         "high": outcome.interval[1],
-        "bits": outcome.bits if math.isfinite(outcome.bits) else None,
+        **{name: finite(getattr(outcome, name)) for name in ("margin", "bits")},
     }
 
 

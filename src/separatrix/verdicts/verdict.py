@@ -16,6 +16,7 @@ from separatrix.engines.certified import side
 from separatrix.engines.options import unused
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import UsageError, format_exact, parse_exact, refuse_options
+from separatrix.parameters.documents import finite
 from separatrix.parameters.logforms import spelled
 from separatrix.verdicts.formats import LARGEST, blind_from
 
@@ -79,13 +80,14 @@ class Verdict:
             "distinguish": outcome.distinguish,
             "interval": list(outcome.interval),
             "margin": outcome.margin,
-            "bits": self.bits if math.isfinite(self.bits) else None,
+            "bits": self.bits,
             "delta": format_exact(self.delta),
             "verdict": self.word,
             "blind_from": self.formats,
             "blind_searched_to": LARGEST,
         }
-        return shown if self.auc is None else {**shown, "auc": self.auc}
+        numbers: dict[str, Any] = finite(shown if self.auc is None else {**shown, "auc": self.auc})
+        return numbers
 
 
 def word_for(outcome: Outcome, m: int, delta: Fraction) -> str:

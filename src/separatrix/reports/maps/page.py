@@ -12,6 +12,7 @@ import numpy as np
 
 from separatrix import __version__
 from separatrix.maps import Axis, Curve, Layer, Map
+from separatrix.parameters.documents import json_text
 from separatrix.reports.figures import Key
 from separatrix.reports.figures._base import INK, plot
 from separatrix.reports.maps import curve as curves
@@ -176,7 +177,7 @@ def _panel(index: int, title: str, figure: go.Figure) -> str:
 
 
 def _data(identity: str, value: Any) -> str:
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
+    text = json_text(value, indent=None).replace("<", "\\u003c")
     return f'<script type="application/json" id="{identity}">{text}</script>'
 
 

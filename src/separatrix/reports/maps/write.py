@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from separatrix.maps import Curve, Map
+from separatrix.parameters.documents import json_text
 from separatrix.parameters.files import write_whole
 from separatrix.reports.maps.curve import as_csv as curve_csv
 from separatrix.reports.maps.curve import draw as draw_curve
@@ -45,4 +45,4 @@ def write_curve(found: Curve, out: Path) -> None:
 
 
 def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (json_text(value, indent=1) + "\n").encode()
