@@ -400,3 +400,24 @@ def test_three_constructions_are_won_by_linear_attention() -> None:
         example = CONSTRUCTIONS[name].example
         assert verdict(name, winner, **example).word == "distinguishes"
         assert verdict(name, "softmax", **example).word == "blind"
+
+
+def test_descriptions_say_what_is_in_units_of_log_n() -> None:
+    """Injectivity's keys are, not its query: literal tokens have it so."""
+    made = construction_named("injectivity").read({"n": 100, "m": 12, "gap": 3, "query": "1/2", "factor": 5})
+    quiet, loud = (made.dense(label, 0, torch.float64) for label in (0, 1))
+    assert (quiet.queries.tolist(), loud.queries.tolist()) == ([[0.5]], [[2.5]])
+    assert quiet.keys[:2, 0].tolist() == pytest.approx([4 * math.log(100), math.log(100)])
+    assert "keys are in units of log n" in made.description
+
+
+def test_it_is_these_keys_that_recall_fails_on() -> None:
+    """One more pair than `width`, with a key that overlaps another's and not the asked one's: it is heard."""
+    keys = torch.cat([torch.eye(8), torch.eye(8)[1:2]]).double()[None, None]
+    values = torch.tensor([0.0, *[1.0] * 8]).double()[None, None, :, None]
+    attends = mechanism_named("identity-features:normalised=no")
+    assert attends(keys[..., :1, :], keys, values).item() == 0
+    overlapping = at("recall", n=9, width=8)
+    tokens = overlapping.groups(0, torch.float64)
+    q, k, v = (each[None, None] for each in (tokens.queries, tokens.keys, tokens.values))
+    assert attends(q, k, v, tokens.counts[None, None]).item() > 0
