@@ -66,8 +66,10 @@ def _lines(error: Exception) -> list[str]:
     if isinstance(error, OSError):
         what = (error.strerror or str(error)).lower()
         return [what if error.filename is None else f"{error.filename}: {what}"]
-    what = str(error) or "no more is known"
-    return [f"{type(error).__name__}: {what}. This should not happen: please report the command"]
+    what = f"{type(error).__name__}: {str(error) or 'no more is known'}"
+    if notes := getattr(error, "__notes__", []):  # a mechanism of the user's own
+        return [f"{notes[0]} {what}"]
+    return [f"{what}. This should not happen: please report the command"]
 
 
 def _say(line: str) -> None:

@@ -62,7 +62,16 @@ class CustomMechanism(Mechanism):
             options["counts"] = counts
         if self.takes_causal:
             options["causal"] = causal
-        return self._in(v.dtype)(q, k, v, **options)
+        try:
+            out: Any = self._in(v.dtype)(q, k, v, **options)
+            wanted = (*q.shape[:-1], v.shape[-1])
+            if not isinstance(out, Tensor) or out.shape != wanted:
+                shape = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+                raise ValueError(f"it returned {shape} where a tensor of shape {wanted} was due")
+            return out
+        except Exception as error:
+            error.add_note(f"{self.spelled} raised")
+            raise
 
     def _in(self, dtype: torch.dtype) -> Callable[..., Tensor]:
         if not isinstance(self.attend, nn.Module):
