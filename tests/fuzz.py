@@ -145,6 +145,7 @@ FILES = (
     *("new.html", "new.png", "new.db", "x" * 300, "sqlite:///results.db", "sqlite:///folder", "sqlite://"),
     *("postgresql://u:secret@127.0.0.1:1/x", "mysql://x", "sqlite:///a?mode=x", "file:results.db", "a\x00b"),
 )
+KINDS = (".json", ".jsonl", ".toml", ".db", ".csv", ".html")
 SECONDS, PATIENCE = 30, 1.5
 """After which an input hangs; and after which one of LONG is interrupted."""
 JOBS = 2
@@ -194,7 +195,7 @@ def _mutated(chance: random.Random, words: list[str]) -> list[str]:
     first = 0 if chance.random() < 0.05 or len(words) < 2 else 1  # seldom the name of the command
     place = chance.randrange(first, max(1, len(words)))
     before, word, after = words[:place], words[place : place + 1], words[place + 1 :]
-    match chance.randrange(8):
+    match chance.randrange(9):
         case 0:
             return before + after
         case 1:
@@ -207,6 +208,14 @@ def _mutated(chance: random.Random, words: list[str]) -> list[str]:
             return [*before, *word, chance.choice(OPTIONS), chance.choice((*NUMBERS, *WORDS, *FILES)), *after]
         case 5:
             return [*before, chance.choice(FILES), *after]
+        case 6:
+            named = [
+                i
+                for i, each in enumerate(words)
+                if i and (each.startswith("new") or Path(each).suffix in KINDS)
+            ]
+            place = chance.choice(named) if named else place
+            return [*words[:place], chance.choice(FILES), *words[place + 1 :]]
         case _:
             numbers = [i for i, each in enumerate(words) if "=" in each or each.isdigit()]
             place = chance.choice(numbers) if numbers else place
@@ -324,6 +333,7 @@ def _become(words: tuple[str, ...], folder: Path, printed: tuple[Path, Path]) ->
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.argv = ["separatrix", *words]
         vars(sys.modules["__main__"]).pop("__file__", None)  # which worker processes would run
+        os.execve = lambda *_: os._exit(0)  # `worker` becomes a program of Dask, which is not ours
         from separatrix.cli import main
 
         main()

@@ -16,11 +16,14 @@ import pytest
 from expectations import run as run_here
 from separatrix.checker import check_file
 from separatrix.parameters import UsageError, parse_exact, parse_integer
+from separatrix.parameters import files as files_module
 from separatrix.parameters import reading as reading_module
 from separatrix.parameters.errors import on_one_line
+from separatrix.parameters.files import write_whole
 from separatrix.parameters.reading import read_whole
 from separatrix.searches import check_findings
 from separatrix.searches.log import Header, Log
+from separatrix.store import open_store
 from separatrix.sweeps import load_plan
 
 COMMAND = [sys.executable, "-c", "from separatrix.cli import main; main()"]
@@ -67,6 +70,20 @@ def test_a_pipe_that_is_written_is_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with subprocess.Popen(f"sleep 0.1; printf 12; sleep 0.1; printf 3 > {tmp_path}/pipe", shell=True):
         assert read_whole(tmp_path / "pipe", 10, "a number") == b"3"
+
+
+def test_a_pipe_that_nobody_reads_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files_module, "PATIENCE", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="cannot write"):
+        write_whole(tmp_path / "pipe", b"x")
+
+
+def test_a_store_is_no_pipe_and_no_device(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(UsageError, match="is a device or a pipe, not a store"):
+            open_store(str(path))
 
 
 def test_a_name_of_no_file() -> None:

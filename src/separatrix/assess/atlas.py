@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, resource_tracker
 from typing import Any
 
 import torch
@@ -90,19 +92,34 @@ def _filled(
             yield (mechanism.spelled, name), _cell(mechanism, name)
         return
     context = get_context("spawn")
-    with safe_path():
+    before = set(active_children())
+    with safe_path(), _interrupts_held_back():
         pool = ProcessPoolExecutor(workers, context, initializer=torch.set_num_threads, initargs=(1,))
         waiting: dict[Future[Standing | Unanswered], tuple[str, str]] = {
             pool.submit(_cell, mechanism, name): (mechanism.spelled, name) for mechanism, name in cells
         }
+    started = set(active_children()) - before
     with pool:
         try:
             for done, future in enumerate(as_completed(waiting), 1):
                 tell(done, len(cells), " on ".join(waiting[future]))
                 yield waiting[future], future.result()
         except BaseException:
+            for process in started:
+                process.kill()
             pool.shutdown(cancel_futures=True)
             raise
+
+
+@contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Processes that are started meanwhile never hear Ctrl-C: whoever started them ends them."""
+    resource_tracker.ensure_running()  # which lets signals through again when it starts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _cell(mechanism: Mechanism, name: str) -> Standing | Unanswered:

@@ -7,10 +7,12 @@ owner and its mode.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
 import stat
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +24,8 @@ ANEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | get
 PRIVATE = 0o600
 MOST_LINKS = 40
 """As many as Linux follows."""
+PATIENCE = 10
+"""Seconds in which somebody must begin to read a pipe."""
 TRIED = 4096
 """Bytes that a disk must have room for, or no work is begun."""
 _DESCRIPTORS = re.compile(r"/(?:proc/(?:self|\d+)(?:/task/\d+)?|dev)/fd")
@@ -173,7 +177,22 @@ def _stream(path: Path) -> BinaryIO:
     number = _descriptor(path)
     if number:
         return os.fdopen(os.dup(int(number)), "wb")
-    return os.fdopen(os.open(path, os.O_WRONLY), "wb")
+    return os.fdopen(_opened_for_a_reader(path), "wb")
+
+
+def _opened_for_a_reader(path: Path) -> int:
+    """A pipe that nobody reads is waited for, but not without end."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO or time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+        else:
+            os.set_blocking(descriptor, True)
+            return descriptor
 
 
 @contextmanager

@@ -129,6 +129,8 @@ def _look(path: Path, thoroughly: bool) -> None:
     """Refuse what is no sound SQLite file, and change nothing: the file is only read."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder, not a store; write for example {DEFAULT}")
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is a device or a pipe, not a store; write for example {DEFAULT}")
     try:
         with path.open("rb") as file:
             start, size = file.read(len(MAGIC)), os.fstat(file.fileno()).st_size
