@@ -172,25 +172,14 @@ def test_the_margin_is_the_least_at_the_places_drawn() -> None:
 
 
 @pytest.mark.parametrize("engine", ["dense", "grouped"])
-def test_large_logits_make_ties_too_close_to_call(engine: str) -> None:
-    """Scores magnify the rounding of logits: an exact tie among large ones must not be guessed."""
-    point = at(
-        "spike",
-        {
-            "n": 16,
-            "d": 6,
-            "m": 1,
-            "a0": "0",
-            "a1": "0.05",
-            "b": "550.55",
-            "c": "300.3",
-            "form": "identity",
-            "tau": "850.85",
-        },
-    )
-    mechanism = mechanism_named("linear")
-    truth = certified.solve(point, mechanism).distinguish
-    found = solve(point, mechanism, engine, Sampling(draws=500))
+def test_ties_among_large_numbers_are_too_close_to_call(engine: str) -> None:
+    """b and c are 10^4 times tau and cancel down to it: rounding was read as firing, and P was missed."""
+    large = {"n": 16, "m": 1, "a0": 0, "a1": "1/3", "b": "100000/7", "c": "500021/70", "tau": "0.3"}
+    point, linear = at("spike", {**BLOCKS, **large}), mechanism_named("linear")
+    truth = certified.solve(point, linear).distinguish
+    found = solve(point, linear, engine, Sampling(draws=500))
+    assert truth == 0.0625
+    assert "too close to call" in found.evidence
     assert found.interval[0] <= truth <= found.interval[1]
 
 
