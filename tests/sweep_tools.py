@@ -46,6 +46,7 @@ class Inline(Executor):
     """Computes at once, in this process; remembers what it was given."""
 
     def __init__(self, room: int = 2) -> None:
+        super().__init__()
         self.room, self.taken, self._waiting = room, list[Batch](), list[Batch]()
         self.most = 0
 

@@ -20,15 +20,17 @@ from separatrix.assess import points
 from separatrix.assess.lengths import found_at
 from separatrix.engines import EngineRefusal, exact
 from separatrix.mechanisms import examples
-from separatrix.parameters import SeparatrixError
+from separatrix.parameters import SeparatrixError, UsageError
 from separatrix.store import Result, Status, Store, frame, open_store, results
-from separatrix.sweeps import Plan, Progress, estimate, find_plan, read_plan, run
+from separatrix.sweeps import Plan, Progress, estimate, find_plan, limited, read_plan, run
 from separatrix.sweeps import local as local_module
 from separatrix.sweeps.backlog import LOOKED_UP
 from separatrix.sweeps.batches import GROWTH, MOST_CELLS, Batcher
 from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.evaluate import evaluate
+from separatrix.sweeps.limited import work_within
 from separatrix.sweeps.local import AHEAD, LocalExecutor
+from separatrix.sweeps.sweep import executor_for
 from separatrix.sweeps.work import Batch, OtherCode, environment, work
 from separatrix.verdicts import DELTA, Verdict
 from sweep_tools import HEAD, HERE, SMALL, Inline, Instant
@@ -340,6 +342,71 @@ def test_a_cell_that_kills_every_worker_is_given_up(
     assert (done.done, done.failed, done.lost) == (7, 1, 3)
     (row,) = results(store, status="failed").rows(named=True)
     assert (row["n"], row["message"].split(";")[0]) == (200, "its worker died 3 times")
+
+
+SLEEPER = """
+import time
+def attend(q, k, v):
+    if q.shape[-2] == 200:
+        time.sleep(1000)
+    return (q @ k.mT).softmax(-1) @ v
+"""
+
+
+def test_a_cell_that_takes_too_long_has_failed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: Store
+) -> None:
+    (tmp_path / "sleeps_in_sweeps.py").write_text(SLEEPER)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(local_module, "SLICE", 0.5)
+    text = HEAD.replace('"linear"', '"sleeps_in_sweeps:attend"') + (
+        '[[sweep]]\nengine = "dense"\ndraws = 5\nparameters.n = [100, 150, 200, 300, 400, 500, 600]'
+    )
+    plan = read_plan(text, allow=["sleeps_in_sweeps:attend"])
+    executor = LocalExecutor(1, cell_timeout=2.5)
+    try:
+        done = run(plan, store, executor)
+    finally:
+        executor.close()
+    assert (done.done, done.failed, done.lost) == (plan.count - 1, 1, 0)
+    (row,) = results(store, status="failed").rows(named=True)
+    assert (row["n"], row["seconds"]) == (200, 2.5)
+    assert row["message"] == "it took longer than 2.5 s, the limit a cell (--cell-timeout)"
+    assert run(plan, store, Instant()).failed_before == 1, "it is not tried again"
+    assert run(plan, store, Instant(), retry_failed=True).done == 1, "but then it is"
+
+
+def test_cells_within_a_limit_in_a_process_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: Plan, answers: dict[str, Result]
+) -> None:
+    """What a worker of a cluster does, which is not ended itself."""
+    monkeypatch.setattr(limited, "MOST_DEATHS", 1)
+    dies = "    if q.shape[-2] == 400:\n        import os; os._exit(3)\n    return"
+    (tmp_path / "sleeps_in_processes.py").write_text(SLEEPER.replace("    return", dies))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    cells = [cell for _, cell in small if cell.engine == "exact"][:15]
+    for cell, result in zip(cells, work_within(cells, 60.0, 20.0), strict=True):
+        assert numbers(result) == numbers(answers[cell.id])
+    with pytest.raises(OtherCode):
+        work_within([replace(cells[0], code="0" * 16)], 60.0, 20.0)
+    name = "sleeps_in_processes:attend"
+    text = HEAD.replace('"softmax", "linear"', f'"{name}"') + (
+        '[[sweep]]\nengine = "dense"\ndraws = 5\nparameters.n = [100, 400, 200, 300]'
+    )
+    cells = [cell for _, cell in read_plan(text, allow=[name])]
+    found: list[Result] = []
+    while len(found) < 3:
+        found += work_within(cells[len(found) :], 60.0, 3.0)
+    limited._end()
+    assert [each.status for each in found] == [Status.DONE, Status.FAILED, Status.FAILED]
+    assert str(found[1].message).startswith("its worker died 1 times")
+    assert found[2].message == "it took longer than 3 s, the limit a cell (--cell-timeout)"
+
+
+@pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf")])
+def test_limits_that_are_none(limit: float) -> None:
+    with pytest.raises(UsageError, match="is none; it must be more than 0 seconds"):
+        executor_for(1, None, limit)
 
 
 def test_never_more_than_two_batches_a_worker_are_out() -> None:

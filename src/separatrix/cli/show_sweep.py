@@ -33,7 +33,7 @@ QUIET = 30.0
 """Seconds between two lines where nobody is looking."""
 COUNTS = (
     *("total", "kept", "shared", "twice", "done", "refused", "failed", "failed_before", "lost", "elsewhere"),
-    "stopped",
+    *("notes", "stopped"),
 )
 """What `sweep --json` tells of a sweep."""
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -67,12 +67,17 @@ class Bar:
         self._bar, self._task = bar, None if bar is None else bar.add_task("", total=None, pace="", failed="")
         self._seen: deque[tuple[float, int]] = deque()
         self._said = time.monotonic()
+        self._notes = 0
+        """How many notes were printed."""
         self._stopping = False
 
     def tell(self, so_far: Progress) -> None:
         """How far it is."""
         pace = "stopping; Ctrl-C again drops it" if self._stopping else self._pace(so_far)
         others = _elsewhere(so_far.elsewhere)
+        for note in so_far.notes[self._notes :]:
+            print(f"separatrix: {note}", file=sys.stderr, flush=True)
+        self._notes = len(so_far.notes)
         failed = f"[red]{so_far.failed:,} failed[/]" if so_far.failed else ""
         if self._bar is not None:
             said = ", ".join(filter(None, (pace, others)))

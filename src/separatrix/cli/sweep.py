@@ -56,6 +56,10 @@ def sweep(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Try cells that failed again.")
     ] = False,
+    cell_timeout: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="A cell that takes longer has failed, and is ended."),
+    ] = None,
     allow: Annotated[
         list[str] | None,
         typer.Option(help="A mechanism of your own, module:attribute, that the plan may name."),
@@ -84,7 +88,7 @@ def sweep(
             opened = open_store(address)
         except NoStore:
             opened = None
-        executor = executor_for(workers, scheduler)
+        executor = executor_for(workers, scheduler, cell_timeout)
         try:
             with show_sweep.looking(as_json):
                 found = estimate(read, opened, executor, executor.workers, retry_failed)
@@ -99,6 +103,7 @@ def sweep(
             workers=workers,
             scheduler=scheduler,
             retry_failed=retry_failed,
+            cell_timeout=cell_timeout,
             tell=bar.tell,
             hear=bar.hear,
         )

@@ -32,7 +32,7 @@ def evaluate(cells: Sequence[Cell], here: Environment) -> Iterator[list[Result]]
 
     Whatever a cell raises is its result: it never keeps the others from theirs.
     """
-    if _in_closed_form(cells[0]):
+    if in_closed_form(cells[0]):
         for start in range(0, len(cells), TOGETHER):
             yield _together(cells[start : start + TOGETHER], here)
         return
@@ -40,7 +40,8 @@ def evaluate(cells: Sequence[Cell], here: Environment) -> Iterator[list[Result]]
         yield [_alone(cell, here)]
 
 
-def _in_closed_form(cell: Cell) -> bool:
+def in_closed_form(cell: Cell) -> bool:
+    """Whether cells of this kind are computed many at once."""
     return cell.engine == "exact" and not issubclass(construction_named(cell.construction), ExactConstruction)
 
 

@@ -19,10 +19,18 @@ class Finished:
     batch: Batch
     results: list[Result] | None
     """Of its first cells; None where its worker died."""
+    late: bool = False
+    """Whether its worker was ended since one of its cells took too long."""
 
 
 class Executor(ABC):
     """Takes batches and gives results back, in any order."""
+
+    def __init__(self, cell_timeout: float | None = None) -> None:
+        self.cell_timeout = cell_timeout
+        """Seconds that a cell may take; None for as long as it likes."""
+        self.notes: list[str] = []
+        """What the user should know of the workers, one line each."""
 
     @property
     @abstractmethod

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -36,6 +37,18 @@ class _Worker:
             self.pool = ProcessPoolExecutor(1, context, initializer=prepare)
             self.greeting: Future[None] = self.pool.submit(greet)
         self.waiting: dict[Future[list[Result]], Batch] = {}
+        self.since = time.monotonic()
+        """When it began with the first of its batches, at the latest."""
+        self.greeting.add_done_callback(lambda _: self.note_time())
+
+    def note_time(self) -> None:
+        """It begins with a batch now."""
+        self.since = time.monotonic()
+
+    def end(self) -> None:
+        """End it at once."""
+        for process in list((self.pool._processes or {}).values()):
+            process.kill()
 
     @property
     def has_begun(self) -> bool:
@@ -46,7 +59,10 @@ class _Worker:
 class LocalExecutor(Executor):
     """One pool for each worker, so that a worker that dies takes only its own batches with it."""
 
-    def __init__(self, workers: int, context: BaseContext | None = None) -> None:
+    def __init__(
+        self, workers: int, context: BaseContext | None = None, cell_timeout: float | None = None
+    ) -> None:
+        super().__init__(cell_timeout)
         self._context = context or _context()
         self._workers = [_Worker(self._context) for _ in range(workers)]
         self._back: list[Finished] = []
@@ -72,8 +88,10 @@ class LocalExecutor(Executor):
             try:
                 future = self._workers[place].pool.submit(work, batch.cells, SLICE)
             except BrokenProcessPool:
-                self._died(place)
+                self._replace(place)
             else:
+                if not self._workers[place].waiting:
+                    self._workers[place].note_time()
                 self._workers[place].waiting[future] = batch
                 return
 
@@ -82,6 +100,9 @@ class LocalExecutor(Executor):
             wait([future for each in self._workers for future in each.waiting], seconds, FIRST_COMPLETED)
         for place in range(self.workers):
             self._collect(place)
+            if self._is_late(self._workers[place]):
+                self._workers[place].end()
+                self._replace(place, late=True)
         found, self._back = self._back, []
         if self._failure and not found:
             raise self._failure
@@ -92,22 +113,31 @@ class LocalExecutor(Executor):
         for future in [each for each in waiting if each.done()]:
             error = future.exception()
             if isinstance(error, BrokenProcessPool):
-                self._died(place)
+                self._replace(place)
                 return
             batch = waiting.pop(future)
+            self._workers[place].note_time()
             if error is None:
                 self._stillborn = 0
                 self._back.append(Finished(batch, future.result()))
             else:
                 self._failure = self._failure or error
 
-    def _died(self, place: int) -> None:
+    def _is_late(self, worker: _Worker) -> bool:
+        """Whether it computes a cell for longer than it may; several have the time of a batch as well."""
+        first = next(iter(worker.waiting.values()), None)
+        if self.cell_timeout is None or first is None or not worker.has_begun:
+            return False
+        allowed = self.cell_timeout + (SLICE if len(first.cells) > 1 else 0.0)
+        return time.monotonic() - worker.since > allowed
+
+    def _replace(self, place: int, late: bool = False) -> None:
         """The first batch was being computed, so it is lost; those that waited behind it are handed on."""
         dead = self._workers[place]
         batches = list(dead.waiting.values())
         dead.pool.shutdown(wait=False)
         if dead.has_begun:
-            self._back += [Finished(batch, None) for batch in batches[:1]]
+            self._back += [Finished(batch, None, late) for batch in batches[:1]]
             batches = batches[1:]
         else:
             self._stillborn += 1
@@ -132,8 +162,7 @@ class LocalExecutor(Executor):
 
     def close(self) -> None:
         for each in self._workers:
-            for process in list((each.pool._processes or {}).values()):
-                process.kill()
+            each.end()
             each.pool.shutdown(wait=True, cancel_futures=True)
 
 

@@ -8,15 +8,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from separatrix.store import Result, Status, Store, StoreError
-from separatrix.store.rows import now
+from separatrix.store import Result, Store, StoreError
 from separatrix.sweeps.backlog import Backlog
 from separatrix.sweeps.batches import Batcher
 from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.executors import Executor, Finished
 from separatrix.sweeps.plan import Plan
 from separatrix.sweeps.progress import Progress, Tell
-from separatrix.sweeps.work import Batch, environment
+from separatrix.sweeps.work import Batch, died, timed_out
 
 MOST_LOSSES = 3
 """A cell over which so many workers died is not tried again."""
@@ -54,7 +53,7 @@ class _Run:
         stop: Callable[[], bool],
     ) -> None:
         self.store, self.executor, self.tell, self.stop = store, executor, tell, stop
-        self.progress = Progress(plan.count)
+        self.progress = Progress(plan.count, notes=executor.notes)
         self.backlog, self.batcher = Backlog(plan, store, retry_failed, self.progress), Batcher()
         self.again: deque[Batch] = deque()
         """Batches that were taken, and have to be computed again or further."""
@@ -102,8 +101,8 @@ class _Run:
         """Keep what a batch brought, and see to the rest of it."""
         batch, results = finished.batch, finished.results
         if results is None:
-            self.progress.lost += 1
-            self._lost(batch)
+            self.progress.lost += not finished.late
+            self._alone(batch, finished.late)
             return
         self.batcher.learn(batch, [result.seconds for result in results])
         done, rest = batch.cells[: len(results)], batch.cells[len(results) :]
@@ -118,22 +117,15 @@ class _Run:
             name = str(result.status)
             setattr(self.progress, name, getattr(self.progress, name) + 1)
 
-    def _lost(self, batch: Batch) -> None:
-        """A worker died over a batch: try its cells one by one, and give up on one that kills them all."""
-        losses = batch.losses + 1
+    def _alone(self, batch: Batch, late: bool) -> None:
+        """A batch killed its worker or took too long: try its cells one by one, and give up on the guilty."""
+        losses = batch.losses + (not late)
+        limit = self.executor.cell_timeout
         if len(batch.cells) > 1:
             self.again.extend(Batch((cell,), losses) for cell in batch.cells)
+        elif late and limit is not None:
+            self._keep([(batch.cells[0], timed_out(limit))])
         elif losses < MOST_LOSSES:
             self.again.append(replace(batch, losses=losses))
         else:
-            self._keep([(batch.cells[0], _killer(losses))])
-
-
-def _killer(losses: int) -> Result:
-    return Result(
-        status=Status.FAILED,
-        seconds=0.0,
-        finished=now(),
-        environment=environment(),
-        message=f"its worker died {losses} times; it may need more memory than there is",
-    )
+            self._keep([(batch.cells[0], died(losses))])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -36,18 +37,20 @@ def find_plan(name: str, allow: Collection[str] = ()) -> Plan:
     return load_plan(file, allow)
 
 
-def executor_for(workers: int | None, scheduler: str | None) -> Executor:
+def executor_for(workers: int | None, scheduler: str | None, cell_timeout: float | None = None) -> Executor:
     """Worker processes here, one for each core unless a number is given, or a Dask cluster."""
+    if cell_timeout is not None and not 0 < cell_timeout < math.inf:
+        raise UsageError(f"a limit of {cell_timeout:g} s a cell is none; it must be more than 0 seconds")
     if scheduler is not None:
         if workers is not None:
             raise UsageError("a cluster has its own workers; give --workers or --scheduler, not both")
         from separatrix.sweeps.cluster import DaskExecutor
 
-        return DaskExecutor(scheduler)
+        return DaskExecutor(scheduler, cell_timeout)
     count = cores() if workers is None else workers
     if not 1 <= count <= MOST_WORKERS:
         raise UsageError(f"workers={count} is out of range; it must be 1 to {MOST_WORKERS}")
-    return LocalExecutor(count)
+    return LocalExecutor(count, cell_timeout=cell_timeout)
 
 
 def cores() -> int:
@@ -62,17 +65,19 @@ def sweep(
     workers: int | None = None,
     scheduler: str | None = None,
     retry_failed: bool = False,
+    cell_timeout: float | None = None,
     allow: Collection[str] = (),
     tell: Tell = lambda _: None,
     hear: Callable[[], None] = lambda: None,
 ) -> Progress:
     """Compute every cell of a plan that is not in the store yet, and keep it there.
 
-    The plan is a TOML file, the name of one that comes with separatrix, or a plan that was read.
+    The plan is a TOML file, the name of one that comes with separatrix, or a plan that was read. A cell
+    that takes longer than `cell_timeout` seconds has failed.
     A script that calls this needs `if __name__ == "__main__":` around it, since workers import it.
     """
     read = plan if isinstance(plan, Plan) else find_plan(str(plan), allow)
-    executor = executor_for(workers, scheduler)
+    executor = executor_for(workers, scheduler, cell_timeout)
     try:
         opened = open_store(store, create=True, check=True)
         with stop_on_signals(hear) as stop:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -13,7 +13,8 @@ import torch
 
 from separatrix.constructions import construction_named
 from separatrix.parameters import SeparatrixError
-from separatrix.store import Environment, Result
+from separatrix.store import Environment, Result, Status
+from separatrix.store.rows import now
 from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.code import code_version
 from separatrix.sweeps.evaluate import evaluate, named
@@ -36,15 +37,31 @@ class Batch:
 
 def work(cells: Sequence[Cell], seconds: float) -> list[Result]:
     """The results of the first cells, at least one, until the time is over; the rest is left to others."""
+    return [result for some in finish(cells, seconds) for result in some]
+
+
+def finish(cells: Sequence[Cell], seconds: float) -> Iterator[list[Result]]:
+    """The same, some at a time; none at first, once it is sure that this worker can compute them."""
     torch.set_num_threads(1)
-    start, here = time.monotonic(), environment()
-    _require_same_code(cells[0], here.host)
-    results: list[Result] = []
-    for some in evaluate(cells, here):
-        results += some
+    start = time.monotonic()
+    require_same_code(cells[0])
+    yield []
+    for some in evaluate(cells, environment()):
+        yield some
         if time.monotonic() - start > seconds:
             break
-    return results
+
+
+def timed_out(limit: float) -> Result:
+    """What is kept of a cell that took longer than the limit."""
+    message = f"it took longer than {limit:g} s, the limit a cell (--cell-timeout)"
+    return Result(Status.FAILED, limit, now(), environment(), message)
+
+
+def died(times: int) -> Result:
+    """What is kept of a cell over which worker after worker died."""
+    message = f"its worker died {times} times; it may need more memory than there is"
+    return Result(Status.FAILED, 0.0, now(), environment(), message)
 
 
 @cache
@@ -54,10 +71,13 @@ def environment() -> Environment:
     return Environment(platform.node(), {"python": platform.python_version(), **versions})
 
 
-def _require_same_code(cell: Cell, host: str) -> None:
+def require_same_code(cell: Cell) -> None:
+    """Refuse a cell that was planned with another version of the code than there is here."""
     found = code_version(construction_named(cell.construction), named(cell.mechanism))
     if found != cell.code:
+        here = environment()
         raise OtherCode(
-            f"the worker on {host} has another version of the code for {cell.mechanism} on "
-            f"{cell.construction} ({found}, not {cell.code}); install the same version everywhere"
+            f"the worker on {here.host} has another version of the code for {cell.mechanism} on "
+            f"{cell.construction} ({found}, not {cell.code}; its separatrix is "
+            f"{here.versions['separatrix']}); install the same version everywhere"
         )

@@ -1,0 +1,130 @@
+"""Cells in a process of their own, which is ended when one of them takes too long.
+
+For workers that are not ours to end, those of a Dask cluster: each has such a process beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any
+
+from separatrix.parameters import SeparatrixError
+from separatrix.store import Result
+from separatrix.sweeps.cell import Cell
+from separatrix.sweeps.evaluate import in_closed_form
+from separatrix.sweeps.work import died, finish, timed_out
+
+START = 120.0
+"""Seconds in which such a process has to begin."""
+MOST_DEATHS = 3
+"""A cell over which so many of them died is not tried again."""
+PROGRAM = (
+    "import sys; from multiprocessing.connection import Connection as C; c = C(int(sys.argv[1])); "
+    "sys.path[:] = c.recv(); from separatrix.sweeps.limited import serve; serve(c)"
+)
+
+_own = threading.local()
+
+
+class TooLong(Exception):
+    """Nothing came back in time."""
+
+
+def work_within(cells: Sequence[Cell], seconds: float, limit: float) -> list[Result]:
+    """As `work`, where a cell that takes longer than `limit` seconds has failed."""
+    for _ in range(MOST_DEATHS):
+        results: list[Result] = []
+        try:
+            for some in _process().compute(cells, seconds, limit):
+                results += some
+        except TooLong:
+            _end()
+            if len(cells) == 1 or not in_closed_form(cells[0]):  # those of the closed form come together
+                results.append(timed_out(limit))
+        except (EOFError, OSError):
+            _end()
+        if results:
+            return results
+        cells = cells[:1]  # whether it was this one, it is seen when it is alone
+    return [died(MOST_DEATHS)]
+
+
+class _Process:
+    """Computes cells, and sends each result as soon as it is there."""
+
+    def __init__(self) -> None:
+        self.ours, theirs = Pipe()
+        with theirs:
+            command = [sys.executable, "-P", "-c", PROGRAM, str(theirs.fileno())]
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()])
+        self.ours.send(sys.path)
+        self._receive(START)
+
+    def compute(self, cells: Sequence[Cell], seconds: float, limit: float) -> Iterator[list[Result]]:
+        self.ours.send((cells, seconds))
+        while (back := self._receive(limit)) is not None:
+            yield back
+
+    def _receive(self, seconds: float) -> Any:
+        if not self.ours.poll(seconds):
+            raise TooLong
+        back = self.ours.recv()
+        if isinstance(back, Exception):
+            raise back
+        return back
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.ours.close()
+
+
+def _process() -> _Process:
+    """That of this thread."""
+    if getattr(_own, "process", None) is None:
+        try:
+            _own.process = _Process()
+        except (TooLong, EOFError, OSError):
+            raise SeparatrixError(
+                "the process that computes cells within a time limit cannot begin"
+            ) from None
+    found: _Process = _own.process
+    return found
+
+
+def _end() -> None:
+    _process().end()
+    _own.process = None
+
+
+def serve(connection: Connection) -> None:
+    """What such a process does: compute what it is sent, until nobody is there."""
+    threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
+    connection.send([])
+    with suppress(EOFError, OSError):  # nobody is there
+        while True:
+            for back in _answers(*connection.recv()):
+                connection.send(back)
+
+
+def _answers(cells: Sequence[Cell], seconds: float) -> Iterator[list[Result] | Exception | None]:
+    """Results, some at a time, and None at the end; or why there can be none."""
+    try:
+        yield from finish(cells, seconds)
+        yield None
+    except Exception as error:
+        yield error
+
+
+def _leave_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
