@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,13 @@ class Server:
     def stop(self) -> None:
         """Stop it at once, as a crash would."""
         self._call("pg_ctl", "stop", "-D", self.data, "-m", "immediate")
+
+    def send(self, number: signal.Signals) -> None:
+        """A signal to all its processes: SIGSTOP freezes it."""
+        first = (self.data / "postmaster.pid").read_text().split()[0]
+        for process in (first, *Path(f"/proc/{first}/task/{first}/children").read_text().split()):
+            with suppress(ProcessLookupError):
+                os.kill(int(process), number)
 
     def schema(self, name: str) -> str:
         """An empty place: a schema of its own, which is made sooner than a database."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shlex
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,7 +27,7 @@ from separatrix.sweeps.progress import Progress
 from separatrix.sweeps.run import run
 from store_battery import PROGRAM, StoreBattery
 from stored import contents, row
-from sweep_tools import HEAD, SMALL
+from sweep_tools import HEAD, SMALL, Instant
 
 pytestmark = pytest.mark.skipif(
     program("initdb") is None, reason="PostgreSQL is not installed (Debian: apt-get install postgresql)"
@@ -135,6 +138,34 @@ def test_a_server_that_dies_in_the_middle_of_a_sweep(
     again = run(read_plan(PLAN), store, executor)
     assert again.kept == len(kept)
     assert sorted(frame(store, None, 1).select(ANSWERS).rows()) == expected
+
+
+def test_a_server_that_freezes(url: str, server: Server) -> None:
+    """For long: one line, and the same command goes on when it is back. For a moment: nobody notices."""
+    plan, told, timers = read_plan(PLAN), list[int](), list[threading.Timer]()
+
+    def freeze(so_far: Progress, seconds: float) -> None:
+        told.append(so_far.finished)
+        if so_far.finished > 20 and not timers:
+            timers.append(threading.Timer(seconds, server.send, [signal.SIGCONT]))
+            server.send(signal.SIGSTOP)
+            timers[0].start()
+
+    open_store(url, create=True)
+    try:
+        with pytest.raises(StoreError, match=ONE_LINE) as raised:
+            run(plan, open_store(url, patience=0.5), Instant(), tell=lambda so_far: freeze(so_far, 60.0))
+    finally:
+        server.send(signal.SIGCONT)
+        timers.pop().cancel()
+    silent = r"does not answer \((no answer for 0.5 s|connection timeout expired)\); what was stored is kept"
+    assert re.search(silent, str(raised.value))
+    assert re.search(r"\(\d+ cells? that w\w+ computed or begun could not be stored\)$", str(raised.value))
+    assert PASSWORD not in str(raised.value)
+    assert told[-1] <= frame(open_store(url)).height < plan.count
+    again = run(plan, open_store(url, patience=30.0), Instant(), tell=lambda so_far: freeze(so_far, 1.0))
+    timers.pop().join()
+    assert again.finished == plan.count == frame(open_store(url)).height
 
 
 def test_a_server_that_dies_while_programs_add(url: str, server: Server) -> None:

@@ -124,6 +124,33 @@ def test_ctrl_c_finishes_cleanly_and_says_how_to_go_on(long_plan: Path, number: 
     assert f"{stored:,} of {CELLS:,} cells are stored" in out
 
 
+def test_a_second_ctrl_c_drops_a_cell_that_hangs(tmp_path: Path) -> None:
+    """The first one waits for it; what it had taken is left to others."""
+    body = "    pathlib.Path('begun').touch()\n    time.sleep(1000)\n"
+    hangs = f"import pathlib, time\ndef attend(q, k, v):\n{body}"
+    (tmp_path / "hangs_in_sweeps.py").write_text(hangs)
+    plan = HEAD.replace('"softmax", "linear"', '"hangs_in_sweeps:attend"')
+    (tmp_path / "plan.toml").write_text(plan + '[[sweep]]\nengine = "dense"\nparameters.n = [100, 200]')
+    command = [*COMMAND, "sweep", "plan.toml", "--workers", "1", "--allow", "hangs_in_sweeps:attend"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    end = time.monotonic() + 60
+    while not (tmp_path / "begun").exists() and time.monotonic() < end:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.stderr is not None
+    assert process.stderr.readline() == "\n"
+    assert "Ctrl-C again drops it" in process.stderr.readline()
+    assert process.poll() is None
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate(timeout=60)[1] == "separatrix: interrupted\n"
+    assert process.returncode == 130
+    assert _gone(process.pid)
+    with closing(sqlite3.connect(tmp_path / "results.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM separatrix_claims").fetchone() == (0,)
+
+
 def test_the_default_store_is_one() -> None:
     assert DEFAULT == store_module.DEFAULT
 

@@ -60,6 +60,10 @@ def sweep(
         float | None,
         typer.Option(metavar="SECONDS", help="A cell that takes longer has failed, and is ended."),
     ] = None,
+    store_timeout: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", help="Give up a store that does not answer for so long."),
+    ] = 60.0,
     allow: Annotated[
         list[str] | None,
         typer.Option(help="A mechanism of your own, module:attribute, that the plan may name."),
@@ -104,6 +108,7 @@ def sweep(
             scheduler=scheduler,
             retry_failed=retry_failed,
             cell_timeout=cell_timeout,
+            store_timeout=store_timeout,
             tell=bar.tell,
             hear=bar.hear,
         )

@@ -44,7 +44,13 @@ LOCK = {"sqlite": "", "postgresql": " FOR UPDATE SKIP LOCKED"}
 LIVING = "(SELECT id FROM separatrix_runs WHERE until BETWEEN {now} AND {now} + :lease)"
 """A sign of life from the future is none: clocks were set back, and nobody waits until they are there."""
 
-QUEUE = {"sqlite": None, "postgresql": "SELECT pg_advisory_xact_lock(7368, hashtext(current_schema()))"}
+QUEUE: dict[str, tuple[str, ...]] = {
+    "sqlite": (),
+    "postgresql": (
+        "SET LOCAL idle_in_transaction_session_timeout = '20s'",  # for a program that went quiet here
+        "SELECT pg_advisory_xact_lock(7368, hashtext(current_schema()))",
+    ),
+}
 """One run takes at a time: the next one sees what it took. A SQLite file has one writer anyway."""
 TAKE = """
 INSERT INTO separatrix_claims (cell, run) SELECT value, :run FROM {listed} AS wanted WHERE true
@@ -71,6 +77,10 @@ SWEEP_UP = """
 DELETE FROM separatrix_claims WHERE cell IN
 (SELECT cell FROM separatrix_claims WHERE run NOT IN (SELECT id FROM separatrix_runs) ORDER BY cell{lock})
 """
+
+
+_abandoned: set[str] = set()
+"""Runs of this process that could not be ended in the store."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +144,10 @@ class Claims:
                 self._clear(connection, [self._run])
             self._signed = None
 
+    def abandon(self) -> None:
+        """The run is over, and the store does not answer: what it took is freed when it does."""
+        _abandoned.add(self._run)
+
     def _sign_on(self) -> None:
         """Before the first claim, in a transaction of its own: no claim is seen without its run."""
         ended = self._ended()
@@ -149,15 +163,14 @@ class Claims:
     def _ended(self) -> list[str]:
         with self._store.reading() as connection:
             living = self._execute(connection, RUNS).all()
-        return [str(row.id) for row in living if has_ended(str(row.process))]
+        return [str(row.id) for row in living if row.id in _abandoned or has_ended(str(row.process))]
 
     def _clear(self, connection: Connection, runs: Collection[str]) -> None:
         self._execute(connection, END, runs)
         self._execute(connection, SWEEP_UP)
 
     def _queue(self, connection: Connection) -> None:
-        statement = QUEUE[connection.dialect.name]
-        if statement is not None:
+        for statement in QUEUE[connection.dialect.name]:
             connection.exec_driver_sql(statement)
 
     def _execute(

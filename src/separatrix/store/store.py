@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST_IDS = 500
 """In one query."""
-PATIENCE = 60
+PATIENCE = 20
 """Seconds that a PostgreSQL server lets a program that went quiet keep others waiting."""
 
 

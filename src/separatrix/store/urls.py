@@ -18,6 +18,7 @@ from separatrix.parameters import UsageError
 from separatrix.parameters.secrets import Secret
 from separatrix.store.addresses import DEFAULT, Address, store_address
 from separatrix.store.errors import DAMAGED, NoStore, StoreError, told
+from separatrix.store.patience import patient
 from separatrix.store.ranges import FUNCTION, is_within
 from separatrix.store.store import Store
 
@@ -30,12 +31,21 @@ SECTOR = 512
 """Bytes of which a SQLite file is always a multiple."""
 
 
-def open_store(url: str | Secret | Address = DEFAULT, create: bool = False, check: bool = False) -> Store:
-    """The store at `url`; with `create` it is made where there is none, with `check` read through first."""
+def open_store(
+    url: str | Secret | Address = DEFAULT,
+    create: bool = False,
+    check: bool = False,
+    patience: float | None = None,
+) -> Store:
+    """The store at `url`; with `create` it is made where there is none, with `check` read through first.
+
+    After `patience` seconds without an answer it is given up. If it is not given, a SQLite file that another
+    program locks has a minute, and a PostgreSQL server that is connected as long as it likes.
+    """
     address = store_address(url)
     path = address.path
     if path is None:
-        return _opened(_postgresql(address), address.shown, create)
+        return _opened(_postgresql(address, patience), address.shown, create)
     if not path.exists():
         if not create:
             where = shlex.quote(address.shown)
@@ -44,12 +54,13 @@ def open_store(url: str | Secret | Address = DEFAULT, create: bool = False, chec
             )
         _create(path)
     _look(path, check)
-    return _opened(_sqlite(path), str(path), create)
+    return _opened(_sqlite(path, PATIENCE if patience is None else patience), str(path), create)
 
 
-def _postgresql(address: Address) -> Engine:
+def _postgresql(address: Address, patience: float | None) -> Engine:
     """The engine has an address without secrets; they are added, and hidden, where it connects."""
     assert address.server is not None
+    answer = ANSWER if patience is None else round(min(ANSWER, max(2, patience)))  # psycopg takes no less
     try:
         engine = create_engine(address.server, pool_pre_ping=True)
     except ImportError:
@@ -60,16 +71,19 @@ def _postgresql(address: Address) -> Engine:
     @event.listens_for(engine, "do_connect")
     def connect(dialect: Any, _: object, words: list[Any], options: dict[str, Any]) -> Any:
         try:
-            return dialect.connect(*words, **{"connect_timeout": ANSWER, **options, **address.settings})
+            known = {"connect_timeout": answer, **options, **address.settings}
+            if patience is None:
+                return dialect.connect(*words, **known)
+            return patient(dialect.loaded_dbapi, patience).connect(*words, **known)
         except dialect.loaded_dbapi.Error as error:
             raise type(error)(address.without_secrets(str(error))) from None
 
     return engine
 
 
-def _sqlite(path: Path) -> Engine:
+def _sqlite(path: Path, patience: float = PATIENCE) -> Engine:
     engine = create_engine(
-        URL.create("sqlite", database=str(path)), poolclass=NullPool, connect_args={"timeout": PATIENCE}
+        URL.create("sqlite", database=str(path)), poolclass=NullPool, connect_args={"timeout": patience}
     )
 
     @event.listens_for(engine, "connect")

@@ -75,6 +75,11 @@ class Backlog:
         self._progress.elsewhere = len(self._elsewhere)
         return tuple(mine), tuple(left)
 
+    @property
+    def flying(self) -> int:
+        """How many cells were taken, and are not stored."""
+        return len(self._flying)
+
     def land(self, cell: Cell, status: Status) -> None:
         """A cell was stored."""
         self._flying.discard(cell.id)
@@ -88,6 +93,10 @@ class Backlog:
     def release(self) -> None:
         """Leave to other sweeps what is not stored."""
         self._claims.release()
+
+    def abandon(self) -> None:
+        """The same, where the store does not answer."""
+        self._claims.abandon()
 
     def _free(self, cells: Sequence[Cell], shared: bool = False) -> list[Cell]:
         stored = self._store.finished([cell.id for cell in cells])

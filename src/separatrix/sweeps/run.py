@@ -61,8 +61,11 @@ class _Run:
     def run(self) -> None:
         try:
             self._run()
-        except StoreError:  # it would not answer to this either
-            raise
+        except StoreError as error:
+            self.backlog.abandon()
+            lost = self.backlog.flying
+            some = "1 cell that was" if lost == 1 else f"{lost:,} cells that were"
+            raise StoreError(f"{error} ({some} computed or begun could not be stored)") from None
         except BaseException:
             with suppress(StoreError):
                 self.backlog.release()

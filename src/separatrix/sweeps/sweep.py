@@ -18,6 +18,8 @@ from separatrix.sweeps.run import run
 
 SHIPPED = Path(__file__).parent / "plans"
 MOST_WORKERS = 1024
+STORE_TIMEOUT = 60.0
+"""Seconds without an answer after which a store is given up."""
 
 
 def shipped_plans() -> dict[str, Path]:
@@ -39,8 +41,8 @@ def find_plan(name: str, allow: Collection[str] = ()) -> Plan:
 
 def executor_for(workers: int | None, scheduler: str | None, cell_timeout: float | None = None) -> Executor:
     """Worker processes here, one for each core unless a number is given, or a Dask cluster."""
-    if cell_timeout is not None and not 0 < cell_timeout < math.inf:
-        raise UsageError(f"a limit of {cell_timeout:g} s a cell is none; it must be more than 0 seconds")
+    if cell_timeout is not None:
+        _require_limit(cell_timeout)
     if scheduler is not None:
         if workers is not None:
             raise UsageError("a cluster has its own workers; give --workers or --scheduler, not both")
@@ -51,6 +53,11 @@ def executor_for(workers: int | None, scheduler: str | None, cell_timeout: float
     if not 1 <= count <= MOST_WORKERS:
         raise UsageError(f"workers={count} is out of range; it must be 1 to {MOST_WORKERS}")
     return LocalExecutor(count, cell_timeout=cell_timeout)
+
+
+def _require_limit(seconds: float) -> None:
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"a limit of {seconds:g} s is none; it must be more than 0 seconds")
 
 
 def cores() -> int:
@@ -66,6 +73,7 @@ def sweep(
     scheduler: str | None = None,
     retry_failed: bool = False,
     cell_timeout: float | None = None,
+    store_timeout: float = STORE_TIMEOUT,
     allow: Collection[str] = (),
     tell: Tell = lambda _: None,
     hear: Callable[[], None] = lambda: None,
@@ -73,13 +81,15 @@ def sweep(
     """Compute every cell of a plan that is not in the store yet, and keep it there.
 
     The plan is a TOML file, the name of one that comes with separatrix, or a plan that was read. A cell
-    that takes longer than `cell_timeout` seconds has failed.
+    that takes longer than `cell_timeout` seconds has failed; a store that does not answer for
+    `store_timeout` seconds ends the sweep.
     A script that calls this needs `if __name__ == "__main__":` around it, since workers import it.
     """
     read = plan if isinstance(plan, Plan) else find_plan(str(plan), allow)
+    _require_limit(store_timeout)
     executor = executor_for(workers, scheduler, cell_timeout)
     try:
-        opened = open_store(store, create=True, check=True)
+        opened = open_store(store, create=True, check=True, patience=store_timeout)
         with stop_on_signals(hear) as stop:
             return run(read, opened, executor, retry_failed=retry_failed, tell=tell, stop=stop)
     finally:

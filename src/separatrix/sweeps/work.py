@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from separatrix.sweeps.code import code_version
 from separatrix.sweeps.evaluate import evaluate, named
 
 PACKAGES = ("separatrix", "torch", "numpy", "scipy", "python-flint")
+
+_reading = threading.Lock()
+"""Python 3.11 cannot parse sources in two threads at once, and a worker of a cluster may have several."""
 
 
 class OtherCode(SeparatrixError):
@@ -73,7 +77,8 @@ def environment() -> Environment:
 
 def require_same_code(cell: Cell) -> None:
     """Refuse a cell that was planned with another version of the code than there is here."""
-    found = code_version(construction_named(cell.construction), named(cell.mechanism))
+    with _reading:
+        found = code_version(construction_named(cell.construction), named(cell.mechanism))
     if found != cell.code:
         here = environment()
         raise OtherCode(
