@@ -53,6 +53,8 @@ class Excess:
     """What they were multiplied by to keep them in range: 1, or less where some ratio is huge."""
     negative: bool
     """Whether some are negative: then their sizes are not what they are."""
+    unknown: bool
+    """Whether nothing is known of some: a step may be what rounding made of it."""
 
     def size(self, part: Array) -> Array:
         """Without its sign."""
@@ -143,7 +145,8 @@ class Thresholds:
             None if own is None else _expm1_times(own, -lower),
         )
         negative = any(part is not None and bool((part < 0).any()) for part in parts)
-        return Excess(*parts, error, np.exp(-lower), negative)
+        unknown = not bool(np.isfinite(error).all())
+        return Excess(*parts, error, np.exp(-lower), negative, unknown)
 
     def _log_ratio(self, base: Array, step: Array) -> Array | None:
         return np.asarray(self.mechanism.log_ratio(base, step)) if np.any(step) else None
@@ -191,6 +194,8 @@ class Thresholds:
                 x = x + factor * half
                 error = error + excess.size(factor) * np.abs(half)
         error = error * excess.error
+        if excess.unknown:
+            error = np.where(np.isfinite(excess.error), error, np.inf)
         if not amplitudes.exact:
             magnitude = (amplitudes.tau + amplitudes.c + amplitudes.a[label]) / b + 1
             sizes = sum(excess.size(part) for part in excess.parts())
