@@ -76,6 +76,10 @@ GOOD = (
     "results --store results.db --out new.csv",
     "report --sweep 1 --against small --out new",
     "compare 1 2 --store results.db --other-store results.db --json",
+    "store check --store results.db --json",
+    "store repair --store results.db --out new.db",
+    "store upgrade --store results.db",
+    "store backup new.db --store results.db",
     "list sweeps --store results.db",
     "list mechanisms --lattice --json",
 )
@@ -388,7 +392,8 @@ def _is_output(name: str, one: Input, ending: Ending) -> bool:
     """Whether a file is what the command was to write, or was writing when it was interrupted."""
     if ending.code not in (0, 1) and not ending.interrupted:
         return False
-    named = {word.removeprefix("sqlite:///") for word in (*one.words, "results.db", "report", "reproduction")}
+    usual = ("results.db", "results.repaired.db", "report", "reproduction")
+    named = {word.removeprefix("sqlite:///") for word in (*one.words, *usual)}
     parts = Path(name).parts
     return any(str(Path(*parts[: i + 1])) in named for i in range(len(parts)))
 

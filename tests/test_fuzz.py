@@ -21,4 +21,4 @@ def test_five_hundred_bad_inputs() -> None:
 
 def test_no_command_is_left_out() -> None:
     fuzzed = {line.split()[0] for line in (*fuzz.GOOD, *fuzz.LONG)}
-    assert fuzzed == {each.name for each in (*app.registered_commands, *app.registered_groups)}
+    assert fuzzed >= {each.name for each in (*app.registered_commands, *app.registered_groups)}
