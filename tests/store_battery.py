@@ -17,6 +17,7 @@ from sqlalchemy import create_engine, inspect, select, text
 import stored
 from separatrix.parameters import UsageError
 from separatrix.store import (
+    DamageWarning,
     Environment,
     Status,
     Store,
@@ -27,6 +28,7 @@ from separatrix.store import (
     read_filter,
     results,
 )
+from separatrix.store.maintenance import backup_store, check_store, repair_store
 from separatrix.store.migrations import MIGRATIONS, found_version
 from separatrix.store.schema import cells, counts, environments, sweep_cells, sweeps, version
 from separatrix.store.seals import seal, sealed
@@ -380,14 +382,105 @@ class StoreBattery:
         assert contents(store) == []
 
     @pytest.mark.parametrize("parameters", ["[1, 2]", '"softmax"', "7", "null", '{"n": ["1"]}', '{"n": 5}'])
-    def test_parameters_that_no_sweep_made(self, store: Store, parameters: str) -> None:
-        store.add([row(0)])
+    def test_parameters_that_no_sweep_made_are_left_out(self, store: Store, parameters: str) -> None:
+        store.add([row(0), row(1)])
         with store.writing() as connection:
-            connection.execute(text("UPDATE cells SET parameters = :p, seal = NULL"), {"p": parameters})
-        for conditions in ({}, {"form": "ones"}, {"a1": "1:2"}):
-            with pytest.raises((StoreError, UsageError), match=r"^[^\n]*$") as raised:
-                results(store, **conditions)
-            assert "a cell that no sweep made" in str(raised.value) or conditions
+            changed = {"p": parameters, "seal": 0, "id": row(0)[0]}
+            connection.execute(text("UPDATE cells SET parameters = :p, seal = :seal WHERE id = :id"), changed)
+            kept = connection.execute(select(cells).where(cells.c.id == row(0)[0])).one()
+            forged = {"seal": seal(tuple(kept)[:-1]), "id": row(0)[0]}
+            connection.execute(text("UPDATE cells SET seal = :seal WHERE id = :id"), forged)
+        with pytest.warns(DamageWarning, match=r"^the store [^\n]* is damaged: 1 cell is altered; the rest "):
+            assert frame(store)["id"].to_list() == [row(1)[0]]
+
+    def test_one_altered_cell_leaves_the_others(self, store: Store) -> None:
+        """The sealed columns of each table: what was altered is left out, with a warning and a count."""
+        store.add(map(row, range(5)))
+        number = store.begin_sweep("k1", "paper", "text")
+        store.belong(number, [(row(i)[0], "part") for i in range(5)])
+        altered = row(2)[0]
+        with store.writing() as connection:
+            connection.execute(text("UPDATE cells SET verdict = 'partial' WHERE id = :id"), {"id": altered})
+            connection.execute(text("UPDATE sweep_cells SET part = 'p' WHERE cell = :id"), {"id": row(3)[0]})
+        with pytest.warns(DamageWarning, match=r"is damaged: 1 cell is altered; the rest is used"):
+            assert set(frame(store)["id"]) == {row(i)[0] for i in (0, 1, 3, 4)}
+        with pytest.warns(DamageWarning, match="1 cell is altered, 1 member of a sweep is altered"):
+            assert set(frame(store, None, number)["id"]) == {row(i)[0] for i in (0, 1, 4)}
+        with store.writing() as connection:
+            connection.execute(text("UPDATE sweeps SET name = 'other'"))
+        with pytest.raises(StoreError, match=r"there is no sweep other, but .* 1 sweep is altered"):
+            results(store, sweep="other")
+
+    def test_missing_rows_are_noticed(self, store: Store) -> None:
+        store.add(map(row, range(5)))
+        number = store.begin_sweep("k1", "paper", "text")
+        store.belong(number, [(row(i)[0], "part") for i in range(5)])
+        with store.writing() as connection:
+            connection.execute(text("DELETE FROM cells WHERE id = :id"), {"id": row(2)[0]})
+            connection.execute(text("DELETE FROM sweep_cells WHERE cell = :id"), {"id": row(3)[0]})
+        with pytest.warns(DamageWarning, match=r"is damaged: 1 cell is lost; the rest is used"):
+            assert frame(store).height == 4
+        with pytest.warns(DamageWarning, match="1 cell is lost, 1 member of a sweep is lost"):
+            assert frame(store, None, number).height == 3
+        with pytest.warns(DamageWarning, match="1 cell is lost"):
+            assert results(store, mechanism="softmax", n="1e3").height == 4
+
+    def test_what_is_intact_is_saved(self, store: Store, url: str, tmp_path: Path) -> None:
+        elsewhere = Environment("elsewhere", {"python": "3.12"})
+        store.add([*map(row, range(5)), failed(5), row(6, None, {"environment": elsewhere})])
+        for key in ("k1", "k2"):
+            number = store.begin_sweep(key, f"plan {key}", "text")
+            store.belong(number, [(row(i)[0], "part") for i in range(8)])
+        assert check_store(url).sound
+        before = frame(store).filter(pl.col("p0") != "2/97")
+        with store.writing() as connection:
+            connection.execute(text("UPDATE cells SET verdict = 'partial' WHERE p0 = '2/97'"))
+            connection.execute(text("UPDATE sweeps SET plan = 'other' WHERE key = 'k1'"))
+        health = check_store(url)
+        assert not health.sound
+        assert health.as_json()["damaged"] == {
+            "altered": {"cells": 1, "sweeps": 1}, "lost": {"members": 8}
+        }  # fmt: skip
+        path, saved = repair_store(url, tmp_path / "saved.db")
+        assert (saved.cells, saved.sweeps, saved.members, saved.environments) == (6, 1, 8, 2)
+        again = check_store(str(path))
+        assert again.sound
+        assert (again.cells, again.sweeps, again.members) == (6, 1, 8)
+        copy = open_store(str(path))
+        assert frame(copy).equals(before)
+        assert [(each.id, each.name, each.cells) for each in copy.sweeps()] == [(number, "plan k2", 6)]
+        assert not check_store(url).sound
+        with pytest.raises(UsageError, match=r"saved\.db is there already, and is left as it is"):
+            repair_store(url, path)
+
+    def test_a_backup_while_others_write(self, store: Store, url: str, tmp_path: Path) -> None:
+        store.add(map(row, range(50)))
+        command = [*PROGRAM, "add", url, "50", "400", "1"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+            assert program.stdout is not None
+            program.stdout.readline()
+            copy = backup_store(url, tmp_path / "copy.db")
+            program.stdout.read()
+        assert program.returncode == 0
+        health = check_store(str(copy))
+        assert health.sound
+        assert 50 < health.cells <= 400
+        assert (health.cells - 50) % 7 == 0
+        assert len(contents(store)) == 400
+
+    def test_names_and_numbers_of_sweeps(self, store: Store) -> None:
+        store.add(map(row, range(3)))
+        first = store.begin_sweep("k1", "paper", "text")
+        second = store.begin_sweep("k2", str(first), "text")
+        third = store.begin_sweep("k3", "77", "text")
+        assert store.sweep_named(str(first)) == first
+        assert store.sweep_named(f"name:{first}") == second
+        assert store.sweep_named("name:paper") == store.sweep_named("paper") == first
+        assert store.sweep_named("name:77") == third
+        with pytest.raises(
+            UsageError, match="there is no sweep number 77; the sweep of that name is name:77"
+        ):
+            store.sweep_named("77")
 
     def test_read_filter_needs_no_store(self) -> None:
         assert read_filter({"n": 5, "seed": 3}).conditions == {"n": "5", "seed": "3"}

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from flint import arb, ctx, fmpq
 from rich.console import Console
 from torch import Tensor
 
+import expectations
 import separatrix as sx
 from separatrix.cli import show_search
 from separatrix.constructions import Description, Kind
@@ -36,6 +38,7 @@ from separatrix.searches import (
 from separatrix.searches.exact import FORMULAS, PRECISION, NoAnswer, exact_rows
 from separatrix.searches.family import recognised
 from separatrix.searches.instance import described, sheet
+from separatrix.searches.log import Header, Log, Trial
 from separatrix.searches.separation import read
 from separatrix.searches.shrink import shrunk, size, steps
 from separatrix.searches.space import EDITS, FEW, MANY, draw
@@ -307,11 +310,9 @@ HEADER = {"format": "separatrix search 1", "x": "softmax", "y": "linear", "space
         ("\x00\x80\n", "is not the log of a search"),
         (json.dumps({**HEADER, "y": "relu"}) + "\n", "belongs to another search (softmax over relu"),
         (json.dumps({**HEADER, "seed": 1}) + "\n", "belongs to another search"),
-        (json.dumps(HEADER) + "\nrubbish\n", "line 2: this is no trial"),
         (f"{json.dumps(HEADER)}\n{trial(question='names')}\n", "line 2: this search does not ask"),
         (f"{json.dumps(HEADER)}\n{trial(choices={'width': 99})}\n", "line 2: width=99 is no choice"),
         (f"{json.dumps(HEADER)}\n{trial(found=True)}\n", "line 2: this trial found nothing"),
-        (f"{json.dumps(HEADER)}\n{trial(value='high')}\n", "line 2: this is no trial"),
     ],
 )
 def test_a_wrong_study_file_is_refused_and_left_as_it_was(tmp_path: Path, text: str, complaint: str) -> None:
@@ -321,6 +322,49 @@ def test_a_wrong_study_file_is_refused_and_left_as_it_was(tmp_path: Path, text: 
         sx.search("softmax", "linear", budget=5, study=study)
     assert complaint in str(refused.value)
     assert study.read_text() == text
+
+
+@pytest.mark.parametrize("line", ["rubbish", trial(value="high"), trial(checksum=7), "\x00", "[" * 3000])
+def test_a_damaged_line_of_an_old_log_is_left_out(tmp_path: Path, line: str) -> None:
+    study = tmp_path / "search.log"
+    text = f"{json.dumps(HEADER)}\n{trial()}\n{line}\n{trial()}\n"
+    study.write_text(text)
+    found = sx.search("softmax", "linear", budget=3, study=study)
+    assert (found.damaged, found.trials) == ((3,), 3)
+    assert study.read_text().startswith(text)
+
+
+def test_every_damaged_letter_of_a_log_is_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One letter of one line is another: that line is named and left out, and the rest is used."""
+    study = tmp_path / "search.log"
+    sx.search("softmax", "taylor:order=2", budget=8, seed=3, study=study)
+    lines = study.read_text().splitlines()
+    place = lines[4].index('"value"') + 10
+    for letter in range(place, place + 3):
+        wrong = lines[4][:letter] + ("8" if lines[4][letter] != "8" else "9") + lines[4][letter + 1 :]
+        study.write_text("\n".join([*lines[:4], wrong, *lines[5:]]) + "\n")
+        words = ["search", "softmax", "taylor:order=2", "--seed", "3", "--study", str(study), "--budget", "7"]
+        code, out, err = expectations.run(capsys, *words, "--json")
+        assert f"{study}: line 5 is damaged and left out; the rest is used" in " ".join(err.split())
+        assert (json.loads(out)["damaged"], json.loads(out)["trials"], code) == ([5], 7, 0)
+    study.write_text("\n".join([lines[0].replace("softmax", "softmix"), *lines[1:]]) + "\n")
+    with pytest.raises(UsageError, match="is not the log of a search"):
+        sx.search("softmax", "taylor:order=2", budget=8, seed=3, study=study)
+
+
+def test_two_searches_on_one_log(tmp_path: Path) -> None:
+    """The second is told so, and writes nothing; once the first has ended it goes on."""
+    study, header = tmp_path / "search.log", Header("softmax", "linear", "inputs", 0)
+    with closing(Log(study, header)) as first, closing(Log(study, header)) as late:
+        first.add(Trial("counts equal", {}, 0.0, False))
+        kept = study.read_bytes()
+        with pytest.raises(UsageError, match="is in use by another search; wait until it ends"):
+            late.add(Trial("counts equal", {}, 1.0, False))
+        with pytest.raises(UsageError, match="is in use by another search; wait until it ends"):
+            Log(study, header)
+        assert study.read_bytes() == kept
+    with closing(Log(study, header)) as again:
+        assert len(again.trials) == 1
 
 
 def test_the_trial_of_the_tests_is_a_trial(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from separatrix.cli import maps, readers, report, scaling, search, sweep, worker
+from separatrix.cli import maps, readers, report, scaling, search, store, sweep, worker
 
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters, for example n=1000 a1=1.2")
@@ -36,6 +36,7 @@ def register(app: typer.Typer) -> None:
     worker.register(app)
     report.register(app)
     sweep.register(app)
+    store.register(app)
     app.command("reproduce")(reproduce)
     app.command("assess")(assess)
     app.command("atlas")(atlas)
@@ -245,8 +246,11 @@ def list_(
 
     def sweeps(as_json: bool) -> None:
         from separatrix.store import open_store
+        from separatrix.store.sweep_list import list_sweeps
 
-        show_sweep.sweeps(open_store(store).sweeps(), as_json)
+        found, damage = list_sweeps(open_store(store))
+        show_sweep.sweeps(found, as_json)
+        sweep.warn_of(damage)
 
     lists = {
         "mechanisms": show.mechanisms,

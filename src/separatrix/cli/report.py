@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from separatrix.cli.sweep import HERE, AsJson, StoreUrl, secret
+from separatrix.cli.sweep import HERE, AsJson, StoreUrl, secret, warn_of
 from separatrix.parameters.secrets import Secret
 
 
@@ -29,7 +29,8 @@ def report(
     """A page about a sweep: curves, maps, mechanisms.
 
     Writes report.html, which opens offline, results.csv and results.parquet. Where the store has no
-    sweeps, the page is about all its cells.
+    sweeps, the page is about all its cells. Exit code 1: the store is damaged, and the page is about what
+    is intact.
 
     Example: separatrix report --store sqlite:///results.db --sweep atlas --out report
     """
@@ -39,7 +40,9 @@ def report(
 
     store = open_store(url)
     numbers = [None if name is None else store.sweep_named(name) for name in (sweep, against)]
-    show_report.report(write_report(store, out, *numbers), as_json)
+    made = write_report(store, out, *numbers)
+    show_report.report(made, as_json)
+    warn_of(made.damage)
 
 
 def compare(
@@ -56,13 +59,13 @@ def compare(
 
     Cells are matched by what they ask. Two exact P differ if they are more than 1e-12 apart; where one is
     sampled, if their intervals do not overlap. Exit code 0: the same cells with the same answers; 1:
-    something differs.
+    something differs, or a store is damaged.
 
     Example: separatrix compare 1 2 --store sqlite:///results.db
     """
     from separatrix.cli import show_report
     from separatrix.parameters import UsageError
-    from separatrix.store import frame, open_store
+    from separatrix.store import open_store, selected
     from separatrix.sweeps.compare import compare as run
 
     store = open_store(url)
@@ -72,8 +75,12 @@ def compare(
         raise UsageError(
             f"{one} and {other} are both sweep {numbers[0]}; give two numbers: separatrix list sweeps"
         )
-    found = run(frame(store, sweep=numbers[0]), frame(other_store, sweep=numbers[1]))
+    with selected(store, None, numbers[0]) as left, selected(other_store, None, numbers[1]) as right:
+        found = run(left.frames(), right.frames())
+    damages = [each.scan.damage for each in (left, right) if each.scan.damage]
     here, there = ("", "") if other_url is None else (f" of {store.where}", f" of {other_store.where}")
     names = (f"sweep {one}{here}", f"sweep {other}{there}")
-    show_report.comparison(found, names, as_json)
+    show_report.comparison(found, names, damages, as_json)
+    for damage in damages:
+        warn_of(damage)
     raise typer.Exit(0 if found.identical else 1)

@@ -50,6 +50,8 @@ def search(
         require_writable(out, (".json",))
     with show_search.trying(as_json) as tell:
         found = run(x, y, budget=budget, seconds=seconds, seed=seed, space=space, study=study, tell=tell)
+    if found.damaged:
+        show_search.warn_of(found.damaged, study)
     if out is not None:
         write_whole(out, show_search.written(found))
     show_search.search(found, out, study, as_json)

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from separatrix.parameters import Parameters, format_exact
 from separatrix.parameters.documents import json_text
+from separatrix.parameters.printable import visible
 
 if TYPE_CHECKING:
     from separatrix.assess import Bench, Card, CostCurve, Disagreement, Standing, Unanswered
@@ -40,6 +41,11 @@ def console() -> Console:
     made = Console(highlight=False, markup=True, emoji=False)
     made.width = min(made.width, 100)
     return made
+
+
+def plain(text: str) -> str:
+    """A text from elsewhere as it stands: nothing in it is markup, and nothing steers the terminal."""
+    return escape(visible(text))
 
 
 def print_json(value: Any) -> None:

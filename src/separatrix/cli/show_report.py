@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
 from rich.table import Table
 
-from separatrix.cli.show import console, print_json
+from separatrix.cli.show import console, plain, print_json
 
 if TYPE_CHECKING:
     from separatrix.reports.store import Written
+    from separatrix.store import Damage
     from separatrix.sweeps.compare import Answer, Change, Comparison
 
 MOST_ROWS = 12
@@ -25,21 +25,22 @@ def report(made: Written, as_json: bool) -> None:
     to = console()
     what = "all stored cells" if made.sweep is None else f"sweep {made.name}, number {made.sweep}"
     counts = ", ".join(f"{count:,} {ended}" for ended, count in made.cells.items()) or "no finished cells"
-    to.print(f"{what}: {counts}", markup=False)
+    to.print(f"{plain(what)}: {plain(counts)}")
     if made.comparison is not None:
         to.print(_counts(made.comparison), markup=False)
     to.print(f"page: {made.page}", markup=False, soft_wrap=True)
     to.print(f"tables: {', '.join(map(str, made.tables))}", markup=False, soft_wrap=True)
 
 
-def comparison(found: Comparison, names: tuple[str, str], as_json: bool) -> None:
+def comparison(found: Comparison, names: tuple[str, str], damages: Sequence[Damage], as_json: bool) -> None:
     """What changed, the largest changes first."""
     if as_json:
-        print_json({"one": names[0], "other": names[1], **found.as_json()})
+        damaged = [{"store": each.where, **each.as_json()} for each in damages]
+        print_json({"one": names[0], "other": names[1], **found.as_json(), "damaged": damaged})
         return
     to = console()
     same = "[green]the same cells, the same answers[/]" if found.identical else "[yellow]they differ[/]"
-    to.print(f"{escape(names[0])} and {escape(names[1])}: [bold]{same}[/]")
+    to.print(f"{plain(names[0])} and {plain(names[1])}: [bold]{same}[/]")
     counts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     for term, count in (
         ("the same answer", found.same),
@@ -48,15 +49,15 @@ def comparison(found: Comparison, names: tuple[str, str], as_json: bool) -> None
         (f"only in {names[0]}", found.only_one),
         (f"only in {names[1]}", found.only_other),
     ):
-        counts.add_row(escape(term), f"{count:,}")
+        counts.add_row(plain(term), f"{count:,}")
     to.print(counts)
     shown = found.largest[:MOST_ROWS]
     if not shown:
         return
     common = found.common
     if common:
-        to.print(f"in all of these: {_words(common)}", style="dim", markup=False)
-    table = Table("cell", escape(names[0]), escape(names[1]), box=None, padding=(0, 2, 0, 0))
+        to.print(f"in all of these: {plain(_words(common))}", style="dim")
+    table = Table("cell", plain(names[0]), plain(names[1]), box=None, padding=(0, 2, 0, 0))
     for change in shown:
         table.add_row(_cell(change, common), _answer(change.one), _answer(change.other))
     to.print(table)
@@ -73,7 +74,7 @@ def _counts(found: Comparison) -> str:
 
 def _cell(change: Change, common: Mapping[str, str]) -> str:
     own = {name: value for name, value in change.asked.items() if name not in common}
-    return f"{escape(change.mechanism)} on {escape(change.construction)}\n[dim]{escape(_words(own))}[/]"
+    return f"{plain(change.mechanism)} on {plain(change.construction)}\n[dim]{plain(_words(own))}[/]"
 
 
 def _words(asked: Mapping[str, str]) -> str:
@@ -81,8 +82,8 @@ def _words(asked: Mapping[str, str]) -> str:
 
 
 def _answer(answer: Answer) -> str:
-    word = escape(answer.word)
+    word = plain(answer.word)
     if answer.distinguish is None or answer.low is None or answer.high is None:
         return word
     known = "exact" if answer.low == answer.high else f"in [{answer.low:.3g}, {answer.high:.3g}]"
-    return f"{word}\n[dim]P = {answer.distinguish:.4g}\n{escape(known)}[/]"
+    return f"{word}\n[dim]P = {answer.distinguish:.4g}\n{plain(known)}[/]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from fractions import Fraction
 from itertools import zip_longest
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from separatrix.searches import Check, Finding, InputFinding, PointFinding, Reading, Search
 
 FEATURES_SHOWN = 6
+MOST_LINES = 8
 PROVED = {"exact": "exact", "balls": "balls, proved", "float64": "float64, not proved"}
 """Outputs of one label that are printed; JSON has them all."""
 
@@ -34,6 +36,15 @@ def trying(quiet: bool) -> AbstractContextManager[Any]:
 def written(found: Search) -> bytes:
     """The file that `--check` reads."""
     return (json_text(found.as_json()) + "\n").encode()
+
+
+def warn_of(lines: Sequence[int], study: Path | None) -> None:
+    """Damaged lines of a log, on stderr."""
+    few = ", ".join(map(str, lines[:MOST_LINES])) + (", …" if len(lines) > MOST_LINES else "")
+    what = f"line {few} is" if len(lines) == 1 else f"{len(lines):,} lines are"
+    named = "" if len(lines) == 1 else f" ({few})"
+    said = f"{study}: {what} damaged{named} and left out; the rest is used"
+    print(f"separatrix: warning: {said}", file=sys.stderr)
 
 
 def search(found: Search, out: Path | None, study: Path | None, as_json: bool) -> None:

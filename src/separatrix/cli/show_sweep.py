@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -14,13 +14,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from separatrix.cli.show import COLOURS, console, print_json
+from separatrix.cli.show import COLOURS, console, plain, print_json
 from separatrix.cli.sweep import DEFAULT
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from separatrix.store import Sweep
+    from separatrix.store import Selection, Sweep
     from separatrix.sweeps import Estimate, Plan, Progress
 
 ROWS = 20
@@ -206,49 +204,50 @@ def _short(text: str, most: int = 24) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def results(found: pl.DataFrame, limit: int | None = None) -> None:
+def results(found: Selection, limit: int | None = None) -> None:
     """The first cells as a table, and how all of them came out."""
     out = console()
-    if found.height == 0:
+    if found.count == 0:
         out.print("no stored cell is like that")
         return
-    words = Counter(word or status for word, status in found.select("verdict", "status").iter_rows())
     came = ", ".join(
-        f"{count:,} [{COLOURS.get(word, 'red')}]{escape(word)}[/]" for word, count in words.most_common()
+        f"{count:,} [{COLOURS.get(word, 'red')}]{plain(word)}[/]" for word, count in found.words.most_common()
     )
-    cut = " (there may be more: --limit)" if found.height == limit else ""
-    out.print(f"{_counted(found.height)}{cut}: {came}")
-    names = _parameters(found)
-    varying = [name for name in names if found[name].n_unique() > 1][:MOST_COLUMNS]
-    same = [name for name in names if name not in varying and found[name].n_unique() == 1]
-    fixed = " ".join(f"{name}={_number(found[name][0])}" for name in same if found[name][0] is not None)
+    cut = " (there may be more: --limit)" if found.count == limit else ""
+    out.print(f"{_counted(found.count)}{cut}: {came}")
+    shown, rows = next(found.frames(limit or ROWS)), limit or ROWS
+    spreads = {called: found.spreads[name] for called, name in found.parameters.items()} | {
+        "seed": found.seeds
+    }
+    varying = [name for name, each in spreads.items() if each.varied or 0 < each.count < found.count]
+    varying = varying[:MOST_COLUMNS]
+    same = [name for name, each in spreads.items() if not each.varied and name not in varying]
+    fixed = " ".join(
+        f"{plain(name)}={_number(shown[name][0])}" for name in same if shown[name][0] is not None
+    )
     if fixed:
         out.print(f"all with {fixed}", style="dim")
-    columns = ("construction", "mechanism", *varying, "verdict", "P", "engine")
-    table, rows = Table(*columns, box=None, padding=(0, 1, 0, 0)), limit or ROWS
-    for row in found.head(rows).iter_rows(named=True):
-        word = row["verdict"] or row["status"]
-        table.add_row(
-            *(escape(row["construction"]), escape(row["mechanism"])),
-            *("" if row[name] is None else _number(row[name]) for name in varying),
-            f"[{COLOURS.get(word, 'red')}]{escape(word)}[/]",
-            _probability(row) if row["verdict"] else escape(_short(row["message"] or "", 40)),
-            escape(row["engine"] or ""),
-        )
+    columns = ("construction", "mechanism", *map(plain, varying), "verdict", "P", "engine")
+    table = Table(*columns, box=None, padding=(0, 1, 0, 0))
+    for chunk in found.frames(rows):
+        for row in chunk.iter_rows(named=True):
+            word = row["verdict"] or row["status"]
+            table.add_row(
+                *(plain(row["construction"]), plain(row["mechanism"])),
+                *("" if row[name] is None else _number(row[name]) for name in varying),
+                f"[{COLOURS.get(word, 'red')}]{plain(word)}[/]",
+                _probability(row) if row["verdict"] else plain(_short(row["message"] or "", 40)),
+                plain(row["engine"] or ""),
+            )
     out.print(table)
-    if found.height > rows:
-        out.print(f"… and {found.height - rows:,} more: --limit, --csv, --json or --out has them")
-
-
-def _parameters(found: pl.DataFrame) -> list[str]:
-    start, stop = found.columns.index("mechanism") + 1, found.columns.index("verdict")
-    return [*found.columns[start:stop], "seed"]
+    if found.count > rows:
+        out.print(f"… and {found.count - rows:,} more: --limit, --csv, --json or --out has them")
 
 
 def _number(value: Any) -> str:
     if isinstance(value, int) and abs(value) >= 10**10:
         return f"{value:.10g}".replace("e+", "e")
-    return f"{value:.6g}" if isinstance(value, float) else escape(str(value))
+    return f"{value:.6g}" if isinstance(value, float) else plain(str(value))
 
 
 def _probability(row: dict[str, Any]) -> str:
@@ -289,5 +288,5 @@ def sweeps(found: list[Sweep], as_json: bool) -> None:
         return
     table = Table("number", "name", "begun", "cells stored", box=None, padding=(0, 2, 0, 0))
     for each in found:
-        table.add_row(str(each.id), escape(each.name), each.started, f"{each.cells:,}")
+        table.add_row(str(each.id), plain(each.name), plain(each.started), f"{each.cells:,}")
     console().print(table)

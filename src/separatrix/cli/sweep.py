@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from separatrix.parameters.secrets import Secret
+
+if TYPE_CHECKING:
+    from separatrix.store import Damage
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 DEFAULT = "sqlite:///results.db"
@@ -135,15 +138,17 @@ def results(
 
     A condition is a value, several separated by commas, or a range low:high. Its name is a parameter of
     the construction, or one of: construction, mechanism, verdict, engine, asked, status, seed, draws,
-    distinguish, margin, bits, fire_d0, fire_d1, seconds, dtype, delta, code.
+    distinguish, margin, bits, fire_d0, fire_d1, seconds, dtype, delta, code. Exit code 1: the store is
+    damaged; what is intact is shown, and a line on stderr says what is not.
 
     Example: separatrix results mechanism=softmax,linear n=1e3:1e6 verdict=blind --csv
     """
     from separatrix.cli import show_sweep
     from separatrix.parameters import UsageError, read_words
-    from separatrix.parameters.files import require_writable, write_whole
-    from separatrix.store import frame, open_store, read_filter
-    from separatrix.store.export import ENDINGS, written
+    from separatrix.parameters.files import require_writable, whole_file
+    from separatrix.store import open_store, read_filter, selected
+    from separatrix.store.export import ENDINGS, write
+    from separatrix.store.frame import require_known
 
     chosen = [name for name, given in zip(ENDINGS, (as_csv, as_json, as_parquet), strict=True) if given]
     if len(chosen) + (out is not None) > 1:
@@ -156,11 +161,23 @@ def results(
         require_writable(out, ENDINGS)
     asked = read_filter(read_words(words or []))
     opened = open_store(store)
-    found = frame(opened, asked, None if sweep is None else opened.sweep_named(sweep), limit)
-    if out is not None:
-        write_whole(out, written(found, out.suffix))
-        typer.echo(f"{found.height:,} cells written to {out}")
-    elif chosen:
-        sys.stdout.buffer.write(written(found, chosen[0]))
-    else:
-        show_sweep.results(found, limit)
+    number = None if sweep is None else opened.sweep_named(sweep)
+    with selected(opened, asked, number, limit) as found:
+        if found.count == 0:
+            require_known(opened, asked)
+        if out is not None:
+            with whole_file(out) as file:
+                write(found, out.suffix, file)
+            typer.echo(f"{found.count:,} cells written to {out}")
+        elif chosen:
+            write(found, chosen[0], sys.stdout.buffer)
+        else:
+            show_sweep.results(found, limit)
+    warn_of(found.scan.damage)
+
+
+def warn_of(damage: Damage) -> None:
+    """Say on stderr what of a store was left out, and end with exit code 1; nothing where all is well."""
+    if damage:
+        print(f"separatrix: warning: {damage.warning}", file=sys.stderr)
+        raise typer.Exit(1)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from separatrix.parameters import UsageError
 from separatrix.parameters.files import Draft, require_room, sync_folder
+
+Writer = Callable[[BinaryIO], None]
 
 
 class Folder:
@@ -42,8 +45,8 @@ class Folder:
     def __exit__(self, *_: object) -> None:
         self._clean()
 
-    def fill(self, files: Mapping[str, bytes]) -> None:
-        """Write every file, then move them into place, the first of them last."""
+    def fill(self, files: Mapping[str, bytes | Writer]) -> None:
+        """Write every file, given or by a function that writes it; then move them, the first of them last."""
         renamed = self._new and not self.out.exists()
         try:
             with ExitStack() as stack:
@@ -52,7 +55,7 @@ class Folder:
                     path = (self._stage if renamed else self.out) / name
                     self._make_parents(path.parent)
                     drafts.append(stack.enter_context(Draft(path)))
-                    drafts[-1].file.write(content)
+                    content(drafts[-1].file) if callable(content) else drafts[-1].file.write(content)
                     drafts[-1].finish()
                 for draft in reversed(drafts):
                     draft.publish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,8 @@ class Search:
     """The questions in which nothing was found."""
     interrupted: bool
     out_of_time: bool
+    damaged: tuple[int, ...] = ()
+    """Lines of the log that are not what was written, and were left out."""
 
     @property
     def found(self) -> bool:
@@ -73,6 +76,7 @@ class Search:
             "reason": self.reason,
             "interrupted": self.interrupted,
             "out_of_time": self.out_of_time,
+            "damaged": list(self.damaged),
             "found": self.found,
             "thresholds": THRESHOLDS,
             "findings": [finding.as_json() for finding in self.findings],
@@ -103,10 +107,10 @@ def search(
     one, other = mechanism_from(x), mechanism_from(y)
     _check(one, other, budget, seconds, seed, space)
     path = None if study is None else Path(study)
-    log = Log(path, Header(one.spelled, other.spelled, space, seed))
-    running = Trials(questions(one, other, space), log, seed)
-    interrupted, out_of_time = running.go(budget, seconds, tell)
-    findings, interrupted = running.findings(interrupted, tell)
+    with closing(Log(path, Header(one.spelled, other.spelled, space, seed))) as log:
+        running = Trials(questions(one, other, space), log, seed)
+        interrupted, out_of_time = running.go(budget, seconds, tell)
+        findings, interrupted = running.findings(interrupted, tell)
     failures = [trial.failed for trial in log.trials if trial.failed is not None]
     return Search(
         one,
@@ -121,6 +125,7 @@ def search(
         tuple(name for name in running.questions if name not in running.found),
         interrupted,
         out_of_time,
+        tuple(log.damaged),
     )
 
 

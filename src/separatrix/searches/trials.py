@@ -34,7 +34,7 @@ class Trials:
         self.tried = dict.fromkeys(self.questions, 0)
         self.found: dict[str, Any] = {}
         self._studies = {name: _study() for name in self.questions}
-        for number, trial in enumerate(log.trials, 2):
+        for number, trial in zip(log.lines, log.trials, strict=True):
             self._replay(trial, f"{log.path}, line {number}")
         for name, question in self.questions.items():
             if question.centred and not self.tried[name]:

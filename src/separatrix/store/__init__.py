@@ -1,20 +1,25 @@
 """Where finished cells live: a SQLite file, or a PostgreSQL database that a team shares."""
 
 from separatrix.store.addresses import DEFAULT, Address, store_address
-from separatrix.store.errors import NoStore, StoreError
+from separatrix.store.damage import Damage
+from separatrix.store.errors import DamageWarning, NoStore, StoreError
 from separatrix.store.filters import Filter, read_filter
 from separatrix.store.frame import frame, results
-from separatrix.store.rows import Environment, Result, Status
-from separatrix.store.store import Store, Sweep
+from separatrix.store.rows import Environment, Result, Status, Sweep
+from separatrix.store.selection import Selection, selected
+from separatrix.store.store import Store
 from separatrix.store.urls import open_store
 
 __all__ = [
     "DEFAULT",
     "Address",
+    "Damage",
+    "DamageWarning",
     "Environment",
     "Filter",
     "NoStore",
     "Result",
+    "Selection",
     "Status",
     "Store",
     "StoreError",
@@ -23,5 +28,6 @@ __all__ = [
     "open_store",
     "read_filter",
     "results",
+    "selected",
     "store_address",
 ]

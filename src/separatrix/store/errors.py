@@ -19,7 +19,14 @@ class NoStore(UsageError):
     """There is no store at this address yet."""
 
 
-DAMAGED = "is damaged; it is left as it is: give another store, or a copy of this one"
+class DamageWarning(UserWarning):
+    """A part of a store is damaged, and left out of an answer."""
+
+
+DAMAGED = (
+    "is damaged; it is left as it is: separatrix store check says where, separatrix store repair saves "
+    "what is intact"
+)
 MEANINGS = {
     "database is locked": "is locked by another program; wait until it ends, then give the same command "
     "again",

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
+import re
+import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.parameters import Parameters, UsageError
 from separatrix.parameters.documents import json_text
 from separatrix.parameters.grid import is_whole
+from separatrix.parameters.printable import no_formula, visible
+from separatrix.store.selection import Selection
 
 if TYPE_CHECKING:
     import polars as pl
 
+STEERING = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+"""What JSON leaves as it is, and a terminal may obey."""
+ROW_GROUP = 20_000
+"""Rows of a Parquet file that are written at once."""
 ENDINGS = (".csv", ".json", ".parquet")
 NUMBERS = ("fire_d0", "fire_d1", "distinguish")
 REST = (
@@ -49,18 +56,56 @@ def as_rows(frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
             "interval": None if row["low"] is None else [_finite(row["low"]), _finite(row["high"])],
             **{name: _finite(row[name]) for name in REST},
             **{name: row[name] for name in ("seconds", "finished", "host", "code", "id")},
-            "versions": json.loads(row["versions"]),
+            "versions": None if row["versions"] is None else json.loads(row["versions"]),
         }
 
 
-def written(frame: pl.DataFrame, ending: str) -> bytes:
-    """The whole file."""
-    if ending == ".json":
-        rows = list(as_rows(frame))
-        return (json_text(rows) + "\n").encode()
-    out = io.BytesIO()
-    frame.write_parquet(out) if ending == ".parquet" else frame.write_csv(out)
-    return out.getvalue()
+def write(found: Selection, ending: str, file: BinaryIO) -> None:
+    """Write the cells one chunk after the other: the whole of a CSV, JSON or Parquet file."""
+    {".csv": _write_csv, ".json": _write_json, ".parquet": _write_parquet}[ending](found, file)
+
+
+def _write_csv(found: Selection, file: BinaryIO) -> None:
+    import polars as pl
+
+    for place, chunk in enumerate(found.frames()):
+        safe = chunk.rename({name: _harmless(name) for name in chunk.columns})
+        texts = [name for name, kind in safe.schema.items() if kind == pl.String]
+        safe = safe.with_columns(_harmless_column(safe[name]) for name in texts)
+        file.write(safe.write_csv(include_header=place == 0).encode())
+
+
+def _harmless_column(column: pl.Series) -> pl.Series:
+    """Texts that neither a spreadsheet nor a terminal takes for anything else."""
+    texts = [None if text is None else _harmless(text) for text in column]
+    return type(column)(column.name, texts, dtype=column.dtype)
+
+
+def _harmless(text: str) -> str:
+    return no_formula(visible(text))
+
+
+def _write_json(found: Selection, file: BinaryIO) -> None:
+    mark = b"[\n"
+    for chunk in found.frames():
+        for row in as_rows(chunk):
+            text = json_text(row)
+            file.write(mark + textwrap.indent(STEERING.sub(_escaped, text), "  ").encode())
+            mark = b",\n"
+    file.write(b"[]\n" if mark == b"[\n" else b"\n]\n")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
+def _write_parquet(found: Selection, file: BinaryIO) -> None:
+    from polars.io.plugins import register_io_source
+
+    def chunks(*_: object) -> Iterator[pl.DataFrame]:
+        yield from found.frames()
+
+    register_io_source(chunks, schema=found.schema).sink_parquet(file, row_group_size=ROW_GROUP)
 
 
 def _parameters(construction: str, exact: Any) -> Any:

@@ -101,6 +101,8 @@ def _claims(connection: Connection) -> None:
 
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_tables, _seals, _seals_and_counts, _claims)
 """Number i brings a store from version i to i + 1. Never changed once released, only added to."""
+SEALED_CELLS, SEALED_ALL = 2, 3
+"""The versions since which cells have seals, and since which every row has one and is counted."""
 
 
 def migrate(connection: Connection, where: str) -> None:

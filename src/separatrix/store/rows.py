@@ -64,3 +64,18 @@ class Result:
     fire_d1: float | None = None
     margin: float | None = None
     bits: float | None = None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One plan as it was run by one version of the code."""
+
+    id: int
+    name: str
+    plan: str
+    """The text of the plan."""
+    started: str
+    cells: int
+    """How many of its cells are in the store."""
+    key: str = ""
+    """The same for the same plan and the same code."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from zlib import crc32
 
 from sqlalchemy import JSON, Column, Double, Integer, Table
 
-from separatrix.store.errors import DAMAGED, StoreError
 from separatrix.store.rows import Environment
 from separatrix.store.schema import cells, sweep_cells, sweeps
 
@@ -40,7 +39,7 @@ def _kind(column: Column[Any]) -> Callable[[Any], Any]:
     return _number if isinstance(column.type, Double) else int if isinstance(column.type, Integer) else _text
 
 
-_KINDS = {
+_PLAIN = {
     table.name: tuple((name, _kind(table.c[name])) for name in sealed_names(table))
     for table in (cells, sweeps, sweep_cells)
 }
@@ -48,7 +47,7 @@ _KINDS = {
 
 def sealed(row: Mapping[str, Any], table: Table = cells) -> dict[str, Any]:
     """A row in plain values, as every database gives them back, with its seal."""
-    plain = {name: None if row[name] is None else kind(row[name]) for name, kind in _KINDS[table.name]}
+    plain = {name: None if row[name] is None else kind(row[name]) for name, kind in _PLAIN[table.name]}
     return {**plain, "seal": seal(tuple(plain.values()))}
 
 
@@ -61,15 +60,20 @@ def seal(values: Sequence[Any]) -> int:
     return crc32(ascii(tuple(values)).encode())
 
 
-def require_sealed(rows: Iterable[Sequence[Any]], where: str) -> None:
-    """Refuse cells that are not what was stored; those from before there were seals are believed.
+def _types(column: Column[Any]) -> set[type]:
+    if isinstance(column.type, JSON):
+        return {dict}
+    own = float if isinstance(column.type, Double) else int if isinstance(column.type, Integer) else str
+    return {own, type(None)}
 
-    A row begins with the sealed columns and the seal.
-    """
-    end = len(SEALED)
-    for row in rows:
-        if row[end] is not None and row[end] != seal(row[:end]):
-            raise StoreError(f"the store {where} {DAMAGED} (cell {row[0]!a} is not what was stored)")
+
+KINDS = {name: _types(cells.c[name]) for name in SEALED}
+"""The types that a value of a cell can have, by column; SQLite lets anything stand anywhere."""
+
+
+def is_plain(parameters: Mapping[object, object]) -> bool:
+    """Whether these are parameters as sweeps store them: texts by name."""
+    return set(map(type, parameters)) <= {str} and set(map(type, parameters.values())) <= {str}
 
 
 def is_environment(id_: object, host: Any, versions: Any) -> bool:

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import json
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import Connection, Engine, Select, Table, func, literal_column, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from separatrix.parameters import UsageError, nearest
 from separatrix.store.claims import give_up
 from separatrix.store.errors import DAMAGED, NoStore, StoreError, told
-from separatrix.store.migrations import MIGRATIONS, found_version, migrate
-from separatrix.store.rows import Result, Status, now
+from separatrix.store.migrations import MIGRATIONS, SEALED_ALL, found_version, migrate
+from separatrix.store.rows import Environment, Result, Status, Sweep, now
 from separatrix.store.schema import cells, counts, environments, members_of, sweep_cells, sweeps
-from separatrix.store.seals import sealed, sealed_names
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from separatrix.store.seals import sealed
 
 MOST_IDS = 500
 """In one query."""
@@ -30,24 +26,11 @@ PATIENCE = 20
 """Seconds that a PostgreSQL server lets a program that went quiet keep others waiting."""
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """One plan as it was run by one version of the code."""
-
-    id: int
-    name: str
-    plan: str
-    """The text of the plan."""
-    started: str
-    cells: int
-    """How many of its cells are in the store."""
-
-
 class Store:
     """An open store. Every method is one transaction; every error is one line."""
 
-    def __init__(self, engine: Engine, where: str) -> None:
-        self.engine, self.where = engine, where
+    def __init__(self, engine: Engine, where: str, settle: Callable[[], None] = lambda: None) -> None:
+        self.engine, self.where, self._settle = engine, where, settle
         self.version = 0
         """Of the tables; less than the newest where an older store is looked at."""
         weakref.finalize(self, engine.dispose)
@@ -70,9 +53,10 @@ class Store:
         with (
             told(self.where),
             self.engine.connect().execution_options(reading=True) as connection,
-            connection.begin(),
+            closing(connection.begin()),  # rolled back: SQLite commits nothing after it met a broken page
         ):
             yield connection
+            self._settle()
 
     def require_known(self, create: bool = False) -> None:
         """Refuse a newer store, or an empty one.
@@ -92,6 +76,23 @@ class Store:
             with told(self.where), self.engine.begin() as connection:
                 migrate(connection, self.where)
             self.version = len(MIGRATIONS)
+
+    def require_complete(self) -> None:
+        """Refuse a store that holds fewer rows than were counted."""
+        if self.version < SEALED_ALL:
+            return
+        with self.reading() as connection:
+            counted = dict(connection.execute(select(counts.c.what, counts.c.rows)).all())
+            found = {
+                table.name: connection.execute(
+                    select(func.count()).select_from(table).with_hint(table, "NOT INDEXED", "sqlite")
+                ).scalar_one()
+                for table in (cells, environments, sweeps)
+            }
+            members = select(sweep_cells.c.sweep, func.count()).group_by(sweep_cells.c.sweep)
+            found |= {members_of(sweep): rows for sweep, rows in connection.execute(members)}
+        if any(found.get(what, 0) < rows for what, rows in counted.items()) or not counted:
+            raise StoreError(f"the store {self.where} {DAMAGED}")
 
     def finished(self, ids: Sequence[str]) -> dict[str, Status]:
         """Those of the cells that are stored, and how they ended."""
@@ -117,8 +118,11 @@ class Store:
         for cell, asked, result in finished:
             where[result.environment.id] = result.environment
             rows.append(sealed({"id": cell, **asked, **vars(result), "environment": result.environment.id}))
-        if not rows:
-            return
+        if rows:
+            self.keep(rows, where)
+
+    def keep(self, rows: list[dict[str, Any]], where: Mapping[str, Environment]) -> None:
+        """Keep rows of cells that are sealed, with the environments that they name."""
         new = {id_: place for id_, place in where.items() if id_ not in self._environments}
         with self.writing() as connection:
             self._hold(connection, cells.name)
@@ -126,11 +130,11 @@ class Store:
             if unknown:
                 places = [{"id": id_, **asdict(new[id_])} for id_ in sorted(unknown)]
                 connection.execute(self._insert(environments), places)
-                self._count(connection, environments.name, len(unknown))
+                self.count(connection, environments.name, len(unknown))
             ids = {row["id"] for row in rows}
             known = self._present(connection, cells, sorted(ids))
             self._write(connection, rows)
-            self._count(connection, cells.name, len(ids - known))
+            self.count(connection, cells.name, len(ids - known))
             give_up(connection, [row["id"] for row in rows])
         self._environments.update(new)
 
@@ -148,7 +152,7 @@ class Store:
             connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = '{PATIENCE}s'")
             connection.execute(select(counts.c.rows).where(counts.c.what == what).with_for_update())
 
-    def _count(self, connection: Connection, what: str, more: int) -> None:
+    def count(self, connection: Connection, what: str, more: int) -> None:
         """Note that there are so many rows more."""
         if more or what not in (cells.name, environments.name):
             new = self._insert(counts).values(what=what, rows=more)
@@ -185,8 +189,8 @@ class Store:
             number = int(connection.execute(asked).scalar_one())
             row = sealed({"id": number, **new}, sweeps)
             connection.execute(sweeps.update().where(sweeps.c.id == number).values(row))
-            self._count(connection, sweeps.name, 1)
-            self._count(connection, members_of(number), 0)
+            self.count(connection, sweeps.name, 1)
+            self.count(connection, members_of(number), 0)
             return number
 
     def belong(self, sweep: int, members: Iterable[tuple[str, str]]) -> None:
@@ -210,34 +214,22 @@ class Store:
             ]
             if new:
                 connection.execute(self._insert(sweep_cells), new)
-                self._count(connection, members_of(sweep), len(new))
+                self.count(connection, members_of(sweep), len(new))
 
     def sweeps(self) -> list[Sweep]:
-        """Every sweep, oldest first."""
-        own = [sweeps.c[name] for name in sealed_names(sweeps)]
-        counted = (
-            select(*own, func.count(func.distinct(cells.c.id)).label("stored"))
-            .outerjoin(sweep_cells, sweep_cells.c.sweep == sweeps.c.id)
-            .outerjoin(cells, cells.c.id == sweep_cells.c.cell)
-            .group_by(*own)
-            .order_by(sweeps.c.id)
-        )
-        with self.reading() as connection:
-            return [
-                Sweep(row.id, row.name, row.plan, row.started, row.stored)
-                for row in connection.execute(counted)
-            ]
+        """Every sweep that is intact, oldest first."""
+        from separatrix.store.sweep_list import list_sweeps
+
+        return list_sweeps(self)[0]
 
     def sweep_named(self, name: str) -> int:
-        """The number of the newest sweep called `name`, or of number `name` itself."""
-        with self.reading() as connection:
-            known = connection.execute(select(sweeps.c.id, sweeps.c.name).order_by(sweeps.c.id)).all()
-        for number, called in reversed(known):
-            if name in (called, str(number)):
-                return int(number)
-        names = list(dict.fromkeys(called for _, called in known))
-        listed = f"there are: {', '.join(names)}" if names else "there are none"
-        raise UsageError(f"there is no sweep {name} in {self.where}{nearest(name, names)}; {listed}")
+        """The number of a sweep: `7` is number 7, any other name the newest sweep called so.
+
+        A sweep that is called as a number is, `name:7` finds.
+        """
+        from separatrix.store.sweep_list import find_sweep
+
+        return find_sweep(self, name)
 
     def seconds_by_kind(self) -> dict[tuple[str, str, str], float]:
         """Mean seconds of the cells that have an answer, by construction, mechanism and engine asked for."""

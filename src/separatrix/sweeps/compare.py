@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -93,31 +96,57 @@ class Comparison:
         return {"identical": self.identical, **asdict(self)}
 
 
-def compare(one: pl.DataFrame, other: pl.DataFrame) -> Comparison:
-    """Compare two frames of stored cells; a cell that stands in several parts counts once."""
-    import polars as pl
+ANSWER = ("question", "spelled", "distinguish", "low", "high", "engine", "word")
+BOTH = """
+CREATE TEMP VIEW both AS SELECT one.place, one.question, one.spelled,
+  one.distinguish, one.low, one.high, one.engine, one.word,
+  other.distinguish AS distinguish_other, other.low AS low_other, other.high AS high_other,
+  other.engine AS engine_other, other.word AS word_other,
+  abs(one.distinguish - other.distinguish) AS difference,
+  one.word <> other.word AS verdict_differs,
+  coalesce(CASE WHEN one.low = one.high AND other.low = other.high
+    THEN abs(one.distinguish - other.distinguish) > {close}
+    ELSE one.low > other.high OR other.low > one.high END, 0) AS probability_differs
+FROM one JOIN other ON one.digest = other.digest
+"""
+COUNTED = "SELECT count(*), total(verdict_differs), total(probability_differs), total({changed}) FROM both"
+LARGEST = "SELECT * FROM both WHERE {changed} ORDER BY difference DESC NULLS LAST, place LIMIT {most}"
+CHANGED = "(verdict_differs OR probability_differs)"
 
-    left, right = _answers(one), _answers(other)
-    both = left.join(right, on="question", suffix="_other", maintain_order="left")
-    exact = (pl.col("low") == pl.col("high")) & (pl.col("low_other") == pl.col("high_other"))
-    difference = (pl.col("distinguish") - pl.col("distinguish_other")).abs()
-    apart = (pl.col("low") > pl.col("high_other")) | (pl.col("low_other") > pl.col("high"))
-    both = both.with_columns(
-        difference=difference,
-        verdict_differs=pl.col("word") != pl.col("word_other"),
-        probability_differs=pl.when(exact).then(difference > CLOSE).otherwise(apart).fill_null(False),
-    )
-    changed = both.filter(pl.col("verdict_differs") | pl.col("probability_differs"))
-    largest = changed.sort("difference", descending=True, nulls_last=True, maintain_order=True)
+
+def compare(one: Iterable[pl.DataFrame], other: Iterable[pl.DataFrame]) -> Comparison:
+    """Compare two sets of stored cells, each in chunks; a cell that stands in several parts counts once.
+
+    The answers are laid side by side in a file without a name, so that many take no more memory than few.
+    """
+    with closing(sqlite3.connect("")) as scratch:
+        heights = [_lay(scratch, name, chunks) for name, chunks in (("one", one), ("other", other))]
+        scratch.execute(BOTH.format(close=CLOSE))
+        both, words, probabilities, changed = scratch.execute(COUNTED.format(changed=CHANGED)).fetchone()
+        found = scratch.execute(LARGEST.format(changed=CHANGED, most=MOST_CHANGES))
+        names = [column for column, *_ in found.description]
+        largest = tuple(_change(dict(zip(names, row, strict=True))) for row in found)
     return Comparison(
-        same=both.height - changed.height,
-        other_verdict=int(both["verdict_differs"].sum()),
-        other_probability=int(both["probability_differs"].sum()),
-        changed=changed.height,
-        only_one=left.height - both.height,
-        only_other=right.height - both.height,
-        largest=tuple(map(_change, largest.head(MOST_CHANGES).iter_rows(named=True))),
+        same=both - int(changed),
+        other_verdict=int(words),
+        other_probability=int(probabilities),
+        changed=int(changed),
+        only_one=heights[0] - both,
+        only_other=heights[1] - both,
+        largest=largest,
     )
+
+
+def _lay(scratch: sqlite3.Connection, name: str, chunks: Iterable[pl.DataFrame]) -> int:
+    """Put one side's answers into a table, each question once; how many there are."""
+    columns = ", ".join(ANSWER)
+    scratch.execute(f"CREATE TABLE {name} (place INTEGER PRIMARY KEY, digest BLOB UNIQUE, {columns})")
+    marks = ", ".join("?" * (len(ANSWER) + 1))
+    insert = f"INSERT OR IGNORE INTO {name} (digest, {columns}) VALUES ({marks})"
+    for chunk in chunks:
+        rows = _answers(chunk).select(ANSWER).iter_rows()
+        scratch.executemany(insert, ((hashlib.sha256(row[0].encode()).digest(), *row) for row in rows))
+    return int(scratch.execute(f"SELECT count(*) FROM {name}").fetchone()[0])
 
 
 def _answers(cells: pl.DataFrame) -> pl.DataFrame:
@@ -136,7 +165,7 @@ def _answers(cells: pl.DataFrame) -> pl.DataFrame:
         high=pl.coalesce(pl.col("high").fill_nan(None), "distinguish"),
         engine="engine",
         word=pl.when(known.is_not_null()).then("verdict").otherwise("status").fill_null("none"),
-    ).unique("question", keep="first", maintain_order=True)
+    )
 
 
 def in_order(parameters: str) -> str:
@@ -162,6 +191,6 @@ def _change(row: Mapping[str, Any]) -> Change:
         how,
         one,
         other,
-        row["verdict_differs"],
-        row["probability_differs"],
+        bool(row["verdict_differs"]),
+        bool(row["probability_differs"]),
     )

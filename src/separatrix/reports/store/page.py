@@ -114,7 +114,7 @@ def duration(seconds: float) -> str:
 
 def _origin(sheet: Sheet) -> str:
     """Versions and the plan, folded."""
-    versions = sheet.cells["versions"].drop_nulls().unique(maintain_order=True).to_list()
+    versions = sheet.versions
     spelled = "".join(f"<li>{short(each)}</li>" for each in map(_versions, versions[:MOST_SHOWN]))
     more = f"<li>and {len(versions) - MOST_SHOWN:,} more</li>" if len(versions) > MOST_SHOWN else ""
     made = f"<details><summary>Versions</summary><ul>{spelled}{more}</ul></details>" if versions else ""

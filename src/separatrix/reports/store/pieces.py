@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from separatrix.parameters.printable import visible
 from separatrix.reports.cells import COLOURS, INKS, MARKS
 from separatrix.reports.points import number as number_
 
@@ -22,7 +23,7 @@ LONGEST = 400
 
 def short(text: str | None, most: int = LONGEST) -> str:
     """Text as markup, cut where it is endless."""
-    text = "" if text is None else text
+    text = "" if text is None else visible(text, keep="\n\t")
     return escape(text if len(text) <= most else f"{text[: most - 1]}…")
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import polars as pl
@@ -13,14 +16,16 @@ from sqlalchemy import func, select
 
 from separatrix.maps.axes import FARTHEST
 from separatrix.parameters import UsageError, parse_exact
+from separatrix.parameters.printable import visible
 from separatrix.reports.figures._base import LOOKS
-from separatrix.store import Store, Sweep, frame
+from separatrix.store import Selection, Store, StoreError, Sweep, selected
 from separatrix.store.schema import sweep_cells
+from separatrix.store.sweep_list import list_sweeps
 
 WHOLE = "all cells"
 """The part of cells that belong to no sweep."""
-KEPT = ("construction", "mechanism", "status", "message", "engine", "evidence", "margin", "seconds")
-SAMPLING = ("asked", "draws", "seed", "confidence", "dtype", "host", "versions", "id", "parameters")
+KEPT = ("construction", "mechanism", "status", "message", "engine", "margin", "seconds")
+SAMPLING = ("asked", "draws", "seed", "confidence", "dtype", "host")
 
 
 @dataclass(frozen=True)
@@ -30,16 +35,16 @@ class Sheet:
     store: str
     """Where it is, as `--store` reads it."""
     sweep: Sweep | None
-    table: pl.DataFrame
-    """As `separatrix results` gives it."""
     cells: pl.DataFrame
-    """The same rows for drawing: P and its interval are finite or null; `kind` says how P is known, and
+    """Its rows for drawing: P and its interval are finite or null; `kind` says how P is known, and
     `word` the verdict; a parameter n is `is:n` as text, and `at:n` as a float where that can be drawn."""
     names: tuple[str, ...]
     """Of the parameters."""
     unfinished: int
+    versions: tuple[str, ...]
+    """Of Python and the packages, as JSON, wherever cells were computed."""
 
-    @property
+    @cached_property
     def distinct(self) -> pl.DataFrame:
         """Every cell once, though it stands in several parts."""
         return self.cells.unique("id", keep="first", maintain_order=True)
@@ -52,28 +57,60 @@ class Sheet:
         )
 
 
-def read_sheet(store: Store, sweep: int | None) -> Sheet:
-    """The cells of a sweep; of the newest where none is named; of the store where there are no sweeps."""
-    known = store.sweeps()
+@contextmanager
+def opened_sheet(store: Store, sweep: int | None) -> Iterator[tuple[Sheet, Selection]]:
+    """The cells of a sweep; of the newest where none is named; of the store where there are no sweeps.
+
+    The selection gives the same cells as `separatrix results` does, chunk by chunk.
+    """
+    known, damage = list_sweeps(store)
     chosen = next((each for each in reversed(known) if sweep in (None, each.id)), None)
     if chosen is None and sweep is not None:
         raise UsageError(f"there is no sweep {sweep} in {store.where}")
-    table = _sorted(frame(store, sweep=None if chosen is None else chosen.id))
-    if chosen is None and table.is_empty():
-        raise UsageError(f"the store {store.where} holds no cells; fill it with: separatrix sweep plan.toml")
-    spelled = [decoded(text) for text in table["parameters"]]
-    names = tuple(dict.fromkeys(name for each in spelled for name in each))
-    unfinished = 0 if chosen is None else _planned(store, chosen.id) - table["id"].n_unique()
-    return Sheet(store.where, chosen, table, _cells(table, spelled, names), names, unfinished)
+    with selected(store, None, None if chosen is None else chosen.id) as found:
+        found.scan.damage.altered.update(damage.altered)
+        found.scan.damage.lost["sweeps"] += damage.lost["sweeps"]
+        if found.count == 0 and found.scan.damage:
+            raise StoreError(found.scan.damage.warning)
+        if chosen is None and found.count == 0:
+            raise UsageError(
+                f"the store {store.where} holds no cells; fill it with: separatrix sweep plan.toml"
+            )
+        names = tuple(map(visible, found.spreads))
+        cells = _sorted(pl.concat(_cells(chunk, names) for chunk in found.frames()))
+        unfinished = 0 if chosen is None else _planned(store, chosen.id) - cells["id"].n_unique()
+        versions = tuple(dict.fromkeys(json.dumps(each, sort_keys=True) for _, each in _used(cells, found)))
+        yield Sheet(store.where, chosen, cells, names, unfinished, versions), found
 
 
-def _sorted(table: pl.DataFrame) -> pl.DataFrame:
-    """In an order that a reader expects, and that is the same every time."""
+def read_sheet(store: Store, sweep: int | None) -> Sheet:
+    """The same, closed again."""
+    with opened_sheet(store, sweep) as (sheet, _):
+        return sheet
+
+
+def _used(cells: pl.DataFrame, found: Selection) -> list[tuple[str, dict[str, str]]]:
+    """The environments in which the cells were computed."""
+    hosts = set(cells["host"].unique().to_list())
+    return [place for place in found.environments.values() if visible(place[0]) in hosts]
+
+
+def _sorted(cells: pl.DataFrame) -> pl.DataFrame:
+    """Known mechanisms first, as everywhere; else in the order of the selection."""
     order = {name: place for place, name in enumerate(LOOKS)}
-    known = pl.col("mechanism").replace_strict(order, default=len(order), return_dtype=pl.Int64)
-    names = [name for name in ("part", "construction") if name in table.columns]
-    last = table.columns[: table.columns.index("verdict")]
-    return table.sort(*names, known, "mechanism", *last, "asked", "seed", "id", nulls_last=True)
+    names = cells["mechanism"].unique().to_list()
+    known = pl.DataFrame({"mechanism": names, "looks": [order.get(name, len(order)) for name in names]})
+    known = known.with_columns(pl.col("mechanism").cast(cells.schema["mechanism"]))
+    return (
+        cells.join(known, on="mechanism", how="left", maintain_order="left")
+        .sort(
+            pl.col("part").cast(pl.String),
+            pl.col("construction").cast(pl.String),
+            "looks",
+            maintain_order=True,
+        )
+        .drop("looks")
+    )
 
 
 def _planned(store: Store, sweep: int) -> int:
@@ -82,26 +119,29 @@ def _planned(store: Store, sweep: int) -> int:
 
 
 def decoded(text: str) -> dict[str, str]:
-    """Parameters by name, whatever stands there as text."""
+    """Parameters by name, as text in which nothing is hidden."""
     found = json.loads(text)
-    if not isinstance(found, Mapping):
-        return {}
-    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}
+    return {visible(name): visible(value) for name, value in found.items()}
 
 
-def _cells(table: pl.DataFrame, spelled: Sequence[Mapping[str, str]], names: Sequence[str]) -> pl.DataFrame:
-    points = [json.dumps(each, sort_keys=True, ensure_ascii=False) for each in spelled]
+def _cells(table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """A chunk of cells for drawing; what repeats takes a few bytes a cell."""
+    spelled = [decoded(text) for text in table["parameters"]]
+    points = [_digest(json.dumps(each, sort_keys=True)) for each in spelled]
     part = pl.col("part") if "part" in table.columns else pl.lit(WHOLE)
     done = pl.col("status") == "done"
     p, low, high = (_finite(name) for name in ("distinguish", "low", "high"))
+    example = pl.when(~done).then("parameters")
     cells = table.select(
         part.fill_null("").alias("part"),
         *(pl.col(name) for name in (*KEPT, *SAMPLING)),
+        parameters=example,
+        id=pl.Series([_digest(each) for each in table["id"]], dtype=pl.UInt64),
         p=pl.when(done).then(p),
         low=pl.when(done).then(pl.coalesce(low, p)),
         high=pl.when(done).then(pl.coalesce(high, p)),
         word=pl.when(done).then("verdict").fill_null("none"),
-        point=pl.Series(points, dtype=pl.String),
+        point=pl.Series(points, dtype=pl.UInt64),
     ).with_columns(
         margin=pl.when(done).then(_finite("margin")),
         seconds=_finite("seconds").fill_null(0.0),
@@ -113,14 +153,27 @@ def _cells(table: pl.DataFrame, spelled: Sequence[Mapping[str, str]], names: Seq
         .then(pl.lit("certified"))
         .otherwise(pl.lit("exact")),
     )
+    columns = [
+        _repeated(cells[name]) if cells.schema[name] == pl.String else cells[name] for name in cells.columns
+    ]
     for name in names:
         texts = [each.get(name) for each in spelled]
         numbers = {text: _number(text) for text in set(texts)}
-        cells = cells.with_columns(
-            pl.Series(f"is:{name}", texts, dtype=pl.String),
-            pl.Series(f"at:{name}", [numbers[text] for text in texts], dtype=pl.Float64),
-        )
-    return cells
+        columns.append(_repeated(pl.Series(f"is:{name}", texts, dtype=pl.String)))
+        columns.append(pl.Series(f"at:{name}", [numbers[text] for text in texts], dtype=pl.Float64))
+    return pl.DataFrame(columns)
+
+
+def _repeated(column: pl.Series) -> pl.Series:
+    """Texts that stand in many cells, kept once each, with nothing hidden in them."""
+    known = {text: None if text is None else visible(text) for text in column.unique()}
+    clean = pl.Series(column.name, [known[text] for text in column], dtype=pl.String)
+    return clean.cast(pl.Categorical)
+
+
+def _digest(text: str) -> int:
+    """A number that two texts share only by a chance of one in 2**64."""
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest(), "big")
 
 
 def _finite(name: str) -> Any:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import shlex
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from separatrix.parameters import UsageError
-from separatrix.reports.folder import Folder
+from separatrix.reports.folder import Folder, Writer
 from separatrix.reports.markup import Section
 from separatrix.reports.store import changes, curves, mechanisms, planes, refused
 from separatrix.reports.store.groups import groups
 from separatrix.reports.store.page import present, render
-from separatrix.reports.store.sheet import Sheet, read_sheet
-from separatrix.store import Store, frame
+from separatrix.reports.store.sheet import Sheet, opened_sheet
+from separatrix.store import Damage, Selection, Store, selected
+from separatrix.store.export import write
 from separatrix.sweeps.compare import Comparison, compare
 
 
@@ -30,6 +31,8 @@ class Written:
     cells: dict[str, int]
     """How many, by how they ended."""
     comparison: Comparison | None
+    damage: Damage
+    """What of the store was left out."""
 
     def as_json(self) -> dict[str, Any]:
         """Everything."""
@@ -39,6 +42,7 @@ class Written:
             "sweep": self.sweep,
             "name": self.name,
             "cells": self.cells,
+            "damaged": self.damage.as_json() if self.damage else None,
             "comparison": None if self.comparison is None else self.comparison.as_json(),
         }
 
@@ -48,9 +52,8 @@ def write_report(store: Store, folder: Path, sweep: int | None = None, against: 
 
     The report is of the newest sweep if none is given, and of all cells where the store has no sweeps.
     """
-    with Folder(folder) as made:
-        sheet = read_sheet(store, sweep)
-        comparison, changed = (None, None) if against is None else _changes(store, sheet, against)
+    with Folder(folder) as made, opened_sheet(store, sweep) as (sheet, selection):
+        comparison, changed = (None, None) if against is None else _changes(store, sheet, selection, against)
         found = groups(sheet)
         where = f"--store {shlex.quote(sheet.store)}" + (f" --sweep {sheet.sweep.id}" if sheet.sweep else "")
         results = f"separatrix results {where}"
@@ -65,26 +68,26 @@ def write_report(store: Store, folder: Path, sweep: int | None = None, against: 
         )
         other = "" if against is None else f" --against {against}"
         made_by = f"separatrix report {where}{other} --out {shlex.quote(str(folder))}"
-        parquet = io.BytesIO()
-        sheet.table.write_parquet(parquet)
-        files = {
+        files: dict[str, bytes | Writer] = {
             "report.html": render(sheet, sections, made_by, results).encode(errors="replace"),
-            "results.csv": sheet.table.write_csv().encode(),
-            "results.parquet": parquet.getvalue(),
+            "results.csv": partial(write, selection, ".csv"),
+            "results.parquet": partial(write, selection, ".parquet"),
         }
         made.fill(files)
+        damage = selection.scan.damage
     page, *tables = (folder / name for name in files)
     ended = dict(sheet.distinct.group_by("status", maintain_order=True).len().iter_rows())
     number, name = (None, None) if sheet.sweep is None else (sheet.sweep.id, sheet.sweep.name)
-    return Written(page, tuple(tables), number, name, ended, comparison)
+    return Written(page, tuple(tables), number, name, ended, comparison, damage)
 
 
-def _changes(store: Store, sheet: Sheet, against: int) -> tuple[Comparison, Section]:
+def _changes(store: Store, sheet: Sheet, selection: Selection, against: int) -> tuple[Comparison, Section]:
     other = next((each for each in store.sweeps() if each.id == against), None)
     if sheet.sweep is None or other is None:
         raise UsageError(f"there is no sweep {against} in {store.where}")
     if other.id == sheet.sweep.id:
         raise UsageError(f"sweep {against} is the one that is reported; name another one to compare with")
-    found = compare(sheet.table, frame(store, sweep=against))
+    with selected(store, None, against) as others:
+        found = compare(selection.frames(), others.frames())
     line = f"separatrix compare {sheet.sweep.id} {against} --store {shlex.quote(sheet.store)}"
     return found, changes.section(found, sheet.sweep, other, line)

@@ -1,0 +1,309 @@
+"""Reading the tables of a store in chunks, around what is broken: what is intact is given, the rest counted.
+
+A SQLite file is read by the numbers of its rows and without its indexes, so that a broken page costs only
+the rows that stood on it; how many rows there should be, the store has counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    cast,
+    func,
+    insert,
+    literal,
+    literal_column,
+    select,
+    type_coerce,
+)
+from sqlalchemy.exc import DBAPIError
+
+from separatrix.store.damage import Damage, is_damage, read_around
+from separatrix.store.filters import Filter
+from separatrix.store.migrations import SEALED_ALL, SEALED_CELLS
+from separatrix.store.rows import Sweep
+from separatrix.store.schema import cells, counts, environments, members_of, sweep_cells, sweeps
+from separatrix.store.seals import KINDS, SEALED, is_environment, is_plain, seal, sealed_names
+from separatrix.store.store import MOST_IDS, Store
+
+WINDOW = 5000
+"""Rows that are read at once."""
+SMALLEST_ROW = 64
+"""Bytes; no row of a cell takes fewer."""
+ROWID = literal_column("cells.rowid", Integer)
+DIGITS = "0123456789abcdef"
+MOST_DIGITS = 4
+"""Of an identity, by which members of a sweep are read around a broken page."""
+PARAMETERS = SEALED.index("parameters")
+ENVIRONMENT = SEALED.index("environment")
+CELL = SEALED.index("id")
+found_members = Table("found_members", MetaData(), Column("cell", Text), Column("part", Text), schema="temp")
+"""The members of the sweep that is read, beside the store and for as long as it is read."""
+
+
+class Found(NamedTuple):
+    """An intact cell."""
+
+    place: Any
+    """By which it is found again: the number of its row, or its identity."""
+    values: tuple[Any, ...]
+    """Of the sealed columns, in order."""
+    part: str | None
+    """Of the plan, where a sweep is read; a cell in several parts is found several times."""
+
+
+class Scan:
+    """One look at a store, within one transaction."""
+
+    def __init__(self, store: Store, connection: Connection) -> None:
+        self.store, self.connection = store, connection
+        self.sqlite = store.engine.dialect.name == "sqlite"
+        self.damage = Damage(store.where)
+        self.counted = self._counted()
+
+    def _counted(self) -> dict[str, int]:
+        """How many rows there should be; nothing of what is unknown."""
+        if self.store.version < SEALED_ALL:
+            return {}
+        try:
+            rows = self.connection.execute(select(counts.c.what, counts.c.rows)).all()
+        except (DBAPIError, UnicodeDecodeError) as error:
+            if not is_damage(error):
+                raise
+            self.damage.lost["counts"] += 1
+            return {}
+        return {what: rows for what, rows in rows if isinstance(rows, int)}
+
+    def cells(self, asked: Filter, sweep: int | None = None) -> Generator[list[Found], None, None]:
+        """The cells that are asked for, in chunks, in the order in which they are kept."""
+        if sweep is not None and self.sqlite:
+            self._gather(sweep)
+        selected = self._selected(sweep).where(asked.clause(self.store.engine.dialect.name))
+        for rows in self._by_number(selected) if self.sqlite else self._by_identity(selected):
+            yield self._intact(rows if sweep is None or self.sqlite else self._members_intact(sweep, rows))
+        if sweep is not None and not self.sqlite:
+            own = select(func.count()).select_from(sweep_cells).where(sweep_cells.c.sweep == sweep)
+            there = self.connection.execute(own).scalar_one()
+            self.damage.note_lost("members", self.counted.get(members_of(sweep)), there)
+
+    def _members_intact(self, sweep: int, rows: Sequence[Any]) -> list[Any]:
+        """Of cells that were joined with the members of a sweep, those whose membership is sealed."""
+        good = [row for row in rows if self._is_sealed(row[-1], (sweep, row[CELL], row[-2]))]
+        self.damage.altered["members"] += len(rows) - len(good)
+        return good
+
+    def again(self, places: Sequence[Any]) -> dict[Any, tuple[Any, ...]]:
+        """Cells that were found, by their places."""
+        where = ROWID if self.sqlite else cells.c.id
+        asked, kept = self._selected(None), dict[Any, tuple[Any, ...]]()
+        for start in range(0, len(places), MOST_IDS):
+            rows = self.connection.execute(asked.where(where.in_(places[start : start + MOST_IDS]))).all()
+            kept.update((found.place, found.values) for found in self._intact(rows))
+        return kept
+
+    def _selected(self, sweep: int | None) -> Select[Any]:
+        """Sealed columns, seal, place and part, in this order; parameters as the text that is stored."""
+        plain: Any = type_coerce if self.sqlite else cast
+        columns = [plain(cells.c[name], Text) if name == "parameters" else cells.c[name] for name in SEALED]
+        kept = cells.c.seal if self.store.version >= SEALED_CELLS else literal(None)
+        place = ROWID if self.sqlite else cells.c.id.label("place")
+        if sweep is None:
+            return select(*columns, kept, place, literal(None)).with_hint(cells, "NOT INDEXED", "sqlite")
+        if self.sqlite:
+            joined = select(*columns, kept, place, found_members.c.part)
+            joined = joined.join(found_members, found_members.c.cell == cells.c.id)
+            return joined.with_hint(cells, "NOT INDEXED", "sqlite")
+        joined = select(*columns, kept, place, sweep_cells.c.part, self._member_seal)
+        return joined.join(sweep_cells, sweep_cells.c.cell == cells.c.id).where(sweep_cells.c.sweep == sweep)
+
+    @property
+    def _member_seal(self) -> Any:
+        return sweep_cells.c.seal if self.store.version >= SEALED_ALL else literal(None)
+
+    def _by_number(self, selected: Select[Any]) -> Iterator[list[Any]]:
+        counting = select(func.count()).select_from(cells).with_hint(cells, "NOT INDEXED", "sqlite")
+        there = 0
+
+        def count(first: int, last: int) -> list[int]:
+            return list(self._between(counting, first, last).scalars())
+
+        def read(first: int, last: int) -> list[Any]:
+            return list(self._between(selected.order_by(ROWID), first, last).all())
+
+        for first in range(1, self._last_number() + 1, WINDOW):
+            numbers, unknown = read_around(count, first, first + WINDOW - 1)
+            if "cells" not in self.counted:
+                self.damage.lost["cells"] += len(unknown)
+            if not any(numbers):
+                continue
+            there += sum(numbers)
+            rows, holes = read_around(read, first, first + WINDOW - 1)
+            self.damage.altered["cells"] += len(set(holes) - set(unknown))
+            yield rows
+        self.damage.note_lost("cells", self.counted.get("cells"), there)
+
+    def _between(self, asked: Select[Any], first: int, last: int) -> Any:
+        """Rows by their numbers; one alone is looked up, since a range looks at what comes after it, too."""
+        if first == last:
+            return self.connection.execute(asked.where(bindparam("first") == ROWID), {"first": first})
+        inside = ROWID.between(bindparam("first"), bindparam("last"))
+        return self.connection.execute(asked.where(inside), {"first": first, "last": last})
+
+    def _last_number(self) -> int:
+        """Of a row; where the last one cannot be read, as many as the file has room for."""
+        last = select(func.max(ROWID)).select_from(cells)
+        try:
+            return int(self.connection.execute(last).scalar() or 0)
+        except (DBAPIError, UnicodeDecodeError) as error:
+            if not is_damage(error):
+                raise
+        size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+        return int(self.connection.exec_driver_sql(size).scalar_one()) // SMALLEST_ROW
+
+    def _by_identity(self, selected: Select[Any]) -> Iterator[list[Any]]:
+        there = self.connection.execute(select(func.count()).select_from(cells)).scalar_one()
+        self.damage.note_lost("cells", self.counted.get("cells"), there)
+        with self.connection.execute(selected, execution_options={"stream_results": True}) as streamed:
+            yield from (list(rows) for rows in streamed.partitions(WINDOW))
+
+    def _intact(self, rows: Sequence[Any]) -> list[Found]:
+        """Those that are what was stored; the others are counted."""
+        end, good = len(SEALED), list[Found]()
+        for row in map(tuple, rows):
+            try:
+                values = (*row[:PARAMETERS], json.loads(row[PARAMETERS]), *row[PARAMETERS + 1 : end])
+                if self._is_sealed(row[end], values):
+                    good.append(Found(row[end + 1], values, row[end + 2]))
+            except (TypeError, ValueError, RecursionError):
+                continue
+        kinds = list(KINDS.values())
+        columns = zip(*(found.values for found in good), strict=True)
+        if not all(set(map(type, column)) <= kind for column, kind in zip(columns, kinds, strict=False)):
+            good = [
+                found
+                for found in good
+                if all(type(x) in kind for x, kind in zip(found.values, kinds, strict=True))
+            ]
+        good = [found for found in good if is_plain(found.values[PARAMETERS])]
+        places = {row[end + 1] for row in rows} - {found.place for found in good}
+        self.damage.altered["cells"] += len(places)
+        return good
+
+    def _gather(self, sweep: int) -> None:
+        """The intact members of a sweep, into a table of their own."""
+        self.connection.exec_driver_sql("DROP TABLE IF EXISTS temp.found_members")
+        self.connection.exec_driver_sql(
+            "CREATE TEMP TABLE found_members (cell TEXT, part TEXT, PRIMARY KEY (cell, part)) WITHOUT ROWID"
+        )
+        with self.store.reading() as apart:  # a connection that met a broken page writes nothing any more
+            reader = Scan(self.store, apart)
+            for rows in reader.members(sweep):
+                if rows:
+                    found = [{"cell": cell, "part": part} for _, cell, part in rows]
+                    self.connection.execute(insert(found_members), found)
+        self.damage.altered.update(reader.damage.altered)
+        self.damage.lost.update(reader.damage.lost)
+
+    def members(self, sweep: int) -> Iterator[list[tuple[int, str, str]]]:
+        """`(sweep, cell, part)` of a sweep, in chunks; those that are altered or lost are counted."""
+        names = sealed_names(sweep_cells)
+        asked = select(*(sweep_cells.c[name] for name in names), self._member_seal)
+        asked = asked.where(sweep_cells.c.sweep == sweep)
+        there = 0
+        for rows in self._member_rows(asked, "", None, None):
+            there += len(rows)
+            good = [
+                (number, cell, part)
+                for number, cell, part, sealed in rows
+                if self._is_sealed(sealed, (number, cell, part)) and type(cell) is type(part) is str
+            ]
+            self.damage.altered["members"] += len(rows) - len(good)
+            yield good
+        counted = self.counted.get(members_of(sweep), 0)
+        self.damage.lost["members"] += max(counted - there, 0)
+
+    def _is_sealed(self, kept: object, values: tuple[Any, ...]) -> bool:
+        """Whether these are the values under a seal; those from before there were seals are believed."""
+        return kept == seal(values) if kept is not None else self.store.version < SEALED_ALL
+
+    def _member_rows(
+        self, asked: Select[Any], prefix: str, low: str | None, high: str | None
+    ) -> Iterator[list[Any]]:
+        """Those whose cell stands between two texts, by longer and longer prefixes where a page is broken."""
+        edges = [low, *(f"{prefix}{digit}" for digit in DIGITS), high]
+        for start, stop in pairwise(edges):
+            own = asked if start is None else asked.where(sweep_cells.c.cell >= start)
+            own = own if stop is None else own.where(sweep_cells.c.cell < stop)
+            try:
+                yield list(self.connection.execute(own).all())
+            except (DBAPIError, UnicodeDecodeError) as error:
+                if not is_damage(error):
+                    raise
+                if start is not None and len(start) == len(prefix) + 1 < MOST_DIGITS:
+                    yield from self._member_rows(asked, start, start, stop)
+
+    def sweeps(self) -> list[Sweep]:
+        """The intact sweeps, oldest first, without how many of their cells are stored."""
+        names = sealed_names(sweeps)
+        kept = sweeps.c.seal if self.store.version >= SEALED_ALL else literal(None)
+        asked = select(*(sweeps.c[name] for name in names), kept).order_by(sweeps.c.id)
+
+        def read(first: int, last: int) -> list[Any]:
+            return list(self.connection.execute(asked.where(sweeps.c.id.between(first, last))))
+
+        named = [int(what.split()[1]) for what in self.counted if re.fullmatch(r"sweep \d{1,9}", what)]
+        rows, holes = read_around(read, 1, max(*named, self._last(sweeps.c.id), 1, 1))
+        good = [row for row in rows if self._is_sealed(row[-1], tuple(row)[:-1])]
+        good = [row for row in good if all(type(x) is str for x in row[1:-1])]
+        self.damage.altered["sweeps"] = len(rows) - len(good)
+        self.damage.note_lost("sweeps", self.counted.get("sweeps", len(rows) + len(holes)), len(rows))
+        return [Sweep(row.id, row.name, row.plan, row.started, 0, row.key) for row in good]
+
+    def _last(self, number: Any) -> int:
+        """The largest number in a column, if it can be read."""
+        try:
+            return int(self.connection.execute(select(func.max(number))).scalar() or 0)
+        except (DBAPIError, UnicodeDecodeError) as error:
+            if not is_damage(error):
+                raise
+        return 0
+
+    def environments(self) -> dict[str, tuple[str, dict[str, str]]]:
+        """Host and versions of every place where cells were computed, by its identity."""
+        plain: Any = type_coerce if self.sqlite else cast
+        versions = plain(environments.c.versions, Text)
+        asked = select(environments.c.id, environments.c.host, versions)
+        number = literal_column("environments.rowid", Integer)
+
+        def read(first: int, last: int) -> list[Any]:
+            own = asked.where(number.between(first, last)) if self.sqlite else asked
+            return list(self.connection.execute(own.with_hint(environments, "NOT INDEXED", "sqlite")))
+
+        most = max(self.counted.get("environments", 0), WINDOW)
+        rows, _ = read_around(read, 1, most)
+        found = {row[0]: (row[1], decoded) for row in rows if (decoded := _decoded(*row)) is not None}
+        self.damage.altered["environments"] = len(rows) - len(found)
+        self.damage.note_lost("environments", self.counted.get("environments"), len(rows))
+        return found
+
+
+def _decoded(id_: object, host: object, versions: object) -> dict[str, str] | None:
+    """The versions of an environment that is what was stored."""
+    try:
+        read = json.loads(versions) if isinstance(versions, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return read if is_environment(id_, host, read) else None

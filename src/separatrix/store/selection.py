@@ -1,0 +1,212 @@
+"""The cells that are asked for, in order and in chunks: a million of them take no more memory than a few."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from separatrix.parameters import UsageError, parse_exact
+from separatrix.store.errors import StoreError
+from separatrix.store.filters import PARAMETER, Filter
+from separatrix.store.ranges import as_float
+from separatrix.store.scan import ENVIRONMENT, PARAMETERS, Found, Scan
+from separatrix.store.seals import KINDS, SEALED
+from separatrix.store.store import Store
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FIRST = ("construction", "mechanism")
+TEXTS = ("verdict", "engine", "evidence", "status", "message")
+FLOATS = ("distinguish", "low", "high", "fire_d0", "fire_d1", "margin", "bits")
+NEURON = ("p0", "p1", "q")
+HOW = ("asked", "delta", "draws", "seed", "confidence", "dtype", "until_decided")
+ORIGIN = ("seconds", "finished", "host", "versions", "code", "id")
+AFTER = (*TEXTS, *FLOATS, *NEURON, *HOW, *ORIGIN, "parameters")
+"""The columns after those of the parameters, which stand between `FIRST` and these."""
+CHUNK = 2000
+"""Cells that are in memory at once."""
+LARGEST_INT = 2**63
+NOTED = (*FIRST, "asked", "seed", "id", "verdict", "status")
+ORDER = ("part", *FIRST)
+LAST = ("asked", "seed", "id")
+PLACES = {name: SEALED.index(name) for name in SEALED}
+
+
+class Kind(IntEnum):
+    """What a parameter's values are; a column is of the largest kind among its values."""
+
+    WHOLE = 0
+    FLOAT = 1
+    TEXT = 2
+
+
+@dataclass
+class Spread:
+    """The values that a parameter takes."""
+
+    kind: Kind = Kind.WHOLE
+    first: str | None = None
+    varied: bool = False
+    count: int = 0
+    """Cells that have it."""
+
+    def take(self, texts: list[str | None]) -> list[Any]:
+        """Note the values of a chunk; what they are sorted by."""
+        present = {text for text in texts if text is not None}
+        values: dict[str | None, Any] = {None: None}
+        for text in present:
+            values[text], kind = spelled(text)
+            self.kind = max(self.kind, kind)
+        if present:
+            self.first = min(present) if self.first is None else self.first
+            self.varied = self.varied or present != {self.first}
+        self.count += len(texts) - texts.count(None)
+        return [values[text] for text in texts]
+
+
+@dataclass
+class Selection:
+    """Cells that were found and read through; `frames` reads them again, in order."""
+
+    scan: Scan
+    scratch: sqlite3.Connection
+    """Places and what they are sorted by, in a file without a name."""
+    in_sweep: bool
+    environments: Mapping[str, tuple[str, dict[str, str]]]
+    count: int = 0
+    words: Counter[str] = field(default_factory=Counter)
+    """Verdicts; how a cell ended where it has none."""
+    spreads: dict[str, Spread] = field(default_factory=dict)
+    """By parameter, and of the seed."""
+    seeds: Spread = field(default_factory=Spread)
+
+    def take(self, chunk: list[Found]) -> None:
+        """Note what was found."""
+        for name in dict.fromkeys(name for found in chunk for name in found.values[PARAMETERS]):
+            if name not in self.spreads:
+                self.scratch.execute(f"ALTER TABLE chosen ADD COLUMN p{len(self.spreads)}")
+                self.spreads[name] = Spread()
+        points = [found.values[PARAMETERS] for found in chunk]
+        own = [spread.take([point.get(name) for point in points]) for name, spread in self.spreads.items()]
+        columns = {name: [found.values[PLACES[name]] for found in chunk] for name in NOTED}
+        self.seeds.take([None if seed is None else str(seed) for seed in columns["seed"]])
+        self.words.update(
+            word or ended for word, ended in zip(columns["verdict"], columns["status"], strict=True)
+        )
+        self.count += len(chunk)
+        ordered = (columns[name] for name in (*FIRST, *LAST))
+        places, parts = ([found.place for found in chunk], [found.part for found in chunk])
+        marks = ", ".join("?" * (len(ORDER) + len(LAST) + 1 + len(own)))
+        rows = zip(places, parts, *ordered, *own, strict=True)
+        self.scratch.executemany(f"INSERT INTO chosen VALUES ({marks})", rows)
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The columns of parameters: each one's name there, and in the construction."""
+        taken = {"part", *FIRST, *AFTER}
+        named = {f"{PARAMETER}{name}" if name in taken else name: name for name in self.spreads}
+        if len(named) < len(self.spreads):
+            listed = list(self.spreads)
+            raise StoreError(
+                f"the store {self.scan.store.where} has a cell that no sweep made: {listed} names one twice"
+            )
+        return named
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """Of every frame, by name."""
+        import polars as pl
+
+        kinds = {Kind.WHOLE: pl.Int64, Kind.FLOAT: pl.Float64, Kind.TEXT: pl.String}
+        types = {float: pl.Float64, int: pl.Int64, str: pl.String}
+        named = {called: kinds[self.spreads[name].kind] for called, name in self.parameters.items()}
+        fixed = {name: types[next(iter(KINDS.get(name, {str}) - {type(None), dict}), str)] for name in AFTER}
+        parts = {"part": pl.String} if self.in_sweep else {}
+        return {**parts, **dict.fromkeys(FIRST, pl.String), **named, **fixed}
+
+    def frames(self, most: int | None = None) -> Iterator[pl.DataFrame]:
+        """The cells in order, in chunks; at least one, which may be empty."""
+        import polars as pl
+
+        schema, named = self.schema, list(self.parameters.items())
+        keys = [*ORDER, *(f"p{place}" for place in range(len(named))), *LAST]
+        order = ", ".join(f"{key} NULLS LAST" for key in keys)
+        chosen = self.scratch.execute(f"SELECT place, part FROM chosen ORDER BY {order}")
+        left, empty = self.count if most is None else most, True
+        while rows := chosen.fetchmany(min(CHUNK, left)) if left else []:
+            left -= len(rows)
+            known = self.scan.again(list({place for place, _ in rows}))
+            intact = [(known[place], part) for place, part in rows if place in known]
+            records = [self._record(values, part, named) for values, part in intact]
+            columns = zip(*records, strict=True) if records else ([] for _ in schema)
+            made = zip(schema.items(), columns, strict=True)
+            empty = False
+            yield pl.DataFrame([pl.Series(name, list(column), dtype=kind) for (name, kind), column in made])
+        if empty:
+            yield pl.DataFrame(schema=schema)
+
+    def _record(self, values: tuple[Any, ...], part: str | None, named: list[tuple[str, str]]) -> list[Any]:
+        parameters = values[PARAMETERS]
+        host, versions = self.environments.get(values[ENVIRONMENT], (None, None))
+        known = {
+            "host": host,
+            "versions": None if versions is None else json.dumps(versions, sort_keys=True),
+            "parameters": json.dumps(parameters, ensure_ascii=False),
+        }
+        return [
+            *([part] if self.in_sweep else []),
+            *(values[PLACES[name]] for name in FIRST),
+            *(_as_kind(parameters.get(name), self.spreads[name].kind) for _, name in named),
+            *(known[name] if name in known else values[PLACES[name]] for name in AFTER),
+        ]
+
+
+@contextmanager
+def selected(
+    store: Store, asked: Filter | None = None, sweep: int | None = None, limit: int | None = None
+) -> Iterator[Selection]:
+    """The cells that `asked` describes; with a limit, the first that are found."""
+    with store.reading() as connection, closing(sqlite3.connect("", check_same_thread=False)) as scratch:
+        columns = ", ".join(("place", *ORDER, *LAST))
+        scratch.execute(f"CREATE TABLE chosen ({columns})")
+        scan = Scan(store, connection)
+        made = Selection(scan, scratch, sweep is not None, scan.environments())
+        with closing(scan.cells(asked or Filter(), sweep)) as chunks:
+            for chunk in chunks:
+                made.take(chunk if limit is None else chunk[: limit - made.count])
+                if limit is not None and made.count >= limit:
+                    break
+        yield made
+
+
+@lru_cache(maxsize=50_000)
+def spelled(text: str | None) -> tuple[Any, Kind]:
+    """A parameter as a number to sort by where it is one, and what it is.
+
+    >>> spelled("12"), spelled("1/4"), spelled("ones")
+    ((12, <Kind.WHOLE: 0>), (0.25, <Kind.FLOAT: 1>), ('ones', <Kind.TEXT: 2>))
+    """
+    if text is None:
+        return None, Kind.WHOLE
+    try:
+        number = parse_exact(text)
+    except UsageError:
+        return text, Kind.TEXT
+    if number.denominator == 1 and abs(number) < LARGEST_INT:
+        return int(number), Kind.WHOLE
+    return as_float(number), Kind.FLOAT
+
+
+def _as_kind(text: str | None, kind: Kind) -> Any:
+    if text is None or kind is Kind.TEXT:
+        return text
+    value, own = spelled(text)
+    return value if kind is Kind.WHOLE or own is Kind.FLOAT else as_float(parse_exact(text))
