@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from separatrix.sweeps.cell import Cell, Draws
 
 CELLS = 1_000_000
 AT_ONCE, BATCH = 100_000, 2000
+FEW, MANY = 3000, 300_000
 HERE = Environment("here", {"python": "3.11"})
 MECHANISMS = ("softmax", "linear", "power:beta=2", "taylor:order=3", "elu", "relu", "local:window=64", "flat")
 FIXED = {"d": "102", "m": "12", "a0": "0.01", "b": "0.2", "c": "0.1", "form": "ones"}
@@ -41,6 +44,14 @@ def measure() -> Iterator[Measurement]:
             taken = seconds(lambda given=conditions: results(store, **given), 2)
             yield at_most(f"results {asked} of {CELLS:,} cells", taken, "s", 2.0)
         yield at_most(f"adding a cell to {CELLS:,}", microseconds_added(store), "µs", 100.0)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {count: Path(folder) / f"{count}.db" for count in (FEW, MANY)}
+        for count, path in paths.items():
+            fill(open_store(str(path), create=True), count)
+        for words in ("", "--csv", "--json", "--out results.parquet"):
+            few, many = (peak(path, count, words.split(), folder) for count, path in paths.items())
+            what = f"memory of results {words} over {MANY:,} cells against {FEW:,}".replace("  ", " ")
+            yield at_most(what, many / few, "times", 1.5)
 
 
 def cells(first: int, last: int) -> Iterator[tuple[str, dict[str, Any], Result]]:
@@ -76,7 +87,7 @@ def cells(first: int, last: int) -> Iterator[tuple[str, dict[str, Any], Result]]
         )
 
 
-def fill(store: Store) -> None:
+def fill(store: Store, count: int = CELLS) -> None:
     """As a sweep does, but for large batches whose way to the disk is not waited for."""
 
     def hurry(connection: Any, _: object) -> None:
@@ -84,9 +95,28 @@ def fill(store: Store) -> None:
         connection.execute("PRAGMA cache_size = -500000")
 
     event.listen(store.engine, "connect", hurry)
-    for first in range(0, CELLS, AT_ONCE):
-        store.add(cells(first, first + AT_ONCE))
+    for first in range(0, count, AT_ONCE):
+        store.add(cells(first, min(first + AT_ONCE, count)))
     event.remove(store.engine, "connect", hurry)
+
+
+PROGRAM = """
+import atexit, sys
+from separatrix.cli import main
+most = lambda: next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+atexit.register(lambda: sys.stderr.write(most()))
+main()
+"""
+"""`separatrix`, with the most memory it took as its last words."""
+
+
+def peak(path: Path, count: int, words: list[str], folder: str) -> float:
+    """The most memory that `separatrix results` takes, in a process of its own."""
+    command = [sys.executable, "-c", PROGRAM, "results", "--store", str(path), *words]
+    with (Path(folder) / "out").open("wb") as out:
+        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, cwd=folder, text=True, check=False)
+    require(done.returncode == 0 and done.stderr.isdecimal(), f"results of {count:,} cells: {done.stderr}")
+    return float(done.stderr)
 
 
 def microseconds_added(store: Store, batches: int = 5) -> float:
