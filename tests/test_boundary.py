@@ -22,10 +22,10 @@ from separatrix.checker import check_boundary, check_file
 from separatrix.constructions import Spike
 from separatrix.engines import EngineRefusal, Sampling, certified, exact
 from separatrix.maps import Boundary, certify_boundary, find_boundary, find_curve
-from separatrix.maps.axes import Number
 from separatrix.maps.search import Reading, Search, sections, whole_sections
 from separatrix.mechanisms import Softmax
 from separatrix.parameters import Grid, UsageError
+from separatrix.parameters.ranges import Number
 from separatrix.reports.maps import CURVE_ENDINGS, write_curve
 from separatrix.reports.maps.curve import as_csv, made_by
 from separatrix.verdicts.certificate import digest

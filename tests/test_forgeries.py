@@ -19,11 +19,11 @@ from separatrix.checker import check, check_boundary
 from separatrix.constructions import construction_named
 from separatrix.engines import EngineRefusal, certified
 from separatrix.maps import certify_boundary
-from separatrix.maps.question import question
 from separatrix.mechanisms import mechanism_named
 from separatrix.parameters import UsageError, parse_exact
 from separatrix.verdicts import certify, write_certificate
 from separatrix.verdicts.certificate import digest
+from separatrix.verdicts.question import question
 from test_certificates import changed, check_or_refuse, leaves, put, without
 
 Json = Any

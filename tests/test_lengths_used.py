@@ -15,8 +15,8 @@ import pytest
 import separatrix as sx
 from cases import BASE
 from expectations import run
+from separatrix.laws.scaling import find_scaling
 from separatrix.maps import Curve, find_curve, find_map
-from separatrix.maps.scaling import find_scaling
 from separatrix.reports.maps import curve as curves
 from separatrix.reports.maps import write_curve, write_map
 from separatrix.reports.maps.page import interactive

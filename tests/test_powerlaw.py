@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from separatrix.maps.powerlaw import TOLERANCE, exact_law
-from separatrix.maps.scatter import LEVEL, noisy_law, uncertain_law
+from separatrix.laws.noisy_powerlaw import LEVEL, noisy_law, uncertain_law
+from separatrix.laws.powerlaw import TOLERANCE, exact_law
 
 DECADES = [10.0**k for k in range(3, 10)]
 Curve = Callable[[float], float]

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 import separatrix as sx
 from cases import BASE, spike
-from separatrix.assess.laws import find_law
+from separatrix.assess.scaling import find_law
 from separatrix.cli.application import app
 from separatrix.engines import EngineRefusal, dense, solve
-from separatrix.maps.growth import Scaling
-from separatrix.maps.margins import margin
-from separatrix.maps.scaling import find_scaling, table
+from separatrix.laws.margins import margin
+from separatrix.laws.scaling import find_scaling, table
+from separatrix.laws.scaling_result import Scaling
 from separatrix.mechanisms import examples, mechanism_named
 from separatrix.parameters import UsageError
 

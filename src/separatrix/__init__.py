@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from separatrix import testing
     from separatrix.assess import assess
-    from separatrix.assess.laws import scaling
+    from separatrix.assess.scaling import scaling
     from separatrix.claims import ledger
     from separatrix.constructions import CONSTRUCTIONS
     from separatrix.engines import Sampling
@@ -48,7 +48,7 @@ _HOME = {
     "map": "separatrix.maps",
     "readers": "separatrix.verdicts",
     "results": "separatrix.store",
-    "scaling": "separatrix.assess.laws",
+    "scaling": "separatrix.assess.scaling",
     "search": "separatrix.searches",
     "sweep": "separatrix.sweeps",
     "verdict": "separatrix.verdicts",

@@ -41,11 +41,11 @@ def scaling(
 
     Example: separatrix scaling spike linear n=1e3:1e9:7:log d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
     """
-    from separatrix.assess.laws import find_law
+    from separatrix.assess.scaling import find_law
     from separatrix.cli import show, show_scaling
     from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling
-    from separatrix.maps.scaling import table
+    from separatrix.laws.scaling import table
     from separatrix.parameters import UsageError, split_mechanisms
 
     parameters = read_parameters(construction, words, OPTIONS)

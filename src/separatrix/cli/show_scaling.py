@@ -13,9 +13,9 @@ from separatrix.cli.show import console, print_json
 from separatrix.parameters import format_exact
 
 if TYPE_CHECKING:
-    from separatrix.maps.axes import Number
-    from separatrix.maps.growth import Row, Scaling
-    from separatrix.maps.powerlaw import Law
+    from separatrix.laws.powerlaw import Law
+    from separatrix.laws.scaling_result import Row, Scaling
+    from separatrix.parameters.ranges import Number
 
 WORDS = {True: "[green]power law[/]", False: "[yellow]not a power law[/]", None: "[dim]cannot tell[/]"}
 MOST_ROWS = 20
@@ -23,7 +23,7 @@ MOST_ROWS = 20
 
 def scaling(found: Scaling, as_json: bool) -> None:
     """One law, the values behind it, and what is known of it beforehand."""
-    from separatrix.maps.powerlaw import shown
+    from separatrix.laws.powerlaw import shown
 
     if as_json:
         print_json(found.as_json())

@@ -1,14 +1,14 @@
 """Where the line runs: maps over two parameters, boundaries in one."""
 
 from separatrix.maps.analytic import Analytic, analytic
-from separatrix.maps.axes import Axis, Span
 from separatrix.maps.boundary import boundary, find_boundary
 from separatrix.maps.cells import PROBABILITIES, QUANTITIES, Layer, Step
 from separatrix.maps.certificate import certify_boundary
 from separatrix.maps.crossings import Boundary, Crossing
 from separatrix.maps.curve import Curve, find_curve
 from separatrix.maps.plane import Map, extremes, find_map, map
-from separatrix.maps.question import Question
+from separatrix.parameters.ranges import Axis, Span
+from separatrix.verdicts.question import Question
 
 __all__ = [
     "PROBABILITIES",

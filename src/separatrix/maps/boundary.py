@@ -13,10 +13,8 @@ from separatrix.constructions import ExactConstruction, construction_named
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling
 from separatrix.engines.options import refuse_unused, unused
 from separatrix.maps.analytic import Analytic, analytic
-from separatrix.maps.axes import Number, Span, is_axis, read_span
 from separatrix.maps.crossings import Boundary, Crossing
 from separatrix.maps.levels import Level
-from separatrix.maps.question import Question, question
 from separatrix.maps.search import Reading, Search, sections, whole_sections
 from separatrix.parameters import (
     SeparatrixError,
@@ -26,6 +24,8 @@ from separatrix.parameters import (
     parse_exact,
     refuse_options,
 )
+from separatrix.parameters.ranges import Number, Span, is_axis, read_span
+from separatrix.verdicts.question import Question, question
 
 HALF = Fraction(1, 2)
 WIDE = 100

@@ -15,8 +15,8 @@ from separatrix.constructions import Construction
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
 from separatrix.engines.options import DRAWLESS, in_format, unused
 from separatrix.maps.places import Places
-from separatrix.maps.question import Question
 from separatrix.mechanisms import Mechanism
+from separatrix.verdicts.question import Question
 
 Array = np.ndarray[Any, Any]
 

@@ -7,10 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 from separatrix.maps.analytic import Analytic
-from separatrix.maps.axes import Number, Span
-from separatrix.maps.question import Question
 from separatrix.maps.search import Reading
 from separatrix.parameters import format_exact, parse_integer
+from separatrix.parameters.ranges import Number, Span
+from separatrix.verdicts.question import Question
 
 
 @dataclass(frozen=True)

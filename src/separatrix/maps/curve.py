@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 from separatrix.engines import Sampling
-from separatrix.maps.axes import Axis, Number, Span, is_axis, read_counted
 from separatrix.maps.boundary import HALF, search_span, solve_boundary
 from separatrix.maps.crossings import Boundary, printed
-from separatrix.maps.question import Question, question
 from separatrix.parameters import UsageError, format_exact, parse_integer, read_words
+from separatrix.parameters.ranges import Axis, Number, Span, is_axis, read_counted
+from separatrix.verdicts.question import Question, question
 
 MOST_VALUES = 2000
 MOST_TOLD = 6

@@ -9,11 +9,11 @@ from fractions import Fraction
 from separatrix.engines import EngineRefusal, Outcome, Sampling, exact, solve
 from separatrix.engines.certified import side
 from separatrix.engines.options import DRAWLESS, in_format
-from separatrix.maps.axes import Number
-from separatrix.maps.question import Question
 from separatrix.maps.search import Reading
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import Grid
+from separatrix.parameters.ranges import Number
+from separatrix.verdicts.question import Question
 
 PROVING = ("auto", "certified")
 """Engines whose ends are proved where they can be."""

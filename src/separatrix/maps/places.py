@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.maps.axes import Axis, Number
-from separatrix.maps.question import Question, nearest_multiple
 from separatrix.parameters import Grid, format_exact, parse_integer
+from separatrix.parameters.ranges import Axis, Number
+from separatrix.verdicts.question import Question, nearest_multiple
 
 Array = np.ndarray[Any, Any]
 Where = tuple[int | slice, int | slice]

@@ -13,11 +13,11 @@ import numpy as np
 from separatrix.constructions import Construction, ExactConstruction
 from separatrix.engines import ENGINES, EngineRefusal, Sampling, exact
 from separatrix.engines.options import in_format, refuse_unused, unused
-from separatrix.maps.axes import EXAMPLE, Axis, Number, is_axis, read_counted
 from separatrix.maps.cells import QUANTITIES, Layer, Tell, by_cell
 from separatrix.maps.places import Places
-from separatrix.maps.question import Question, question
 from separatrix.parameters import UsageError, format_exact, nearest
+from separatrix.parameters.ranges import EXAMPLE, Axis, Number, is_axis, read_counted
+from separatrix.verdicts.question import Question, question
 
 MOST_CELLS = 4_000_000
 """2000 by 2000: more than a screen or a page can show."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from separatrix.maps.axes import Number
+from separatrix.parameters.ranges import Number
 
 
 @dataclass(frozen=True)

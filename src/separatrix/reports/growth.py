@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from html import escape
 
-from separatrix.maps.growth import Row
-from separatrix.maps.scaling import table
+from separatrix.laws.scaling import table
+from separatrix.laws.scaling_result import Row
 from separatrix.reports.markup import Section, command_line, prose
 from separatrix.reports.points import BASE, Command, number
 

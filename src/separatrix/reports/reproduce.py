@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from separatrix.claims import CLAIMS, Claim, Ledger, ledger
 from separatrix.engines.threads import one_thread
-from separatrix.maps.growth import Row
+from separatrix.laws.scaling_result import Row
 from separatrix.mechanisms import MECHANISMS as ZOO
 from separatrix.parameters.documents import json_text
 from separatrix.reports import figures, growth, line, page, separations, separations_page, sweeps

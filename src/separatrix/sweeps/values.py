@@ -7,9 +7,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from separatrix.maps.axes import is_axis, read_counted
 from separatrix.parameters import Parameters, UsageError, format_exact, parse_exact, parse_integer
 from separatrix.parameters.grid import is_whole
+from separatrix.parameters.ranges import is_axis, read_counted
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Any
 import polars as pl
 from sqlalchemy import func, select
 
-from separatrix.maps.axes import FARTHEST
 from separatrix.parameters import UsageError, parse_exact
 from separatrix.parameters.printable import visible
+from separatrix.parameters.ranges import FARTHEST
 from separatrix.reports.figures._base import LOOKS
 from separatrix.store import Selection, Store, StoreError, Sweep, selected
 from separatrix.store.schema import sweep_cells

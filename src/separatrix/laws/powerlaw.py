@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from separatrix.maps.forms import Form, best_form, late_form
+from separatrix.laws.functional_forms import Form, best_form, late_form
 
 Array = np.ndarray[Any, Any]
 

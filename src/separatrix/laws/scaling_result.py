@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from separatrix.maps.closedforms import ClosedForm
+from separatrix.laws.closed_forms import ClosedForm
+from separatrix.laws.powerlaw import Law
+from separatrix.laws.quantities import Noise, Value
 from separatrix.maps.crossings import printed
-from separatrix.maps.powerlaw import Law
-from separatrix.maps.quantities import Noise, Value
-from separatrix.maps.question import Question
 from separatrix.parameters import parse_integer
+from separatrix.verdicts.question import Question
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from typing import Any
 
 from separatrix.assess.cost import WIDTH, Cost, disagreement, measure
 from separatrix.engines import EngineRefusal, Sampling
-from separatrix.maps.axes import Number
-from separatrix.maps.growth import Scaling
-from separatrix.maps.quantities import QUANTITIES, Noise, Value, positive
-from separatrix.maps.question import Question
-from separatrix.maps.scaling import find_scaling, known, read_growing, summed_up
+from separatrix.laws.quantities import QUANTITIES, Noise, Value, positive
+from separatrix.laws.scaling import find_scaling, known, read_growing, summed_up
+from separatrix.laws.scaling_result import Scaling
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import UsageError, parse_integer
+from separatrix.parameters.ranges import Number
+from separatrix.verdicts.question import Question
 
 COSTS: dict[str, Callable[[Cost], float]] = {
     "seconds": lambda cost: cost.seconds,

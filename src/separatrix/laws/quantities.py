@@ -10,12 +10,12 @@ from enum import Enum
 from separatrix.constructions import Construction
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
 from separatrix.engines.places import place_matters
-from separatrix.maps.axes import Number, is_axis
+from separatrix.laws.margins import EVIDENCE, PLACES, Margin, is_literal, margin
 from separatrix.maps.boundary import search_span, solve_boundary
-from separatrix.maps.margins import EVIDENCE, PLACES, Margin, is_literal, margin
-from separatrix.maps.question import Question
 from separatrix.parameters import UsageError, format_exact
+from separatrix.parameters.ranges import Number, is_axis
 from separatrix.verdicts import SIGNIFICANT_BITS, blind_from
+from separatrix.verdicts.question import Question
 
 SEARCHED = "3:1e18"
 """The n among which a critical one is looked for unless told otherwise."""

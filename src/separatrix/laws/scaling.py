@@ -12,12 +12,11 @@ from scipy.stats import norm
 from separatrix.contract.load import mechanism_from
 from separatrix.engines import ENGINES, EngineRefusal, Sampling
 from separatrix.engines.options import in_format, refuse_unused
-from separatrix.maps.axes import Axis, Number, is_axis, read_counted
-from separatrix.maps.closedforms import closed_form
-from separatrix.maps.growth import Row, Scaling
-from separatrix.maps.margins import is_literal
-from separatrix.maps.powerlaw import FEWEST, ROUNDING, exact_law
-from separatrix.maps.quantities import (
+from separatrix.laws.closed_forms import closed_form
+from separatrix.laws.margins import is_literal
+from separatrix.laws.noisy_powerlaw import noisy_law, uncertain_law
+from separatrix.laws.powerlaw import FEWEST, ROUNDING, exact_law
+from separatrix.laws.quantities import (
     ANY_N,
     DRAWN,
     LITERAL_MOST,
@@ -30,10 +29,11 @@ from separatrix.maps.quantities import (
     positive,
     split_n,
 )
-from separatrix.maps.question import Question, question
-from separatrix.maps.scatter import noisy_law, uncertain_law
+from separatrix.laws.scaling_result import Row, Scaling
 from separatrix.mechanisms import Mechanism, examples
 from separatrix.parameters import UsageError, format_exact, nearest, parse_integer
+from separatrix.parameters.ranges import Axis, Number, is_axis, read_counted
+from separatrix.verdicts.question import Question, question
 
 MOST_POINTS = 1000
 EXAMPLE = "n=1e3:1e9:7:log"

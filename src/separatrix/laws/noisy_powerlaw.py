@@ -10,8 +10,8 @@ import numpy as np
 from scipy.stats import chi2, norm, t
 from scipy.stats import f as f_distribution
 
-from separatrix.maps.forms import RIVALS, Form, fitted, predicted
-from separatrix.maps.powerlaw import ROUNDING, Law, exact_law
+from separatrix.laws.functional_forms import RIVALS, Form, fitted, predicted
+from separatrix.laws.powerlaw import ROUNDING, Law, exact_law
 
 Array = np.ndarray[Any, Any]
 

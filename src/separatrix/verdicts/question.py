@@ -10,11 +10,11 @@ from typing import Any
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.contract.load import mechanism_from
-from separatrix.maps.axes import Number
 from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.parameters import Parameters, UsageError, format_exact, parse_integer
 from separatrix.parameters.grid import is_whole
 from separatrix.parameters.numbers import parse_exact
+from separatrix.parameters.ranges import Number
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from separatrix.constructions import Cross, Spike
-from separatrix.maps.axes import Number
-from separatrix.maps.question import Question
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax
+from separatrix.parameters.ranges import Number
+from separatrix.verdicts.question import Question
 
 LARGEST_EXPONENT = 600.0
 """e to this, times any amplitude, is still a float."""
