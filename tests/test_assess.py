@@ -31,9 +31,9 @@ from separatrix.assess.memory import peak_bytes
 from separatrix.assess.standing import standing
 from separatrix.assess.state import CACHE, STATE
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.contract import wrap
-from separatrix.contract.load import mechanism_from
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax, mechanism_named
+from separatrix.mechanisms.custom import wrap
+from separatrix.mechanisms.load import mechanism_from
 from separatrix.mechanisms.recurrent.causal_linear import CausalLinear
 from separatrix.parameters import UsageError
 from separatrix.reports import atlas as atlas_page

@@ -16,9 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from broken_mechanisms import BROKEN, NystromOffByAThousandth, Raises, Sound
-from separatrix.contract import CHECKS, Broken, Examination, examine, run, sensitivity, wrap
+from separatrix.contract import CHECKS, Broken, Examination, examine, run, sensitivity
 from separatrix.contract.lattice import EDGES, Edge, check_edge, shown
 from separatrix.mechanisms import Causality, examples, mechanism_named
+from separatrix.mechanisms.custom import wrap
 from separatrix.parameters import UsageError
 
 SMALLER = (

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from expectations import run
 from separatrix.constructions import CONSTRUCTIONS, Spike
-from separatrix.contract.custom import wrap
-from separatrix.contract.load import mechanism_from
 from separatrix.mechanisms import MECHANISMS, examples, mechanism_named
+from separatrix.mechanisms.custom import wrap
+from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError
 from separatrix.reports.points import BASE
 from separatrix.reports.sweeps import plans as reproduced

@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from separatrix.contract import CHECKS, Broken, Skipped, run, wrap
+from separatrix.contract import CHECKS, Broken, Skipped, run
+from separatrix.mechanisms.custom import wrap
 
 __all__ = ["MechanismContract"]
 

@@ -174,7 +174,7 @@ def assess(
     """
     from separatrix.assess import assess as run
     from separatrix.cli import show
-    from separatrix.contract.load import mechanism_from
+    from separatrix.mechanisms.load import mechanism_from
     from separatrix.parameters.files import require_writable
     from separatrix.reports import card
 
@@ -224,7 +224,7 @@ def bench(
     """
     from separatrix.assess.cost import bench as run
     from separatrix.cli import show
-    from separatrix.contract.load import mechanism_from
+    from separatrix.mechanisms.load import mechanism_from
 
     chosen = [mechanism_from(name) for name in mechanisms or []]
     with show.working(as_json) as tell:

@@ -9,14 +9,12 @@ from __future__ import annotations
 from separatrix.contract._base import CHECKS, Broken, Check, Examination, Skipped, examine, run
 
 from separatrix.contract import agreement, calculus, causal, numerics, recurrence, symmetry  # isort: skip
-from separatrix.contract.custom import CustomMechanism, wrap
 from separatrix.contract.inputs import sensitivity
 
 __all__ = [
     "CHECKS",
     "Broken",
     "Check",
-    "CustomMechanism",
     "Examination",
     "Skipped",
     "agreement",
@@ -28,5 +26,4 @@ __all__ = [
     "run",
     "sensitivity",
     "symmetry",
-    "wrap",
 ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 
 from separatrix.mechanisms import Mechanism
+from separatrix.parameters.errors import one_line
 
 Check = Callable[[Mechanism], None]
 
@@ -72,9 +73,3 @@ def examine(mechanism: Mechanism) -> Examination:
         else:
             found.passed.append(name)
     return found
-
-
-def one_line(error: BaseException, limit: int = 300) -> str:
-    """The message of an error on one line, cut to `limit` characters."""
-    text = " ".join(str(error).split()) or "no message"
-    return text if len(text) <= limit else text[: limit - 1] + "…"

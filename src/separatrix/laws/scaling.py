@@ -9,7 +9,6 @@ from typing import Any
 
 from scipy.stats import norm
 
-from separatrix.contract.load import mechanism_from
 from separatrix.engines import ENGINES, EngineRefusal, Sampling
 from separatrix.engines.options import in_format, refuse_unused
 from separatrix.laws.closed_forms import closed_form
@@ -31,6 +30,7 @@ from separatrix.laws.quantities import (
 )
 from separatrix.laws.scaling_result import Row, Scaling
 from separatrix.mechanisms import Mechanism, examples
+from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError, format_exact, nearest, parse_integer
 from separatrix.parameters.ranges import Axis, Number, is_axis, read_counted
 from separatrix.verdicts.question import Question, question

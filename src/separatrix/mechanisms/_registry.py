@@ -17,8 +17,9 @@ FIRST = "kernels"
 def registered(package: ModuleType) -> dict[str, type[Mechanism]]:
     """Every mechanism in the folders of a package, by name; sorted by folder, then by name."""
     found: dict[str, type[Mechanism]] = {}
-    for family in sorted(_public(package), key=lambda each: not each.__name__.endswith(f".{FIRST}")):
-        folder = [each for module in _public(family) for each in _defined(module)]
+    families = _public(package, folders=True)
+    for family in sorted(families, key=lambda each: not each.__name__.endswith(f".{FIRST}")):
+        folder = [each for module in _public(family, folders=False) for each in _defined(module)]
         for each in sorted(folder, key=lambda one: one.name):
             if each.name in found:
                 raise ImportError(f"two mechanisms are named {each.name}: {found[each.name]} and {each}")
@@ -26,9 +27,9 @@ def registered(package: ModuleType) -> dict[str, type[Mechanism]]:
     return found
 
 
-def _public(package: ModuleType) -> Iterator[ModuleType]:
-    """What a folder holds, but for names that begin with an underscore."""
-    for name in sorted(each.name for each in pkgutil.iter_modules(package.__path__)):
+def _public(package: ModuleType, folders: bool) -> Iterator[ModuleType]:
+    """The folders in a folder, or else its files, but for names that begin with an underscore."""
+    for name in sorted(each.name for each in pkgutil.iter_modules(package.__path__) if each.ispkg == folders):
         if not name.startswith("_"):
             yield import_module(f"{package.__name__}.{name}")
 

@@ -34,3 +34,9 @@ def _shortened(text: str, longest: int) -> str:
 
 def _printable(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode()
+
+
+def one_line(error: BaseException, limit: int = 300) -> str:
+    """The message of an error on one line, cut to `limit` characters."""
+    text = " ".join(str(error).split()) or "no message"
+    return text if len(text) <= limit else text[: limit - 1] + "…"

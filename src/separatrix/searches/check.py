@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.constructions import construction_named
-from separatrix.contract.load import mechanism_from
 from separatrix.mechanisms import MECHANISMS, Mechanism
+from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError
 from separatrix.parameters.reading import read_whole
 from separatrix.searches._base import Finding

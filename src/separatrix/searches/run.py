@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from separatrix.contract.load import mechanism_from
 from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError, nearest
 from separatrix.searches._base import Finding, Question
 from separatrix.searches.inputs import input_questions

@@ -7,8 +7,8 @@ from itertools import product
 from typing import Any
 
 from separatrix.constructions import CONSTRUCTIONS, Construction, construction_named
-from separatrix.contract.load import mechanism_from
 from separatrix.mechanisms import MECHANISMS, Mechanism, examples
+from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError
 from separatrix.sweeps.complaints import Complaints
 from separatrix.sweeps.keys import Keys, Where

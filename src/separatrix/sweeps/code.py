@@ -19,9 +19,9 @@ from importlib.util import resolve_name
 from pathlib import Path
 
 from separatrix.constructions import Construction
-from separatrix.contract.beside import OWN, locate
-from separatrix.contract.custom import CustomMechanism
 from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.beside import OWN, locate
+from separatrix.mechanisms.custom import CustomMechanism
 
 LISTS = ("separatrix.constructions", "separatrix.mechanisms")
 """Rooms that only list what is in them: a name imported from one leads to the module that defines it."""

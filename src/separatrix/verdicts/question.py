@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from separatrix.constructions import Construction, construction_named
-from separatrix.contract.load import mechanism_from
 from separatrix.mechanisms import MECHANISMS, Mechanism
+from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import Parameters, UsageError, format_exact, parse_integer
 from separatrix.parameters.grid import is_whole
 from separatrix.parameters.numbers import parse_exact

@@ -10,11 +10,11 @@ from functools import cached_property
 from typing import Any
 
 from separatrix.constructions import Construction, construction_named
-from separatrix.contract.load import mechanism_from
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
 from separatrix.engines.certified import side
 from separatrix.engines.options import unused
 from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError, format_exact, parse_exact, refuse_options
 from separatrix.parameters.documents import finite
 from separatrix.parameters.logforms import spelled

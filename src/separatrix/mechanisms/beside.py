@@ -13,7 +13,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 
 IMPORTING = ("importlib", "_frozen_importlib", "_frozen_importlib_external")
 """Where frames between an import and its finder come from."""
@@ -106,8 +106,13 @@ def _place(spec: ModuleSpec) -> tuple[Path, ...]:
 
 
 def _importer() -> str:
-    """The package whose code is importing right now."""
-    frame = sys._getframe(2)
-    while frame.f_back is not None and _top(frame.f_globals.get("__name__", "")) in IMPORTING:
-        frame = frame.f_back
+    """The package whose code is importing right now: of the frame that called the machinery of imports."""
+    frame: FrameType | None = sys._getframe()
+    for inside in (False, True):
+        while frame is not None and (_package(frame) in IMPORTING) is inside:
+            frame = frame.f_back
+    return "" if frame is None else _package(frame)
+
+
+def _package(frame: FrameType) -> str:
     return _top(frame.f_globals.get("__name__", ""))
