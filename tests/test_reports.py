@@ -22,11 +22,14 @@ from separatrix.engines import certified
 from separatrix.mechanisms import mechanism_named
 from separatrix.parameters import UsageError
 from separatrix.reader import FourLayerNetwork
-from separatrix.reports import Effort, Reproduction, figures, reproduce, sweeps
-from separatrix.reports.figures import Drawn, attention, hoeffding, margin, phase
+from separatrix.reports import figures, sweeps
+from separatrix.reports.drawing import Drawn, static_style
+from separatrix.reports.effort import Effort
+from separatrix.reports.figures import attention, hoeffding, margin, phase
 from separatrix.reports.folder import Folder
 from separatrix.reports.markup import prose
 from separatrix.reports.points import BASE, MECHANISMS
+from separatrix.reports.reproduce import Reproduction, reproduce
 
 QUICK = Effort(draws=60, thin=6, thin_dense=4, map_side=27)
 FOREIGN = Claim("evil", "0", "ours", "<script>alert(1)</script> & more", lambda: _finding(Status.FAILS))
@@ -57,7 +60,7 @@ def page(made: Reproduction) -> str:
 def drawn() -> tuple[Drawn, ...]:
     """The figures of the same quick run."""
     swept = sweeps.run(sweeps.plans(QUICK), QUICK)
-    with figures.static_style():
+    with static_style():
         return (
             figures.sweeps.make(swept),
             phase.make(QUICK),

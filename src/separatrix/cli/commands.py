@@ -148,7 +148,7 @@ def reproduce(
     Writes report.html, which opens offline, the figures as PNG and PDF, ledger.json and sweep CSVs.
     """
     from separatrix.cli import show
-    from separatrix.reports import reproduce as run
+    from separatrix.reports.reproduce import reproduce as run
 
     result = run(out, quiet=as_json)
     show.reproduction(result, as_json)

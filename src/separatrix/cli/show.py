@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from separatrix.assess.atlas import Atlas
     from separatrix.checker import Report
     from separatrix.engines import Outcome
-    from separatrix.reports import Reproduction
+    from separatrix.reports.reproduce import Reproduction
     from separatrix.verdicts import Verdict
 
 COLOURS = {

@@ -1,6 +1,1 @@
-"""The paper's theorem, from a summary of it: ledger, sweeps, figures and one self-contained page."""
-
-from separatrix.reports.effort import FULL, Effort
-from separatrix.reports.reproduce import Reproduction, reproduce
-
-__all__ = ["FULL", "Effort", "Reproduction", "reproduce"]
+"""Pages, figures and tables: the paper's theorem, maps, cards, the atlas, what is in a store."""

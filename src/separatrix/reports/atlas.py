@@ -24,7 +24,7 @@ from separatrix.reports.cells import (
     mark,
     probability,
 )
-from separatrix.reports.figures._base import FAINT, static_style
+from separatrix.reports.drawing import FAINT, static_style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

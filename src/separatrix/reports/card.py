@@ -13,7 +13,7 @@ from separatrix.parameters.documents import json_text
 from separatrix.parameters.files import write_whole
 from separatrix.reports.atlas import style
 from separatrix.reports.cells import LETTERS, bits, blind_from, evidence, exponent, mark, probability
-from separatrix.reports.figures._base import static_style
+from separatrix.reports.drawing import static_style
 
 ENDINGS = (".html", ".json")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from separatrix.maps import Map, find_map
+from separatrix.reports.drawing import Drawn, Key, Panel
 from separatrix.reports.effort import FULL, Effort
-from separatrix.reports.figures import Drawn, Key, Panel
 from separatrix.reports.maps import look
 from separatrix.reports.maps.page import interactive
 from separatrix.reports.maps.picture import figure

@@ -9,7 +9,7 @@ from html import escape
 
 from separatrix import __version__
 from separatrix.claims import Entry, Ledger, Status
-from separatrix.reports.figures import Drawn, Panel
+from separatrix.reports.drawing import Drawn, Panel
 from separatrix.reports.markup import Section, command_line, legend, prose
 from separatrix.reports.points import BASE, number, spelled, whole_run
 from separatrix.reports.template import INTRODUCTION, LEDGER_INTRODUCTION, PAGE, POLICY, SCRIPT, STYLE

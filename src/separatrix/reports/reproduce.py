@@ -20,6 +20,7 @@ from separatrix.laws.scaling_result import Row
 from separatrix.mechanisms import MECHANISMS as ZOO
 from separatrix.parameters.documents import json_text
 from separatrix.reports import figures, growth, line, page, separations, separations_page, sweeps
+from separatrix.reports.drawing import Drawn, static_style
 from separatrix.reports.effort import FULL, Effort
 from separatrix.reports.folder import Folder
 from separatrix.reports.points import BASE, MECHANISMS, outcome_at
@@ -137,9 +138,9 @@ def _json(value: Any) -> bytes:
 
 def _draw(
     progress: Progress, effort: Effort, swept: tuple[sweeps.Sweep, ...]
-) -> tuple[tuple[figures.Drawn, ...], dict[str, bytes]]:
+) -> tuple[tuple[Drawn, ...], dict[str, bytes]]:
     """Every figure, and its picture as PNG."""
-    makers: tuple[Callable[[], figures.Drawn], ...] = (
+    makers: tuple[Callable[[], Drawn], ...] = (
         lambda: figures.sweeps.make(swept),
         lambda: figures.phase.make(effort),
         lambda: figures.attention.make(),
@@ -148,18 +149,18 @@ def _draw(
         lambda: line.make(effort),
     )
     drawn, images = [], {}
-    with figures.static_style():
+    with static_style():
         for make in progress.track(makers, description="figures"):
             drawn.append(make())
             images[drawn[-1].name] = _saved(drawn[-1], "png")
     return tuple(drawn), images
 
 
-def _saved(drawn: figures.Drawn, kind: str) -> bytes:
+def _saved(drawn: Drawn, kind: str) -> bytes:
     """The picture without a date in it, so that the same run gives the same file."""
     buffer = io.BytesIO()
     undated = {"CreationDate": None} if kind == "pdf" else {"Software": None}
-    with figures.static_style():
+    with static_style():
         drawn.static.savefig(buffer, format=kind, metadata=undated)
     return buffer.getvalue()
 

@@ -12,7 +12,7 @@ import torch
 from separatrix.constructions import Label, Spike
 from separatrix.mechanisms import mechanism_named
 from separatrix.reader import FourLayerNetwork
-from separatrix.reports.figures._base import LOOKS, Drawn, Key, Panel, plot
+from separatrix.reports.drawing import LOOKS, Drawn, Key, Panel, plot
 from separatrix.reports.points import (
     BASE,
     MECHANISMS,

@@ -13,8 +13,8 @@ from separatrix.engines import exact
 from separatrix.engines.certified import exact_model, spike_weights, with_kernel
 from separatrix.mechanisms import mechanism_named
 from separatrix.parameters import Grid
+from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, level, mechanism_keys, plot
 from separatrix.reports.effort import FULL, Effort
-from separatrix.reports.figures._base import FAINT, LOOKS, Drawn, Key, Panel, level, mechanism_keys, plot
 from separatrix.reports.points import BASE, MECHANISMS, Parameter, number, verdict_command
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from separatrix.constructions import Spike
 from separatrix.engines import exact
 from separatrix.mechanisms import mechanism_named
 from separatrix.parameters import Grid
+from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, level, mechanism_keys, plot
 from separatrix.reports.effort import FULL, Effort
-from separatrix.reports.figures._base import FAINT, LOOKS, Drawn, Key, Panel, level, mechanism_keys, plot
 from separatrix.reports.points import BASE, number, verdict_command
 from separatrix.verdicts import SIGNIFICANT_BITS, blind_from
 

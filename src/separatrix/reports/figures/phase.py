@@ -14,8 +14,8 @@ from separatrix.constructions import Spike
 from separatrix.engines import exact
 from separatrix.mechanisms import mechanism_named
 from separatrix.parameters import Grid
+from separatrix.reports.drawing import INK, LOOKS, Drawn, Key, Panel, plot
 from separatrix.reports.effort import FULL, Effort
-from separatrix.reports.figures._base import INK, LOOKS, Drawn, Key, Panel, plot
 from separatrix.reports.points import BASE, MECHANISMS, Parameter, number, outcome_at, verdict_command
 
 if TYPE_CHECKING:

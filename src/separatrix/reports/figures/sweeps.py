@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from separatrix.reports.figures._base import FAINT, LOOKS, Drawn, Key, Panel, mechanism_keys, plot
+from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, mechanism_keys, plot
 from separatrix.reports.points import BASE, MECHANISMS, number, spelled, whole_run
 from separatrix.reports.sweeps import Curve, Sweep
 

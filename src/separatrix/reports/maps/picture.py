@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING
 
 from separatrix.maps import Layer, Map
-from separatrix.reports.figures._base import INK, static_style
+from separatrix.reports.drawing import INK, static_style
 from separatrix.reports.maps import look
 
 if TYPE_CHECKING:

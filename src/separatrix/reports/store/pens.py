@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import product
 
-from separatrix.reports.figures._base import LOOKS
+from separatrix.reports.drawing import LOOKS
 
 MOST = 12
 """Mechanisms in one plot; more are a table."""

@@ -11,8 +11,8 @@ import polars as pl
 
 from separatrix.maps import Axis, Span
 from separatrix.parameters import parse_exact
-from separatrix.reports.figures._base import INK
-from separatrix.reports.figures._base import plot as empty_plot
+from separatrix.reports.drawing import INK
+from separatrix.reports.drawing import plot as empty_plot
 from separatrix.reports.maps.look import contour
 from separatrix.reports.markup import Section
 from separatrix.reports.store.groups import Group, is_log

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from separatrix.reports.figures._base import plot
+from separatrix.reports.drawing import plot
 from separatrix.reports.store.groups import Curve
 from separatrix.reports.store.pens import Pen
 

@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 from separatrix.parameters import UsageError, parse_exact
 from separatrix.parameters.printable import visible
 from separatrix.parameters.ranges import FARTHEST
-from separatrix.reports.figures._base import LOOKS
+from separatrix.reports.drawing import LOOKS
 from separatrix.store import Selection, Store, StoreError, Sweep, selected
 from separatrix.store.schema import sweep_cells
 from separatrix.store.sweep_list import list_sweeps
