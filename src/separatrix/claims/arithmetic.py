@@ -6,8 +6,6 @@ import math
 from fractions import Fraction
 
 from flint import ctx
-from jaxtyping import Float
-from torch import Tensor
 
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Claim, Finding, Point
@@ -17,6 +15,7 @@ from separatrix.engines import certified
 from separatrix.mechanisms import Linear, ScoreMechanism, Softmax
 from separatrix.mechanisms._base import Floats
 from separatrix.parameters.logforms import LogForm, Number
+from separatrix.tensors import Float, Tensor
 
 SIZES = [100, 1000, 10**6, 10**18, 10**100, 10**300]
 SAME_WORK = 10**18

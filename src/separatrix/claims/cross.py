@@ -6,7 +6,6 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import torch
 
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Claim, Finding
@@ -15,6 +14,7 @@ from separatrix.claims.boundary import SIZES, boundary_finding
 from separatrix.claims.units import attention_weights
 from separatrix.constructions import Cross
 from separatrix.mechanisms import Softmax
+from separatrix.tensors import torch
 
 ROUNDING = 1e-11
 SETTINGS = ((60, 7, "0.5", "1.2"), (100, 12, "1.5", "0.9"), (40, 22, "0.2", "2"))

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-import torch
-
 from separatrix.claims._base import Claim, Finding, Point
 from separatrix.claims._tools import conclude, example, judged, largest, point
 from separatrix.constructions import Description, Duplication
 from separatrix.engines.enumerated import same_rows
 from separatrix.mechanisms import mechanism_named
+from separatrix.tensors import torch
 
 SCORES: dict[str, Callable[[Fraction, int], Fraction]] = {
     "softmax": lambda z, n: Fraction(3) ** int(n * z),

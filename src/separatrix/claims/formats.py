@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-
 from separatrix.claims._base import Claim, Finding, Point
 from separatrix.claims._tools import BASE, Setting, conclude, largest, on_grid, point, short, smallest, spike
 from separatrix.engines import dense
 from separatrix.mechanisms import Linear, Mechanism, Softmax
+from separatrix.tensors import torch
 from separatrix.verdicts import SIGNIFICANT_BITS, TORCH_NAMES, blind_from
 
 WIDE: Setting = {**BASE, "n": 1000}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 
-import torch
-
 from separatrix.claims._base import Claim, Finding, Point
 from separatrix.claims._tools import conclude, example, largest, point, relative_error, smallest
 from separatrix.constructions import Injectivity
 from separatrix.engines import certified
 from separatrix.mechanisms import Softmax, mechanism_named
+from separatrix.tensors import torch
 from separatrix.verdicts.outputs_exact import exact_outputs
 
 EXACT = ("linear", "power:beta=3", "identity-features", "relu-features")

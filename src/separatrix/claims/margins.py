@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
-import torch
-from scipy.integrate import quad
-from scipy.special import ndtr
+import scipy
 
 from separatrix.claims._base import Claim, Finding, Point
 from separatrix.claims._tools import BASE, conclude, on_grid, point, relative_error, spike, values
 from separatrix.claims.units import LABELS
 from separatrix.engines import dense
 from separatrix.mechanisms import Linear, Mechanism, Softmax
+from separatrix.tensors import torch
 from separatrix.verdicts import verdict
 
 SIZES = [10**e for e in (3, 4, 6, 9, 12, 18)]
@@ -99,9 +98,9 @@ def noisy_order(margin: float, sd: float) -> float:
     """P[v1 + noise > v0 + other noise], by integration over the noise."""
 
     def density(z: float) -> float:
-        return math.exp(-z * z / 2) / math.sqrt(2 * math.pi) * float(ndtr(margin / sd + z))
+        return math.exp(-z * z / 2) / math.sqrt(2 * math.pi) * float(scipy.special.ndtr(margin / sd + z))
 
-    return float(quad(density, -12, 12, epsabs=1e-13)[0])
+    return float(scipy.integrate.quad(density, -12, 12, epsabs=1e-13)[0])
 
 
 def noise() -> Finding:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Claim, Finding, Point
@@ -26,7 +26,10 @@ from separatrix.engines.certified import exact_model
 from separatrix.engines.threads import one_thread
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.parameters.logforms import rational
-from separatrix.reader import FourLayerNetwork, Layers
+from separatrix.tensors import torch
+
+if TYPE_CHECKING:
+    from separatrix.reader import FourLayerNetwork, Layers
 
 DRAWS = 20
 LABELS: tuple[Label, ...] = (0, 1)
@@ -58,6 +61,8 @@ def network_fires() -> Finding:
 
 def network_point(made: Spike, mechanism: Mechanism, label: Label, setting: Setting) -> Point:
     """Networks drawn on one set of tokens."""
+    from separatrix.reader import FourLayerNetwork  # a module of torch: claims are listed without it
+
     tokens = made.dense(label, 0, torch.float64)
     fired = wrong = 0
     worst = 0.0

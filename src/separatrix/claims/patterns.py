@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from scipy.special import ive
+import scipy
 
 from separatrix.claims._base import Claim, Finding, Point
 from separatrix.claims._tools import conclude, example, largest, point, relative_error, smallest
@@ -32,8 +32,8 @@ def routing_degree() -> Finding:
         enough = abs(circle(n, f"power:beta={n // 2}"))
         points.append(point({"n": n, "degree": n // 2}, enough > 1e-6, passed=enough))
         softmax, scale = circle(n, "softmax"), 15 * math.log(n)
-        finest = sum(2 * ive(n // 2 + n * k, scale) for k in range(9))
-        level = ive(0, scale) + sum(2 * ive(n * k, scale) for k in range(1, 9))
+        finest = sum(2 * scipy.special.ive(n // 2 + n * k, scale) for k in range(9))
+        level = scipy.special.ive(0, scale) + sum(2 * scipy.special.ive(n * k, scale) for k in range(1, 9))
         error = relative_error(softmax, finest / level)
         points.append(point({"n": n, "mechanism": "softmax"}, error < 1e-9, softmax=softmax, error=error))
     return conclude(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import torch
 from flint import arb, ctx
 
 from separatrix.claims._base import Claim, Finding, Point
@@ -23,6 +22,7 @@ from separatrix.constructions import Plain
 from separatrix.engines import dense
 from separatrix.engines.certified import exact_model, spike_weights
 from separatrix.mechanisms import Linear, ScoreMechanism, Softmax
+from separatrix.tensors import torch
 
 SMALL = (3, 10, 100, 1000, 10_000)
 LARGE = (10**6, 10**12, 10**18)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 
-import torch
-from scipy.optimize import linear_sum_assignment
-from torch import Tensor
+import scipy
 
 from separatrix.claims._base import Claim, Finding, Point
 from separatrix.claims._tools import conclude, largest, point, smallest, values
 from separatrix.mechanisms import Mechanism, Softmax, mechanism_named
 from separatrix.mechanisms.features._base import FeatureMechanism
+from separatrix.tensors import Tensor, torch
 
 MAPS = ("identity-features", "relu-features", "elu", "hedgehog", "dpfp", "based", "favor:features=16")
 WIDTH, TOKENS = 3, 96
@@ -33,7 +32,7 @@ def rank(matrix: Tensor) -> int:
 
 def from_permutation(matrix: Tensor) -> float:
     """The Frobenius distance to the nearest permutation matrix."""
-    rows, columns = linear_sum_assignment(matrix.numpy(), maximize=True)
+    rows, columns = scipy.optimize.linear_sum_assignment(matrix.numpy(), maximize=True)
     nearest = torch.zeros_like(matrix)
     nearest[rows, columns] = 1
     return float((matrix - nearest).norm())

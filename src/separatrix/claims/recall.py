@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from separatrix.claims._base import Claim, Finding, Point
 from separatrix.claims._tools import conclude, example, judged, largest, point, smallest
 from separatrix.claims.rank import rank
@@ -11,6 +9,7 @@ from separatrix.constructions import Recall
 from separatrix.engines import Sampling
 from separatrix.engines.sampling import attend
 from separatrix.mechanisms import mechanism_named
+from separatrix.tensors import torch
 
 LIMITED = ("linear", "identity-features:normalised=no", "causal-linear", "delta")
 STATES = ("causal-linear", "delta", "gated-delta")

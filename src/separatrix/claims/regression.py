@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 from separatrix.claims._base import Claim, Finding, Point
 from separatrix.claims._tools import conclude, example, judged, largest, point, smallest
 from separatrix.constructions import Regression
 from separatrix.mechanisms import mechanism_named
+from separatrix.tensors import torch
 
 UNNORMALISED = "identity-features:normalised=no"
 WEIGHTED = ("softmax", "logn-softmax", "topk", "hardmax", "sparsemax", "relu-features", "elu")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import torch
 
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Claim, Finding, Point
@@ -15,6 +14,7 @@ from separatrix.claims.units import LABELS, attention_weights
 from separatrix.constructions import Label, Spike
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.parameters import UsageError
+from separatrix.tensors import torch
 
 Kernel = Callable[[Array, int], Array]
 Weights = Callable[[Spike, Label], Array]

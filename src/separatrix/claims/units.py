@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import torch
 
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Claim, Finding
 from separatrix.claims._tools import Array, Setting, conclude, largest, point, smallest
 from separatrix.constructions import Cross, Label, Spike, Tokens
 from separatrix.mechanisms import Linear, Mechanism, Softmax
+from separatrix.tensors import torch
 
 ROUNDING = 1e-12
 """Relative error allowed between two float64 computations of the same number."""

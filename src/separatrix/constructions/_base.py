@@ -9,12 +9,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from separatrix.parameters import Parameters
+from separatrix.tensors import Float, Tensor, torch
 
 if TYPE_CHECKING:
     import numpy as np
-    import torch
-    from jaxtyping import Float
-    from torch import Tensor
 
 Label = Literal[0, 1]
 """Which of the two families: D0 or D1."""

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from separatrix.constructions._base import Amplitudes, Construction, Exchangeable, Label, Probe
 from separatrix.parameters import Constraint, Exact, Natural, Parameters, format_exact, is_absent
-
-if TYPE_CHECKING:
-    import torch
-    from jaxtyping import Float
-    from torch import Tensor
+from separatrix.tensors import Float, Tensor, torch
 
 
 def at_least(name: str, least: int) -> Constraint:
@@ -144,8 +140,6 @@ class BlockConstruction(Construction):
 
     def matrix(self, label: Label, spike: int, dtype: torch.dtype) -> Float[Tensor, "n d"]:
         """The n-by-d matrix A of D0 or D1."""
-        import torch
-
         d, block = self.parameters.d, torch.arange(self.n) // self.block_size
         tokens = torch.zeros(self.n, d, dtype=dtype)
         tokens[torch.arange(self.n), block + 1] = float(self.parameters.b) * self.unit
@@ -155,8 +149,6 @@ class BlockConstruction(Construction):
 
     def group_matrix(self, label: Label, dtype: torch.dtype, spike: int) -> tuple[Tensor, Tensor]:
         """The distinct rows of A (the spike, its mates, one for each other block), and their counts."""
-        import torch
-
         d, size = self.parameters.d, self.block_size
         mates = int(size > 1)
         rows = torch.zeros(1 + mates + (d - 3), d, dtype=dtype)

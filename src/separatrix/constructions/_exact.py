@@ -8,14 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from separatrix.constructions._base import Construction, Exchangeable, Label, Tokens
 from separatrix.constructions._blocks import THRESHOLD, at_least, at_most
 from separatrix.parameters import Constraint, Exact, Natural, Parameters, format_exact
-
-if TYPE_CHECKING:
-    import torch
+from separatrix.tensors import torch
 
 Vector = tuple[Fraction | float, ...]
 """Coordinates: rationals, or floats where a construction is not rational."""
@@ -158,8 +156,6 @@ class ExactConstruction(Construction):
         return Tokens(queries, keys, values, values.sum(-1), counts, last=True)
 
     def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
-        import torch
-
         few = self.groups(label, dtype)
         assert few.values is not None
         counts = torch.tensor([kind.count for kind in self.descriptions[label].kinds])
@@ -168,6 +164,4 @@ class ExactConstruction(Construction):
 
 
 def _table(rows: Iterable[Vector]) -> torch.Tensor:
-    import torch
-
     return torch.tensor([[float(x) for x in row] for row in rows], dtype=torch.float64)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from separatrix.constructions._base import BlockModel, Label, Presence, Row, Tokens
 from separatrix.constructions._blocks import EXAMPLE, BlockConstruction, BlockParameters, amplitude
 from separatrix.parameters import Constraint, Exact
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
+from separatrix.tensors import Tensor, torch
 
 
 class CrossParameters(BlockParameters):
@@ -50,8 +47,6 @@ class Cross(BlockConstruction):
         return Tokens(self._queries(1, dtype), tokens.sum(-1, keepdim=True), tokens, tokens.sum(-1), counts)
 
     def _queries(self, rows: int, dtype: torch.dtype) -> Tensor:
-        import torch
-
         return torch.full((rows, 1), float(self.parameters.r_Q) * self.unit, dtype=dtype)
 
     @classmethod

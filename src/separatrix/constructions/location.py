@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from separatrix.constructions._base import BlockModel, Label, Presence, Row, Tokens
 from separatrix.constructions._blocks import BlockConstruction, BlockParameters
 from separatrix.constructions._exact import between
 from separatrix.parameters import Constraint, Exact, Natural
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
+from separatrix.tensors import Tensor, torch
 
 
 class LocationParameters(BlockParameters):
@@ -48,14 +45,10 @@ class Location(BlockConstruction):
     parameters: LocationParameters
 
     def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
-        import torch
-
         tokens = self.matrix(label, spike, dtype)
         return self._tokens(tokens, torch.arange(self.n) == spike, None)
 
     def groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
-        import torch
-
         tokens, counts = self.group_matrix(label, dtype, spike)
         return self._tokens(tokens, torch.arange(len(tokens)) == 0, counts)
 

@@ -20,10 +20,10 @@ from separatrix.constructions._base import (
 )
 from separatrix.constructions._blocks import LARGEST, THRESHOLD, amplitude, at_least, at_most
 from separatrix.parameters import Constraint, Exact, Natural, Parameters, format_exact
+from separatrix.tensors import torch
 
 if TYPE_CHECKING:
     import numpy as np
-    import torch
 
 
 class PlainParameters(Parameters):
@@ -101,8 +101,6 @@ class Plain(Construction):
         return 2
 
     def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
-        import torch
-
         base, spread = float(self.parameters.base), float(self.parameters.spread)
         scores = torch.linspace(math.log(base - spread), math.log(base + spread), self.n, dtype=torch.float64)
         if label:
@@ -110,8 +108,6 @@ class Plain(Construction):
         return self._tokens(scores, spike, dtype, None)
 
     def groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
-        import torch
-
         ordinary = math.log(self.parameters.base)
         peak = float(self.parameters.peak) * math.log(self.n)
         scores = torch.tensor([peak if label else ordinary, ordinary], dtype=torch.float64)
@@ -119,8 +115,6 @@ class Plain(Construction):
 
     @staticmethod
     def _tokens(scores: torch.Tensor, spike: int, dtype: torch.dtype, counts: torch.Tensor | None) -> Tokens:
-        import torch
-
         keys = scores.to(dtype)[:, None]
         probe = torch.zeros(len(keys), dtype=dtype)
         probe[spike] = 1

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from separatrix.constructions._base import BlockModel, Exchangeable, Label
 from separatrix.constructions._blocks import EXAMPLE, WHOLE_BLOCKS
 from separatrix.constructions._exact import between
 from separatrix.constructions.spike import Spike, SpikeParameters
 from separatrix.parameters import Constraint, Exact, Natural
-
-if TYPE_CHECKING:
-    import torch
-    from jaxtyping import Float
-    from torch import Tensor
+from separatrix.tensors import Float, Tensor, torch
 
 
 class RoughParameters(SpikeParameters):
@@ -64,8 +60,6 @@ class Rough(Spike):
     @cached_property
     def _without_spikes(self) -> Float[Tensor, "n d"]:
         """What is the same wherever the spikes are."""
-        import torch
-
         p, places = self.parameters, torch.arange(self.n)
         tokens = torch.zeros(self.n, p.d, dtype=torch.float64)
         tokens[places, places * (p.d - 2) // self.n + 1] = float(p.b)
@@ -76,8 +70,6 @@ class Rough(Spike):
         return self.unit * tokens
 
     def matrix(self, label: Label, spike: int, dtype: torch.dtype) -> Float[Tensor, "n d"]:
-        import torch
-
         spikes, tokens = self.parameters.spikes, self._without_spikes.clone()
         spiked = (spike + torch.arange(spikes) * self.n // spikes) % self.n
         tokens[spiked, 0] += self.spike(label) * self.unit

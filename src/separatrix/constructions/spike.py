@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from separatrix.constructions._base import BlockModel, Exchangeable, Label, Presence, Row, Tokens
 from separatrix.constructions._blocks import EXAMPLE, BlockConstruction, BlockParameters
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor
+from separatrix.tensors import Tensor, torch
 
 
 class SpikeParameters(BlockParameters):

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from separatrix.constructions import Construction, Tokens
 from separatrix.mechanisms import Causality, Mechanism
+from separatrix.tensors import Float, Tensor, torch
 
 ELEMENTS = 1 << 22
 """Pre-activations held at once."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import torch
-
 from separatrix.constructions import Construction, Label, Tokens
 from separatrix.engines._base import Outcome
 from separatrix.engines.memory import refuse_if_too_large
 from separatrix.engines.places import place_matters
 from separatrix.engines.sampling import ELEMENTS, Sampling, View, sample, sample_places
 from separatrix.mechanisms import Mechanism
+from separatrix.tensors import torch
 
 
 def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling | None = None) -> Outcome:

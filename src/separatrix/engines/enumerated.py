@@ -13,16 +13,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from separatrix.constructions import ExactConstruction, Label
 from separatrix.engines._base import EngineRefusal, Outcome
 from separatrix.engines.neurons import Neuron, summed_up
 from separatrix.engines.sampling import attend
 from separatrix.engines.scores import KernelRows
 from separatrix.mechanisms import Mechanism, ScoreMechanism
+from separatrix.tensors import Float, Tensor, torch
 
 MOST_SIGNS = 12
 """Readers with more signs have too many sign vectors to try them all."""

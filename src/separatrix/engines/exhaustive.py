@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from separatrix.constructions import Construction, Tokens
 from separatrix.engines.attending import Batch, View, rounding
 from separatrix.engines.enumerated import sign_vectors
 from separatrix.mechanisms import Mechanism
+from separatrix.tensors import Float, Tensor, torch
 
 
 def distinguish(construction: Construction, mechanism: Mechanism) -> tuple[float, float]:

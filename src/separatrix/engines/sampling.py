@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from separatrix.constructions import Construction, Label, Tokens
 from separatrix.engines._base import Outcome
@@ -17,6 +15,7 @@ from separatrix.engines.places import draw_places
 from separatrix.engines.tally import Tally
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import UsageError
+from separatrix.tensors import Tensor, torch
 
 CACHED = 1 << 20
 """Numbers in a batch of token sets: more than the cache holds are no faster."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scipy.special import betaincinv
-from torch import Tensor
+import scipy
 
 from separatrix.engines._base import EngineRefusal
+from separatrix.tensors import Tensor
 
 
 @dataclass
@@ -53,8 +53,8 @@ class Tally:
 def binomial_interval(hits: int, draws: int, confidence: float) -> tuple[float, float]:
     """The exact binomial interval of Clopper and Pearson, from the quantiles of beta distributions."""
     doubt = (1 - confidence) / 2
-    low = float(betaincinv(hits, draws - hits + 1, doubt)) if hits else 0.0
-    high = float(betaincinv(hits + 1, draws - hits, 1 - doubt)) if hits < draws else 1.0
+    low = float(scipy.special.betaincinv(hits, draws - hits + 1, doubt)) if hits else 0.0
+    high = float(scipy.special.betaincinv(hits + 1, draws - hits, 1 - doubt)) if hits < draws else 1.0
     return low, high
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
-
 from separatrix.constructions import Construction, ExactConstruction, Label, Tokens
 from separatrix.engines import ENGINES, EngineRefusal, dense, grouped, solve
 from separatrix.engines.certified import exact_model, probe_margin, with_kernel
@@ -16,6 +14,7 @@ from separatrix.engines.places import place_matters
 from separatrix.engines.sampling import SLACK, attend
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import UsageError, nearest
+from separatrix.tensors import torch
 
 EVIDENCE = {
     "certified": "rationals and balls, every digit shown is right",

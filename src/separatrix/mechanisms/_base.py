@@ -17,13 +17,11 @@ from enum import Enum
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
-from jaxtyping import Float
 from numpy.typing import NDArray
-from torch import Tensor
 
 from separatrix.parameters import Parameters, UsageError
 from separatrix.parameters.logforms import LogForm, Number
+from separatrix.tensors import Float, Tensor, torch
 
 Floats = NDArray[np.float64] | np.float64
 Queries = Float[Tensor, "batch heads queries width"]

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn.functional import pad
+from separatrix.tensors import Float, Tensor, functional, torch
 
 CACHED = 1 << 20
 """Numbers held at once where a core works fastest on what lies near it."""
@@ -65,4 +62,4 @@ def _parts(
     x: Float[Tensor, "batch heads tokens width"], chunk: int
 ) -> Float[Tensor, "batch heads parts {chunk} width"]:
     over = -x.shape[-2] % chunk
-    return (pad(x, (0, 0, 0, over)) if over else x).reshape(*x.shape[:-2], -1, chunk, x.shape[-1])
+    return (functional.pad(x, (0, 0, 0, over)) if over else x).reshape(*x.shape[:-2], -1, chunk, x.shape[-1])

@@ -8,9 +8,6 @@ from copy import deepcopy
 from functools import cached_property
 from typing import Any, ClassVar
 
-import torch
-from torch import Tensor, nn
-
 from separatrix.mechanisms._base import (
     Attended,
     Causality,
@@ -22,6 +19,7 @@ from separatrix.mechanisms._base import (
     check_request,
 )
 from separatrix.parameters import UsageError
+from separatrix.tensors import Tensor, torch
 
 SIGNATURE = "(q, k, v, counts=None, causal=False)"
 
@@ -73,8 +71,8 @@ class CustomMechanism(Mechanism):
         try:
             out: Any = self._in(v.dtype)(q, k, v, **options)
             wanted = (*q.shape[:-1], v.shape[-1])
-            if not isinstance(out, Tensor) or out.shape != wanted:
-                shape = tuple(out.shape) if isinstance(out, Tensor) else type(out).__name__
+            if not isinstance(out, torch.Tensor) or out.shape != wanted:
+                shape = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
                 raise ValueError(f"it returned {shape} where a tensor of shape {wanted} was due")
             return out
         except Exception as error:
@@ -82,7 +80,7 @@ class CustomMechanism(Mechanism):
             raise
 
     def _in(self, dtype: torch.dtype) -> Callable[..., Tensor]:
-        if not isinstance(self.attend, nn.Module):
+        if not isinstance(self.attend, torch.nn.Module):
             return self.attend
         if dtype not in self._cast:
             self._cast[dtype] = deepcopy(self.attend).eval().to(dtype)
@@ -124,7 +122,7 @@ def _parameters(attend: Any, name: str) -> set[str]:
     if not callable(attend):
         raise UsageError(f"{name} is not callable; an attention mechanism is called as {SIGNATURE}")
     try:
-        signature = inspect.signature(attend.forward if isinstance(attend, nn.Module) else attend)
+        signature = inspect.signature(attend.forward if isinstance(attend, torch.nn.Module) else attend)
     except (TypeError, ValueError):
         raise UsageError(f"{name} has no signature that can be read; wrap it in {SIGNATURE}") from None
     known = {each for each in ("counts", "causal") if each in signature.parameters}

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from jaxtyping import Bool, Float
-from torch import Tensor, nn
-
 from separatrix.constructions import Construction, Label, Tokens
 from separatrix.mechanisms import Causality, Mechanism
 from separatrix.parameters import UsageError
+from separatrix.tensors import Bool, Float, Tensor, torch
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Layers:
         return self.neurons > 0
 
 
-class FourLayerNetwork(nn.Module):
+class FourLayerNetwork(torch.nn.Module):
     """`F(A) = phi( sum_j0 phi( sum_j1 phi_tau( <c_j0, y_j1> ) ) )` [paper].
 
     The signs y are the network's random weights; attention is its first layer.

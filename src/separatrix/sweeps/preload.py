@@ -6,6 +6,8 @@ make a copy of the memory that workers share.
 
 import gc
 
+import torch  # noqa: F401
+
 import separatrix.sweeps.work  # noqa: F401
 
 gc.collect()

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 
-import torch
-
 from separatrix.constructions import construction_named
 from separatrix.parameters import SeparatrixError
 from separatrix.store import Environment, Result, Status
@@ -19,6 +17,7 @@ from separatrix.store.rows import now
 from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.code import code_version
 from separatrix.sweeps.evaluate import evaluate, named
+from separatrix.tensors import torch
 
 PACKAGES = ("separatrix", "torch", "numpy", "scipy", "python-flint")
 

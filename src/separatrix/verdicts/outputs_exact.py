@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import torch
 from flint import arb, ctx, fmpq
 
 from separatrix.constructions import (
@@ -26,6 +25,7 @@ from separatrix.engines.enumerated import kernel_rows
 from separatrix.engines.scores import rows_of
 from separatrix.mechanisms import Mechanism, ScoreMechanism, mechanism_named
 from separatrix.parameters.logforms import Number, rational
+from separatrix.tensors import torch
 from separatrix.verdicts.outputs import Array, Ends, Feature, Outputs
 
 TWINS = {"identity-features": "linear", "relu-features": "linear", "based": "taylor:order=2"}

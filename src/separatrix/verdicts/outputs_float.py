@@ -7,9 +7,6 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from separatrix.constructions import Construction, Label, Tokens
 from separatrix.engines import EngineRefusal
@@ -20,6 +17,7 @@ from separatrix.engines.memory import refuse_if_too_large
 from separatrix.engines.places import place_matters
 from separatrix.engines.sampling import attend
 from separatrix.mechanisms import Causality, Mechanism
+from separatrix.tensors import Float, Tensor, torch
 from separatrix.verdicts.outputs import Array, Ends, Feature, Outputs
 
 MOST_DEFINED = 4096

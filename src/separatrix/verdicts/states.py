@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import accumulate, product
 
 import numpy as np
+import scipy
 from flint import fmpq
 
 from separatrix.constructions import Construction, Label
@@ -172,11 +173,9 @@ def _plus_counts(blocks: int) -> tuple[list[int], list[int], int]:
     reach = int(SPREAD * math.sqrt(blocks) / 2) + 1
     if 2 * reach > MOST_COUNTS:
         raise EngineRefusal(f"the signs of {blocks:,} features have too many states to tune a threshold")
-    from scipy.stats import binom  # takes longer to import than most verdicts take
-
     counts = np.arange(blocks // 2 - reach, blocks // 2 + reach + 1)
     total = 1 << FLOAT_BITS
-    shares = binom.pmf(counts, blocks, 0.5).tolist()
+    shares = scipy.stats.binom.pmf(counts, blocks, 0.5).tolist()
     return counts.tolist(), [int(Fraction(share) * total) for share in shares], total
 
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 from math import inf
 
 import numpy as np
+import scipy
 
 from separatrix.constructions import Label
 from separatrix.verdicts.outputs import Array, Feature, Outputs
@@ -118,8 +119,6 @@ def _from_hull(hull: Array, row: Array) -> Array | None:
 
     Lawson and Hanson's reduction of least distance to non-negative least squares.
     """
-    from scipy.optimize import nnls  # takes longer to import than most verdicts take
-
     between = row - hull
     size = np.abs(between).max()
     if between.size > MOST_ENTRIES or not 0 < size < inf:
@@ -128,7 +127,7 @@ def _from_hull(hull: Array, row: Array) -> Array | None:
     goal = np.zeros(len(system))
     goal[-1] = 1.0
     try:
-        share, _ = nnls(system, goal)
+        share, _ = scipy.optimize.nnls(system, goal)
     except RuntimeError:  # too many steps: other directions will have to do
         return None
     rest = system @ share - goal

@@ -14,10 +14,6 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from separatrix.mechanisms._base import (
     Attended,
     Counts,
@@ -31,6 +27,7 @@ from separatrix.mechanisms._base import (
 )
 from separatrix.mechanisms._running import CACHED, running, tokens_at_once
 from separatrix.parameters import Flag, Parameters, UsageError
+from separatrix.tensors import Float, Tensor, torch
 
 CHUNK = 64
 """Tokens taken at once by the causal form."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import ClassVar
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from separatrix.mechanisms._limits import SEED
 from separatrix.mechanisms.features._base import FeatureParameters
 from separatrix.parameters import Constraint, Natural
+from separatrix.tensors import Float, Tensor, torch
 
 
 class RandomParameters(FeatureParameters):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-import torch
-
 from separatrix.mechanisms.features._base import FeatureMechanism, Features, Side, Tokens
+from separatrix.tensors import torch
 
 
 class Based(FeatureMechanism):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
-
 from separatrix.mechanisms.features._base import (
     FeatureMechanism,
     FeatureParameters,
@@ -14,6 +12,7 @@ from separatrix.mechanisms.features._base import (
     Tokens,
 )
 from separatrix.parameters import Constraint, Natural
+from separatrix.tensors import torch
 
 
 class DpfpParameters(FeatureParameters):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from jaxtyping import Float
-from torch import Tensor
-
 from separatrix.mechanisms.features._base import FeatureMechanism, Features, Side, Tokens
+from separatrix.tensors import Float, Tensor
 
 
 class Elu(FeatureMechanism):

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from separatrix.mechanisms.features._base import (
     FeatureParameters,
     LogFeatureMechanism,
@@ -14,6 +10,7 @@ from separatrix.mechanisms.features._base import (
     Tokens,
 )
 from separatrix.parameters import Flag
+from separatrix.tensors import Float, Tensor, torch
 
 Weight = Float[Tensor, "*heads features width"]
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
-from torch import Tensor
-from torch.nn.functional import pad
-
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
 from separatrix.mechanisms._limits import least
 from separatrix.mechanisms.features.elu import elu_plus_one
@@ -22,6 +18,7 @@ from separatrix.mechanisms.recurrent._base import (
     memory,
 )
 from separatrix.parameters import Constraint, Natural, Parameters
+from separatrix.tensors import Tensor, functional, torch
 
 
 class WindowLinearParameters(Parameters):
@@ -102,4 +99,4 @@ class WindowLinear(RecurrentMechanism):
 
 
 def _with_one(v: Tensor) -> Tensor:
-    return pad(v, (0, 1), value=1.0)
+    return functional.pad(v, (0, 1), value=1.0)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from separatrix.mechanisms import _base
 from separatrix.mechanisms._base import (
     Attended,
@@ -19,6 +15,7 @@ from separatrix.mechanisms._base import (
     check_request,
     widened,
 )
+from separatrix.tensors import Float, Tensor, torch
 
 Logits = Float[Tensor, "*rows keys"]
 PerRow = Float[Tensor, "*rows 1"]

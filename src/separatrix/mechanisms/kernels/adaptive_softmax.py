@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from separatrix.mechanisms.kernels._streamed import (
     Copies,
     Logits,
@@ -12,6 +10,7 @@ from separatrix.mechanisms.kernels._streamed import (
     over,
     softmax_of,
 )
+from separatrix.tensors import torch
 
 POLYNOMIAL = (-0.037, 0.481, -2.3, 4.917, -1.791)
 """The published fit of the inverse temperature to the entropy, highest power first."""

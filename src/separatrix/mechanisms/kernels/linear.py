@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import Float
-from torch import Tensor
 
 from separatrix.mechanisms._base import (
     Attended,
@@ -17,6 +15,7 @@ from separatrix.mechanisms._base import (
     widened,
 )
 from separatrix.parameters.logforms import LogForm, Number
+from separatrix.tensors import Float, Tensor
 
 
 class Linear(ScoreMechanism):

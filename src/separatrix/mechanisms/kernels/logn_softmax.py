@@ -5,12 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
-import torch
-
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, softmax_of
 from separatrix.mechanisms.kernels.softmax import Softmax
 from separatrix.parameters import Constraint, Exact, Parameters, format_exact
+from separatrix.tensors import torch
 
 
 class LogNSoftmaxParameters(Parameters):

@@ -7,12 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 from flint import arb, fmpq
-from jaxtyping import Float
-from torch import Tensor
 
 from separatrix.mechanisms._base import Floats, ScoreMechanism
 from separatrix.parameters import Constraint, Exact, Parameters, format_exact
 from separatrix.parameters.logforms import LogForm, Number, power, rational
+from separatrix.tensors import Float, Tensor
 
 
 class PowerParameters(Parameters):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
-
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism
 from separatrix.parameters import Constraint, Exact, Parameters, format_exact
+from separatrix.tensors import torch
 
 
 class SigmoidParameters(Parameters):

@@ -5,11 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn.functional import pad, scaled_dot_product_attention
-
 from separatrix.mechanisms._base import (
     Attended,
     Counts,
@@ -22,6 +17,7 @@ from separatrix.mechanisms._base import (
 )
 from separatrix.parameters import Constraint, Exact, Parameters, format_exact
 from separatrix.parameters.logforms import LogForm, Number, rational
+from separatrix.tensors import Float, Tensor, functional, torch
 
 LANES = 16
 """Widths are padded to a multiple of this, which torch's CPU kernel handles fastest."""
@@ -91,11 +87,11 @@ class Softmax(ScoreMechanism):
         check_request(self, counts, causal)
         features = v.shape[-1]
         if counts is not None:
-            q = pad(q, (0, 1), value=1.0)
+            q = functional.pad(q, (0, 1), value=1.0)
             logs = self._temperature * counts.log().expand(k.shape[:-1])
             k = torch.cat([k, logs[..., None]], dim=-1)
         if max(q.shape[-1], features) != min(q.shape[-1], features):
             width = -(-max(q.shape[-1], features) // LANES) * LANES
-            q, k, v = (pad(x, (0, width - x.shape[-1])) for x in (q, k, v))
+            q, k, v = (functional.pad(x, (0, width - x.shape[-1])) for x in (q, k, v))
         scale = 1 / self._temperature
-        return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)[..., :features]
+        return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)[..., :features]

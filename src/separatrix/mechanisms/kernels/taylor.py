@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from flint import arb, fmpq
-from jaxtyping import Float
-from torch import Tensor
 
 from separatrix.mechanisms._base import Floats, ScoreMechanism
 from separatrix.parameters import Constraint, Natural, Parameters
 from separatrix.parameters.logforms import LogForm, Number
+from separatrix.tensors import Float, Tensor, torch
 
 LARGE = 300.0
 """Sums of powers of larger logits may overflow; they are scaled down."""

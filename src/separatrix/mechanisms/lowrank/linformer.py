@@ -6,11 +6,6 @@ import math
 from functools import lru_cache
 from typing import ClassVar
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
-
 from separatrix.mechanisms._base import (
     Attended,
     Causality,
@@ -24,6 +19,7 @@ from separatrix.mechanisms._base import (
 )
 from separatrix.mechanisms._limits import SEED
 from separatrix.parameters import Constraint, Natural, Parameters
+from separatrix.tensors import Float, Tensor, functional, torch
 
 Projection = Float[Tensor, "rank keys"]
 
@@ -88,7 +84,7 @@ class Linformer(Mechanism):
         check_request(self, counts, causal)
         dtype, (q, k, v) = v.dtype, widened(q, k, v)
         of_keys, of_values = (each.to(v) for each in self.projections(k.shape[-2]))
-        return scaled_dot_product_attention(q, of_keys @ k, of_values @ v, scale=1.0).to(dtype)
+        return functional.scaled_dot_product_attention(q, of_keys @ k, of_values @ v, scale=1.0).to(dtype)
 
 
 @lru_cache(maxsize=8)

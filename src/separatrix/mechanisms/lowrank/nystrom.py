@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
-
 from separatrix.mechanisms._base import (
     Attended,
     Causality,
@@ -21,6 +16,7 @@ from separatrix.mechanisms._base import (
     widened,
 )
 from separatrix.parameters import Constraint, Natural, Parameters
+from separatrix.tensors import Float, Tensor, functional, torch
 
 Tokens = Float[Tensor, "batch heads tokens width"]
 Landmarks = Float[Tensor, "batch heads landmarks width"]
@@ -94,8 +90,8 @@ class Nystrom(Mechanism):
         dtype, (q, k, v) = v.dtype, widened(q, k, v)
         few_q, few_k = self.landmarks(q), self.landmarks(k)
         between = (few_q @ few_k.mT).softmax(-1)
-        summaries = _solved(between, scaled_dot_product_attention(few_q, k, v, scale=1.0))
-        return scaled_dot_product_attention(q, few_k, summaries, scale=1.0).to(dtype)
+        summaries = _solved(between, functional.scaled_dot_product_attention(few_q, k, v, scale=1.0))
+        return functional.scaled_dot_product_attention(q, few_k, summaries, scale=1.0).to(dtype)
 
     def sensitivity(self, q: Queries, k: Keys, causal: bool = False, order: int = 0) -> float:
         """The largest `|A S⁺| |S⁺ B|` of a head, for weights `A S⁺ B`; each derivative adds a `|S⁻¹|` [ours].

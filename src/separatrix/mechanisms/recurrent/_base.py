@@ -11,10 +11,6 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from separatrix.mechanisms._base import (
     Attended,
     Causality,
@@ -27,6 +23,7 @@ from separatrix.mechanisms._base import (
     widened,
 )
 from separatrix.parameters import UsageError
+from separatrix.tensors import Float, Tensor, torch
 
 State = tuple[Tensor, ...]
 Query = Float[Tensor, "batch heads width"]

@@ -10,11 +10,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-
 from separatrix.mechanisms._base import Attended, Keys, Queries, Values
+from separatrix.tensors import Float, Tensor, torch
 
 LogGates = Float[Tensor, "batch heads keys channels"]
 """Logs of gates in (0, 1]: one for each channel of the key, or a single one."""

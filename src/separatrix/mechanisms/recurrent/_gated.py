@@ -11,11 +11,7 @@ from abc import abstractmethod
 from fractions import Fraction
 from typing import Annotated, ClassVar
 
-import torch
-from jaxtyping import Float
 from pydantic import BeforeValidator
-from torch import Tensor
-from torch.nn.functional import softplus
 
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
 from separatrix.mechanisms.recurrent._base import (
@@ -31,6 +27,7 @@ from separatrix.mechanisms.recurrent._base import (
 )
 from separatrix.mechanisms.recurrent._decay import LogGates, log_exact
 from separatrix.parameters import Constraint, Parameters, UsageError, format_exact, parse_exact
+from separatrix.tensors import Float, Tensor, functional, torch
 
 LogGate = Float[Tensor, "batch heads channels"]
 
@@ -78,8 +75,8 @@ class GatedMechanism(RecurrentMechanism):
         """A run of tokens, with their gates at hand."""
 
     def key_gates(self, k: Float[Tensor, "*tokens width"]) -> Float[Tensor, "*tokens channels"]:
-        """Logs of the gates that gate=key stands for: `-softplus(mean of the key)`."""
-        return -softplus(k.mean(-1, keepdim=True))
+        """Logs of the gates that gate=key stands for: `-functional.softplus(mean of the key)`."""
+        return -functional.softplus(k.mean(-1, keepdim=True))
 
     def definition(
         self,

@@ -5,11 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn.functional import normalize
-
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
 from separatrix.mechanisms.recurrent._base import (
     Key,
@@ -24,6 +19,7 @@ from separatrix.mechanisms.recurrent._base import (
     read,
 )
 from separatrix.parameters import Constraint, Exact, Flag, Parameters, format_exact
+from separatrix.tensors import Float, Tensor, functional, torch
 
 
 class DeltaParameters(Parameters):
@@ -81,7 +77,7 @@ class Delta(RecurrentMechanism):
         return (state[0] + k.mT @ errors,), q @ state[0] + (q @ k.mT).tril() @ errors
 
     def _keys(self, k: Tensor) -> Tensor:
-        return normalize(k, dim=-1) if self.parameters.unit_keys else k
+        return functional.normalize(k, dim=-1) if self.parameters.unit_keys else k
 
 
 def delta_definition(

@@ -5,15 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
-from torch import Tensor
-from torch.nn.functional import normalize
-
 from separatrix.mechanisms._base import Attended, Keys, Queries, Values
 from separatrix.mechanisms.recurrent._base import Key, Output, Query, State, Value, outer, read
 from separatrix.mechanisms.recurrent._decay import LogGates, accumulated, between
 from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters, LogGate
 from separatrix.mechanisms.recurrent.delta import DeltaParameters, delta_definition, solved
 from separatrix.parameters import Constraint, Exact, Flag
+from separatrix.tensors import Tensor, functional
 
 
 class GatedDeltaParameters(GateParameters):
@@ -75,4 +73,4 @@ class GatedDelta(GatedMechanism):
         return (after,), out
 
     def _keys(self, k: Tensor) -> Tensor:
-        return normalize(k, dim=-1) if self.parameters.unit_keys else k
+        return functional.normalize(k, dim=-1) if self.parameters.unit_keys else k

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn.functional import logsigmoid, pad
-
 from separatrix.mechanisms._base import Attended, Keys, Queries, Values
 from separatrix.mechanisms.recurrent._base import State
 from separatrix.mechanisms.recurrent._decay import LogGates, accumulated
 from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters
+from separatrix.tensors import Float, Tensor, functional, torch
 
 TEMPERATURE = 16
 """The paper's: gates are `sigmoid(...)^(1/16)`, so that they start near 1."""
@@ -44,7 +40,7 @@ class Gla(GatedMechanism):
     run = 256
 
     def key_gates(self, k: Float[Tensor, "*tokens width"]) -> Float[Tensor, "*tokens width"]:
-        return logsigmoid(k) / TEMPERATURE
+        return functional.logsigmoid(k) / TEMPERATURE
 
     def gated_definition(self, q: Queries, k: Keys, v: Values, log_gates: LogGates) -> Attended:
         cumulative = accumulated(log_gates)
@@ -58,7 +54,7 @@ class Gla(GatedMechanism):
     ) -> tuple[State, Attended]:
         length = k.shape[-2]
         padding = (0, 0, 0, (1 << (length - 1).bit_length()) - length)
-        q, k, v, log_gates = (pad(x, padding) for x in (q, k, v, log_gates))
+        q, k, v, log_gates = (functional.pad(x, padding) for x in (q, k, v, log_gates))
         cumulative = accumulated(log_gates)
         last = cumulative[..., -1:, :]
         earlier = (q * cumulative.to(v.dtype).exp()) @ state[0]

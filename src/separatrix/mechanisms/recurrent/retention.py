@@ -5,8 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
-import torch
-
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
 from separatrix.mechanisms.recurrent._base import (
     Key,
@@ -21,6 +19,7 @@ from separatrix.mechanisms.recurrent._base import (
 )
 from separatrix.mechanisms.recurrent._decay import log_exact, scalar_advance
 from separatrix.parameters import Constraint, Exact, Parameters, format_exact
+from separatrix.tensors import torch
 
 
 class RetentionParameters(Parameters):

@@ -5,11 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 
-import torch
-from jaxtyping import Bool, Int
-from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
-
 from separatrix.mechanisms import _base
 from separatrix.mechanisms._base import (
     Attended,
@@ -22,6 +17,7 @@ from separatrix.mechanisms._base import (
     widened,
 )
 from separatrix.mechanisms.kernels._streamed import softmax_of
+from separatrix.tensors import Bool, Int, Tensor, functional, torch
 
 QueryPlaces = Int[Tensor, "queries 1"]
 KeyPlaces = Int[Tensor, "#queries keys"]
@@ -90,5 +86,5 @@ class PatternMechanism(Mechanism):
 def masked_softmax(q: Queries, k: Keys, v: Values, seen: Seen) -> Attended:
     """torch's fused softmax over the keys in sight, and zeros for a query that sees none."""
     blind = ~seen.any(-1, keepdim=True)
-    found = scaled_dot_product_attention(q, k, v, attn_mask=seen | blind, scale=1.0)
+    found = functional.scaled_dot_product_attention(q, k, v, attn_mask=seen | blind, scale=1.0)
     return found.masked_fill(blind, 0)

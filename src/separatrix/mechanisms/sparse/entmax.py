@@ -5,12 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
-import torch
-from jaxtyping import Int64
-from torch import Tensor
-
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, PerRow, StreamedMechanism, over
 from separatrix.parameters import Constraint, Exact, Parameters, format_exact
+from separatrix.tensors import Int64, Tensor, torch
 
 STEPS = 100
 """Newton steps at most; about log n of them are needed."""

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
-from torch.nn.functional import pad
-
 from separatrix.mechanisms import _base
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
 from separatrix.mechanisms._limits import least
@@ -16,6 +11,7 @@ from separatrix.mechanisms.kernels._streamed import softmax_of
 from separatrix.mechanisms.sparse._pattern import ROWS, KeyPlaces, PatternMechanism, QueryPlaces, Seen
 from separatrix.mechanisms.sparse.window import around
 from separatrix.parameters import Constraint, Natural, Parameters
+from separatrix.tensors import Float, Tensor, functional, torch
 
 
 class StridedParameters(Parameters):
@@ -61,8 +57,8 @@ class Strided(PatternMechanism):
         if 3 * groups * stride**2 > max(_base.BLOCK, groups * keys):
             return super().__call__(q, k, v, counts, causal)
         dtype, (q, k, v) = v.dtype, widened(q, k, v)
-        q = pad(q, (0, 0, 0, -queries % stride))
-        k_phases, v_phases = (_by_phase(pad(x, (0, 0, 0, -keys % stride)), stride) for x in (k, v))
+        q = functional.pad(q, (0, 0, 0, -queries % stride))
+        k_phases, v_phases = (_by_phase(functional.pad(x, (0, 0, 0, -keys % stride)), stride) for x in (k, v))
         cycles = torch.arange(k_phases.shape[-2], device=q.device)[None, :]
         step = stride * max(1, min(ROWS // stride, _base.BLOCK // (groups * (3 * stride**2 + keys))))
         out = []
