@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from separatrix.cli import main
 from separatrix.parameters import UsageError
 from separatrix.parameters.schedulers import read_address
-from separatrix.parameters.secrets import Secret, without_passwords
+from separatrix.secrets import Secret, without_passwords
 from separatrix.store import StoreError, open_store, store_address
 
 CANARY = "k4n4ry"

@@ -11,9 +11,9 @@ from separatrix.assess.likeness import Likeness, likenesses
 from separatrix.assess.standing import Standing, Unanswered, standings
 from separatrix.contract import Broken, Examination, examine, run, sensitivity
 from separatrix.contract.inputs import modes, require_finite, tokens
+from separatrix.errors import one_line
 from separatrix.mechanisms import Mechanism, Softmax
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.parameters.errors import one_line
 
 Tell = Callable[[str], None]
 

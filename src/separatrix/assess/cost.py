@@ -15,9 +15,9 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from separatrix.assess.memory import peak_bytes
 from separatrix.assess.state import kind_of_state, state_bytes
+from separatrix.errors import one_line
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
-from separatrix.parameters.errors import one_line
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
 WIDTH = 64

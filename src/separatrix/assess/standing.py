@@ -10,9 +10,9 @@ from separatrix.assess.blindness import Blindness, blindness
 from separatrix.assess.growth import Growth, growth_of_margin
 from separatrix.assess.lengths import found_at
 from separatrix.constructions import CONSTRUCTIONS, Construction
+from separatrix.errors import one_line
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import SeparatrixError
-from separatrix.parameters.errors import one_line
 from separatrix.verdicts import DELTA, Verdict
 
 EVIDENCE = {"certified": "certified", "exact": "exact"}

@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
-from separatrix.parameters.errors import UsageError
+from separatrix.errors import UsageError
 from separatrix.parameters.reading import read_whole
 
 MOST_BYTES = 1 << 23

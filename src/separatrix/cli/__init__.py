@@ -53,7 +53,7 @@ def _interrupt(_: int, frame: FrameType | None) -> None:
 
 def _lines(error: Exception) -> list[str]:
     """What to tell of an error."""
-    from separatrix.parameters.errors import SeparatrixError
+    from separatrix.errors import SeparatrixError
 
     if isinstance(error, SeparatrixError):
         return error.lines
@@ -73,7 +73,7 @@ def _lines(error: Exception) -> list[str]:
 
 
 def _say(line: str) -> None:
-    from separatrix.parameters.errors import on_one_line
+    from separatrix.errors import on_one_line
 
     with suppress(OSError):
         print(f"separatrix: {on_one_line(line)}", file=sys.stderr, flush=True)

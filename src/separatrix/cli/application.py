@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command
 
 from separatrix.cli import commands
-from separatrix.parameters.errors import UsageError
+from separatrix.errors import UsageError
 
 app = typer.Typer(
     name="separatrix",

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from separatrix.cli.sweep import HERE, AsJson, StoreUrl, secret, warn_of
-from separatrix.parameters.secrets import Secret
+from separatrix.secrets import Secret
 
 
 def register(app: typer.Typer) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from separatrix.parameters.secrets import Secret
+from separatrix.secrets import Secret
 
 if TYPE_CHECKING:
     from separatrix.store import Damage

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from separatrix.errors import one_line
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters.errors import one_line
 
 Check = Callable[[Mechanism], None]
 

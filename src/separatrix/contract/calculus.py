@@ -11,8 +11,8 @@ from torch.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.inputs import Shape, Tokens, attender, calmest, modes, require_equal, tokens, trial
+from separatrix.errors import one_line
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters.errors import one_line
 
 SMALL = (1, 2, 3, 2)
 STEP = 1e-5

@@ -20,7 +20,7 @@ def refuse_unused(engine: str, sampling: Sampling | None) -> None:
     >>> refuse_unused("exact", Sampling(seed=3))
     Traceback (most recent call last):
         ...
-    separatrix.parameters.errors.UsageError: the exact engine draws nothing; leave out seed, or use dense
+    separatrix.errors.UsageError: the exact engine draws nothing; leave out seed, or use dense
     """
     given = [] if sampling is None else list(sampling.chosen())
     if engine in DRAWLESS and given:

@@ -6,11 +6,11 @@ import importlib
 from importlib.metadata import entry_points
 from typing import Any
 
+from separatrix.errors import one_line
 from separatrix.mechanisms import MECHANISMS, Mechanism, mechanism_named
 from separatrix.mechanisms.beside import OWN, Ambiguous
 from separatrix.mechanisms.custom import wrap
 from separatrix.parameters import UsageError, nearest
-from separatrix.parameters.errors import one_line
 
 GROUP = "separatrix.mechanisms"
 """Entry points of this group register the mechanisms of other packages by name."""

@@ -1,6 +1,6 @@
 """Exact parameters: read once at the boundary, trusted everywhere after."""
 
-from separatrix.parameters.errors import SeparatrixError, UsageError
+from separatrix.errors import SeparatrixError, UsageError
 from separatrix.parameters.grid import Grid
 from separatrix.parameters.model import Constraint, Exact, Flag, Natural, Parameters, is_absent, nearest
 from separatrix.parameters.numbers import format_exact, parse_exact, parse_integer

@@ -9,7 +9,7 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, get_args
 
-from separatrix.parameters.errors import UsageError
+from separatrix.errors import UsageError
 from separatrix.parameters.model import Constraint, Parameters, is_absent
 from separatrix.parameters.numbers import parse_exact, parse_integer
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
-from separatrix.parameters.errors import UsageError
+from separatrix.errors import UsageError
 from separatrix.parameters.numbers import format_exact, parse_exact, parse_integer
 
 

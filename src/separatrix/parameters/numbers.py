@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational, Real
 
-from separatrix.parameters.errors import UsageError
+from separatrix.errors import UsageError
 
 MOST_DIGITS = 4000
 """Longer numbers are refused: they are slips (`1e99999999`), and would only exhaust memory."""

@@ -8,7 +8,7 @@ import stat
 import time
 from pathlib import Path
 
-from separatrix.parameters.errors import UsageError
+from separatrix.errors import UsageError
 
 PATIENCE = 10
 """Seconds in which a pipe must have been written and closed."""

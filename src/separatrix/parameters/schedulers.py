@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from separatrix.parameters.errors import UsageError
+from separatrix.errors import UsageError
 from separatrix.parameters.startup import SAFE_PATH
 
 FORM = "tcp://host:8786"

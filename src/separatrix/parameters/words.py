@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from separatrix.parameters.errors import UsageError
+from separatrix.errors import UsageError
 
 
 def read_words(words: Iterable[str]) -> dict[str, str]:
@@ -33,7 +33,7 @@ def refuse_options(given: Mapping[str, object], known: Container[str], options: 
 
     >>> refuse_options({"noise": "0.1"}, {"n", "m"}, {"noise": "--noise "})
     Traceback (most recent call last):
-    separatrix.parameters.errors.UsageError: noise is an option; write --noise 0.1
+    separatrix.errors.UsageError: noise is an option; write --noise 0.1
     """
     for name, value in given.items():
         if name in options and name not in known:

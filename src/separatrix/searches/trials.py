@@ -12,8 +12,8 @@ from optuna.distributions import BaseDistribution, IntDistribution
 from optuna.samplers import TPESampler
 from optuna.trial import create_trial
 
+from separatrix.errors import one_line
 from separatrix.parameters import SeparatrixError, UsageError
-from separatrix.parameters.errors import one_line
 from separatrix.searches._base import Finding, Judged, Question
 from separatrix.searches.log import Log, Trial
 from separatrix.searches.separation import WORST

@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import ArgumentError
 
 from separatrix.parameters import UsageError
-from separatrix.parameters.secrets import HIDDEN, Secret, may_hold_password
+from separatrix.secrets import HIDDEN, Secret, may_hold_password
 
 DEFAULT = "sqlite:///results.db"
 FORMS = f"{DEFAULT} or postgresql+psycopg://user@host/database"

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import insert
 
 from separatrix.parameters import UsageError
-from separatrix.parameters.secrets import Secret
+from separatrix.secrets import Secret
 from separatrix.store.addresses import Address, store_address
 from separatrix.store.damage import Damage
 from separatrix.store.errors import StoreError

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Engine, create_engine, event
 
 from separatrix.parameters import UsageError
-from separatrix.parameters.secrets import Secret
+from separatrix.secrets import Secret
 from separatrix.store.addresses import DEFAULT, Address, store_address
 from separatrix.store.errors import NoStore
 from separatrix.store.patience import patient

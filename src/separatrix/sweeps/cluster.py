@@ -13,8 +13,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from separatrix.errors import one_line
 from separatrix.parameters import SeparatrixError, UsageError
-from separatrix.parameters.errors import one_line
 from separatrix.parameters.schedulers import read_address, require_distributed, settings
 from separatrix.store import Result
 from separatrix.sweeps.cell import Cell

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from separatrix.errors import on_one_line
 from separatrix.parameters import UsageError
-from separatrix.parameters.errors import on_one_line
 from separatrix.sweeps.lines import Path
 
 if TYPE_CHECKING:

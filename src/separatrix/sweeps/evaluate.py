@@ -10,10 +10,10 @@ from typing import Any
 
 from separatrix.constructions import Construction, ExactConstruction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, exact, solve
+from separatrix.errors import one_line
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import Grid, SeparatrixError, UsageError
 from separatrix.parameters.documents import finite
-from separatrix.parameters.errors import one_line
 from separatrix.parameters.grid import is_whole
 from separatrix.parameters.logforms import spelled
 from separatrix.store import Environment, Result, Status

@@ -1,6 +1,6 @@
 """The errors a user sees: one line, in the user's words, saying what to do."""
 
-from separatrix.parameters.secrets import without_passwords
+from separatrix.secrets import without_passwords
 
 LONGEST_WORD, LONGEST_LINE = 200, 2000
 
