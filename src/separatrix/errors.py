@@ -22,7 +22,7 @@ def on_one_line(message: str) -> str:
     """A message as one line that a terminal can show: no passwords, long words shortened, odd ones spelled.
 
     >>> len(on_one_line("n=" + 5000 * "9" + " is too large"))
-    176
+    174
     """
     words = [_shortened(word, LONGEST_WORD) for word in without_passwords(message).split()]
     return "".join(map(_printable, _shortened(" ".join(words), LONGEST_LINE)))
