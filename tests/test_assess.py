@@ -48,7 +48,7 @@ FEW = {name: CONSTRUCTIONS[name] for name in ("spike", "plain")}
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few constructions, lengths and draws: what is tested here is not how fast this machine is."""
     monkeypatch.setattr("separatrix.assess.cost.LENGTHS", SHORT)
-    monkeypatch.setattr("separatrix.assess.growth.NEAR", (200, 300, 400))
+    monkeypatch.setattr("separatrix.laws.scaling.NEAR", (200, 300, 400))
     monkeypatch.setattr("separatrix.engines.sampling.LITERAL", 25)
     monkeypatch.setattr("separatrix.assess.standing.CONSTRUCTIONS", FEW)
 
@@ -63,8 +63,8 @@ def test_peak_memory_counts_what_is_held_at_once() -> None:
 
 def test_memory_grows_as_it_must() -> None:
     linear, power = (measure(each, (512, 1024, 2048), 16) for each in (Linear(), Power(beta=2)))
-    assert linear.exponent(lambda cost: cost.peak_bytes) == pytest.approx(1, abs=0.05)
-    assert power.exponent(lambda cost: cost.peak_bytes) == pytest.approx(2, abs=0.1)
+    found = [law.exponent for each in (linear, power) if (law := each.law("peak_bytes"))]
+    assert found == [pytest.approx(1, abs=0.05), pytest.approx(2, abs=0.1)]
 
 
 def test_operations_are_counted_for_fused_attention_too() -> None:
@@ -149,7 +149,10 @@ def test_standings_of_the_two_units() -> None:
     assert (softmax.word, linear.word) == ("distinguishes", "blind")
     assert softmax.evidence == "certified"
     assert (softmax.blind.start, softmax.blind.searched_to) == (None, 10**12)
-    assert [round(each.growth.exponent, 2) for each in (softmax, linear) if each.growth] == [0, -1]
+    assert [each.growth.law.name for each in (softmax, linear) if each.growth.law] == [
+        "constant",
+        "power law",
+    ]
 
 
 @pytest.mark.parametrize("name", ["spike, identity", "plain"])

@@ -130,7 +130,7 @@ def _row(mechanism: Mechanism, cell: Standing | Unanswered) -> dict[str, Any]:
     row = {"family": mechanism.family, "mechanism": mechanism.spelled, "construction": cell.name}
     if isinstance(cell, Unanswered):
         return {**dict.fromkeys(COLUMNS), **row, "verdict": cell.word, "evidence": cell.why}
-    outcome, growth = cell.verdict.outcome, cell.growth
+    outcome, law = cell.verdict.outcome, cell.growth.law
     return {
         **row,
         "verdict": cell.word,
@@ -141,7 +141,7 @@ def _row(mechanism: Mechanism, cell: Standing | Unanswered) -> dict[str, Any]:
         "engine": outcome.engine,
         "evidence": outcome.evidence,
         "margin": outcome.margin,
-        "margin_exponent": None if growth is None else growth.exponent,
+        "margin_exponent": None if law is None else law.exponent,
         "blind_from_n": cell.blind.start,
         "blind_searched_to": cell.blind.searched_to,
     }

@@ -80,10 +80,11 @@ class Card:
     def _cost_words(self) -> str:
         if isinstance(self.cost, Disagreement):
             return f"It was not timed: {self.cost.what}."
-        growth = self.cost.exponent(lambda cost: cost.seconds)
+        law = self.cost.law("seconds")
+        grows = "" if law is None else f"Its time grows like n^{law.exponent:.1f}; it"
         start = crossover(self.cost, self.softmax_cost)
         when = f"from {start:,} tokens on" if start else "at no length tried"
-        return f"Its time grows like n^{growth:.1f}; it is faster than softmax {when} on this machine."
+        return f"{grows or 'It'} is faster than softmax {when} on this machine."
 
     def as_json(self) -> dict[str, Any]:
         """What `separatrix assess --json` prints."""

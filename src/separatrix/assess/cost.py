@@ -16,8 +16,12 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 from separatrix.assess.memory import peak_bytes
 from separatrix.assess.state import kind_of_state, state_bytes
 from separatrix.errors import one_line
+from separatrix.laws.powerlaw import FEWEST, Law
+from separatrix.laws.quantities import Noise, Value
+from separatrix.laws.scaling import law_of
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
+from separatrix.parameters.ranges import Number
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
 WIDTH = 64
@@ -48,6 +52,21 @@ class Cost:
     """What is carried from token to token when decoding."""
 
 
+COSTS: dict[str, Callable[[Cost], float]] = {
+    "seconds": lambda cost: cost.seconds,
+    "peak_bytes": lambda cost: cost.peak_bytes,
+    "flops": lambda cost: cost.flops,
+    "state_bytes": lambda cost: cost.state_bytes,
+}
+"""What is measured by running the mechanism."""
+
+
+def cost_value(of: str, x: Number, cost: Cost, evidence: str = "measured on this machine") -> Value:
+    """One of COSTS at one length or width; only time is noisy."""
+    noise = Noise.SCATTER if of == "seconds" else Noise.NONE
+    return Value(x, float(COSTS[of](cost)), "measured", evidence, noise)
+
+
 @dataclass(frozen=True)
 class CostCurve:
     """Costs at growing lengths, and how they grow."""
@@ -71,10 +90,11 @@ class CostCurve:
             "state_is": self.state,
         }
 
-    def exponent(self, of: Callable[[Cost], float]) -> float:
-        """The slope on log axes over the last three lengths: 1 is linear, 2 is quadratic."""
-        last = [(math.log(cost.length), math.log(max(of(cost), 1e-12))) for cost in self.costs[-3:]]
-        return statistics.linear_regression(*zip(*last, strict=True)).slope if len(last) > 1 else math.nan
+    def law(self, of: str) -> Law | None:
+        """How one of COSTS grows with the length; None where there are too few, or nothing to grow."""
+        values = [cost_value(of, cost.length, cost) for cost in self.costs]
+        enough = len(values) >= FEWEST and all(value.y > 0 for value in values)
+        return law_of(values) if enough else None
 
     def crossover(self, other: CostCurve) -> int | None:
         """The least measured length from which on this one is faster than `other`; None if it never is.

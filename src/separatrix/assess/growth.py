@@ -1,62 +1,40 @@
-"""How the margin grows with the number of tokens."""
+"""How the margin grows with the number of tokens, on the ladder of lengths that every card asks for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import torch
-from scipy.stats import linregress, t
-
-from separatrix.assess.lengths import on_ladder
 from separatrix.constructions import Construction
-from separatrix.engines import EngineRefusal, Sampling, dense, solve
+from separatrix.laws import Law, find_scaling
 from separatrix.mechanisms import Mechanism
-from separatrix.verdicts import Verdict
+from separatrix.parameters import SeparatrixError
 
-FAR = tuple(10**k for k in range(3, 13))
-NEAR = (200, 400, 800, 1600)
-"""Lengths at which margins are taken: with token groups, and with literal tokens."""
-WIDEST = 1.0
-"""An exponent known less well than this is none."""
+LENGTHS = "1e3:1e12:10:log"
+"""Lengths asked for; where every token is needed, `scaling` takes shorter ones, and the card says which."""
 
 
 @dataclass(frozen=True)
 class Growth:
-    """margin ~ n^exponent, fitted on log axes, with a 95% interval from the scatter."""
+    """What `separatrix scaling CONSTRUCTION MECHANISM n=1e3:1e12:10:log --of margin` finds."""
 
-    exponent: float
-    low: float
-    high: float
-    lengths: tuple[int, ...]
-
-    @property
-    def is_power(self) -> bool:
-        """Whether the fit says anything: a margin that decays exponentially has no exponent."""
-        return self.high - self.low <= WIDEST
+    law: Law | None
+    lengths: tuple[int, ...] = ()
+    """The lengths that were used."""
+    why: str = ""
+    """Why there is no law, where there is none."""
 
 
-def growth_of_margin(verdict: Verdict) -> Growth | None:
-    """Fit an exponent to the margin; None where some margin is not positive or there are too few."""
-    literal = verdict.outcome.engine == "dense"
-    ladder = on_ladder(verdict.construction, NEAR if literal else FAR, literal)
-    margins = [margin_at(point, verdict.mechanism) for point in ladder]
-    if len(ladder) < 3 or min(margins) <= 0:
-        return None
-    lengths = [point.n for point in ladder]
-    if len(set(margins)) == 1:
-        return Growth(0.0, 0.0, 0.0, tuple(lengths))
-    fit = linregress(np.log(lengths), np.log(margins))
-    reach = float(t.ppf(0.975, len(lengths) - 2)) * float(fit.stderr)
-    return Growth(float(fit.slope), float(fit.slope) - reach, float(fit.slope) + reach, tuple(lengths))
+def growth_of_margin(point: Construction, mechanism: Mechanism) -> Growth:
+    """The law of the margin as n grows and everything else stays as it is at this point.
 
-
-def margin_at(point: Construction, mechanism: Mechanism) -> float:
-    """The margin alone: closed form, groups, or literal tokens."""
-    for engine in ("exact", "grouped"):
-        try:
-            return solve(point, mechanism, engine, Sampling(draws=1) if engine == "grouped" else None).margin
-        except EngineRefusal:
-            continue
-    v0, v1 = (dense.probe(point, mechanism, label, torch.float64) for label in (0, 1))
-    return (v1 - v0) / point.unit
+    >>> from separatrix.constructions import Spike
+    >>> from separatrix.mechanisms import Linear
+    >>> growth_of_margin(Spike.read(Spike.example), Linear()).law.spelled
+    '-1.0000 ± 4e-09'
+    """
+    asked = {**point.parameters.shown(), "n": LENGTHS}
+    try:
+        found = find_scaling(point.name, mechanism, asked)
+    except SeparatrixError as refused:
+        return Growth(None, why=str(refused))
+    return Growth(found.law, tuple(value.n for value in found.values if value.n is not None))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from separatrix.assess.cost import WIDTH, Cost, disagreement, measure
+from separatrix.assess.cost import COSTS, WIDTH, Cost, cost_value, disagreement, measure
 from separatrix.engines import EngineRefusal, Sampling
-from separatrix.laws.quantities import QUANTITIES, Noise, Value, positive
+from separatrix.laws.quantities import QUANTITIES, positive
 from separatrix.laws.scaling import find_scaling, known, read_growing, summed_up
 from separatrix.laws.scaling_result import Scaling
 from separatrix.mechanisms import Mechanism
@@ -15,13 +15,6 @@ from separatrix.parameters import UsageError, parse_integer
 from separatrix.parameters.ranges import Number
 from separatrix.verdicts.question import Question
 
-COSTS: dict[str, Callable[[Cost], float]] = {
-    "seconds": lambda cost: cost.seconds,
-    "peak_bytes": lambda cost: cost.peak_bytes,
-    "flops": lambda cost: cost.flops,
-    "state_bytes": lambda cost: cost.state_bytes,
-}
-"""What is measured by running the mechanism."""
 LONGEST, WIDEST = 65_536, 4096
 """Lengths and widths beyond these take longer than anybody waits."""
 EVERY = {**QUANTITIES, **COSTS}
@@ -88,12 +81,8 @@ def _cost(
         raise EngineRefusal(f"{attends.spelled} is not measured: {wrong}")
     tell(f"{attends.spelled}: {of}")
     found, width = _measured(asked, attends, axis.name, [int(value) for value in axis.values])
-    noise = Noise.SCATTER if of == "seconds" else Noise.NONE
     evidence = f"measured on this machine, one head, {width}, seeded tokens in float32"
-    values = [
-        positive(of, Value(x, float(COSTS[of](cost)), "measured", evidence, noise), axis.name)
-        for x, cost in found
-    ]
+    values = [positive(of, cost_value(of, x, cost, evidence), axis.name) for x, cost in found]
     short = len(axis.values) - len(values)
     if len(values) < 3:
         raise EngineRefusal(

@@ -25,7 +25,7 @@ class Standing:
 
     name: str
     verdict: Verdict
-    growth: Growth | None
+    growth: Growth
     blind: Blindness
 
     @property
@@ -40,14 +40,16 @@ class Standing:
 
     def as_json(self) -> dict[str, Any]:
         """The standing as `assess --json` prints it."""
-        shown, growth = self.verdict.as_json(), self.growth
+        shown, law = self.verdict.as_json(), self.growth.law
         return {
             **{name: shown[name] for name in ("construction", "parameters", "engine", "evidence", "verdict")},
             **{name: shown[name] for name in ("distinguish", "interval", "margin", "bits")},
             "kind": self.evidence,
-            "margin_exponent": None if growth is None else growth.exponent,
-            "margin_exponent_interval": None if growth is None else [growth.low, growth.high],
-            "margin_is_power": growth is not None and growth.is_power,
+            "margin_exponent": None if law is None else law.exponent,
+            "margin_exponent_interval": None if law is None else list(law.interval),
+            "margin_is_power": None if law is None else law.power_law,
+            "margin_law": self.growth.why if law is None else law.name,
+            "margin_lengths": list(self.growth.lengths),
             "blind_from_n": self.blind.start,
             "blind_from_n_is": "exact" if self.blind.exact else "sampled",
             "blind_searched_to": self.blind.searched_to,
@@ -92,7 +94,7 @@ def standing(name: str, point: Construction, mechanism: Mechanism) -> Standing |
     """The standing at one point, by the strongest engine that applies."""
     try:
         verdict = Verdict(point, mechanism, found_at(point, mechanism, (DELTA, 1 - DELTA)), DELTA)
-        return Standing(name, verdict, growth_of_margin(verdict), blindness(verdict))
+        return Standing(name, verdict, growth_of_margin(point, mechanism), blindness(verdict))
     except SeparatrixError as refusal:
         return Unanswered(name, str(refusal), broke=False)
     except Exception as error:  # whatever a stranger's mechanism raises is an answer, too

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 
-import numpy as np
 import scipy
 
 from separatrix.claims._base import Claim, Finding, Point
 from separatrix.claims._tools import BASE, conclude, on_grid, point, relative_error, spike, values
 from separatrix.claims.units import LABELS
 from separatrix.engines import dense
+from separatrix.laws import exact_law
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.tensors import torch
 from separatrix.verdicts import verdict
@@ -60,16 +60,11 @@ def dense_error(mechanism: Mechanism, n: int, margin: float) -> float:
     return relative_error((high - low) / made.unit, margin)
 
 
-def exponent(margins: list[float]) -> float:
-    """The slope of log margin against log n."""
-    return float(np.polyfit(np.log(np.array(SIZES, dtype=float)), np.log(margins), 1)[0])
-
-
 def margin_softmax() -> Finding:
     """A margin that does not shrink."""
     points = margin_points(Softmax())
     margins = values(points, "margin")
-    slope = exponent(margins)
+    slope = exact_law(SIZES, margins).exponent
     points.append(point({}, abs(slope) < 0.01, exponent=slope, claimed=0))
     return conclude(
         points,
@@ -83,7 +78,7 @@ def margin_linear() -> Finding:
     """A margin that falls like 1/n, and its constant (a1(a1+b+c) - a0(a0+b+c))/(b+c)."""
     points = margin_points(Linear())
     margins, constant = values(points, "margin"), values(points, "margin_times_n")[-1]
-    slope, limit = exponent(margins), (1.2 * 1.5 - 0.01 * 0.31) / 0.3
+    slope, limit = exact_law(SIZES, margins).exponent, (1.2 * 1.5 - 0.01 * 0.31) / 0.3
     good = abs(slope + 1) < 0.01 and relative_error(constant, limit) < 1e-6
     points.append(point({}, good, exponent=slope, claimed=-1, constant=constant, limit=limit))
     return conclude(

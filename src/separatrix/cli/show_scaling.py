@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,8 @@ if TYPE_CHECKING:
     from separatrix.laws.scaling_result import Row, Scaling
     from separatrix.parameters.ranges import Number
 
-WORDS = {True: "[green]power law[/]", False: "[yellow]not a power law[/]", None: "[dim]cannot tell[/]"}
+WORDS = {True: "power law", False: "not a power law", None: "cannot tell"}
+COLOURS = {True: "green", False: "yellow", None: "dim"}
 MOST_ROWS = 20
 
 
@@ -30,10 +30,10 @@ def scaling(found: Scaling, as_json: bool) -> None:
         return
     to, law, name = console(), found.law, found.name
     where = f"{escape(found.asked.label)} on {found.asked.kind.name}"
-    to.print(f"{where}: {found.of} against {name}: [bold]{WORDS[law.power_law]}[/]")
+    to.print(f"{where}: {found.of} against {name}: [bold {COLOURS[law.power_law]}]{WORDS[law.power_law]}[/]")
     low, high = law.interval
     slope = f"slope: {law.exponent:.4g} in [{low:.4g}, {high:.4g}]"
-    to.print(slope if law.power_law is False else f"exponent: {_exponent(law)}", markup=False)
+    to.print(slope if law.power_law is False else f"exponent: {law.spelled}", markup=False)
     to.print(f"  {law.interval_is}", style="dim", markup=False)
     to.print(law.reason, markup=False)
     if law.form is not None:
@@ -80,7 +80,7 @@ def table(
             continue
         law, values = row.scaling.law, row.scaling.values
         ends = _number(values[0].x), _number(values[-1].x)
-        shown.add_row(escape(row.mechanism), _exponent(law), _law(law), *ends, row.scaling.engine)
+        shown.add_row(escape(row.mechanism), law.spelled, _law(law), *ends, row.scaling.engine)
     to.print(shown)
     if any(row.scaling is not None and row.scaling.law.power_law is False for row in rows):
         to.print("in brackets: the local slope at the end, where there is no power law", style="dim")
@@ -101,19 +101,8 @@ def _remarks(rows: Sequence[Row]) -> dict[str, list[str]]:
     return found
 
 
-def _exponent(law: Law) -> str:
-    """With the digits its interval leaves, four at most, and half the width of that."""
-    reach = (law.interval[1] - law.interval[0]) / 2
-    digits = min(max(2, 1 - math.floor(math.log10(reach))), 4) if 0 < reach < math.inf else 2
-    number = f"{law.exponent:.{digits}f}"
-    number = number.lstrip("-") if float(number) == 0 else number
-    return f"{number} ± {reach:.1g}" if law.power_law is not False else f"({law.exponent:.2f})"
-
-
 def _law(law: Law) -> str:
-    if law.form is not None and (law.form.name != "power law" or law.power_law):
-        return f"[{'green' if law.power_law else 'yellow'}]{law.form.name}[/]"
-    return WORDS[law.power_law]
+    return f"[{COLOURS[law.power_law]}]{law.name}[/]"
 
 
 def _between(found: Scaling, x: float) -> int:

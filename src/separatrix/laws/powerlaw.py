@@ -56,6 +56,27 @@ class Law:
     since: float | None
     """The x from which on every local slope is within the tolerance of the exponent."""
 
+    @property
+    def name(self) -> str:
+        """`power law`, `constant` or the form that fits better; else `not a power law` or `cannot tell`."""
+        if self.form is not None and (self.form.name != "power law" or self.power_law):
+            return self.form.name
+        return {True: "power law", False: "not a power law", None: "cannot tell"}[self.power_law]
+
+    @property
+    def spelled(self) -> str:
+        """The exponent with the digits its interval leaves; in brackets the last slope, of what is no power.
+
+        >>> exact_law([10, 100, 1000], [1, 10, 100]).spelled
+        '1.0000 ± 1e-09'
+        >>> exact_law([10, 100, 1000, 10000], [1, 2, 3, 4]).spelled
+        '(0.12)'
+        """
+        reach = (self.interval[1] - self.interval[0]) / 2
+        digits = min(max(2, 1 - math.floor(math.log10(reach))), 4) if 0 < reach < math.inf else 2
+        number = shown(self.exponent, digits).lstrip("+")
+        return f"{number} ± {reach:.1g}" if self.power_law is not False else f"({self.exponent:.2f})"
+
 
 def exact_law(x: Sequence[float], y: Sequence[float], accuracy: float = 1e-14) -> Law:
     """The law of values without noise, each known to the relative `accuracy`.
@@ -211,11 +232,11 @@ def _why_not(slopes: Array, end: _End | None, rival: Form | None) -> str:
     return f"{moved} and may have {end.reach:.2g} to go{slow} (tolerance {TOLERANCE})"
 
 
-def shown(slope: float) -> str:
+def shown(slope: float, digits: int = 4) -> str:
     """A slope with its sign, and no sign for 0.
 
     >>> shown(-0.99999), shown(1e-7), shown(0.25)
     ('-1.0000', '0.0000', '+0.2500')
     """
-    text = f"{slope:+.4f}"
+    text = f"{slope:+.{digits}f}"
     return text[1:] if float(text) == 0 else text

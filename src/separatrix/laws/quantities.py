@@ -108,8 +108,9 @@ def _of_margin(
         raise _no_exponent("margin", found.value, _place(how.name, at, point))
     tried = found.engine in ("grouped", "dense") and place_matters(point, mechanism)
     evidence = f"{EVIDENCE[found.engine]}{f', {PLACES}' if tried else ''}"
-    ordered = not mechanism.permutation_equivariant
-    noise = Noise.PERHAPS if ordered and "seed" in mechanism.schema.model_fields else Noise.NONE
+    drawn = "seed" in mechanism.schema.model_fields and not mechanism.permutation_equivariant
+    drawn = drawn or "seed" in point.schema.model_fields
+    noise = Noise.PERHAPS if drawn else Noise.NONE
     x = used(how.name, at, point)
     return Value(x, value(found), found.engine, evidence, noise, accuracy=accuracy(found), n=point.n)
 

@@ -14,7 +14,7 @@ from separatrix.engines.options import in_format, refuse_unused
 from separatrix.laws.closed_forms import closed_form
 from separatrix.laws.margins import is_literal
 from separatrix.laws.noisy_powerlaw import noisy_law, uncertain_law
-from separatrix.laws.powerlaw import FEWEST, ROUNDING, exact_law
+from separatrix.laws.powerlaw import FEWEST, ROUNDING, Law, exact_law
 from separatrix.laws.quantities import (
     ANY_N,
     DRAWN,
@@ -71,18 +71,22 @@ def find_scaling(
 def summed_up(
     asked: Question, name: str, of: str, values: Sequence[Value], remark: str, confidence: float = 0.95
 ) -> Scaling:
-    """The law behind values that are all positive."""
+    """Values that are all positive, with the law behind them."""
+    law, closed = law_of(values, confidence), closed_form(asked, name, of, values[0].x)
+    return Scaling(asked, name, of, tuple(values), law, closed, remark)
+
+
+def law_of(values: Sequence[Value], confidence: float = 0.95) -> Law:
+    """The law behind three or more values that are all positive, by what is known of their noise."""
     x, y = [float(value.x) for value in values], [value.y for value in values]
     noise = {value.noise for value in values}
     if Noise.SCATTER in noise:
-        law = noisy_law(x, y, None, confidence)
-    elif Noise.INTERVAL in noise:
-        law = noisy_law(x, y, [_sd(value, confidence) for value in values], confidence)
-    elif Noise.PERHAPS in noise:
-        law = uncertain_law(x, y, confidence)
-    else:
-        law = exact_law(x, y, max(value.accuracy for value in values))
-    return Scaling(asked, name, of, tuple(values), law, closed_form(asked, name, of, values[0].x), remark)
+        return noisy_law(x, y, None, confidence)
+    if Noise.INTERVAL in noise:
+        return noisy_law(x, y, [_sd(value, confidence) for value in values], confidence)
+    if Noise.PERHAPS in noise:
+        return uncertain_law(x, y, confidence)
+    return exact_law(x, y, max(value.accuracy for value in values))
 
 
 def table(

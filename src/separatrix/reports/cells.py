@@ -52,11 +52,11 @@ def mark(cell: Standing | Unanswered) -> str:
 
 
 def exponent(cell: Standing | Unanswered) -> str:
-    """How the margin grows with n, where a power of n describes it."""
-    growth = None if isinstance(cell, Unanswered) else cell.growth
-    if growth is None:
+    """How the margin grows with n: its power of n, or the name of its law."""
+    law = None if isinstance(cell, Unanswered) else cell.growth.law
+    if law is None:
         return "" if isinstance(cell, Unanswered) else "–"
-    return f"n^{growth.exponent:+.2f}".replace("-", "−") if growth.is_power else "no power"
+    return f"n^{law.exponent:+.2f}".replace("-", "−") if law.name == "power law" else law.name
 
 
 def bits(found: Verdict) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from html import escape
 
@@ -55,26 +54,5 @@ def _found(row: Row) -> tuple[str, str, str, str]:
     if row.scaling is None:
         return "–", f"no exponent: {row.why}", "", ""
     law, values = row.scaling.law, row.scaling.values
-    half = (law.interval[1] - law.interval[0]) / 2
-    exponent = within(law.exponent, half)
-    if law.power_law:
-        said = "power law"
-    else:
-        form = "" if law.form is None else f"; nearer to: {law.form.name}"
-        said = f"not a power law{form}" if law.power_law is False else f"cannot tell{form}"
-        exponent = f"({exponent})"
     lengths = f"{number(float(values[0].x))} to {number(float(values[-1].x))}"
-    return exponent, said, lengths, row.scaling.engine
-
-
-def within(value: float, half: float) -> str:
-    """A number with as many digits as its range leaves it.
-
-    >>> within(-0.99999, 2e-5), within(1e-9, 4e-5), within(0.4508, 0.004), within(2, 0)
-    ('−0.99999 ± 0.00002', '0 ± 0.00004', '0.451 ± 0.004', '2')
-    """
-    if half == 0:
-        return f"{value:.6g}".replace("-", "−")
-    digits = min(9, max(0, -math.floor(math.log10(half))))
-    shown = "0" if abs(value) < half else f"{value:.{digits}f}"
-    return f"{shown} ± {half:.{digits}f}".replace("-", "−")
+    return law.spelled.replace("-", "−"), law.name, lengths, row.scaling.engine
