@@ -48,7 +48,7 @@ FEW = {name: CONSTRUCTIONS[name] for name in ("spike", "plain")}
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few constructions, lengths and draws: what is tested here is not how fast this machine is."""
     monkeypatch.setattr("separatrix.assess.cost.LENGTHS", SHORT)
-    monkeypatch.setattr("separatrix.laws.scaling.NEAR", (200, 300, 400))
+    monkeypatch.setattr("separatrix.assess.growth.NEAR", "200:400:3")
     monkeypatch.setattr("separatrix.engines.sampling.LITERAL", 25)
     monkeypatch.setattr("separatrix.assess.standing.CONSTRUCTIONS", FEW)
 
@@ -169,9 +169,9 @@ def test_where_it_goes_blind_is_exact_to_the_step(name: str) -> None:
     assert words[1] == "blind"
 
 
-def test_lengths_are_rounded_up_to_the_step() -> None:
+def test_lengths_are_the_nearest_admissible_ones() -> None:
     point = points()["spike, ones"]
-    assert [there.n for n in (1, 101, 300) if (there := at_length(point, n))] == [100, 200, 300]
+    assert [there.n for n in (1, 149, 151, 300) if (there := at_length(point, n))] == [100, 100, 200, 300]
     plain = points()["plain"]
     assert at_length(plain, 2) is None
 

@@ -21,6 +21,7 @@ from expectations import assert_refused, run
 from separatrix.checker import check_boundary, check_file
 from separatrix.constructions import Spike
 from separatrix.engines import EngineRefusal, Sampling, certified, exact
+from separatrix.engines.sides import side_of_fractions
 from separatrix.maps import Boundary, certify_boundary, find_boundary, find_curve
 from separatrix.maps.search import Reading, Search, sections, whole_sections
 from separatrix.mechanisms import Softmax
@@ -44,7 +45,7 @@ def side_at(found: Boundary, value: Number) -> int:
     point = found.asked.point(chosen)
     count = certified.count(point, found.asked.mechanism(chosen))
     assert count.decided
-    sign = certified.side(count.low.p0, count.low.only, point.m, found.at)
+    sign = side_of_fractions(count.low.p0, count.low.only, point.m, found.at)
     assert sign is not None
     return sign
 

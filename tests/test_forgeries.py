@@ -18,6 +18,7 @@ from expectations import run
 from separatrix.checker import check, check_boundary
 from separatrix.constructions import construction_named
 from separatrix.engines import EngineRefusal, certified
+from separatrix.engines.sides import side_of_fractions
 from separatrix.maps import certify_boundary
 from separatrix.mechanisms import mechanism_named
 from separatrix.parameters import UsageError, parse_exact
@@ -145,7 +146,7 @@ def is_true(document: Json) -> bool:
             if certify(point, mechanism, Fraction(end["delta"]))[1]["parameters"] != end["parameters"]:
                 return False
             count = certified.count(point, mechanism)
-            sides.append((value, certified.side(count.low.p0, count.low.only, point.m, level)))
+            sides.append((value, side_of_fractions(count.low.p0, count.low.only, point.m, level)))
         (lo, below), (hi, above) = sides
         rises = crossing["direction"] == "up"
         if not lo < hi or (below, above) != ((-1, 1) if rises else (1, -1)):

@@ -23,6 +23,7 @@ import separatrix as sx
 from cases import BASE
 from expectations import assert_refused, run
 from separatrix.constructions import Spike
+from separatrix.constructions.lengths import nearest_multiple
 from separatrix.engines import Sampling, certified
 from separatrix.engines._base import significant_bits
 from separatrix.maps import Map, Step, find_map
@@ -30,7 +31,6 @@ from separatrix.parameters import UsageError, split_mechanisms
 from separatrix.parameters.ranges import read_counted
 from separatrix.reports.maps import MAP_ENDINGS, look, write_map
 from separatrix.verdicts import find
-from separatrix.verdicts.question import nearest_multiple
 
 FIXED = {name: value for name, value in BASE.items() if name not in ("a1", "n")}
 WORDS = [f"{name}={value}" for name, value in FIXED.items()]

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 
 from separatrix.constructions import Construction
 from separatrix.laws import Law, find_scaling
+from separatrix.laws.margins import is_literal
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import SeparatrixError
 
-LENGTHS = "1e3:1e12:10:log"
-"""Lengths asked for; where every token is needed, `scaling` takes shorter ones, and the card says which."""
+FAR, NEAR = "1e3:1e12:10:log", "200:1600:4:log"
+"""The lengths asked for: with token groups, and where every token is needed."""
 
 
 @dataclass(frozen=True)
 class Growth:
-    """What `separatrix scaling CONSTRUCTION MECHANISM n=1e3:1e12:10:log --of margin` finds."""
+    """What `separatrix scaling CONSTRUCTION MECHANISM n=1e3:1e12:10:log … --of margin` finds."""
 
     law: Law | None
     lengths: tuple[int, ...] = ()
@@ -32,9 +33,9 @@ def growth_of_margin(point: Construction, mechanism: Mechanism) -> Growth:
     >>> growth_of_margin(Spike.read(Spike.example), Linear()).law.spelled
     '-1.0000 ± 4e-09'
     """
-    asked = {**point.parameters.shown(), "n": LENGTHS}
+    lengths = NEAR if is_literal(point, mechanism) else FAR
     try:
-        found = find_scaling(point.name, mechanism, asked)
+        found = find_scaling(point.name, mechanism, {**point.parameters.shown(), "n": lengths})
     except SeparatrixError as refused:
         return Growth(None, why=str(refused))
     return Growth(found.law, tuple(value.n for value in found.values if value.n is not None))

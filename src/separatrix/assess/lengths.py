@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from separatrix.constructions import Construction
+from separatrix.constructions.lengths import admissible
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
 from separatrix.engines.sampling import enough_draws
 from separatrix.mechanisms import Mechanism
@@ -28,17 +29,9 @@ def quickly_found_at(point: Construction, mechanism: Mechanism, decide: tuple[Fr
 
 
 def at_length(point: Construction, n: int) -> Construction | None:
-    """The same point with n, up to a multiple of its step; None where there is no such point."""
-    if "n" not in type(point).schema.model_fields:
-        return None
-    kept = {name: value for name, value in point.parameters.shown().items() if name != "n"}
+    """The same point with the admissible n nearest to this one; None where there is no such point."""
+    kind = type(point)
     try:
-        return type(point).read({**kept, "n": -(-n // point.step) * point.step})
+        return kind.read(admissible(kind, {**point.parameters.shown(), "n": n}))
     except UsageError:
         return None
-
-
-def on_ladder(point: Construction, lengths: tuple[int, ...], literal: bool) -> list[Construction]:
-    """The point at each of the lengths, as far as it exists and is not too large."""
-    there = {each.n: each for each in (at_length(point, n) for n in lengths) if each is not None}
-    return [each for each in there.values() if literal or each.group_count() <= MOST_GROUPS]

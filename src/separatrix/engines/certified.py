@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-from flint import arb, ctx, fmpq, fmpz
+from flint import ctx, fmpq, fmpz
 
 from separatrix.constructions import BlockModel, Construction, ExactConstruction, Label, Presence, Row
 from separatrix.engines import enumerated
@@ -285,17 +285,3 @@ def _least(thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: T
                 continue
             least = min(least, own)
     return least
-
-
-def side(p0: Fraction, only: Fraction, m: int, bound: Fraction) -> int | None:
-    """The sign of P[distinguishes] - bound, exactly; None if no precision decides it."""
-    silent, neither = 1 - p0, 1 - p0 - only
-    if m * only.denominator.bit_length() <= 1 << 20:
-        excess = silent**m - neither**m - bound
-        return (excess > 0) - (excess < 0)
-    for precision in PRECISIONS:
-        with ctx.workprec(precision):
-            ball = arb(rational(silent)) ** m - arb(rational(neither)) ** m - arb(rational(bound))
-            if ball > 0 or ball < 0:
-                return 1 if ball > 0 else -1
-    return None

@@ -12,6 +12,7 @@ from separatrix.constructions import Construction, Label, Tokens
 from separatrix.engines._base import Outcome
 from separatrix.engines.attending import ELEMENTS, SLACK, Batch, View, attend, attend_both, rounding
 from separatrix.engines.places import draw_places
+from separatrix.engines.sides import side_between
 from separatrix.engines.tally import Tally
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import UsageError
@@ -143,7 +144,7 @@ def _batches(sampling: Sampling, tally: Tally, parts: Callable[[int], int]) -> I
         more = draws - tally.draws
         yield from _shares(more, parts(more))
         low, high = tally.interval(confidence)
-        if sampling.decide and all(low >= bound or high <= bound for bound in sampling.decide):
+        if sampling.decide and None not in (side_between(low, high, level) for level in sampling.decide):
             return
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from separatrix.engines import EngineRefusal
-from separatrix.engines.certified import side
+from separatrix.engines.sides import side_of_fractions
 from separatrix.maps.crossings import Boundary, Crossing
 from separatrix.maps.search import Reading
 from separatrix.parameters import format_exact, parse_integer
@@ -63,7 +63,7 @@ def _end(found: Boundary, end: Reading) -> dict[str, Any]:
     p0, only = verdict.outcome.p0, verdict.outcome.only
     assert isinstance(p0, Fraction)
     assert isinstance(only, Fraction)
-    if side(p0, only, verdict.construction.m, found.at) == 0:
+    if side_of_fractions(p0, only, verdict.construction.m, found.at) == 0:
         level, place = format_exact(found.at), f"{found.span.name}={format_exact(end.value)}"
         raise EngineRefusal(
             f"P is exactly {level} at {place}: it reaches the level there and is not proved to pass it; "

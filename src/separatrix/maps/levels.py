@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from separatrix.engines import EngineRefusal, Outcome, Sampling, exact, solve
-from separatrix.engines.certified import side
 from separatrix.engines.options import DRAWLESS, in_format
+from separatrix.engines.sides import side_between, side_of
 from separatrix.maps.search import Reading
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import Grid
@@ -60,7 +60,7 @@ class Level:
             for each in zip(grid.distinguish.flat, *(end.flat for end in grid.bounds), strict=True)
         ]
         readings = [
-            Reading(value, float(p), _between(float(low), float(high), self.at))
+            Reading(value, float(p), _above(side_between(float(low), float(high), self.at)))
             for value, (p, low, high) in zip(values, found, strict=True)
         ]
         return [self._settled(each) if each.above is None else each for each in readings]
@@ -79,12 +79,9 @@ class Level:
     def read_one(self, value: Number, engine: str) -> Reading:
         """One point by one engine."""
         outcome, m = self.outcome(value, engine)
-        if isinstance(outcome.p0, Fraction) and isinstance(outcome.only, Fraction):
-            sign = side(outcome.p0, outcome.only, m, self.at)
-            return Reading(value, outcome.distinguish, None if sign is None else sign >= 0, sign is not None)
-        low, high = outcome.interval
-        above = _between(low - outcome.error, high + outcome.error, self.at)
-        return Reading(value, outcome.distinguish, above)
+        above = _above(side_of(outcome, m, self.at))
+        certified = above is not None and isinstance(outcome.p0, Fraction)
+        return Reading(value, outcome.distinguish, above, certified)
 
     def outcome(self, value: Number, engine: str) -> tuple[Outcome, int]:
         """What an engine says at one value, and the m there."""
@@ -102,6 +99,6 @@ class Level:
         return self.asked.mechanism({self.name: value})
 
 
-def _between(low: float, high: float, at: Fraction) -> bool | None:
-    """Whether a number between these is at or above the level; NaN leaves it open."""
-    return True if low >= at else False if high < at else None
+def _above(side: int | None) -> bool | None:
+    """Whether P is at or above the level, where its side is known."""
+    return None if side is None else side >= 0

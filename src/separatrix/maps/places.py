@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.constructions.lengths import nearest_multiple
 from separatrix.parameters import Grid, format_exact, parse_integer
 from separatrix.parameters.ranges import Axis, Number
-from separatrix.verdicts.question import Question, nearest_multiple
+from separatrix.verdicts.question import Question
 
 Array = np.ndarray[Any, Any]
 Where = tuple[int | slice, int | slice]

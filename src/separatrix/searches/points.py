@@ -8,9 +8,10 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from separatrix.constructions import CONSTRUCTIONS, Construction
+from separatrix.constructions.lengths import admissible
 from separatrix.engines import Sampling, solve
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters import UsageError, format_exact
+from separatrix.parameters import format_exact
 from separatrix.searches._base import Finding, Judged, Question
 from separatrix.searches.shrink import ROUND_COUNTS
 from separatrix.searches.space import Suggest
@@ -98,17 +99,7 @@ class PointQuestion(Question):
             factors = LENGTHS if name == "n" else FACTORS
             number *= factors[suggest(name, 0, len(factors) - 1)]
             found[name] = max(1, round(number)) if isinstance(value, int) else format_exact(number)
-        return self._admissible(found)
-
-    def _admissible(self, values: Values) -> Values:
-        """n rounded up to a multiple of the construction's step, where that is what is wrong."""
-        try:
-            self.kind.read(values)
-        except UsageError:
-            d = values.get("d")
-            if isinstance(d, int) and isinstance(values.get("n"), int) and d > 2:
-                return {**values, "n": -(-int(str(values["n"])) // (d - 2)) * (d - 2)}
-        return values
+        return admissible(self.kind, found)
 
     def judge(self, candidate: Values) -> Judged:
         one, other = self._verdicts(candidate)
@@ -144,7 +135,7 @@ class PointQuestion(Question):
                 tries = [format_exact(Fraction(f"{float(number):.{digits}g}")) for digits in (1, 2)]
             else:
                 tries = []
-            yield from (self._admissible({**values, name: each}) for each in tries)
+            yield from (admissible(self.kind, {**values, name: each}) for each in tries)
 
     def _holds(self, values: Values, limit: tuple[Any, ...]) -> bool:
         try:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from separatrix.constructions import Construction
+from separatrix.constructions.lengths import nearest_multiple, step_of
 from separatrix.parameters import UsageError
 from separatrix.parameters.grid import violations
 from separatrix.sweeps.values import Values, spelled
-from separatrix.verdicts.question import nearest_multiple, step_of
 
 Array = np.ndarray[Any, Any]
 Complain = Callable[[tuple[str, ...], str], None]

@@ -9,11 +9,10 @@ from functools import cached_property
 from typing import Any
 
 from separatrix.constructions import Construction, construction_named
+from separatrix.constructions.lengths import admissible, step_of
 from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.parameters import Parameters, UsageError, format_exact, parse_integer
-from separatrix.parameters.grid import is_whole
-from separatrix.parameters.numbers import parse_exact
+from separatrix.parameters import Parameters, UsageError, format_exact
 from separatrix.parameters.ranges import Number
 
 
@@ -89,50 +88,3 @@ def question(construction: str, mechanism: Any, fixed: Mapping[str, object]) -> 
     if unknown is not None:
         raise UsageError(kind.schema.unknown(unknown))
     return Question(kind, mechanism, fixed)
-
-
-def admissible(kind: type[Construction], values: Mapping[str, object]) -> dict[str, object]:
-    """The parameters with n moved to the nearest multiple of the construction's step.
-
-    Everything else that is wrong with them is left for the construction to complain of.
-
-    >>> from separatrix.constructions import Spike
-    >>> admissible(Spike, {"n": 1060, "d": 102, "m": 1, "a0": 0, "a1": 1, "b": 1, "c": 1})["n"]
-    1100
-    """
-    given, step = dict(values), step_of(kind, values)
-    if step is not None and step > 1:
-        given["n"] = nearest_multiple(parse_integer(given["n"], "n"), step)
-    return given
-
-
-def nearest_multiple(n: int, step: int) -> int:
-    """The multiple of `step` nearest to n, and no fewer than 3 tokens unless n itself is one.
-
-    >>> nearest_multiple(1060, 100), nearest_multiple(1, 100), nearest_multiple(300, 100)
-    (1100, 100, 300)
-    """
-    if n <= 0 or n % step == 0:
-        return n
-    return max(-(-3 // step), (2 * n + step) // (2 * step)) * step
-
-
-def step_of(kind: type[Construction], values: Mapping[str, object]) -> int | None:
-    """What n must be a multiple of at these parameters; None where they do not say."""
-    schema = kind.schema
-    fields = schema.model_fields
-    needed = {name for name, field in fields.items() if field.is_required()}
-    if "n" not in values or not needed <= values.keys() <= fields.keys():
-        return None
-    read: dict[str, Any] = {name: _read(schema, name, value) for name, value in values.items()}
-    return kind(schema.model_construct(None, **read)).step
-
-
-def _read(schema: type[Parameters], name: str, value: object) -> object:
-    if type(value) in (int, Fraction):
-        return value
-    try:
-        whole = is_whole(schema, name)
-    except UsageError:
-        return value
-    return parse_integer(value, name) if whole else parse_exact(value, name)

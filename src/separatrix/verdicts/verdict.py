@@ -11,8 +11,8 @@ from typing import Any
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
-from separatrix.engines.certified import side
 from separatrix.engines.options import unused
+from separatrix.engines.sides import side_of
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError, format_exact, parse_exact, refuse_options
@@ -92,22 +92,12 @@ class Verdict:
 
 def word_for(outcome: Outcome, m: int, delta: Fraction) -> str:
     """The verdict on an outcome with m sign vectors."""
-    upper, lower = _side(outcome, m, 1 - delta), _side(outcome, m, delta)
+    upper, lower = side_of(outcome, m, 1 - delta), side_of(outcome, m, delta)
     if upper in (0, 1):
         return "distinguishes"
     if lower in (0, -1):
         return "blind"
     return "partial" if (lower, upper) == (1, -1) else "undecided"
-
-
-def _side(outcome: Outcome, m: int, bound: Fraction) -> int | None:
-    """The sign of P[distinguishes] - bound, or None if the evidence leaves it open."""
-    low, high = outcome.interval
-    if isinstance(outcome.p0, Fraction) and isinstance(outcome.only, Fraction):
-        return side(outcome.p0, outcome.only, m, bound)
-    if low - outcome.error >= bound:
-        return 1
-    return -1 if high + outcome.error <= bound else None
 
 
 def _number(p: Fraction | float) -> str | float:
