@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -53,15 +53,21 @@ class Outcome:
     @property
     def bits(self) -> float:
         """The significant bits needed to tell the labels apart."""
-        return float(significant_bits(np.float64(self.v1), np.float64(self.margin)))
+        return significant_bits(self.v1, self.margin)
 
 
-def significant_bits(v1: Array | np.float64, margin: Array | np.float64) -> Array:
-    """`log2(|v1| / |margin|)`; infinite where the labels are equal.
+@overload
+def significant_bits(v1: float, margin: float) -> float: ...
+@overload
+def significant_bits(v1: Array, margin: Array) -> Array: ...
+def significant_bits(v1: Array | float, margin: Array | float) -> Array | float:
+    """`log2(|v1| / |margin|)`; infinite where the labels are equal, NaN where either is not known.
 
-    >>> significant_bits(np.array([8.0, 8.0, 0.0]), np.array([-1.0, 0.0, 0.0])).tolist()
-    [3.0, inf, inf]
+    >>> significant_bits(8.0, -1.0), significant_bits(8.0, 0.0), significant_bits(8.0, float("nan"))
+    (3.0, inf, nan)
+    >>> significant_bits(np.array([8.0, 0.0]), np.array([-1.0, 0.0])).tolist()
+    [3.0, inf]
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        bits = np.log2(np.abs(v1) / np.abs(margin))
-    return np.where(margin == 0, np.inf, bits)
+        found = np.where(np.equal(margin, 0), np.inf, np.log2(np.abs(v1) / np.abs(margin)))
+    return found if isinstance(margin, np.ndarray) else float(found)

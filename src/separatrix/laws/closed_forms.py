@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from separatrix.constructions import Cross, Spike
+from separatrix.engines._base import significant_bits
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax
 from separatrix.parameters.ranges import Number
 from separatrix.verdicts.question import Question
@@ -57,9 +58,9 @@ class _Shares:
 
         def at(n: float) -> float:
             none, one = self.parts(n)
-            return math.log2((r + one) / (one - none))
+            return significant_bits(r + one, one - none)
 
-        start = math.log2((r + self.kept) / self.level)
+        start = significant_bits(r + self.kept, self.level)
         rate = "" if self.exponent == -1 else f"{-self.exponent:.6g} "
         limit = f"{start:.6g} + {rate}log2 n{self.when}" if self.exponent else f"{start:.6g}"
         formula = f"log2((b+c + a1 f(a1))/margin), f = w/(w+n-1), {self.weight}"

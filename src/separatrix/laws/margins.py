@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from separatrix.constructions import Construction, ExactConstruction, Label, Tokens
 from separatrix.engines import ENGINES, EngineRefusal, dense, grouped, solve
+from separatrix.engines._base import significant_bits
 from separatrix.engines.certified import exact_model, probe_margin, with_kernel
 from separatrix.engines.enumerated import kernel_rows
 from separatrix.engines.memory import refuse_if_too_large
@@ -36,6 +37,11 @@ class Margin:
     accuracy: float
     """How far the value may be off, relative to itself."""
     engine: str
+
+    @property
+    def bits(self) -> float:
+        """The significant bits needed to tell the labels apart."""
+        return significant_bits(self.v1, self.value)
 
     @property
     def lost(self) -> bool:

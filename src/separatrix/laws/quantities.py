@@ -76,12 +76,10 @@ def margin_value(asked: Question, at: Number, how: How) -> Value:
 
 
 def bits_value(asked: Question, at: Number, how: How) -> Value:
-    """log2(v1/margin)."""
-    return _of_margin(asked, at, how, _bits, lambda found: found.accuracy / max(abs(_bits(found)), 1e-9))
-
-
-def _bits(found: Margin) -> float:
-    return math.log2(abs(found.v1 / found.value)) if found.value and found.v1 else math.inf
+    """log2(|v1| / |margin|)."""
+    return _of_margin(
+        asked, at, how, lambda found: found.bits, lambda found: found.accuracy / max(abs(found.bits), 1e-9)
+    )
 
 
 def _of_margin(
