@@ -66,9 +66,9 @@ def stood(name: str, mechanism: Mechanism) -> Standing:
 def stored(construction: str, mechanism: str, parameters: dict[str, object], folder: Path) -> dict[str, Any]:
     """The cell that a sweep of this one point leaves in a store."""
     given = "\n".join(f"{name} = {json.dumps(value)}" for name, value in parameters.items())
-    text = f'construction = "{construction}"\nmechanisms = ["{mechanism}"]\n[[sweep]]\n[sweep.parameters]\n{given}\n'
+    head = f'construction = "{construction}"\nmechanisms = ["{mechanism}"]\n'
     store = open_store(f"sqlite:///{folder / 'one.db'}", create=True)
-    run(read_plan(text), store, Inline())
+    run(read_plan(f"{head}[[sweep]]\n[sweep.parameters]\n{given}\n"), store, Inline())
     (row,) = frame(store).to_dicts()
     return row
 

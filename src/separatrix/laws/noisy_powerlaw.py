@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2, norm, t
-from scipy.stats import f as f_distribution
+import scipy
 
 from separatrix.laws.functional_forms import RIVALS, Form, fitted, predicted
 from separatrix.laws.powerlaw import ROUNDING, Law, exact_law
@@ -34,10 +33,10 @@ def noisy_law(
     slope, error = line.coefficients[1], math.sqrt(line.covariance[1, 1])
     left = len(up) - 2
     if sd is None:
-        reach = float(t.ppf((1 + confidence) / 2, left)) * error * math.sqrt(line.squares / left)
+        reach = float(scipy.stats.t.ppf((1 + confidence) / 2, left)) * error * math.sqrt(line.squares / left)
         test, p = _bend_by_scatter(line.squares, bend.squares, len(up))
     else:
-        reach = float(norm.ppf((1 + confidence) / 2)) * error
+        reach = float(scipy.stats.norm.ppf((1 + confidence) / 2)) * error
         test, p = _bend_by_sd(line.squares, bend.squares, left)
     straight = None if p is None else p >= LEVEL
     size = "that is known" if sd is not None else "seen in the scatter"
@@ -89,12 +88,12 @@ def _bend_by_scatter(line: float, bend: float, points: int) -> tuple[str, float 
     if line <= points * ROUNDING**2:
         return "a straight line but for rounding", 1.0
     ratio = (line - bend) / max(bend / left, 1e-300)
-    return f"F-test of a quadratic term, F(1, {left}) = {ratio:.3g}", float(f_distribution.sf(ratio, 1, left))
+    return f"F-test of a quadratic term, F(1, {left}) = {ratio:.3g}", float(scipy.stats.f.sf(ratio, 1, left))
 
 
 def _bend_by_sd(line: float, bend: float, left: int) -> tuple[str, float]:
     """The worse of two tests, of a quadratic term and of all that is left over, each at half the level."""
-    p = 2 * min(float(chi2.sf(max(line - bend, 0.0), 1)), float(chi2.sf(line, left)))
+    p = 2 * min(float(scipy.stats.chi2.sf(max(line - bend, 0.0), 1)), float(scipy.stats.chi2.sf(line, left)))
     return f"chi-squared = {line:.3g} with {left} degrees of freedom", min(p, 1.0)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from separatrix.laws.functional_forms import Form, best_form, late_form
 
@@ -198,7 +198,7 @@ def _geometric(at: Array, slopes: Array) -> float | None:
         return None
     if excess(fastest) >= 0:
         return float(slopes[-1])
-    k = float(brentq(excess, slowest, fastest, xtol=1e-12))
+    k = float(scipy.optimize.brentq(excess, slowest, fastest, xtol=1e-12))
     return float(slopes[-1] + after / math.expm1(min(k * h2, 700.0)))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from scipy.stats import norm
+import scipy
 
 from separatrix.engines import ENGINES, EngineRefusal, Sampling
 from separatrix.engines.options import in_format, refuse_unused
@@ -223,4 +223,4 @@ def _sd(value: Value, confidence: float) -> float:
     if value.noise is not Noise.INTERVAL:
         return max(value.accuracy, ROUNDING)
     low = value.low if value.low > 0 else value.y**2 / value.high
-    return max(math.log(value.high / low) / (2 * float(norm.ppf((1 + confidence) / 2))), ROUNDING)
+    return max(math.log(value.high / low) / (2 * float(scipy.stats.norm.ppf((1 + confidence) / 2))), ROUNDING)
