@@ -7,12 +7,27 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 
-from benchmarks._base import Measurement, at_most, require
+from benchmarks._base import Measurement, at_most, ratio, require
+
+POINT = "d=102 m=12 a0=0.01 b=0.2 c=0.1"
+CLOSED_FORM = "numpy, flint, pydantic, typer, rich.table, scipy.special"
+AT_ONCE = (
+    (f"verdict spike softmax n=1000 a1=1.2 {POINT}", CLOSED_FORM, 2.0),
+    (f"boundary spike softmax n=1e6 a1=0.5:1.5 {POINT}", CLOSED_FORM, 2.5),
+    (f"map spike softmax a1=0.5:1.5:20 n=1e3:1e18:20:log {POINT}", CLOSED_FORM, 2.5),
+    ("list mechanisms", CLOSED_FORM, 2.0),
+    ("--help", "typer, rich.table", 2.0),
+)
+"""Commands, against a Python that only imports what is named, and how many times as long they may take."""
 
 
 def measure() -> Iterator[Measurement]:
     """All lines of this file."""
+    for command, modules, wanted in AT_ONCE:
+        taken = ratio(partial(separatrix, *command.split()), partial(python, f"import {modules}"))
+        yield at_most(f"separatrix {command.removesuffix(POINT)}", taken, "times the imports", wanted)
     with tempfile.TemporaryDirectory() as folder:
         taken = seconds_once(folder)
     yield at_most("separatrix reproduce", taken, "s", 90.0)
@@ -20,9 +35,15 @@ def measure() -> Iterator[Measurement]:
 
 def separatrix(*words: str) -> None:
     """Run it in a process of its own."""
-    command = [sys.executable, "-c", "from separatrix.cli import main; main()", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    require(done.returncode == 0, f"separatrix {' '.join(words)}: {done.stderr}")
+    python("from separatrix.cli import main; main()", *words)
+
+
+def python(program: str, *words: str) -> None:
+    """Run a program that must not fail."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False
+    )
+    require(done.returncode == 0, f"{program} {' '.join(words)}: {done.stderr}")
 
 
 def seconds_once(folder: str) -> float:

@@ -16,6 +16,7 @@ import torch
 from flint import arb, ctx, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
+from jaxtyping import TypeCheckError
 
 from separatrix.mechanisms import (
     MECHANISMS,
@@ -34,6 +35,12 @@ SPELLINGS = [
     *(each.spelled for each in examples() if isinstance(each, ScoreMechanism)),
     *("softmax:temperature=1/3", "power:beta=1/2", "power:beta=1", "taylor:order=9"),
 ]
+
+
+def test_shapes_are_checked_while_testing() -> None:
+    q, k = torch.ones(1, 1, 2, 3), torch.ones(1, 1, 2, 4)
+    with pytest.raises(TypeCheckError):
+        Softmax()(q, k, k)
 
 
 @pytest.fixture(params=SPELLINGS)
