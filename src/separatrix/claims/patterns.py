@@ -58,7 +58,7 @@ def parity_degree() -> Finding:
         for degree in range(1, bits + 1):
             made, power = example(Parity, n=2**bits), Power(beta=degree)
             same = same_rows(made, power)
-            _, margin = kernel_rows(made, power).margin()
+            *_, margin = kernel_rows(made, power).margin()
             holds = same == (degree < bits) and (margin == 0) == same
             points.append(point({"n": 2**bits, "degree": degree}, holds, passed=float(margin)))
     top = [each for each in points if each.measured["passed"] != 0]
@@ -75,7 +75,7 @@ def parity_softmax() -> Finding:
     points = []
     for bits in (*CUBES, 8):
         n = 2**bits
-        _, margin = kernel_rows(example(Parity, n=n), Softmax()).margin()
+        *_, margin = kernel_rows(example(Parity, n=n), Softmax()).margin()
         expected = Fraction(n - 1, n + 1) ** bits
         points.append(
             point({"n": n}, margin == rational(expected), passed=float(margin), claimed=float(expected))

@@ -56,6 +56,7 @@ class Count:
     """f(row, spike) of every kind of row of D0 and D1, for the record."""
     thresholds: tuple[Threshold, ...]
     v0: Number
+    v1: Number
     margin: Number
     low: Neuron
     high: Neuron
@@ -136,7 +137,7 @@ def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
 def outcome(construction: Construction, found: Count) -> Outcome:
     """The network's probabilities from those of a neuron."""
     undecided = sum(not threshold.decided for threshold in found.thresholds)
-    return summed_up(construction.m, found.low, found.high, undecided, found.v0, found.margin)
+    return summed_up(construction.m, found.low, found.high, undecided, found.v0, found.v1, found.margin)
 
 
 def _threshold(
@@ -192,18 +193,19 @@ def _spike_weight(mechanism: ScoreMechanism, model: BlockModel, row: Row) -> Num
     return weight
 
 
-def probe_margin(mechanism: ScoreMechanism, model: BlockModel) -> tuple[Number, Number]:
-    """v0 and v1 - v0, the precision raised until the difference has its digits."""
+def probe_margin(mechanism: ScoreMechanism, model: BlockModel) -> tuple[Number, Number, Number]:
+    """v0, v1 and v1 - v0, the precision raised until the difference has its digits."""
     for precision in PRECISIONS:
         with ctx.workprec(precision):
             weights = (spike_weights(mechanism, model, label) for label in (0, 1))
             peaks = [
                 a * max(each.values(), key=float) for a, each in zip(model.probe.a, weights, strict=True)
             ]
-            v0, margin = model.probe.offset + peaks[0], peaks[1] - peaks[0]
+            v0, v1 = (model.probe.offset + peak for peak in peaks)
+            margin = peaks[1] - peaks[0]
             if isinstance(margin, fmpq) or margin.rel_accuracy_bits() >= 60:
                 break
-    return v0, margin
+    return v0, v1, margin
 
 
 def _floors(x: Number, most: int) -> tuple[int, int]:

@@ -74,7 +74,7 @@ def exact(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
             )
         evidence = f"{evidence}, which loses its digits here: {close} comparisons open"
     v0, v1 = (math.nan if lost else float(each.rows.sum(-1).amax()) for each in labels)
-    outcome = summed_up(construction.m, *_bounds(found), close, v0, v1 - v0)
+    outcome = summed_up(construction.m, *_bounds(found), close, v0, v1, v1 - v0)
     return replace(outcome, engine="exact", evidence=evidence)
 
 
@@ -85,8 +85,7 @@ def certified(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
     found = [[rows.fires(label, signs) for signs in vectors] for label in (0, 1)]
     undecided = sum(fires.count(None) for fires in found)
     low, high = _bounds(found)
-    v0, margin = rows.margin()
-    outcome = summed_up(construction.m, low, high, undecided, v0, margin)
+    outcome = summed_up(construction.m, low, high, undecided, *rows.margin())
     return replace(outcome, evidence=f"all {1 << construction.signs} sign vectors, {outcome.evidence}")
 
 

@@ -59,6 +59,8 @@ class ExactGrid:
     m: Array
     v0: Array
     """The largest pre-activation of D0 with all signs +, in units of sqrt(log n)."""
+    v1: Array
+    """That of D1."""
     margin: Array
     undecided: Array
     """Where a tie could not be decided; the numbers there are NaN."""
@@ -96,11 +98,6 @@ class ExactGrid:
         (low, high), p = self.bounds, self.distinguish
         error: Array = np.maximum(p - low, high - p)
         return error
-
-    @property
-    def v1(self) -> Array:
-        """The largest pre-activation of D1."""
-        return self.v0 + self.margin
 
     @property
     def bits(self) -> Array:
@@ -190,7 +187,7 @@ class _ClosedForm:
     def computed(self, parts: Sequence[_Part], threads: int | None = None) -> ExactGrid:
         """All parts, on all cores unless `threads` says otherwise."""
         shape = self.grid.shape
-        results = {name: np.empty(shape) for name in ("p0", "p1", "only", "v0", "margin")}
+        results = {name: np.empty(shape) for name in ("p0", "p1", "only", "v0", "v1", "margin")}
         open0, open1 = np.zeros(shape), np.zeros(shape)
 
         def work(part: _Part) -> None:
@@ -259,7 +256,8 @@ def _outcome(distinguish: float, **numbers: float) -> Outcome:
 
 def _enumerate(construction: type[ExactConstruction], mechanism: Mechanism, grid: Grid) -> ExactGrid:
     """Point by point; NaN where float64 cannot decide a comparison."""
-    results = {name: np.full(grid.shape, np.nan) for name in ("p0", "p1", "only", "m", "v0", "margin")}
+    names = ("p0", "p1", "only", "v0", "v1", "margin")
+    results = {name: np.full(grid.shape, np.nan) for name in (*names, "m")}
     undecided = np.zeros(grid.shape, dtype=bool)
     for index in np.ndindex(*grid.shape):
         point = construction(grid.at(construction.schema, index))
@@ -272,7 +270,7 @@ def _enumerate(construction: type[ExactConstruction], mechanism: Mechanism, grid
         if found is None or not isinstance(found.p0, Fraction):
             undecided[index] = True
             continue
-        for name in ("p0", "p1", "only", "v0", "margin"):
+        for name in names:
             results[name][index] = float(getattr(found, name))
     nothing = np.zeros(grid.shape)
     return ExactGrid(**results, undecided=undecided, open0=nothing, open1=nothing)
@@ -324,7 +322,8 @@ def _resolve(construction: type[Construction], mechanism: Mechanism, grid: Grid,
                 result.p0[index], result.p1[index], result.only[index] = map(float, astuple(found.low))
                 result.undecided[index], result.open0[index], result.open1[index] = False, 0.0, 0.0
             if not np.isfinite(result.margin[index]):
-                result.v0[index], result.margin[index] = float(found.v0), float(found.margin)
+                result.v0[index], result.v1[index] = float(found.v0), float(found.v1)
+                result.margin[index] = float(found.margin)
     for numbers in (result.p0, result.p1, result.only):
         numbers[result.undecided] = np.nan
 

@@ -25,7 +25,13 @@ class Neuron:
 
 
 def summed_up(
-    m: int, low: Neuron, high: Neuron, undecided: int, v0: Number | float, margin: Number | float
+    m: int,
+    low: Neuron,
+    high: Neuron,
+    undecided: int,
+    v0: Number | float,
+    v1: Number | float,
+    margin: Number | float,
 ) -> Outcome:
     """What the certified engine answers, from bounds that are equal if everything was decided."""
     decided = low == high
@@ -44,7 +50,7 @@ def summed_up(
         distinguish=(least + most) / 2,
         interval=(least, most),
         v0=float(v0),
-        v1=float(v0) + float(margin),
+        v1=float(v1),
         margin=float(margin),
     )
 

@@ -71,15 +71,15 @@ class KernelRows:
         found = [self._fires(row, signs) for row in self.rows[label]]
         return True if True in found else None if None in found else False
 
-    def margin(self) -> tuple[Number, Number]:
-        """The largest pre-activation of D0 with all signs +, and how much larger that of D1 is."""
+    def margin(self) -> tuple[Number, Number, Number]:
+        """The largest pre-activations of D0 and of D1 with all signs +, and how much larger that of D1 is."""
         for precision in PRECISIONS:
             with ctx.workprec(precision):
                 v0, v1 = (max((self._peak(row) for row in rows), key=float) for rows in self.rows)
                 margin: Number = fmpq(0) if self.rows[0] == self.rows[1] else v1 - v0
                 if isinstance(margin, fmpq) or margin.rel_accuracy_bits() >= 60:
                     break
-        return v0, margin
+        return v0, v1, margin
 
     def same(self) -> bool:
         """Whether both labels provably receive the same."""

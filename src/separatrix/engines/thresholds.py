@@ -55,6 +55,8 @@ class Excess:
     """Whether some are negative: then their sizes are not what they are."""
     unknown: bool
     """Whether nothing is known of some: a step may be what rounding made of it."""
+    kept: Array | None
+    """rho of the spike over t, if some are negative: where rho is small, hardly anything of it is in rho - 1."""
 
     def size(self, part: Array) -> Array:
         """Without its sign."""
@@ -101,15 +103,15 @@ class Thresholds:
             open0, open1 = open0 + less0, open1 + less1
         return Probabilities(p0 / 8, p1 / 8, only / 8, open0 / 8, open1 / 8)
 
-    def probe(self) -> tuple[Array, Array]:
-        """v0 and v1 - v0, the latter without the part they have in common."""
+    def probe(self) -> tuple[Array, Array, Array]:
+        """v0, v1 and v1 - v0, the latter without the part they have in common."""
         peaks = []
         for label in (0, 1):
             weights = [self._spike_weight(excess) for _, excess in self._rows(label)]
             peaks.append(np.maximum.reduce(np.broadcast_arrays(*weights)))
         probe = self.model.probe
-        v0 = probe.offset + probe.a[0] * peaks[0]
-        return v0, probe.a[1] * peaks[1] - probe.a[0] * peaks[0]
+        spike0, spike1 = (a * peak for a, peak in zip(probe.a, peaks, strict=True))
+        return probe.offset + spike0, probe.offset + spike1, spike1 - spike0
 
     def _rows(self, label: Label) -> Iterator[tuple[Row, Excess]]:
         return zip(self.model.rows[label], self.excess[label], strict=True)
@@ -146,7 +148,8 @@ class Thresholds:
         )
         negative = any(part is not None and bool((part < 0).any()) for part in parts)
         unknown = not bool(np.isfinite(error).all())
-        return Excess(*parts, error, np.exp(-lower), negative, unknown)
+        kept = np.exp(spike - log_size - lower) if negative and spike is not None else None
+        return Excess(*parts, error, np.exp(-lower), negative, unknown, kept)
 
     def _log_ratio(self, base: Array, step: Array) -> Array | None:
         return np.asarray(self.mechanism.log_ratio(base, step)) if np.any(step) else None
@@ -155,7 +158,11 @@ class Thresholds:
         """f(row, spike) = rho_spike / (t (blocks + 1 + e)), e the sum of the excesses."""
         total = excess.scale * (self.blocks + 1.0) + sum(excess.parts())
         spike = excess.scale / self.size
-        weight: Array = (spike if excess.spike is None else excess.spike + spike) / total
+        if excess.spike is not None:
+            spike = excess.spike + spike
+            if excess.kept is not None:
+                spike = np.where(excess.spike < 0, excess.kept, spike)
+        weight: Array = spike / total
         return weight
 
     def _kind_bounds(

@@ -90,10 +90,10 @@ def _by(engine: str, construction: Construction, mechanism: Mechanism) -> Margin
 
 def _certified(construction: Construction, mechanism: Mechanism) -> Margin:
     if isinstance(construction, ExactConstruction):
-        v0, value = map(float, kernel_rows(construction, mechanism).margin())
+        _, v1, value = map(float, kernel_rows(construction, mechanism).margin())
     else:
-        v0, value = map(float, probe_margin(with_kernel(mechanism), exact_model(construction)))
-    return Margin(value, v0 + value, FULL, "certified")
+        _, v1, value = map(float, probe_margin(with_kernel(mechanism), exact_model(construction)))
+    return Margin(value, v1, FULL, "certified")
 
 
 def _grouped(construction: Construction, mechanism: Mechanism) -> Margin:
