@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 from separatrix.constructions import CONSTRUCTIONS, ExactConstruction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, Sampling, certified, exact, solve
 from separatrix.engines.enumerated import TooCloseToCall, kernel_rows, same_rows, sign_vectors
+from separatrix.maps import map as map_of
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.parameters import Grid
 from separatrix.parameters.logforms import LogForm
@@ -314,3 +316,26 @@ def test_the_command_line_takes_the_defaults(tmp_path: Path) -> None:
     assert "no certificates for duplication" in done.stderr
     assert not list(tmp_path.iterdir())
     assert verdict("duplication", "linear", n=100, m=12).word == "blind"
+
+
+@pytest.mark.parametrize("engine", ["auto", "exact", "grouped"])
+@pytest.mark.parametrize(
+    ("name", "spelled"),
+    [("parity", "taylor:order=3"), ("parity", "linear"), ("routing", "linear"), ("routing", "power:beta=4")],
+)
+def test_what_rounding_leaves_of_equal_labels_is_no_margin(name: str, spelled: str, engine: str) -> None:
+    n = {"parity": 64, "routing": 16}[name]
+    found = verdict(name, spelled, n=n, m=12, engine=engine)
+    assert str(found.outcome.margin) == "0.0"
+    assert found.bits == math.inf
+
+
+def test_margins_that_float64_sums_lose_come_from_the_kernel() -> None:
+    """a tanh(s/2)^w, s = scale log n: 2.5e-25 beside 0.5."""
+    asked: dict[str, object] = {"n": 1024, "m": 1, "scale": "0.001"}
+    margin = math.tanh(0.001 * math.log(1024) / 2) ** 10
+    found = verdict("parity", "softmax", **asked, engine="exact")
+    assert found.outcome.engine == "exact"
+    assert found.outcome.margin == pytest.approx(margin, rel=1e-12, abs=0)
+    layer = map_of("parity", "softmax", of="margin", n=1024, scale="0.001:1:2", m="1:2:2").layers[0]
+    assert layer.values[0, 0] == pytest.approx(margin, rel=1e-12, abs=0)

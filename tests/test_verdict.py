@@ -92,11 +92,11 @@ def test_bits_of_a_d1_that_vanishes_beside_d0(engine: str) -> None:
     """v1 is no more than rounding of v0: as the sum of v0 and the margin it would be 0."""
     found = sx.verdict("injectivity", "softmax", n=10**20, m=12, query=3, factor="0.01", engine=engine)
     v1 = 1 / (1 + (10**20 - 1) * 10 ** (-20 * 0.03))
-    assert found.outcome.v1 == pytest.approx(v1, rel=1e-12)
+    assert found.outcome.v1 == pytest.approx(v1, rel=1e-12, abs=0)
     assert found.bits == pytest.approx(math.log2(v1), rel=1e-12)
     found = sx.verdict("plain", "power:beta=50", n=50, m=12, peak="0.01", engine=engine)
     ratio = (0.01 * math.log(50) / math.log(1.5)) ** 50
-    assert found.outcome.v1 == pytest.approx(ratio / (ratio + 49), rel=1e-12)
+    assert found.outcome.v1 == pytest.approx(ratio / (ratio + 49), rel=1e-12, abs=0)
     assert found.bits == pytest.approx(math.log2(50 * ratio / 49), rel=1e-12)
 
 

@@ -41,7 +41,9 @@ class Outcome:
     """The largest pre-activation of D0 with all signs +, in units of sqrt(log n)."""
     v1: float
     margin: float
-    """v1 - v0; from `certified` to full relative accuracy, else to that of float64 sums."""
+    """v1 - v0; from `certified` to full relative accuracy, else to that of float64 sums.
+
+    0 where these show none."""
     error: float = 0.0
     """How far the ends of the interval may be off by rounding. Fractions, where there are any, are not."""
 

@@ -132,3 +132,13 @@ def rounding(mechanism: Mechanism, batch: Batch, construction: Construction) -> 
     logits = float(batch.queries.norm(dim=-1).max() * batch.keys.norm(dim=-1).max())
     units = SLACK + LOGIT_SLACK * logits
     return units * torch.finfo(dtype).eps * (abs(construction.threshold) + construction.unit + size)
+
+
+def float_margin(v0: float, v1: float, size: float) -> float:
+    """v1 - v0, or 0 where that is no more than rounding leaves of sums of this size.
+
+    >>> float_margin(1.0, 1.5, 1.5), float_margin(1.0, 1.0 + 2**-50, 1.0)
+    (0.5, 0.0)
+    """
+    margin = v1 - v0
+    return 0.0 if abs(margin) <= SLACK * torch.finfo(torch.float64).eps * size else margin

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
 from separatrix.constructions import ExactConstruction, Label
 from separatrix.engines._base import EngineRefusal, Outcome
+from separatrix.engines.attending import float_margin
 from separatrix.engines.neurons import Neuron, summed_up
 from separatrix.engines.sampling import attend
 from separatrix.engines.scores import KernelRows
@@ -31,7 +33,8 @@ NUDGES = 6
 SAFETY = 4
 """What a nudge moves is multiplied by this; rounding itself is some sixty times smaller."""
 LOST = 1e-6
-"""Relative to what is added up: an answer known no better than this has no margin to speak of."""
+"""Relative to what is added up: an answer known no better than this has no margin to speak of, and a margin
+below it has lost digits that kernels can give exactly."""
 
 
 class TooCloseToCall(EngineRefusal):
@@ -60,7 +63,6 @@ def exact(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
     found = [each.fires(vectors, construction.threshold) for each in labels]
     evidence = f"all {len(vectors)} sign vectors, attention in float64"
     close = sum(fires.count(None) for fires in found)
-    lost = any(each.lost for each in labels)
     if close:
         try:
             proved = certified(construction, mechanism)
@@ -68,14 +70,28 @@ def exact(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
             proved = None
         if proved is not None and isinstance(proved.p0, Fraction):
             return replace(proved, engine="exact", evidence=f"{evidence}, {close} ties decided exactly")
-        if not lost:
+        if not any(each.lost for each in labels):
             raise TooCloseToCall(
                 f"{close} pre-activations are too close to the threshold for float64; use --engine grouped"
             )
         evidence = f"{evidence}, which loses its digits here: {close} comparisons open"
-    v0, v1 = (math.nan if lost else float(each.rows.sum(-1).amax()) for each in labels)
-    outcome = summed_up(construction.m, *_bounds(found), close, v0, v1, v1 - v0)
+    outcome = summed_up(construction.m, *_bounds(found), close, *_margin(construction, mechanism, labels))
     return replace(outcome, engine="exact", evidence=evidence)
+
+
+def _margin(
+    construction: ExactConstruction, mechanism: Mechanism, labels: Sequence[_Attended]
+) -> tuple[float, float, float]:
+    """v0, v1 and v1 - v0, that of kernels by rationals and balls where the two nearly cancel."""
+    if any(each.lost for each in labels):
+        return math.nan, math.nan, math.nan
+    v0, v1 = (float(each.rows.sum(-1).amax()) for each in labels)
+    size = max(float(each.carried.amax()) for each in labels)
+    if abs(v1 - v0) <= LOST * size:
+        with suppress(EngineRefusal):
+            v0, v1, margin = map(float, kernel_rows(construction, mechanism).margin())
+            return v0, v1, margin
+    return v0, v1, float_margin(v0, v1, size)
 
 
 def certified(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
@@ -110,8 +126,10 @@ class _Attended:
     """What each row of one label receives in float64, and how far that may be off."""
 
     rows: Float[Tensor, "rows features"]
+    carried: Float[Tensor, " rows"]
+    """The sizes of what was added up, added up."""
     sizes: Float[Tensor, " rows"]
-    """Of what was added up."""
+    """As `carried`, and the largest value besides: what a weight that is off would add."""
     errors: Float[Tensor, " rows"]
     """Of a pre-activation, whatever the signs."""
 
@@ -149,10 +167,11 @@ def _attended(construction: ExactConstruction, mechanism: Mechanism, label: Labe
             f"{mechanism.spelled} cannot bear these tokens: its scores overflow or divide by zero"
         )
     signs = construction.signs
-    sizes = out[0, :, signs:-1].abs().sum(-1) + tokens.values.abs().amax()
+    carried = out[0, :, signs:-1].abs().sum(-1)
+    sizes = carried + tokens.values.abs().amax()
     moved = (out[1:, :, :signs] - out[:1, :, :signs]).abs().amax(0).sum(-1)
     missing = (out[..., -1] - 1).abs().amax(0) if mechanism.normalised else 0.0
-    return _Attended(out[0, :, :signs], sizes, SAFETY * (moved + missing * sizes))
+    return _Attended(out[0, :, :signs], carried, sizes, SAFETY * (moved + missing * sizes))
 
 
 def _nudged(tokens: Float[Tensor, "tokens width"]) -> Float[Tensor, "nudges tokens width"]:

@@ -51,7 +51,7 @@ def summed_up(
         interval=(least, most),
         v0=float(v0),
         v1=float(v1),
-        margin=float(margin),
+        margin=float(margin) + 0.0,  # a ball around 0 may be -0.0
     )
 
 

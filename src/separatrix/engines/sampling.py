@@ -10,7 +10,16 @@ import numpy as np
 
 from separatrix.constructions import Construction, Label, Tokens
 from separatrix.engines._base import Outcome
-from separatrix.engines.attending import ELEMENTS, SLACK, Batch, View, attend, attend_both, rounding
+from separatrix.engines.attending import (
+    ELEMENTS,
+    SLACK,
+    Batch,
+    View,
+    attend,
+    attend_both,
+    float_margin,
+    rounding,
+)
 from separatrix.engines.places import draw_places
 from separatrix.engines.sides import side_between
 from separatrix.engines.tally import Tally
@@ -197,7 +206,7 @@ def _outcome(
         interval=tally.interval(confidence),
         v0=probes[0],
         v1=probes[1],
-        margin=probes[1] - probes[0],
+        margin=float_margin(*probes, max(map(abs, probes))),
     )
 
 

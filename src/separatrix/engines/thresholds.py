@@ -56,7 +56,7 @@ class Excess:
     unknown: bool
     """Whether nothing is known of some: a step may be what rounding made of it."""
     kept: Array | None
-    """rho of the spike over t, if some are negative: where rho is small, hardly anything of it is in rho - 1."""
+    """rho of the spike over t, if some are negative: a small rho has lost its digits in rho - 1."""
 
     def size(self, part: Array) -> Array:
         """Without its sign."""
