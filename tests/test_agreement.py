@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from separatrix.constructions import CONSTRUCTIONS, Construction
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, solve
+from separatrix.engines.options import DRAWLESS
 from separatrix.mechanisms import Mechanism, ScoreMechanism, examples, mechanism_named
 
 SAMPLING = Sampling(draws=200, confidence=0.9999)
@@ -89,7 +90,7 @@ def answers(point: Construction, mechanism: Mechanism) -> dict[str, Outcome]:
     found = {}
     for engine in ENGINES[1:]:
         with suppress(EngineRefusal):
-            found[engine] = solve(point, mechanism, engine, SAMPLING)
+            found[engine] = solve(point, mechanism, engine, None if engine in DRAWLESS else SAMPLING)
     return found
 
 
