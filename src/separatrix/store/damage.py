@@ -34,11 +34,6 @@ class Damage:
     def __bool__(self) -> bool:
         return bool(+self.altered or +self.lost)
 
-    def note_lost(self, what: str, counted: int | None, found: int) -> None:
-        """Compare how many rows there should be with how many there are."""
-        if counted is not None and counted > found:
-            self.lost[what] = counted - found
-
     @property
     def words(self) -> str:
         """`3 cells are altered, 12 members of sweeps are lost`."""

@@ -43,6 +43,8 @@ WINDOW = 5000
 """Rows that are read at once."""
 SMALLEST_ROW = 64
 """Bytes; no row of a cell takes fewer."""
+LAST_NUMBER = 2**63 - 1
+"""Of a row."""
 ROWID = literal_column("cells.rowid", Integer)
 DIGITS = "0123456789abcdef"
 MOST_DIGITS = 4
@@ -84,8 +86,26 @@ class Scan:
             if not is_damage(error):
                 raise
             self.damage.lost["counts"] += 1
+            self.connection.rollback()  # a connection that met a broken page writes nothing any more
             return {}
-        return {what: rows for what, rows in rows if isinstance(rows, int)}
+        known = {what: counted for what, counted in rows if type(what) is str and type(counted) is int}
+        if len(known) < len(rows):
+            self.damage.altered["counts"] = 1
+        return known
+
+    def compare(self, what: str, key: str, there: int, unread: int = 0) -> None:
+        """Note how many rows are lost: by the count under `key`, or where there is none, what was unread.
+
+        A count that is gone or too small is altered; in PostgreSQL others add rows while these are read.
+        """
+        counted = self.counted.get(key)
+        if counted is None:
+            self.damage.lost[what] += unread
+        elif counted > there:
+            self.damage.lost[what] += counted - there
+        known = self.store.version >= SEALED_ALL and not self.damage.lost["counts"]
+        if known and (counted is None or (self.sqlite and counted < there)):
+            self.damage.altered["counts"] = 1
 
     def cells(self, asked: Filter, sweep: int | None = None) -> Generator[list[Found], None, None]:
         """The cells that are asked for, in chunks, in the order in which they are kept."""
@@ -97,7 +117,7 @@ class Scan:
         if sweep is not None and not self.sqlite:
             own = select(func.count()).select_from(sweep_cells).where(sweep_cells.c.sweep == sweep)
             there = self.connection.execute(own).scalar_one()
-            self.damage.note_lost("members", self.counted.get(members_of(sweep)), there)
+            self.compare("members", members_of(sweep), there)
 
     def _members_intact(self, sweep: int, rows: Sequence[Any]) -> list[Any]:
         """Of cells that were joined with the members of a sweep, those whose membership is sealed."""
@@ -134,26 +154,43 @@ class Scan:
         return sweep_cells.c.seal if self.store.version >= SEALED_ALL else literal(None)
 
     def _by_number(self, selected: Select[Any]) -> Iterator[list[Any]]:
-        counting = select(func.count()).select_from(cells).with_hint(cells, "NOT INDEXED", "sqlite")
-        there = 0
+        numbered = select(ROWID).select_from(cells).with_hint(cells, "NOT INDEXED", "sqlite")
+        there = lost = 0
 
-        def count(first: int, last: int) -> list[int]:
-            return list(self._between(counting, first, last).scalars())
+        def number(first: int, last: int) -> list[int]:
+            return list(self._between(numbered, first, last).scalars())
 
         def read(first: int, last: int) -> list[Any]:
             return list(self._between(selected.order_by(ROWID), first, last).all())
 
-        for first in range(1, self._last_number() + 1, WINDOW):
-            numbers, unknown = read_around(count, first, first + WINDOW - 1)
-            if "cells" not in self.counted:
-                self.damage.lost["cells"] += len(unknown)
-            if not any(numbers):
+        for first, last in self._windows():
+            numbers, unknown = read_around(number, first, last)
+            lost += len(unknown)
+            if not numbers:
                 continue
-            there += sum(numbers)
-            rows, holes = read_around(read, first, first + WINDOW - 1)
+            there += (different := len(set(numbers)))
+            rows, holes = read_around(read, first, last)
             self.damage.altered["cells"] += len(set(holes) - set(unknown))
-            yield rows
-        self.damage.note_lost("cells", self.counted.get("cells"), there)
+            yield rows if different == len(numbers) else list(dict.fromkeys(rows))  # a page shows one twice
+        self.compare("cells", "cells", there, lost)
+
+    def _windows(self) -> Iterator[tuple[int, int]]:
+        """First and last numbers of rows to read at once; a number that was altered may lie far off."""
+        following = select(func.min(ROWID)).select_from(cells).where(bindparam("first") <= ROWID)
+        first, last = 1, self._last_number()
+        while first <= last:
+            yield first, min(first + WINDOW - 1, LAST_NUMBER)
+            first += WINDOW
+            if first > last:
+                return
+            try:
+                first = max(
+                    first, self.connection.execute(following, {"first": first}).scalar() or LAST_NUMBER
+                )
+            except (DBAPIError, UnicodeDecodeError) as error:
+                if not is_damage(error):
+                    raise
+                last = min(last, self._room())
 
     def _between(self, asked: Select[Any], first: int, last: int) -> Any:
         """Rows by their numbers; one alone is looked up, since a range looks at what comes after it, too."""
@@ -170,12 +207,18 @@ class Scan:
         except (DBAPIError, UnicodeDecodeError) as error:
             if not is_damage(error):
                 raise
+        return self._room()
+
+    def _room(self) -> int:
+        """How many rows there can be, whatever an altered number says."""
+        if not self.sqlite:
+            return LAST_NUMBER
         size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
         return int(self.connection.exec_driver_sql(size).scalar_one()) // SMALLEST_ROW
 
     def _by_identity(self, selected: Select[Any]) -> Iterator[list[Any]]:
         there = self.connection.execute(select(func.count()).select_from(cells)).scalar_one()
-        self.damage.note_lost("cells", self.counted.get("cells"), there)
+        self.compare("cells", "cells", there)
         with self.connection.execute(selected, execution_options={"stream_results": True}) as streamed:
             yield from (list(rows) for rows in streamed.partitions(WINDOW))
 
@@ -208,14 +251,13 @@ class Scan:
         self.connection.exec_driver_sql(
             "CREATE TEMP TABLE found_members (cell TEXT, part TEXT, PRIMARY KEY (cell, part)) WITHOUT ROWID"
         )
-        with self.store.reading() as apart:  # a connection that met a broken page writes nothing any more
+        with self.store.reading() as apart:  # broken pages are met there
             reader = Scan(self.store, apart)
+            reader.damage = self.damage
             for rows in reader.members(sweep):
                 if rows:
                     found = [{"cell": cell, "part": part} for _, cell, part in rows]
                     self.connection.execute(insert(found_members), found)
-        self.damage.altered.update(reader.damage.altered)
-        self.damage.lost.update(reader.damage.lost)
 
     def members(self, sweep: int) -> Iterator[list[tuple[int, str, str]]]:
         """`(sweep, cell, part)` of a sweep, in chunks; those that are altered or lost are counted."""
@@ -224,7 +266,7 @@ class Scan:
         asked = asked.where(sweep_cells.c.sweep == sweep)
         there = 0
         for rows in self._member_rows(asked, "", None, None):
-            there += len(rows)
+            there += len({(cell, part) for _, cell, part, _ in rows})
             good = [
                 (number, cell, part)
                 for number, cell, part, sealed in rows
@@ -232,8 +274,7 @@ class Scan:
             ]
             self.damage.altered["members"] += len(rows) - len(good)
             yield good
-        counted = self.counted.get(members_of(sweep), 0)
-        self.damage.lost["members"] += max(counted - there, 0)
+        self.compare("members", members_of(sweep), there)
 
     def _is_sealed(self, kept: object, values: tuple[Any, ...]) -> bool:
         """Whether these are the values under a seal; those from before there were seals are believed."""
@@ -242,8 +283,11 @@ class Scan:
     def _member_rows(
         self, asked: Select[Any], prefix: str, low: str | None, high: str | None
     ) -> Iterator[list[Any]]:
-        """Those whose cell stands between two texts, by longer and longer prefixes where a page is broken."""
-        edges = [low, *(f"{prefix}{digit}" for digit in DIGITS), high]
+        """Those whose cell stands between two texts, by longer and longer prefixes where a page is broken.
+
+        Where nothing at all can be read by longer ones, neither can it by still longer ones.
+        """
+        edges, broken = [low, *(f"{prefix}{digit}" for digit in DIGITS), high], list[tuple[str | None, ...]]()
         for start, stop in pairwise(edges):
             own = asked if start is None else asked.where(sweep_cells.c.cell >= start)
             own = own if stop is None else own.where(sweep_cells.c.cell < stop)
@@ -252,6 +296,9 @@ class Scan:
             except (DBAPIError, UnicodeDecodeError) as error:
                 if not is_damage(error):
                     raise
+                broken.append((start, stop))
+        if len(broken) < len(DIGITS):
+            for start, stop in broken:
                 if start is not None and len(start) == len(prefix) + 1 < MOST_DIGITS:
                     yield from self._member_rows(asked, start, start, stop)
 
@@ -265,11 +312,12 @@ class Scan:
             return list(self.connection.execute(asked.where(sweeps.c.id.between(first, last))))
 
         named = [int(what.split()[1]) for what in self.counted if re.fullmatch(r"sweep \d{1,9}", what)]
-        rows, holes = read_around(read, 1, max(*named, self._last(sweeps.c.id), 1, 1))
+        last = min(max(*named, self._last(sweeps.c.id), 1, 1), self._room())
+        rows, holes = read_around(read, 1, last)
         good = [row for row in rows if self._is_sealed(row[-1], tuple(row)[:-1])]
         good = [row for row in good if all(type(x) is str for x in row[1:-1])]
         self.damage.altered["sweeps"] = len(rows) - len(good)
-        self.damage.note_lost("sweeps", self.counted.get("sweeps", len(rows) + len(holes)), len(rows))
+        self.compare("sweeps", "sweeps", len({row.id for row in rows}), len(holes))
         return [Sweep(row.id, row.name, row.plan, row.started, 0, row.key) for row in good]
 
     def _last(self, number: Any) -> int:
@@ -292,11 +340,11 @@ class Scan:
             own = asked.where(number.between(first, last)) if self.sqlite else asked
             return list(self.connection.execute(own.with_hint(environments, "NOT INDEXED", "sqlite")))
 
-        most = max(self.counted.get("environments", 0), WINDOW)
+        most = min(max(self.counted.get("environments", 0), WINDOW), self._room())
         rows, _ = read_around(read, 1, most)
         found = {row[0]: (row[1], decoded) for row in rows if (decoded := _decoded(*row)) is not None}
         self.damage.altered["environments"] = len(rows) - len(found)
-        self.damage.note_lost("environments", self.counted.get("environments"), len(rows))
+        self.compare("environments", "environments", len({row[0] for row in rows}))
         return found
 
 

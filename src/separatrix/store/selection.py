@@ -80,7 +80,7 @@ class Selection:
     scratch: sqlite3.Connection
     """Places and what they are sorted by, in a file without a name."""
     in_sweep: bool
-    environments: Mapping[str, tuple[str, dict[str, str]]]
+    environments: Mapping[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
     count: int = 0
     words: Counter[str] = field(default_factory=Counter)
     """Verdicts; how a cell ended where it has none."""
@@ -178,12 +178,13 @@ def selected(
         columns = ", ".join(("place", *ORDER, *LAST))
         scratch.execute(f"CREATE TABLE chosen ({columns})")
         scan = Scan(store, connection)
-        made = Selection(scan, scratch, sweep is not None, scan.environments())
+        made = Selection(scan, scratch, sweep is not None)
         with closing(scan.cells(asked or Filter(), sweep)) as chunks:
             for chunk in chunks:
                 made.take(chunk if limit is None else chunk[: limit - made.count])
                 if limit is not None and made.count >= limit:
                     break
+        made.environments = scan.environments()
         yield made
 
 

@@ -78,11 +78,11 @@ class Store:
             self.version = len(MIGRATIONS)
 
     def require_complete(self) -> None:
-        """Refuse a store that holds fewer rows than were counted."""
+        """Refuse a store that does not hold the rows that were counted."""
         if self.version < SEALED_ALL:
             return
         with self.reading() as connection:
-            counted = dict(connection.execute(select(counts.c.what, counts.c.rows)).all())
+            counted: dict[str, int] = dict(connection.execute(select(counts.c.what, counts.c.rows)).all())
             found = {
                 table.name: connection.execute(
                     select(func.count()).select_from(table).with_hint(table, "NOT INDEXED", "sqlite")
@@ -91,7 +91,7 @@ class Store:
             }
             members = select(sweep_cells.c.sweep, func.count()).group_by(sweep_cells.c.sweep)
             found |= {members_of(sweep): rows for sweep, rows in connection.execute(members)}
-        if any(found.get(what, 0) < rows for what, rows in counted.items()) or not counted:
+        if dict.fromkeys(counted, 0) | found != counted:
             raise StoreError(f"the store {self.where} {DAMAGED}")
 
     def finished(self, ids: Sequence[str]) -> dict[str, Status]:

@@ -31,7 +31,7 @@ def list_sweeps(store: Store) -> tuple[list[Sweep], Damage]:
         stored: dict[int, int] = dict(connection.execute(counted).all())
         if scan.sqlite:  # the index that the cells were just found by
             there = connection.execute(select(func.count(cells.c.id))).scalar_one()
-            scan.damage.note_lost("cells", scan.counted.get("cells"), there)
+            scan.compare("cells", "cells", there)
     return [replace(each, cells=stored.get(each.id, 0)) for each in found], scan.damage
 
 
