@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import csv
+import errno
 import itertools
 import json
 import os
@@ -134,6 +135,39 @@ def test_creators_at_once(path: Path, links: bool, monkeypatch: pytest.MonkeyPat
         list(pool.map(create, range(4)))
     assert [each[0] for each in contents(open_store(url_of(path)))] == sorted(row(i)[0] for i in range(4))
     assert beside(path) == ["results.db"]
+
+
+def test_a_folder_that_somebody_keeps_locked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    monkeypatch.setattr(sqlite_file, "PATIENCE", 0.05)
+    asked, lock = [], fcntl.flock
+
+    def flock(file: int, how: int) -> None:
+        asked.append(how)
+        lock(file, how | fcntl.LOCK_NB)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        lock(folder, fcntl.LOCK_SH)
+        with pytest.raises(UsageError, match=r"keeps the folder .* locked; wait until it ends"):
+            open_store(url_of(path), create=True)
+    finally:
+        os.close(folder)
+    assert all(how & fcntl.LOCK_NB for how in asked)
+    assert list(path.parent.iterdir()) == []
+    open_store(url_of(path), create=True)
+
+
+def test_a_folder_that_cannot_be_locked(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import fcntl
+
+    def flock(*_: int) -> None:
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    assert contents(open_store(url_of(path), create=True)) == []
 
 
 def test_killed_while_making_a_store(path: Path) -> None:

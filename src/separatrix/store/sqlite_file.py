@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
 import tempfile
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -27,6 +29,8 @@ SECTOR = 512
 """Bytes of which a SQLite file is always a multiple."""
 BESIDE = ("-wal", "-shm", "-journal")
 """How the files end that SQLite keeps beside a database."""
+NO_LOCKS = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}
+"""What a folder says that cannot be locked, as on NFS."""
 
 
 def open_file(path: Path, create: bool, check: bool, patience: float | None = None) -> Store:
@@ -169,15 +173,32 @@ def put(made: Path, path: Path) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """While nobody else puts a store into this folder: its log must not be taken for a deleted one's."""
+    """While nobody else puts a store into this folder: its log must not be taken for a deleted one's.
+
+    Whoever may read a folder may lock it, and for as long as they like: they are waited for as others are.
+    """
     try:
         import fcntl
     except ImportError:  # not on Windows
         yield
         return
-    here = os.open(folder, os.O_RDONLY)
+    here, until = os.open(folder, os.O_RDONLY), time.monotonic() + PATIENCE
     try:
-        fcntl.flock(here, fcntl.LOCK_EX)
+        while True:
+            try:
+                fcntl.flock(here, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise UsageError(
+                        f"another program keeps the folder {folder} locked; wait until it ends, or make the "
+                        "store in another folder"
+                    ) from None
+                time.sleep(0.05)
+                continue
+            except OSError as error:
+                if error.errno not in NO_LOCKS:
+                    raise
+            break
         yield
         os.fsync(here)
     finally:
