@@ -211,3 +211,22 @@ def test_an_interrupt_while_a_command_waits(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.communicate()[1] == b"separatrix: interrupted\n"
     assert process.returncode == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_program_that_is_ended_while_it_writes_leaves_nothing_behind(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    program = (
+        "import os\n"
+        "from separatrix.cli import main\n"
+        "from separatrix.parameters.files import Draft\n"
+        f"Draft.finish = lambda self: os.kill(os.getpid(), {int(number)})\n"
+        "main()\n"
+    )
+    words = ["verdict", "plain", "softmax", "n=9", "m=3", "--certificate", "proof.json"]
+    command = [sys.executable, "-c", program, *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    code = 130 if number == signal.SIGINT else -number
+    assert (done.returncode, b"Traceback" in done.stderr) == (code, False)
+    assert list(tmp_path.iterdir()) == []

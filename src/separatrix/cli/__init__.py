@@ -8,12 +8,17 @@ from contextlib import suppress
 from types import FrameType
 
 INTERRUPTED = 130
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals by which others end a program; there is no SIGHUP on Windows."""
 
 
 def main() -> None:
     """Run what was typed; every error becomes one line on stderr and exit code 2, never a traceback."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
+    for number in ENDING:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _interrupt)
     from separatrix.cli import streams
     from separatrix.cli.application import run
 
@@ -27,7 +32,9 @@ def main() -> None:
         raise
     except BrokenPipeError:
         streams.die_of_a_broken_pipe()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        if isinstance(interrupt, _Ended):
+            _die_of(interrupt.number)
         _say("interrupted")
         code = INTERRUPTED
     except Exception as error:
@@ -41,14 +48,30 @@ def main() -> None:
     sys.exit(code)
 
 
-def _interrupt(_: int, frame: FrameType | None) -> None:
-    """Ctrl-C; in the midst of an import it ends the process at once: half a module is broken."""
+class _Ended(KeyboardInterrupt):
+    """Somebody ended the program: what is half done is removed, as for Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """A signal; in the midst of an import it ends the process at once: half a module is broken."""
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            signal.raise_signal(signal.SIGINT)
+            _die_of(number)
         frame = frame.f_back
-    raise KeyboardInterrupt
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    signal.signal(number, signal.SIG_DFL)  # a second one waits for nothing
+    raise _Ended(number)
+
+
+def _die_of(number: int) -> None:
+    """As if nothing had been done about the signal."""
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
 
 
 def _lines(error: Exception) -> list[str]:
