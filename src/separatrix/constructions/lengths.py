@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import product
 from typing import Any
+
+import numpy as np
 
 from separatrix.constructions._base import Construction
 from separatrix.parameters import Parameters, UsageError, parse_exact, parse_integer
 from separatrix.parameters.grid import is_whole
+
+Array = np.ndarray[Any, Any]
 
 
 def admissible(kind: type[Construction], values: Mapping[str, object]) -> dict[str, object]:
@@ -35,6 +40,36 @@ def nearest_multiple(n: int, step: int) -> int:
     if n <= 0 or n % step == 0:
         return n
     return max(-(-3 // step), (2 * n + step) // (2 * step)) * step
+
+
+def nearest_lengths(
+    kind: type[Construction],
+    first: Mapping[str, object],
+    axes: Sequence[tuple[str, Sequence[Any]]],
+    wanted: Array,
+) -> Array | None:
+    """The admissible n nearest to `wanted` at every point of a product of axes; None where no step is known.
+
+    `first` is the first point. What is returned broadcasts to the product, as `wanted` does, and extends
+    along those axes alone that the step depends on.
+    """
+    names = [name for name, _ in axes]
+
+    def step_at(point: Mapping[str, object]) -> int | None:
+        known = {name: value for name, value in point.items() if name in kind.schema.model_fields}
+        return step_of(kind, {**first, **known})
+
+    sizes = [
+        len(values) if name != "n" and len({step_at({name: value}) for value in values}) > 1 else 1
+        for name, values in axes
+    ]
+    points = product(*(values[:size] for size, (_, values) in zip(sizes, axes, strict=True)))
+    found = [step_at(dict(zip(names, point, strict=True))) for point in points]
+    if any(step is None or step < 1 for step in found):
+        return None
+    steps = np.array(found, dtype=object).reshape(sizes)
+    moved = np.frompyfunc(nearest_multiple, 2, 1)(wanted, steps)
+    return np.asarray(moved, dtype=object).reshape(np.broadcast_shapes(wanted.shape, steps.shape))
 
 
 def step_of(kind: type[Construction], values: Mapping[str, object]) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.constructions.lengths import nearest_multiple
+from separatrix.constructions.lengths import nearest_lengths
 from separatrix.parameters import Grid, format_exact, parse_integer
 from separatrix.parameters.ranges import Axis, Number
 from separatrix.verdicts.question import Question
@@ -34,16 +34,10 @@ class Places:
         if not {"n"} <= {*asked.fixed, x.name, y.name} & asked.kind.schema.model_fields.keys():
             return cls(x, y, None, None)
         wanted = _wanted(asked, x, y)
-        steps = _steps(asked, x, y)
-        if steps is None:
-            return cls(x, y, wanted, wanted)
-        moved = np.frompyfunc(nearest_multiple, 2, 1)(wanted, steps)
-        return cls(
-            x,
-            y,
-            np.asarray(moved, dtype=object).reshape(np.broadcast_shapes(wanted.shape, steps.shape)),
-            wanted,
-        )
+        starts = {axis.name: axis.values[0] for axis in (x, y) if not asked.is_own(axis.name)}
+        axes = [(axis.name, axis.values) for axis in (y, x)]
+        moved = nearest_lengths(asked.kind, {**asked.fixed, **starts}, axes, wanted)
+        return cls(x, y, wanted if moved is None else moved, wanted)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -122,25 +116,3 @@ def _wanted(asked: Question, x: Axis, y: Axis) -> Array:
     single = np.empty((1, 1), dtype=object)
     single[0, 0] = parse_integer(asked.fixed["n"], "n")
     return single
-
-
-def _steps(asked: Question, x: Axis, y: Axis) -> Array | None:
-    """What n must be a multiple of, as a row, a column, a single number or, if need be, a whole plane."""
-
-    def step(row: int, column: int) -> int | None:
-        return asked.step({x.name: x.values[column], y.name: y.values[row]})
-
-    def varies(axis: Axis, along: list[int | None]) -> bool:
-        return axis.name != "n" and not asked.is_own(axis.name) and len(set(along)) > 1
-
-    across = [step(0, i) for i in range(len(x.values))] if x.name != "n" else []
-    up = [step(j, 0) for j in range(len(y.values))] if y.name != "n" else []
-    if any(each is None or each < 1 for each in (*across, *up, step(0, 0))):
-        return None
-    columns = range(len(x.values)) if varies(x, across) else range(1)
-    rows = range(len(y.values)) if varies(y, up) else range(1)
-    if len(rows) == 1:
-        return np.array([across if len(columns) > 1 else [step(0, 0)]], dtype=object)
-    if len(columns) == 1:
-        return np.array([[each] for each in up], dtype=object)
-    return np.array([[step(j, i) for i in columns] for j in rows], dtype=object)

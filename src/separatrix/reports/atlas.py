@@ -125,7 +125,7 @@ table {{ border-collapse: separate; border-spacing: 2px; font: 11px/1.25 system-
 .atlas .family th {{ text-align: left; padding-top: .6rem; font-style: italic; color: #666; }}
 .atlas td {{ padding: .15rem .2rem; min-width: 2.8rem; }}
 .atlas td div {{ display: flex; justify-content: space-between; gap: .3rem; white-space: nowrap; }}
-.atlas td small {{ display: block; text-align: right; white-space: nowrap; font-size: 10px; opacity: .85; }}
+.atlas td small {{ display: block; text-align: right; font-size: 10px; opacity: .85; }}
 .none {{ outline: 1px solid #ccc; outline-offset: -1px; }}
 .key {{ padding: .1rem .5rem; white-space: nowrap; font: 13px/1.9 system-ui, sans-serif; }}
 .long {{ border-collapse: collapse; }}

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from separatrix.constructions import Construction
-from separatrix.constructions.lengths import nearest_multiple, step_of
+from separatrix.constructions.lengths import nearest_lengths
 from separatrix.parameters import UsageError
 from separatrix.parameters.grid import violations
 from separatrix.sweeps.values import Values, spelled
@@ -82,7 +82,9 @@ def _grid(
     columns = {name: _array([getattr(parameters, name)]).reshape(()) for name in kind.schema.model_fields}
     for place, axis in enumerate(axes):
         columns[axis.name] = _along(axis.values, place, len(axes))
-    n = _admissible(kind, first, axes, columns)
+    spaced = any(axis.name == "n" and axis.spaced for axis in axes)
+    every = [(axis.name, axis.values) for axis in axes]
+    n = nearest_lengths(kind, first, every, columns["n"]) if spaced else None
     if n is not None:
         columns["n"] = n
     for constraint, message, share in violations(kind.schema, columns):
@@ -91,34 +93,6 @@ def _grid(
     if n is not None:
         base["n"] = spelled(n.flat[0])
     return Points(kind, base, axes, n if any(axis.name == "n" for axis in axes) else None)
-
-
-def _admissible(
-    kind: type[Construction], first: Mapping[str, Any], axes: Sequence[Values], columns: Mapping[str, Array]
-) -> Array | None:
-    """n at the nearest multiple of the step, if n is a range; along the axes that the step depends on."""
-    lengths = next((axis for axis in axes if axis.name == "n"), None)
-    if lengths is None or not lengths.spaced:
-        return None
-    steps = _array([step_of(kind, first)]).reshape((1,) * len(axes))
-    others = [(place, axis) for place, axis in enumerate(axes) if axis.name != "n"]
-    moving = [(p, axis) for p, axis in others if len({_step(kind, first, axis, v) for v in axis.values}) > 1]
-    if moving:
-        shape = [1] * len(axes)
-        for place, axis in moving:
-            shape[place] = len(axis.values)
-        chosen = product(*(axis.values for _, axis in moving))
-        names = [axis.name for _, axis in moving]
-        found = [step_of(kind, {**first, **dict(zip(names, values, strict=True))}) for values in chosen]
-        steps = _array(found).reshape(shape)
-    if any(step is None or step < 1 for step in steps.flat):
-        return None
-    moved = np.frompyfunc(nearest_multiple, 2, 1)(columns["n"], steps)
-    return np.asarray(moved, dtype=object)
-
-
-def _step(kind: type[Construction], first: Mapping[str, Any], axis: Values, value: Any) -> int | None:
-    return step_of(kind, {**first, axis.name: value})
 
 
 def _along(values: Sequence[Any], place: int, axes: int) -> Array:
