@@ -291,7 +291,7 @@ def test_what_cannot_be_decided_fails() -> None:
 
 def test_a_verdict_that_is_undecided_gets_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     """The checker knows no such word."""
-    monkeypatch.setattr(import_module("separatrix.verdicts.verdict"), "side", lambda *_: None)
+    monkeypatch.setattr(import_module("separatrix.verdicts.verdict"), "side_of", lambda *_: None)
     with pytest.raises(EngineRefusal, match="nothing to certify"):
         made(*CASES["tie"])
 
