@@ -7,7 +7,8 @@ import sys
 from contextlib import suppress
 from types import FrameType
 
-INTERRUPTED = 130
+BY_SIGNAL = 128
+"""What a shell adds to the number of a signal for the exit code of whom it ended: 130 for Ctrl-C."""
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """Signals by which others end a program; there is no SIGHUP on Windows."""
 
@@ -33,10 +34,10 @@ def main() -> None:
     except BrokenPipeError:
         streams.die_of_a_broken_pipe()
     except KeyboardInterrupt as interrupt:
-        if isinstance(interrupt, _Ended):
-            _die_of(interrupt.number)
-        _say("interrupted")
-        code = INTERRUPTED
+        number = interrupt.number if isinstance(interrupt, _Ended) else signal.SIGINT
+        if number == signal.SIGINT:
+            _say("interrupted")
+        code = BY_SIGNAL + number
     except Exception as error:
         code = 2
         for line in _lines(error):
