@@ -28,7 +28,8 @@ MOST_DEATHS = 3
 """A cell over which so many of them died is not tried again."""
 PROGRAM = (
     "import sys; from multiprocessing.connection import Connection as C; c = C(int(sys.argv[1])); "
-    "sys.path[:] = c.recv(); from separatrix.sweeps.limited import serve; serve(c)"
+    "sys.path[:] = c.recv(); import separatrix.sweeps.preload; "
+    "from separatrix.sweeps.limited import serve; serve(c)"
 )
 
 _own = threading.local()
