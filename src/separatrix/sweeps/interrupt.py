@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
 
 @contextmanager
 def stop_on_signals(hear: Callable[[], None] = lambda: None) -> Iterator[Callable[[], bool]]:
@@ -23,7 +25,7 @@ def stop_on_signals(hear: Callable[[], None] = lambda: None) -> Iterator[Callabl
         asked.set()
         hear()
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handle) for number in SIGNALS}
     try:
         yield asked.is_set
     finally:

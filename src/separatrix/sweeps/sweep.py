@@ -87,10 +87,10 @@ def sweep(
     """
     read = plan if isinstance(plan, Plan) else find_plan(str(plan), allow)
     _require_limit(store_timeout)
-    executor = executor_for(workers, scheduler, cell_timeout)
-    try:
-        opened = open_store(store, create=True, check=True, patience=store_timeout)
-        with stop_on_signals(hear) as stop:
+    with stop_on_signals(hear) as stop:  # also while workers start: half a worker ends with a traceback
+        executor = executor_for(workers, scheduler, cell_timeout)
+        try:
+            opened = open_store(store, create=True, check=True, patience=store_timeout)
             return run(read, opened, executor, retry_failed=retry_failed, tell=tell, stop=stop)
-    finally:
-        executor.close()
+        finally:
+            executor.close()
