@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import event
+from sqlalchemy import event, select
 
 from benchmarks._base import Measurement, at_most, require, seconds
-from separatrix.store import Environment, Result, Status, Store, open_store, results
+from separatrix.store import Environment, Result, Status, Store, open_store, results, schema
 from separatrix.sweeps.cell import Cell, Draws
 
 CELLS = 1_000_000
@@ -48,10 +48,14 @@ def measure() -> Iterator[Measurement]:
         paths = {count: Path(folder) / f"{count}.db" for count in (FEW, MANY)}
         for count, path in paths.items():
             fill(open_store(str(path), create=True), count)
-        for words in ("", "--csv", "--json", "--out results.parquet"):
+        for words in ("results", "results --csv", "results --json", "results --out results.parquet"):
             few, many = (peak(path, count, words.split(), folder) for count, path in paths.items())
-            what = f"memory of results {words} over {MANY:,} cells against {FEW:,}".replace("  ", " ")
-            yield at_most(what, many / few, "times", 1.5)
+            yield at_most(f"memory of {words} over {MANY:,} cells against {FEW:,}", many / few, "times", 1.5)
+        for path in paths.values():
+            gather(open_store(str(path)))
+        for words in ("report", "compare 1 2"):
+            few, many = (peak(path, count, words.split(), folder) for count, path in paths.items())
+            yield at_most(f"memory of {words} over {MANY:,} cells against {FEW:,}", many / few, "times", 2.0)
 
 
 def cells(first: int, last: int) -> Iterator[tuple[str, dict[str, Any], Result]]:
@@ -100,6 +104,15 @@ def fill(store: Store, count: int = CELLS) -> None:
     event.remove(store.engine, "connect", hurry)
 
 
+def gather(store: Store) -> None:
+    """Two sweeps, each of all cells."""
+    ids = [id_ for (id_,) in store.select(select(schema.cells.c.id))]
+    for name in ("first", "second"):
+        number = store.begin_sweep(name, name, "")
+        for first in range(0, len(ids), AT_ONCE):
+            store.belong(number, ((id_, "part") for id_ in ids[first : first + AT_ONCE]))
+
+
 PROGRAM = """
 import atexit, sys
 from separatrix.cli import main
@@ -111,11 +124,11 @@ main()
 
 
 def peak(path: Path, count: int, words: list[str], folder: str) -> float:
-    """The most memory that `separatrix results` takes, in a process of its own."""
-    command = [sys.executable, "-c", PROGRAM, "results", "--store", str(path), *words]
+    """The most memory that a command takes, in a process of its own."""
+    command = [sys.executable, "-c", PROGRAM, *words, "--store", str(path)]
     with (Path(folder) / "out").open("wb") as out:
         done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, cwd=folder, text=True, check=False)
-    require(done.returncode == 0 and done.stderr.isdecimal(), f"results of {count:,} cells: {done.stderr}")
+    require(done.returncode == 0 and done.stderr.isdecimal(), f"{words[0]} of {count:,} cells: {done.stderr}")
     return float(done.stderr)
 
 

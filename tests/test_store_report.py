@@ -22,7 +22,8 @@ from separatrix.parameters import UsageError
 from separatrix.reports.store import curves, mechanisms, planes, write_report
 from separatrix.reports.store.groups import groups
 from separatrix.reports.store.sheet import read_sheet
-from separatrix.store import Environment, Result, Status, Store, StoreError, frame, open_store
+from separatrix.store import Environment, Result, Status, Store, StoreError, frame, open_store, selection
+from separatrix.store.scan import Scan
 from separatrix.sweeps.compare import Comparison, compare
 
 HERE = Environment("laptop", {"python": "3.11", "separatrix": "0.1.0"})
@@ -385,6 +386,45 @@ def test_a_cell_in_two_parts_counts_once(store: Store) -> None:
     sheet = read_sheet(store, number)
     assert (sheet.cells.height, sheet.distinct.height, sheet.unfinished) == (2, 1, 1)
     assert mechanisms.summary(sheet)["cells"].to_list() == [1]
+
+
+def test_a_report_reads_every_cell_from_the_store_once(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Page, CSV, Parquet and comparison are made of what one reading left in a file."""
+    one = fill(store, {"part": [cell(i / 10, n=str(i), a1="1") for i in range(1, 9)]})
+    two = fill(store, {"part": [cell(i / 11, n=str(i), a1="1") for i in range(1, 5)]})
+    read = list[Any]()
+    again = Scan.again
+    monkeypatch.setattr(Scan, "again", lambda scan, places: read.extend(places) or again(scan, places))
+    monkeypatch.setattr(selection, "CHUNK", 3)
+    written = write_report(store, tmp_path / "out", one, two)
+    assert sorted(read) == list(range(1, 13))
+    assert pl.read_csv(written.tables[0]).height == pl.read_parquet(written.tables[1]).height == 8
+    assert written.comparison is not None
+    assert (written.comparison.changed, written.comparison.only_one) == (4, 4)
+
+
+def test_the_cells_of_a_report_are_shared_not_copied(store: Store) -> None:
+    """Groups, answers and distinct cells of a large store are the same memory, where nothing is left out."""
+    names = ("zeta", "softmax")
+    fill(
+        store,
+        {part: [cell(0.5, name, n=str(i), a1="1") for i in range(9) for name in names] for part in "ab"},
+    )
+    sheet = read_sheet(store, None)
+    assert sheet.distinct is sheet.cells
+    assert sheet.cells["mechanism"].unique(maintain_order=True).to_list() == ["softmax", "zeta"]
+    assert [name for name in sheet.cells.columns if name.startswith("at:")] == ["at:n"]
+    for group in groups(sheet):
+        assert group.answered is group.cells
+        assert (group.cells.height, group.cells["part"].unique().to_list()) == (18, [group.part])
+
+
+def test_names_that_polars_would_take_for_patterns_are_names(store: Store, tmp_path: Path) -> None:
+    odd = [{"^.*$": str(i), "*": "x\u202e"} for i in range(1, 5)]
+    fill(store, {"part": [cell(i / 9, **point) for i, point in enumerate(odd)]})
+    assert "^.*$" in made(store, tmp_path).text
 
 
 def test_refusals_are_grouped_by_message(store: Store, tmp_path: Path) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 
-HIDDEN = "\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+HIDDEN = "\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
 """Characters that steer a terminal, turn the direction of writing, or cannot be seen, as `re` takes them."""
-_HIDDEN = re.compile(f"[{HIDDEN}]")
-_FORMULA = re.compile("[=+@\t\r-]")
+FORMULA = "=+@\t\r-"
+"""What a formula begins with."""
+SUSPECT = f"^[{FORMULA}]|[{HIDDEN}]"
+"""Finds every text that `visible` or `no_formula` would change, and some numbers; in polars as well."""
+_HIDDEN = re.compile(f"[{HIDDEN}\ud800-\udfff]")
+_FORMULA = re.compile(f"[{FORMULA}]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?(/\d+)?")
 
 

@@ -13,7 +13,7 @@ from separatrix.constructions import CONSTRUCTIONS
 from separatrix.parameters import Parameters, UsageError
 from separatrix.parameters.documents import json_text
 from separatrix.parameters.grid import is_whole
-from separatrix.parameters.printable import no_formula, visible
+from separatrix.parameters.printable import SUSPECT, no_formula, visible
 from separatrix.store.selection import Selection
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ def _write_csv(found: Selection, file: BinaryIO) -> None:
 
 def _harmless_column(column: pl.Series) -> pl.Series:
     """Texts that neither a spreadsheet nor a terminal takes for anything else."""
+    if not column.str.contains(SUSPECT).any():
+        return column
     texts = [None if text is None else _harmless(text) for text in column]
     return type(column)(column.name, texts, dtype=column.dtype)
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from separatrix.parameters import UsageError, parse_exact
 from separatrix.store.errors import StoreError
 from separatrix.store.filters import PARAMETER, Filter
 from separatrix.store.ranges import as_float
-from separatrix.store.scan import ENVIRONMENT, PARAMETERS, Found, Scan
+from separatrix.store.scan import PARAMETERS, Found, Scan
 from separatrix.store.seals import KINDS, SEALED
+from separatrix.store.spool import Spool
 from separatrix.store.store import Store
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ class Selection:
     spreads: dict[str, Spread] = field(default_factory=dict)
     """By parameter, and of the seed."""
     seeds: Spread = field(default_factory=Spread)
+    spool: Spool | None = None
+    """Keeps what `frames` gives, where that is wanted more than once."""
 
     def take(self, chunk: list[Found]) -> None:
         """Note what was found."""
@@ -134,10 +137,15 @@ class Selection:
 
     def frames(self, most: int | None = None) -> Iterator[pl.DataFrame]:
         """The cells in order, in chunks; at least one, which may be empty."""
+        if self.spool is None or most is not None:
+            return self._read(most)
+        return self.spool.again() if self.spool.complete else self.spool.through(self._read(None))
+
+    def _read(self, most: int | None) -> Iterator[pl.DataFrame]:
         import polars as pl
 
-        schema, named = self.schema, list(self.parameters.items())
-        keys = [*ORDER, *(f"p{place}" for place in range(len(named))), *LAST]
+        schema, parameters = self.schema, self.parameters
+        keys = [*ORDER, *(f"p{place}" for place in range(len(parameters))), *LAST]
         order = ", ".join(f"{key} NULLS LAST" for key in keys)
         chosen = self.scratch.execute(f"SELECT place, part FROM chosen ORDER BY {order}")
         left, empty = self.count if most is None else most, True
@@ -145,40 +153,57 @@ class Selection:
             left -= len(rows)
             known = self.scan.again(list({place for place, _ in rows}))
             intact = [(known[place], part) for place, part in rows if place in known]
-            records = [self._record(values, part, named) for values, part in intact]
-            columns = zip(*records, strict=True) if records else ([] for _ in schema)
-            made = zip(schema.items(), columns, strict=True)
+            columns = self._columns(intact, parameters)
             empty = False
-            yield pl.DataFrame([pl.Series(name, list(column), dtype=kind) for (name, kind), column in made])
+            yield pl.DataFrame([pl.Series(name, columns[name], dtype=kind) for name, kind in schema.items()])
         if empty:
             yield pl.DataFrame(schema=schema)
 
-    def _record(self, values: tuple[Any, ...], part: str | None, named: list[tuple[str, str]]) -> list[Any]:
-        parameters = values[PARAMETERS]
-        host, versions = self.environments.get(values[ENVIRONMENT], (None, None))
-        known = {
-            "host": host,
-            "versions": None if versions is None else json.dumps(versions, sort_keys=True),
-            "parameters": json.dumps(parameters, ensure_ascii=False),
+    def _columns(
+        self, cells: Sequence[tuple[tuple[Any, ...], str | None]], parameters: Mapping[str, str]
+    ) -> dict[str, list[Any]]:
+        """Cells and their parts as columns, by name."""
+        columns = {name: [values[place] for values, _ in cells] for name, place in PLACES.items()}
+        points, places = columns["parameters"], columns["environment"]
+        hosts = {each: host for each, (host, _) in self.environments.items()}
+        made: dict[str, list[Any]] = {
+            "part": [part for _, part in cells],
+            "host": [hosts.get(each) for each in places],
+            "versions": [self._versions.get(each) for each in places],
+            "parameters": [json.dumps(point, ensure_ascii=False) for point in points],
         }
-        return [
-            *([part] if self.in_sweep else []),
-            *(values[PLACES[name]] for name in FIRST),
-            *(_as_kind(parameters.get(name), self.spreads[name].kind) for _, name in named),
-            *(known[name] if name in known else values[PLACES[name]] for name in AFTER),
-        ]
+        for called, name in parameters.items():
+            texts, kind = [point.get(name) for point in points], self.spreads[name].kind
+            values = {text: _as_kind(text, kind) for text in set(texts)}
+            made[called] = [values[text] for text in texts]
+        return {**columns, **made}
+
+    @cached_property
+    def _versions(self) -> dict[str, str]:
+        """By environment, as JSON."""
+        return {each: json.dumps(known, sort_keys=True) for each, (_, known) in self.environments.items()}
 
 
 @contextmanager
 def selected(
-    store: Store, asked: Filter | None = None, sweep: int | None = None, limit: int | None = None
+    store: Store,
+    asked: Filter | None = None,
+    sweep: int | None = None,
+    limit: int | None = None,
+    repeated: bool = False,
 ) -> Iterator[Selection]:
-    """The cells that `asked` describes; with a limit, the first that are found."""
-    with store.reading() as connection, closing(sqlite3.connect("", check_same_thread=False)) as scratch:
+    """The cells that `asked` describes; with a limit, the first that are found.
+
+    Whoever wants them more than once says `repeated`: they are then read from the store only once.
+    """
+    with ExitStack() as stack:
+        connection = stack.enter_context(store.reading())
+        scratch = stack.enter_context(closing(sqlite3.connect("", check_same_thread=False)))
+        spool = stack.enter_context(Spool()) if repeated else None
         columns = ", ".join(("place", *ORDER, *LAST))
         scratch.execute(f"CREATE TABLE chosen ({columns})")
         scan = Scan(store, connection)
-        made = Selection(scan, scratch, sweep is not None)
+        made = Selection(scan, scratch, sweep is not None, spool=spool)
         with closing(scan.cells(asked or Filter(), sweep)) as chunks:
             for chunk in chunks:
                 made.take(chunk if limit is None else chunk[: limit - made.count])

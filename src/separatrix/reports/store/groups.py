@@ -30,7 +30,7 @@ class Group:
     @cached_property
     def answered(self) -> pl.DataFrame:
         """Those with a P."""
-        return self.cells.filter(pl.col("p").is_not_null())
+        return with_p(self.cells)
 
     @cached_property
     def varying(self) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class Curve:
     @cached_property
     def answered(self) -> pl.DataFrame:
         """Those of them with a P."""
-        return self.drawn.filter(pl.col("p").is_not_null())
+        return with_p(self.drawn)
 
     @property
     def places(self) -> int:
@@ -141,9 +141,18 @@ class Curve:
 
 def groups(sheet: Sheet) -> list[Group]:
     """Every construction of every part with a cell that has an answer."""
-    found = sheet.cells.partition_by("part", "construction", as_dict=True, maintain_order=True)
-    made = [Group(str(part), str(name), cells, sheet.names) for (part, name), cells in found.items()]
-    return [group for group in made if not group.answered.is_empty()]
+    found, start = list[Group](), 0
+    counted = sheet.cells.group_by("part", "construction", maintain_order=True).len()
+    for part, name, height in counted.iter_rows():
+        found.append(Group(str(part), str(name), sheet.cells.slice(start, height), sheet.names))
+        start += height
+    return [group for group in found if not group.answered.is_empty()]
+
+
+def with_p(cells: pl.DataFrame) -> pl.DataFrame:
+    """Those that have a P; no copy is made where all do."""
+    known = cells["p"].is_not_null()
+    return cells if known.all() else cells.filter(known)
 
 
 def is_log(values: pl.Series) -> bool:

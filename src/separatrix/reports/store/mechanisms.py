@@ -67,7 +67,8 @@ def _ahead(cells: pl.DataFrame) -> pl.DataFrame:
     """How often a mechanism is strictly the highest, and at how many shared points."""
     point, sampled = ("construction", "point"), pl.col("kind") == "sampled"
     each = (
-        cells.filter(pl.col("p").is_not_null())
+        cells.select(*point, "mechanism", "kind", "p", "low", "high")
+        .filter(pl.col("p").is_not_null())
         .group_by(*point, "mechanism")
         .agg(
             low=pl.coalesce(pl.col("low").filter(~sampled).first(), pl.col("low").min()),

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
 from sqlalchemy import func, select
 
 from separatrix.parameters import UsageError, parse_exact
-from separatrix.parameters.printable import visible
+from separatrix.parameters.printable import SUSPECT, visible
 from separatrix.parameters.ranges import FARTHEST
 from separatrix.reports.drawing import LOOKS
 from separatrix.store import Selection, Store, StoreError, Sweep, selected
@@ -25,7 +26,7 @@ from separatrix.store.sweep_list import list_sweeps
 WHOLE = "all cells"
 """The part of cells that belong to no sweep."""
 KEPT = ("construction", "mechanism", "status", "message", "engine", "margin", "seconds")
-SAMPLING = ("asked", "draws", "seed", "confidence", "dtype", "host")
+SAMPLING = ("asked", "draws", "seed", "dtype", "host")
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Sheet:
     sweep: Sweep | None
     cells: pl.DataFrame
     """Its rows for drawing: P and its interval are finite or null; `kind` says how P is known, and
-    `word` the verdict; a parameter n is `is:n` as text, and `at:n` as a float where that can be drawn."""
+    `word` the verdict; a parameter n is `is:n` as text, and `at:n`, unless it has one value in all cells,
+    as a float where that can be drawn."""
     names: tuple[str, ...]
     """Of the parameters."""
     unfinished: int
@@ -47,7 +49,8 @@ class Sheet:
     @cached_property
     def distinct(self) -> pl.DataFrame:
         """Every cell once, though it stands in several parts."""
-        return self.cells.unique("id", keep="first", maintain_order=True)
+        first = self.cells["id"].is_first_distinct()
+        return self.cells if first.all() else self.cells.filter(first)
 
     @property
     def title(self) -> str:
@@ -67,7 +70,7 @@ def opened_sheet(store: Store, sweep: int | None) -> Iterator[tuple[Sheet, Selec
     chosen = next((each for each in reversed(known) if sweep in (None, each.id)), None)
     if chosen is None and sweep is not None:
         raise UsageError(f"there is no sweep {sweep} in {store.where}")
-    with selected(store, None, None if chosen is None else chosen.id) as found:
+    with selected(store, None, None if chosen is None else chosen.id, repeated=True) as found:
         found.scan.damage.altered.update(damage.altered)
         found.scan.damage.lost["sweeps"] += damage.lost["sweeps"]
         if found.count == 0 and found.scan.damage:
@@ -77,7 +80,7 @@ def opened_sheet(store: Store, sweep: int | None) -> Iterator[tuple[Sheet, Selec
                 f"the store {store.where} holds no cells; fill it with: separatrix sweep plan.toml"
             )
         names = tuple(map(visible, found.spreads))
-        cells = _sorted(pl.concat(_cells(chunk, names) for chunk in found.frames()))
+        cells = _sorted(pl.concat(_cells(chunk, found) for chunk in found.frames()))
         unfinished = 0 if chosen is None else _planned(store, chosen.id) - cells["id"].n_unique()
         versions = tuple(dict.fromkeys(json.dumps(each, sort_keys=True) for _, each in _used(cells, found)))
         yield Sheet(store.where, chosen, cells, names, unfinished, versions), found
@@ -96,21 +99,19 @@ def _used(cells: pl.DataFrame, found: Selection) -> list[tuple[str, dict[str, st
 
 
 def _sorted(cells: pl.DataFrame) -> pl.DataFrame:
-    """Known mechanisms first, as everywhere; else in the order of the selection."""
+    """Known mechanisms first, as everywhere; else in the order of the selection.
+
+    That has the cells of one mechanism in a row, so that none is moved by itself.
+    """
+    keys = [pl.col(name) for name in ("part", "construction", "mechanism")]
+    first = pl.any_horizontal(key.ne_missing(key.shift()) for key in keys)
+    starts = [*cells.select(first.arg_true()).to_series(), cells.height]
     order = {name: place for place, name in enumerate(LOOKS)}
-    names = cells["mechanism"].unique().to_list()
-    known = pl.DataFrame({"mechanism": names, "looks": [order.get(name, len(order)) for name in names]})
-    known = known.with_columns(pl.col("mechanism").cast(cells.schema["mechanism"]))
-    return (
-        cells.join(known, on="mechanism", how="left", maintain_order="left")
-        .sort(
-            pl.col("part").cast(pl.String),
-            pl.col("construction").cast(pl.String),
-            "looks",
-            maintain_order=True,
-        )
-        .drop("looks")
-    )
+    runs = [
+        (*cells.select(keys).row(start), cells.slice(start, end - start)) for start, end in pairwise(starts)
+    ]
+    runs.sort(key=lambda run: (run[0], run[1], order.get(run[2], len(order))))
+    return pl.concat(run for *_, run in runs) if runs else cells
 
 
 def _planned(store: Store, sweep: int) -> int:
@@ -124,10 +125,9 @@ def decoded(text: str) -> dict[str, str]:
     return {visible(name): visible(value) for name, value in found.items()}
 
 
-def _cells(table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+def _cells(table: pl.DataFrame, found: Selection) -> pl.DataFrame:
     """A chunk of cells for drawing; what repeats takes a few bytes a cell."""
-    spelled = [decoded(text) for text in table["parameters"]]
-    points = [_digest(json.dumps(each, sort_keys=True)) for each in spelled]
+    spelled = _spelled(table["parameters"], list(found.spreads))
     part = pl.col("part") if "part" in table.columns else pl.lit(WHOLE)
     done = pl.col("status") == "done"
     p, low, high = (_finite(name) for name in ("distinguish", "low", "high"))
@@ -141,7 +141,7 @@ def _cells(table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
         low=pl.when(done).then(pl.coalesce(low, p)),
         high=pl.when(done).then(pl.coalesce(high, p)),
         word=pl.when(done).then("verdict").fill_null("none"),
-        point=pl.Series(points, dtype=pl.UInt64),
+        point=_points(spelled, table.height),
     ).with_columns(
         margin=pl.when(done).then(_finite("margin")),
         seconds=_finite("seconds").fill_null(0.0),
@@ -153,22 +153,44 @@ def _cells(table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
         .then(pl.lit("certified"))
         .otherwise(pl.lit("exact")),
     )
-    columns = [
-        _repeated(cells[name]) if cells.schema[name] == pl.String else cells[name] for name in cells.columns
-    ]
-    for name in names:
-        texts = [each.get(name) for each in spelled]
-        numbers = {text: _number(text) for text in set(texts)}
-        columns.append(_repeated(pl.Series(f"is:{name}", texts, dtype=pl.String)))
-        columns.append(pl.Series(f"at:{name}", [numbers[text] for text in texts], dtype=pl.Float64))
+    columns = [_repeated(each) if each.dtype == pl.String else each for each in cells]
+    for texts, (name, spread) in zip(map(_visible, spelled), found.spreads.items(), strict=True):
+        columns.append(texts.cast(pl.Categorical).alias(f"is:{visible(name)}"))
+        if spread.varied or spread.count < found.count:
+            numbers = {text: _number(text) for text in texts.unique()}
+            placed = texts.replace_strict(numbers, return_dtype=pl.Float64)
+            columns.append(placed.alias(f"at:{visible(name)}"))
     return pl.DataFrame(columns)
 
 
+def _spelled(parameters: pl.Series, names: Sequence[str]) -> pl.DataFrame:
+    """A column of text for each parameter, in their order; nothing where a cell does not have it."""
+    if not names:
+        return pl.DataFrame()
+    found = parameters.str.json_decode(pl.Struct(dict.fromkeys(names, pl.String))).struct.unnest()
+    found.columns = [str(place) for place in range(len(names))]
+    return found
+
+
+def _points(spelled: pl.DataFrame, height: int) -> pl.Series:
+    """A number for each cell, the same where all parameters are."""
+    if not spelled.width:
+        return pl.zeros(height, dtype=pl.UInt64, eager=True)
+    texts = spelled.select(pl.struct(pl.all()).struct.json_encode()).to_series()
+    return pl.Series([_digest(text) for text in texts], dtype=pl.UInt64)
+
+
 def _repeated(column: pl.Series) -> pl.Series:
-    """Texts that stand in many cells, kept once each, with nothing hidden in them."""
+    """Texts that stand in many cells, kept once each."""
+    return _visible(column).cast(pl.Categorical)
+
+
+def _visible(column: pl.Series) -> pl.Series:
+    """Texts in which nothing is hidden."""
+    if not column.str.contains(SUSPECT).any():
+        return column
     known = {text: None if text is None else visible(text) for text in column.unique()}
-    clean = pl.Series(column.name, [known[text] for text in column], dtype=pl.String)
-    return clean.cast(pl.Categorical)
+    return pl.Series(column.name, [known[text] for text in column], dtype=pl.String)
 
 
 def _digest(text: str) -> int:
@@ -180,6 +202,7 @@ def _finite(name: str) -> Any:
     return pl.when(pl.col(name).is_finite()).then(name)
 
 
+@lru_cache(maxsize=50_000)
 def _number(text: str | None) -> float | None:
     """The float nearest to what a text spells, if it is a number that pictures reach."""
     try:
