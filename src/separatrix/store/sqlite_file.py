@@ -96,6 +96,8 @@ class _Guard:
     def __init__(self, path: Path, where: str, frozen: bool) -> None:
         self.path, self.where, self.frozen = path, where, frozen
         self._seen = self._look()
+        if hasattr(os, "O_PATH"):  # held, so that no new file gets its number; without its locks, too
+            weakref.finalize(self, os.close, os.open(path, os.O_PATH | os.O_CLOEXEC))
 
     def _look(self) -> tuple[int, ...]:
         found = self.path.stat()
