@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from separatrix.assess import (
+from separatrix.cards import (
     Cost,
     CostCurve,
     Disagreement,
@@ -24,12 +24,12 @@ from separatrix.assess import (
     measure,
     points,
 )
-from separatrix.assess.atlas import Atlas, Region, atlas
-from separatrix.assess.cost import disagreement, tokens
-from separatrix.assess.lengths import at_length
-from separatrix.assess.memory import peak_bytes
-from separatrix.assess.standing import standing
-from separatrix.assess.state import CACHE, STATE
+from separatrix.cards.atlas import Atlas, Region, atlas
+from separatrix.cards.cost import disagreement, tokens
+from separatrix.cards.lengths import at_length
+from separatrix.cards.memory import peak_bytes
+from separatrix.cards.standing import standing
+from separatrix.cards.state import CACHE, STATE
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax, mechanism_named
 from separatrix.mechanisms.custom import wrap
@@ -47,10 +47,10 @@ FEW = {name: CONSTRUCTIONS[name] for name in ("spike", "plain")}
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few constructions, lengths and draws: what is tested here is not how fast this machine is."""
-    monkeypatch.setattr("separatrix.assess.cost.LENGTHS", SHORT)
-    monkeypatch.setattr("separatrix.assess.growth.NEAR", "200:400:3")
+    monkeypatch.setattr("separatrix.cards.cost.LENGTHS", SHORT)
+    monkeypatch.setattr("separatrix.cards.growth.NEAR", "200:400:3")
     monkeypatch.setattr("separatrix.engines.sampling.LITERAL", 25)
-    monkeypatch.setattr("separatrix.assess.standing.CONSTRUCTIONS", FEW)
+    monkeypatch.setattr("separatrix.cards.standing.CONSTRUCTIONS", FEW)
 
 
 def test_peak_memory_counts_what_is_held_at_once() -> None:
@@ -85,7 +85,7 @@ def test_crossover_is_where_it_stays_faster() -> None:
 
 
 def test_what_is_wrong_gets_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.assess.cost.LENGTHS", SHORT)
+    monkeypatch.setattr("separatrix.cards.cost.LENGTHS", SHORT)
 
     class Off(Softmax):
         name = "off"
@@ -123,7 +123,7 @@ def test_what_is_carried_from_token_to_token() -> None:
 
 
 def test_bench_compares_with_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.assess.cost.LENGTHS", SHORT)
+    monkeypatch.setattr("separatrix.cards.cost.LENGTHS", SHORT)
     found = bench([Softmax()])
     (shown,) = found.as_json()
     assert shown["faster_than_softmax_from"] is None
@@ -256,7 +256,7 @@ def test_what_does_not_attend_gets_a_short_card() -> None:
 
 
 def test_the_atlas_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.assess.standing.CONSTRUCTIONS", FEW)
+    monkeypatch.setattr("separatrix.cards.standing.CONSTRUCTIONS", FEW)
     told = []
     found = atlas([Softmax(), Linear()], lambda done, total, what: told.append((done, total, what)))
     assert told[-1] == (5, 6, "linear on plain")
@@ -277,8 +277,8 @@ def test_the_atlas_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes give what one gives; sampled cells too, since their draws are seeded."""
     only = {"routing": CONSTRUCTIONS["routing"]}
-    monkeypatch.setattr("separatrix.assess.atlas.points", lambda: {"routing": points()["routing"]})
-    monkeypatch.setattr("separatrix.assess.standing.CONSTRUCTIONS", only)
+    monkeypatch.setattr("separatrix.cards.atlas.points", lambda: {"routing": points()["routing"]})
+    monkeypatch.setattr("separatrix.cards.standing.CONSTRUCTIONS", only)
     chosen = [mechanism_named("window:size=4"), Linear()]
     assert atlas(chosen, workers=2).as_csv() == atlas(chosen).as_csv()
 

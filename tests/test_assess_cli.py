@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from separatrix.assess import cost, standing
+from separatrix.cards import cost, standing
 from separatrix.cli import main
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.engines import sampling
@@ -87,7 +87,7 @@ def separatrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(cost, "LENGTHS", (64, 128))
-    monkeypatch.setattr("separatrix.assess.growth.NEAR", "200:400:3")
+    monkeypatch.setattr("separatrix.cards.growth.NEAR", "200:400:3")
     monkeypatch.setattr(sampling, "LITERAL", 25)
     monkeypatch.setattr(standing, "CONSTRUCTIONS", {"plain": CONSTRUCTIONS["plain"]})
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from separatrix.assess import Card, Disagreement
-from separatrix.assess.standing import Unanswered
+from separatrix.cards import Card, Disagreement
+from separatrix.cards.standing import Unanswered
 from separatrix.contract import Examination
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.mechanisms.features import FeatureMechanism, Hedgehog, LogFeatureMechanism

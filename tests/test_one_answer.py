@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 import separatrix as sx
 from cases import BASE
-from separatrix.assess.atlas import Atlas, Region
-from separatrix.assess.growth import FAR, NEAR
-from separatrix.assess.lengths import at_length
-from separatrix.assess.standing import Standing, points, standing
+from separatrix.cards.atlas import Atlas, Region
+from separatrix.cards.growth import FAR, NEAR
+from separatrix.cards.lengths import at_length
+from separatrix.cards.standing import Standing, points, standing
 from separatrix.cli.application import app
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.laws import Law, table

@@ -12,7 +12,7 @@ import pytest
 import separatrix as sx
 from cases import BASE
 from expectations import run
-from separatrix.assess.scaling import find_law
+from separatrix.cards.scaling import find_law
 from separatrix.engines import EngineRefusal, Sampling
 from separatrix.parameters import UsageError
 from separatrix.sweeps import read_plan

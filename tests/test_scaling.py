@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import separatrix as sx
 from cases import BASE, spike
-from separatrix.assess.scaling import find_law
+from separatrix.cards.scaling import find_law
 from separatrix.cli.application import app
 from separatrix.engines import EngineRefusal, dense, solve
 from separatrix.laws.margins import margin

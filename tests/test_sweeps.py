@@ -16,8 +16,8 @@ import polars as pl
 import pytest
 
 import separatrix as sx
-from separatrix.assess import points
-from separatrix.assess.lengths import found_at
+from separatrix.cards import points
+from separatrix.cards.lengths import found_at
 from separatrix.engines import EngineRefusal, exact
 from separatrix.mechanisms import examples
 from separatrix.parameters import SeparatrixError, UsageError

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from separatrix import testing
-    from separatrix.assess import assess
-    from separatrix.assess.scaling import scaling
+    from separatrix.cards import assess
+    from separatrix.cards.scaling import scaling
     from separatrix.claims import ledger
     from separatrix.constructions import CONSTRUCTIONS
     from separatrix.engines import Sampling
@@ -43,12 +43,12 @@ _HOME = {
     "UsageError": "separatrix.parameters",
     "Verdict": "separatrix.verdicts",
     "ledger": "separatrix.claims",
-    "assess": "separatrix.assess",
+    "assess": "separatrix.cards",
     "boundary": "separatrix.maps",
     "map": "separatrix.maps",
     "readers": "separatrix.verdicts",
     "results": "separatrix.store",
-    "scaling": "separatrix.assess.scaling",
+    "scaling": "separatrix.cards.scaling",
     "search": "separatrix.searches",
     "sweep": "separatrix.sweeps",
     "verdict": "separatrix.verdicts",

@@ -172,7 +172,7 @@ def assess(
 
     Example: separatrix assess my_file:MyAttention --against softmax,linear
     """
-    from separatrix.assess import assess as run
+    from separatrix.cards import assess as run
     from separatrix.cli import show
     from separatrix.mechanisms.load import mechanism_from
     from separatrix.parameters.files import require_writable
@@ -200,7 +200,7 @@ def atlas(
     """
     import os
 
-    from separatrix.assess.atlas import atlas as run
+    from separatrix.cards.atlas import atlas as run
     from separatrix.cli import show
     from separatrix.parameters.files import require_writable
     from separatrix.reports import atlas as page
@@ -222,7 +222,7 @@ def bench(
 
     A mechanism whose fast form does not agree with its definition gets no numbers.
     """
-    from separatrix.assess.cost import bench as run
+    from separatrix.cards.cost import bench as run
     from separatrix.cli import show
     from separatrix.mechanisms.load import mechanism_from
 

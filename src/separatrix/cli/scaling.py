@@ -41,7 +41,7 @@ def scaling(
 
     Example: separatrix scaling spike linear n=1e3:1e9:7:log d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
     """
-    from separatrix.assess.scaling import find_law
+    from separatrix.cards.scaling import find_law
     from separatrix.cli import show, show_scaling
     from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling

@@ -18,8 +18,8 @@ from separatrix.parameters.documents import json_text
 from separatrix.parameters.printable import visible
 
 if TYPE_CHECKING:
-    from separatrix.assess import Bench, Card, CostCurve, Disagreement, Standing, Unanswered
-    from separatrix.assess.atlas import Atlas
+    from separatrix.cards import Bench, Card, CostCurve, Disagreement, Standing, Unanswered
+    from separatrix.cards.atlas import Atlas
     from separatrix.checker import Report
     from separatrix.engines import Outcome
     from separatrix.reports.reproduce import Reproduction
@@ -144,7 +144,7 @@ def counting(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
 
 def card(found: Card, as_json: bool) -> None:
     """A report card."""
-    from separatrix.assess import Unanswered
+    from separatrix.cards import Unanswered
     from separatrix.reports.cells import MARKS
 
     if as_json:
@@ -189,7 +189,7 @@ def _by_message(messages: dict[str, str]) -> dict[str, list[str]]:
 
 
 def _numbers(cell: Standing | Unanswered) -> tuple[str, ...]:
-    from separatrix.assess import Unanswered
+    from separatrix.cards import Unanswered
     from separatrix.reports.cells import bits, blind_from, exponent, mark
 
     if isinstance(cell, Unanswered):
@@ -237,8 +237,8 @@ def _print_costs(
     out: Console, found: list[CostCurve | Disagreement], softmax: CostCurve | Disagreement
 ) -> None:
     """The two longest lengths of each mechanism, and those that get no numbers."""
-    from separatrix.assess import CostCurve, Disagreement, crossover
-    from separatrix.assess.state import CACHE
+    from separatrix.cards import CostCurve, Disagreement, crossover
+    from separatrix.cards.state import CACHE
 
     titles = ("cost", "n", "ms", "MiB", "GFLOP", "KiB kept", "beats softmax")
     table, curves = Table(*titles, box=None, pad_edge=False), [x for x in found if isinstance(x, CostCurve)]

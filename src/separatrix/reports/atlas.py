@@ -8,8 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from separatrix.assess import Standing, Unanswered
-from separatrix.assess.atlas import Atlas, Region
+from separatrix.cards import Standing, Unanswered
+from separatrix.cards.atlas import Atlas, Region
 from separatrix.parameters.documents import json_text
 from separatrix.parameters.files import write_whole
 from separatrix.reports.cells import (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 
-from separatrix.assess import Card, CostCurve, Disagreement, Standing, Unanswered
+from separatrix.cards import Card, CostCurve, Disagreement, Standing, Unanswered
 from separatrix.parameters.documents import json_text
 from separatrix.parameters.files import write_whole
 from separatrix.reports.atlas import style

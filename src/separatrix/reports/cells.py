@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from separatrix.assess import Standing, Unanswered
+from separatrix.cards import Standing, Unanswered
 from separatrix.verdicts import Verdict
 
 LETTERS = {"distinguishes": "D", "partial": "P", "blind": "B", "undecided": "?", "none": "–"}

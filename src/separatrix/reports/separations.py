@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from separatrix.assess.lengths import found_at
-from separatrix.assess.standing import points
+from separatrix.cards.lengths import found_at
+from separatrix.cards.standing import points
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal
 from separatrix.mechanisms import Mechanism, mechanism_named

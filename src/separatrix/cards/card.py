@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from separatrix.assess.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
-from separatrix.assess.likeness import Likeness, likenesses
-from separatrix.assess.standing import Standing, Unanswered, standings
+from separatrix.cards.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
+from separatrix.cards.likeness import Likeness, likenesses
+from separatrix.cards.standing import Standing, Unanswered, standings
 from separatrix.contract import Broken, Examination, examine, run, sensitivity
 from separatrix.contract.inputs import modes, require_finite, tokens
 from separatrix.errors import one_line

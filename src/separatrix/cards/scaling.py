@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from separatrix.assess.cost import COSTS, WIDTH, Cost, cost_value, disagreement, measure
+from separatrix.cards.cost import COSTS, WIDTH, Cost, cost_value, disagreement, measure
 from separatrix.engines import EngineRefusal, Sampling
 from separatrix.laws.quantities import QUANTITIES, positive
 from separatrix.laws.scaling import find_scaling, known, read_growing, summed_up

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from separatrix.assess.blindness import Blindness, blindness
-from separatrix.assess.growth import Growth, growth_of_margin
-from separatrix.assess.lengths import found_at
+from separatrix.cards.blindness import Blindness, blindness
+from separatrix.cards.growth import Growth, growth_of_margin
+from separatrix.cards.lengths import found_at
 from separatrix.constructions import CONSTRUCTIONS, Construction
 from separatrix.errors import one_line
 from separatrix.mechanisms import Mechanism

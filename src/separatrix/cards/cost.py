@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from separatrix.assess.memory import peak_bytes
-from separatrix.assess.state import kind_of_state, state_bytes
+from separatrix.cards.memory import peak_bytes
+from separatrix.cards.state import kind_of_state, state_bytes
 from separatrix.errors import one_line
 from separatrix.laws.powerlaw import FEWEST, Law
 from separatrix.laws.quantities import Noise, Value

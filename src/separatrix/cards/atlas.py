@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from separatrix.assess.standing import Standing, Unanswered, points, standing
+from separatrix.cards.standing import Standing, Unanswered, points, standing
 from separatrix.mechanisms import Mechanism, examples
 from separatrix.parameters.startup import safe_path
 
