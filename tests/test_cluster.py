@@ -25,11 +25,11 @@ from distributed import Client, LocalCluster
 
 import deadly
 from separatrix.parameters import SeparatrixError, UsageError
-from separatrix.parameters.schedulers import TRIMMING, read_address
 from separatrix.store import Store, frame, open_store
 from separatrix.sweeps import Plan, Progress, read_plan, run
 from separatrix.sweeps import cluster as module
 from separatrix.sweeps.cluster import AHEAD, DaskExecutor, settings
+from separatrix.sweeps.dask_setup import TRIMMING, read_address
 from separatrix.sweeps.evaluate import evaluate
 from separatrix.sweeps.executors import Finished
 from separatrix.sweeps.local import LocalExecutor

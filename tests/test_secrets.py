@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from separatrix.cli import main
 from separatrix.parameters import UsageError
-from separatrix.parameters.schedulers import read_address
 from separatrix.secrets import Secret, without_passwords
 from separatrix.store import StoreError, open_store, store_address
+from separatrix.sweeps.dask_setup import read_address
 
 CANARY = "k4n4ry"
 PLAN = """

@@ -23,8 +23,8 @@ from separatrix.reports.store import curves, mechanisms, planes, write_report
 from separatrix.reports.store.groups import groups
 from separatrix.reports.store.sheet import read_sheet
 from separatrix.store import Environment, Result, Status, Store, StoreError, frame, open_store, selection
+from separatrix.store.compare import Comparison, compare
 from separatrix.store.scan import Scan
-from separatrix.sweeps.compare import Comparison, compare
 
 HERE = Environment("laptop", {"python": "3.11", "separatrix": "0.1.0"})
 EVIL = "<script>alert(1)</script>"

@@ -66,7 +66,7 @@ def compare(
     from separatrix.cli import show_report
     from separatrix.parameters import UsageError
     from separatrix.store import open_store, selected
-    from separatrix.sweeps.compare import compare as run
+    from separatrix.store.compare import compare as run
 
     store = open_store(url)
     other_store = store if other_url is None else open_store(other_url)

@@ -12,7 +12,7 @@ from separatrix.cli.show import console, plain, print_json
 if TYPE_CHECKING:
     from separatrix.reports.store import Written
     from separatrix.store import Damage
-    from separatrix.sweeps.compare import Answer, Change, Comparison
+    from separatrix.store.compare import Answer, Change, Comparison
 
 MOST_ROWS = 12
 

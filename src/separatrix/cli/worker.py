@@ -29,7 +29,7 @@ def worker(
     import os
     import sys
 
-    from separatrix.parameters.schedulers import TRIMMING, read_address, require_distributed, variables
+    from separatrix.sweeps.dask_setup import TRIMMING, read_address, require_distributed, variables
 
     require_distributed()
     from dask.system import CPU_COUNT

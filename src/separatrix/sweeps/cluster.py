@@ -15,9 +15,9 @@ from uuid import uuid4
 
 from separatrix.errors import one_line
 from separatrix.parameters import SeparatrixError, UsageError
-from separatrix.parameters.schedulers import read_address, require_distributed, settings
 from separatrix.store import Result
 from separatrix.sweeps.cell import Cell
+from separatrix.sweeps.dask_setup import read_address, require_distributed, settings
 from separatrix.sweeps.executors import SLICE, Executor, Finished
 from separatrix.sweeps.limited import work_within
 from separatrix.sweeps.work import Batch, require_same_code, work

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from separatrix.reports.markup import Section
 from separatrix.reports.store.pieces import command, short, table, words
 from separatrix.store import Sweep
-from separatrix.sweeps.compare import CLOSE, Answer, Change, Comparison
+from separatrix.store.compare import CLOSE, Answer, Change, Comparison
 
 MOST_ROWS = 30
 

@@ -12,7 +12,7 @@ from separatrix.reports.markup import Section
 from separatrix.reports.store.overview import overview
 from separatrix.reports.store.pieces import chance, short, style, table
 from separatrix.reports.store.sheet import Sheet
-from separatrix.sweeps.compare import CLOSE
+from separatrix.store.compare import CLOSE
 
 MOST_ROWS = 500
 COLUMNS = ("Mechanism", "Cells", "Verdicts", "P: least, median, most", "Highest P", "P is known")

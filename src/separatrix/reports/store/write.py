@@ -16,8 +16,8 @@ from separatrix.reports.store.groups import groups
 from separatrix.reports.store.page import present, render
 from separatrix.reports.store.sheet import Sheet, opened_sheet
 from separatrix.store import Damage, Selection, Store, selected
+from separatrix.store.compare import Comparison, compare
 from separatrix.store.export import write
-from separatrix.sweeps.compare import Comparison, compare
 
 
 @dataclass(frozen=True)
