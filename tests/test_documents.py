@@ -13,7 +13,7 @@ import pytest
 from separatrix.cli import show
 from separatrix.engines._base import significant_bits
 from separatrix.maps import find_map
-from separatrix.parameters.documents import json_text
+from separatrix.numbers.json import json_text
 from separatrix.reports.maps import write_map
 from separatrix.verdicts import Verdict, find
 

@@ -23,8 +23,8 @@ from separatrix.engines import EngineRefusal, Outcome, Sampling, certified, exac
 from separatrix.engines.enumerated import TooCloseToCall, kernel_rows, same_rows, sign_vectors
 from separatrix.maps import map as map_of
 from separatrix.mechanisms import Mechanism, mechanism_named
+from separatrix.numbers.logforms import LogForm
 from separatrix.parameters import Grid
-from separatrix.parameters.logforms import LogForm
 from separatrix.reader import FourLayerNetwork, fires
 from separatrix.verdicts import DELTA, certify, verdict
 

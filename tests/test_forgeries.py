@@ -21,7 +21,8 @@ from separatrix.engines import EngineRefusal, certified
 from separatrix.engines.sides import side_of_fractions
 from separatrix.maps import certify_boundary
 from separatrix.mechanisms import mechanism_named
-from separatrix.parameters import UsageError, parse_exact
+from separatrix.numbers import parse_exact
+from separatrix.parameters import UsageError
 from separatrix.verdicts import certify, write_certificate
 from separatrix.verdicts.certificate import digest
 from separatrix.verdicts.question import question

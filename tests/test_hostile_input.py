@@ -16,7 +16,8 @@ import pytest
 from expectations import run as run_here
 from separatrix.checker import check_file
 from separatrix.errors import on_one_line
-from separatrix.parameters import UsageError, parse_exact, parse_integer
+from separatrix.numbers import parse_exact, parse_integer
+from separatrix.parameters import UsageError
 from separatrix.parameters import files as files_module
 from separatrix.parameters import reading as reading_module
 from separatrix.parameters.files import write_whole

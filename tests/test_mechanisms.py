@@ -28,8 +28,8 @@ from separatrix.mechanisms import (
     mechanism_named,
 )
 from separatrix.mechanisms._registry import registered
+from separatrix.numbers.logforms import LogForm
 from separatrix.parameters import UsageError
-from separatrix.parameters.logforms import LogForm
 
 SPELLINGS = [
     *(each.spelled for each in examples() if isinstance(each, ScoreMechanism)),

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from cases import BASE
 from separatrix.constructions import construction_named
 from separatrix.mechanisms import mechanism_named
-from separatrix.parameters import Grid, UsageError, format_exact, parse_exact, parse_integer, read_words
+from separatrix.numbers import format_exact, parse_exact, parse_integer
+from separatrix.parameters import Grid, UsageError, read_words
 
 
 @given(st.fractions())

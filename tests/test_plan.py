@@ -515,7 +515,7 @@ def test_the_sources_behind_a_cell_are_all_there_and_no_others() -> None:
     assert {
         "separatrix.engines.exact",
         "separatrix.engines.sampling",
-        "separatrix.parameters.numbers",
+        "separatrix.numbers.exact",
     } <= set(found)
     assert "separatrix.mechanisms.features.elu" in found
     assert not {name for name in found if name.startswith(("separatrix.reports", "separatrix.store"))}

@@ -22,12 +22,11 @@ from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values
+from separatrix.numbers.formats import round_to, rounded
 from separatrix.verdicts import Readers, Word, find_readers
-from separatrix.verdicts.formats import round_to
 from separatrix.verdicts.outputs import Feature
 from separatrix.verdicts.outputs_exact import exact_outputs, kernel_of
 from separatrix.verdicts.outputs_float import FloatOutputs
-from separatrix.verdicts.stored import rounded
 from separatrix.verdicts.witness import _from_hull, best_witness, simplest_between
 from test_cli import POINT, run
 

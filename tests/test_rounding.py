@@ -16,8 +16,8 @@ from separatrix.constructions import construction_named
 from separatrix.engines import certified, enumerated, exact
 from separatrix.engines.tails import ACCURACY, EXACT_TO, LEAST, Tails, upper_tail
 from separatrix.mechanisms import ScoreMechanism, mechanism_named
+from separatrix.numbers.logforms import LogForm, rational
 from separatrix.parameters import Grid
-from separatrix.parameters.logforms import LogForm, rational
 from separatrix.verdicts import find
 
 SPIKE = {"d": 102, "m": 12, "a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1"}

@@ -15,8 +15,8 @@ import separatrix as sx
 from cases import BASE, spike
 from separatrix.engines import dense
 from separatrix.mechanisms import Linear, Softmax, mechanism_named
-from separatrix.verdicts import TORCH_NAMES, blind_from
-from separatrix.verdicts.formats import round_to
+from separatrix.numbers.formats import TORCH_NAMES, round_to
+from separatrix.verdicts import blind_from
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from separatrix.laws.quantities import QUANTITIES, positive
 from separatrix.laws.scaling import find_scaling, known, read_growing, summed_up
 from separatrix.laws.scaling_result import Scaling
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters import UsageError, parse_integer
+from separatrix.numbers import parse_integer
+from separatrix.parameters import UsageError
 from separatrix.parameters.ranges import Number
 from separatrix.verdicts.question import Question
 

@@ -14,7 +14,8 @@ from separatrix.constructions import Construction, Spike
 from separatrix.engines import Sampling, solve
 from separatrix.engines.exact import ExactGrid, evaluate
 from separatrix.mechanisms import Mechanism, mechanism_named
-from separatrix.parameters import Grid, format_exact
+from separatrix.numbers import format_exact
+from separatrix.parameters import Grid
 from separatrix.verdicts import DELTA as TOLERANCE
 from separatrix.verdicts import Verdict
 

@@ -14,7 +14,7 @@ from separatrix.claims.signs import TIE
 from separatrix.engines import certified
 from separatrix.mechanisms import Linear, ScoreMechanism, Softmax
 from separatrix.mechanisms._base import Floats
-from separatrix.parameters.logforms import LogForm, Number
+from separatrix.numbers.logforms import LogForm, Number
 from separatrix.tensors import Float, Tensor
 
 SIZES = [100, 1000, 10**6, 10**18, 10**100, 10**300]

@@ -6,8 +6,9 @@ from separatrix.claims._base import Claim, Finding, Point
 from separatrix.claims._tools import BASE, Setting, conclude, largest, on_grid, point, short, smallest, spike
 from separatrix.engines import dense
 from separatrix.mechanisms import Linear, Mechanism, Softmax
+from separatrix.numbers.formats import SIGNIFICANT_BITS, TORCH_NAMES
 from separatrix.tensors import torch
-from separatrix.verdicts import SIGNIFICANT_BITS, TORCH_NAMES, blind_from
+from separatrix.verdicts import blind_from
 
 WIDE: Setting = {**BASE, "n": 1000}
 NARROW: Setting = {**BASE, "n": 1000, "d": 12, "b": "0.5", "c": "0.3"}

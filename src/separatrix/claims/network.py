@@ -25,7 +25,7 @@ from separatrix.constructions import Label, Spike
 from separatrix.engines.certified import exact_model
 from separatrix.engines.threads import one_thread
 from separatrix.mechanisms import Linear, Mechanism, Softmax
-from separatrix.parameters.logforms import rational
+from separatrix.numbers.logforms import rational
 from separatrix.tensors import torch
 
 if TYPE_CHECKING:

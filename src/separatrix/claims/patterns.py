@@ -13,7 +13,7 @@ from separatrix.constructions import Parity, Routing
 from separatrix.engines import exact
 from separatrix.engines.enumerated import kernel_rows, same_rows
 from separatrix.mechanisms import Power, Softmax, mechanism_named
-from separatrix.parameters.logforms import rational
+from separatrix.numbers.logforms import rational
 
 ROUNDING = 1e-12
 CIRCLES = (8, 12)

@@ -128,7 +128,7 @@ def _formats(found: Readers, what: str) -> str:
 
 
 def _number(value: Fraction) -> str:
-    from separatrix.parameters import format_exact
+    from separatrix.numbers import format_exact
 
     exact = format_exact(value)
     return exact if len(exact) <= LONGEST else f"about {float(value):.10g}"

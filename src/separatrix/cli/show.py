@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from separatrix.parameters import Parameters, format_exact
-from separatrix.parameters.documents import json_text
-from separatrix.parameters.printable import visible
+from separatrix.numbers import format_exact
+from separatrix.numbers.json import json_text
+from separatrix.numbers.printable import visible
+from separatrix.parameters import Parameters
 
 if TYPE_CHECKING:
     from separatrix.cards import Bench, Card, CostCurve, Disagreement, Standing, Unanswered

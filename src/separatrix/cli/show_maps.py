@@ -13,7 +13,7 @@ from rich.progress import Progress, TaskID
 from rich.table import Table
 
 from separatrix.cli.show import console, print_json
-from separatrix.parameters import format_exact
+from separatrix.numbers import format_exact
 
 if TYPE_CHECKING:
     from separatrix.maps import Boundary, Curve, Layer, Map, Step

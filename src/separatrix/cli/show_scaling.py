@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from separatrix.cli.show import console, print_json
-from separatrix.parameters import format_exact
+from separatrix.numbers import format_exact
 
 if TYPE_CHECKING:
     from separatrix.laws.powerlaw import Law

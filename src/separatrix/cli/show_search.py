@@ -15,8 +15,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from separatrix.cli.show import console, counting, print_json
-from separatrix.parameters import format_exact
-from separatrix.parameters.documents import json_text
+from separatrix.numbers import format_exact
+from separatrix.numbers.json import json_text
 
 if TYPE_CHECKING:
     from separatrix.constructions import Kind

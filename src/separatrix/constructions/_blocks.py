@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from separatrix.constructions._base import Amplitudes, Construction, Exchangeable, Label, Probe
-from separatrix.parameters import Constraint, Exact, Natural, Parameters, format_exact, is_absent
+from separatrix.numbers import format_exact
+from separatrix.parameters import Constraint, Exact, Natural, Parameters, is_absent
 from separatrix.tensors import Float, Tensor, torch
 
 

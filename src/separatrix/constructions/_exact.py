@@ -12,7 +12,8 @@ from typing import ClassVar
 
 from separatrix.constructions._base import Construction, Exchangeable, Label, Tokens
 from separatrix.constructions._blocks import THRESHOLD, at_least, at_most
-from separatrix.parameters import Constraint, Exact, Natural, Parameters, format_exact
+from separatrix.numbers import format_exact
+from separatrix.parameters import Constraint, Exact, Natural, Parameters
 from separatrix.tensors import torch
 
 Vector = tuple[Fraction | float, ...]

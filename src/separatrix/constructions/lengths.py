@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from separatrix.constructions._base import Construction
-from separatrix.parameters import Parameters, UsageError, parse_exact, parse_integer
+from separatrix.numbers import parse_exact, parse_integer
+from separatrix.parameters import Parameters, UsageError
 from separatrix.parameters.grid import is_whole
 
 Array = np.ndarray[Any, Any]

@@ -19,7 +19,8 @@ from separatrix.constructions._base import (
     Tokens,
 )
 from separatrix.constructions._blocks import LARGEST, THRESHOLD, amplitude, at_least, at_most
-from separatrix.parameters import Constraint, Exact, Natural, Parameters, format_exact
+from separatrix.numbers import format_exact
+from separatrix.parameters import Constraint, Exact, Natural, Parameters
 from separatrix.tensors import torch
 
 if TYPE_CHECKING:

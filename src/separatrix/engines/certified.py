@@ -20,7 +20,7 @@ from separatrix.engines import enumerated
 from separatrix.engines._base import EngineRefusal, Outcome
 from separatrix.engines.neurons import PRECISIONS, Neuron, summed_up
 from separatrix.mechanisms import Mechanism, ScoreMechanism
-from separatrix.parameters.logforms import LogForm, Number, rational
+from separatrix.numbers.logforms import LogForm, Number, rational
 
 Triple = tuple[int, int, int]
 TRIPLES: tuple[Triple, ...] = tuple(product((1, -1), (1, -1), (1, -1)))

@@ -8,7 +8,7 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from separatrix.engines._base import Outcome
-from separatrix.parameters.logforms import Number, rational
+from separatrix.numbers.logforms import Number, rational
 
 PRECISIONS = (128, 512, 2048, 8192, 32768)
 """Bits of a ball, raised until a comparison is decided."""

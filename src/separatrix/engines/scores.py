@@ -15,7 +15,7 @@ from separatrix.constructions import Description, ExactConstruction, Label
 from separatrix.engines._base import EngineRefusal
 from separatrix.engines.neurons import PRECISIONS
 from separatrix.mechanisms import ScoreMechanism
-from separatrix.parameters.logforms import LogForm, Number, rational
+from separatrix.numbers.logforms import LogForm, Number, rational
 
 
 @dataclass(frozen=True)

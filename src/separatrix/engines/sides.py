@@ -8,7 +8,7 @@ from flint import arb, ctx
 
 from separatrix.engines._base import Outcome
 from separatrix.engines.neurons import PRECISIONS
-from separatrix.parameters.logforms import rational
+from separatrix.numbers.logforms import rational
 
 
 def side_of(outcome: Outcome, m: int, level: Fraction) -> int | None:

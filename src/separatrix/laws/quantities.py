@@ -12,9 +12,11 @@ from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
 from separatrix.engines.places import place_matters
 from separatrix.laws.margins import EVIDENCE, PLACES, Margin, is_literal, margin
 from separatrix.maps.boundary import search_span, solve_boundary
-from separatrix.parameters import UsageError, format_exact
+from separatrix.numbers import format_exact
+from separatrix.numbers.formats import SIGNIFICANT_BITS
+from separatrix.parameters import UsageError
 from separatrix.parameters.ranges import Number, is_axis
-from separatrix.verdicts import SIGNIFICANT_BITS, blind_from
+from separatrix.verdicts import blind_from
 from separatrix.verdicts.question import Question
 
 SEARCHED = "3:1e18"

@@ -31,7 +31,8 @@ from separatrix.laws.quantities import (
 from separatrix.laws.scaling_result import Row, Scaling
 from separatrix.mechanisms import Mechanism, examples
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.parameters import UsageError, format_exact, nearest, parse_integer
+from separatrix.numbers import format_exact, parse_integer
+from separatrix.parameters import UsageError, nearest
 from separatrix.parameters.ranges import Axis, Number, is_axis, read_counted
 from separatrix.verdicts.question import Question, question
 

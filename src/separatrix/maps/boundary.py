@@ -16,14 +16,8 @@ from separatrix.maps.analytic import Analytic, analytic
 from separatrix.maps.crossings import Boundary, Crossing
 from separatrix.maps.levels import Level
 from separatrix.maps.search import Reading, Search, sections, whole_sections
-from separatrix.parameters import (
-    SeparatrixError,
-    UsageError,
-    format_exact,
-    nearest,
-    parse_exact,
-    refuse_options,
-)
+from separatrix.numbers import format_exact, parse_exact
+from separatrix.parameters import SeparatrixError, UsageError, nearest, refuse_options
 from separatrix.parameters.ranges import Number, Span, is_axis, read_span
 from separatrix.verdicts.question import Question, question
 

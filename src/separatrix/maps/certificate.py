@@ -9,7 +9,7 @@ from separatrix.engines import EngineRefusal
 from separatrix.engines.sides import side_of_fractions
 from separatrix.maps.crossings import Boundary, Crossing
 from separatrix.maps.search import Reading
-from separatrix.parameters import format_exact, parse_integer
+from separatrix.numbers import format_exact, parse_integer
 from separatrix.verdicts import DELTA, certify
 from separatrix.verdicts.certificate import digest, spelled_parameters
 

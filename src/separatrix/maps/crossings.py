@@ -8,7 +8,7 @@ from typing import Any
 
 from separatrix.maps.analytic import Analytic
 from separatrix.maps.search import Reading
-from separatrix.parameters import format_exact, parse_integer
+from separatrix.numbers import format_exact, parse_integer
 from separatrix.parameters.ranges import Number, Span
 from separatrix.verdicts.question import Question
 

@@ -10,7 +10,8 @@ from typing import Any
 from separatrix.engines import Sampling
 from separatrix.maps.boundary import HALF, search_span, solve_boundary
 from separatrix.maps.crossings import Boundary, printed
-from separatrix.parameters import UsageError, format_exact, parse_integer, read_words
+from separatrix.numbers import format_exact, parse_integer
+from separatrix.parameters import UsageError, read_words
 from separatrix.parameters.ranges import Axis, Number, Span, is_axis, read_counted
 from separatrix.verdicts.question import Question, question
 

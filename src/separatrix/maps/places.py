@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from separatrix.constructions.lengths import nearest_lengths
-from separatrix.parameters import Grid, format_exact, parse_integer
+from separatrix.numbers import format_exact, parse_integer
+from separatrix.parameters import Grid
 from separatrix.parameters.ranges import Axis, Number
 from separatrix.verdicts.question import Question
 

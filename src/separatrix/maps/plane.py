@@ -15,7 +15,8 @@ from separatrix.engines import ENGINES, EngineRefusal, Sampling, exact
 from separatrix.engines.options import in_format, refuse_unused, unused
 from separatrix.maps.cells import QUANTITIES, Layer, Tell, by_cell
 from separatrix.maps.places import Places
-from separatrix.parameters import UsageError, format_exact, nearest
+from separatrix.numbers import format_exact
+from separatrix.parameters import UsageError, nearest
 from separatrix.parameters.ranges import EXAMPLE, Axis, Number, is_axis, read_counted
 from separatrix.verdicts.question import Question, question
 

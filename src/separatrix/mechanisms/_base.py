@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from separatrix.numbers.logforms import LogForm, Number
 from separatrix.parameters import Parameters, UsageError
-from separatrix.parameters.logforms import LogForm, Number
 from separatrix.tensors import Float, Tensor, torch
 
 Floats = NDArray[np.float64] | np.float64

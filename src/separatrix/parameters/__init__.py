@@ -3,7 +3,6 @@
 from separatrix.errors import SeparatrixError, UsageError
 from separatrix.parameters.grid import Grid
 from separatrix.parameters.model import Constraint, Exact, Flag, Natural, Parameters, is_absent, nearest
-from separatrix.parameters.numbers import format_exact, parse_exact, parse_integer
 from separatrix.parameters.words import read_words, refuse_options, split_mechanisms
 
 __all__ = [
@@ -15,11 +14,8 @@ __all__ = [
     "Parameters",
     "SeparatrixError",
     "UsageError",
-    "format_exact",
     "is_absent",
     "nearest",
-    "parse_exact",
-    "parse_integer",
     "read_words",
     "refuse_options",
     "split_mechanisms",

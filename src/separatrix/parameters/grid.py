@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, get_args
 
 from separatrix.errors import UsageError
+from separatrix.numbers.exact import parse_exact, parse_integer
 from separatrix.parameters.model import Constraint, Parameters, is_absent
-from separatrix.parameters.numbers import parse_exact, parse_integer
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
 
 from separatrix.errors import UsageError
-from separatrix.parameters.numbers import format_exact, parse_exact, parse_integer
+from separatrix.numbers.exact import format_exact, parse_exact, parse_integer
 
 
 def _exact(value: object, info: ValidationInfo) -> Fraction:

@@ -9,7 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from separatrix.parameters import Parameters, UsageError, format_exact, parse_exact, parse_integer
+from separatrix.numbers import format_exact, parse_exact, parse_integer
+from separatrix.parameters import Parameters, UsageError
 from separatrix.parameters.grid import is_whole
 
 FARTHEST = 10**300

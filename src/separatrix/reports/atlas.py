@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.cards import Standing, Unanswered
 from separatrix.cards.atlas import Atlas, Region
-from separatrix.parameters.documents import json_text
+from separatrix.numbers.json import json_text
 from separatrix.parameters.files import write_whole
 from separatrix.reports.cells import (
     COLOURS,

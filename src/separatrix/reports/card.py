@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 from separatrix.cards import Card, CostCurve, Disagreement, Standing, Unanswered
-from separatrix.parameters.documents import json_text
+from separatrix.numbers.json import json_text
 from separatrix.parameters.files import write_whole
 from separatrix.reports.atlas import style
 from separatrix.reports.cells import LETTERS, bits, blind_from, evidence, exponent, mark, probability

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from separatrix.engines import Outcome
-from separatrix.parameters import format_exact
+from separatrix.numbers import format_exact
 from separatrix.verdicts import verdict
 
 Parameter = int | str | Fraction

@@ -18,7 +18,7 @@ from separatrix.claims import CLAIMS, Claim, Ledger, ledger
 from separatrix.engines.threads import one_thread
 from separatrix.laws.scaling_result import Row
 from separatrix.mechanisms import MECHANISMS as ZOO
-from separatrix.parameters.documents import json_text
+from separatrix.numbers.json import json_text
 from separatrix.reports import figures, growth, line, page, separations, separations_page, sweeps
 from separatrix.reports.drawing import Drawn, static_style
 from separatrix.reports.effort import FULL, Effort

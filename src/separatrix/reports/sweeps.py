@@ -17,7 +17,8 @@ from separatrix.constructions import Spike
 from separatrix.engines import Sampling, dense, exact
 from separatrix.engines.threads import one_thread
 from separatrix.mechanisms import mechanism_named
-from separatrix.parameters import Grid, format_exact
+from separatrix.numbers import format_exact
+from separatrix.parameters import Grid
 from separatrix.reports.effort import FULL, Effort
 from separatrix.reports.points import BASE, MECHANISMS, Command, number, verdict_command
 from separatrix.sweeps.part import Part

@@ -16,8 +16,8 @@ from flint import arb, fmpq
 
 from separatrix.constructions import Description
 from separatrix.mechanisms import MECHANISMS, Mechanism
+from separatrix.numbers.logforms import Number, rational
 from separatrix.parameters import SeparatrixError
-from separatrix.parameters.logforms import Number, rational
 
 PRECISION = 192
 """Bits of the balls; callers set it, since differences of balls are to be taken at it as well."""

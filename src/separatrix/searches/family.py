@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from separatrix.parameters import format_exact
+from separatrix.numbers import format_exact
 from separatrix.searches.instance import Instance
 
 CROWD = 10

@@ -9,7 +9,8 @@ from itertools import groupby
 from typing import Any
 
 from separatrix.constructions import Description, Kind
-from separatrix.parameters import UsageError, format_exact, parse_exact
+from separatrix.numbers import format_exact, parse_exact
+from separatrix.parameters import UsageError
 
 Place = tuple[str, int, int]
 """Where a number stands: queries, keys, values or counts, then its row and column."""

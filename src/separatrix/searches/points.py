@@ -11,7 +11,7 @@ from separatrix.constructions import CONSTRUCTIONS, Construction
 from separatrix.constructions.lengths import admissible
 from separatrix.engines import Sampling, solve
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters import format_exact
+from separatrix.numbers import format_exact
 from separatrix.searches._base import Finding, Judged, Question
 from separatrix.searches.shrink import ROUND_COUNTS
 from separatrix.searches.space import Suggest

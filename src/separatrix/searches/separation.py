@@ -14,7 +14,7 @@ from flint import arb, ctx, fmpq
 from separatrix.constructions import Description
 from separatrix.engines.sampling import attend
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters.logforms import Number, rational
+from separatrix.numbers.logforms import Number, rational
 from separatrix.searches.exact import PRECISION, NoAnswer, Received, Rows, exact_rows
 from separatrix.searches.instance import Instance
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from separatrix.constructions import CONSTRUCTIONS
+from separatrix.numbers.json import json_text
+from separatrix.numbers.printable import SUSPECT, no_formula, visible
 from separatrix.parameters import Parameters, UsageError
-from separatrix.parameters.documents import json_text
 from separatrix.parameters.grid import is_whole
-from separatrix.parameters.printable import SUSPECT, no_formula, visible
 from separatrix.store.selection import Selection
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Integer, and_, false, literal, or_
 
-from separatrix.parameters import UsageError, format_exact, parse_exact, split_mechanisms
+from separatrix.numbers import format_exact, parse_exact
+from separatrix.parameters import UsageError, split_mechanisms
 from separatrix.store.ranges import Ends, as_float, float_between, within
 from separatrix.store.schema import cells
 

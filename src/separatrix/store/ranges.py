@@ -10,7 +10,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Double, Numeric, Text, and_, case, cast, func, literal, or_, type_coerce
 
-from separatrix.parameters import UsageError, parse_exact
+from separatrix.numbers import parse_exact
+from separatrix.parameters import UsageError
 
 Ends = tuple[Fraction | None, Fraction | None]
 """Of a range, both belonging to it; None where it is open."""

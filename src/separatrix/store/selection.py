@@ -12,7 +12,8 @@ from enum import IntEnum
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from separatrix.parameters import UsageError, parse_exact
+from separatrix.numbers import parse_exact
+from separatrix.parameters import UsageError
 from separatrix.store.errors import StoreError
 from separatrix.store.filters import PARAMETER, Filter
 from separatrix.store.ranges import as_float

@@ -12,10 +12,10 @@ from separatrix.constructions import Construction, ExactConstruction, constructi
 from separatrix.engines import EngineRefusal, Outcome, exact, solve
 from separatrix.errors import one_line
 from separatrix.mechanisms.load import mechanism_from
+from separatrix.numbers.json import finite
+from separatrix.numbers.logforms import spelled
 from separatrix.parameters import Grid, SeparatrixError, UsageError
-from separatrix.parameters.documents import finite
 from separatrix.parameters.grid import is_whole
-from separatrix.parameters.logforms import spelled
 from separatrix.store import Environment, Result, Status
 from separatrix.store.rows import now
 from separatrix.sweeps.cell import Cell

@@ -12,7 +12,8 @@ from separatrix.engines import ENGINES, Sampling
 from separatrix.engines.options import DRAWLESS, refuse_unused
 from separatrix.engines.sampling import enough_draws
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters import UsageError, format_exact, nearest, parse_exact, parse_integer
+from separatrix.numbers import format_exact, parse_exact, parse_integer
+from separatrix.parameters import UsageError, nearest
 from separatrix.sweeps.cell import Cell, Draws
 from separatrix.sweeps.chosen import chosen_mechanisms, chosen_points
 from separatrix.sweeps.code import code_version

@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from separatrix.engines.options import DRAWLESS
-from separatrix.parameters import UsageError, parse_integer
+from separatrix.numbers import parse_integer
+from separatrix.parameters import UsageError
 
 
 def written_cells(table: Mapping[str, Any]) -> int:

@@ -6,7 +6,7 @@ import tomllib
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from separatrix.parameters.numbers import MOST_BITS, MOST_DIGITS
+from separatrix.numbers.exact import MOST_BITS, MOST_DIGITS
 from separatrix.sweeps.complaints import PlanError
 from separatrix.sweeps.lines import DEEPEST, statements
 

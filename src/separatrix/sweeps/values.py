@@ -7,7 +7,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from separatrix.parameters import Parameters, UsageError, format_exact, parse_exact, parse_integer
+from separatrix.numbers import format_exact, parse_exact, parse_integer
+from separatrix.parameters import Parameters, UsageError
 from separatrix.parameters.grid import is_whole
 from separatrix.parameters.ranges import is_axis, read_counted
 

@@ -1,14 +1,12 @@
 """The answer, and what stands behind it."""
 
+from separatrix.verdicts.blind_formats import blind_from
 from separatrix.verdicts.certificate import certify, write_certificate
-from separatrix.verdicts.formats import SIGNIFICANT_BITS, TORCH_NAMES, blind_from
 from separatrix.verdicts.readers import Readers, Statement, Word, find_readers, readers
 from separatrix.verdicts.verdict import DELTA, Verdict, find, verdict
 
 __all__ = [
     "DELTA",
-    "SIGNIFICANT_BITS",
-    "TORCH_NAMES",
     "Readers",
     "Statement",
     "Verdict",

@@ -18,9 +18,9 @@ from flint import ctx, fmpq
 from separatrix.constructions import Construction
 from separatrix.engines import EngineRefusal, certified
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters import format_exact
+from separatrix.numbers import format_exact
+from separatrix.numbers.logforms import Number, spelled
 from separatrix.parameters.files import write_whole
-from separatrix.parameters.logforms import Number, spelled
 from separatrix.verdicts.verdict import Verdict
 
 FORMAT = "separatrix certificate"

@@ -24,7 +24,7 @@ from separatrix.engines.certified import exact_model
 from separatrix.engines.enumerated import kernel_rows
 from separatrix.engines.scores import rows_of
 from separatrix.mechanisms import Mechanism, ScoreMechanism, mechanism_named
-from separatrix.parameters.logforms import Number, rational
+from separatrix.numbers.logforms import Number, rational
 from separatrix.tensors import torch
 from separatrix.verdicts.outputs import Array, Ends, Feature, Outputs
 

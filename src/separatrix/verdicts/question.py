@@ -12,7 +12,8 @@ from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.lengths import admissible, step_of
 from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.parameters import Parameters, UsageError, format_exact
+from separatrix.numbers import format_exact
+from separatrix.parameters import Parameters, UsageError
 from separatrix.parameters.ranges import Number
 
 

@@ -16,11 +16,12 @@ from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, Sampling
 from separatrix.engines.places import draw_places, place_matters
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters import format_exact, refuse_options
+from separatrix.numbers import format_exact
+from separatrix.parameters import refuse_options
 from separatrix.verdicts.outputs import Feature, Outputs
 from separatrix.verdicts.outputs_exact import exact_outputs
 from separatrix.verdicts.outputs_float import FloatOutputs, by_definition
-from separatrix.verdicts.stored import Stored, stored
+from separatrix.verdicts.rounded_outputs import Stored, stored
 from separatrix.verdicts.tuned import Tuned, best_threshold
 from separatrix.verdicts.verdict import DELTA, OLD_NAMES, Verdict, find
 from separatrix.verdicts.witness import Witness, best_witness

@@ -20,7 +20,7 @@ from separatrix.constructions import Construction, Label
 from separatrix.engines import EngineRefusal
 from separatrix.engines.certified import TRIPLES
 from separatrix.engines.enumerated import MOST_SIGNS, SLACK, sign_vectors
-from separatrix.parameters.logforms import Number
+from separatrix.numbers.logforms import Number
 from separatrix.verdicts.outputs import Outputs
 from separatrix.verdicts.outputs_exact import ExactOutputs, ends, precision
 from separatrix.verdicts.outputs_float import FloatOutputs

@@ -15,10 +15,11 @@ from separatrix.engines.options import unused
 from separatrix.engines.sides import side_of
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.parameters import UsageError, format_exact, parse_exact, refuse_options
-from separatrix.parameters.documents import finite
-from separatrix.parameters.logforms import spelled
-from separatrix.verdicts.formats import LARGEST, blind_from
+from separatrix.numbers import format_exact, parse_exact
+from separatrix.numbers.json import finite
+from separatrix.numbers.logforms import spelled
+from separatrix.parameters import UsageError, refuse_options
+from separatrix.verdicts.blind_formats import LARGEST, blind_from
 
 DELTA = Fraction(1, 100)
 OLD_NAMES = {"noise": "noise_sd="}

@@ -14,7 +14,7 @@ from separatrix.mechanisms._base import (
     Values,
     widened,
 )
-from separatrix.parameters.logforms import LogForm, Number
+from separatrix.numbers.logforms import LogForm, Number
 from separatrix.tensors import Float, Tensor
 
 

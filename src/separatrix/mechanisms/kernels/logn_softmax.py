@@ -8,7 +8,8 @@ from typing import ClassVar
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, softmax_of
 from separatrix.mechanisms.kernels.softmax import Softmax
-from separatrix.parameters import Constraint, Exact, Parameters, format_exact
+from separatrix.numbers import format_exact
+from separatrix.parameters import Constraint, Exact, Parameters
 from separatrix.tensors import torch
 
 

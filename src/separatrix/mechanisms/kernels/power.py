@@ -9,8 +9,9 @@ import numpy as np
 from flint import arb, fmpq
 
 from separatrix.mechanisms._base import Floats, ScoreMechanism
-from separatrix.parameters import Constraint, Exact, Parameters, format_exact
-from separatrix.parameters.logforms import LogForm, Number, power, rational
+from separatrix.numbers import format_exact
+from separatrix.numbers.logforms import LogForm, Number, power, rational
+from separatrix.parameters import Constraint, Exact, Parameters
 from separatrix.tensors import Float, Tensor
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism
-from separatrix.parameters import Constraint, Exact, Parameters, format_exact
+from separatrix.numbers import format_exact
+from separatrix.parameters import Constraint, Exact, Parameters
 from separatrix.tensors import torch
 
 

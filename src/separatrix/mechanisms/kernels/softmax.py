@@ -15,8 +15,9 @@ from separatrix.mechanisms._base import (
     Values,
     check_request,
 )
-from separatrix.parameters import Constraint, Exact, Parameters, format_exact
-from separatrix.parameters.logforms import LogForm, Number, rational
+from separatrix.numbers import format_exact
+from separatrix.numbers.logforms import LogForm, Number, rational
+from separatrix.parameters import Constraint, Exact, Parameters
 from separatrix.tensors import Float, Tensor, functional, torch
 
 LANES = 16

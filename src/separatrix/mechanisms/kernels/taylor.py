@@ -8,8 +8,8 @@ import numpy as np
 from flint import arb, fmpq
 
 from separatrix.mechanisms._base import Floats, ScoreMechanism
+from separatrix.numbers.logforms import LogForm, Number
 from separatrix.parameters import Constraint, Natural, Parameters
-from separatrix.parameters.logforms import LogForm, Number
 from separatrix.tensors import Float, Tensor, torch
 
 LARGE = 300.0

@@ -26,7 +26,8 @@ from separatrix.mechanisms.recurrent._base import (
     read,
 )
 from separatrix.mechanisms.recurrent._decay import LogGates, log_exact
-from separatrix.parameters import Constraint, Parameters, UsageError, format_exact, parse_exact
+from separatrix.numbers import format_exact, parse_exact
+from separatrix.parameters import Constraint, Parameters, UsageError
 from separatrix.tensors import Float, Tensor, functional, torch
 
 LogGate = Float[Tensor, "batch heads channels"]

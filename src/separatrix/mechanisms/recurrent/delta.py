@@ -18,7 +18,8 @@ from separatrix.mechanisms.recurrent._base import (
     outer,
     read,
 )
-from separatrix.parameters import Constraint, Exact, Flag, Parameters, format_exact
+from separatrix.numbers import format_exact
+from separatrix.parameters import Constraint, Exact, Flag, Parameters
 from separatrix.tensors import Float, Tensor, functional, torch
 
 

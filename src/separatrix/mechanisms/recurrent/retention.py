@@ -18,7 +18,8 @@ from separatrix.mechanisms.recurrent._base import (
     read,
 )
 from separatrix.mechanisms.recurrent._decay import log_exact, scalar_advance
-from separatrix.parameters import Constraint, Exact, Parameters, format_exact
+from separatrix.numbers import format_exact
+from separatrix.parameters import Constraint, Exact, Parameters
 from separatrix.tensors import torch
 
 

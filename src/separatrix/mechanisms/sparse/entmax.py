@@ -6,7 +6,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, PerRow, StreamedMechanism, over
-from separatrix.parameters import Constraint, Exact, Parameters, format_exact
+from separatrix.numbers import format_exact
+from separatrix.parameters import Constraint, Exact, Parameters
 from separatrix.tensors import Int64, Tensor, torch
 
 STEPS = 100

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from separatrix.constructions import Spike
 from separatrix.engines import exact
 from separatrix.mechanisms import mechanism_named
+from separatrix.numbers.formats import SIGNIFICANT_BITS
 from separatrix.parameters import Grid
 from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, level, mechanism_keys, plot
 from separatrix.reports.effort import FULL, Effort
 from separatrix.reports.points import BASE, number, verdict_command
-from separatrix.verdicts import SIGNIFICANT_BITS, blind_from
+from separatrix.verdicts import blind_from
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

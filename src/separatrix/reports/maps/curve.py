@@ -10,7 +10,7 @@ import numpy as np
 
 from separatrix.maps import Boundary, Crossing, Curve
 from separatrix.maps.boundary import HALF
-from separatrix.parameters import format_exact
+from separatrix.numbers import format_exact
 from separatrix.reports.drawing import INK, Key, plot, static_style
 from separatrix.reports.maps.look import READER, Array, axis_label, spelled_value
 

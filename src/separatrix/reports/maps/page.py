@@ -12,7 +12,7 @@ import numpy as np
 
 from separatrix import __version__
 from separatrix.maps import Axis, Curve, Layer, Map
-from separatrix.parameters.documents import json_text
+from separatrix.numbers.json import json_text
 from separatrix.reports.drawing import INK, Key, plot
 from separatrix.reports.maps import curve as curves
 from separatrix.reports.maps import look, picture

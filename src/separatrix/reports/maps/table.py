@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from separatrix.maps import Axis, Map
-from separatrix.parameters import format_exact
+from separatrix.numbers import format_exact
 
 if TYPE_CHECKING:
     import polars as pl

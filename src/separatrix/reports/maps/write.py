@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.maps import Curve, Map
-from separatrix.parameters.documents import json_text
+from separatrix.numbers.json import json_text
 from separatrix.parameters.files import write_whole
 from separatrix.reports.maps.curve import as_csv as curve_csv
 from separatrix.reports.maps.curve import draw as draw_curve

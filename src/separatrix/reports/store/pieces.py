@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from separatrix.parameters.printable import visible
+from separatrix.numbers.printable import visible
 from separatrix.reports.cells import COLOURS, INKS, MARKS
 from separatrix.reports.points import number as number_
 

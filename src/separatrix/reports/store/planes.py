@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from separatrix.maps import Axis, Span
-from separatrix.parameters import parse_exact
+from separatrix.numbers import parse_exact
 from separatrix.reports.drawing import INK
 from separatrix.reports.drawing import plot as empty_plot
 from separatrix.reports.maps.look import contour

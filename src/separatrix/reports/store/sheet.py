@@ -15,8 +15,9 @@ from typing import Any
 import polars as pl
 from sqlalchemy import func, select
 
-from separatrix.parameters import UsageError, parse_exact
-from separatrix.parameters.printable import SUSPECT, visible
+from separatrix.numbers import parse_exact
+from separatrix.numbers.printable import SUSPECT, visible
+from separatrix.parameters import UsageError
 from separatrix.parameters.ranges import FARTHEST
 from separatrix.reports.drawing import LOOKS
 from separatrix.store import Selection, Store, StoreError, Sweep, selected

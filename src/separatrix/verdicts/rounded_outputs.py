@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from separatrix.constructions import Label
-from separatrix.verdicts.formats import SIGNIFICANT_BITS
+from separatrix.numbers.formats import SIGNIFICANT_BITS, last_place, rounded
 from separatrix.verdicts.outputs import Array, Outputs
 
 Bounds = tuple[Array, Array]
 LABELS: tuple[Label, Label] = (0, 1)
-LEAST_EXPONENT = {"bf16": -126, "fp16": -14, "fp32": -126, "fp64": -1022}
-"""Of a number that is not subnormal."""
 
 
 @dataclass(frozen=True)
@@ -36,27 +34,6 @@ class Stored:
 def stored(outputs: Outputs) -> dict[str, Stored]:
     """For each format: are the labels still apart once their outputs are kept in it?"""
     return {name: _compared(outputs, name) for name in SIGNIFICANT_BITS}
-
-
-def rounded(x: Array, name: str) -> Array:
-    """Float64 numbers as a narrower format keeps them.
-
-    >>> rounded(np.array([1 / 3, 1e-9, 7e4]), "fp16").tolist()
-    [0.333251953125, 0.0, inf]
-    """
-    bits, least = SIGNIFICANT_BITS[name], LEAST_EXPONENT[name]
-    last = _last_place(x, name)
-    kept = np.round(x / last) * last
-    largest = (2.0 - 2.0 ** (1 - bits)) * 2.0 ** (1 - least)
-    found: Array = np.where(np.abs(kept) > largest, np.copysign(np.inf, x), kept)
-    return found
-
-
-def _last_place(x: Array, name: str) -> Array:
-    """The unit of the last place at x."""
-    exponent = np.frexp(x)[1] - 1
-    place: Array = np.ldexp(1.0, np.maximum(exponent, LEAST_EXPONENT[name]) - SIGNIFICANT_BITS[name] + 1)
-    return place
 
 
 def _compared(outputs: Outputs, name: str) -> Stored:
@@ -92,6 +69,6 @@ def _difference(one: Bounds, other: Bounds, name: str) -> tuple[bool | None, flo
     if not apart.any():
         return (True, 0.0) if sure.all() else (None, None)
     with np.errstate(invalid="ignore"):
-        steps = np.abs(other[0] - one[0]) / _last_place(np.maximum(np.abs(one[0]), np.abs(other[0])), name)
+        steps = np.abs(other[0] - one[0]) / last_place(np.maximum(np.abs(one[0]), np.abs(other[0])), name)
     largest = float(steps[apart].max())
     return False, largest if np.isfinite(largest) else None

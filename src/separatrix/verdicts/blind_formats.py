@@ -18,10 +18,9 @@ from flint import arb, ctx, fmpq
 from separatrix.constructions import Construction
 from separatrix.engines.certified import exact_model, spike_weights, with_kernel
 from separatrix.mechanisms import Mechanism, ScoreMechanism
-from separatrix.parameters.logforms import Number
+from separatrix.numbers.formats import SIGNIFICANT_BITS, round_to
+from separatrix.numbers.logforms import Number
 
-SIGNIFICANT_BITS = {"bf16": 8, "fp16": 11, "fp32": 24, "fp64": 53}
-TORCH_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
 LARGEST = 10**40
 """Where the search ends: a format that still tells the labels apart here is said never to go blind."""
 PER_DECADE = 2
@@ -84,18 +83,3 @@ def _middle(x: Number) -> Fraction:
         return Fraction(int(x.p), int(x.q))
     mantissa, exponent = x.mid().man_exp()
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
-
-
-def round_to(x: Fraction, bits: int) -> Fraction:
-    """x rounded to `bits` significant bits, ties to even, exponents unlimited.
-
-    >>> round_to(Fraction(1, 3), 8)
-    Fraction(171, 512)
-    """
-    if x == 0:
-        return x
-    exponent = abs(x.numerator).bit_length() - x.denominator.bit_length()
-    if abs(x) < Fraction(2) ** exponent:
-        exponent -= 1
-    ulp = Fraction(2) ** (exponent - bits + 1)
-    return round(x / ulp) * ulp

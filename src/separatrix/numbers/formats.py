@@ -1,0 +1,51 @@
+"""Number formats: how many bits they keep, and rounding to them, to the nearest and ties to even."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+SIGNIFICANT_BITS = {"bf16": 8, "fp16": 11, "fp32": 24, "fp64": 53}
+TORCH_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
+LEAST_EXPONENT = {"bf16": -126, "fp16": -14, "fp32": -126, "fp64": -1022}
+"""Of a number that is not subnormal."""
+
+
+def rounded(x: Array, name: str) -> Array:
+    """Float64 numbers as a narrower format keeps them.
+
+    >>> rounded(np.array([1 / 3, 1e-9, 7e4]), "fp16").tolist()
+    [0.333251953125, 0.0, inf]
+    """
+    bits, least = SIGNIFICANT_BITS[name], LEAST_EXPONENT[name]
+    last = last_place(x, name)
+    kept = np.round(x / last) * last
+    largest = (2.0 - 2.0 ** (1 - bits)) * 2.0 ** (1 - least)
+    found: Array = np.where(np.abs(kept) > largest, np.copysign(np.inf, x), kept)
+    return found
+
+
+def last_place(x: Array, name: str) -> Array:
+    """The unit of the last place at x."""
+    exponent = np.frexp(x)[1] - 1
+    place: Array = np.ldexp(1.0, np.maximum(exponent, LEAST_EXPONENT[name]) - SIGNIFICANT_BITS[name] + 1)
+    return place
+
+
+def round_to(x: Fraction, bits: int) -> Fraction:
+    """x rounded to `bits` significant bits, ties to even, exponents unlimited.
+
+    >>> round_to(Fraction(1, 3), 8)
+    Fraction(171, 512)
+    """
+    if x == 0:
+        return x
+    exponent = abs(x.numerator).bit_length() - x.denominator.bit_length()
+    if abs(x) < Fraction(2) ** exponent:
+        exponent -= 1
+    ulp = Fraction(2) ** (exponent - bits + 1)
+    return round(x / ulp) * ulp
