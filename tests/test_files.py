@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from separatrix.files.writing import Draft, require_writable, whole_file, write_whole
 from separatrix.parameters import UsageError
-from separatrix.parameters.files import Draft, require_writable, whole_file, write_whole
 from separatrix.reports.folder import Folder
 
 CLI = [sys.executable, "-c", "from separatrix.cli import main; main()"]
@@ -145,7 +145,7 @@ def test_a_device_is_never_replaced(tmp_path: Path) -> None:
 
 
 def test_standard_output_goes_on_where_it_stands(tmp_path: Path) -> None:
-    program = "import sys; from pathlib import Path; from separatrix.parameters.files import write_whole\n"
+    program = "import sys; from pathlib import Path; from separatrix.files.writing import write_whole\n"
     program += "print('before', flush=True); write_whole(Path(sys.argv[1]), b'text\\n'); print('after')"
     for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
         out = tmp_path / "out"
@@ -206,7 +206,7 @@ def test_a_full_disk_is_told_before_the_work_and_leaves_nothing(
     """A limit on the size of files stands for the disk: both say so when they are written to."""
     program = (
         "import resource, signal, sys; from pathlib import Path\n"
-        "from separatrix.parameters.files import require_writable, write_whole\n"
+        "from separatrix.files.writing import require_writable, write_whole\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "limit = int(sys.argv[1]); resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))\n"
         "try: require_writable(Path('x')); print('begun'); write_whole(Path('x'), bytes(100_000))\n"

@@ -78,7 +78,7 @@ def test_no_command_runs_what_lies_in_the_current_folder(hostile: Path, program:
 
 
 def test_helpers_of_multiprocessing_start_with_a_safe_path() -> None:
-    from separatrix.parameters.startup import SAFE_PATH, safe_path
+    from separatrix.startup import SAFE_PATH, safe_path
 
     look = [sys.executable, "-c", "import sys; print('' in sys.path)"]
     before = os.environ.get(SAFE_PATH)

@@ -16,7 +16,7 @@ import torch
 
 from separatrix.cards.standing import Standing, Unanswered, points, standing
 from separatrix.mechanisms import Mechanism, examples
-from separatrix.parameters.startup import safe_path
+from separatrix.startup import safe_path
 
 COLUMNS = (
     *("family", "mechanism", "construction", "verdict", "distinguish", "low", "high", "kind", "engine"),

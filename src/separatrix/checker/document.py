@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from separatrix.errors import UsageError
-from separatrix.parameters.reading import read_whole
+from separatrix.files.reading import read_whole
 
 MOST_BYTES = 1 << 23
 MOST_DIGITS = 4000

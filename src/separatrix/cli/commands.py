@@ -91,8 +91,8 @@ def verdict(
     from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling
     from separatrix.engines.options import refuse_unused
+    from separatrix.files.writing import require_writable
     from separatrix.parameters import UsageError
-    from separatrix.parameters.files import require_writable
     from separatrix.verdicts import certify, find, write_certificate
 
     parameters = read_parameters(construction, words, OPTIONS)
@@ -174,8 +174,8 @@ def assess(
     """
     from separatrix.cards import assess as run
     from separatrix.cli import show
+    from separatrix.files.writing import require_writable
     from separatrix.mechanisms.load import mechanism_from
-    from separatrix.parameters.files import require_writable
     from separatrix.reports import card
 
     if out is not None:
@@ -202,7 +202,7 @@ def atlas(
 
     from separatrix.cards.atlas import atlas as run
     from separatrix.cli import show
-    from separatrix.parameters.files import require_writable
+    from separatrix.files.writing import require_writable
     from separatrix.reports import atlas as page
 
     if out is not None:

@@ -57,9 +57,9 @@ def map_(
     from separatrix.cli import show_maps
     from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling
+    from separatrix.files.writing import require_writable
     from separatrix.maps import find_map
     from separatrix.parameters import split_mechanisms
-    from separatrix.parameters.files import require_writable
 
     parameters = read_parameters(construction, words, OPTIONS)
     if out is not None:
@@ -115,9 +115,9 @@ def boundary(
     from separatrix.cli import show, show_maps
     from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling
+    from separatrix.files.writing import require_writable
     from separatrix.maps import certify_boundary, find_boundary, find_curve
     from separatrix.parameters import UsageError
-    from separatrix.parameters.files import require_writable
     from separatrix.verdicts import write_certificate
 
     parameters = read_parameters(construction, words, OPTIONS)

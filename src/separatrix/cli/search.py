@@ -35,8 +35,8 @@ def search(
     Example: separatrix search softmax linear --out found.json
     """
     from separatrix.cli import show_search
+    from separatrix.files.writing import require_writable, write_whole
     from separatrix.parameters import UsageError
-    from separatrix.parameters.files import require_writable, write_whole
     from separatrix.searches import check_findings
     from separatrix.searches import search as run
 

@@ -144,8 +144,8 @@ def results(
     Example: separatrix results mechanism=softmax,linear n=1e3:1e6 verdict=blind --csv
     """
     from separatrix.cli import show_sweep
+    from separatrix.files.writing import require_writable, whole_file
     from separatrix.parameters import UsageError, read_words
-    from separatrix.parameters.files import require_writable, whole_file
     from separatrix.store import open_store, read_filter, selected
     from separatrix.store.export import ENDINGS, write
     from separatrix.store.frame import require_known

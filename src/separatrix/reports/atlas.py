@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.cards import Standing, Unanswered
 from separatrix.cards.atlas import Atlas, Region
+from separatrix.files.writing import write_whole
 from separatrix.numbers.json import json_text
-from separatrix.parameters.files import write_whole
 from separatrix.reports.cells import (
     COLOURS,
     INKS,

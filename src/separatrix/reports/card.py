@@ -9,8 +9,8 @@ from html import escape
 from pathlib import Path
 
 from separatrix.cards import Card, CostCurve, Disagreement, Standing, Unanswered
+from separatrix.files.writing import write_whole
 from separatrix.numbers.json import json_text
-from separatrix.parameters.files import write_whole
 from separatrix.reports.atlas import style
 from separatrix.reports.cells import LETTERS, bits, blind_from, evidence, exponent, mark, probability
 from separatrix.reports.drawing import static_style

@@ -9,8 +9,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from separatrix.files.writing import Draft, require_room, sync_folder
 from separatrix.parameters import UsageError
-from separatrix.parameters.files import Draft, require_room, sync_folder
 
 Writer = Callable[[BinaryIO], None]
 

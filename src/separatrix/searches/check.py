@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.constructions import construction_named
+from separatrix.files.reading import read_whole
 from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError
-from separatrix.parameters.reading import read_whole
 from separatrix.searches._base import Finding
 from separatrix.searches.inputs import InputFinding
 from separatrix.searches.instance import read_instance

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 from zlib import crc32
 
+from separatrix.files.reading import read_whole
+from separatrix.files.writing import require_writable
 from separatrix.parameters import UsageError
-from separatrix.parameters.files import require_writable
-from separatrix.parameters.reading import read_whole
 
 FORMAT = "separatrix search 2"
 OLDER = "separatrix search 1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from separatrix.errors import UsageError
-from separatrix.parameters.startup import SAFE_PATH
+from separatrix.startup import SAFE_PATH
 
 FORM = "tcp://host:8786"
 TRIMMING = "MALLOC_TRIM_THRESHOLD_"

@@ -15,7 +15,7 @@ from multiprocessing import connection, forkserver, resource_tracker
 from multiprocessing.context import BaseContext
 
 from separatrix.parameters import SeparatrixError
-from separatrix.parameters.startup import safe_path
+from separatrix.startup import safe_path
 from separatrix.store import Result
 from separatrix.sweeps.executors import SLICE, Executor, Finished
 from separatrix.sweeps.work import Batch, work

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from separatrix.files.reading import read_whole
 from separatrix.parameters import UsageError, nearest
-from separatrix.parameters.reading import read_whole
 from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.complaints import Complaints, PlanError
 from separatrix.sweeps.keys import Keys, complaint

@@ -17,10 +17,10 @@ from flint import ctx, fmpq
 
 from separatrix.constructions import Construction
 from separatrix.engines import EngineRefusal, certified
+from separatrix.files.writing import write_whole
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers import format_exact
 from separatrix.numbers.logforms import Number, spelled
-from separatrix.parameters.files import write_whole
 from separatrix.verdicts.verdict import Verdict
 
 FORMAT = "separatrix certificate"

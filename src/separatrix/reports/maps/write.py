@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from separatrix.files.writing import write_whole
 from separatrix.maps import Curve, Map
 from separatrix.numbers.json import json_text
-from separatrix.parameters.files import write_whole
 from separatrix.reports.maps.curve import as_csv as curve_csv
 from separatrix.reports.maps.curve import draw as draw_curve
 from separatrix.reports.maps.page import curve_page, map_page
