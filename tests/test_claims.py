@@ -217,7 +217,7 @@ def test_more_work_at_larger_n_is_noticed(from_n: int, monkeypatch: pytest.Monke
         return COUNT(made, mechanism)
 
     monkeypatch.setattr(arithmetic.certified, "count", laborious)
-    finding = arithmetic.any_n()
+    finding = arithmetic.any_n.check()
     assert finding.status is Status.FAILS
     assert all(each.holds == (float(each.parameters["n"]) < from_n) for each in finding.points)
 
@@ -225,7 +225,7 @@ def test_more_work_at_larger_n_is_noticed(from_n: int, monkeypatch: pytest.Monke
 def test_a_network_that_never_fires_makes_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     quiet = [{**setting, "tau": "50"} for setting in network.SETTINGS]
     monkeypatch.setattr(network, "SETTINGS", quiet)
-    assert network.network_fires().status is Status.FAILS
+    assert network.network_fires.check().status is Status.FAILS
 
 
 def test_conditions_vanish_where_they_are_not_needed() -> None:

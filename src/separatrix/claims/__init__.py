@@ -1,64 +1,50 @@
-"""The ledger: every statement of the paper, and ours, as an executable check."""
+"""The ledger: every statement of the paper, and ours, as an executable check.
+
+A claim is a function below `@claim(name, place, tag)` in a file of this folder. "Theory 3.1", here and all
+over the package, is section 3.1 of docs/theory.md.
+"""
 
 from __future__ import annotations
 
+import pkgutil
 import time
 from collections.abc import Callable
+from importlib import import_module
 
-from separatrix.claims import (
-    arithmetic,
-    averaging,
-    boundary,
-    classes,
-    critical,
-    cross,
-    degree,
-    dispersion,
-    duplication,
-    formats,
-    injectivity,
-    location,
-    majority,
-    margins,
-    network,
-    patterns,
-    plain,
-    proof,
-    rank,
-    recall,
-    regression,
-    rough,
-    separations,
-    signs,
-    spike,
-    theorem,
-    tuned,
-    units,
-)
 from separatrix.claims._base import Claim, Entry, Finding, Ledger, Point, Provenance, Status
 
-_SPIKE = (spike, signs, arithmetic, theorem, boundary, proof, tuned, margins, formats, degree)
-_FURTHER = (
-    *(injectivity, duplication, patterns, rank, dispersion, critical),
-    *(averaging, location, regression, recall, majority),
-)
-_OPEN = (separations, classes, rough)
-_FILES = (units, network, *_SPIKE, plain, cross, *_FURTHER, *_OPEN)
+_FILES = [import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
 
-CLAIMS: tuple[Claim, ...] = tuple(claim for file in _FILES for claim in file.CLAIMS)
-"""Every claim, in the order of THEORY."""
+CLAIMS: tuple[Claim, ...] = tuple(
+    sorted(
+        (each for file in _FILES for each in vars(file).values() if isinstance(each, Claim)),
+        key=lambda each: each.order,
+    )
+)
+"""Every claim, in the order of docs/theory.md."""
 
 
 def ledger(progress: Callable[[Claim], None] | None = None) -> Ledger:
     """Run every claim's check; `progress` is told of each before it runs."""
     entries = []
-    for claim in CLAIMS:
+    for each in CLAIMS:
         if progress is not None:
-            progress(claim)
+            progress(each)
         start = time.perf_counter()
-        finding = claim.check()
-        entries.append(Entry(claim, finding, time.perf_counter() - start))
+        finding = each.check()
+        entries.append(Entry(each, finding, time.perf_counter() - start))
     return Ledger(tuple(entries))
 
 
-__all__ = ["CLAIMS", "Claim", "Entry", "Finding", "Ledger", "Point", "Provenance", "Status", "ledger"]
+__all__ = [
+    "CLAIMS",
+    "Claim",
+    "Entry",
+    "Finding",
+    "Ledger",
+    "Point",
+    "Provenance",
+    "Status",
+    "claim",
+    "ledger",
+]

@@ -47,11 +47,42 @@ class Claim:
     """A statement of the paper, or ours, as an executable check."""
 
     name: str
-    section: str
-    """Where in THEORY it stands, for example "3"."""
+    place: str
+    """Where in docs/theory.md it stands, for example "3.1"."""
     provenance: Provenance
     statement: str
     check: Callable[[], Finding]
+
+    @property
+    def section(self) -> str:
+        """The section of docs/theory.md, for example "3"."""
+        return self.place.partition(".")[0]
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """What the ledger sorts by: 3.10 comes after 3.9."""
+        return tuple(map(int, self.place.split(".")))
+
+
+def claim(name: str, place: str, provenance: Provenance) -> Callable[[Callable[[], Finding]], Claim]:
+    """Make a check a claim of the ledger; the first paragraph of its docstring is the statement.
+
+    >>> @claim("blind", "3.4", "ours")
+    ... def check() -> Finding:
+    ...     \"""Linear attention is blind
+    ...     at n = 1000.
+    ...
+    ...     How it is checked.
+    ...     \"""
+    >>> check.statement
+    'Linear attention is blind at n = 1000.'
+    """
+
+    def made(check: Callable[[], Finding]) -> Claim:
+        statement, *_ = (check.__doc__ or "").split("\n\n")
+        return Claim(name, place, provenance, " ".join(statement.split()), check)
+
+    return made
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""THEORY 1 to 3 written out in loops, for rationals and floats alike: what the package is checked against.
+"""Theory 1 to 3 written out in loops, for rationals and floats alike: what the package is checked against.
 
 Nothing here uses torch, the mechanisms or the engines. Tokens are in units of sqrt(log n), so logits
 are in units of log n.

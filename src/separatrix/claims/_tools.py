@@ -25,7 +25,7 @@ Made = TypeVar("Made", bound=Construction)
 Setting = dict[str, Any]
 """Parameters by name: integers, and decimals as text."""
 BASE: Setting = {"a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1", "d": 102, "m": 12}
-"""The parameters THEORY gives its reference numbers for."""
+"""The parameters of the reference numbers."""
 DELTA = 0.01
 """P >= 1 - DELTA distinguishes, P <= DELTA is blind."""
 

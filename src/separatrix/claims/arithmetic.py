@@ -1,4 +1,4 @@
-"""THEORY 3, exact probabilities: any n, and ties that float64 gets wrong."""
+"""Theory 3.3, exact probabilities: any n, and ties that float64 gets wrong."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 from flint import ctx
 
 from separatrix.claims import _literal as literal
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, conclude, largest, on_grid, point, relative_error, smallest, spike
 from separatrix.claims.signs import TIE
 from separatrix.engines import certified
@@ -45,8 +45,13 @@ class Metered(ScoreMechanism):
         return self.inner.ratio(base, step)
 
 
+@claim("any-n", "3.3", "ours")
 def any_n() -> Finding:
-    """How many scores are computed to how many bits at every n; and float64 agrees with the fractions."""
+    """An exact probability at n = 10^18 takes the scores, and their bits, that n = 100 takes; as far as n =
+    10^300 at most half as many scores again, of at most 4 log2 n bits.
+
+    How many scores are computed to how many bits at every n; and float64 agrees with the fractions.
+    """
     points: list[Point] = []
     for mechanism in (Softmax(), Linear()):
         found = on_grid(mechanism, BASE, n=SIZES).p1
@@ -78,8 +83,13 @@ def any_n() -> Finding:
     )
 
 
+@claim("ties", "3.3", "ours")
 def ties() -> Finding:
-    """The sign vectors on which a pre-activation equals tau: rationals, float64, the certified engine."""
+    """Exact ties happen: at n=16, d=6 (X = I, linear) a pre-activation equals tau; float64 says that it
+    fires, and it does not.
+
+    The sign vectors on which a pre-activation equals tau: rationals, float64, the certified engine.
+    """
     made = spike(TIE)
     n, d, (a, b, c) = made.n, made.parameters.d, (Fraction(TIE[name]) for name in ("a0", "b", "c"))
     signs = literal.sign_vectors(d)
@@ -116,24 +126,3 @@ def ties() -> Finding:
         f"says {engine.low.p0}",
         f"float64 is off by {abs(by_floats - right)} in p0",
     )
-
-
-CLAIMS = (
-    Claim(
-        "any-n",
-        "3",
-        "ours",
-        "An exact probability at n = 10^18 takes the scores, and their bits, that n = 100 takes; as far as "
-        "n = 10^300 at most half as many scores again, of at most 4 log2 n bits.",
-        any_n,
-    ),
-    Claim(
-        "ties",
-        "3",
-        "ours",
-        "Exact ties happen: at n=16, d=6 (X = I, linear) a pre-activation equals tau; float64 says that it "
-        "fires, and it does not.",
-        ties,
-    ),
-)
-"""The claims on how THEORY 3's probabilities are computed."""

@@ -1,10 +1,10 @@
-"""THEORY 6, q-sparse averaging: the mean of the values that are asked for."""
+"""Theory 6.7, q-sparse averaging: the mean of the values that are asked for."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude_where, example, judged, largest, point
 from separatrix.constructions import Averaging
 from separatrix.mechanisms import Linear, Softmax
@@ -15,8 +15,14 @@ SIZES = (10**4, 10**9, 10**18)
 ASKED = (1, 8, 1000)
 
 
+@claim("sparse-averaging", "6.7", "rec")
 def averages() -> Finding:
-    """Inside: gap 2. Outside: q n^gap below n, where the many that are not asked win."""
+    """With logits that single out q of n tokens, softmax gives the mean of their values up to n^{1-gap}/q and
+    linear does not (arXiv 2306.02896; the width such logits need, of order q log n, is that paper's subject
+    and not checked here).
+
+    Inside: gap 2. Outside: q n^gap below n, where the many that are not asked win.
+    """
     inside = [averaging_point(q, n, 2) for q in ASKED for n in SIZES]
     outside = [averaging_point(q, 10**9, Fraction(1, 2)) for q in (1, 8)]
     return conclude_where(
@@ -50,17 +56,3 @@ def averaging_point(q: int, n: int, gap: int | Fraction) -> Point:
         linear_margin=float(low),
         words=", ".join(words),
     )
-
-
-CLAIMS = (
-    Claim(
-        "sparse-averaging",
-        "6",
-        "rec",
-        "With logits that single out q of n tokens, softmax gives the mean of their values up to n^{1-gap}/q "
-        "and linear does not (arXiv 2306.02896; the width such logits need, of order q log n, is that "
-        "paper's subject and not checked here).",
-        averages,
-    ),
-)
-"""The claim on q-sparse averaging."""

@@ -1,4 +1,4 @@
-"""THEORY 3, where the separation stops: sharp boundaries, and width that does not grow."""
+"""Theory 3.5, where the separation stops: sharp boundaries, and width that does not grow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import (
     BASE,
     DELTA,
@@ -67,15 +67,26 @@ def _ones(n: int, a1: list[Fraction]) -> Array:
     return on_grid(Softmax(), {**BASE, "n": n}, a1=a1).distinguish
 
 
+@claim("boundary-ones", "3.5", "ours")
 def boundary_ones() -> Finding:
-    """The root of a(a+b+c) = 1 for b = .2, c = .1."""
+    """X = 11ᵀ, the theorem's other conditions kept (small a0, a1 - b > 0.1, m and d large enough): the a1 at
+    which softmax comes to separate tends to a1(a1+b+c) = 1 (b=.2, c=.1: 0.861; extrapolated in n); at finite
+    n it is lower.
+
+    The root of a(a+b+c) = 1 for b = .2, c = .1.
+    """
     r = 0.3
     limit = (math.sqrt(r * r + 4) - r) / 2
     return boundary_finding(SIZES, limit, _ones, ("0.5", "1.5"), lambda n: {**BASE, "a1": "searched", "n": n})
 
 
+@claim("spike-share", "3.5", "ours")
 def spike_share() -> Finding:
-    """At each crossing, how much the spike adds: (a1 + b) f(j3,j3), in units of sqrt(log n)."""
+    """Why it is lower at finite n: it is enough that the spike and its block sign add about 0.1, (a1+b)
+    f(j3,j3) = 0.1.
+
+    At each crossing, how much the spike adds: (a1 + b) f(j3,j3), in units of sqrt(log n).
+    """
     points = []
     for n in SIZES:
         found = crossing(partial(_ones, n), "0.5", "1.5")
@@ -98,8 +109,13 @@ def _growing(n: int) -> Setting:
     return {**BASE, "a1": "searched", "form": "identity", "n": n, "d": math.isqrt(n) + 2}
 
 
+@claim("boundary-identity", "3.5", "ours")
 def boundary_identity() -> Finding:
-    """a1² + b² = 1 with d - 2 = sqrt(n)."""
+    """X = I, d growing faster than n^{b²}, the other conditions kept: the a1 at which softmax comes to
+    separate tends to a1² + b² = 1 (one b and c tried; extrapolated in n).
+
+    a1² + b² = 1 with d - 2 = sqrt(n).
+    """
     return boundary_finding(
         [10 ** (2 * k) for k in (2, 3, 4, 6, 10, 14)],
         math.sqrt(1 - 0.2**2),
@@ -112,8 +128,12 @@ def boundary_identity() -> Finding:
 IDENTITY: Setting = {**BASE, "b": "0.5", "form": "identity"}
 
 
+@claim("identity-separates", "3.5", "ours")
 def identity_separates() -> Finding:
-    """Inside: d grows with n. Outside: d = 1002 however large n is."""
+    """X = I: softmax separates D0 from D1 for large n.
+
+    Inside: d grows with n. Outside: d = 1002 however large n is.
+    """
     inside = [separates(10 ** (2 * k), 10**k + 2) for k in (3, 4, 6, 8, 12)]
     outside = [separates(10**e, 1002) for e in (10, 12, 14, 18)]
     sizes = [1000 * round(10 ** (e / 10 - 3)) for e in range(60, 130)]
@@ -138,40 +158,3 @@ def separates(n: int, d: int) -> Point:
     p, crowd = float(found.distinguish), math.exp(0.25 * math.log(n)) / (d - 2)
     measured = {"distinguish": p, "p0": float(found.p0), "n_to_b2_over_blocks": crowd}
     return point({**IDENTITY, "n": n, "d": d}, p >= 1 - DELTA, **measured)
-
-
-CLAIMS = (
-    Claim(
-        "boundary-ones",
-        "3",
-        "ours",
-        "X = 11ᵀ, the theorem's other conditions kept (small a0, a1 - b > 0.1, m and d large enough): the a1 "
-        "at which softmax comes to separate tends to a1(a1+b+c) = 1 (b=.2, c=.1: 0.861; extrapolated in n); "
-        "at finite n it is lower.",
-        boundary_ones,
-    ),
-    Claim(
-        "spike-share",
-        "3",
-        "ours",
-        "Why it is lower at finite n: it is enough that the spike and its block sign add about 0.1, "
-        "(a1+b) f(j3,j3) = 0.1.",
-        spike_share,
-    ),
-    Claim(
-        "boundary-identity",
-        "3",
-        "ours",
-        "X = I, d growing faster than n^{b²}, the other conditions kept: the a1 at which softmax comes to "
-        "separate tends to a1² + b² = 1 (one b and c tried; extrapolated in n).",
-        boundary_identity,
-    ),
-    Claim(
-        "identity-separates",
-        "3",
-        "ours",
-        "X = I: softmax separates D0 from D1 for large n.",
-        identity_separates,
-    ),
-)
-"""The claims on where THEORY 3's theorem stops, in its order."""

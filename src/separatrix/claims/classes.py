@@ -1,10 +1,10 @@
-"""THEORY 7, question 4: more than two classes, and a real-valued target."""
+"""Theory 7.4: more than two classes, and a real-valued target."""
 
 from __future__ import annotations
 
 import math
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import (
     conclude,
     example,
@@ -25,8 +25,13 @@ GROWING = tuple(10**e for e in (3, 6, 30, 100))
 B = 0.2
 
 
+@claim("which-of-k", "7.4", "ours")
 def which_of_k() -> Finding:
-    """Certified at each k and n, and where a1 passes the boundary b + 1."""
+    """Past two classes: which of k spikes. Softmax fires for the right class alone once a1 - b passes 1 (as n
+    grows), for any k; linear does not.
+
+    Certified at each k and n, and where a1 passes the boundary b + 1.
+    """
     points = [class_point(k, n) for k in CLASSES for n in SIZES]
     crossings = [class_boundary(n) for n in GROWING]
     places = values(crossings, "a1")
@@ -63,8 +68,13 @@ def class_boundary(n: int) -> Point:
     return point({"k": 4, "n": n, "tau": "0.1"}, holds, a1=a1)
 
 
+@claim("resolution", "7.4", "ours")
 def resolution() -> Finding:
-    """The slope: the margin of neighbouring levels over their distance, for every pair of levels."""
+    """A real-valued target: the output moves with the amplitude at slope 1/(1+(n-1)n^{-gap}) = Θ(1) for
+    softmax (gap above 1) and (1+gap)/(n+gap) = Θ(1/n) for linear.
+
+    The slope: the margin of neighbouring levels over their distance, for every pair of levels.
+    """
     points = []
     for n in SIZES:
         for levels, at in ((2, 0), (5, 0), (5, 3), (101, 50)):
@@ -82,24 +92,3 @@ def resolution() -> Finding:
         f"softmax passes {smallest(points, 'softmax'):.3f} of a change on, linear "
         f"{largest(points, 'linear'):.4f} or less",
     )
-
-
-CLAIMS = (
-    Claim(
-        "which-of-k",
-        "7",
-        "ours",
-        "Past two classes: which of k spikes. Softmax fires for the right class alone once a1 - b passes 1 "
-        "(as n grows), for any k; linear does not.",
-        which_of_k,
-    ),
-    Claim(
-        "resolution",
-        "7",
-        "ours",
-        "A real-valued target: the output moves with the amplitude at slope 1/(1+(n-1)n^{-gap}) = Θ(1) for "
-        "softmax (gap above 1) and (1+gap)/(n+gap) = Θ(1/n) for linear.",
-        resolution,
-    ),
-)
-"""The claims past two classes."""

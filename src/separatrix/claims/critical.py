@@ -1,11 +1,11 @@
-"""THEORY 6, critical scaling: how fast logits must grow."""
+"""Theory 6.6, critical scaling: how fast logits must grow."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude, largest, limit_in_log, point, short, values
 from separatrix.maps import find_boundary
 
@@ -15,8 +15,13 @@ TAU = Fraction(1, 10)
 CLOSE = 1e-5
 
 
+@claim("critical-scaling", "6.6", "rec")
 def boundary() -> Finding:
-    """Where P passes 1/2 in gamma, both ends proved, at growing n and extrapolated in 1/log n."""
+    """Tokens of inner product rho, logits gamma log n (arXiv 2510.05554): softmax comes to find a token as
+    gamma passes gamma_c = 1/(1-rho), in the limit of large n; at finite n and small tau earlier.
+
+    Where P passes 1/2 in gamma, both ends proved, at growing n and extrapolated in 1/log n.
+    """
     points: list[Point] = []
     for rho in RHOS:
         limit = 1 / (1 - float(Fraction(rho)))
@@ -46,16 +51,3 @@ def crossing_point(rho: str, n: int, limit: float) -> Point:
     proved = all(each.certified for each in found.crossings)
     holds = proved and error < 1e-8 and gamma < limit
     return point({"rho": rho, "n": n, "tau": TAU}, holds, gamma=gamma, error=error, below=1 - gamma / limit)
-
-
-CLAIMS = (
-    Claim(
-        "critical-scaling",
-        "6",
-        "rec",
-        "Tokens of inner product rho, logits gamma log n (arXiv 2510.05554): softmax comes to find a token "
-        "as gamma passes gamma_c = 1/(1-rho), in the limit of large n; at finite n and small tau earlier.",
-        boundary,
-    ),
-)
-"""The claim on critical scaling."""

@@ -1,4 +1,4 @@
-"""THEORY 5: cross-attention, where the queries carry no spike."""
+"""Theory 5: cross-attention, where the queries carry no spike."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from separatrix.claims import _literal as literal
-from separatrix.claims._base import Claim, Finding
+from separatrix.claims._base import Finding, claim
 from separatrix.claims._tools import BASE, Array, Setting, conclude, largest, on_grid, point
 from separatrix.claims.boundary import SIZES, boundary_finding
 from separatrix.claims.units import attention_weights
@@ -37,8 +37,13 @@ def literal_weights(n: int, d: int, a: float, r_q: float) -> Array:
     return np.array([literal.unit(row, lambda z: size**z, keys).f[0] for row in scores])
 
 
+@claim("cross-weight", "5", "ours")
 def every_row() -> Finding:
-    """The closed form against loops on uneven queries, and against the construction's dense tokens."""
+    """Cross-attention, X = 11ᵀ: every query row has f(.,j3) = 1/(1+(n-1)n^{-a r_Q}), with r_Q the row sum of
+    the queries.
+
+    The closed form against loops on uneven queries, and against the construction's dense tokens.
+    """
     points = []
     for n, d, r_q, a1 in SETTINGS:
         made = Cross(Cross.schema.read({**BASE, "n": n, "d": d, "m": 1, "r_Q": r_q, "a1": a1}))
@@ -71,27 +76,11 @@ def _probability(n: int, a1: list[Fraction]) -> Array:
     return on_grid(Softmax(), _setting(n), Cross, a1=a1).distinguish
 
 
+@claim("boundary-cross", "5", "ours")
 def boundary() -> Finding:
-    """a1 r_Q = 1 with r_Q = 1/2: a1 = 2."""
+    """Cross-attention, the other conditions kept: the a1 at which softmax comes to separate tends to a1 r_Q =
+    1 (extrapolated in n); at finite n it is lower.
+
+    a1 r_Q = 1 with r_Q = 1/2: a1 = 2.
+    """
     return boundary_finding(SIZES, 2.0, _probability, ("0.5", "3"), _setting)
-
-
-CLAIMS = (
-    Claim(
-        "cross-weight",
-        "5",
-        "ours",
-        "Cross-attention, X = 11ᵀ: every query row has f(.,j3) = 1/(1+(n-1)n^{-a r_Q}), with r_Q the row sum "
-        "of the queries.",
-        every_row,
-    ),
-    Claim(
-        "boundary-cross",
-        "5",
-        "ours",
-        "Cross-attention, the other conditions kept: the a1 at which softmax comes to separate tends to "
-        "a1 r_Q = 1 (extrapolated in n); at finite n it is lower.",
-        boundary,
-    ),
-)
-"""The claims of THEORY 5, in its order."""

@@ -1,4 +1,4 @@
-"""THEORY 3, degree: how steep a kernel must be."""
+"""Theory 3.10, degree: how steep a kernel must be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import (
     BASE,
     DELTA,
@@ -34,8 +34,13 @@ def separation(n: int, degrees: list[Fraction]) -> Array:
     return np.array([float(on_grid(Power(beta=beta), {**BASE, "n": n}).distinguish) for beta in degrees])
 
 
+@claim("critical-degree", "3.10", "ours")
 def critical_degree() -> Finding:
-    """Inside: from the crossing up. Outside: far above, where D0's own spike gets the weight."""
+    """Power attention <q,k>^beta separates if and only if beta is about log n / log(R/r) or more, with R =
+    a1+b+c, r = b+c.
+
+    Inside: from the crossing up. Outside: far above, where D0's own spike gets the weight.
+    """
     inside = [degree_point(n) for n in SIZES]
     outside = [too_steep(n) for n in SIZES[:4]]
     found, claimed = (", ".join(f"{x:.1f}" for x in values(inside, name)) for name in ("beta", "claimed"))
@@ -72,8 +77,13 @@ ORDERS = (1, 2, 4, 8, 16, 32, 64)
 LADDER = [100 * round(10 ** (e / 4)) for e in range(60)] + [10**e for e in range(17, 301)]
 
 
+@claim("taylor-order", "3.10", "ours")
 def taylor() -> Finding:
-    """The n from which on each order is blind: below 100 (R/r)^order, since T(sx)/T(x) <= s^order."""
+    """Softmax with its exponential cut off at a fixed order goes blind as n grows (this reader, tau = c +
+    0.1, m = 12).
+
+    The n from which on each order is blind: below 100 (R/r)^order, since T(sx)/T(x) <= s^order.
+    """
     points = [taylor_point(order) for order in ORDERS]
     shown = ", ".join(f"{each.measured['blind_from']} (order {each.parameters['order']})" for each in points)
     low, high = smallest(points, "log10_room"), largest(points, "log10_room")
@@ -93,24 +103,3 @@ def taylor_point(order: int) -> Point:
         return point({**BASE, "order": order}, False, blind_from="never")
     room = 2 + order * STEEP / math.log(10) - math.log10(LADDER[first])
     return point({**BASE, "order": order}, room >= 0, blind_from=short(LADDER[first]), log10_room=room)
-
-
-CLAIMS = (
-    Claim(
-        "critical-degree",
-        "3",
-        "ours",
-        "Power attention <q,k>^beta separates if and only if beta is about log n / log(R/r) or more, with "
-        "R = a1+b+c, r = b+c.",
-        critical_degree,
-    ),
-    Claim(
-        "taylor-order",
-        "3",
-        "ours",
-        "Softmax with its exponential cut off at a fixed order goes blind as n grows (this reader, "
-        "tau = c + 0.1, m = 12).",
-        taylor,
-    ),
-)
-"""The claims on THEORY 3's degree, in its order."""

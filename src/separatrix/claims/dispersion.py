@@ -1,4 +1,4 @@
-"""THEORY 6, dispersion: bounded logits thin out."""
+"""Theory 6.5, dispersion: bounded logits thin out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from flint import arb, ctx
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import (
     conclude,
     conclude_where,
@@ -27,8 +27,13 @@ SIZES = tuple(10**e for e in (1, 3, 6, 12, 18))
 REPAIRS = ("logn-softmax", "topk:k=1", "hardmax")
 
 
+@claim("dispersion", "6.5", "rec")
 def thin() -> Finding:
-    """The weight of the largest logit between 1/n and e^gap/n, in balls."""
+    """With logits that do not grow with n, softmax gives the largest one between 1/n and e^gap/n (arXiv
+    2410.01104): attention thins out like 1/n.
+
+    The weight of the largest logit between 1/n and e^gap/n, in balls.
+    """
     points = [weight_point(gap, n) for gap in GAPS for n in SIZES]
     return conclude(
         points,
@@ -47,8 +52,13 @@ def weight_point(gap: int, n: int) -> Point:
     return point({"gap": gap, "n": n}, holds, n_f=float(n * low), share=float(n * high / most))
 
 
+@claim("dispersion-blind", "6.5", "ours")
 def blind() -> Finding:
-    """The certified words on either side of n = e^gap + 1, and far beyond."""
+    """So softmax, which reads the token of the largest logit at small n, is blind from the first n above
+    e^gap + 1 on (tau = 1/2).
+
+    The certified words on either side of n = e^gap + 1, and far beyond.
+    """
     points, starts = [], []
     for gap in (1, 3, 5, 10, 20):
         last = math.floor(math.exp(gap)) + 1
@@ -69,8 +79,12 @@ def softmax_word(gap: int, n: int) -> str:
     return judged(example(Dispersion, gap=gap, n=n), "softmax", "certified").word
 
 
+@claim("dispersion-repaired", "6.5", "rec")
 def repaired() -> Finding:
-    """Inside: repairs at gaps above 1. Outside: temperature log n with a gap below 1."""
+    """A temperature that falls like 1/log n, or keeping the largest logit alone, repairs it.
+
+    Inside: repairs at gaps above 1. Outside: temperature log n with a gap below 1.
+    """
     inside = [repair_point(each, gap, n) for each in REPAIRS for gap in ("3/2", "3") for n in SIZES]
     outside = [repair_point("logn-softmax", "1/2", n) for n in SIZES[1:]]
     return conclude_where(
@@ -96,31 +110,3 @@ def repair_point(mechanism: str, gap: str, n: int) -> Point:
         weight=outcome.v1,
         engine=outcome.engine,
     )
-
-
-CLAIMS = (
-    Claim(
-        "dispersion",
-        "6",
-        "rec",
-        "With logits that do not grow with n, softmax gives the largest one between 1/n and e^gap/n (arXiv "
-        "2410.01104): attention thins out like 1/n.",
-        thin,
-    ),
-    Claim(
-        "dispersion-blind",
-        "6",
-        "ours",
-        "So softmax, which reads the token of the largest logit at small n, is blind from the first n above "
-        "e^gap + 1 on (tau = 1/2).",
-        blind,
-    ),
-    Claim(
-        "dispersion-repaired",
-        "6",
-        "rec",
-        "A temperature that falls like 1/log n, or keeping the largest logit alone, repairs it.",
-        repaired,
-    ),
-)
-"""The claims on dispersion."""

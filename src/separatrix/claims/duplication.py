@@ -1,11 +1,11 @@
-"""THEORY 6, duplication: every token is repeated."""
+"""Theory 6.2, duplication: every token is repeated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude, example, judged, largest, point
 from separatrix.constructions import Description, Duplication
 from separatrix.engines.enumerated import same_rows
@@ -35,8 +35,13 @@ def repeated(mechanism: str, times: int) -> tuple[torch.Tensor, torch.Tensor]:
     return attends(q, k, v), attends(q, k.repeat(1, 1, times, 1), v.repeat(1, 1, times, 1))
 
 
+@claim("duplication-normalised", "6.2", "ours")
 def normalised() -> Finding:
-    """Equal rows in exact arithmetic, whatever the scores; to rounding on random tokens."""
+    """Repeating every token r times leaves softmax, linear and every other normalised score of the logit
+    unchanged, exactly: no reader of them counts.
+
+    Equal rows in exact arithmetic, whatever the scores; to rounding on random tokens.
+    """
     proved = [equal_point(each, n, r) for each in SCORES for n in SIZES for r in REPEATS]
     literal = [tripled(each, notices=False) for each in LITERAL]
     others = [tripled(each, notices=True) for each in NOTICE]
@@ -75,8 +80,12 @@ def tripled(mechanism: str, notices: bool) -> Point:
     )
 
 
+@claim("duplication-unnormalised", "6.2", "ours")
 def unnormalised() -> Finding:
-    """r1/r0 times as much, on the construction and on random tokens, and the reader sees it."""
+    """Unnormalised linear attention is multiplied by r1/r0, and this reader sees it: linear wins.
+
+    r1/r0 times as much, on the construction and on random tokens, and the reader sees it.
+    """
     points = []
     for r0, r1 in ((1, 2), (1, 3), (2, 7), (1, 1000)):
         tau = f"{r0 + r1}/2"
@@ -94,23 +103,3 @@ def unnormalised() -> Finding:
         f"twice with P = {largest(points, 'distinguish'):.6f} (exact)",
         f"error {largest(points, 'error'):.0e}, allowed {ROUNDING:.0e}",
     )
-
-
-CLAIMS = (
-    Claim(
-        "duplication-normalised",
-        "6",
-        "ours",
-        "Repeating every token r times leaves softmax, linear and every other normalised score of the logit "
-        "unchanged, exactly: no reader of them counts.",
-        normalised,
-    ),
-    Claim(
-        "duplication-unnormalised",
-        "6",
-        "ours",
-        "Unnormalised linear attention is multiplied by r1/r0, and this reader sees it: linear wins.",
-        unnormalised,
-    ),
-)
-"""The claims on duplication."""

@@ -1,8 +1,8 @@
-"""THEORY 3, bits: the n past which a number format no longer tells the labels apart."""
+"""Theory 3.9, bits: the n past which a number format no longer tells the labels apart."""
 
 from __future__ import annotations
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, Setting, conclude, largest, on_grid, point, short, smallest, spike
 from separatrix.engines import dense
 from separatrix.mechanisms import Linear, Mechanism, Softmax
@@ -16,8 +16,13 @@ NARROW: Setting = {**BASE, "n": 1000, "d": 12, "b": "0.5", "c": "0.3"}
 LARGEST_RUN = 40_000
 
 
+@claim("number-formats", "3.9", "ours")
 def number_formats() -> Finding:
-    """Linear: by bits, and by running the format on either side where n allows. Softmax: never."""
+    """Linear needs log2(v1/margin) significant bits, so bf16, fp16, fp32 and fp64 each go blind at some n;
+    softmax with a1(a1+b+c) > 1 does not, as far as n = 1e40.
+
+    Linear: by bits, and by running the format on either side where n allows. Softmax: never.
+    """
     points = []
     for setting in (WIDE, NARROW):
         found = blind_from(spike(setting), Linear())
@@ -60,16 +65,3 @@ def apart(mechanism: Mechanism, setting: Setting, name: str, n: int) -> bool:
     dtype: torch.dtype = getattr(torch, TORCH_NAMES[name])
     made = spike(setting, n=n - n % (setting["d"] - 2))
     return dense.probe(made, mechanism, 0, dtype) != dense.probe(made, mechanism, 1, dtype)
-
-
-CLAIMS = (
-    Claim(
-        "number-formats",
-        "3",
-        "ours",
-        "Linear needs log2(v1/margin) significant bits, so bf16, fp16, fp32 and fp64 each go blind at some "
-        "n; softmax with a1(a1+b+c) > 1 does not, as far as n = 1e40.",
-        number_formats,
-    ),
-)
-"""The claim on THEORY 3's bits."""

@@ -1,10 +1,10 @@
-"""THEORY 6, injectivity: the same question, asked louder."""
+"""Theory 6.1, injectivity: the same question, asked louder."""
 
 from __future__ import annotations
 
 import math
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude, example, largest, point, relative_error, smallest
 from separatrix.constructions import Injectivity
 from separatrix.engines import certified
@@ -37,8 +37,13 @@ def changed_point(mechanism: str, changes: bool) -> Point:
     )
 
 
+@claim("injectivity", "6.1", "rec")
 def equal_rows() -> Finding:
-    """In rationals on the construction, and to the last bit on random tokens: doubling rounds nothing."""
+    """Normalised attention whose scores are positively homogeneous in the query (linear, ReLU features; arXiv
+    2412.06590) gives q and 2q the same row at any n, so no reader of it tells them apart.
+
+    In rationals on the construction, and to the last bit on random tokens: doubling rounds nothing.
+    """
     points = [equal_point(each, n, factor) for each in EXACT for n in SIZES for factor in FACTORS]
     literal = [changed_point(each, changes=False) for each in LITERAL]
     return conclude(
@@ -55,8 +60,12 @@ def equal_point(mechanism: str, n: int, factor: str) -> Point:
     return point({"mechanism": mechanism, "n": n, "factor": factor}, same, equal_rows=same)
 
 
+@claim("injectivity-softmax", "6.1", "rec")
 def softmax_differs() -> Finding:
-    """The rows differ, in balls, and their weights are the closed form's."""
+    """Softmax gives q and 2q different rows: 1/(1+(n-1)n^{-q gap}) on the asked token.
+
+    The rows differ, in balls, and their weights are the closed form's.
+    """
     points = [softmax_point(n, factor) for n in SIZES for factor in FACTORS]
     literal = [changed_point(each, changes=True) for each in OTHERS]
     return conclude(
@@ -78,23 +87,3 @@ def softmax_point(n: int, factor: str) -> Point:
     error = max(relative_error(found.v0, low), relative_error(found.margin, high - low))
     holds = rows.differ and not rows.same and error < 1e-11
     return point({"n": n, "factor": factor}, holds, apart=abs(found.margin), error=error)
-
-
-CLAIMS = (
-    Claim(
-        "injectivity",
-        "6",
-        "rec",
-        "Normalised attention whose scores are positively homogeneous in the query (linear, ReLU features; "
-        "arXiv 2412.06590) gives q and 2q the same row at any n, so no reader of it tells them apart.",
-        equal_rows,
-    ),
-    Claim(
-        "injectivity-softmax",
-        "6",
-        "rec",
-        "Softmax gives q and 2q different rows: 1/(1+(n-1)n^{-q gap}) on the asked token.",
-        softmax_differs,
-    ),
-)
-"""The claims on injectivity."""

@@ -1,10 +1,10 @@
-"""THEORY 6, single-location regression: one token holds the signal."""
+"""Theory 6.8, single-location regression: one token holds the signal."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude, example, judged, largest, point, short, smallest
 from separatrix.constructions import Location
 from separatrix.mechanisms import Linear, Mechanism, Softmax
@@ -14,8 +14,13 @@ SIZES = tuple(10**e for e in (3, 6, 9, 12))
 GAP = 2
 
 
+@claim("single-location", "6.8", "rec")
 def reads() -> Finding:
-    """The squared error of the signal, read off what tells a1 = 1 from a0 = 0."""
+    """One marked token carries the signal, all carry noise (arXiv 2509.21936): softmax's error tends to the
+    Bayes risk, which is 0 here, linear's to that of no answer: it averages the signal away with the noise.
+
+    The squared error of the signal, read off what tells a1 = 1 from a0 = 0.
+    """
     points = [location_point(n) for n in SIZES]
     return conclude(
         points,
@@ -44,17 +49,3 @@ def location_point(n: int) -> Point:
     holds = most <= bound and least == Fraction(n - 1, n + GAP) ** 2 and words == ["distinguishes", "blind"]
     measured = {"softmax_risk": float(most), "of_bound": float(most / bound), "linear_risk": float(least)}
     return point({"n": n, "gap": GAP}, holds, **measured)
-
-
-CLAIMS = (
-    Claim(
-        "single-location",
-        "6",
-        "rec",
-        "One marked token carries the signal, all carry noise (arXiv 2509.21936): softmax's error tends to "
-        "the Bayes risk, which is 0 here, linear's to that of no answer: it averages the signal away with "
-        "the noise.",
-        reads,
-    ),
-)
-"""The claim on single-location regression."""

@@ -1,10 +1,10 @@
-"""THEORY 6, averaging under noise: all tokens but one say the same."""
+"""Theory 6.11, averaging under noise: all tokens but one say the same."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude_where, example, judged, largest, point, smallest
 from separatrix.constructions import Majority
 
@@ -13,8 +13,13 @@ GROUPS = 4
 """Kinds of noise; fewer than usual, so that there are few sign vectors to try."""
 
 
+@claim("majority", "6.11", "ours")
 def majority() -> Finding:
-    """Inside: a distractor of gap 2. Outside: one too quiet to draw softmax away."""
+    """n-1 noisy tokens say the same and one of a large logit says nothing: linear averages and hears
+    (n-1)/(n+gap) of it, softmax listens to the one and hears (n-1)/(n-1+n^gap). Linear wins.
+
+    Inside: a distractor of gap 2. Outside: one too quiet to draw softmax away.
+    """
     inside = [majority_point(n, Fraction(2)) for n in SIZES]
     outside = [majority_point(10**6, gap) for gap in (Fraction(0), Fraction(1, 2))]
     return conclude_where(
@@ -44,16 +49,3 @@ def majority_point(n: int, gap: Fraction) -> Point:
         linear_heard=heard[0],
         softmax_heard=heard[1],
     )
-
-
-CLAIMS = (
-    Claim(
-        "majority",
-        "6",
-        "ours",
-        "n-1 noisy tokens say the same and one of a large logit says nothing: linear averages and hears "
-        "(n-1)/(n+gap) of it, softmax listens to the one and hears (n-1)/(n-1+n^gap). Linear wins.",
-        majority,
-    ),
-)
-"""The claim on averaging under noise."""

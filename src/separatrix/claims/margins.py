@@ -1,4 +1,4 @@
-"""THEORY 3, what survives a tuned threshold: the margin, and what noise leaves of it."""
+"""Theory 3.8, what survives a tuned threshold: the margin, and what noise leaves of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import scipy
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, conclude, on_grid, point, relative_error, spike, values
 from separatrix.claims.units import LABELS
 from separatrix.engines import dense
@@ -22,13 +22,13 @@ REFERENCE: dict[str, Mapping[int, tuple[float, float]]] = {
     "softmax": {10**3: (1.1952, 5e-5), 10**6: (1.19998, 5e-6)},
     "linear": {10**3: (0.00596576, 5e-9), 10**6: (5.98964e-6, 5e-12)},
 }
-"""THEORY's numbers for a0=.01, a1=1.2, b=.2, c=.1, d=102, and half a unit of their last digit."""
+"""The reference numbers for a0=.01, a1=1.2, b=.2, c=.1, d=102, and half a unit of their last digit."""
 A0, A1, R = Fraction(1, 100), Fraction(6, 5), Fraction(3, 10)
 """BASE's a0, a1 and b+c."""
 
 
 def closed_margin(mechanism: str, n: int) -> float:
-    """a1 f(a1) - a0 f(a0) with the weight f of the spike in its own row, from THEORY's formulas."""
+    """a1 f(a1) - a0 f(a0) with the weight f of the spike in its own row, from the formulas."""
     if mechanism == "linear":
         quiet, loud = (a * (a + R) / (a + n * R) for a in (A0, A1))
         return float(loud - quiet)
@@ -37,7 +37,7 @@ def closed_margin(mechanism: str, n: int) -> float:
 
 
 def margin_points(mechanism: Mechanism) -> list[Point]:
-    """The margin at growing n: by the formulas, by THEORY's numbers, and on dense tokens at n = 1000."""
+    """The margin at growing n: by the formulas, by the reference numbers, and on dense tokens at n = 1000."""
     points = []
     for n, margin in zip(SIZES, on_grid(mechanism, BASE, n=SIZES).margin, strict=True):
         measured = {"error": relative_error(float(margin), closed_margin(mechanism.name, n))}
@@ -60,8 +60,11 @@ def dense_error(mechanism: Mechanism, n: int, margin: float) -> float:
     return relative_error((high - low) / made.unit, margin)
 
 
+@claim("margin-softmax", "3.8", "ours")
 def margin_softmax() -> Finding:
-    """A margin that does not shrink."""
+    """Softmax with a1(a1+b+c) > 1: with all signs + the pre-activations of D1 and D0 differ by a constant
+    (1.19998 sqrt(log n) at n=1e6).
+    """
     points = margin_points(Softmax())
     margins = values(points, "margin")
     slope = exact_law(SIZES, margins).exponent
@@ -74,8 +77,12 @@ def margin_softmax() -> Finding:
     )
 
 
+@claim("margin-linear", "3.8", "ours")
 def margin_linear() -> Finding:
-    """A margin that falls like 1/n, and its constant (a1(a1+b+c) - a0(a0+b+c))/(b+c)."""
+    """Linear: they differ by about 5.99/n (5.98964e-6 sqrt(log n) at n=1e6).
+
+    A margin that falls like 1/n, and its constant (a1(a1+b+c) - a0(a0+b+c))/(b+c).
+    """
     points = margin_points(Linear())
     margins, constant = values(points, "margin"), values(points, "margin_times_n")[-1]
     slope, limit = exact_law(SIZES, margins).exponent, (1.2 * 1.5 - 0.01 * 0.31) / 0.3
@@ -98,8 +105,12 @@ def noisy_order(margin: float, sd: float) -> float:
     return float(scipy.integrate.quad(density, -12, 12, epsabs=1e-13)[0])
 
 
+@claim("noise", "3.8", "ours")
 def noise() -> Finding:
-    """AUC with Gaussian noise of sd 1/2 on the pre-activation."""
+    """Under Gaussian noise of fixed size softmax keeps its AUC as n grows; linear falls to chance.
+
+    AUC with Gaussian noise of sd 1/2 on the pre-activation.
+    """
     points = []
     for mechanism in ("softmax", "linear"):
         for n in (10**3, 10**6, 10**12):
@@ -115,30 +126,3 @@ def noise() -> Finding:
         f"linear {auc[3]:.4f} and {auc[5]:.4f}",
         f"linear {auc[3] - 0.5:.0e} above chance at n = 1e3",
     )
-
-
-CLAIMS = (
-    Claim(
-        "margin-softmax",
-        "3",
-        "ours",
-        "Softmax with a1(a1+b+c) > 1: with all signs + the pre-activations of D1 and D0 differ by a constant "
-        "(1.19998 sqrt(log n) at n=1e6).",
-        margin_softmax,
-    ),
-    Claim(
-        "margin-linear",
-        "3",
-        "ours",
-        "Linear: they differ by about 5.99/n (5.98964e-6 sqrt(log n) at n=1e6).",
-        margin_linear,
-    ),
-    Claim(
-        "noise",
-        "3",
-        "ours",
-        "Under Gaussian noise of fixed size softmax keeps its AUC as n grows; linear falls to chance.",
-        noise,
-    ),
-)
-"""The claims on THEORY 3's margin, in its order."""

@@ -1,4 +1,4 @@
-"""THEORY 2: the four-layer network that reads what attention returned."""
+"""Theory 2: the four-layer network that reads what attention returned."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from separatrix.claims import _literal as literal
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import (
     BASE,
     Setting,
@@ -39,8 +39,12 @@ SETTINGS: tuple[Setting, ...] = (
 )
 
 
+@claim("network-fires", "2", "paper")
 def network_fires() -> Finding:
-    """Every layer of the torch network, and whether it fires, against loops."""
+    """F fires on the tokens exactly when some pre-activation <c_j0, y_j1> exceeds tau.
+
+    Every layer of the torch network, and whether it fires, against loops.
+    """
     with one_thread():
         points = [
             network_point(spike(setting), mechanism, label, setting)
@@ -98,8 +102,12 @@ def layer_error(layers: Layers, network: FourLayerNetwork) -> float:
     return max(float(np.abs(each).max()) for each in differences)
 
 
+@claim("threshold", "2", "paper")
 def threshold() -> Finding:
-    """The float the dense reader compares with, and the rational the exact engines compare with."""
+    """tau = (c + 0.1) sqrt(log n).
+
+    The float the dense reader compares with, and the rational the exact engines compare with.
+    """
     points = []
     for n, c in ((100, "0.1"), (1000, "0.4"), (10**6, "1"), (10**18, "0.35")):
         made = spike(BASE, n=n, c=c)
@@ -122,8 +130,12 @@ DELTAS = (0.1, 0.01, 0.001)
 CONSTANT = 1 / math.log(4 / 3)
 
 
+@claim("width", "2", "paper")
 def width() -> Finding:
-    """The least m with P[distinguishes] >= 1 - delta, from exact probabilities."""
+    """m = O(log(n/delta)) sign vectors are enough for softmax to distinguish with probability 1-delta.
+
+    The least m with P[distinguishes] >= 1 - delta, from exact probabilities.
+    """
     sizes = (10**4, 10**6, 10**12, 10**18)
     points = [width_point(setting, delta, n) for setting in WIDE for delta in DELTAS for n in sizes]
     ratio = largest(points, "m_over_log")
@@ -153,23 +165,3 @@ def width_point(setting: Setting, delta: float, n: int) -> Point:
         m_tried=most,
         p_at_that_m=found[-1],
     )
-
-
-CLAIMS = (
-    Claim(
-        "network-fires",
-        "2",
-        "paper",
-        "F fires on the tokens exactly when some pre-activation <c_j0, y_j1> exceeds tau.",
-        network_fires,
-    ),
-    Claim("threshold", "2", "paper", "tau = (c + 0.1) sqrt(log n).", threshold),
-    Claim(
-        "width",
-        "2",
-        "paper",
-        "m = O(log(n/delta)) sign vectors are enough for softmax to distinguish with probability 1-delta.",
-        width,
-    ),
-)
-"""The claims of THEORY 2, in its order."""

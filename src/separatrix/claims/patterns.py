@@ -1,4 +1,4 @@
-"""THEORY 6, rank: patterns too fine for a polynomial of the logit."""
+"""Theory 6.3, rank: patterns too fine for a polynomial of the logit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import scipy
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude, example, largest, point, relative_error, smallest
 from separatrix.constructions import Parity, Routing
 from separatrix.engines import exact
@@ -21,8 +21,14 @@ CUBES = (2, 3, 4, 5)
 """Bits of a word: n = 2^bits."""
 
 
+@claim("routing-degree", "6.3", "ours")
 def routing_degree() -> Finding:
-    """Below degree n/2 the pattern comes out as rounding; from n/2 on, and through softmax, it does not."""
+    """n keys on a circle, values that alternate: a kernel that is a polynomial of degree below n/2 in the
+    logit cancels the pattern, degree n/2 does not, and softmax passes I_{n/2}/I_0 (summed over multiples of
+    n).
+
+    Below degree n/2 the pattern comes out as rounding; from n/2 on, and through softmax, it does not.
+    """
     points: list[Point] = []
     for n in CIRCLES:
         for degree in range(1, n // 2):
@@ -51,8 +57,13 @@ def circle(n: int, mechanism: str) -> float:
     return exact.solve(example(Routing, n=n), mechanism_named(mechanism)).margin
 
 
+@claim("parity-degree", "6.3", "ours")
 def parity_degree() -> Finding:
-    """In rationals: degree below log2 n gives both labels the same row, degree log2 n does not."""
+    """n = 2^w words, values by parity: power attention of degree below w = log2 n gives both labels the same
+    row, exactly; degree w does not.
+
+    In rationals: degree below log2 n gives both labels the same row, degree log2 n does not.
+    """
     points = []
     for bits in CUBES:
         for degree in range(1, bits + 1):
@@ -70,8 +81,9 @@ def parity_degree() -> Finding:
     )
 
 
+@claim("parity-softmax", "6.3", "ours")
 def parity_softmax() -> Finding:
-    """The margin in rationals."""
+    """Softmax at the logit scale log n passes exactly ((n-1)/(n+1))^w of the parity."""
     points = []
     for bits in (*CUBES, 8):
         n = 2**bits
@@ -86,32 +98,3 @@ def parity_softmax() -> Finding:
         f"equal as fractions for n = 4 to {2**8}: {low:.3f} to {high:.3f}",
         "difference exactly 0",
     )
-
-
-CLAIMS = (
-    Claim(
-        "routing-degree",
-        "6",
-        "ours",
-        "n keys on a circle, values that alternate: a kernel that is a polynomial of degree below n/2 in the "
-        "logit cancels the pattern, degree n/2 does not, and softmax passes I_{n/2}/I_0 (summed over "
-        "multiples of n).",
-        routing_degree,
-    ),
-    Claim(
-        "parity-degree",
-        "6",
-        "ours",
-        "n = 2^w words, values by parity: power attention of degree below w = log2 n gives both labels the "
-        "same row, exactly; degree w does not.",
-        parity_degree,
-    ),
-    Claim(
-        "parity-softmax",
-        "6",
-        "ours",
-        "Softmax at the logit scale log n passes exactly ((n-1)/(n+1))^w of the parity.",
-        parity_softmax,
-    ),
-)
-"""The claims on patterns that polynomials cancel."""

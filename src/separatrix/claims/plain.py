@@ -1,4 +1,4 @@
-"""THEORY 4: the plain case, softmax regression."""
+"""Theory 4: the plain case, softmax regression."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 from flint import arb, ctx
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import (
     DELTA,
     conclude,
@@ -49,8 +49,12 @@ def peak_ball(mechanism: ScoreMechanism, n: int) -> arb:
     return arb(spike_weights(mechanism, exact_model(plain(n)), 1)["query"])
 
 
+@claim("plain-softmax-peak", "4", "rec")
 def softmax_peak() -> Finding:
-    """1 - f(peak) against 1.6/n³: on all tokens up to n = 1e4, and in balls beyond."""
+    """Softmax puts at least 1 - 1.6/n³ on the one large score.
+
+    1 - f(peak) against 1.6/n³: on all tokens up to n = 1e4, and in balls beyond.
+    """
     points = []
     for n in SMALL:
         for spread in SPREADS:
@@ -70,8 +74,12 @@ def softmax_peak() -> Finding:
     )
 
 
+@claim("plain-linear-peak", "4", "rec")
 def linear_peak() -> Finding:
-    """f(peak) against 12 log n / n."""
+    """Linear puts at most 12 log n / n on it.
+
+    f(peak) against 12 log n / n.
+    """
     points = []
     for n in SMALL:
         for spread in SPREADS:
@@ -101,8 +109,13 @@ def signs_for(n: int) -> int:
     return math.ceil(math.log2(n / DELTA))
 
 
+@claim("plain-linear-reach", "4", "rec")
 def linear_reach() -> Finding:
-    """How far linear follows softmax with m = log2(n/delta), and with far more sign vectors."""
+    """With these constants the linear network also succeeds up to n of about 200, and is blind from about
+    500.
+
+    How far linear follows softmax with m = log2(n/delta), and with far more sign vectors.
+    """
     m = [signs_for(n) for n in SIZES]
     softmax, linear = (on_grid(each, {}, Plain, n=SIZES, m=m).distinguish for each in (Softmax(), Linear()))
     last = max((n for n, p in zip(SIZES, linear, strict=True) if p > 0.5), default=SIZES[0])
@@ -137,24 +150,3 @@ def many_signs(n: int, m: int) -> Point:
     """Holds if linear is blind."""
     found = float(on_grid(Linear(), {"n": n, "m": m}, Plain).distinguish)
     return point({"n": n, "m": m}, found <= DELTA, distinguish=found)
-
-
-CLAIMS = (
-    Claim(
-        "plain-softmax-peak",
-        "4",
-        "rec",
-        "Softmax puts at least 1 - 1.6/n³ on the one large score.",
-        softmax_peak,
-    ),
-    Claim("plain-linear-peak", "4", "rec", "Linear puts at most 12 log n / n on it.", linear_peak),
-    Claim(
-        "plain-linear-reach",
-        "4",
-        "rec",
-        "With these constants the linear network also succeeds up to n of about 200, and is blind from "
-        "about 500.",
-        linear_reach,
-    ),
-)
-"""The claims of THEORY 4, in its order."""

@@ -1,4 +1,4 @@
-"""THEORY 3, what the proof uses: how loose Hoeffding is, and how often one neuron fires."""
+"""Theory 3.6, what the proof uses: how loose Hoeffding is, and how often one neuron fires."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from separatrix.claims._base import Claim, Finding
+from separatrix.claims._base import Finding, claim
 from separatrix.claims._tools import DELTA, Setting, conclude, largest, on_grid, point, smallest, spike
 from separatrix.claims.theorem import enough_signs, enough_width
 from separatrix.engines import certified
@@ -25,8 +25,12 @@ def hoeffding_bound(b: float, d: int) -> float:
     return math.exp(-(d - 2) / (200 * b * b))
 
 
+@claim("hoeffding", "3.6", "rec")
 def hoeffding() -> Finding:
-    """The bound over the exact probability, and the d each of them asks for."""
+    """Hoeffding: for large n one neuron fires on D0 with probability at most exp(-(d-2)/(200 b²)).
+
+    The bound over the exact probability, and the d each of them asks for.
+    """
     points = []
     for b, mechanism in product(("0.2", "0.5"), (Softmax(), Linear())):
         setting = {**SETTING, "b": b, "m": 1}
@@ -69,8 +73,13 @@ def firing_triples(a: Fraction, b: Fraction, c: Fraction) -> Fraction:
     return Fraction(sum(a * x + b * y + c * z > c + Fraction(1, 10) for x, y, z in signs), len(signs))
 
 
+@claim("firing-probability", "3.6", "ours")
 def firing_probability() -> Finding:
-    """Certified p1 against the share of the triples that fire."""
+    """Softmax: for large n one neuron fires on D1 with probability 1/2, or 3/8 or 1/4 where b and c matter,
+    and hardly ever on D0.
+
+    Certified p1 against the share of the triples that fire.
+    """
     points = []
     for claimed, setting in FULL_WEIGHT:
         n = (setting["d"] - 2) * 10**12
@@ -94,23 +103,3 @@ def firing_probability() -> Finding:
         f"p1 is {shares} to {gap:.0e} at blocks of 1e12 tokens, and p0 is {p0:.0e} or less",
         f"p1 off by {gap:.0e}; p0 {p0:.0e} or less",
     )
-
-
-CLAIMS = (
-    Claim(
-        "hoeffding",
-        "3",
-        "rec",
-        "Hoeffding: for large n one neuron fires on D0 with probability at most exp(-(d-2)/(200 b²)).",
-        hoeffding,
-    ),
-    Claim(
-        "firing-probability",
-        "3",
-        "ours",
-        "Softmax: for large n one neuron fires on D1 with probability 1/2, or 3/8 or 1/4 where b and c "
-        "matter, and hardly ever on D0.",
-        firing_probability,
-    ),
-)
-"""The claims on what THEORY 3's proof uses."""

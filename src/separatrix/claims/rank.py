@@ -1,4 +1,4 @@
-"""THEORY 6, rank: a score matrix of few features is no permutation."""
+"""Theory 6.4, rank: a score matrix of few features is no permutation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import scipy
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude, largest, point, smallest, values
 from separatrix.mechanisms import Mechanism, Softmax, mechanism_named
 from separatrix.mechanisms.features._base import FeatureMechanism
@@ -38,8 +38,14 @@ def from_permutation(matrix: Tensor) -> float:
     return float((matrix - nearest).norm())
 
 
+@claim("feature-rank", "6.4", "ours")
 def feature_rank() -> Finding:
-    """Random tokens through every map; then a ring of tokens, each asking for the next, through softmax."""
+    """rank(phi(Q) phi(K)ᵀ), rows divided by their sums or not, is at most the number r of features at any n,
+    so it stays sqrt(n - r) away from every permutation (Frobenius norm; Eckart and Young); softmax routes
+    one.
+
+    Random tokens through every map; then a ring of tokens, each asking for the next, through softmax.
+    """
     draw = torch.Generator().manual_seed(0)
     q, k = (torch.randn(1, 1, TOKENS, WIDTH, generator=draw, dtype=torch.float64) for _ in range(2))
     points = [map_point(each, q, k) for each in MAPS]
@@ -79,17 +85,3 @@ def routing_point() -> Point:
     found, away = rank(matrix), from_permutation(matrix)
     holds = found == TOKENS and away < 1e-6
     return point({"mechanism": "softmax", "n": TOKENS, "width": 2}, holds, rank=found, away=away)
-
-
-CLAIMS = (
-    Claim(
-        "feature-rank",
-        "6",
-        "ours",
-        "rank(phi(Q) phi(K)ᵀ), rows divided by their sums or not, is at most the number r of features at any "
-        "n, so it stays sqrt(n - r) away from every permutation (Frobenius norm; Eckart and Young); softmax "
-        "routes one.",
-        feature_rank,
-    ),
-)
-"""The claim on rank."""

@@ -1,8 +1,8 @@
-"""THEORY 6, associative recall: fixed states and how many pairs they hold."""
+"""Theory 6.10, associative recall: fixed states and how many pairs they hold."""
 
 from __future__ import annotations
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude, example, judged, largest, point, smallest
 from separatrix.claims.rank import rank
 from separatrix.constructions import Recall
@@ -18,8 +18,14 @@ DRAWS = Sampling(draws=200, confidence=0.999)
 ROUNDING = 1e-12
 
 
+@claim("recall-state", "6.10", "ours")
 def state_size() -> Finding:
-    """Up to `width` pairs the other values are not heard at all; with one more they are."""
+    """Associative recall with fixed weights: a state of width w (linear attention, the delta rule) recalls
+    exactly from w orthogonal pairs; from w + 1 pairs of keys written with two digits, which share coordinates
+    with the asked one, its P is below 1/2 (other keys may leave it alone). Softmax recalls from 2 w.
+
+    Up to `width` pairs the other values are not heard at all; with one more they are.
+    """
     points = []
     for width in WIDTHS:
         points += [holds_point(each, width) for each in LIMITED]
@@ -70,8 +76,13 @@ def read_off(mechanism: str, n: int, width: int) -> torch.Tensor:
     return attend(mechanism_named(mechanism), q, k, torch.eye(n, dtype=q.dtype)[None], last=True)[0]
 
 
+@claim("state-rank", "6.10", "ours")
 def state_rank() -> Finding:
-    """The matrix from n values to the answers to n questions has rank `width`, and n for softmax."""
+    """What a linear state of width w answers depends on n values through w numbers at most, so past w pairs
+    some values are lost to every reader; softmax loses none.
+
+    The matrix from n values to the answers to n questions has rank `width`, and n for softmax.
+    """
     points = []
     for width in (4, 8):
         n = 3 * width
@@ -87,26 +98,3 @@ def state_rank() -> Finding:
         f"{smallest(points, 'kept'):.0f} and {largest(points, 'kept'):.0f}",
         f"{smallest(points, 'lost'):.0f} dimensions or more that no reader gets back",
     )
-
-
-CLAIMS = (
-    Claim(
-        "recall-state",
-        "6",
-        "ours",
-        "Associative recall with fixed weights: a state of width w (linear attention, the delta rule) "
-        "recalls exactly from w orthogonal pairs; from w + 1 pairs of keys written with two digits, which "
-        "share coordinates with the asked one, its P is below 1/2 (other keys may leave it alone). "
-        "Softmax recalls from 2 w.",
-        state_size,
-    ),
-    Claim(
-        "state-rank",
-        "6",
-        "ours",
-        "What a linear state of width w answers depends on n values through w numbers at most, so past w "
-        "pairs some values are lost to every reader; softmax loses none.",
-        state_rank,
-    ),
-)
-"""The claims on associative recall."""

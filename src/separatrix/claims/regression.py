@@ -1,10 +1,10 @@
-"""THEORY 6, in-context linear regression: one layer is one gradient step."""
+"""Theory 6.9, in-context linear regression: one layer is one gradient step."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude, example, judged, largest, point, smallest
 from separatrix.constructions import Regression
 from separatrix.mechanisms import mechanism_named
@@ -18,8 +18,13 @@ AVERAGES = ("linear", "power:beta=4", *WEIGHTED)
 ROUNDING = 1e-12
 
 
+@claim("gradient-step", "6.9", "rec")
 def gradient_step() -> Finding:
-    """Random designs against a literal gradient step, and the construction's design against <w, x>."""
+    """In-context linear regression (arXiv 2212.07677): unnormalised linear attention is one step of gradient
+    descent from 0, and on orthogonal examples answers <w,x> exactly: linear is enough.
+
+    Random designs against a literal gradient step, and the construction's design against <w, x>.
+    """
     points = [random_design(seed) for seed in range(4)]
     points += [answer_point(UNNORMALISED, width, n) for width, n in ((1, 8), (4, 1000), (16, 10**6))]
     points.append(answer_point("causal-linear", 4, 40))
@@ -57,8 +62,13 @@ def answer_point(mechanism: str, width: int, n: int) -> Point:
     return point({"mechanism": mechanism, "width": width, "n": n}, holds, off=off, word=found.word)
 
 
+@claim("averages-stay-in-the-hull", "6.9", "ours")
 def hull() -> Finding:
-    """Values all equal a, so averages answer a; on random values they stay between the extremes."""
+    """Attention whose weights are not negative and add up to 1 answers within the hull of the values, so with
+    tau above every value it never fires: linear wins.
+
+    Values all equal a, so averages answer a; on random values they stay between the extremes.
+    """
     points = []
     for each in AVERAGES:
         made = example(Regression)
@@ -80,24 +90,3 @@ def hull() -> Finding:
         f"answers off a by {largest(points, 'off'):.0e} and outside the hull by "
         f"{max(0.0, -smallest(points, 'room')):.0e}, allowed {ROUNDING:.0e}",
     )
-
-
-CLAIMS = (
-    Claim(
-        "gradient-step",
-        "6",
-        "rec",
-        "In-context linear regression (arXiv 2212.07677): unnormalised linear attention is one step of "
-        "gradient descent from 0, and on orthogonal examples answers <w,x> exactly: linear is enough.",
-        gradient_step,
-    ),
-    Claim(
-        "averages-stay-in-the-hull",
-        "6",
-        "ours",
-        "Attention whose weights are not negative and add up to 1 answers within the hull of the values, so "
-        "with tau above every value it never fires: linear wins.",
-        hull,
-    ),
-)
-"""The claims on in-context regression."""

@@ -1,8 +1,8 @@
-"""THEORY 3 outside its hypotheses (question 5 of THEORY 7): ragged blocks, several spikes, noise."""
+"""Theory 7.5, the spike outside its hypotheses: ragged blocks, several spikes, noise."""
 
 from __future__ import annotations
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude_where, example, judged, largest, point, smallest, values
 from separatrix.constructions import Rough
 from separatrix.engines import Sampling
@@ -23,8 +23,13 @@ HIGH, LOW = 0.97, 0.03
 """What the ends of a 99% interval after 200 draws must pass."""
 
 
+@claim("rough", "7.5", "ours")
 def survives() -> Finding:
-    """Inside: each regularity broken. Outside: noise whose sum over a row is as large as the spike."""
+    """The spike's separation (softmax distinguishes, linear is blind, X = 11ᵀ) survives n that is no multiple
+    of d-2, unequal blocks, several spikes, and noise on every entry.
+
+    Inside: each regularity broken. Outside: noise whose sum over a row is as large as the spike.
+    """
     inside, outside = ([rough_point(changes) for changes in each] for each in (KEPT, LOST))
     lost = ", ".join(f"{p:.2f}" for p in values(outside, "softmax"))
     return conclude_where(
@@ -53,16 +58,3 @@ def rough_point(changes: dict[str, object]) -> Point:
         linear=linear.distinguish,
         linear_most=most,
     )
-
-
-CLAIMS = (
-    Claim(
-        "rough",
-        "7",
-        "ours",
-        "The spike's separation (softmax distinguishes, linear is blind, X = 11ᵀ) survives n that is no "
-        "multiple of d-2, unequal blocks, several spikes, and noise on every entry.",
-        survives,
-    ),
-)
-"""The claim on what survives outside the paper's regime."""

@@ -1,10 +1,10 @@
-"""THEORY 7, question 3: where linear attention wins, and where softmax does."""
+"""Theory 7.3: where linear attention wins, and where softmax does."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude, example, judged, largest, point, smallest
 from separatrix.constructions import CONSTRUCTIONS
 
@@ -33,14 +33,24 @@ SOFTMAX_WINS = (
 EXACT = ("certified", "exact")
 
 
+@claim("linear-wins", "7.3", "ours")
 def linear_wins() -> Finding:
-    """No answer is sampled: the witness distinguishes, softmax is blind."""
+    """Where linear attention wins: on duplication, dispersion, regression and majority a mechanism of the
+    linear family tells D0 from D1 and softmax is blind (this reader, each construction's tau).
+
+    No answer is sampled: the witness distinguishes, softmax is blind.
+    """
     points = [pair_point(name, winner, "softmax") for name, winner in LINEAR_WINS.items()]
     return _found(points, "a linear mechanism distinguishes and softmax is blind")
 
 
+@claim("softmax-wins", "7.3", "ours")
 def softmax_wins() -> Finding:
-    """The other way round, against normalised linear attention."""
+    """Where softmax wins: on the spike, its variants and the retrieval constructions it tells D0 from D1 and
+    normalised linear attention is blind (this reader, each construction's tau).
+
+    The other way round, against normalised linear attention.
+    """
     points = [pair_point(name, "softmax", "linear") for name in SOFTMAX_WINS]
     return _found(points, "softmax distinguishes and linear is blind")
 
@@ -68,24 +78,3 @@ def pair_point(construction: str, winner: str, loser: str) -> Point:
         loser_p=lost.outcome.distinguish,
         engines=", ".join(engines),
     )
-
-
-CLAIMS = (
-    Claim(
-        "linear-wins",
-        "7",
-        "ours",
-        "Where linear attention wins: on duplication, dispersion, regression and majority a mechanism of the "
-        "linear family tells D0 from D1 and softmax is blind (this reader, each construction's tau).",
-        linear_wins,
-    ),
-    Claim(
-        "softmax-wins",
-        "7",
-        "ours",
-        "Where softmax wins: on the spike, its variants and the retrieval constructions it tells D0 from D1 "
-        "and normalised linear attention is blind (this reader, each construction's tau).",
-        softmax_wins,
-    ),
-)
-"""The claims on who beats whom."""

@@ -1,4 +1,4 @@
-"""THEORY 3, exact probabilities: the sign states against every sign vector there is."""
+"""Theory 3.2, exact probabilities: the sign states against every sign vector there is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import product
 
 from separatrix.claims import _literal as literal
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import (
     BASE,
     Setting,
@@ -96,8 +96,13 @@ def _enumerate(
     return Enumeration((fires[0], fires[1]), closest, by_class, increasing)
 
 
+@claim("exact-probability", "3.2", "ours")
 def exact_probability() -> Finding:
-    """Certified fractions against all 2^d sign vectors."""
+    """A pre-activation depends on the signs only through (y_1, y_k3, y_d) and P, and grows with P; so p0, p1
+    and q are exact fractions k/2^d.
+
+    Certified fractions against all 2^d sign vectors.
+    """
     points = [probability_point(mechanism, setting) for mechanism, setting in SETTINGS]
     ties = values(points, "closest_to_tau").count(0)
     return conclude(
@@ -142,8 +147,12 @@ def formula(p0: Fraction, only: Fraction, m: int) -> Fraction:
     return (1 - p0) ** m - (1 - p0 - only) ** m
 
 
+@claim("distinguish-formula", "3.2", "ours")
 def distinguish_formula() -> Finding:
-    """All m-tuples of sign vectors at small d; sampled networks on dense tokens at larger d."""
+    """P[distinguishes] = (1-p0)^m - q^m.
+
+    All m-tuples of sign vectors at small d; sampled networks on dense tokens at larger d.
+    """
     points = [_tuples_point(mechanism, setting) for mechanism, setting in TUPLES]
     with one_thread():
         points += [_sampled_point(mechanism, setting) for mechanism, setting in SAMPLED]
@@ -188,17 +197,3 @@ def _sampled_point(mechanism: Mechanism, setting: Setting) -> Point:
         high=high,
         sd_away=abs(sampled.distinguish - expected) / (expected * (1 - expected) / DRAWS) ** 0.5,
     )
-
-
-CLAIMS = (
-    Claim(
-        "exact-probability",
-        "3",
-        "ours",
-        "A pre-activation depends on the signs only through (y_1, y_k3, y_d) and P, and grows with P; so p0, "
-        "p1 and q are exact fractions k/2^d.",
-        exact_probability,
-    ),
-    Claim("distinguish-formula", "3", "ours", "P[distinguishes] = (1-p0)^m - q^m.", distinguish_formula),
-)
-"""The claims on THEORY 3's exact probabilities, in its order."""

@@ -1,4 +1,4 @@
-"""THEORY 3, the spike construction: its shape and its closed forms, against dense tokens."""
+"""Theory 3.1, the spike construction: its shape and its closed forms, against dense tokens."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from separatrix.claims import _literal as literal
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Array, Setting, conclude, largest, point, smallest
 from separatrix.claims._tools import spike as make
 from separatrix.claims.units import LABELS, attention_weights
@@ -28,8 +28,13 @@ SETTINGS: tuple[Setting, ...] = (
 """The last has blocks of a single token."""
 
 
+@claim("spike-shape", "3.1", "rec")
 def shape() -> Finding:
-    """Every entry of A, for both labels and several positions of the spike."""
+    """A has n = (d-2)t rows. In units of sqrt(log n): the spike a in one row of column 1, b in the column of
+    the row's block, c in column d.
+
+    Every entry of A, for both labels and several positions of the spike.
+    """
     points = []
     for setting in SETTINGS:
         made = make(setting)
@@ -61,7 +66,7 @@ def refused(setting: Setting) -> bool:
 
 
 def closed_logits(made: Spike, label: Label) -> Array:
-    """THEORY's table of logits / log n: by the kinds of query and key alone."""
+    """The table of logits / log n: by the kinds of query and key alone."""
     n, b, c = made.n, float(made.parameters.b), float(made.parameters.c)
     a, r = made.spike(label), b + c
     spiked = np.arange(n) == 0
@@ -159,24 +164,37 @@ def _finding(points: list[Point]) -> Finding:
     )
 
 
+@claim("closed-ones-softmax", "3.1", "rec")
 def closed_ones_softmax() -> Finding:
-    """Form ones, softmax."""
+    """X = 11ᵀ, softmax: u is n^{R²}, n^{rR} or n^{r²}; f(j3,j3) = 1/(1+(n-1)n^{-aR}), f(j,j3) =
+    1/(1+(n-1)n^{-ar}).
+    """
     return _finding(compare(Softmax(), "ones", softmax_kernel, ones_softmax_weights))
 
 
+@claim("closed-ones-linear", "3.1", "rec")
 def closed_ones_linear() -> Finding:
-    """Form ones, linear."""
+    """X = 11ᵀ, linear: f(j,i) = s_i / sum s with s the row sums of A; f(.,j3) = R/(R+(n-1)r)."""
     return _finding(compare(Linear(), "ones", linear_kernel, ones_linear_weights))
 
 
+@claim("closed-identity", "3.1", "rec")
 def closed_identity() -> Finding:
-    """Form identity, both mechanisms."""
+    """X = I (this project's second form): logits / log n are a²[i=j=j3] + b²[same block] + c², and u, f and c
+    follow.
+
+    Form identity, both mechanisms.
+    """
     softmax = compare(Softmax(), "identity", softmax_kernel, identity_weights(softmax_kernel))
     return _finding(softmax + compare(Linear(), "identity", linear_kernel, identity_weights(linear_kernel)))
 
 
+@claim("linear-ignores-query", "3.1", "rec")
 def linear_ignores_query() -> Finding:
-    """How far apart the rows of f are, for linear and, as a control, for softmax."""
+    """X = 11ᵀ, linear: f does not depend on the query at all.
+
+    How far apart the rows of f are, for linear and, as a control, for softmax.
+    """
     points = []
     for setting in SETTINGS:
         tokens = make(setting, form="ones").dense(1, 0, torch.float64)
@@ -191,46 +209,3 @@ def linear_ignores_query() -> Finding:
         f"rows of f differ by {spread:.1e} at most for linear, by {control:.2g} or more for softmax",
         f"{spread:.1e}; softmax {control:.2g}",
     )
-
-
-CLAIMS = (
-    Claim(
-        "spike-shape",
-        "3",
-        "rec",
-        "A has n = (d-2)t rows. In units of sqrt(log n): the spike a in one row of column 1, b in the column "
-        "of the row's block, c in column d.",
-        shape,
-    ),
-    Claim(
-        "closed-ones-softmax",
-        "3",
-        "rec",
-        "X = 11ᵀ, softmax: u is n^{R²}, n^{rR} or n^{r²}; f(j3,j3) = 1/(1+(n-1)n^{-aR}), "
-        "f(j,j3) = 1/(1+(n-1)n^{-ar}).",
-        closed_ones_softmax,
-    ),
-    Claim(
-        "closed-ones-linear",
-        "3",
-        "rec",
-        "X = 11ᵀ, linear: f(j,i) = s_i / sum s with s the row sums of A; f(.,j3) = R/(R+(n-1)r).",
-        closed_ones_linear,
-    ),
-    Claim(
-        "closed-identity",
-        "3",
-        "rec",
-        "X = I (this project's second form): logits / log n are a²[i=j=j3] + b²[same block] + c², and u, f "
-        "and c follow.",
-        closed_identity,
-    ),
-    Claim(
-        "linear-ignores-query",
-        "3",
-        "rec",
-        "X = 11ᵀ, linear: f does not depend on the query at all.",
-        linear_ignores_query,
-    ),
-)
-"""The claims on THEORY 3's construction and closed forms, in its order."""

@@ -1,4 +1,4 @@
-"""THEORY 3, the separation theorem: what it promises, and which hypotheses it needs."""
+"""Theory 3.4, the separation theorem: what it promises, and which hypotheses it needs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import (
     DELTA,
     Array,
@@ -45,7 +45,7 @@ def enough_width(b: float, m: int, delta: float) -> int:
 
 
 def hypotheses(setting: Setting, delta: float) -> dict[str, bool]:
-    """The theorem's five conditions, each as it stands in THEORY."""
+    """The theorem's five conditions."""
     a0, a1, b, c = (Fraction(setting[name]) for name in ("a0", "a1", "b", "c"))
     return {
         "a1(a1+b+c) > 1": a1 * (a1 + b + c) > 1,
@@ -75,8 +75,14 @@ def admissible(setting: Setting, delta: float) -> Setting:
     return {"d": enough_width(float(setting["b"]), m, delta), "m": m, **setting}
 
 
+@claim("theorem", "3.4", "rec")
 def theorem() -> Finding:
-    """For each setting the n from which on all four failures stay below delta."""
+    """If a1(a1+b+c) > 1, a0(a0+b+c) < 1, a1-b > 0.1, d-2 >= 200 b² log(4m/delta) and m >=
+    log(1/delta)/log(4/3), then for large n, with probability 1-O(delta), softmax fires on D1 and not on D0,
+    and linear fires on neither.
+
+    For each setting the n from which on all four failures stay below delta.
+    """
     points = [theorem_point(admissible(s, delta), delta) for s in SETTINGS for delta in DELTAS]
     constant = largest(points, "constant")
     soonest, latest = smallest(points, "from_blocks_of"), largest(points, "from_blocks_of")
@@ -112,8 +118,13 @@ WITHOUT: tuple[tuple[str, Setting], ...] = (
 """Points that violate one hypothesis each."""
 
 
+@claim("hypotheses-needed", "3.4", "ours")
 def hypotheses_needed() -> Finding:
-    """Without one hypothesis, some failure is far more likely than delta."""
+    """No hypothesis of the theorem is idle: without any one of them there are parameters where the conclusion
+    fails.
+
+    Without one hypothesis, some failure is far more likely than delta.
+    """
     points = []
     for dropped, given in WITHOUT:
         setting = admissible(given, DELTA)
@@ -136,25 +147,3 @@ def hypotheses_needed() -> Finding:
         f"probability {least:.2g} or more at delta = {DELTA}",
         f"failure {least / DELTA:.0f} delta or more",
     )
-
-
-CLAIMS = (
-    Claim(
-        "theorem",
-        "3",
-        "rec",
-        "If a1(a1+b+c) > 1, a0(a0+b+c) < 1, a1-b > 0.1, d-2 >= 200 b² log(4m/delta) and m >= "
-        "log(1/delta)/log(4/3), then for large n, with probability 1-O(delta), softmax fires on D1 and not "
-        "on D0, and linear fires on neither.",
-        theorem,
-    ),
-    Claim(
-        "hypotheses-needed",
-        "3",
-        "ours",
-        "No hypothesis of the theorem is idle: without any one of them there are parameters where the "
-        "conclusion fails.",
-        hypotheses_needed,
-    ),
-)
-"""The claims on THEORY 3's theorem, in its order."""

@@ -1,4 +1,4 @@
-"""THEORY 3, the caveat: what a tuned threshold does for linear attention."""
+"""Theory 3.7, the caveat: what a tuned threshold does for linear attention."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from separatrix.claims._base import Claim, Finding, Point
+from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, DELTA, conclude, largest, on_grid, point, smallest, spike
 from separatrix.engines import certified
 from separatrix.mechanisms import Linear
@@ -48,8 +48,13 @@ def tuned_point(n: int, d: int, m: int) -> Point:
     )
 
 
+@claim("tuned-threshold", "3.7", "ours")
 def tuned_threshold() -> Finding:
-    """Any n, small d; and for comparison the best there is at d = 102."""
+    """'Cannot distinguish' is about this reader with this tau: with a tuned tau and no noise the linear
+    network separates the data too, at any n (m of order 2^d).
+
+    Any n, small d; and for comparison the best there is at d = 102.
+    """
     points = [tuned_point(*case) for case in CASES]
     least, usual = smallest(points, "tuned"), largest(points, "usual")
     taus = [Fraction(k, 2000) for k in range(2, 600)]
@@ -61,16 +66,3 @@ def tuned_threshold() -> Finding:
         f"{wide:.2f}",
         f"P {least:.3f}; but tau must be right to {smallest(points, 'room_for_tau'):.0e} at n = 1e18",
     )
-
-
-CLAIMS = (
-    Claim(
-        "tuned-threshold",
-        "3",
-        "ours",
-        "'Cannot distinguish' is about this reader with this tau: with a tuned tau and no noise the linear "
-        "network separates the data too, at any n (m of order 2^d).",
-        tuned_threshold,
-    ),
-)
-"""THEORY 3's caveat."""

@@ -1,4 +1,4 @@
-"""THEORY 1: the attention units, against loops and a literal Kronecker product."""
+"""Theory 1: the attention units, against loops and a literal Kronecker product."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from separatrix.claims import _literal as literal
-from separatrix.claims._base import Claim, Finding
+from separatrix.claims._base import Finding, claim
 from separatrix.claims._tools import Array, Setting, conclude, largest, point, smallest
 from separatrix.constructions import Cross, Label, Spike, Tokens
 from separatrix.mechanisms import Linear, Mechanism, Softmax
@@ -33,8 +33,12 @@ def kronecker_block(a1: Array, a2: Array, x: Array, j0: int) -> Array:
     return product
 
 
+@claim("tensor-trick", "1", "paper")
 def tensor_trick() -> Finding:
-    """Whole numbers, so that both sides are exact."""
+    """A_j0 x, the j0-th block of A1 ⊗ A2 times vec(X), is row j0 of A1 X A2ᵀ.
+
+    Whole numbers, so that both sides are exact.
+    """
     rng = np.random.default_rng(0)
     points = []
     for n, d in ((2, 2), (3, 2), (4, 3), (5, 4)):
@@ -118,37 +122,13 @@ def _literal_units(
     return [literal.unit(row, kernel, a) for row in literal.logits(queries, x, a)]
 
 
+@claim("softmax-unit", "1", "paper")
 def softmax_unit() -> Finding:
-    """u = exp."""
+    """The softmax unit: u = exp(A_j0 x), alpha = <u,1>, f = u/alpha, c = A3ᵀ f."""
     return unit_against_loops(Softmax(), math.exp)
 
 
+@claim("linear-unit", "1", "paper")
 def linear_unit() -> Finding:
-    """u is the logit itself."""
+    """The linear unit: u = A_j0 x, alpha = <u,1>, f = u/alpha, c = A3ᵀ f."""
     return unit_against_loops(Linear(), lambda z: z)
-
-
-CLAIMS = (
-    Claim(
-        "tensor-trick",
-        "1",
-        "paper",
-        "A_j0 x, the j0-th block of A1 ⊗ A2 times vec(X), is row j0 of A1 X A2ᵀ.",
-        tensor_trick,
-    ),
-    Claim(
-        "softmax-unit",
-        "1",
-        "paper",
-        "The softmax unit: u = exp(A_j0 x), alpha = <u,1>, f = u/alpha, c = A3ᵀ f.",
-        softmax_unit,
-    ),
-    Claim(
-        "linear-unit",
-        "1",
-        "paper",
-        "The linear unit: u = A_j0 x, alpha = <u,1>, f = u/alpha, c = A3ᵀ f.",
-        linear_unit,
-    ),
-)
-"""The claims of THEORY 1, in its order."""
