@@ -21,9 +21,9 @@ from separatrix.constructions import CONSTRUCTIONS, Spike
 from separatrix.mechanisms import MECHANISMS, examples, mechanism_named
 from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.load import mechanism_from
+from separatrix.paper.base import BASE
+from separatrix.paper.sweeps import plans as reproduced
 from separatrix.parameters import UsageError
-from separatrix.reports.points import BASE
-from separatrix.reports.sweeps import plans as reproduced
 from separatrix.sweeps import PlanError, find_plan, load_plan, read_plan, shipped_plans
 from separatrix.sweeps import code as code_module
 from separatrix.sweeps.cell import Cell, Draws

@@ -20,15 +20,15 @@ from separatrix.cli.application import app
 from separatrix.constructions import Spike
 from separatrix.engines import certified
 from separatrix.mechanisms import mechanism_named
+from separatrix.paper import attention, hoeffding, margin, phase, sweeps
+from separatrix.paper.base import BASE, MECHANISMS
+from separatrix.paper.effort import Effort
 from separatrix.parameters import UsageError
 from separatrix.reader import FourLayerNetwork
-from separatrix.reports import figures, sweeps
+from separatrix.reports import figures
 from separatrix.reports.drawing import Drawn, static_style
-from separatrix.reports.effort import Effort
-from separatrix.reports.figures import attention, hoeffding, margin, phase
 from separatrix.reports.folder import Folder
 from separatrix.reports.markup import prose
-from separatrix.reports.points import BASE, MECHANISMS
 from separatrix.reports.reproduce import Reproduction, reproduce
 
 QUICK = Effort(draws=60, thin=6, thin_dense=4, map_side=27)
@@ -63,10 +63,10 @@ def drawn() -> tuple[Drawn, ...]:
     with static_style():
         return (
             figures.sweeps.make(swept),
-            phase.make(QUICK),
-            attention.make(),
-            margin.make(QUICK),
-            hoeffding.make(QUICK),
+            figures.phase.make(phase.compute(QUICK)),
+            figures.attention.make(attention.compute()),
+            figures.margin.make(margin.compute(QUICK)),
+            figures.hoeffding.make(hoeffding.compute(QUICK)),
         )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.reports.separations import UNNORMALISED, Answer, Separation, answers, as_json, separated
+from separatrix.paper.separations import UNNORMALISED, Answer, Separation, answers, as_json, separated
 from separatrix.reports.separations_page import section
 
 FEW = ("softmax", "linear", UNNORMALISED)

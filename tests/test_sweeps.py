@@ -499,8 +499,8 @@ def test_the_shipped_atlas_asks_what_the_atlas_asks(store: Store) -> None:
 
 
 def test_the_shipped_plan_of_the_paper_gives_its_curves(store: Store) -> None:
-    from separatrix.reports.effort import FULL
-    from separatrix.reports.sweeps import _points, plans
+    from separatrix.paper.effort import FULL
+    from separatrix.paper.sweeps import _points, plans
 
     plan = find_plan("paper")
     parts = {part.name: part for part in plan.parts}

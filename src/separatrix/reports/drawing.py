@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from separatrix.reports.points import Command
+from separatrix.reports.commands import Command
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 
-from separatrix.laws.scaling import table
 from separatrix.laws.scaling_result import Row
+from separatrix.paper.growth import PARAMETERS
+from separatrix.reports.commands import Command, number
 from separatrix.reports.markup import Section, command_line, prose
-from separatrix.reports.points import BASE, Command, number
 
-LENGTHS = "1e3:1e6:4:log"
 COLUMNS = ("Mechanism", "Exponent", "Law", "Lengths", "Engine")
-PARAMETERS = {"n": LENGTHS, **{name: value for name, value in BASE.items() if name != "n"}}
-
-
-def compute(tell: Callable[[str], None] = lambda _: None) -> list[Row]:
-    """One row for each registered mechanism."""
-    return table("spike", PARAMETERS, of="margin", tell=tell)
 
 
 def section(rows: Sequence[Row]) -> Section:

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from html import escape
 
+from separatrix.reports.commands import Command
 from separatrix.reports.drawing import Key
-from separatrix.reports.points import Command
 
 PLAIN = str.maketrans("₀₁₂₃₄₅₆₇₈₉⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789−0123456789")
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
 from separatrix import __version__
 from separatrix.claims import Entry, Ledger, Status
+from separatrix.paper.base import BASE
+from separatrix.paper.reproduction import Facts
+from separatrix.reports.commands import number, spelled, whole_run
 from separatrix.reports.drawing import Drawn, Panel
 from separatrix.reports.markup import Section, command_line, legend, prose
-from separatrix.reports.points import BASE, number, spelled, whole_run
 from separatrix.reports.template import INTRODUCTION, LEDGER_INTRODUCTION, PAGE, POLICY, SCRIPT, STYLE
 
 TITLE = "What softmax attention tells apart and linear attention does not"
@@ -22,19 +23,6 @@ TAGS = {
 }
 STATUS_CLASS = {Status.HOLDS: "holds", Status.ONLY_WHERE: "only", Status.FAILS: "fails"}
 COLUMNS = ("Statement", "Tag", "Status", "Where", "Slack", "Points tried")
-
-
-@dataclass(frozen=True)
-class Facts:
-    """The numbers the text quotes, all of them from the run."""
-
-    distinguish: Mapping[str, float]
-    """At the base point, by mechanism."""
-    margin: Mapping[str, float]
-    far: int
-    """A large n."""
-    far_margin: Mapping[str, float]
-    """The margin there."""
 
 
 def render(

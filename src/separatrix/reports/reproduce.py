@@ -7,27 +7,20 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from separatrix.claims import CLAIMS, Claim, Ledger, ledger
-from separatrix.engines.threads import one_thread
-from separatrix.laws.scaling_result import Row
-from separatrix.mechanisms import MECHANISMS as ZOO
+from separatrix.claims import Ledger, ledger
 from separatrix.numbers.json import json_text
-from separatrix.reports import figures, growth, line, page, separations, separations_page, sweeps
+from separatrix.paper import separations
+from separatrix.paper.effort import FULL, Effort
+from separatrix.paper.reproduction import Computed, Examine, compute
+from separatrix.reports import figures, growth, page, separations_page
 from separatrix.reports.drawing import Drawn, static_style
-from separatrix.reports.effort import FULL, Effort
 from separatrix.reports.folder import Folder
-from separatrix.reports.points import BASE, MECHANISMS, outcome_at
-
-Examine = Callable[[Callable[[Claim], None]], Ledger]
-"""What runs the claims, telling of each before it runs."""
-FAR = 10**18
 
 
 @dataclass(frozen=True)
@@ -68,24 +61,25 @@ def reproduce(out: Path, quiet: bool, effort: Effort = FULL, examine: Examine = 
     """Run everything and write the report into `out`, whole or not at all."""
     start = time.perf_counter()
     with Folder(out) as folder, _progress(quiet) as progress:
-        with one_thread():
-            found = _run_claims(progress, examine)
-            grown, answered = _run_growth(progress), _run_separations(progress)
-        swept = _run_sweeps(progress, effort)
-        drawn, images = _draw(progress, effort, swept)
+        found = compute(progress, effort, examine)
+        drawn, images = _draw(progress, found)
         files = {
             "report.html": page.render(
-                found, drawn, images, _facts(), (separations_page.section(answered), growth.section(grown))
+                found.ledger,
+                drawn,
+                images,
+                found.facts,
+                (separations_page.section(found.answers), growth.section(found.growth)),
             ).encode(),
-            "ledger.json": _json(found.as_json()),
-            "separations.json": _json(separations.as_json(separations.separated(answered))),
-            "scaling.json": _json([row.as_json() for row in grown]),
-            **{f"sweeps/{sweep.parameter}.csv": sweep.as_csv().encode() for sweep in swept},
+            "ledger.json": _json(found.ledger.as_json()),
+            "separations.json": _json(separations.as_json(separations.separated(found.answers))),
+            "scaling.json": _json([row.as_json() for row in found.growth]),
+            **{f"sweeps/{sweep.parameter}.csv": sweep.as_csv().encode() for sweep in found.sweeps},
             **{f"figures/{each.name}.png": images[each.name] for each in drawn},
             **{f"figures/{each.name}.pdf": _saved(each, "pdf") for each in drawn},
         }
         folder.fill(files)
-    return Reproduction(out, found, tuple(files), time.perf_counter() - start)
+    return Reproduction(out, found.ledger, tuple(files), time.perf_counter() - start)
 
 
 def _progress(quiet: bool) -> Progress:
@@ -100,53 +94,19 @@ def _progress(quiet: bool) -> Progress:
     )
 
 
-def _run_claims(progress: Progress, examine: Examine) -> Ledger:
-    task = progress.add_task("claims", total=len(CLAIMS))
-    begun = count()
-
-    def tell(claim: Claim) -> None:
-        progress.update(task, completed=next(begun), description=f"claim {claim.name}"[:34])
-
-    found = examine(tell)
-    progress.update(task, completed=len(CLAIMS), description="claims")
-    return found
-
-
-def _run_sweeps(progress: Progress, effort: Effort) -> tuple[sweeps.Sweep, ...]:
-    plans = sweeps.plans(effort)
-    task = progress.add_task("sweeps", total=len(MECHANISMS) * sum(len(plan.sampled) for plan in plans))
-    return sweeps.run(plans, effort, lambda: progress.advance(task))
-
-
-def _run_growth(progress: Progress) -> list[Row]:
-    task = progress.add_task("scaling", total=len(ZOO))
-    found = growth.compute(lambda _: progress.advance(task))
-    progress.update(task, completed=len(ZOO))
-    return found
-
-
-def _run_separations(progress: Progress) -> list[separations.Answer]:
-    task = progress.add_task("who beats whom", total=None)
-    found = separations.answers(tell=lambda name: progress.update(task, description=f"beats: {name}"[:34]))
-    progress.update(task, total=1, completed=1, description="who beats whom")
-    return found
-
-
 def _json(value: Any) -> bytes:
     return (json_text(value, indent=1) + "\n").encode()
 
 
-def _draw(
-    progress: Progress, effort: Effort, swept: tuple[sweeps.Sweep, ...]
-) -> tuple[tuple[Drawn, ...], dict[str, bytes]]:
+def _draw(progress: Progress, found: Computed) -> tuple[tuple[Drawn, ...], dict[str, bytes]]:
     """Every figure, and its picture as PNG."""
     makers: tuple[Callable[[], Drawn], ...] = (
-        lambda: figures.sweeps.make(swept),
-        lambda: figures.phase.make(effort),
-        lambda: figures.attention.make(),
-        lambda: figures.margin.make(effort),
-        lambda: figures.hoeffding.make(effort),
-        lambda: line.make(effort),
+        lambda: figures.sweeps.make(found.sweeps),
+        lambda: figures.phase.make(found.phase),
+        lambda: figures.attention.make(found.attention),
+        lambda: figures.margin.make(found.margin),
+        lambda: figures.hoeffding.make(found.hoeffding),
+        lambda: figures.line.make(found.line),
     )
     drawn, images = [], {}
     with static_style():
@@ -163,14 +123,3 @@ def _saved(drawn: Drawn, kind: str) -> bytes:
     with static_style():
         drawn.static.savefig(buffer, format=kind, metadata=undated)
     return buffer.getvalue()
-
-
-def _facts() -> page.Facts:
-    near = {name: outcome_at(name, BASE) for name in MECHANISMS}
-    far = {name: outcome_at(name, {**BASE, "n": FAR}) for name in MECHANISMS}
-    return page.Facts(
-        distinguish={name: outcome.distinguish for name, outcome in near.items()},
-        margin={name: outcome.margin for name, outcome in near.items()},
-        far=FAR,
-        far_margin={name: outcome.margin for name, outcome in far.items()},
-    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from separatrix.paper.separations import LINEAR_FAMILY, Answer, Separation, separated
 from separatrix.reports.cells import LETTERS
 from separatrix.reports.markup import Section
-from separatrix.reports.separations import LINEAR_FAMILY, Answer, Separation, separated
 
 STYLE = """
 #separations th { overflow-wrap: anywhere; vertical-align: bottom; }

@@ -2,66 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
-from separatrix.constructions import Label, Spike
-from separatrix.mechanisms import mechanism_named
-from separatrix.reader import FourLayerNetwork
+from separatrix.paper.attention import POINT, SPIKE, Rows
+from separatrix.paper.base import MECHANISMS
+from separatrix.reports.commands import number, spelled, verdict_command
 from separatrix.reports.drawing import LOOKS, Drawn, Key, Panel, plot
-from separatrix.reports.points import (
-    BASE,
-    MECHANISMS,
-    Parameter,
-    number,
-    outcome_at,
-    spelled,
-    verdict_command,
-)
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array = np.ndarray[Any, Any]
 
-POINT: Mapping[str, Parameter] = {**BASE, "n": 40, "d": 12}
-SPIKE, OTHER = 17, 30
-"""The spiked token, and an ordinary one in another block."""
-LABELS: tuple[Label, Label] = (0, 1)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What two rows of one attention matrix give to each key."""
-
-    mechanism: str
-    label: Label
-    from_spike: Array
-    from_other: Array
-
-
-def compute() -> tuple[Rows, ...]:
-    """Both labels under both mechanisms, from the reader's first layer."""
-    return tuple(_rows(mechanism, label) for mechanism in MECHANISMS for label in LABELS)
-
-
-def _rows(mechanism: str, label: Label) -> Rows:
-    construction = Spike.read(POINT)
-    network = FourLayerNetwork.draw(mechanism_named(mechanism), construction, seed=0)
-    attention = network.layers(construction.dense(label, SPIKE, torch.float64)).attention
-    return Rows(mechanism, label, attention[SPIKE].numpy(), attention[OTHER].numpy())
-
-
-def make() -> Drawn:
+def make(data: tuple[Rows, ...]) -> Drawn:
     """The figure."""
-    data = compute()
-    margins = {name: outcome_at(name, POINT).margin for name in MECHANISMS}
+    margins = {rows.mechanism: rows.margin for rows in data}
     return Drawn(
         name="attention",
         title="What each token attends to",

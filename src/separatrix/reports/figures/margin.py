@@ -2,73 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from separatrix.constructions import Spike
-from separatrix.engines import exact
-from separatrix.mechanisms import mechanism_named
 from separatrix.numbers.formats import SIGNIFICANT_BITS
-from separatrix.parameters import Grid
+from separatrix.paper.base import BASE
+from separatrix.paper.margin import LAST_DECADE, MECHANISMS, MarginCurve
+from separatrix.reports.commands import number, verdict_command
 from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, level, mechanism_keys, plot
-from separatrix.reports.effort import FULL, Effort
-from separatrix.reports.points import BASE, number, verdict_command
-from separatrix.verdicts import blind_from
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
     from matplotlib.figure import Figure
 
-MECHANISMS = ("softmax", "power:beta=4", "taylor:order=2", "linear")
-LAST_DECADE = 20
 
-
-@dataclass(frozen=True)
-class MarginCurve:
-    """The relative margin of one mechanism over n, and where the formats go blind to it."""
-
-    mechanism: str
-    n: tuple[int, ...]
-    margin: tuple[float, ...]
-    relative: tuple[float, ...]
-    """margin / v(D1) = 2^-bits."""
-    blind: Mapping[str, int | None]
-    relative_when_blind: Mapping[str, float]
-
-    def at(self, n: int) -> float:
-        """The margin at one of the curve's n, in units of sqrt(log n)."""
-        return self.margin[self.n.index(n)]
-
-
-def compute(effort: Effort = FULL) -> tuple[MarginCurve, ...]:
-    """Every mechanism from n = 100 to 10^20; powers of ten are always among the n."""
-    decades = [10**i for i in range(2, LAST_DECADE + 1)]
-    between = [100 * round(10 ** (i / 8)) for i in range(8 * (LAST_DECADE - 2))]
-    n = sorted({*decades, *effort.thinned(between)})
-    return tuple(_curve(mechanism, n) for mechanism in MECHANISMS)
-
-
-def _curve(mechanism: str, n: list[int]) -> MarginCurve:
-    attends = mechanism_named(mechanism)
-    blind = blind_from(Spike.read(BASE), attends)
-    ends = {name: size for name, size in blind.items() if size is not None}
-    fixed = {name: value for name, value in BASE.items() if name != "n"}
-    grid = exact.evaluate(Spike, attends, Grid(fixed, ({"n": [*n, *ends.values()]},)))
-    relative = [float(x) for x in grid.margin / grid.v1]
-    return MarginCurve(
-        mechanism,
-        tuple(n),
-        tuple(float(x) for x in grid.margin[: len(n)]),
-        tuple(relative[: len(n)]),
-        blind,
-        dict(zip(ends, relative[len(n) :], strict=True)),
-    )
-
-
-def make(effort: Effort = FULL) -> Drawn:
+def make(curves: tuple[MarginCurve, ...]) -> Drawn:
     """The figure."""
-    curves = compute(effort)
     return Drawn(
         name="margin",
         title="What survives a better threshold: the margin",

@@ -2,101 +2,43 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from separatrix.constructions import Spike
-from separatrix.engines import exact
-from separatrix.mechanisms import mechanism_named
-from separatrix.parameters import Grid
+from separatrix.paper.base import BASE, MECHANISMS
+from separatrix.paper.hoeffding import asked_width
+from separatrix.paper.phase import (
+    LARGE_N,
+    MIDDLE,
+    SHARE_B,
+    SMALL_N,
+    SPAN_R,
+    WIDTH,
+    Array,
+    PhaseMap,
+    boundary,
+)
+from separatrix.reports.commands import number, verdict_command
 from separatrix.reports.drawing import INK, LOOKS, Drawn, Key, Panel, plot
-from separatrix.reports.effort import FULL, Effort
-from separatrix.reports.points import BASE, MECHANISMS, Parameter, number, outcome_at, verdict_command
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Array = np.ndarray[Any, Any]
-
-LARGE_N, SMALL_N = 10**18, 10**4
-WIDTH = 10_002
-"""Wide enough for b = 1: the theorem asks for d - 2 >= 200 b² log(4m/delta)."""
-SPAN_A1 = (Fraction(3, 10), Fraction(8, 5))
-SPAN_R = (Fraction(1, 10), Fraction(3, 2))
-SHARE_B = Fraction(2, 3)
-"""b = 2(b+c)/3, c = (b+c)/3, as at the base point."""
 COLOURS = "cividis"
 STRIP = "#b33c00"
 
 
-@dataclass(frozen=True)
-class PhaseMap:
-    """P[distinguishes] over a1 (columns) and r = b+c (rows)."""
-
-    a1: Array
-    r: Array
-    large: Mapping[str, Array]
-    """By mechanism, at the large n."""
-    small: Array
-    """Softmax at the small n."""
-    crossings: Mapping[int, float]
-    """For softmax at the base point's b and c: the a1 where P passes 1/2, by n."""
-
-
-def compute(effort: Effort = FULL) -> PhaseMap:
-    """Both mechanisms on one grid."""
-    a1, r = _spread(SPAN_A1, effort.map_side), _spread(SPAN_R, effort.map_side)
-    return PhaseMap(
-        np.array([float(x) for x in a1]),
-        np.array([float(x) for x in r]),
-        {mechanism: _map(mechanism, LARGE_N, a1, r) for mechanism in MECHANISMS},
-        _map("softmax", SMALL_N, a1, r),
-        {n: _crossing(n) for n in (SMALL_N, LARGE_N)},
-    )
-
-
-def _spread(span: tuple[Fraction, Fraction], side: int) -> list[Fraction]:
-    return [span[0] + (span[1] - span[0]) * i / (side - 1) for i in range(side)]
-
-
-def _map(mechanism: str, n: int, a1: list[Fraction], r: list[Fraction]) -> Array:
-    fixed = {"n": n, "d": WIDTH, "m": BASE["m"], "a0": BASE["a0"]}
-    blocks = {"b": [SHARE_B * x for x in r], "c": [(1 - SHARE_B) * x for x in r]}
-    return exact.evaluate(Spike, mechanism_named(mechanism), Grid(fixed, (blocks, {"a1": a1}))).distinguish
-
-
-def _crossing(n: int) -> float:
-    """The a1 where P passes 1/2, to a thousandth."""
-    a1 = [Fraction(i, 1000) for i in range(300, 1601)]
-    row = _map("softmax", n, a1, [Fraction(BASE["b"]) + Fraction(BASE["c"])])[0]
-    return float(a1[int(np.argmax(row > 0.5))])
-
-
-def boundary(r: Array) -> Array:
-    """The a1 with a1 (a1 + r) = 1."""
-    a1: Array = (np.sqrt(r * r + 4) - r) / 2
-    return a1
-
-
-def make(effort: Effort = FULL) -> Drawn:
+def make(data: PhaseMap) -> Drawn:
     """The figure."""
-    data = compute(effort)
-    middle = _point(LARGE_N, "1.2", "0.6")
     return Drawn(
         name="phase",
         title="Where softmax separates: a₁(a₁ + b + c) = 1",
         caption=_caption(data),
-        commands=tuple(
-            verdict_command(name, middle, f"P = {number(outcome_at(name, middle).distinguish)}")
-            for name in MECHANISMS
-        ),
+        commands=tuple(verdict_command(name, MIDDLE, f"P = {number(p)}") for name, p in data.middle.items()),
         static=draw(data),
         panels=tuple(Panel(f"{name}, n = 10¹⁸", interactive(data, name)) for name in MECHANISMS),
         keys=(
@@ -107,11 +49,6 @@ def make(effort: Effort = FULL) -> Drawn:
     )
 
 
-def _point(n: int, a1: str, r: str) -> dict[str, Parameter]:
-    b = SHARE_B * Fraction(r)
-    return {"n": n, "d": WIDTH, "m": BASE["m"], "a0": BASE["a0"], "a1": a1, "b": b, "c": Fraction(r) - b}
-
-
 def _largest(data: PhaseMap, mechanism: str) -> float:
     return float(np.nanmax(data.large[mechanism]))
 
@@ -120,8 +57,7 @@ def _caption(data: PhaseMap) -> tuple[str, ...]:
     r = float(Fraction(BASE["b"]) + Fraction(BASE["c"]))
     decided = sum(int(np.isfinite(each).sum()) for each in data.large.values())
     limit = float(boundary(np.array(r)))
-    needed = 200 * float(SHARE_B * SPAN_R[1]) ** 2 * math.log(4 * int(BASE["m"]) / 0.01)
-    low = outcome_at("softmax", _point(LARGE_N, "1", "1.5")).distinguish
+    needed = asked_width(SHARE_B * SPAN_R[1])
     return (
         f"P[distinguishes] at n = {number(LARGE_N)}, d = {WIDTH:,}, m = {BASE['m']}, a₀ = {BASE['a0']}, "
         "over the spike a₁ and the row sum b + c of an ordinary token, split b : c = 2 : 1 as at the base "
@@ -135,7 +71,7 @@ def _caption(data: PhaseMap) -> tuple[str, ...]:
         "about 0.1 to its row, not be attended to fully. Between the two dashed lines |a₁ − b| < 0.1 (the "
         "theorem asks for a₁ − b > 0.1): a sign vector then fires on the spike only if the spike's sign "
         f"and its block's are both +, and with m = {BASE['m']} of them the probability stops at "
-        f"{number(low)}. Linear attention is blind: its largest value on the map is "
+        f"{number(data.in_strip)}. Linear attention is blind: its largest value on the map is "
         f"{number(_largest(data, 'linear'))}.",
     )
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from separatrix.paper.base import BASE, MECHANISMS
+from separatrix.paper.sweeps import Curve, Sweep
+from separatrix.reports.commands import Command, number, spelled, verdict_command, whole_run
 from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, mechanism_keys, plot
-from separatrix.reports.points import BASE, MECHANISMS, number, spelled, whole_run
-from separatrix.reports.sweeps import Curve, Sweep
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -46,7 +47,7 @@ def make(sweeps: Sequence[Sweep]) -> Drawn:
         commands=(whole_run("every sweep, as CSV in sweeps/"),),
         static=draw(sweeps),
         panels=tuple(
-            Panel(AXES[sweep.parameter][0], interactive(sweep), sweep.commands()) for sweep in sweeps
+            Panel(AXES[sweep.parameter][0], interactive(sweep), commands(sweep)) for sweep in sweeps
         ),
         keys=(
             *mechanism_keys(*MECHANISMS),
@@ -79,6 +80,24 @@ def _caption(sweeps: Sequence[Sweep]) -> tuple[str, ...]:
         "comes down in steps, as one more sign pattern falls below the threshold. Linear attention never "
         f"gets above {number(worst)}. d runs over the values for which n = {BASE['n']} is a multiple of d − "
         "2.",
+    )
+
+
+def commands(sweep: Sweep) -> tuple[Command, Command]:
+    """The exact and the dense answer where the outcome is the least certain of those sampled."""
+    sampled = [(curve, estimate) for curve in sweep.curves for estimate in curve.estimates]
+    curve, estimate = min(sampled, key=lambda one: abs(one[0].exact_at(one[1].value).distinguish - 0.5))
+    point = {**BASE, sweep.parameter: estimate.value}
+    sampling, exactly = estimate.sampling, curve.exact_at(estimate.value).distinguish
+    between = f"{number(estimate.low)} to {number(estimate.high)}"
+    return (
+        verdict_command(curve.mechanism, point, f"P = {number(exactly)}"),
+        verdict_command(
+            curve.mechanism,
+            point,
+            f"P = {number(estimate.distinguish)}, interval {between}",
+            f"--engine dense --draws {sampling.draws} --seed {sampling.seed}",
+        ),
     )
 
 

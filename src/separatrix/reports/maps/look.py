@@ -10,7 +10,7 @@ import numpy as np
 
 from separatrix.engines import Sampling
 from separatrix.maps import PROBABILITIES, QUANTITIES, Analytic, Axis, Layer, Map, Question, Span, analytic
-from separatrix.reports.points import spelled
+from separatrix.reports.commands import spelled
 
 Array = np.ndarray[Any, Any]
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from separatrix.numbers.printable import visible
 from separatrix.reports.cells import COLOURS, INKS, MARKS
-from separatrix.reports.points import number as number_
+from separatrix.reports.commands import number as number_
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -18,9 +18,9 @@ from separatrix.engines import Sampling, dense, exact
 from separatrix.engines.threads import one_thread
 from separatrix.mechanisms import mechanism_named
 from separatrix.numbers import format_exact
+from separatrix.paper.base import BASE, MECHANISMS
+from separatrix.paper.effort import FULL, Effort
 from separatrix.parameters import Grid
-from separatrix.reports.effort import FULL, Effort
-from separatrix.reports.points import BASE, MECHANISMS, Command, number, verdict_command
 from separatrix.sweeps.part import Part
 from separatrix.sweeps.sweep import find_plan
 
@@ -95,23 +95,6 @@ class Sweep:
 
     parameter: str
     curves: tuple[Curve, ...]
-
-    def commands(self) -> tuple[Command, Command]:
-        """The exact and the dense answer where the outcome is the least certain of those sampled."""
-        sampled = [(curve, estimate) for curve in self.curves for estimate in curve.estimates]
-        curve, estimate = min(sampled, key=lambda one: abs(one[0].exact_at(one[1].value).distinguish - 0.5))
-        point = {**BASE, self.parameter: estimate.value}
-        sampling, exactly = estimate.sampling, curve.exact_at(estimate.value).distinguish
-        between = f"{number(estimate.low)} to {number(estimate.high)}"
-        return (
-            verdict_command(curve.mechanism, point, f"P = {number(exactly)}"),
-            verdict_command(
-                curve.mechanism,
-                point,
-                f"P = {number(estimate.distinguish)}, interval {between}",
-                f"--engine dense --draws {sampling.draws} --seed {sampling.seed}",
-            ),
-        )
 
     def as_csv(self) -> str:
         """One line for each value and mechanism; the dense columns are empty where it did not look."""

@@ -1,31 +1,13 @@
-"""The point everything turns on, and the commands that print a number of the report again."""
+"""The commands that print a number of the report again."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
 
-from separatrix.engines import Outcome
 from separatrix.numbers import format_exact
-from separatrix.verdicts import verdict
-
-Parameter = int | str | Fraction
-
-BASE: Mapping[str, Parameter] = {
-    "n": 1000,
-    "d": 102,
-    "m": 12,
-    "a0": "0.01",
-    "a1": "1.2",
-    "b": "0.2",
-    "c": "0.1",
-}
-"""Where softmax distinguishes and linear is blind; the sweeps leave it in one parameter at a time."""
-
-MECHANISMS = ("softmax", "linear")
+from separatrix.paper.base import Parameter
 
 
 @dataclass(frozen=True)
@@ -52,11 +34,6 @@ def verdict_command(
     words = " ".join(f"{name}={spelled(value)}" for name, value in parameters.items())
     line = f"separatrix verdict spike {mechanism} {words} {options}".strip()
     return Command(line, prints)
-
-
-def outcome_at(mechanism: str, parameters: Mapping[str, Any]) -> Outcome:
-    """What `separatrix verdict spike …` says at a point."""
-    return verdict("spike", mechanism, **parameters).outcome
 
 
 def whole_run(prints: str) -> Command:

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from separatrix.maps import Map, find_map
+from separatrix.maps import Map
+from separatrix.paper.line import MECHANISMS
+from separatrix.reports.commands import Command, number
 from separatrix.reports.drawing import Drawn, Key, Panel
-from separatrix.reports.effort import FULL, Effort
 from separatrix.reports.maps import look
 from separatrix.reports.maps.page import interactive
 from separatrix.reports.maps.picture import figure
-from separatrix.reports.points import BASE, Command, number
-
-MECHANISMS = ("softmax", "power:beta=12", "linear")
-A1, N = "0.5:1.5", "1e3:1e18"
 
 
-def compute(effort: Effort = FULL) -> Map:
-    """P[distinguishes] over a1 and n, in closed form."""
-    side = effort.map_side
-    axes = {"a1": f"{A1}:{side}", "n": f"{N}:{side}:log"}
-    fixed = {name: value for name, value in BASE.items() if name not in axes}
-    return find_map("spike", MECHANISMS, {**axes, **fixed})
-
-
-def make(effort: Effort = FULL) -> Drawn:
+def make(found: Map) -> Drawn:
     """The figure."""
-    found = compute(effort)
     lines = {layer.mechanism: look.lines(found, layer) for layer in found.shown}
     names = dict.fromkeys(name for each in lines.values() for name in each)
     best = float(found.layers[MECHANISMS.index("linear")].values.max())

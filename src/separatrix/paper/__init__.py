@@ -1,0 +1,1 @@
+"""The reproduction: what it computes."""
