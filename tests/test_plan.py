@@ -469,6 +469,67 @@ def test_the_code_of_a_users_own_mechanism(tmp_path: Path, monkeypatch: pytest.M
     assert code_version(Spike, mechanism) != before
 
 
+WRITTEN = '''
+"""Attention that returns the values."""
+SCALE = 1
+"""What they are multiplied by."""
+
+def attend(q, k, v):
+    """As they are."""
+    return SCALE * v  # nothing else
+
+class Other:
+    """Only described."""
+'''
+
+
+@pytest.mark.usefixtures("forgotten")
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("# nothing else", "# at all", True),
+        ('"""As they are."""', '"""As they were."""', True),
+        ('    """As they are."""\n', "", True),
+        ('"""Attention that returns', '"""Attention: returns', True),
+        ('"""What they are multiplied by."""', "", True),
+        ('"""Only described."""', '"""Described only."""', True),
+        ("SCALE * v", "(SCALE  *  v)", True),
+        ("SCALE = 1", "SCALE = 2", False),
+        ("SCALE = 1", "SCALE = 1.0", False),
+        ("SCALE = 1", "SCALE: int = 1", False),
+        ("(q, k, v)", "(q, v, k)", False),
+        ("SCALE * v", "SCALE * k", False),
+        ("SCALE * v", "SCALE * v * v", False),
+        ('    """Only described."""', "    pass", False),
+    ],
+)
+def test_comments_and_docstrings_are_not_in_the_code(
+    old: str, new: str, same: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    texts = WRITTEN, WRITTEN.replace(old, new)
+    assert texts[0] != texts[1]
+    found = []
+    for text in texts:
+        (tmp_path / "written_of_plans.py").write_text(text)
+        code_module._module.cache_clear()
+        found.append(modules(["written_of_plans"])["written_of_plans"].digest)
+    assert (found[0] == found[1]) is same
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_docstrings_that_a_module_reads_are_in_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = []
+    for docstring in ("2", "3"):
+        (tmp_path / "reads_of_plans.py").write_text(f'"""{docstring}"""\nSCALE = float(__doc__)\n')
+        code_module._module.cache_clear()
+        found.append(modules(["reads_of_plans"])["reads_of_plans"].digest)
+    assert found[0] != found[1]
+
+
 @pytest.mark.usefixtures("forgotten")
 @pytest.mark.parametrize("changed", ["scale.py", "beside_of_plans.py", "package_of_plans/__init__.py"])
 def test_what_a_users_own_mechanism_imports_is_in_it(

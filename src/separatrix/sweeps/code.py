@@ -1,8 +1,9 @@
 """Which version of the code computes a cell: a digest of the sources its result depends on.
 
 These are the modules of the construction and the mechanism, of the engines, and all they import that is
-not Python's own or installed beside it. A change to one mechanism thus leaves the cells of the others as
-they are. Data files that a mechanism reads are not seen, nor is what the packages it uses contain.
+not Python's own or installed beside it. Of each the syntax tree counts, without docstrings and comments.
+A change to one mechanism thus leaves the cells of the others as they are. Data files that a mechanism
+reads are not seen, nor is what the packages it uses contain.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def _digest(roots: frozenset[str]) -> str:
 
 @dataclass(frozen=True)
 class Module:
-    """What matters of a module: its text, and what it imports."""
+    """What matters of a module: what it does, and what it imports."""
 
     digest: str
     imports: tuple[str, ...]
@@ -119,8 +120,39 @@ def _module(name: str) -> Module | None:
         return None
     spec = locate(name)
     package = name if spec is not None and spec.submodule_search_locations else name.rpartition(".")[0]
-    imports = tuple(dict.fromkeys(_imports(text, package)))
-    return Module(hashlib.sha256(text.encode()).hexdigest(), imports)
+    tree = ast.parse(text)
+    imports = tuple(dict.fromkeys(_imports(tree, package)))
+    return Module(_tree_digest(tree, docstrings="__doc__" in text), imports)
+
+
+def _tree_digest(tree: ast.Module, docstrings: bool) -> str:
+    """Of what is executed, the same in every Python; `docstrings` is for modules that read their own."""
+    words, waiting = list[str](), list[ast.AST | str]([tree])
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, str):
+            words.append(node)
+            continue
+        parts: list[ast.AST | str] = [type(node).__name__]
+        for name in node._fields:
+            value = getattr(node, name, None)
+            if value is None or value == [] or name == "ctx":  # newer Pythons have more fields, empty ones
+                continue
+            parts.append(name)
+            for each in value if isinstance(value, list) else (value,):
+                if not isinstance(each, ast.AST):
+                    parts.append(repr(each))
+                elif docstrings or not _is_docstring(each):
+                    parts.append(each)
+        waiting += [".", *reversed(parts)]
+    return hashlib.sha256(" ".join(words).encode()).hexdigest()
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    """Whether a statement is nothing but a text, wherever it stands."""
+    return (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and type(node.value.value) is str
+    )
 
 
 def source_of(name: str) -> str | None:
@@ -130,9 +162,9 @@ def source_of(name: str) -> str | None:
     return None if text is None else "\n".join(text.splitlines())
 
 
-def _imports(text: str, package: str) -> Iterator[str]:
-    """The modules that a text in a package imports, anywhere in it."""
-    for node in ast.walk(ast.parse(text)):
+def _imports(tree: ast.Module, package: str) -> Iterator[str]:
+    """The modules that a module in a package imports, anywhere in it."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names)
         elif isinstance(node, ast.ImportFrom):
