@@ -12,8 +12,8 @@ import torch
 
 from separatrix.constructions import CONSTRUCTIONS, Construction, ExactConstruction, construction_named
 from separatrix.mechanisms import mechanism_named
+from separatrix.outputs.proved import exact_outputs
 from separatrix.verdicts import Word, find_readers
-from separatrix.verdicts.outputs_exact import exact_outputs
 from separatrix.verdicts.states import sign_states
 from test_enumerated import SMALL
 

@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 
 from separatrix.constructions import CONSTRUCTIONS, ExactConstruction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, Sampling, certified, exact, solve
-from separatrix.engines.enumerated import TooCloseToCall, kernel_rows, same_rows, sign_vectors
+from separatrix.engines.enumerated import TooCloseToCall, sign_vectors
 from separatrix.maps import map as map_of
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.numbers.logforms import LogForm
+from separatrix.outputs.kernels import kernel_rows, same_rows
 from separatrix.parameters import Grid
 from separatrix.reader import FourLayerNetwork, fires
 from separatrix.verdicts import DELTA, certify, verdict

@@ -12,8 +12,8 @@ from scipy.special import ive
 
 from separatrix.constructions import CONSTRUCTIONS, Construction, ExactConstruction, construction_named
 from separatrix.engines import EngineRefusal, Sampling, certified, solve
-from separatrix.engines.enumerated import same_rows
 from separatrix.mechanisms import mechanism_named
+from separatrix.outputs.kernels import same_rows
 from separatrix.parameters import UsageError
 from separatrix.verdicts import DELTA, Verdict, verdict
 

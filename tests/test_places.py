@@ -11,10 +11,10 @@ from torch import Tensor
 
 from separatrix.constructions import CONSTRUCTIONS, Construction, Exchangeable, construction_named
 from separatrix.engines import EngineRefusal, Sampling, certified, dense, exhaustive, grouped, solve
-from separatrix.engines.places import draw_places, place_matters
 from separatrix.laws.margins import margin
 from separatrix.mechanisms import Mechanism, examples, mechanism_named
-from separatrix.verdicts.outputs_float import FloatOutputs
+from separatrix.outputs.floats import FloatOutputs
+from separatrix.outputs.places import draw_places, place_matters
 from separatrix.verdicts.readers import _places
 from test_enumerated import SMALL
 

@@ -23,10 +23,10 @@ from separatrix.engines import EngineRefusal
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values
 from separatrix.numbers.formats import round_to, rounded
+from separatrix.outputs._base import Feature
+from separatrix.outputs.floats import FloatOutputs
+from separatrix.outputs.proved import exact_outputs, kernel_of
 from separatrix.verdicts import Readers, Word, find_readers
-from separatrix.verdicts.outputs import Feature
-from separatrix.verdicts.outputs_exact import exact_outputs, kernel_of
-from separatrix.verdicts.outputs_float import FloatOutputs
 from separatrix.verdicts.witness import _from_hull, best_witness, simplest_between
 from test_cli import POINT, run
 

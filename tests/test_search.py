@@ -24,8 +24,9 @@ import expectations
 import separatrix as sx
 from separatrix.cli import show_search
 from separatrix.constructions import Description, Kind
-from separatrix.engines.sampling import attend
 from separatrix.mechanisms import mechanism_named
+from separatrix.outputs.attention import attend
+from separatrix.outputs.formulas import FORMULAS, PRECISION, NoAnswer, exact_rows
 from separatrix.parameters import UsageError
 from separatrix.searches import (
     InputFinding,
@@ -35,7 +36,6 @@ from separatrix.searches import (
     read_instance,
     separation,
 )
-from separatrix.searches.exact import FORMULAS, PRECISION, NoAnswer, exact_rows
 from separatrix.searches.family import recognised
 from separatrix.searches.instance import described, sheet
 from separatrix.searches.log import Header, Log, Trial

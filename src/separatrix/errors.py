@@ -18,6 +18,10 @@ class UsageError(SeparatrixError):
     """The request itself is wrong; the command line answers with exit code 2."""
 
 
+class EngineRefusal(SeparatrixError):
+    """This engine does not apply here; the message says why and which one does."""
+
+
 def on_one_line(message: str) -> str:
     """A message as one line that a terminal can show: no passwords, long words shortened, odd ones spelled.
 

@@ -8,7 +8,7 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude_where, example, judged, largest, point
 from separatrix.constructions import Averaging
 from separatrix.mechanisms import Linear, Softmax
-from separatrix.verdicts.outputs_exact import exact_outputs
+from separatrix.outputs.proved import exact_outputs
 
 ONE = (Fraction(1),)
 SIZES = (10**4, 10**9, 10**18)

@@ -20,7 +20,7 @@ from separatrix.claims._tools import (
 )
 from separatrix.constructions import Dispersion
 from separatrix.mechanisms import Softmax
-from separatrix.verdicts.outputs_exact import ends, exact_outputs
+from separatrix.outputs.proved import ends, exact_outputs
 
 GAPS = (1, 3, 10)
 SIZES = tuple(10**e for e in (1, 3, 6, 12, 18))

@@ -8,8 +8,8 @@ from fractions import Fraction
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude, example, judged, largest, point
 from separatrix.constructions import Description, Duplication
-from separatrix.engines.enumerated import same_rows
 from separatrix.mechanisms import mechanism_named
+from separatrix.outputs.kernels import same_rows
 from separatrix.tensors import torch
 
 SCORES: dict[str, Callable[[Fraction, int], Fraction]] = {

@@ -9,8 +9,8 @@ from separatrix.claims._tools import conclude, example, largest, point, relative
 from separatrix.constructions import Injectivity
 from separatrix.engines import certified
 from separatrix.mechanisms import Softmax, mechanism_named
+from separatrix.outputs.proved import exact_outputs
 from separatrix.tensors import torch
-from separatrix.verdicts.outputs_exact import exact_outputs
 
 EXACT = ("linear", "power:beta=3", "identity-features", "relu-features")
 """Homogeneous in the query, and proved equal in rationals."""

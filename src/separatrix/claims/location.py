@@ -8,7 +8,7 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude, example, judged, largest, point, short, smallest
 from separatrix.constructions import Location
 from separatrix.mechanisms import Linear, Mechanism, Softmax
-from separatrix.verdicts.outputs_exact import exact_outputs
+from separatrix.outputs.proved import exact_outputs
 
 SIZES = tuple(10**e for e in (3, 6, 9, 12))
 GAP = 2

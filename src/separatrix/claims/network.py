@@ -22,10 +22,10 @@ from separatrix.claims._tools import (
     values,
 )
 from separatrix.constructions import Label, Spike
-from separatrix.engines.certified import exact_model
 from separatrix.engines.threads import one_thread
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.numbers.logforms import rational
+from separatrix.outputs.kernels import exact_model
 from separatrix.tensors import torch
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude, example, largest, point, relative_error, smallest
 from separatrix.constructions import Parity, Routing
 from separatrix.engines import exact
-from separatrix.engines.enumerated import kernel_rows, same_rows
 from separatrix.mechanisms import Power, Softmax, mechanism_named
 from separatrix.numbers.logforms import rational
+from separatrix.outputs.kernels import kernel_rows, same_rows
 
 ROUNDING = 1e-12
 CIRCLES = (8, 12)

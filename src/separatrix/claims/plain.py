@@ -20,8 +20,8 @@ from separatrix.claims._tools import (
 )
 from separatrix.constructions import Plain
 from separatrix.engines import dense
-from separatrix.engines.certified import exact_model, spike_weights
 from separatrix.mechanisms import Linear, ScoreMechanism, Softmax
+from separatrix.outputs.kernels import exact_model, spike_weights
 from separatrix.tensors import torch
 
 SMALL = (3, 10, 100, 1000, 10_000)

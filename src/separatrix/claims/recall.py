@@ -7,8 +7,8 @@ from separatrix.claims._tools import conclude, example, judged, largest, point, 
 from separatrix.claims.rank import rank
 from separatrix.constructions import Recall
 from separatrix.engines import Sampling
-from separatrix.engines.sampling import attend
 from separatrix.mechanisms import mechanism_named
+from separatrix.outputs.attention import attend
 from separatrix.tensors import torch
 
 LIMITED = ("linear", "identity-features:normalised=no", "causal-linear", "delta")

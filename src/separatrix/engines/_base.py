@@ -8,12 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from separatrix.parameters import SeparatrixError
-
-
-class EngineRefusal(SeparatrixError):
-    """This engine does not apply here; the message says why and which one does."""
-
+from separatrix.errors import EngineRefusal
 
 Array = np.ndarray[Any, Any]
 
@@ -73,3 +68,6 @@ def significant_bits(v1: Array | float, margin: Array | float) -> Array | float:
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.where(np.equal(margin, 0), np.inf, np.log2(np.abs(v1) / np.abs(margin)))
     return found if isinstance(margin, np.ndarray) else float(found)
+
+
+__all__ = ["EngineRefusal", "Outcome", "significant_bits"]

@@ -18,9 +18,10 @@ from flint import ctx, fmpq, fmpz
 from separatrix.constructions import BlockModel, Construction, ExactConstruction, Label, Presence, Row
 from separatrix.engines import enumerated
 from separatrix.engines._base import EngineRefusal, Outcome
-from separatrix.engines.neurons import PRECISIONS, Neuron, summed_up
+from separatrix.engines.neurons import Neuron, summed_up
 from separatrix.mechanisms import Mechanism, ScoreMechanism
-from separatrix.numbers.logforms import LogForm, Number, rational
+from separatrix.numbers.logforms import LogForm, Number
+from separatrix.outputs.kernels import PRECISIONS, exact_model, probe_margin, spike_weights, with_kernel
 
 Triple = tuple[int, int, int]
 TRIPLES: tuple[Triple, ...] = tuple(product((1, -1), (1, -1), (1, -1)))
@@ -96,37 +97,6 @@ def count(construction: Construction, mechanism: Mechanism) -> Count:
     return Count(model, weights, thresholds, *probe_margin(mechanism, model), low, high)
 
 
-def with_kernel(mechanism: Mechanism) -> ScoreMechanism:
-    """The mechanism, if its score is a scalar function of the logit."""
-    if not isinstance(mechanism, ScoreMechanism):
-        raise EngineRefusal(
-            f"{mechanism.spelled} has no scalar kernel, so no closed form; use --engine grouped"
-        )
-    return mechanism
-
-
-def exact_model(construction: Construction, n: int | None = None) -> BlockModel:
-    """The closed form in rationals and logarithms, at the construction's n or another."""
-    refusal = f"these parameters of {construction.name} have no closed form; use --engine grouped"
-    if isinstance(construction, ExactConstruction):
-        raise EngineRefusal(refusal)
-    values = {
-        name: value if isinstance(value, str) else rational(value)
-        for name, value in construction.parameters.values().items()
-    }
-    if n is not None:
-        values["n"] = rational(n)
-    model = construction.block_model(values, LogForm.log)
-    if model is None:
-        raise EngineRefusal(refusal)
-    return model
-
-
-def spike_weights(mechanism: ScoreMechanism, model: BlockModel, label: Label) -> dict[str, Number]:
-    """f(row, spike) for every kind of row."""
-    return {row.name: _spike_weight(mechanism, model, row) for row in model.rows[label]}
-
-
 def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
     """One point, as every engine gives it."""
     if isinstance(construction, ExactConstruction):
@@ -184,28 +154,6 @@ def _bound(
         if coefficient != 0 and not step.is_zero():
             bound = bound + coefficient * (mechanism.ratio(row.base, step) - 1)
     return bound
-
-
-def _spike_weight(mechanism: ScoreMechanism, model: BlockModel, row: Row) -> Number:
-    """u of the spike over the sum of all u, each over u of an ordinary key."""
-    spike, mate, own = (mechanism.ratio(row.base, step) for step in (row.spike, row.mate, row.own))
-    weight: Number = spike / (spike + (model.size - 1) * mate + (own + (model.blocks - 1)) * model.size)
-    return weight
-
-
-def probe_margin(mechanism: ScoreMechanism, model: BlockModel) -> tuple[Number, Number, Number]:
-    """v0, v1 and v1 - v0, the precision raised until the difference has its digits."""
-    for precision in PRECISIONS:
-        with ctx.workprec(precision):
-            weights = (spike_weights(mechanism, model, label) for label in (0, 1))
-            peaks = [
-                a * max(each.values(), key=float) for a, each in zip(model.probe.a, weights, strict=True)
-            ]
-            v0, v1 = (model.probe.offset + peak for peak in peaks)
-            margin = peaks[1] - peaks[0]
-            if isinstance(margin, fmpq) or margin.rel_accuracy_bits() >= 60:
-                break
-    return v0, v1, margin
 
 
 def _floors(x: Number, most: int) -> tuple[int, int]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from separatrix.constructions import Construction, Label, Tokens
 from separatrix.engines._base import Outcome
-from separatrix.engines.memory import refuse_if_too_large
-from separatrix.engines.places import place_matters
-from separatrix.engines.sampling import ELEMENTS, Sampling, View, sample, sample_places
+from separatrix.engines.sampling import Sampling, sample, sample_places
 from separatrix.mechanisms import Mechanism
+from separatrix.outputs.attention import View
+from separatrix.outputs.memory import dense_bytes, refuse_if_too_large
+from separatrix.outputs.places import place_matters
 from separatrix.tensors import torch
 
 
@@ -27,14 +28,6 @@ def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling |
 
     draw = sample_places if place_matters(construction, mechanism) else sample
     return draw("dense", construction, mechanism, tokens, sampling)
-
-
-def dense_bytes(construction: Construction, mechanism: Mechanism, dtype: torch.dtype) -> int:
-    """What the engine will hold at its peak: tokens of both labels, and what they are turned into."""
-    item = torch.finfo(dtype).bits // 8
-    per_token = 2 * 4 * (construction.dense_width() + construction.m)
-    scores = 0 if mechanism.streams else 2 * construction.n
-    return construction.n * (per_token + scores) * item + 4 * ELEMENTS * item
 
 
 def probe(construction: Construction, mechanism: Mechanism, label: Label, dtype: torch.dtype) -> float:

@@ -16,17 +16,15 @@ from itertools import product
 
 from separatrix.constructions import ExactConstruction, Label
 from separatrix.engines._base import EngineRefusal, Outcome
-from separatrix.engines.attending import float_margin
 from separatrix.engines.neurons import Neuron, summed_up
-from separatrix.engines.sampling import attend
-from separatrix.engines.scores import KernelRows
-from separatrix.mechanisms import Mechanism, ScoreMechanism
+from separatrix.mechanisms import Mechanism
+from separatrix.outputs.attention import attend, float_margin
+from separatrix.outputs.floats import SLACK
+from separatrix.outputs.kernels import kernel_rows
 from separatrix.tensors import Float, Tensor, torch
 
 MOST_SIGNS = 12
 """Readers with more signs have too many sign vectors to try them all."""
-SLACK = 1e-9
-"""How far float64 attention may be off, relative to what is added up, where nothing magnifies rounding."""
 NUDGE = 2.0**-46
 """Queries and keys are nudged by up to 64 units of rounding, to see what rounding does to the answer."""
 NUDGES = 6
@@ -103,22 +101,6 @@ def certified(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
     low, high = _bounds(found)
     outcome = summed_up(construction.m, low, high, undecided, *rows.margin())
     return replace(outcome, evidence=f"all {1 << construction.signs} sign vectors, {outcome.evidence}")
-
-
-def same_rows(construction: ExactConstruction, mechanism: Mechanism) -> bool:
-    """Whether attention provably gives both labels the same rows: then no reader tells them apart."""
-    return kernel_rows(construction, mechanism).same()
-
-
-def kernel_rows(construction: ExactConstruction, mechanism: Mechanism) -> KernelRows:
-    """The rows of both labels as sums of exact scores."""
-    if not isinstance(mechanism, ScoreMechanism):
-        raise EngineRefusal(
-            f"{mechanism.spelled} has no scalar kernel, so nothing to certify; use --engine exact"
-        )
-    if not construction.rational:
-        raise EngineRefusal(f"the tokens of {construction.name} are not rational; use --engine exact")
-    return KernelRows(construction, mechanism)
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from separatrix.constructions import Amplitudes, Construction, ExactConstruction
 from separatrix.engines import certified, enumerated
 from separatrix.engines._base import EngineRefusal, Outcome, significant_bits
 from separatrix.engines.amplitudes import ScaledAmplitudes, float_values, scale, scale_each
-from separatrix.engines.certified import with_kernel
 from separatrix.engines.tails import ACCURACY, EXACT_TO, LEAST, Tails
 from separatrix.engines.thresholds import EPSILON, Thresholds
 from separatrix.mechanisms import Mechanism, ScoreMechanism
+from separatrix.outputs.kernels import with_kernel
 from separatrix.parameters import Grid
 
 Array = np.ndarray[Any, Any]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from separatrix.constructions import Construction, Tokens
-from separatrix.engines.attending import Batch, View, rounding
 from separatrix.engines.enumerated import sign_vectors
 from separatrix.mechanisms import Mechanism
+from separatrix.outputs.attention import Batch, View, rounding
 from separatrix.tensors import Float, Tensor, torch
 
 

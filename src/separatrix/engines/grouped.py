@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from separatrix.constructions import Construction, Label, Tokens
 from separatrix.engines._base import EngineRefusal, Outcome
-from separatrix.engines.memory import refuse_if_too_large
-from separatrix.engines.places import coordinates_matter
 from separatrix.engines.sampling import Sampling, sample, sample_places
 from separatrix.mechanisms import Mechanism
+from separatrix.outputs.memory import LARGEST_COUNTED, group_bytes, refuse_if_too_large
+from separatrix.outputs.places import coordinates_matter
 
-LARGEST_COUNTED = 10**300
 LARGEST_DRAWN = 10**18
-"""The largest n as a float64 count, and where signs are drawn for whole groups."""
+"""The largest n where signs are drawn for whole groups."""
 
 
 def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling | None = None) -> Outcome:
@@ -33,10 +32,3 @@ def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling |
 
     draw = sample_places if coordinates_matter(construction, mechanism) else sample
     return draw("grouped", construction, mechanism, tokens, sampling)
-
-
-def group_bytes(construction: Construction) -> int:
-    """Both labels' distinct tokens, their projections and their scores."""
-    width = construction.dense_width()
-    groups = construction.group_count()
-    return 8 * 2 * (3 * groups * width + groups * groups + construction.m * (groups + width))

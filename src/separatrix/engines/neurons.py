@@ -9,9 +9,7 @@ from flint import arb, ctx
 
 from separatrix.engines._base import Outcome
 from separatrix.numbers.logforms import Number, rational
-
-PRECISIONS = (128, 512, 2048, 8192, 32768)
-"""Bits of a ball, raised until a comparison is decided."""
+from separatrix.outputs.kernels import PRECISIONS
 
 
 @dataclass(frozen=True)

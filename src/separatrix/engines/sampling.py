@@ -10,20 +10,11 @@ import numpy as np
 
 from separatrix.constructions import Construction, Label, Tokens
 from separatrix.engines._base import Outcome
-from separatrix.engines.attending import (
-    ELEMENTS,
-    SLACK,
-    Batch,
-    View,
-    attend,
-    attend_both,
-    float_margin,
-    rounding,
-)
-from separatrix.engines.places import draw_places
 from separatrix.engines.sides import side_between
 from separatrix.engines.tally import Tally
 from separatrix.mechanisms import Mechanism
+from separatrix.outputs.attention import ELEMENTS, Batch, View, attend_both, float_margin, rounding
+from separatrix.outputs.places import draw_places
 from separatrix.parameters import UsageError
 from separatrix.tensors import Tensor, torch
 
@@ -219,6 +210,3 @@ def _shares(total: int, parts: int) -> list[int]:
     parts = max(1, min(parts, total))
     small, extra = divmod(total, parts)
     return [small + (i < extra) for i in range(parts)]
-
-
-__all__ = ["ELEMENTS", "SLACK", "Sampling", "View", "attend", "enough_draws", "sample", "sample_places"]

@@ -7,8 +7,8 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from separatrix.engines._base import Outcome
-from separatrix.engines.neurons import PRECISIONS
 from separatrix.numbers.logforms import rational
+from separatrix.outputs.kernels import PRECISIONS
 
 
 def side_of(outcome: Outcome, m: int, level: Fraction) -> int | None:

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from separatrix.constructions import Construction, ExactConstruction, Label, Tokens
-from separatrix.engines import ENGINES, EngineRefusal, dense, grouped, solve
+from separatrix.engines import ENGINES, EngineRefusal, solve
 from separatrix.engines._base import significant_bits
-from separatrix.engines.certified import exact_model, probe_margin, with_kernel
-from separatrix.engines.enumerated import kernel_rows
-from separatrix.engines.memory import refuse_if_too_large
-from separatrix.engines.places import place_matters
-from separatrix.engines.sampling import SLACK, attend
 from separatrix.mechanisms import Mechanism
+from separatrix.outputs.attention import SLACK, attend
+from separatrix.outputs.kernels import exact_model, kernel_rows, probe_margin, with_kernel
+from separatrix.outputs.memory import LARGEST_COUNTED, dense_bytes, group_bytes, refuse_if_too_large
+from separatrix.outputs.places import place_matters
 from separatrix.parameters import UsageError, nearest
 from separatrix.tensors import torch
 
@@ -99,10 +98,10 @@ def _certified(construction: Construction, mechanism: Mechanism) -> Margin:
 def _grouped(construction: Construction, mechanism: Mechanism) -> Margin:
     if is_literal(construction, mechanism):
         raise EngineRefusal(f"{mechanism.spelled} needs every token here; use --engine dense")
-    if construction.n > grouped.LARGEST_COUNTED:
+    if construction.n > LARGEST_COUNTED:
         raise EngineRefusal("counts of so many tokens do not fit; use --engine certified")
     refuse_if_too_large(
-        "grouped", grouped.group_bytes(construction), f"the groups of {construction.name}", "certified"
+        "grouped", group_bytes(construction), f"the groups of {construction.name}", "certified"
     )
     return _least(
         construction,
@@ -113,7 +112,7 @@ def _grouped(construction: Construction, mechanism: Mechanism) -> Margin:
 
 
 def _dense(construction: Construction, mechanism: Mechanism) -> Margin:
-    needed = dense.dense_bytes(construction, mechanism, torch.float64)
+    needed = dense_bytes(construction, mechanism, torch.float64)
     refuse_if_too_large("dense", needed, f"n={construction.n:,} tokens", "auto with a smaller n")
     return _least(
         construction, mechanism, "dense", lambda label, place: construction.dense(label, place, torch.float64)

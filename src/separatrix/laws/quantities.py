@@ -9,11 +9,11 @@ from enum import Enum
 
 from separatrix.constructions import Construction
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
-from separatrix.engines.places import place_matters
 from separatrix.laws.margins import EVIDENCE, PLACES, Margin, is_literal, margin
 from separatrix.maps.boundary import search_span, solve_boundary
 from separatrix.numbers import format_exact
 from separatrix.numbers.formats import SIGNIFICANT_BITS
+from separatrix.outputs.places import place_matters
 from separatrix.parameters import UsageError
 from separatrix.parameters.ranges import Number, is_axis
 from separatrix.verdicts import blind_from

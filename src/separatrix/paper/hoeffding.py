@@ -9,8 +9,8 @@ from fractions import Fraction
 
 from separatrix.constructions import Construction, Spike
 from separatrix.engines import exact
-from separatrix.engines.certified import exact_model, spike_weights, with_kernel
 from separatrix.mechanisms import mechanism_named
+from separatrix.outputs.kernels import exact_model, spike_weights, with_kernel
 from separatrix.paper.base import BASE, MECHANISMS, Parameter
 from separatrix.paper.effort import FULL, Effort
 from separatrix.parameters import Grid

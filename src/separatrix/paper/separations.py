@@ -15,8 +15,8 @@ from separatrix.cards.standing import points
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal
 from separatrix.mechanisms import Mechanism, mechanism_named
+from separatrix.outputs.proved import exact_outputs
 from separatrix.verdicts import DELTA, Verdict
-from separatrix.verdicts.outputs_exact import exact_outputs
 
 UNNORMALISED = "identity-features:normalised=no"
 MECHANISMS = ("softmax", "logn-softmax", "topk:k=1", "linear", "relu-features", UNNORMALISED, "delta")

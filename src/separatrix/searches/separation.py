@@ -12,10 +12,10 @@ import torch
 from flint import arb, ctx, fmpq
 
 from separatrix.constructions import Description
-from separatrix.engines.sampling import attend
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers.logforms import Number, rational
-from separatrix.searches.exact import PRECISION, NoAnswer, Received, Rows, exact_rows
+from separatrix.outputs.attention import attend
+from separatrix.outputs.formulas import PRECISION, NoAnswer, Received, Rows, exact_rows
 from separatrix.searches.instance import Instance
 
 TELLS = fmpq(1, 10)

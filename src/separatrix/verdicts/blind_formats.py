@@ -16,10 +16,10 @@ from functools import lru_cache
 from flint import arb, ctx, fmpq
 
 from separatrix.constructions import Construction
-from separatrix.engines.certified import exact_model, spike_weights, with_kernel
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 from separatrix.numbers.formats import SIGNIFICANT_BITS, round_to
 from separatrix.numbers.logforms import Number
+from separatrix.outputs.kernels import exact_model, spike_weights, with_kernel
 
 LARGEST = 10**40
 """Where the search ends: a format that still tells the labels apart here is said never to go blind."""

@@ -14,13 +14,13 @@ import numpy as np
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, Sampling
-from separatrix.engines.places import draw_places, place_matters
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers import format_exact
+from separatrix.outputs._base import Feature, Outputs
+from separatrix.outputs.floats import FloatOutputs, by_definition
+from separatrix.outputs.places import draw_places, place_matters
+from separatrix.outputs.proved import exact_outputs
 from separatrix.parameters import refuse_options
-from separatrix.verdicts.outputs import Feature, Outputs
-from separatrix.verdicts.outputs_exact import exact_outputs
-from separatrix.verdicts.outputs_float import FloatOutputs, by_definition
 from separatrix.verdicts.rounded_outputs import Stored, stored
 from separatrix.verdicts.tuned import Tuned, best_threshold
 from separatrix.verdicts.verdict import DELTA, OLD_NAMES, Verdict, find

@@ -9,7 +9,7 @@ import numpy as np
 
 from separatrix.constructions import Label
 from separatrix.numbers.formats import SIGNIFICANT_BITS, last_place, rounded
-from separatrix.verdicts.outputs import Array, Outputs
+from separatrix.outputs._base import Array, Outputs
 
 Bounds = tuple[Array, Array]
 LABELS: tuple[Label, Label] = (0, 1)

@@ -19,11 +19,11 @@ from flint import fmpq
 from separatrix.constructions import Construction, Label
 from separatrix.engines import EngineRefusal
 from separatrix.engines.certified import TRIPLES
-from separatrix.engines.enumerated import MOST_SIGNS, SLACK, sign_vectors
+from separatrix.engines.enumerated import MOST_SIGNS, sign_vectors
 from separatrix.numbers.logforms import Number
-from separatrix.verdicts.outputs import Outputs
-from separatrix.verdicts.outputs_exact import ExactOutputs, ends, precision
-from separatrix.verdicts.outputs_float import FloatOutputs
+from separatrix.outputs._base import Outputs
+from separatrix.outputs.floats import SLACK, FloatOutputs
+from separatrix.outputs.proved import ExactOutputs, ends, precision
 
 Peaks = tuple[list[int], list[int]]
 Rows = Sequence[Sequence[Number | float]]

@@ -18,7 +18,7 @@ from separatrix.constructions import Construction
 from separatrix.engines import Outcome, Sampling, solve
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers import format_exact
-from separatrix.verdicts.outputs import Outputs
+from separatrix.outputs._base import Outputs
 from separatrix.verdicts.states import LARGEST_TAU, LEAST_TAU, States, sign_states
 from separatrix.verdicts.witness import simplest_between
 

@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 
 from separatrix.constructions import Label
-from separatrix.verdicts.outputs import Array, Feature, Outputs
+from separatrix.outputs._base import Array, Feature, Outputs
 
 LOUD_FIRST: tuple[Label, Label] = (1, 0)
 MOST_ROWS = 8

@@ -19,14 +19,12 @@ from separatrix.constructions import (
     Presence,
     Row,
 )
-from separatrix.engines import EngineRefusal
-from separatrix.engines.certified import exact_model
-from separatrix.engines.enumerated import kernel_rows
-from separatrix.engines.scores import rows_of
+from separatrix.errors import EngineRefusal
 from separatrix.mechanisms import Mechanism, ScoreMechanism, mechanism_named
 from separatrix.numbers.logforms import Number, rational
+from separatrix.outputs._base import Array, Ends, Feature, Outputs
+from separatrix.outputs.kernels import exact_model, kernel_rows, rows_of
 from separatrix.tensors import torch
-from separatrix.verdicts.outputs import Array, Ends, Feature, Outputs
 
 TWINS = {"identity-features": "linear", "relu-features": "linear", "based": "taylor:order=2"}
 """Feature maps whose products are a scalar kernel, on tokens that are not negative (`list mechanisms

@@ -9,17 +9,16 @@ from functools import cached_property
 import numpy as np
 
 from separatrix.constructions import Construction, Label, Tokens
-from separatrix.engines import EngineRefusal
-from separatrix.engines.dense import dense_bytes
-from separatrix.engines.enumerated import SLACK
-from separatrix.engines.grouped import LARGEST_COUNTED
-from separatrix.engines.memory import refuse_if_too_large
-from separatrix.engines.places import place_matters
-from separatrix.engines.sampling import attend
+from separatrix.errors import EngineRefusal
 from separatrix.mechanisms import Causality, Mechanism
+from separatrix.outputs._base import Array, Ends, Feature, Outputs
+from separatrix.outputs.attention import attend
+from separatrix.outputs.memory import LARGEST_COUNTED, dense_bytes, refuse_if_too_large
+from separatrix.outputs.places import place_matters
 from separatrix.tensors import Float, Tensor, torch
-from separatrix.verdicts.outputs import Array, Ends, Feature, Outputs
 
+SLACK = 1e-9
+"""How far float64 attention may be off, relative to what is added up, where nothing magnifies rounding."""
 MOST_DEFINED = 4096
 """Definitions hold all scores, or go token by token: longer inputs are left to the fast forms."""
 

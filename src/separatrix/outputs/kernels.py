@@ -11,11 +11,14 @@ from typing import Any
 
 from flint import ctx, fmpq
 
-from separatrix.constructions import Description, ExactConstruction, Label
-from separatrix.engines._base import EngineRefusal
-from separatrix.engines.neurons import PRECISIONS
-from separatrix.mechanisms import ScoreMechanism
+from separatrix.constructions import BlockModel, Construction, Description, ExactConstruction, Label
+from separatrix.constructions import Row as BlockRow
+from separatrix.errors import EngineRefusal
+from separatrix.mechanisms import Mechanism, ScoreMechanism
 from separatrix.numbers.logforms import LogForm, Number, rational
+
+PRECISIONS = (128, 512, 2048, 8192, 32768)
+"""Bits of a ball, raised until a comparison is decided."""
 
 
 @dataclass(frozen=True)
@@ -160,3 +163,72 @@ def _sign(x: Number) -> int | None:
     if isinstance(x, fmpq):
         return (x > 0) - (x < 0)
     return 1 if x > 0 else -1 if x < 0 else None
+
+
+def same_rows(construction: ExactConstruction, mechanism: Mechanism) -> bool:
+    """Whether attention provably gives both labels the same rows: then no reader tells them apart."""
+    return kernel_rows(construction, mechanism).same()
+
+
+def kernel_rows(construction: ExactConstruction, mechanism: Mechanism) -> KernelRows:
+    """The rows of both labels as sums of exact scores."""
+    if not isinstance(mechanism, ScoreMechanism):
+        raise EngineRefusal(
+            f"{mechanism.spelled} has no scalar kernel, so nothing to certify; use --engine exact"
+        )
+    if not construction.rational:
+        raise EngineRefusal(f"the tokens of {construction.name} are not rational; use --engine exact")
+    return KernelRows(construction, mechanism)
+
+
+def with_kernel(mechanism: Mechanism) -> ScoreMechanism:
+    """The mechanism, if its score is a scalar function of the logit."""
+    if not isinstance(mechanism, ScoreMechanism):
+        raise EngineRefusal(
+            f"{mechanism.spelled} has no scalar kernel, so no closed form; use --engine grouped"
+        )
+    return mechanism
+
+
+def exact_model(construction: Construction, n: int | None = None) -> BlockModel:
+    """The closed form in rationals and logarithms, at the construction's n or another."""
+    refusal = f"these parameters of {construction.name} have no closed form; use --engine grouped"
+    if isinstance(construction, ExactConstruction):
+        raise EngineRefusal(refusal)
+    values = {
+        name: value if isinstance(value, str) else rational(value)
+        for name, value in construction.parameters.values().items()
+    }
+    if n is not None:
+        values["n"] = rational(n)
+    model = construction.block_model(values, LogForm.log)
+    if model is None:
+        raise EngineRefusal(refusal)
+    return model
+
+
+def spike_weights(mechanism: ScoreMechanism, model: BlockModel, label: Label) -> dict[str, Number]:
+    """f(row, spike) for every kind of row."""
+    return {row.name: _spike_weight(mechanism, model, row) for row in model.rows[label]}
+
+
+def _spike_weight(mechanism: ScoreMechanism, model: BlockModel, row: BlockRow) -> Number:
+    """u of the spike over the sum of all u, each over u of an ordinary key."""
+    spike, mate, own = (mechanism.ratio(row.base, step) for step in (row.spike, row.mate, row.own))
+    weight: Number = spike / (spike + (model.size - 1) * mate + (own + (model.blocks - 1)) * model.size)
+    return weight
+
+
+def probe_margin(mechanism: ScoreMechanism, model: BlockModel) -> tuple[Number, Number, Number]:
+    """v0, v1 and v1 - v0, the precision raised until the difference has its digits."""
+    for precision in PRECISIONS:
+        with ctx.workprec(precision):
+            weights = (spike_weights(mechanism, model, label) for label in (0, 1))
+            peaks = [
+                a * max(each.values(), key=float) for a, each in zip(model.probe.a, weights, strict=True)
+            ]
+            v0, v1 = (model.probe.offset + peak for peak in peaks)
+            margin = peaks[1] - peaks[0]
+            if isinstance(margin, fmpq) or margin.rel_accuracy_bits() >= 60:
+                break
+    return v0, v1, margin

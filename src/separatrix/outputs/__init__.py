@@ -1,0 +1,1 @@
+"""What attention returns for the two labels, in whatever arithmetic it is known."""
