@@ -198,7 +198,7 @@ def test_margins_off_by_a_hair_are_noticed(
 def test_a_margin_is_compared_at_every_n(
     mechanism: type[ScoreMechanism], place: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that THEORY gives no number for, too."""
+    """Those without a reference number, too."""
 
     def off(*args: Any, **axes: Any) -> Any:
         found = _tools.on_grid(*args, **axes)

@@ -320,7 +320,7 @@ def test_intervals_are_those_of_clopper_and_pearson() -> None:
 
 
 def test_too_close_to_call_widens_the_interval() -> None:
-    """On the exact tie of THEORY 3 float64 would guess; the draws on the tie are counted both ways."""
+    """On the exact tie of theory 3.3 float64 would guess; the draws on the tie are counted both ways."""
     point = spike(n=16, d=6, m=1, a0="0", a1="0.05", b="0.55", c="0.3", form="identity")
     linear = mechanism_named("linear")
     truth = certified.solve(point, linear).distinguish

@@ -1,4 +1,4 @@
-"""The claims on THEORY 6 and 7: every one holds, and every check can fail."""
+"""The claims on theory 6 and 7: every one holds, and every check can fail."""
 
 from __future__ import annotations
 

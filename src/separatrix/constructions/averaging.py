@@ -42,7 +42,7 @@ class Averaging(ExactConstruction):
 
     name = "averaging"
     title = "The mean of the q asked values is 0 (D0) or 1 (D1)."
-    provenance = "[rec] THEORY 6, after arXiv 2306.02896"
+    provenance = "[rec] docs/theory.md 6.7, after arXiv 2306.02896"
     description = (
         "q of n tokens are asked for: their logits are 1+gap, those of the others 1, in units of log n. "
         "In D1 the asked tokens carry 1 and the others 0; in D0 q of the others carry 1 and the rest 0, "

@@ -42,7 +42,7 @@ class Critical(ExactConstruction):
 
     name = "critical"
     title = "A token looks for itself among n-1 others of inner product rho."
-    provenance = "[rec] THEORY 6, after arXiv 2510.05554"
+    provenance = "[rec] docs/theory.md 6.6, after arXiv 2510.05554"
     description = (
         "A query has inner product 1 with its own token and rho with the n-1 others; logits are gamma log "
         "n times that. Its own token carries a0=0 in D0 and a1=1 in D1, the others carry 0. Only inner "

@@ -32,7 +32,7 @@ class Location(BlockConstruction):
 
     name = "location"
     title = "The token at a marked place carries the signal a0 (D0) or a1 (D1); all carry noise."
-    provenance = "[rec] THEORY 6, after arXiv 2509.21936"
+    provenance = "[rec] docs/theory.md 6.8, after arXiv 2509.21936"
     description = (
         "n = (d-2)t tokens. One of them, wherever it is, has the logit 1+gap, the others 1, in units of log "
         "n; it carries the signal, a0=0 in D0 and a1=1 in D1, in the first feature. Every token carries "

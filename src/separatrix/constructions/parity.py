@@ -48,7 +48,7 @@ class Parity(ExactConstruction):
 
     name = "parity"
     title = "Values are level (D0) or follow the parity of the key's bits (D1)."
-    provenance = "[ours] THEORY 6, rank, on the Boolean cube"
+    provenance = "[ours] docs/theory.md 6.3: on the Boolean cube"
     description = (
         "n = 2^w tokens, whose keys are all words of w bits, written with two coordinates a bit so that "
         "nothing is negative. The query is the word 0: a logit is scale times the bits that agree, in units "

@@ -80,7 +80,7 @@ class Recall(ExactConstruction):
 
     name = "recall"
     title = "The value that goes with the asked key is 0 (D0) or 1 (D1), among n pairs."
-    provenance = "[ours] THEORY 6, associative recall with fixed weights"
+    provenance = "[ours] docs/theory.md 6.10: associative recall with fixed weights"
     description = (
         "n pairs of a key and a value. A key is the number of its pair, written with `digits` digits (the "
         "fewest with which n keys fit, unless given), each as a unit vector of width/digits coordinates: "

@@ -47,7 +47,7 @@ class Regression(ExactConstruction):
 
     name = "regression"
     title = "Examples of a linear function of weights a0 (D0) or a1 (D1), asked outside their range."
-    provenance = "[rec] THEORY 6, after arXiv 2212.07677"
+    provenance = "[rec] docs/theory.md 6.9, after arXiv 2212.07677"
     description = (
         "n examples (x, y = <w,x>): x runs over the axes of R^width, n/width examples each, and w has a0 "
         "in every coordinate in D0, a1 in D1. Keys are x times width/n (the step of gradient descent), "

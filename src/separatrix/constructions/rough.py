@@ -40,7 +40,7 @@ class Rough(Spike):
 
     name = "rough"
     title = "The spike with ragged blocks, several spikes, or noise on every entry."
-    provenance = "[ours] THEORY 3 outside its hypotheses"
+    provenance = "[ours] docs/theory.md 7.5: the spike outside its hypotheses"
     description = (
         "The matrix of `spike` for any n: the d-2 blocks are as equal as n allows. `spikes` tokens, "
         "evenly apart, carry a0 or a1 in column 1 instead of one. Every entry gets Gaussian noise of "

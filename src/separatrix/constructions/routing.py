@@ -46,7 +46,7 @@ class Routing(ExactConstruction):
 
     name = "routing"
     title = "Values are level (D0) or alternate around a circle of keys (D1)."
-    provenance = "[ours] THEORY 6, rank"
+    provenance = "[ours] docs/theory.md 6.3"
     description = (
         "n keys (n even) stand evenly on a circle: logits are scale (1.25 + cos(2 pi j/n)), in units of log "
         "n; the largest is the first. Every token carries b in D0; in D1 they carry b+a and b-a in turn. A "

@@ -68,7 +68,7 @@ class _Shares:
 
 
 def closed_form(asked: Question, name: str, of: str, start: Number) -> ClosedForm | None:
-    """The formula for this quantity as `name` grows from `start`, if one is known (THEORY 3 and 5)."""
+    """The formula for this quantity as `name` grows from `start`, if one is known (theory 3.8, 3.9 and 5)."""
     if of == "miss" and name == "m":
         return ClosedForm("1 - (1-p0)^m + q^m", "[ours]", "q^m, an exponential, where p0 = 0", None, None)
     if name != "n" or of not in ("margin", "bits") or asked.kind not in (Spike, Cross):

@@ -66,7 +66,7 @@ DEGREE = Analytic(
 
 
 def analytic(kind: type[Construction], mechanism: Mechanism, form: object = "ones") -> Analytic | None:
-    """The formula for this construction and mechanism, if one is known (THEORY 3 and 5)."""
+    """The formula for this construction and mechanism, if one is known (theory 3.5, 3.10 and 5)."""
     if isinstance(mechanism, Softmax) and mechanism.parameters.temperature == 1:
         if kind is Spike:
             return IDENTITY if form == "identity" else ONES

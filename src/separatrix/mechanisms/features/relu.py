@@ -8,7 +8,7 @@ from separatrix.mechanisms.features._base import FeatureMechanism, Features, Sid
 class ReluFeatures(FeatureMechanism):
     """`phi(x) = max(x, 0)` [rec].
 
-    Positively homogeneous: normalised, q and 2q get the same row (THEORY 6, injectivity).
+    Positively homogeneous: normalised, q and 2q get the same row (theory 6.1).
 
     >>> import torch
     >>> k = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).reshape(1, 1, 2, 2)

@@ -38,7 +38,7 @@ class Power(ScoreMechanism):
 
     name = "power"
     formula = "<q,k>^beta / sum <q,k>^beta"
-    source = "[ours] THEORY 3; polynomial attention as in PolySketchFormer, arXiv 2310.01655"
+    source = "[ours] docs/theory.md 3.10; polynomial attention as in PolySketchFormer, arXiv 2310.01655"
     schema = PowerParameters
     example: ClassVar[dict[str, object]] = {"beta": 4}
     parameters: PowerParameters

@@ -39,7 +39,7 @@ class Taylor(ScoreMechanism):
 
     name = "taylor"
     formula = "T(<q,k>) / sum T(<q,k>), T(z) = sum_{i<=order} z^i/i!"
-    source = "[ours] THEORY 3; order 2 as in Based, arXiv 2402.18668"
+    source = "[ours] docs/theory.md 3.10; order 2 as in Based, arXiv 2402.18668"
     schema = TaylorParameters
     example: ClassVar[dict[str, object]] = {"order": 2}
     parameters: TaylorParameters
