@@ -28,7 +28,7 @@ from separatrix.sweeps import PlanError, find_plan, load_plan, read_plan, shippe
 from separatrix.sweeps import code as code_module
 from separatrix.sweeps.cell import Cell, Draws
 from separatrix.sweeps.code import code_version, modules
-from separatrix.sweeps.lines import lines_of, statements
+from separatrix.sweeps.plan_file import read_toml, statements
 
 HEAD = """
 mechanisms = ["softmax", "linear"]
@@ -169,7 +169,10 @@ confidence = 2
         ("[[sweep]]\n", "no construction is named"),
         ('[[sweep]]\nconstruction = "all"\nmechanisms = []', "no mechanism is named"),
         ('[[sweep]]\nconstruction = 3\nmechanisms = "all"', "construction = 3 is not the name"),
-        ('parameters = 3\n[[sweep]]\nconstruction = "all"\nmechanisms = "all"', "parameters is a table"),
+        (
+            'parameters = 3\n[[sweep]]\nconstruction = "all"\nmechanisms = "all"',
+            "parameters = 3 is not a table",
+        ),
         ('[[sweep]]\nconstruction = "all"\nmechanisms = "all"\nparameters.n = 3', "leave out the parameters"),
         ('[[sweep]]\nconstruction = "all"\nmechanisms = "all"\nuntil_decided = "maybe"', "true or false"),
     ],
@@ -250,7 +253,7 @@ parameters = 3
 [other]
 "quoted key" = 1
 '''
-    lines = lines_of(text)
+    lines = read_toml(text)[1]
     assert lines["name",] == 2
     assert lines["description",] == 4
     assert lines["sweep", 0] == 8
@@ -312,12 +315,12 @@ def test_statements_are_what_the_parser_takes_them_for(text: str) -> None:
         return
     keys = [key for each in found for key in tomllib.loads(each.text)]
     assert set(data) <= set(keys)
-    assert {path[0] for path in lines_of(text)} == set(data)
+    assert {path[0] for path in read_toml(text)[1]} == set(data)
 
 
 def test_lines_break_where_toml_breaks_them() -> None:
     text = "# \u2028 \x85\na = '''\n]\n''''\r\nb = [\n'#', # ]\n]\nc = 1"
-    assert lines_of(text) == {("a",): 2, ("b",): 5, ("c",): 8}
+    assert read_toml(text)[1] == {("a",): 2, ("b",): 5, ("c",): 8}
 
 
 def test_reading_is_linear_in_lines(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,7 +374,7 @@ def test_a_key_nested_without_end() -> None:
 def test_cells_are_counted_before_any_is_made(
     table: str, cells: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("separatrix.sweeps.plan.read_part", lambda *_: pytest.fail("the table was read"))
+    monkeypatch.setattr("separatrix.sweeps.plan.read_table", lambda *_: pytest.fail("the table was read"))
     named = "" if "construction" in table else 'construction = "spike"\n'
     with pytest.raises(UsageError, match=f"plan has {cells} cells, more than 10,000,000"):
         read_plan(f"{HEAD}[[sweep]]\n{named}{table}")

@@ -15,8 +15,7 @@ from expectations import run
 from separatrix.cards.scaling import find_law
 from separatrix.engines import EngineRefusal, Sampling
 from separatrix.parameters import UsageError
-from separatrix.sweeps import read_plan
-from separatrix.sweeps.complaints import PlanError
+from separatrix.sweeps import PlanError, read_plan
 
 SMALL: dict[str, Any] = {**BASE, "n": 40, "d": 12, "m": 4}
 WORDS = [f"{name}={value}" for name, value in SMALL.items()]

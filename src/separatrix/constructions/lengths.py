@@ -11,8 +11,8 @@ import numpy as np
 
 from separatrix.constructions._base import Construction
 from separatrix.numbers import parse_exact, parse_integer
-from separatrix.parameters import Parameters, UsageError
-from separatrix.parameters.grid import is_whole
+from separatrix.parameters import Parameters
+from separatrix.parameters.grid import is_number, is_whole
 
 Array = np.ndarray[Any, Any]
 
@@ -85,10 +85,6 @@ def step_of(kind: type[Construction], values: Mapping[str, object]) -> int | Non
 
 
 def _read(schema: type[Parameters], name: str, value: object) -> object:
-    if type(value) in (int, Fraction):
+    if type(value) in (int, Fraction) or not is_number(schema, name):
         return value
-    try:
-        whole = is_whole(schema, name)
-    except UsageError:
-        return value
-    return parse_integer(value, name) if whole else parse_exact(value, name)
+    return parse_integer(value, name) if is_whole(schema, name) else parse_exact(value, name)

@@ -21,8 +21,8 @@ from separatrix.numbers import format_exact
 from separatrix.paper.base import BASE, MECHANISMS
 from separatrix.paper.effort import FULL, Effort
 from separatrix.parameters import Grid
-from separatrix.sweeps.part import Part
 from separatrix.sweeps.sweep import find_plan
+from separatrix.sweeps.verdict_table import VerdictTable
 
 COLUMNS = (
     "parameter",
@@ -123,7 +123,7 @@ def plans(effort: Effort = FULL) -> tuple[Plan, ...]:
     )
 
 
-def _values(part: Part, parameter: str) -> list[Fraction]:
+def _values(part: VerdictTable, parameter: str) -> list[Fraction]:
     return [Fraction(point[parameter]) for grid in part.grids for point in grid]
 
 

@@ -63,15 +63,32 @@ class Grid:
         chosen = {name: axis[name][i] for axis, i in zip(self.axes, index, strict=True) for name in axis}
         return model.read({**self.fixed, **chosen})
 
+    def first(self, model: type[Parameters]) -> Parameters:
+        """The first point, each of its parameters read; what must hold between them is not looked at."""
+        chosen = {name: values[0] for axis in self.axes for name, values in axis.items()}
+        return model.read_each({**self.fixed, **chosen})
+
     def columns(self, model: type[Parameters]) -> dict[str, np.ndarray[Any, Any]]:
         """Exact values as object arrays that broadcast to `shape`; all points are checked."""
+        import numpy as np
+
+        columns = self.exact_columns(model)
+        for _, message, _ in violations(model, columns):
+            raise UsageError(message)
+        return {
+            name: column if isinstance(column, np.ndarray) else _array(column)
+            for name, column in model.derive(columns).items()
+        }
+
+    def exact_columns(self, model: type[Parameters]) -> dict[str, np.ndarray[Any, Any]]:
+        """The same, but for what must hold between parameters, and what follows from them."""
         import numpy as np
 
         names = [*self.fixed, *(name for axis in self.axes for name in axis)]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise UsageError(f"{twice} is given twice, as an axis or fixed; keep one")
-        first = self.at(model, (0,) * len(self.axes))
+        first = self.first(model)
         columns = {name: _array(getattr(first, name)) for name in model.model_fields}
         for position, axis in enumerate(self.axes):
             shape = tuple(-1 if i == position else 1 for i in range(len(self.axes)))
@@ -79,13 +96,7 @@ class Grid:
                 column = np.empty(len(values), dtype=object)
                 column[:] = _read_all(model, name, values)
                 columns[name] = column.reshape(shape)
-        for _, message, _ in violations(model, columns):
-            raise UsageError(message)
-        derived = model.derive(columns)
-        return {
-            name: column if isinstance(column, np.ndarray) else _array(column)
-            for name, column in derived.items()
-        }
+        return columns
 
     @staticmethod
     def _indices(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -129,12 +140,16 @@ def _read_all(model: type[Parameters], name: str, values: Sequence[Any]) -> list
     return [value if type(value) is Fraction else parse_exact(value, name) for value in values]
 
 
+def is_number(model: type[Parameters], name: str) -> bool:
+    """Whether a parameter takes numbers."""
+    return not {Fraction, int}.isdisjoint(_kinds(model.model_fields[name].annotation))
+
+
 def is_whole(model: type[Parameters], name: str) -> bool:
     """Whether a parameter takes whole numbers only; a UsageError if it takes no numbers at all."""
-    kinds = _kinds(model.model_fields[name].annotation)
-    if Fraction not in kinds and int not in kinds:
+    if not is_number(model, name):
         raise UsageError(f"{name} is not a number, so it cannot be an axis; make a grid for each {name}")
-    return Fraction not in kinds
+    return Fraction not in _kinds(model.model_fields[name].annotation)
 
 
 def _kinds(annotation: Any) -> set[Any]:

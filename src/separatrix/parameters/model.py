@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
@@ -77,17 +77,21 @@ class Parameters(BaseModel):
         unknown = [name for name in values if name not in cls.model_fields]
         if unknown:
             raise UsageError(cls.unknown(unknown[0], owner))
-        missing = [
-            name for name, field in cls.model_fields.items() if field.is_required() and name not in values
-        ]
-        if missing:
-            known = " ".join(f"{name}=…" for name in cls.model_fields)
-            names = ", ".join(missing)
-            raise UsageError(f"{cls.owner} needs {names} as well; its parameters are: {known}")
+        cls.require_all(values)
         try:
             return cls(**values)
         except ValidationError as error:
             raise UsageError(_one_line(error)) from None
+
+    @classmethod
+    def require_all(cls, given: Container[str]) -> None:
+        """Refuse where a parameter without a default is not among those given."""
+        missing = [
+            name for name, each in cls.model_fields.items() if each.is_required() and name not in given
+        ]
+        if missing:
+            known = " ".join(f"{name}=…" for name in cls.model_fields)
+            raise UsageError(f"{cls.owner} needs {', '.join(missing)} as well; its parameters are: {known}")
 
     @classmethod
     def unknown(cls, name: str, owner: str | None = None) -> str:

@@ -6,19 +6,21 @@ import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path as File
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from separatrix.files.reading import read_whole
 from separatrix.parameters import UsageError, nearest
 from separatrix.sweeps.cell import Cell
-from separatrix.sweeps.complaints import Complaints, PlanError
-from separatrix.sweeps.keys import Keys, complaint
-from separatrix.sweeps.lines import lines_of
-from separatrix.sweeps.part import Part, read_part
-from separatrix.sweeps.size import written_cells, written_mechanisms
-from separatrix.sweeps.toml import read_toml
+from separatrix.sweeps.plan_file import Complaints, PlanError, read_toml
+from separatrix.sweeps.verdict_table import (
+    VerdictKeys,
+    VerdictTable,
+    read_table,
+    written_cells,
+    written_mechanisms,
+)
 
 MOST_CELLS = 10_000_000
 """More cannot be checked before they run, not within a gigabyte; split such a plan."""
@@ -26,16 +28,23 @@ MOST_MECHANISMS = 100_000
 """Of all tables together, each choice of a mechanism's own parameters counted."""
 LARGEST = 1_000_000
 """Bytes of a plan that is read at all."""
-TABLE = "sweep"
+WANTED = {
+    "construction": "the name of a construction, or a list of them",
+    "mechanisms": "a list of mechanisms",
+    "parameters": "a table; write [parameters] or [sweep.parameters], and name = value below it",
+    "sweep": "made of tables: write [[sweep]] and the keys below it",
+    "until_decided": "true or false",
+}
+"""What a key has to be that is not a text."""
+
+Keys = TypeVar("Keys", bound=BaseModel)
 
 
-class PlanKeys(BaseModel):
-    """The keys outside of the tables: a name, and defaults for all tables."""
+class PlanKeys(VerdictKeys):
+    """The keys outside of the tables: about the plan, and defaults for all tables."""
 
-    model_config = ConfigDict(extra="allow")
-    name: str = ""
     description: str = ""
-    sweep: list[dict[str, Any]] = []
+    sweep: list[dict[str, Any]] = Field(default=[])
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,7 @@ class Plan:
 
     name: str
     text: str
-    parts: tuple[Part, ...]
+    parts: tuple[VerdictTable, ...]
 
     @property
     def count(self) -> int:
@@ -79,25 +88,52 @@ def read_plan(text: str, where: str = "plan", name: str = "plan", allow: Collect
     `allow` holds those of the user's own mechanisms, `module:attribute`, that the plan may name: a plan
     is data, and names code only where the user says so.
     """
-    data = read_toml(text, where)
-    complaints = Complaints(where, lines_of(text))
-    try:
-        keys = PlanKeys.model_validate(data)
-    except ValidationError as error:
-        for each in error.errors():
-            complaints.add(each["loc"], complaint(each, list(PlanKeys.model_fields)))
-        raise PlanError(where, complaints.found) from None
-    defaults = _defaults(keys, complaints)
+    data, lines = read_toml(text, where)
+    complaints, parts = Complaints(lines), dict[str, VerdictTable]()
+    keys = _checked(PlanKeys, data, complaints)
+    shared = keys.model_fields_set & VerdictKeys.model_fields.keys() - {"name"}
+    defaults = {key: value for key, value in data.items() if key in shared}
     tables = [_merged(defaults, table) for table in keys.sweep]
     _require_few(tables, where)
-    parts = [read_part(table, number, complaints, allow) for number, table in enumerate(tables)]
-    if not keys.name.isprintable():
-        complaints.add(("name",), f"name = {keys.name!r} holds what cannot be printed")
-    if not keys.sweep:
-        complaints.add((), f"there is nothing to compute; write at least one table [[{TABLE}]]")
-    _require_different_names(parts, complaints)
-    complaints.settle()
-    return Plan(keys.name or name, text, tuple(part for part in parts if part is not None))
+    if not data.get("sweep"):
+        complaints.add("there is nothing to compute; write at least one table [[sweep]]")
+    for number, table in enumerate(tables):
+        wrong = complaints.of("sweep", number)
+        given = _checked(VerdictKeys, table, wrong)
+        called = given.name or f"sweep {number + 1}"
+        if called in parts:
+            wrong.add(f"two tables are named {called}; give each a name of its own", "name")
+        parts[called] = read_table(given, called, wrong, allow)
+        complaints.found += wrong.found
+    if complaints.found:
+        raise PlanError(where, complaints.found)
+    return Plan(keys.name or name, text, tuple(parts.values()))
+
+
+def _checked(model: type[Keys], given: Mapping[str, Any], complaints: Complaints) -> Keys:
+    """What the keys say; those that are wrong are complained of, and left at their defaults."""
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        wrong = {str(each["loc"][0]): each for each in error.errors()}
+    known = list(model.model_fields)
+    for name, each in wrong.items():
+        if each["type"] == "extra_forbidden":
+            why = f"there is no key {name}{nearest(name, known)}; there are: {', '.join(known)}"
+        elif each["type"] == "value_error":
+            why = str(each["ctx"]["error"])
+        else:
+            why = f"{name} = {each['input']!r} is not {WANTED.get(name, 'a text in quotes')}"
+        complaints.add(why, name)
+    return model.model_validate({name: value for name, value in given.items() if name not in wrong})
+
+
+def _merged(defaults: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+    """A table over the defaults, parameter by parameter."""
+    own = table.get("parameters", {})
+    if not isinstance(own, Mapping):
+        return {**defaults, **table}
+    return {**defaults, **table, "parameters": {**defaults.get("parameters", {}), **own}}
 
 
 def _require_few(tables: list[dict[str, Any]], where: str) -> None:
@@ -111,33 +147,3 @@ def _require_few(tables: list[dict[str, Any]], where: str) -> None:
         raise UsageError(
             f"{where} names {mechanisms:,} mechanisms in its tables, more than {MOST_MECHANISMS:,}; split it"
         )
-
-
-def _defaults(keys: PlanKeys, complaints: Complaints) -> dict[str, Any]:
-    given, known = dict(keys.model_extra or {}), [name for name in Keys.model_fields if name != "name"]
-    for name in [name for name in given if name not in known]:
-        near = nearest(name, [*known, TABLE, "name"])
-        listed = ", ".join(("name", "description", *known, TABLE))
-        complaints.add((name,), f"there is no key {name}{near}; there are: {listed}")
-        del given[name]
-    if not isinstance(given.get("parameters", {}), Mapping):
-        complaints.add(("parameters",), "parameters is a table; write [parameters] and name = value below it")
-        del given["parameters"]
-    return given
-
-
-def _merged(defaults: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
-    """A table over the defaults, parameter by parameter."""
-    own = table.get("parameters", {})
-    if not isinstance(own, Mapping):
-        return {**defaults, **table}
-    return {**defaults, **table, "parameters": {**defaults.get("parameters", {}), **own}}
-
-
-def _require_different_names(parts: list[Part | None], complaints: Complaints) -> None:
-    seen: set[str] = set()
-    for number, part in enumerate(parts):
-        if part is not None and part.name in seen:
-            path = (TABLE, number, "name")
-            complaints.add(path, f"two tables are named {part.name}; give each a name of its own")
-        seen.update(() if part is None else (part.name,))
