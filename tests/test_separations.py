@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.paper.separations import UNNORMALISED, Answer, Separation, answers, as_json, separated
+from separatrix.paper.separations import Answer, Separation, answers, as_json, separated
 from separatrix.reports.separations_page import section
 
 FEW = ("softmax", "linear", UNNORMALISED)

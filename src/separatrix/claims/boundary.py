@@ -6,6 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
+from typing import Any
+
+import numpy as np
 
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import (
@@ -67,6 +70,15 @@ def _ones(n: int, a1: list[Fraction]) -> Array:
     return on_grid(Softmax(), {**BASE, "n": n}, a1=a1).distinguish
 
 
+def limit_ones(r: Any) -> Any:
+    """The a1 with a1 (a1 + r) = 1, of a number or an array of them.
+
+    >>> float(limit_ones(1.5))
+    0.5
+    """
+    return (np.sqrt(r * r + 4) - r) / 2
+
+
 @claim("boundary-ones", "3.5", "ours")
 def boundary_ones() -> Finding:
     """X = 11ᵀ, the theorem's other conditions kept (small a0, a1 - b > 0.1, m and d large enough): the a1 at
@@ -75,9 +87,9 @@ def boundary_ones() -> Finding:
 
     The root of a(a+b+c) = 1 for b = .2, c = .1.
     """
-    r = 0.3
-    limit = (math.sqrt(r * r + 4) - r) / 2
-    return boundary_finding(SIZES, limit, _ones, ("0.5", "1.5"), lambda n: {**BASE, "a1": "searched", "n": n})
+    return boundary_finding(
+        SIZES, float(limit_ones(0.3)), _ones, ("0.5", "1.5"), lambda n: {**BASE, "a1": "searched", "n": n}
+    )
 
 
 @claim("spike-share", "3.5", "ours")

@@ -39,9 +39,14 @@ def enough_signs(delta: float) -> int:
     return math.ceil(math.log(1 / delta) / math.log(4 / 3))
 
 
+def asked_width(b: float, m: int, delta: float) -> float:
+    """What the theorem asks d - 2 to reach."""
+    return 200 * b * b * math.log(4 * m / delta)
+
+
 def enough_width(b: float, m: int, delta: float) -> int:
     """The least d the theorem asks for."""
-    return 2 + math.ceil(200 * b * b * math.log(4 * m / delta))
+    return 2 + math.ceil(asked_width(b, m, delta))
 
 
 def hypotheses(setting: Setting, delta: float) -> dict[str, bool]:

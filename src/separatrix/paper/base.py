@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
+from separatrix.constructions import Spike
 from separatrix.engines import Outcome
 from separatrix.verdicts import verdict
 
 Parameter = int | str | Fraction
 
-BASE: Mapping[str, Parameter] = {
-    "n": 1000,
-    "d": 102,
-    "m": 12,
-    "a0": "0.01",
-    "a1": "1.2",
-    "b": "0.2",
-    "c": "0.1",
-}
+BASE = cast(Mapping[str, Parameter], Spike.example)
 """Where softmax distinguishes and linear is blind; the sweeps leave it in one parameter at a time."""
 
 MECHANISMS = ("softmax", "linear")

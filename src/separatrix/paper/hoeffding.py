@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
+from separatrix.claims.theorem import enough_width
 from separatrix.constructions import Construction, Spike
 from separatrix.engines import exact
 from separatrix.mechanisms import mechanism_named
@@ -14,11 +14,15 @@ from separatrix.outputs.kernels import exact_model, spike_weights, with_kernel
 from separatrix.paper.base import BASE, MECHANISMS, Parameter
 from separatrix.paper.effort import FULL, Effort
 from separatrix.parameters import Grid
+from separatrix.verdicts import DELTA
 
 BLOCK_SIZE = 1000
 """n = 1000 (d-2)."""
 WIDEST = 300
-DELTA = 0.01
+TARGET = float(DELTA) / int(BASE["m"])
+"""With p0 at most this, m neurons fire on D0 with probability at most delta."""
+ASKED = enough_width(float(BASE["b"]), int(BASE["m"]), float(DELTA))
+"""The d that the theorem asks for."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,6 @@ class Looseness:
         """The least d from which on `values` stay at or below `target`."""
         above = [d for d, value in zip(self.d, values, strict=True) if value > target]
         return next(d for d in self.d if d > above[-1])
-
-
-def asked_width(b: Parameter) -> float:
-    """What the theorem asks of d - 2 at the base point's m: 200 b² log(4m/delta)."""
-    return 200 * float(Fraction(b)) ** 2 * math.log(4 * int(BASE["m"]) / DELTA)
 
 
 def point(d: int) -> dict[str, Parameter]:

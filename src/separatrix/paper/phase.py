@@ -9,12 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.claims.boundary import limit_ones
+from separatrix.claims.theorem import asked_width
 from separatrix.constructions import Spike
 from separatrix.engines import exact
+from separatrix.maps import boundary
 from separatrix.mechanisms import mechanism_named
 from separatrix.paper.base import BASE, MECHANISMS, Parameter, outcome_at
 from separatrix.paper.effort import FULL, Effort
 from separatrix.parameters import Grid
+from separatrix.verdicts import DELTA
 
 Array = np.ndarray[Any, Any]
 
@@ -25,6 +29,9 @@ SPAN_A1 = (Fraction(3, 10), Fraction(8, 5))
 SPAN_R = (Fraction(1, 10), Fraction(3, 2))
 SHARE_B = Fraction(2, 3)
 """b = 2(b+c)/3, c = (b+c)/3, as at the base point."""
+BASE_R = float(Fraction(BASE["b"]) + Fraction(BASE["c"]))
+ASKED = asked_width(float(SHARE_B * SPAN_R[1]), int(BASE["m"]), float(DELTA))
+"""The most that the theorem asks of d - 2 on the map."""
 
 
 def _point(n: int, a1: str, r: str) -> dict[str, Parameter]:
@@ -47,6 +54,10 @@ class PhaseMap:
     """By mechanism, at the large n."""
     small: Array
     """Softmax at the small n."""
+    limit: Array
+    """The a1 of the boundary as n grows, by row: a1 (a1 + r) = 1."""
+    limit_at_base: float
+    """That at the base point's r."""
     crossings: Mapping[int, float]
     """For softmax at the base point's b and c: the a1 where P passes 1/2, by n."""
     middle: Mapping[str, float]
@@ -58,11 +69,14 @@ class PhaseMap:
 def compute(effort: Effort = FULL) -> PhaseMap:
     """Both mechanisms on one grid."""
     a1, r = _spread(SPAN_A1, effort.map_side), _spread(SPAN_R, effort.map_side)
+    rows = np.array([float(x) for x in r])
     return PhaseMap(
         np.array([float(x) for x in a1]),
-        np.array([float(x) for x in r]),
+        rows,
         {mechanism: _map(mechanism, LARGE_N, a1, r) for mechanism in MECHANISMS},
         _map("softmax", SMALL_N, a1, r),
+        limit_ones(rows),
+        float(limit_ones(BASE_R)),
         {n: _crossing(n) for n in (SMALL_N, LARGE_N)},
         {mechanism: outcome_at(mechanism, MIDDLE).distinguish for mechanism in MECHANISMS},
         outcome_at("softmax", IN_STRIP).distinguish,
@@ -80,13 +94,8 @@ def _map(mechanism: str, n: int, a1: list[Fraction], r: list[Fraction]) -> Array
 
 
 def _crossing(n: int) -> float:
-    """The a1 where P passes 1/2, to a thousandth."""
-    a1 = [Fraction(i, 1000) for i in range(300, 1601)]
-    row = _map("softmax", n, a1, [Fraction(BASE["b"]) + Fraction(BASE["c"])])[0]
-    return float(a1[int(np.argmax(row > 0.5))])
-
-
-def boundary(r: Array) -> Array:
-    """The a1 with a1 (a1 + r) = 1."""
-    a1: Array = (np.sqrt(r * r + 4) - r) / 2
-    return a1
+    """The a1 where P passes 1/2."""
+    a1 = ":".join(map(str, map(float, SPAN_A1)))
+    along: Mapping[str, Any] = {**BASE, "n": n, "d": WIDTH, "a1": a1}
+    (crossing,) = boundary("spike", "softmax", **along).crossings
+    return crossing.middle

@@ -12,13 +12,13 @@ from typing import Any
 
 from separatrix.cards.lengths import found_at
 from separatrix.cards.standing import points
+from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.outputs.proved import exact_outputs
 from separatrix.verdicts import DELTA, Verdict
 
-UNNORMALISED = "identity-features:normalised=no"
 MECHANISMS = ("softmax", "logn-softmax", "topk:k=1", "linear", "relu-features", UNNORMALISED, "delta")
 """Softmax and what sharpens it; linear attention with and without its sum; a fixed state."""
 LINEAR_FAMILY = ("linear", "relu-features", UNNORMALISED, "delta")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from separatrix.paper.base import BASE, MECHANISMS
-from separatrix.paper.hoeffding import BLOCK_SIZE, DELTA, Looseness, asked_width, point
+from separatrix.paper.hoeffding import ASKED, BLOCK_SIZE, TARGET, Looseness, point
 from separatrix.reports.commands import number, verdict_command
 from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, level, mechanism_keys, plot
+from separatrix.verdicts import DELTA
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -38,9 +38,7 @@ def make(data: tuple[Looseness, ...]) -> Drawn:
 
 def _caption(data: tuple[Looseness, ...]) -> tuple[str, ...]:
     softmax, m = data[0], int(BASE["m"])
-    target = DELTA / m
-    by_exact, by_bound = softmax.enough(softmax.exact, target), softmax.enough(softmax.bound, target)
-    asked = 2 + math.ceil(asked_width(BASE["b"]))
+    by_exact, by_bound = softmax.enough(softmax.exact, TARGET), softmax.enough(softmax.bound, TARGET)
     first, last = softmax.d[0], softmax.d[-1]
     return (
         "P[a neuron fires on D0], exactly and as the proof bounds it, over d = 4, 8, 12, … (no ties there) "
@@ -50,10 +48,10 @@ def _caption(data: tuple[Looseness, ...]) -> tuple[str, ...]:
         "w_jk², Hoeffding's inequality and a union over the two distinct rows j (the spike, any other) "
         "give p₀ ≤ Σ_j ½ [exp(−0.1²/(2V_j)) + exp(−(2c + 0.1)²/(2V_j))].",
         f"The bound is {number(softmax.ratio[0], 2)} times the exact value at d = {first} and "
-        f"{number(softmax.ratio[-1], 2)} times at d = {last}. For m·p₀ ≤ δ = {DELTA} with m = {m} the exact "
-        f"value needs d ≥ {by_exact}, this bound d ≥ {by_bound}, and the theorem's condition d − 2 ≥ 200 b² "
-        f"log(4m/δ) asks for d ≥ {asked}. On D0 both mechanisms attend almost uniformly, so their curves "
-        "nearly coincide.",
+        f"{number(softmax.ratio[-1], 2)} times at d = {last}. For m·p₀ ≤ δ = {float(DELTA)} with m = {m} the "
+        f"exact value needs d ≥ {by_exact}, this bound d ≥ {by_bound}, and the theorem's condition d − 2 ≥ "
+        f"200 b² log(4m/δ) asks for d ≥ {ASKED}. On D0 both mechanisms attend almost uniformly, so "
+        "their curves nearly coincide.",
     )
 
 
@@ -80,10 +78,10 @@ def draw(data: tuple[Looseness, ...]) -> Figure:
 
 
 def _label_left(axes: Axes, data: tuple[Looseness, ...]) -> None:
-    softmax, target = data[0], DELTA / int(BASE["m"])
+    softmax = data[0]
     middle = len(softmax.d) // 2
-    axes.axhline(target, color=FAINT, lw=0.9, ls=":")
-    axes.text(softmax.d[-1], target * 1.6, "δ/m at m = 12", ha="right", va="bottom", color=FAINT)
+    axes.axhline(TARGET, color=FAINT, lw=0.9, ls=":")
+    axes.text(softmax.d[-1], TARGET * 1.6, "δ/m at m = 12", ha="right", va="bottom", color=FAINT)
     axes.text(softmax.d[middle], softmax.bound[middle] * 12, "Hoeffding's bound", ha="left")
     axes.text(
         softmax.d[middle] - 8,
@@ -96,7 +94,7 @@ def _label_left(axes: Axes, data: tuple[Looseness, ...]) -> None:
         (softmax.exact, LOOKS["softmax"].colour, "right", (-5, -9)),
         (softmax.bound, "#111111", "left", (5, 5)),
     ):
-        width = softmax.enough(values, target)
+        width = softmax.enough(values, TARGET)
         place = (width, values[softmax.d.index(width)])
         axes.plot(*place, "o", ms=4.5, color=colour, zorder=4)
         axes.annotate(f"d = {width}", place, xytext=shift, textcoords="offset points", ha=side, color=colour)
@@ -107,7 +105,7 @@ def interactive(data: tuple[Looseness, ...]) -> go.Figure:
     import plotly.graph_objects as go
 
     figure = plot("d, width of a token", "P[a neuron fires on D0]", 360, yaxis={"type": "log", "dtick": 4})
-    level(figure, DELTA / int(BASE["m"]), "δ/m at m = 12")
+    level(figure, TARGET, "δ/m at m = 12")
     for each in data:
         look = LOOKS[each.mechanism]
         for values, line, name in (

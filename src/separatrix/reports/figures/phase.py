@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from separatrix.paper.base import BASE, MECHANISMS
-from separatrix.paper.hoeffding import asked_width
 from separatrix.paper.phase import (
+    ASKED,
+    BASE_R,
     LARGE_N,
     MIDDLE,
     SHARE_B,
     SMALL_N,
-    SPAN_R,
     WIDTH,
     Array,
     PhaseMap,
-    boundary,
 )
 from separatrix.reports.commands import number, verdict_command
 from separatrix.reports.drawing import INK, LOOKS, Drawn, Key, Panel, plot
@@ -54,25 +52,22 @@ def _largest(data: PhaseMap, mechanism: str) -> float:
 
 
 def _caption(data: PhaseMap) -> tuple[str, ...]:
-    r = float(Fraction(BASE["b"]) + Fraction(BASE["c"]))
     decided = sum(int(np.isfinite(each).sum()) for each in data.large.values())
-    limit = float(boundary(np.array(r)))
-    needed = asked_width(SHARE_B * SPAN_R[1])
     return (
         f"P[distinguishes] at n = {number(LARGE_N)}, d = {WIDTH:,}, m = {BASE['m']}, a₀ = {BASE['a0']}, "
         "over the spike a₁ and the row sum b + c of an ordinary token, split b : c = 2 : 1 as at the base "
         "point. d is chosen wide: the theorem's condition d − 2 ≥ 200 b² log(4m/δ) asks for at most "
-        f"{needed:,.0f} here (δ = 0.01), so it hides nothing. Exact at {decided:,} of the "
+        f"{ASKED:,.0f} here (δ = 0.01), so it hides nothing. Exact at {decided:,} of the "
         f"{2 * data.a1.size * data.r.size:,} points of the two maps.",
         "The white line is the sharp boundary as n → ∞, a₁(a₁+b+c) = 1; the dotted one is where P = ½ "
-        f"already at n = {number(SMALL_N)}. At b + c = {r:.1f} the boundary lies at a₁ = {limit:.4f}; P "
-        f"passes ½ at a₁ = {data.crossings[SMALL_N]:.3f} for n = {number(SMALL_N)} and at "
-        f"{data.crossings[LARGE_N]:.3f} for n = {number(LARGE_N)}: lower, since the spike need only add "
-        "about 0.1 to its row, not be attended to fully. Between the two dashed lines |a₁ − b| < 0.1 (the "
-        "theorem asks for a₁ − b > 0.1): a sign vector then fires on the spike only if the spike's sign "
-        f"and its block's are both +, and with m = {BASE['m']} of them the probability stops at "
-        f"{number(data.in_strip)}. Linear attention is blind: its largest value on the map is "
-        f"{number(_largest(data, 'linear'))}.",
+        f"already at n = {number(SMALL_N)}. At b + c = {BASE_R:.1f} the boundary lies at a₁ = "
+        f"{data.limit_at_base:.4f}; P passes ½ at a₁ = {data.crossings[SMALL_N]:.3f} for n = "
+        f"{number(SMALL_N)} and at {data.crossings[LARGE_N]:.3f} for n = {number(LARGE_N)}: lower, since the "
+        "spike need only add about 0.1 to its row, not be attended to fully. Between the two dashed "
+        "lines |a₁ − b| < 0.1 (the theorem asks for a₁ − b > 0.1): a sign vector then fires on the "
+        f"spike only if the spike's sign and its block's are both +, and with m = {BASE['m']} of them "
+        f"the probability stops at {number(data.in_strip)}. Linear attention is blind: its largest value on "
+        f"the map is {number(_largest(data, 'linear'))}.",
     )
 
 
@@ -110,7 +105,7 @@ def _draw_lines(axes: Axes, data: PhaseMap) -> None:
     from matplotlib.patheffects import withStroke
 
     axes.plot(
-        boundary(data.r),
+        data.limit,
         data.r,
         color="white",
         lw=1.8,
@@ -121,7 +116,7 @@ def _draw_lines(axes: Axes, data: PhaseMap) -> None:
         a1, r = _strip(data, edge)
         axes.plot(a1, r, color=STRIP, lw=width, ls=(0, (5, 2)))
     axes.set_xlim(data.a1[0], data.a1[-1])
-    start = float(boundary(np.array(0.55)))
+    start = float(np.interp(0.55, data.r, data.limit))
     axes.annotate(
         "boundary as $n \\to \\infty$:\n$a_1(a_1{+}b{+}c) = 1$",
         (start, 0.55),
@@ -137,7 +132,7 @@ def _draw_lines(axes: Axes, data: PhaseMap) -> None:
 def _strip(data: PhaseMap, edge: float) -> tuple[Array, Array]:
     """The line a1 - b = edge, as far as it lies where softmax separates."""
     a1 = data.r * float(SHARE_B) + edge
-    inside = a1 > boundary(data.r)
+    inside = a1 > data.limit
     return a1[inside], data.r[inside]
 
 
@@ -177,7 +172,7 @@ def interactive(data: PhaseMap, mechanism: str) -> go.Figure:
 def _add_lines(figure: go.Figure, data: PhaseMap) -> None:
     import plotly.graph_objects as go
 
-    limit = (boundary(data.r), data.r)
+    limit = (data.limit, data.r)
     for (x, y), line in (
         (limit, {"color": INK, "width": 4.4}),
         (limit, {"color": "white", "width": 2.4}),
