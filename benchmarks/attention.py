@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import elu, relu, scaled_dot_product_attention
 
 from benchmarks._base import Measurement, at_least, at_most, ratio, require
-from separatrix.cards.memory import peak_bytes
+from separatrix.costs.memory import peak_bytes
 from separatrix.mechanisms import Causality, Mechanism, examples, mechanism_named
 from separatrix.mechanisms.features._random import orthogonal
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism

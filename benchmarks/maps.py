@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks._base import Measurement, at_most, require, seconds
+from separatrix import maps
 from separatrix.engines import certified
-from separatrix.maps import Map, find_boundary, find_map
+from separatrix.maps import Map, boundary
 from separatrix.reports.maps import write_map
 
 SIDE = 400
@@ -31,15 +32,15 @@ def measure() -> Iterator[Measurement]:
         taken = seconds(lambda: write_map(make(OVER_A1), out), repeats=3)
         yield at_most("the same over a1 and n, as a page", taken, "s", 2.0)
         yield at_most("size of that page", out.stat().st_size / 1e6, "MB", 8.0)
-    (crossing,) = find_boundary("spike", "softmax", RANGE).crossings
+    (crossing,) = boundary("spike", "softmax", RANGE).crossings
     require(crossing.certified, "the boundary in a1")
-    taken = seconds(lambda: find_boundary("spike", "softmax", RANGE), repeats=3)
+    taken = seconds(lambda: boundary("spike", "softmax", RANGE), repeats=3)
     yield at_most("a certified boundary in a1, n=1e6 d=102", taken, "s", 0.5)
 
 
 def make(plane: dict[str, object]) -> Map:
     """The map itself."""
-    return find_map("spike", ["softmax"], plane)
+    return maps.map("spike", ["softmax"], plane)
 
 
 def check_against_certified(found: Map) -> None:

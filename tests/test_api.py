@@ -65,6 +65,15 @@ def test_the_level_is_the_parameter_of_the_construction() -> None:
     assert crossings[0] != crossings[1]
 
 
+def test_a_mapping_gives_parameters_only() -> None:
+    assert sx.verdict("spike", "linear", BASE).as_json() == sx.verdict("spike", "linear", **BASE).as_json()
+    for name in ("engine", "delta", "sampling", "parameters", "named", "mechanism"):
+        with pytest.raises(sx.UsageError, match=f"spike has no parameter {name}"):
+            sx.verdict("spike", "linear", {**BASE, name: "auto"})
+    with pytest.raises(sx.UsageError, match="n is given twice, in the mapping and by name"):
+        sx.boundary("spike", "linear", {**BASE, "a1": "0.5:1.5"}, n=1000)
+
+
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [

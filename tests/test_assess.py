@@ -12,25 +12,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from separatrix.cards import (
-    Cost,
-    CostCurve,
-    Disagreement,
-    Standing,
-    Unanswered,
-    assess,
-    bench,
-    likenesses,
-    measure,
-    points,
-)
+from separatrix.cards import Standing, Unanswered, assess, likenesses, points
 from separatrix.cards.atlas import Atlas, Region, atlas
-from separatrix.cards.cost import disagreement, tokens
 from separatrix.cards.lengths import at_length
-from separatrix.cards.memory import peak_bytes
 from separatrix.cards.standing import standing
-from separatrix.cards.state import CACHE, STATE
 from separatrix.constructions import CONSTRUCTIONS
+from separatrix.costs import Cost, CostCurve, Disagreement, bench, measure
+from separatrix.costs.cost import disagreement, tokens
+from separatrix.costs.memory import peak_bytes
+from separatrix.costs.state import CACHE, STATE
+from separatrix.laws.costs import cost_law
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax, mechanism_named
 from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.load import mechanism_from
@@ -47,7 +38,7 @@ FEW = {name: CONSTRUCTIONS[name] for name in ("spike", "plain")}
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few constructions, lengths and draws: what is tested here is not how fast this machine is."""
-    monkeypatch.setattr("separatrix.cards.cost.LENGTHS", SHORT)
+    monkeypatch.setattr("separatrix.costs.cost.LENGTHS", SHORT)
     monkeypatch.setattr("separatrix.cards.growth.NEAR", "200:400:3")
     monkeypatch.setattr("separatrix.engines.sampling.LITERAL", 25)
     monkeypatch.setattr("separatrix.cards.standing.CONSTRUCTIONS", FEW)
@@ -63,7 +54,7 @@ def test_peak_memory_counts_what_is_held_at_once() -> None:
 
 def test_memory_grows_as_it_must() -> None:
     linear, power = (measure(each, (512, 1024, 2048), 16) for each in (Linear(), Power(beta=2)))
-    found = [law.exponent for each in (linear, power) if (law := each.law("peak_bytes"))]
+    found = [law.exponent for each in (linear, power) if (law := cost_law(each, "peak_bytes"))]
     assert found == [pytest.approx(1, abs=0.05), pytest.approx(2, abs=0.1)]
 
 
@@ -85,7 +76,7 @@ def test_crossover_is_where_it_stays_faster() -> None:
 
 
 def test_what_is_wrong_gets_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.cards.cost.LENGTHS", SHORT)
+    monkeypatch.setattr("separatrix.costs.cost.LENGTHS", SHORT)
 
     class Off(Softmax):
         name = "off"
@@ -123,7 +114,7 @@ def test_what_is_carried_from_token_to_token() -> None:
 
 
 def test_bench_compares_with_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.cards.cost.LENGTHS", SHORT)
+    monkeypatch.setattr("separatrix.costs.cost.LENGTHS", SHORT)
     found = bench([Softmax()])
     (shown,) = found.as_json()
     assert shown["faster_than_softmax_from"] is None

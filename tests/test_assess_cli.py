@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from separatrix.cards import cost, standing
+from separatrix.cards import standing
 from separatrix.cli import main
 from separatrix.constructions import CONSTRUCTIONS
+from separatrix.costs import cost
 from separatrix.engines import sampling
 
 OWN = """

@@ -13,7 +13,7 @@ import torch
 from separatrix.constructions import CONSTRUCTIONS, Construction, ExactConstruction, construction_named
 from separatrix.mechanisms import mechanism_named
 from separatrix.outputs.proved import exact_outputs
-from separatrix.verdicts import Word, find_readers
+from separatrix.verdicts import Word, readers
 from separatrix.verdicts.states import sign_states
 from test_enumerated import SMALL
 
@@ -114,7 +114,7 @@ def _chance(d0: list[bool], d1: list[bool], m: int) -> float:
 @pytest.mark.parametrize("kernel", ["softmax", "linear", "power:beta=2", "taylor:order=2"])
 @pytest.mark.parametrize(("name", "values"), POINTS)
 def test_no_threshold_beats_the_best_one(name: str, values: dict[str, object], kernel: str) -> None:
-    found = find_readers(name, kernel, values)
+    found = readers(name, kernel, values)
     assert found.threshold is not None
     outcome = found.threshold.outcome
     assert outcome.interval[0] == outcome.interval[1]
@@ -136,7 +136,7 @@ def test_no_threshold_beats_the_best_one(name: str, values: dict[str, object], k
 )
 def test_as_many_signs_as_tokens(name: str, values: dict[str, object], spelling: str) -> None:
     """Not only `plain`, whose tokens carry a sign each, may have them."""
-    found = find_readers(name, spelling, values)
+    found = readers(name, spelling, values)
     assert found.construction.signs == found.construction.n == 4
     assert found.threshold is not None
     assert found.threshold.outcome.distinguish >= found.fixed.outcome.distinguish
@@ -146,7 +146,7 @@ def test_as_many_signs_as_tokens(name: str, values: dict[str, object], spelling:
 
 def test_a_tie_that_no_precision_decides_is_not_certified() -> None:
     """Order 2 cancels parity exactly: D1 gives b as D0 does, which only balls know, and tau is b."""
-    found = find_readers("parity", "taylor:order=2", {"n": 32, "m": 1, "b": "0.11", "tau": "0.11"})
+    found = readers("parity", "taylor:order=2", {"n": 32, "m": 1, "b": "0.11", "tau": "0.11"})
     assert found.fixed.word == "undecided"
     assert found.threshold is not None
     assert found.threshold.outcome.interval == (0.0, 0.0)

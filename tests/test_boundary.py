@@ -22,7 +22,7 @@ from separatrix.checker import check_boundary, check_file
 from separatrix.constructions import Spike
 from separatrix.engines import EngineRefusal, Sampling, certified, exact
 from separatrix.engines.sides import side_of_fractions
-from separatrix.maps import Boundary, certify_boundary, find_boundary, find_curve
+from separatrix.maps import Boundary, boundary, boundary_curve, certify_boundary
 from separatrix.maps.search import Reading, Search, sections, whole_sections
 from separatrix.mechanisms import Softmax
 from separatrix.parameters import Grid, UsageError
@@ -79,7 +79,7 @@ def test_the_limit_is_that_of_the_claim() -> None:
     ],
 )
 def test_known_formulas(construction: str, mechanism: str, open_: dict[str, Any], expected: float) -> None:
-    found = find_boundary(construction, mechanism, {**FIXED, **open_})
+    found = boundary(construction, mechanism, {**FIXED, **open_})
     assert found.expected == pytest.approx((expected,), rel=1e-9)
     assert found.crossings
 
@@ -294,7 +294,7 @@ def test_there_is_nothing_to_certify_without_a_crossing() -> None:
 
 @pytest.mark.parametrize("open_", [{"c": "0.01:0.5", "a1": "0.7"}, {"d": "4:60", "a1": "0.7"}])
 def test_what_follows_from_the_parameter_may_differ(open_: dict[str, str]) -> None:
-    found = find_boundary("spike", "softmax", {**FIXED, "n": 1000, **open_})
+    found = boundary("spike", "softmax", {**FIXED, "n": 1000, **open_})
     assert found.crossings
     assert check_boundary(certify_boundary(found)).holds
 
@@ -305,7 +305,7 @@ def test_a_parameter_of_the_mechanism_can_be_certified() -> None:
 
 
 def test_a_curve_has_a_boundary_for_every_value(tmp_path: Path) -> None:
-    curve = find_curve("spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, "n=1e3:1e9:3:log")
+    curve = boundary_curve("spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, "n=1e3:1e9:3:log")
     places = [found.crossings[0].middle for found in curve.boundaries]
     assert places == sorted(places)
     assert places[1] == pytest.approx(in_a1().crossings[0].middle, rel=1e-12)
@@ -319,13 +319,13 @@ def test_a_curve_has_a_boundary_for_every_value(tmp_path: Path) -> None:
 
 
 def test_the_critical_degree_over_n_stays_below_its_formula() -> None:
-    curve = find_curve("spike", "power", {**FIXED, "a1": "1.2", "beta": "1:30"}, "n=1e3:1e12:3:log")
+    curve = boundary_curve("spike", "power", {**FIXED, "a1": "1.2", "beta": "1:30"}, "n=1e3:1e12:3:log")
     for found in curve.boundaries:
         assert found.expected[0] - 2 < found.crossings[0].middle < found.expected[0]
 
 
 def test_a_curve_over_the_mechanism() -> None:
-    curve = find_curve("spike", "power", {**FIXED, "a1": "1.2", "n": "1e3:1e12"}, "beta=5:9:3")
+    curve = boundary_curve("spike", "power", {**FIXED, "a1": "1.2", "n": "1e3:1e12"}, "beta=5:9:3")
     places = [found.crossings[0].middle for found in curve.boundaries]
     assert places == sorted(places)
     assert curve.as_json()["curve"][0]["value"] == "5"

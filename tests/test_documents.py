@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from separatrix import maps
 from separatrix.cli import show
 from separatrix.engines._base import significant_bits
-from separatrix.maps import find_map
 from separatrix.numbers.json import json_text
 from separatrix.reports.maps import write_map
-from separatrix.verdicts import Verdict, find
+from separatrix.verdicts import Verdict, verdict
 
 
 def refuse(constant: str) -> None:
@@ -42,7 +42,7 @@ EXAMPLE = {"d": 102, "a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1"}
 
 @pytest.fixture
 def overflown() -> Verdict:
-    found = find("spike", "linear", {"n": 1000, "m": 12, **EXAMPLE}, noise="0.5")
+    found = verdict("spike", "linear", {"n": 1000, "m": 12, **EXAMPLE}, noise_sd="0.5")
     return replace(found, outcome=replace(found.outcome, margin=math.nan, v1=math.nan))
 
 
@@ -61,14 +61,14 @@ def test_a_verdict_without_a_margin(overflown: Verdict, capsys: pytest.CaptureFi
 @pytest.mark.parametrize("n", ["1e100", "1e300"])
 def test_taylor_of_high_order_has_its_margin(n: str) -> None:
     """Its sums overflowed, and `--json` broke on a NaN."""
-    shown = find("plain", "taylor:order=300", {"n": n, "m": 12}).as_json()
+    shown = verdict("plain", "taylor:order=300", {"n": n, "m": 12}).as_json()
     assert shown["margin"] == pytest.approx(1)
     assert shown["bits"] == pytest.approx(0, abs=1e-9)
     assert shown["verdict"] == "distinguishes"
 
 
 def test_maps_of_bits_where_margins_are_negative_or_nothing(tmp_path: Path) -> None:
-    found = find_map("parity", ["power:beta=4"], {"n": "8:32:2", "m": "1:12:2", "a": "0.1"}, of="bits")
+    found = maps.map("parity", ["power:beta=4"], {"n": "8:32:2", "m": "1:12:2", "a": "0.1"}, of="bits")
     write_map(found, tmp_path / "map.json")
     read((tmp_path / "map.json").read_text())
     assert significant_bits(np.array([2.0, 2.0]), np.array([-0.5, 0.0])).tolist() == [2.0, math.inf]

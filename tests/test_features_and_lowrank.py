@@ -14,9 +14,10 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from separatrix.cards import Card, Disagreement
+from separatrix.cards import Card
 from separatrix.cards.standing import Unanswered
 from separatrix.contract import Examination
+from separatrix.costs import Disagreement
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.mechanisms.features import FeatureMechanism, Hedgehog, LogFeatureMechanism
 from separatrix.mechanisms.features._random import orthogonal

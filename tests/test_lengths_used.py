@@ -15,8 +15,9 @@ import pytest
 import separatrix as sx
 from cases import BASE
 from expectations import run
-from separatrix.laws.scaling import find_scaling
-from separatrix.maps import Curve, find_curve, find_map
+from separatrix import maps
+from separatrix.laws import scaling
+from separatrix.maps import Curve, boundary_curve
 from separatrix.reports.maps import curve as curves
 from separatrix.reports.maps import write_curve, write_map
 from separatrix.reports.maps.page import interactive
@@ -28,7 +29,7 @@ MOVED = "n is moved to the nearest admissible value: 2667 to 2700, 3333 to 3300.
 
 
 def over_n() -> Curve:
-    return find_curve(
+    return boundary_curve(
         "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, "n=2000:4000:4", scan=11, tolerance="1e-3"
     )
 
@@ -73,7 +74,7 @@ def test_the_page_and_the_text_of_a_curve_say_the_n_used(
 
 
 def test_values_that_are_moved_to_one_n_are_one_row() -> None:
-    found = find_curve(
+    found = boundary_curve(
         "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, "n=980:1020:5", scan=11, tolerance="1e-3"
     )
     assert found.over.values == (1000,)
@@ -82,7 +83,7 @@ def test_values_that_are_moved_to_one_n_are_one_row() -> None:
 
 def test_a_curve_over_d_has_a_column_with_the_n_used() -> None:
     asked = {**WITHOUT_D, "n": 1001, "a1": "0.5:1.5"}
-    found = find_curve("spike", "softmax", asked, "d=10:20:4", scan=11, tolerance="1e-3")
+    found = boundary_curve("spike", "softmax", asked, "d=10:20:4", scan=11, tolerance="1e-3")
     assert [(row["d"], row["n used"]) for row in table(found)] == [
         ("10", "1000"),
         ("13", "1001"),
@@ -97,7 +98,7 @@ def test_a_curve_over_d_has_a_column_with_the_n_used() -> None:
 
 
 def test_where_the_search_moves_n_both_ends_say_it(capsys: pytest.CaptureFixture[str]) -> None:
-    found = find_curve("spike", "softmax", {**WITHOUT_D, "a1": "0.7", "d": "4:30"}, "n=1001:1031:3")
+    found = boundary_curve("spike", "softmax", {**WITHOUT_D, "a1": "0.7", "d": "4:30"}, "n=1001:1031:3")
     for row in table(found):
         used = [int(n) for n in row["n used"].split(" to ")]
         steps = [int(row["lo"]) - 2, int(row["hi"]) - 2]
@@ -112,7 +113,7 @@ def test_where_the_search_moves_n_both_ends_say_it(capsys: pytest.CaptureFixture
 
 
 def test_nothing_is_said_where_nothing_is_moved() -> None:
-    found = find_curve(
+    found = boundary_curve(
         "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, "n=1000:2000:2", scan=11, tolerance="1e-3"
     )
     assert found.moved == ""
@@ -121,7 +122,7 @@ def test_nothing_is_said_where_nothing_is_moved() -> None:
 
 def test_scaling_shows_the_n_used_beside_what_grows(capsys: pytest.CaptureFixture[str]) -> None:
     asked = {**WITHOUT_D, "a1": "1.2", "n": 1001, "d": "10:100:4:log"}
-    found = find_scaling("spike", "linear", asked)
+    found = scaling("spike", "linear", asked)
     used = {each["d"]: each["n_used"] for each in found.as_json()["values"]}
     assert used == {10: 1000, 22: 1000, 46: 1012, 100: 980}
     words = [f"{name}={value}" for name, value in asked.items()]
@@ -134,7 +135,7 @@ def test_scaling_shows_the_n_used_beside_what_grows(capsys: pytest.CaptureFixtur
 
 
 def a_map() -> Any:
-    return find_map("spike", ["softmax"], {**FIXED, "a1": "0.5:1.5:3", "n": "2000:4000:4"})
+    return maps.map("spike", ["softmax"], {**FIXED, "a1": "0.5:1.5:3", "n": "2000:4000:4"})
 
 
 def test_pointing_at_a_cell_of_a_map_says_the_n_used(tmp_path: Path) -> None:

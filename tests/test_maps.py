@@ -22,15 +22,16 @@ from hypothesis import strategies as st
 import separatrix as sx
 from cases import BASE
 from expectations import assert_refused, run
+from separatrix import maps
 from separatrix.constructions import Spike
 from separatrix.constructions.lengths import nearest_multiple
 from separatrix.engines import Sampling, certified
 from separatrix.engines._base import significant_bits
-from separatrix.maps import Map, Step, find_map
+from separatrix.maps import Map, Step
 from separatrix.parameters import UsageError, split_mechanisms
 from separatrix.parameters.ranges import read_counted
 from separatrix.reports.maps import MAP_ENDINGS, look, write_map
-from separatrix.verdicts import find
+from separatrix.verdicts import verdict
 
 FIXED = {name: value for name, value in BASE.items() if name not in ("a1", "n")}
 WORDS = [f"{name}={value}" for name, value in FIXED.items()]
@@ -103,7 +104,7 @@ PLANES: list[tuple[str, dict[str, str]]] = [
 @pytest.mark.parametrize(("mechanism", "open_"), PLANES)
 def test_every_cell_is_what_fractions_say(mechanism: str, open_: dict[str, str]) -> None:
     parameters = {**FIXED, **open_}
-    found = find_map("spike", [mechanism], parameters)
+    found = maps.map("spike", [mechanism], parameters)
     (asked,), (layer,), pick = found.questions, found.layers, random.Random(0)
     for _ in range(12):
         cell = pick.randrange(layer.values.shape[0]), pick.randrange(layer.values.shape[1])
@@ -117,7 +118,8 @@ def test_the_first_axis_runs_across_and_the_second_up() -> None:
     assert (found.x.name, found.y.name) == ("a1", "n")
     assert found.layers[0].values.shape == (4, 5)
     point = {**FIXED, "a1": "1", "n": 10**9}
-    assert found.layers[0].values[3, 2] == pytest.approx(find("spike", "softmax", point).outcome.distinguish)
+    truth = verdict("spike", "softmax", point).outcome.distinguish
+    assert found.layers[0].values[3, 2] == pytest.approx(truth)
 
 
 @pytest.mark.parametrize("of", ["distinguish", "fire_d0", "fire_d1", "margin", "bits"])
@@ -127,8 +129,8 @@ def test_every_quantity_by_the_command_of_its_cell(of: str) -> None:
         for cell in ((0, 0), (1, 2), (2, 1)):
             command = look.command(found, layer, cell)
             construction, mechanism, *words = shlex.split(command)[2:]
-            verdict = find(construction, mechanism, dict(word.split("=") for word in words))
-            truth = verdict.bits if of == "bits" else getattr(verdict.outcome, of)
+            answer = verdict(construction, mechanism, dict(word.split("=") for word in words))
+            truth = answer.bits if of == "bits" else getattr(answer.outcome, of)
             assert values.values[cell] == pytest.approx(truth, rel=1e-9, abs=1e-300)
 
 
@@ -164,8 +166,8 @@ def test_sampled_cells_have_intervals_and_an_estimate_comes_first() -> None:
     steps: list[Step] = []
     parameters = {**FIXED, "a1": "0.6:0.8:3", "n": "1e3:1e5:2:log"}
     sampling = Sampling(draws=200, confidence=0.9999)
-    found = find_map("spike", ["softmax"], parameters, engine="grouped", sampling=sampling, tell=steps.append)
-    exact = find_map("spike", ["softmax"], parameters).layers[0]
+    found = maps.map("spike", ["softmax"], parameters, engine="grouped", sampling=sampling, tell=steps.append)
+    exact = maps.map("spike", ["softmax"], parameters).layers[0]
     (layer,) = found.layers
     assert layer.engine == "grouped"
     assert ((layer.low <= exact.values) & (exact.values <= layer.high)).all()
@@ -182,7 +184,7 @@ def test_sampled_cells_have_intervals_and_an_estimate_comes_first() -> None:
 
 def test_cells_without_an_answer_stay_empty_and_are_counted() -> None:
     asked = {"d": "102:300002:2", "a1": "0.8:1:2", "n": 600_000, "m": 1, "a0": "0.01", "b": "0.2", "c": "0.1"}
-    (layer,) = find_map("spike", ["softmax"], asked, engine="certified").layers
+    (layer,) = maps.map("spike", ["softmax"], asked, engine="certified").layers
     assert np.isnan(layer.values).tolist() == [[False, True], [False, True]]
     assert layer.remark.startswith("2 cells have no answer: certified fractions would have")
 
@@ -192,7 +194,7 @@ def test_constructions_without_a_closed_form_are_mapped_too() -> None:
     for layer, values in enumerate(found.layers):
         mechanism = found.questions[layer].label
         for row, gap in enumerate(found.y.values):
-            truth = find("dispersion", mechanism, {"n": 10**6, "gap": gap, "m": 12}).outcome.distinguish
+            truth = verdict("dispersion", mechanism, {"n": 10**6, "gap": gap, "m": 12}).outcome.distinguish
             assert values.values[row, 2] == pytest.approx(truth)
 
 
@@ -333,13 +335,13 @@ def test_a_mechanism_that_lacks_the_parameter_is_named() -> None:
     with pytest.raises(UsageError, match="beta is not a parameter of softmax"):
         sx.map("spike", ["softmax", "power"], beta="1:3:3", n="1e3:1e6:3:log", a1=1, **FIXED)
     with pytest.raises(UsageError, match="both the mechanism's own"):
-        find_map("spike", ["linformer"], {**FIXED, "rank": "1:3:3", "seed": "0:2:3"})
+        maps.map("spike", ["linformer"], {**FIXED, "rank": "1:3:3", "seed": "0:2:3"})
 
 
 def test_csv_of_an_open_cell_is_empty() -> None:
     from separatrix.reports.maps.table import rows
 
     asked = {"d": "102:300002:2", "a1": "0.8:1:2", "n": 600_000, "m": 1, "a0": "0.01", "b": "0.2", "c": "0.1"}
-    table = rows(find_map("spike", ["softmax"], asked, engine="certified"))
+    table = rows(maps.map("spike", ["softmax"], asked, engine="certified"))
     assert table["distinguish"].null_count() == 2
     assert b"NaN" not in io.BytesIO(table.write_csv().encode()).read()

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import separatrix as sx
 from cases import BASE
+from separatrix import maps
 from separatrix.cards.atlas import Atlas, Region
 from separatrix.cards.growth import FAR, NEAR
 from separatrix.cards.lengths import at_length
@@ -19,7 +20,7 @@ from separatrix.cards.standing import Standing, points, standing
 from separatrix.cli.application import app
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.laws import Law, table
-from separatrix.maps import find_curve, find_map
+from separatrix.maps import boundary_curve
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.reports import growth as growth_section
 from separatrix.reports.cells import exponent
@@ -103,7 +104,7 @@ def test_one_number_in_a_cell_of_a_map_by_each_engine(name: str, mechanism: str,
     value = Fraction(str(parameters[tau]))
     axes = {"m": f"{m}:{m + 2}:3", tau: f"{value}:{value + Fraction(1, 100)}:2"}
     for number in NUMBERS:
-        found = find_map(construction, [mechanism], {**parameters, **axes}, of=number, engine=engine)
+        found = maps.map(construction, [mechanism], {**parameters, **axes}, of=number, engine=engine)
         (row,) = [i for i, each in enumerate(found.y.values) if each in (m, value)]
         (column,) = [i for i, each in enumerate(found.x.values) if each in (m, value)]
         here = found.as_json()["layers"][0]["values"][row][column]
@@ -172,8 +173,8 @@ def test_one_nearest_admissible_n() -> None:
     kind = CONSTRUCTIONS["spike"]
     card = at_length(kind.read(BASE), 1060)
     searched = {**fixed, "a1": "0.5:1.5"}
-    curve = find_curve("spike", "softmax", searched, "n=1060:2060:2", scan=3, tolerance="0.1")
-    plane = find_map("spike", ["softmax"], {**fixed, "n": "1060:2060:2", "a1": "0.5:1.5:2"})
+    curve = boundary_curve("spike", "softmax", searched, "n=1060:2060:2", scan=3, tolerance="0.1")
+    plane = maps.map("spike", ["softmax"], {**fixed, "n": "1060:2060:2", "a1": "0.5:1.5:2"})
     scaled = sx.scaling("spike", "linear", **point, n="1060:3060:3")
     (cells,) = read_plan(
         'construction = "spike"\nmechanisms = ["softmax"]\n[[sweep]]\n[sweep.parameters]\nn = "1060:2060:2"\n'

@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 import separatrix as sx
 from cases import BASE, spike
-from separatrix.cli.readers import readers
+from separatrix.cli.readers import readers as command
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal
 from separatrix.mechanisms import Mechanism, mechanism_named
@@ -26,7 +26,7 @@ from separatrix.numbers.formats import round_to, rounded
 from separatrix.outputs._base import Feature
 from separatrix.outputs.floats import FloatOutputs
 from separatrix.outputs.proved import exact_outputs, kernel_of
-from separatrix.verdicts import Readers, Word, find_readers
+from separatrix.verdicts import Readers, Word
 from separatrix.verdicts.witness import _from_hull, best_witness, simplest_between
 from test_cli import POINT, run
 
@@ -118,7 +118,7 @@ def test_fp16_loses_the_spike_below_its_smallest_number() -> None:
 
 def test_equal_once_stored_is_what_the_format_shows() -> None:
     """Spikes 1e-5 apart: attention in float64 on all tokens, rounded, is the same in bf16 only."""
-    found = find_readers("spike", "softmax", {**BASE, "n": 300, "a0": "1", "a1": "1.00001"})
+    found = sx.readers("spike", "softmax", {**BASE, "n": 300, "a0": "1", "a1": "1.00001"})
     rows = [FloatOutputs(found.construction, _Plain(), 0).rows[label] for label in (0, 1)]
     d0, d1 = (torch.from_numpy(each * found.construction.unit).float() for each in rows)
     for name, dtype in (("bf16", torch.bfloat16), ("fp32", torch.float32)):
@@ -163,7 +163,7 @@ def test_the_weights_tell_literal_tokens_apart(
     construction: str, changes: dict[str, object], kernel: str
 ) -> None:
     """The reader that is reported, applied to all tokens by other code, fires on one label alone."""
-    found = find_readers(construction, kernel, changes)
+    found = sx.readers(construction, kernel, changes)
     assert found.linear is not None
     assert found.linear.verified
     made, witness = found.construction, found.linear.witness
@@ -195,7 +195,7 @@ def test_the_weights_tell_literal_tokens_apart(
 def test_no_threshold_beats_the_best_one(made: Construction, spelling: str) -> None:
     """Every sign vector and every threshold between two pre-activations, by brute force."""
     mechanism = mechanism_named(spelling)
-    found = find_readers(made.name, mechanism, _given(made))
+    found = sx.readers(made.name, mechanism, _given(made))
     signs = np.array(list(product((1, -1), repeat=made.signs)))
     peaks = []
     for label in (0, 1):
@@ -216,14 +216,14 @@ def test_no_threshold_beats_the_best_one(made: Construction, spelling: str) -> N
 
 def test_the_best_threshold_is_not_on_the_edge_of_rounding() -> None:
     """Both labels are 0.1 and 1 here, up to rounding: 1 itself would be too close to call."""
-    found = find_readers("regression", "nystrom", {"n": 100, "m": 12}, sampling=sx.Sampling(draws=20))
+    found = sx.readers("regression", "nystrom", {"n": 100, "m": 12}, sampling=sx.Sampling(draws=20))
     assert found.threshold is not None
     assert 0.15 < found.threshold.tau < 0.95
     assert found.threshold.outcome.distinguish > 0.9
 
 
 def test_thresholds_stay_where_constructions_take_them() -> None:
-    found = find_readers("critical", "linear", {"n": 10**300, "m": 12})
+    found = sx.readers("critical", "linear", {"n": 10**300, "m": 12})
     assert found.threshold is not None
     assert found.threshold.outcome.distinguish == 0
     assert ("can", "linear readers of one row") in words(found)
@@ -231,7 +231,7 @@ def test_thresholds_stay_where_constructions_take_them() -> None:
 
 def test_numbers_too_small_to_write_out() -> None:
     """The other tokens' weights are n to the power of -1e12."""
-    found = find_readers("spike", "softmax", {**BASE, "a1": 10**6})
+    found = sx.readers("spike", "softmax", {**BASE, "a1": 10**6})
     assert words(found)[0] == ("can", "the fixed reader")
     assert found.linear is not None
     assert found.linear.witness.gap == pytest.approx(1e6)
@@ -343,7 +343,7 @@ class _Lying(_Plain):
 
 def test_weights_that_the_definition_does_not_bear_out_are_no_witness() -> None:
     point = {"n": 50, "m": 12, "gap": 5}
-    honest, lying = (find_readers("injectivity", made, point) for made in (_Plain(), _Lying()))
+    honest, lying = (sx.readers("injectivity", made, point) for made in (_Plain(), _Lying()))
     assert ("can", "linear readers of one row") in words(honest)
     assert lying.linear is not None
     assert not lying.linear.verified
@@ -353,7 +353,7 @@ def test_weights_that_the_definition_does_not_bear_out_are_no_witness() -> None:
 def test_where_order_matters_the_worst_place_counts() -> None:
     point = {**SMALL, "n": 40}
     few = sx.Sampling(draws=20)
-    found, again = (find_readers("spike", "retention", point, sampling=few) for _ in range(2))
+    found, again = (sx.readers("spike", "retention", point, sampling=few) for _ in range(2))
     assert found.as_json() == again.as_json()
     assert "the worst place tried" in found.outputs.evidence
     assert found.linear is not None
@@ -395,14 +395,14 @@ def test_text_fits_eighty_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     for spelling in ("linear", "topk"):
-        readers("spike", spelling, POINT, noise="0.01")
+        command("spike", spelling, POINT, noise="0.01")
         shown = capsys.readouterr().out
         assert f"{spelling} on spike: " in shown
         assert max(len(line) for line in shown.splitlines()) <= 80
 
 
 def test_a_parameter_may_be_called_as_an_option_is(capsys: pytest.CaptureFixture[str]) -> None:
-    readers("majority", "linear", ["n=100", "m=12", "noise=0.3"], as_json=True)
+    command("majority", "linear", ["n=100", "m=12", "noise=0.3"], as_json=True)
     assert json.loads(capsys.readouterr().out)["parameters"]["noise"] == "0.3"
 
 
@@ -418,4 +418,4 @@ def test_a_parameter_may_be_called_as_an_option_is(capsys: pytest.CaptureFixture
 )
 def test_bad_input_gets_one_line(more: list[str], options: dict[str, Any], complaint: str) -> None:
     with pytest.raises(sx.UsageError, match=complaint):
-        readers("spike", "linear", [*POINT, *more], **options)
+        command("spike", "linear", [*POINT, *more], **options)

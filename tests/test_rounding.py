@@ -18,7 +18,7 @@ from separatrix.engines.tails import ACCURACY, EXACT_TO, LEAST, Tails, upper_tai
 from separatrix.mechanisms import ScoreMechanism, mechanism_named
 from separatrix.numbers.logforms import LogForm, rational
 from separatrix.parameters import Grid
-from separatrix.verdicts import find
+from separatrix.verdicts import verdict
 
 SPIKE = {"d": 102, "m": 12, "a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1"}
 
@@ -63,7 +63,7 @@ def test_tables_and_the_integral_stand_side_by_side() -> None:
 def test_a_tie_counts_as_much_as_m_makes_it() -> None:
     """At m = 1e20 a tie of 2e-19 is the whole answer."""
     point = {**SPIKE, "n": 6000, "d": 62, "m": 10**20, "tau": "5400061/18000100"}
-    found, truth = (find("spike", "linear", point, engine=engine) for engine in ("exact", "certified"))
+    found, truth = (verdict("spike", "linear", point, engine=engine) for engine in ("exact", "certified"))
     assert found.word == truth.word == "distinguishes"
     assert found.outcome.p0 == truth.outcome.p0 == 0
 
@@ -169,7 +169,7 @@ def test_entmax_of_any_number_of_tokens(alpha: str, logits: list[float], copies:
 
 def test_averaging_by_entmax_stays_within_its_values() -> None:
     for n in ("1e12", "1e20", "1e300"):
-        found = find("averaging", "entmax:alpha=1.9", {"n": n, "m": 12}, engine="exact")
+        found = verdict("averaging", "entmax:alpha=1.9", {"n": n, "m": 12}, engine="exact")
         assert found.outcome.margin == pytest.approx(1)
 
 
@@ -178,7 +178,7 @@ def test_a_mechanism_that_loses_its_digits_is_not_trusted(monkeypatch: pytest.Mo
     logn = mechanism_named("logn-softmax")
     weights = type(logn).weights
     monkeypatch.setattr(type(logn), "weights", lambda *given: 3.4e18 * weights(*given))
-    found = find("averaging", "logn-softmax", {"n": 1000, "m": 12})
+    found = verdict("averaging", "logn-softmax", {"n": 1000, "m": 12})
     assert found.word == "undecided"
     assert found.outcome.engine == "exact"
     assert math.isnan(found.outcome.margin)
@@ -189,7 +189,7 @@ def test_rounding_of_large_logits_is_seen() -> None:
     """Logits of 1e9 are off by 1e-7, more than the usual slack; float64 alone knows no side of this tie."""
     point = {"n": "1e300", "m": 12, "gamma": "1000000", "rho": "0.999999", "tau": "0.5000000001"}
     made = construction_named("critical").read(point)
-    found, truth = (find("critical", "softmax", point, engine=engine) for engine in ("exact", "certified"))
+    found, truth = (verdict("critical", "softmax", point, engine=engine) for engine in ("exact", "certified"))
     assert (found.outcome.p0, found.outcome.p1) == (truth.outcome.p0, truth.outcome.p1)
     assert "ties decided exactly" in found.outcome.evidence
     assert float(enumerated._attended(made, mechanism_named("softmax"), 1).errors.max()) > 1e-7

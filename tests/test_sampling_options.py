@@ -12,8 +12,8 @@ import pytest
 import separatrix as sx
 from cases import BASE
 from expectations import run
-from separatrix.cards.scaling import find_law
 from separatrix.engines import EngineRefusal, Sampling
+from separatrix.laws import scaling
 from separatrix.parameters import UsageError
 from separatrix.sweeps import PlanError, read_plan
 
@@ -98,7 +98,7 @@ def test_scaling_laws_of_margins_have_no_format() -> None:
     with pytest.raises(
         UsageError, match="margin is computed in float64, without draws; leave out dtype=bfloat16"
     ):
-        find_law("spike", "softmax", parameters, sampling=HALF)
+        scaling("spike", "softmax", parameters, sampling=HALF)
 
 
 @pytest.mark.parametrize("top", [True, False])

@@ -12,11 +12,10 @@ from typer.testing import CliRunner
 
 import separatrix as sx
 from cases import BASE, spike
-from separatrix.cards.scaling import find_law
 from separatrix.cli.application import app
 from separatrix.engines import EngineRefusal, dense, solve
+from separatrix.laws import table
 from separatrix.laws.margins import margin
-from separatrix.laws.scaling import find_scaling, table
 from separatrix.laws.scaling_result import Scaling
 from separatrix.mechanisms import examples, mechanism_named
 from separatrix.parameters import UsageError
@@ -27,7 +26,7 @@ LONG = "1e3:1e9:7:log"
 
 def scaling(mechanism: Any, of: str = "margin", construction: str = "spike", **changes: object) -> Scaling:
     """At the usual point, with n growing unless something else does."""
-    return find_law(construction, mechanism, {"n": LONG, **REST, **changes}, of=of)
+    return sx.scaling(construction, mechanism, {"n": LONG, **REST, **changes}, of=of)
 
 
 def test_softmax_margin_is_constant() -> None:
@@ -95,7 +94,7 @@ def test_miss_keeps_its_digits_where_p_is_nearly_one() -> None:
 def test_sampled_miss_comes_with_a_confidence_interval() -> None:
     sampling = sx.Sampling(draws=1000)
     given = {**REST, "n": 1000, "m": "1:8:8"}
-    found = find_law("spike", "softmax", given, of="miss", engine="grouped", sampling=sampling)
+    found = sx.scaling("spike", "softmax", given, of="miss", engine="grouped", sampling=sampling)
     assert found.law.power_law is False
     assert found.law.form is not None
     assert found.law.form.name == "exponential"
@@ -105,7 +104,7 @@ def test_sampled_miss_comes_with_a_confidence_interval() -> None:
 
 def test_critical_n_is_exponential_in_the_degree() -> None:
     """beta = log n / log(R/r) [ours], so n grows by R/r = 5 with each degree."""
-    found = find_law("spike", "power", {**REST, "beta": "4:8:5"}, of="critical_n")
+    found = sx.scaling("spike", "power", {**REST, "beta": "4:8:5"}, of="critical_n")
     assert found.law.form is not None
     assert found.law.form.name == "exponential"
     assert math.exp(found.law.form.constants[1]) == pytest.approx(5, rel=1e-3)
@@ -113,7 +112,7 @@ def test_critical_n_is_exponential_in_the_degree() -> None:
 
 def test_where_float32_goes_blind_has_a_logarithm_in_it() -> None:
     """Linear's margin is nearly a1²/(b+c)n for a large a1, and rounding is in units of sqrt(log n)."""
-    found = find_law("spike", "linear", {**REST, "a1": "1000:100000:4:log"}, of="blind_fp32")
+    found = sx.scaling("spike", "linear", {**REST, "a1": "1000:100000:4:log"}, of="blind_fp32")
     assert found.law.power_law is False
     assert "powers of a logarithm" in found.law.reason
     assert found.law.exponent == pytest.approx(2 + 0.5 / math.log(1e18), abs=0.02)
@@ -125,7 +124,7 @@ def test_where_float32_goes_blind_has_a_logarithm_in_it() -> None:
 @pytest.mark.parametrize("a1", ["0.6", "1.2"])
 def test_closed_forms_are_what_is_computed(construction: str, mechanism: str, of: str, a1: str) -> None:
     given = {**REST, "a1": a1, "n": "1e2:1e12:6:log", **({"r_Q": "0.7"} if construction == "cross" else {})}
-    found = find_scaling(construction, mechanism, given, of=of)
+    found = sx.scaling(construction, mechanism, given, of=of)
     assert found.closed is not None
     assert found.closed.at is not None
     for value in found.values:
@@ -217,7 +216,7 @@ def test_softmax_costs_quadratic_operations() -> None:
 
 
 def test_operations_are_linear_in_the_width_without_other_parameters() -> None:
-    (row,) = table("spike", {"n": 64, "d": "16:128:4:log"}, ["softmax"], of="flops", find=find_law)
+    (row,) = table("spike", {"n": 64, "d": "16:128:4:log"}, ["softmax"], of="flops")
     assert row.scaling is not None
     assert row.scaling.law.exponent == pytest.approx(1, abs=1e-6)
 
@@ -260,9 +259,9 @@ def test_bad_input_gets_one_line(changes: dict[str, object], of: str, complaint:
 
 def test_what_is_not_positive_has_no_exponent() -> None:
     with pytest.raises(EngineRefusal, match=r"margin is 0 at n=\d+: no exponent"):
-        find_law("injectivity", "linear", {"n": "16:256:5:log"} | _example("injectivity"))
+        sx.scaling("injectivity", "linear", {"n": "16:256:5:log"} | _example("injectivity"))
     with pytest.raises(EngineRefusal, match=r"miss is 0 at"):
-        find_law("spike", "softmax", {**REST, "n": 1000, "m": "40:60:3"}, of="miss", engine="grouped")
+        sx.scaling("spike", "softmax", {**REST, "n": 1000, "m": "40:60:3"}, of="miss", engine="grouped")
 
 
 def _example(name: str) -> dict[str, object]:
@@ -272,7 +271,7 @@ def _example(name: str) -> dict[str, object]:
 def test_no_crossing_has_no_critical_n() -> None:
     given = {name: value for name, value in REST.items() if name != "m"}
     with pytest.raises(EngineRefusal, match="does not pass 1/2"):
-        find_law("spike", "softmax", {**given, "m": "10:30:3"}, of="critical_n")
+        sx.scaling("spike", "softmax", {**given, "m": "10:30:3"}, of="critical_n")
 
 
 def words(**changes: object) -> list[str]:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from separatrix import testing
     from separatrix.cards import assess
-    from separatrix.cards.scaling import scaling
     from separatrix.claims import ledger
     from separatrix.constructions import CONSTRUCTIONS
     from separatrix.engines import Sampling
+    from separatrix.laws import scaling
     from separatrix.maps import Boundary, Map, boundary, map
     from separatrix.mechanisms import MECHANISMS
     from separatrix.parameters import Grid, SeparatrixError, UsageError
@@ -48,7 +48,7 @@ _HOME = {
     "map": "separatrix.maps",
     "readers": "separatrix.verdicts",
     "results": "separatrix.store",
-    "scaling": "separatrix.cards.scaling",
+    "scaling": "separatrix.laws",
     "search": "separatrix.searches",
     "sweep": "separatrix.sweeps",
     "verdict": "separatrix.verdicts",

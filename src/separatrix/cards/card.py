@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from separatrix.cards.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
 from separatrix.cards.likeness import Likeness, likenesses
 from separatrix.cards.standing import Standing, Unanswered, standings
 from separatrix.contract import Broken, Examination, examine, run, sensitivity
 from separatrix.contract.inputs import modes, require_finite, tokens
+from separatrix.costs.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
 from separatrix.errors import one_line
+from separatrix.laws.costs import cost_law
 from separatrix.mechanisms import Mechanism, Softmax
 from separatrix.mechanisms.load import mechanism_from
 
@@ -80,7 +81,7 @@ class Card:
     def _cost_words(self) -> str:
         if isinstance(self.cost, Disagreement):
             return f"It was not timed: {self.cost.what}."
-        law = self.cost.law("seconds")
+        law = cost_law(self.cost, "seconds")
         grows = "" if law is None else f"Its time grows like n^{law.exponent:.1f}; it"
         start = crossover(self.cost, self.softmax_cost)
         when = f"from {start:,} tokens on" if start else "at no length tried"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from separatrix.constructions import Construction
-from separatrix.laws import Law, find_scaling
+from separatrix.laws import Law, scaling
 from separatrix.laws.margins import is_literal
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import SeparatrixError
@@ -35,7 +35,7 @@ def growth_of_margin(point: Construction, mechanism: Mechanism) -> Growth:
     """
     lengths = NEAR if is_literal(point, mechanism) else FAR
     try:
-        found = find_scaling(point.name, mechanism, {**point.parameters.shown(), "n": lengths})
+        found = scaling(point.name, mechanism, {**point.parameters.shown(), "n": lengths})
     except SeparatrixError as refused:
         return Growth(None, why=str(refused))
     return Growth(found.law, tuple(value.n for value in found.values if value.n is not None))

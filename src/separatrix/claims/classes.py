@@ -17,7 +17,7 @@ from separatrix.claims._tools import (
     values,
 )
 from separatrix.constructions import Level, Spikes
-from separatrix.maps import find_boundary
+from separatrix.maps import boundary
 
 CLASSES = (2, 4, 64, 256)
 SIZES = (10**3, 10**6, 10**18)
@@ -61,7 +61,7 @@ def class_point(k: int, n: int) -> Point:
 def class_boundary(n: int) -> Point:
     """Holds if there is one certified crossing in a1, below b + 1 and where the weight passes tau = 1/10."""
     asked = {"a1": "0.5:3", "n": n, "m": 12, "tau": "0.1"}
-    found = find_boundary("spikes", "softmax", asked, scan=15, tolerance="1e-9")
+    found = boundary("spikes", "softmax", asked, scan=15, tolerance="1e-9")
     a1 = found.crossings[0].middle if len(found.crossings) == 1 else math.nan
     expected = B + (math.log(n - 1) - math.log(9)) / math.log(n)
     holds = all(each.certified for each in found.crossings) and abs(a1 - expected) < 1e-8 and a1 < B + 1

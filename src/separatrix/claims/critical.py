@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from separatrix import maps
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import conclude, largest, limit_in_log, point, short, values
-from separatrix.maps import find_boundary
 
 RHOS = ("0", "1/4", "3/4")
 SIZES = tuple(10**e for e in (3, 6, 30, 100))
@@ -44,7 +44,7 @@ def boundary() -> Finding:
 def crossing_point(rho: str, n: int, limit: float) -> Point:
     """Holds if there is a single, certified crossing, below the limit, and where the closed form has it."""
     asked = {"gamma": f"{limit / 4}:{2 * limit}", "rho": rho, "n": n, "m": 12, "tau": TAU}
-    found = find_boundary("critical", "softmax", asked, scan=15, tolerance="1e-9")
+    found = maps.boundary("critical", "softmax", asked, scan=15, tolerance="1e-9")
     gamma = found.crossings[0].middle if len(found.crossings) == 1 else math.nan
     expected = limit * (math.log(n - 1) - math.log(1 / TAU - 1)) / math.log(n)
     error = abs(gamma / expected - 1)

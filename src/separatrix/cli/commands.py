@@ -93,7 +93,8 @@ def verdict(
     from separatrix.engines.options import refuse_unused
     from separatrix.files.writing import require_writable
     from separatrix.parameters import UsageError
-    from separatrix.verdicts import certify, find, write_certificate
+    from separatrix.verdicts import certify, write_certificate
+    from separatrix.verdicts import verdict as run
 
     parameters = read_parameters(construction, words, OPTIONS)
     sampling = Sampling(draws, seed, confidence, dtype)
@@ -102,13 +103,13 @@ def verdict(
         raise UsageError(f"only the certified engine writes certificates; leave out --engine {engine}")
     if certificate is not None:
         require_writable(certificate)
-    found = find(
+    found = run(
         construction,
         mechanism,
         parameters,
         engine="certified" if certificate is not None else engine,
         delta=delta,
-        noise=noise,
+        noise_sd=noise,
         sampling=sampling,
     )
     if certificate is not None:
@@ -222,8 +223,8 @@ def bench(
 
     A mechanism whose fast form does not agree with its definition gets no numbers.
     """
-    from separatrix.cards.cost import bench as run
     from separatrix.cli import show
+    from separatrix.costs import bench as run
     from separatrix.mechanisms.load import mechanism_from
 
     chosen = [mechanism_from(name) for name in mechanisms or []]

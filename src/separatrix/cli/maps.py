@@ -58,7 +58,7 @@ def map_(
     from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling
     from separatrix.files.writing import require_writable
-    from separatrix.maps import find_map
+    from separatrix.maps import map as run
     from separatrix.parameters import split_mechanisms
 
     parameters = read_parameters(construction, words, OPTIONS)
@@ -67,7 +67,7 @@ def map_(
 
         require_writable(out, MAP_ENDINGS)
     with show_maps.progress(as_json) as tell:
-        found = find_map(
+        found = run(
             construction,
             split_mechanisms(mechanisms),
             parameters,
@@ -116,7 +116,8 @@ def boundary(
     from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling
     from separatrix.files.writing import require_writable
-    from separatrix.maps import certify_boundary, find_boundary, find_curve
+    from separatrix.maps import boundary as run
+    from separatrix.maps import boundary_curve, certify_boundary
     from separatrix.parameters import UsageError
     from separatrix.verdicts import write_certificate
 
@@ -132,11 +133,11 @@ def boundary(
         require_writable(certificate)
     sampling = Sampling(draws, seed, confidence)
     if over is None:
-        found = find_boundary(
+        found = run(
             construction,
             mechanism,
             parameters,
-            at=at,
+            probability=at,
             engine="certified" if certificate is not None else engine,
             scan=scan,
             tolerance=tolerance,
@@ -151,7 +152,7 @@ def boundary(
 
         require_writable(out, CURVE_ENDINGS)
     with show.working(as_json) as tell:
-        curve = find_curve(
+        curve = boundary_curve(
             construction,
             mechanism,
             parameters,

@@ -52,11 +52,11 @@ def readers(
     from separatrix.cli.show import print_json
     from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling
-    from separatrix.verdicts import find_readers
+    from separatrix.verdicts import readers as run
 
     parameters = read_parameters(construction, words, OPTIONS)
-    found = find_readers(
-        construction, mechanism, parameters, delta=delta, noise=noise, sampling=Sampling(seed=seed)
+    found = run(
+        construction, mechanism, parameters, delta=delta, noise_sd=noise, sampling=Sampling(seed=seed)
     )
     if as_json:
         print_json(found.as_json())

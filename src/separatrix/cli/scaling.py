@@ -41,11 +41,11 @@ def scaling(
 
     Example: separatrix scaling spike linear n=1e3:1e9:7:log d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
     """
-    from separatrix.cards.scaling import find_law
     from separatrix.cli import show, show_scaling
     from separatrix.cli.words import read_parameters
     from separatrix.engines import Sampling
-    from separatrix.laws.scaling import table
+    from separatrix.laws import scaling as run
+    from separatrix.laws import table
     from separatrix.parameters import UsageError, split_mechanisms
 
     parameters = read_parameters(construction, words, OPTIONS)
@@ -55,20 +55,11 @@ def scaling(
     sampling = Sampling(draws, seed, confidence)
     with show.working(as_json) as tell:
         if chosen is not None and len(chosen) == 1:
-            found = find_law(
+            found = run(
                 construction, chosen[0], parameters, of=of, engine=engine, sampling=sampling, tell=tell
             )
         else:
-            rows = table(
-                construction,
-                parameters,
-                chosen,
-                of=of,
-                engine=engine,
-                sampling=sampling,
-                tell=tell,
-                find=find_law,
-            )
+            rows = table(construction, parameters, chosen, of=of, engine=engine, sampling=sampling, tell=tell)
     if chosen is not None and len(chosen) == 1:
         show_scaling.scaling(found, as_json)
     else:

@@ -19,9 +19,10 @@ from separatrix.numbers.printable import visible
 from separatrix.parameters import Parameters
 
 if TYPE_CHECKING:
-    from separatrix.cards import Bench, Card, CostCurve, Disagreement, Standing, Unanswered
+    from separatrix.cards import Card, Standing, Unanswered
     from separatrix.cards.atlas import Atlas
     from separatrix.checker import Report
+    from separatrix.costs import Bench, CostCurve, Disagreement
     from separatrix.engines import Outcome
     from separatrix.reports.reproduce import Reproduction
     from separatrix.verdicts import Verdict
@@ -238,8 +239,8 @@ def _print_costs(
     out: Console, found: list[CostCurve | Disagreement], softmax: CostCurve | Disagreement
 ) -> None:
     """The two longest lengths of each mechanism, and those that get no numbers."""
-    from separatrix.cards import CostCurve, Disagreement, crossover
-    from separatrix.cards.state import CACHE
+    from separatrix.costs import CostCurve, Disagreement, crossover
+    from separatrix.costs.state import CACHE
 
     titles = ("cost", "n", "ms", "MiB", "GFLOP", "KiB kept", "beats softmax")
     table, curves = Table(*titles, box=None, pad_edge=False), [x for x in found if isinstance(x, CostCurve)]

@@ -1,7 +1,7 @@
 """How a quantity grows with a parameter: what is read, and the law that is fitted to it."""
 
 from separatrix.laws.powerlaw import Law, exact_law
-from separatrix.laws.scaling import find_scaling, table
+from separatrix.laws.scaling import scaling, table
 from separatrix.laws.scaling_result import Row, Scaling
 
-__all__ = ["Law", "Row", "Scaling", "exact_law", "find_scaling", "table"]
+__all__ = ["Law", "Row", "Scaling", "exact_law", "scaling", "table"]

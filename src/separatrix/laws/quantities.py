@@ -10,7 +10,7 @@ from enum import Enum
 from separatrix.constructions import Construction
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
 from separatrix.laws.margins import EVIDENCE, PLACES, Margin, is_literal, margin
-from separatrix.maps.boundary import search_span, solve_boundary
+from separatrix.maps.boundary import boundary_of, search_span
 from separatrix.numbers import format_exact
 from separatrix.numbers.formats import SIGNIFICANT_BITS
 from separatrix.outputs.places import place_matters
@@ -23,6 +23,8 @@ SEARCHED = "3:1e18"
 """The n among which a critical one is looked for unless told otherwise."""
 LITERAL_MOST = 5000
 """Where all tokens are needed, no more of them are taken unless the dense engine is asked for."""
+COSTS = ("seconds", "peak_bytes", "flops", "state_bytes")
+"""What is measured by running the mechanism."""
 ANY_N = 10**6
 """For a quantity that looks at every n by itself."""
 
@@ -135,9 +137,7 @@ def _miss(outcome: Outcome, m: int) -> float:
 def critical_value(asked: Question, at: Number, how: How) -> Value:
     """The n at which P[distinguishes] passes 1/2; the last, if it does so more than once."""
     settled = asked.settled(how.name, at)
-    found = solve_boundary(
-        settled, search_span(settled, "n", how.n), engine=how.engine, sampling=how.sampling
-    )
+    found = boundary_of(settled, search_span(settled, "n", how.n), engine=how.engine, sampling=how.sampling)
     if not found.crossings:
         (start, stop), place = found.ends, _shown(how.name, at)
         raise NoValue(

@@ -17,6 +17,7 @@ from separatrix.laws.noisy_powerlaw import noisy_law, uncertain_law
 from separatrix.laws.powerlaw import FEWEST, ROUNDING, Law, exact_law
 from separatrix.laws.quantities import (
     ANY_N,
+    COSTS,
     DRAWN,
     LITERAL_MOST,
     QUANTITIES,
@@ -34,7 +35,7 @@ from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers import format_exact, parse_integer
 from separatrix.parameters import UsageError, nearest
 from separatrix.parameters.ranges import Axis, Number, is_axis, read_counted
-from separatrix.verdicts.question import Question, question
+from separatrix.verdicts.question import Question, all_parameters, question
 
 MOST_POINTS = 1000
 EXAMPLE = "n=1e3:1e9:7:log"
@@ -42,24 +43,38 @@ NEAR = (200, 400, 800, 1600, 3200)
 """Lengths that are taken where all tokens are needed and those asked for are too long."""
 
 
-def find_scaling(
+def scaling(
     construction: str,
     mechanism: Any,
-    parameters: Mapping[str, object],
+    parameters: Mapping[str, object] | None = None,
     *,
     of: str = "margin",
     engine: str = "auto",
     sampling: Sampling | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    **named: object,
 ) -> Scaling:
-    """How `of` grows with the one parameter given as `start:stop:count` or `start:stop:count:log`."""
-    known(of, QUANTITIES)
+    """How `of` grows with the one parameter given as `start:stop:count` or `start:stop:count:log`.
+
+    Parameters are given by name, or as a mapping. `of` is one of QUANTITIES, or of COSTS, which are measured
+    by running the mechanism; `tell` hears how far it is.
+
+    >>> found = scaling("spike", "linear", n="1e3:1e9:7:log",
+    ...                 d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
+    >>> found.law.power_law, round(found.law.exponent, 6), found.formula
+    (True, -1.0, '5.98967 n^-1')
+    """
+    _known(of)
+    given, sampling = all_parameters(construction, parameters, named), sampling or Sampling()
+    if of in COSTS:
+        from separatrix.laws.costs import cost_scaling
+
+        return cost_scaling(*_growing(construction, mechanism, given), of, sampling.confidence, tell)
     known_engine(engine)
-    n, rest = split_n(of, parameters)
-    asked, axis = read_growing(construction, mechanism, rest)
+    n, rest = split_n(of, given)
+    asked, axis = _growing(construction, mechanism, rest)
     if of in SEARCHING and axis.name == "n":
         raise UsageError(f"{of} is itself a number of tokens; let another parameter grow")
-    sampling = sampling or Sampling()
     refuse_unused(engine, replace(sampling, confidence=Sampling().confidence))  # the exponent has an interval
     if in_format(sampling) and of not in DRAWN:
         raise UsageError(f"{of} is computed in float64, without draws; leave out dtype={sampling.dtype}")
@@ -99,12 +114,8 @@ def table(
     engine: str = "auto",
     sampling: Sampling | None = None,
     tell: Callable[[str], None] = lambda _: None,
-    find: Callable[..., Scaling] = find_scaling,
 ) -> list[Row]:
-    """The same for several mechanisms, or one of each that is registered; `tell` hears of each.
-
-    `find` finds the scaling of one; a room above may know of more quantities than this one.
-    """
+    """The same for several mechanisms, or one of each that is registered; `tell` hears of each."""
     attending = examples() if mechanisms is None else [mechanism_from(each) for each in mechanisms]
     if of in QUANTITIES:
         _check(construction, attending[0], split_n(of, parameters)[1])
@@ -113,7 +124,7 @@ def table(
         tell(each.spelled)
         found, why = None, ""
         try:
-            found = find(construction, each, parameters, of=of, engine=engine, sampling=sampling)
+            found = scaling(construction, each, parameters, of=of, engine=engine, sampling=sampling)
         except EngineRefusal as refused:
             why = str(refused)
         rows.append(Row(each.spelled, each.family, found, why))
@@ -122,15 +133,13 @@ def table(
 
 def _check(construction: str, mechanism: Mechanism, parameters: Mapping[str, object]) -> None:
     """Raise once, and not for every mechanism, what is wrong with the parameters."""
-    asked, axis = read_growing(construction, mechanism, parameters)
+    asked, axis = _growing(construction, mechanism, parameters)
     asked = asked if "n" in {*asked.fixed, axis.name} else replace(asked, fixed={**asked.fixed, "n": ANY_N})
     for end in (axis.values[0], axis.values[-1]):
         asked.point({axis.name: end})
 
 
-def read_growing(
-    construction: str, mechanism: Any, parameters: Mapping[str, object]
-) -> tuple[Question, Axis]:
+def _growing(construction: str, mechanism: Any, parameters: Mapping[str, object]) -> tuple[Question, Axis]:
     """The question, and the one axis among the parameters."""
     open_ = {name: str(value) for name, value in parameters.items() if is_axis(value)}
     if len(open_) != 1:
@@ -148,10 +157,10 @@ def read_growing(
     return asked, Axis(span, span.points(count))
 
 
-def known(of: str, quantities: Mapping[str, object]) -> None:
+def _known(of: str) -> None:
     """A UsageError if there is no such quantity."""
-    if of not in quantities:
-        names = list(quantities)
+    names = [*QUANTITIES, *COSTS]
+    if of not in names:
         raise UsageError(f"there is no quantity {of}{nearest(of, names)}; there are: {', '.join(names)}")
 
 

@@ -1,12 +1,12 @@
 """Where the line runs: maps over two parameters, boundaries in one."""
 
 from separatrix.maps.analytic import Analytic, analytic
-from separatrix.maps.boundary import boundary, find_boundary
+from separatrix.maps.boundary import boundary
 from separatrix.maps.cells import PROBABILITIES, QUANTITIES, Layer, Step
 from separatrix.maps.certificate import certify_boundary
 from separatrix.maps.crossings import Boundary, Crossing
-from separatrix.maps.curve import Curve, find_curve
-from separatrix.maps.plane import Map, extremes, find_map, map
+from separatrix.maps.curve import Curve, boundary_curve
+from separatrix.maps.plane import Map, extremes, map
 from separatrix.parameters.ranges import Axis, Span
 from separatrix.verdicts.question import Question
 
@@ -25,10 +25,8 @@ __all__ = [
     "Step",
     "analytic",
     "boundary",
+    "boundary_curve",
     "certify_boundary",
     "extremes",
-    "find_boundary",
-    "find_curve",
-    "find_map",
     "map",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.constructions import ExactConstruction, construction_named
+from separatrix.constructions import ExactConstruction
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling
 from separatrix.engines.options import refuse_unused, unused
 from separatrix.maps.analytic import Analytic, analytic
@@ -17,9 +17,9 @@ from separatrix.maps.crossings import Boundary, Crossing
 from separatrix.maps.levels import Level
 from separatrix.maps.search import Reading, Search, sections, whole_sections
 from separatrix.numbers import format_exact, parse_exact
-from separatrix.parameters import SeparatrixError, UsageError, nearest, refuse_options
+from separatrix.parameters import SeparatrixError, UsageError, nearest
 from separatrix.parameters.ranges import Number, Span, is_axis, read_span
-from separatrix.verdicts.question import Question, question
+from separatrix.verdicts.question import Question, all_parameters, question
 
 HALF = Fraction(1, 2)
 WIDE = 100
@@ -44,54 +44,34 @@ SAMPLED = Effort(25, Fraction(1, 10**3), 1)
 def boundary(
     construction: str,
     mechanism: Any,
+    parameters: Mapping[str, object] | None = None,
     *,
     probability: object = HALF,
     engine: str = "auto",
     scan: int | None = None,
     tolerance: object = None,
     sampling: Sampling | None = None,
-    **parameters: object,
+    **named: object,
 ) -> Boundary:
     """Where P[distinguishes] passes `probability` in the one parameter given as `start:stop`.
+
+    Parameters are given by name, or as a mapping. `scan` is how many values are looked at first, `tolerance`
+    how close the ends of a crossing come, relative to their size.
 
     >>> found = boundary("spike", "softmax", a1="0.5:1.5", n=1000, d=102, m=12, a0="0.01", b="0.2", c="0.1")
     >>> [(round(crossing.middle, 9), crossing.certified) for crossing in found.crossings]
     [(0.696384575, True)]
     """
-    refuse_options(parameters, construction_named(construction).schema.model_fields, {"at": "probability="})
-    return find_boundary(
-        construction,
-        mechanism,
-        parameters,
-        at=probability,
-        engine=engine,
-        scan=scan,
-        tolerance=tolerance,
-        sampling=sampling,
-    )
-
-
-def find_boundary(
-    construction: str,
-    mechanism: Any,
-    parameters: Mapping[str, object],
-    *,
-    at: object = HALF,
-    engine: str = "auto",
-    scan: int | None = None,
-    tolerance: object = None,
-    sampling: Sampling | None = None,
-) -> Boundary:
-    """As `boundary`, with the parameters as a mapping."""
-    open_ = {name: str(value) for name, value in parameters.items() if is_axis(value)}
+    given = all_parameters(construction, parameters, named, {"at": "probability="})
+    open_ = {name: str(value) for name, value in given.items() if is_axis(value)}
     if len(open_) != 1:
         found = f"are {len(open_)} ({', '.join(open_)}); give one of them as --over" if open_ else "is none"
         raise UsageError(
             f"a boundary is searched in one range, and here {found}; write for example a1=0.5:1.5"
         )
     ((name, text),) = open_.items()
-    asked = question(construction, mechanism, {k: v for k, v in parameters.items() if k != name})
-    return solve_boundary(asked, search_span(asked, name, text), at, engine, scan, tolerance, sampling)
+    asked = question(construction, mechanism, {k: v for k, v in given.items() if k != name})
+    return boundary_of(asked, search_span(asked, name, text), probability, engine, scan, tolerance, sampling)
 
 
 def search_span(asked: Question, name: str, text: str) -> Span:
@@ -100,7 +80,7 @@ def search_span(asked: Question, name: str, text: str) -> Span:
     return replace(span, log=span.log or (span.start > 0 and span.stop >= WIDE * span.start))
 
 
-def solve_boundary(
+def boundary_of(
     asked: Question,
     span: Span,
     at: object = HALF,

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from separatrix.engines import Sampling
-from separatrix.maps.boundary import HALF, search_span, solve_boundary
+from separatrix.maps.boundary import HALF, boundary_of, search_span
 from separatrix.maps.crossings import Boundary, printed
 from separatrix.numbers import format_exact, parse_integer
 from separatrix.parameters import UsageError, read_words
@@ -80,7 +80,7 @@ class Curve:
         }
 
 
-def find_curve(
+def boundary_curve(
     construction: str,
     mechanism: Any,
     parameters: Mapping[str, object],
@@ -117,7 +117,7 @@ def find_curve(
         used = _used(settled, searched) if second == "n" else value
         if used not in found:
             settled = asked.settled(second, used)
-            found[used] = solve_boundary(settled, searched, at, engine, scan, tolerance, sampling)
+            found[used] = boundary_of(settled, searched, at, engine, scan, tolerance, sampling)
             wanted[used] = value
     return Curve(asked, Axis(span, tuple(found)), tuple(found.values()), tuple(wanted.values()))
 

@@ -18,7 +18,7 @@ from separatrix.maps.places import Places
 from separatrix.numbers import format_exact
 from separatrix.parameters import UsageError, nearest
 from separatrix.parameters.ranges import EXAMPLE, Axis, Number, is_axis, read_counted
-from separatrix.verdicts.question import Question, question
+from separatrix.verdicts.question import Question, all_parameters, question
 
 MOST_CELLS = 4_000_000
 """2000 by 2000: more than a screen or a page can show."""
@@ -86,16 +86,19 @@ class Map:
 def map(
     construction: str,
     mechanism: Any,
+    parameters: Mapping[str, object] | None = None,
     *,
     of: str = "distinguish",
     engine: str = "auto",
     difference: bool = False,
     sampling: Sampling | None = None,
-    **parameters: object,
+    tell: Tell = lambda _: None,
+    **named: object,
 ) -> Map:
     """The quantity `of` over two parameters, those given as `start:stop:count` or `start:stop:count:log`.
 
-    A list of mechanisms gives one layer for each.
+    Parameters are given by name, or as a mapping. A list of mechanisms gives one layer for each; `tell` hears
+    how far slow ones are.
 
     >>> found = map("spike", "softmax", a1="0.6:0.8:3", n="1e3:1e6:2:log",
     ...             d=102, m=12, a0="0.01", b="0.2", c="0.1")
@@ -103,29 +106,6 @@ def map(
     [[0.0, 0.597, 0.992], [0.0, 0.0, 0.89]]
     """
     mechanisms = mechanism if isinstance(mechanism, list | tuple) else [mechanism]
-    return find_map(
-        construction,
-        mechanisms,
-        parameters,
-        of=of,
-        engine=engine,
-        difference=difference,
-        sampling=sampling,
-    )
-
-
-def find_map(
-    construction: str,
-    mechanisms: Sequence[Any],
-    parameters: Mapping[str, object],
-    *,
-    of: str = "distinguish",
-    engine: str = "auto",
-    difference: bool = False,
-    sampling: Sampling | None = None,
-    tell: Tell = lambda _: None,
-) -> Map:
-    """As `map`, with the parameters as a mapping, and `tell` to hear how far slow mechanisms are."""
     if of not in QUANTITIES:
         known = ", ".join(QUANTITIES)
         raise UsageError(f"there is no quantity {of}{nearest(of, list(QUANTITIES))}; there are: {known}")
@@ -137,7 +117,7 @@ def find_map(
         raise UsageError("a map needs a mechanism; write for example softmax or softmax,linear")
     if difference and len(mechanisms) != 2:
         raise UsageError(f"a difference is between two mechanisms, and here {_counted(len(mechanisms))}")
-    open_, fixed = _sorted_out(parameters)
+    open_, fixed = _sorted_out(all_parameters(construction, parameters, named))
     questions = tuple(question(construction, mechanism, fixed) for mechanism in mechanisms)
     x, y = _axes(questions, open_)
     places = Places.of(questions[0], x, y)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 
-from separatrix.cards import Card, CostCurve, Disagreement, Standing, Unanswered
+from separatrix.cards import Card, Standing, Unanswered
+from separatrix.costs import CostCurve, Disagreement
 from separatrix.files.writing import write_whole
 from separatrix.numbers.json import json_text
 from separatrix.reports.atlas import style

@@ -2,8 +2,8 @@
 
 from separatrix.verdicts.blind_formats import blind_from
 from separatrix.verdicts.certificate import certify, write_certificate
-from separatrix.verdicts.readers import Readers, Statement, Word, find_readers, readers
-from separatrix.verdicts.verdict import DELTA, Verdict, find, verdict
+from separatrix.verdicts.readers import Readers, Statement, Word, readers
+from separatrix.verdicts.verdict import DELTA, Verdict, verdict
 
 __all__ = [
     "DELTA",
@@ -13,8 +13,6 @@ __all__ = [
     "Word",
     "blind_from",
     "certify",
-    "find",
-    "find_readers",
     "readers",
     "verdict",
     "write_certificate",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.constructions import Construction, construction_named
+from separatrix.constructions import Construction
 from separatrix.engines import EngineRefusal, Outcome, Sampling
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers import format_exact
@@ -20,10 +20,10 @@ from separatrix.outputs._base import Feature, Outputs
 from separatrix.outputs.floats import FloatOutputs, by_definition
 from separatrix.outputs.places import draw_places, place_matters
 from separatrix.outputs.proved import exact_outputs
-from separatrix.parameters import refuse_options
+from separatrix.verdicts.question import all_parameters
 from separatrix.verdicts.rounded_outputs import Stored, stored
 from separatrix.verdicts.tuned import Tuned, best_threshold
-from separatrix.verdicts.verdict import DELTA, OLD_NAMES, Verdict, find
+from separatrix.verdicts.verdict import DELTA, OLD_NAMES, Verdict, verdict
 from separatrix.verdicts.witness import Witness, best_witness
 
 PLACES = 3
@@ -236,35 +236,24 @@ def _auc(gap: float, noise: Fraction) -> float:
 def readers(
     construction: str,
     mechanism: Any,
+    parameters: Mapping[str, object] | None = None,
     *,
     delta: object = DELTA,
     noise_sd: object = None,
     sampling: Sampling | None = None,
-    **parameters: object,
+    **named: object,
 ) -> Readers:
     """What the fixed reader, the best threshold, the best linear reader and every reader make of a point.
 
-    `noise_sd` adds the AUC under Gaussian noise on every feature that is read.
+    Parameters are given by name, or as a mapping. `noise_sd` adds the AUC under Gaussian noise on every
+    feature that is read.
 
     >>> found = readers("spike", "linear", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
     >>> [(each.word.value, each.readers.split(" (")[0]) for each in found.statements]
     [('not with this reader', 'the fixed reader'), ('can', 'linear readers of one row')]
     """
-    refuse_options(parameters, construction_named(construction).schema.model_fields, OLD_NAMES)
-    return find_readers(construction, mechanism, parameters, delta=delta, noise=noise_sd, sampling=sampling)
-
-
-def find_readers(
-    construction: str,
-    mechanism: Any,
-    parameters: Mapping[str, object],
-    *,
-    delta: object = DELTA,
-    noise: object = None,
-    sampling: Sampling | None = None,
-) -> Readers:
-    """As `readers`, with the parameters as a mapping, so that none can be taken for an option."""
-    fixed = find(construction, mechanism, parameters, delta=delta, noise=noise, sampling=sampling)
+    given = all_parameters(construction, parameters, named, OLD_NAMES)
+    fixed = verdict(construction, mechanism, given, delta=delta, noise_sd=noise_sd, sampling=sampling)
     made, attends = fixed.construction, fixed.mechanism
     looked: Sequence[tuple[Outputs, int]]
     try:

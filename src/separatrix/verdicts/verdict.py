@@ -18,8 +18,9 @@ from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers import format_exact, parse_exact
 from separatrix.numbers.json import finite
 from separatrix.numbers.logforms import spelled
-from separatrix.parameters import UsageError, refuse_options
+from separatrix.parameters import UsageError
 from separatrix.verdicts.blind_formats import LARGEST, blind_from
+from separatrix.verdicts.question import all_parameters
 
 DELTA = Fraction(1, 100)
 OLD_NAMES = {"noise": "noise_sd="}
@@ -108,14 +109,15 @@ def _number(p: Fraction | float) -> str | float:
 def verdict(
     construction: str,
     mechanism: Any,
+    parameters: Mapping[str, object] | None = None,
     *,
     engine: str = "auto",
     delta: object = DELTA,
     noise_sd: object = None,
     sampling: Sampling | None = None,
-    **parameters: object,
+    **named: object,
 ) -> Verdict:
-    """What `mechanism` makes of `construction` at these parameters.
+    """What `mechanism` makes of `construction` at these parameters, given by name or as a mapping.
 
     A mechanism is a name (`power:beta=4`), `module:attribute` of your own, or the thing itself. `noise_sd`
     adds the AUC under Gaussian noise on the pre-activation; `noise` is a parameter of some constructions.
@@ -124,32 +126,15 @@ def verdict(
     >>> found.word, round(found.outcome.distinguish, 6)
     ('distinguishes', 0.999755)
     """
-    refuse_options(parameters, construction_named(construction).schema.model_fields, OLD_NAMES)
-    return find(
-        construction, mechanism, parameters, engine=engine, delta=delta, noise=noise_sd, sampling=sampling
-    )
-
-
-def find(
-    construction: str,
-    mechanism: Any,
-    parameters: Mapping[str, object],
-    *,
-    engine: str = "auto",
-    delta: object = DELTA,
-    noise: object = None,
-    sampling: Sampling | None = None,
-) -> Verdict:
-    """As `verdict`, with the parameters as a mapping, so that none can be taken for an option."""
+    given = all_parameters(construction, parameters, named, OLD_NAMES)
     tolerance = parse_exact(delta, "delta")
     if not 0 < tolerance < Fraction(1, 2):
         raise UsageError(f"delta={delta} is out of range; it must lie between 0 and 1/2")
-    spread = None if noise is None else parse_exact(noise, "noise")
+    spread = None if noise_sd is None else parse_exact(noise_sd, "noise")
     if spread is not None and not Fraction(1, 10**9) <= spread <= 10**9:
-        raise UsageError(f"noise={noise} is out of range; it must be 1e-9 to 1e9")
-    kind = construction_named(construction)
+        raise UsageError(f"noise={noise_sd} is out of range; it must be 1e-9 to 1e9")
     attends = mechanism_from(mechanism)
-    made = kind.read(parameters)
+    made = construction_named(construction).read(given)
     outcome = solve(made, attends, engine, sampling)
     said = replace(outcome, evidence=f"{outcome.evidence}{unused(outcome.engine, sampling)}")
     return Verdict(made, attends, said, tolerance, spread)

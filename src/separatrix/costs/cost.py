@@ -13,15 +13,11 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
-from separatrix.cards.memory import peak_bytes
-from separatrix.cards.state import kind_of_state, state_bytes
+from separatrix.costs.memory import peak_bytes
+from separatrix.costs.state import kind_of_state, state_bytes
 from separatrix.errors import one_line
-from separatrix.laws.powerlaw import FEWEST, Law
-from separatrix.laws.quantities import Noise, Value
-from separatrix.laws.scaling import law_of
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
-from separatrix.parameters.ranges import Number
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
 WIDTH = 64
@@ -52,21 +48,6 @@ class Cost:
     """What is carried from token to token when decoding."""
 
 
-COSTS: dict[str, Callable[[Cost], float]] = {
-    "seconds": lambda cost: cost.seconds,
-    "peak_bytes": lambda cost: cost.peak_bytes,
-    "flops": lambda cost: cost.flops,
-    "state_bytes": lambda cost: cost.state_bytes,
-}
-"""What is measured by running the mechanism."""
-
-
-def cost_value(of: str, x: Number, cost: Cost, evidence: str = "measured on this machine") -> Value:
-    """One of COSTS at one length or width; only time is noisy."""
-    noise = Noise.SCATTER if of == "seconds" else Noise.NONE
-    return Value(x, float(COSTS[of](cost)), "measured", evidence, noise)
-
-
 @dataclass(frozen=True)
 class CostCurve:
     """Costs at growing lengths, and how they grow."""
@@ -89,12 +70,6 @@ class CostCurve:
             "state_bytes": [cost.state_bytes for cost in self.costs],
             "state_is": self.state,
         }
-
-    def law(self, of: str) -> Law | None:
-        """How one of COSTS grows with the length; None where there are too few, or nothing to grow."""
-        values = [cost_value(of, cost.length, cost) for cost in self.costs]
-        enough = len(values) >= FEWEST and all(value.y > 0 for value in values)
-        return law_of(values) if enough else None
 
     def crossover(self, other: CostCurve) -> int | None:
         """The least measured length from which on this one is faster than `other`; None if it never is.

@@ -1,75 +1,42 @@
-"""How a quantity grows: of what is told apart, or of what attention costs on this machine."""
+"""How what attention costs on this machine grows with the length or the width."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from separatrix.cards.cost import COSTS, WIDTH, Cost, cost_value, disagreement, measure
-from separatrix.engines import EngineRefusal, Sampling
-from separatrix.laws.quantities import QUANTITIES, positive
-from separatrix.laws.scaling import find_scaling, known, read_growing, summed_up
+from separatrix.costs.cost import WIDTH, Cost, CostCurve, disagreement, measure
+from separatrix.engines import EngineRefusal
+from separatrix.laws.powerlaw import FEWEST, Law
+from separatrix.laws.quantities import Noise, Value, positive
+from separatrix.laws.scaling import law_of, summed_up
 from separatrix.laws.scaling_result import Scaling
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers import parse_integer
 from separatrix.parameters import UsageError
-from separatrix.parameters.ranges import Number
+from separatrix.parameters.ranges import Axis, Number
 from separatrix.verdicts.question import Question
 
 LONGEST, WIDEST = 65_536, 4096
 """Lengths and widths beyond these take longer than anybody waits."""
-EVERY = {**QUANTITIES, **COSTS}
-"""Every quantity whose growth can be asked for."""
 
 
-def scaling(
-    construction: str,
-    mechanism: Any,
-    *,
-    of: str = "margin",
-    engine: str = "auto",
-    sampling: Sampling | None = None,
-    **parameters: object,
-) -> Scaling:
-    """How `of` grows with the one parameter given as `start:stop:count` or `start:stop:count:log`.
-
-    >>> found = scaling("spike", "linear", n="1e3:1e9:7:log",
-    ...                 d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
-    >>> found.law.power_law, round(found.law.exponent, 6), found.formula
-    (True, -1.0, '5.98967 n^-1')
-    """
-    return find_law(construction, mechanism, parameters, of=of, engine=engine, sampling=sampling)
+def cost_value(of: str, x: Number, cost: Cost, evidence: str = "measured on this machine") -> Value:
+    """One of COSTS at one length or width; only time is noisy."""
+    noise = Noise.SCATTER if of == "seconds" else Noise.NONE
+    return Value(x, float(getattr(cost, of)), "measured", evidence, noise)
 
 
-def find_law(
-    construction: str,
-    mechanism: Any,
-    parameters: Mapping[str, object],
-    *,
-    of: str = "margin",
-    engine: str = "auto",
-    sampling: Sampling | None = None,
-    tell: Callable[[str], None] = lambda _: None,
-) -> Scaling:
-    """As `scaling`, with the parameters as a mapping."""
-    known(of, EVERY)
-    if of in COSTS:
-        return _cost(construction, mechanism, parameters, of, sampling or Sampling(), tell)
-    return find_scaling(
-        construction, mechanism, parameters, of=of, engine=engine, sampling=sampling, tell=tell
-    )
+def cost_law(curve: CostCurve, of: str) -> Law | None:
+    """How one of COSTS grows with the length; None where there are too few, or nothing to grow."""
+    values = [cost_value(of, cost.length, cost) for cost in curve.costs]
+    enough = len(values) >= FEWEST and all(value.y > 0 for value in values)
+    return law_of(values) if enough else None
 
 
-def _cost(
-    construction: str,
-    mechanism: Any,
-    parameters: Mapping[str, object],
-    of: str,
-    sampling: Sampling,
-    tell: Callable[[str], None],
+def cost_scaling(
+    asked: Question, axis: Axis, of: str, confidence: float, tell: Callable[[str], None]
 ) -> Scaling:
     """Cost against the length n or the width d, of seeded tokens and not the construction's."""
-    asked, axis = read_growing(construction, mechanism, parameters)
     if axis.name not in ("n", "d"):
         raise UsageError(f"{of} depends on the length n and the width d alone, so not on {axis.name}")
     most = LONGEST if axis.name == "n" else WIDEST
@@ -85,13 +52,13 @@ def _cost(
     evidence = f"measured on this machine, one head, {width}, seeded tokens in float32"
     values = [positive(of, cost_value(of, x, cost, evidence), axis.name) for x, cost in found]
     short = len(axis.values) - len(values)
-    if len(values) < 3:
+    if len(values) < FEWEST:
         raise EngineRefusal(
             f"{attends.spelled} took too long at {axis.name}={values[-1].x}, so that only {len(values)} "
             "values were measured; take shorter lengths"
         )
     remark = f"{short} of {len(axis.values)} lengths are left out: the one before took too long. "
-    return summed_up(asked, axis.name, of, values, remark if short else "", sampling.confidence)
+    return summed_up(asked, axis.name, of, values, remark if short else "", confidence)
 
 
 def _measured(
