@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import time
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -60,23 +60,6 @@ class Estimate:
         }
 
 
-@dataclass
-class _Kinds:
-    """The missing cells of each kind: how many, and a fair sample, those with the smallest identities."""
-
-    counts: Counter[Kind] = field(default_factory=Counter)
-    samples: dict[Kind, list[tuple[int, str, Cell]]] = field(default_factory=dict)
-
-    def add(self, cell: Cell) -> None:
-        self.counts[cell.kind] += 1
-        sample = self.samples.setdefault(cell.kind, [])
-        entry = (-int(cell.id[:16], 16), cell.id, cell)
-        if len(sample) < TRIED:
-            heapq.heappush(sample, entry)
-        elif entry > sample[0]:
-            heapq.heapreplace(sample, entry)
-
-
 def estimate(
     plan: Plan,
     store: Store | None,
@@ -86,7 +69,8 @@ def estimate(
     budget: float = 10.0,
 ) -> Estimate:
     """Go through the plan, and try some cells of unknown cost for at most about `budget` seconds."""
-    kinds, everything, lacking, stored = _Kinds(), array("Q"), array("Q"), 0
+    counts, samples, chance = Counter[Kind](), defaultdict[Kind, list[Cell]](list), Random(0)
+    everything, lacking, stored = array("Q"), array("Q"), 0
     cells = (cell for _, cell in plan)
     while some := list(islice(cells, LOOKED_UP)):
         there = {} if store is None else store.finished([cell.id for cell in some])
@@ -95,28 +79,32 @@ def estimate(
             status = there.get(cell.id)
             if status is None or (retry_failed and status is Status.FAILED):
                 lacking.append(everything[-1])
-                kinds.add(cell)
+                counts[cell.kind] += 1
+                sample = samples[cell.kind]
+                if len(sample) < TRIED:
+                    sample.append(cell)
+                elif (place := chance.randrange(counts[cell.kind])) < TRIED:
+                    sample[place] = cell
             else:
                 stored += 1
     different, missing = _different(everything), _different(lacking)
     recorded = {} if store is None else store.seconds_by_kind()
-    known = {kind: recorded[kind] for kind in kinds.counts if kind in recorded}
-    tried = _tried([kind for kind in kinds.counts if kind not in known], kinds, executor, budget)
+    known = {kind: recorded[kind] for kind in counts if kind in recorded}
+    tried = _tried([samples[kind] for kind in counts if kind not in known], executor, budget)
     cost = {**known, **tried}
     mean = sum(cost.values()) / len(cost) if cost else 0.0
-    work = sum(count * cost.get(kind, mean) for kind, count in kinds.counts.items())
+    work = sum(count * cost.get(kind, mean) for kind, count in counts.items())
     work *= missing / max(len(lacking), 1)
     seconds = (START + work / workers + OVERHEAD * missing) if missing else 0.0
     return Estimate(
         *(plan.count, different, stored, missing, seconds, workers),
-        *(len(known), len(tried), len(kinds.counts) - len(cost)),
+        *(len(known), len(tried), len(counts) - len(cost)),
     )
 
 
-def _tried(unknown: Iterable[Kind], kinds: _Kinds, executor: Executor, budget: float) -> dict[Kind, float]:
+def _tried(samples: Iterable[list[Cell]], executor: Executor, budget: float) -> dict[Kind, float]:
     """Mean seconds of the kinds that were tried before the time was over; the shortest inputs come first."""
-    samples = {kind: sorted((cell for _, _, cell in kinds.samples[kind]), key=_length) for kind in unknown}
-    waiting = [Batch(tuple(sample)) for sample in samples.values()]
+    waiting = [Batch(tuple(sorted(sample, key=_length))) for sample in samples]
     found: dict[Kind, float] = {}
     end = time.monotonic() + START + budget
     while (waiting or executor.busy) and time.monotonic() < end:
@@ -131,20 +119,19 @@ def _tried(unknown: Iterable[Kind], kinds: _Kinds, executor: Executor, budget: f
 def _mean_cost(cells: Sequence[Cell], results: Sequence[Result]) -> float:
     """Mean seconds of all the cells, of which the first have results.
 
-    On literal tokens time grows as a power of n, which is fitted to what was seen, and followed beyond.
+    On literal tokens time grows as a power of n, the slope of what was seen.
     """
-    seconds = [result.seconds for result in results]
-    if results[-1].engine != "dense" or len(results) == len(cells):
-        return sum(seconds) / len(seconds)
-    n = np.log([_length(cell) for cell in cells])
-    seen, cost = n[: len(results)], np.log(np.maximum(seconds, 1e-6))
-    power = float(np.clip(np.polyfit(seen, cost, 1)[0], 0, 2)) if np.ptp(seen) > 0 else LIKELY
-    last = float(cost[seen == seen[-1]].mean())
-    return (sum(seconds) + float(np.exp(last + power * (n[len(results) :] - seen[-1])).sum())) / len(cells)
+    seconds, n = [max(each.seconds, 1e-6) for each in results], np.array([*map(_length, cells)])
+    seen = len(seconds)
+    if results[-1].engine != "dense":
+        return sum(seconds) / seen
+    slope = np.polyfit(np.log(n[:seen]), np.log(seconds), 1)[0] if n[0] < n[seen - 1] else LIKELY
+    beyond = seconds[-1] * (n[seen:] / n[seen - 1]) ** np.clip(slope, 0, 2)
+    return float(sum(seconds) + beyond.sum()) / len(cells)
 
 
-def _length(cell: Cell) -> int:
-    return max(2, int(cell.parameters.get("n", "2")))
+def _length(cell: Cell) -> float:
+    return float(min(max(2, int(cell.parameters.get("n", "2"))), 10**100))
 
 
 def _different(identities: array[int]) -> int:
