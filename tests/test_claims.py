@@ -231,11 +231,13 @@ def test_a_network_that_never_fires_makes_no_proof(monkeypatch: pytest.MonkeyPat
 def test_conditions_vanish_where_they_are_not_needed() -> None:
     good, bad = _tools.point({}, True), _tools.point({}, False)
     where = ("d grows", "summary", "slack")
-    assert _tools.conclude_where([good], [bad], *where).status is Status.ONLY_WHERE
-    assert _tools.conclude_where([good], [good], *where) == _tools.conclude([good, good], "summary", "slack")
-    assert _tools.conclude_where([bad], [good], *where).status is Status.FAILS
-    assert _tools.conclude_where([], [bad], *where).status is Status.FAILS
-    assert _tools.conclude([], "summary", "slack").status is Status.FAILS
+    assert _tools.Points([good]).conclude_where([bad], *where).status is Status.ONLY_WHERE
+    assert _tools.Points([good]).conclude_where([good], *where) == _tools.Points([good, good]).conclude(
+        "summary", "slack"
+    )
+    assert _tools.Points([bad]).conclude_where([good], *where).status is Status.FAILS
+    assert _tools.Points([]).conclude_where([bad], *where).status is Status.FAILS
+    assert _tools.Points([]).conclude("summary", "slack").status is Status.FAILS
 
 
 def test_crossing_is_found_or_refused() -> None:

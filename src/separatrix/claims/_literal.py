@@ -25,19 +25,9 @@ class Unit(Generic[Scalar]):
     c: list[Scalar]
 
 
-def ones(d: int) -> list[list[int]]:
-    """X = 11ᵀ."""
-    return [[1] * d for _ in range(d)]
-
-
-def identity(d: int) -> list[list[int]]:
-    """X = I."""
-    return [[int(i == j) for j in range(d)] for i in range(d)]
-
-
 def weight_matrix(form: str, d: int) -> list[list[int]]:
-    """X of the form named."""
-    return ones(d) if form == "ones" else identity(d)
+    """X = 11ᵀ in form ones, X = I in form identity."""
+    return [[int(form == "ones" or i == j) for j in range(d)] for i in range(d)]
 
 
 def spiked(n: int, d: int, a: Scalar, b: Scalar, c: Scalar, spike: int = 0) -> list[list[Scalar]]:

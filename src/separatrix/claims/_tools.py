@@ -13,6 +13,7 @@ from separatrix.claims._base import Finding, Point, Status
 from separatrix.constructions import Construction, Spike
 from separatrix.engines import Sampling, solve
 from separatrix.engines.exact import ExactGrid, evaluate
+from separatrix.maps import boundary
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.numbers import format_exact
 from separatrix.parameters import Grid
@@ -35,20 +36,41 @@ def point(parameters: Mapping[str, object], holds: bool, **measured: object) -> 
     return Point({k: _parameter(v) for k, v in parameters.items()}, bool(holds), _measured(measured))
 
 
-def values(points: Sequence[Point], *names: str) -> list[float]:
-    """What was measured under these names, where it is a number."""
-    found = (each.measured.get(name) for each in points for name in names)
-    return [float(value) for value in found if isinstance(value, int | float)]
+class Points(list[Point]):
+    """The points that a check tried, and what was measured there."""
 
+    def add(self, parameters: Mapping[str, object], holds: bool, **measured: object) -> None:
+        """Append a point fit for JSON."""
+        self.append(point(parameters, holds, **measured))
 
-def largest(points: Sequence[Point], *names: str) -> float:
-    """The largest of `values`; NaN where nothing was measured."""
-    return max(values(points, *names), default=math.nan)
+    def values(self, *names: str) -> list[float]:
+        """What was measured under these names, where it is a number."""
+        found = (each.measured.get(name) for each in self for name in names)
+        return [float(value) for value in found if isinstance(value, int | float)]
 
+    def largest(self, *names: str) -> float:
+        """The largest of `values`; NaN where nothing was measured."""
+        return max(self.values(*names), default=math.nan)
 
-def smallest(points: Sequence[Point], *names: str) -> float:
-    """The smallest of `values`; NaN where nothing was measured."""
-    return min(values(points, *names), default=math.nan)
+    def smallest(self, *names: str) -> float:
+        """The smallest of `values`; NaN where nothing was measured."""
+        return min(self.values(*names), default=math.nan)
+
+    def conclude(self, summary: str, slack: str) -> Finding:
+        """Holds when every point does, fails otherwise; no point at all is a failure too."""
+        bad = sum(not each.holds for each in self)
+        if bad or not self:
+            return Finding(Status.FAILS, f"{bad} of {len(self)} points fail: {summary}", slack, tuple(self))
+        return Finding(Status.HOLDS, summary, slack, tuple(self))
+
+    def conclude_where(self, outside: Sequence[Point], where: str, summary: str, slack: str) -> Finding:
+        """As `conclude` for these points inside a condition; those outside decide whether it is needed."""
+        within = self.conclude(summary, slack)
+        status = within.status
+        if status is Status.HOLDS and not all(each.holds for each in outside):
+            status = Status.ONLY_WHERE
+        shown = where if status is Status.ONLY_WHERE else ""
+        return Finding(status, within.summary, slack, (*self, *outside), shown)
 
 
 def spike(setting: Setting, **more: object) -> Spike:
@@ -67,26 +89,6 @@ def judged(
     """What the fixed reader makes of a point, through the mechanism of that name."""
     attends = mechanism_named(mechanism)
     return Verdict(made, attends, solve(made, attends, engine, sampling), TOLERANCE)
-
-
-def conclude(points: Sequence[Point], summary: str, slack: str) -> Finding:
-    """Holds when every point does, fails otherwise; no point at all is a failure too."""
-    bad = sum(not each.holds for each in points)
-    if bad or not points:
-        return Finding(Status.FAILS, f"{bad} of {len(points)} points fail: {summary}", slack, tuple(points))
-    return Finding(Status.HOLDS, summary, slack, tuple(points))
-
-
-def conclude_where(
-    inside: Sequence[Point], outside: Sequence[Point], where: str, summary: str, slack: str
-) -> Finding:
-    """As `conclude` for points inside a condition; points outside decide whether it is needed."""
-    within = conclude(inside, summary, slack)
-    status = within.status
-    if status is Status.HOLDS and not all(each.holds for each in outside):
-        status = Status.ONLY_WHERE
-    shown = where if status is Status.ONLY_WHERE else ""
-    return Finding(status, within.summary, slack, (*inside, *outside), shown)
 
 
 def on_grid(
@@ -120,8 +122,22 @@ def crossing(
     return right
 
 
+def certified_crossing(construction: str, **asked: object) -> float:
+    """The one place where softmax's P passes 1/2, both ends proved; NaN where there is no such place."""
+    found = boundary(construction, "softmax", {"m": 12, **asked}, scan=15, tolerance="1e-9").crossings
+    return found[0].middle if len(found) == 1 and found[0].certified else math.nan
+
+
+def settled(good: Array) -> int:
+    """The first index from which on all are good; as many as there are if the last is not."""
+    bad = np.flatnonzero(~good)
+    return int(bad[-1]) + 1 if len(bad) else 0
+
+
 def limit_in_log(sizes: Sequence[int], values: Sequence[float]) -> float:
-    """The limit of values that approach it like 1/log n, from the last two."""
+    """The limit of values that approach it like 1/log n, from the last two; NaN where one is missing."""
+    if len(values) < len(sizes):
+        return math.nan
     (one, other), (early, late) = (math.log(n) for n in sizes[-2:]), values[-2:]
     return (late * other - early * one) / (other - one)
 

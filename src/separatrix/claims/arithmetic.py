@@ -8,8 +8,8 @@ from fractions import Fraction
 from flint import ctx
 
 from separatrix.claims import _literal as literal
-from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import BASE, conclude, largest, on_grid, point, relative_error, smallest, spike
+from separatrix.claims._base import Finding, claim
+from separatrix.claims._tools import BASE, Points, on_grid, point, relative_error, spike
 from separatrix.claims.signs import TIE
 from separatrix.engines import certified
 from separatrix.mechanisms import Linear, ScoreMechanism, Softmax
@@ -52,7 +52,7 @@ def any_n() -> Finding:
 
     How many scores are computed to how many bits at every n; and float64 agrees with the fractions.
     """
-    points: list[Point] = []
+    points = Points()
     for mechanism in (Softmax(), Linear()):
         found = on_grid(mechanism, BASE, n=SIZES).p1
         least: tuple[int, int] | None = None
@@ -63,21 +63,18 @@ def any_n() -> Finding:
             least = least or (scores, bits)
             most = least if n <= SAME_WORK else (MORE_SCORES * least[0], MORE_BITS * math.log2(n))
             error = relative_error(float(p1), float(exact.low.p1))
-            points.append(
-                point(
-                    {**BASE, "n": n, "mechanism": mechanism.name},
-                    exact.decided and error < 1e-12 and scores <= most[0] and bits <= most[1],
-                    p1=float(exact.low.p1),
-                    error=error,
-                    scores=scores,
-                    bits=bits,
-                )
+            points.add(
+                {**BASE, "n": n, "mechanism": mechanism.name},
+                exact.decided and error < 1e-12 and scores <= most[0] and bits <= most[1],
+                p1=float(exact.low.p1),
+                error=error,
+                scores=scores,
+                bits=bits,
             )
-    worst = largest(points, "error")
-    return conclude(
-        points,
-        f"n = 100 to 1e18 take {smallest(points, 'scores'):.0f} scores of {smallest(points, 'bits'):.0f} "
-        f"bits each, n to 1e300 at most {largest(points, 'scores'):.0f} of {largest(points, 'bits'):.0f}; "
+    worst = points.largest("error")
+    return points.conclude(
+        f"n = 100 to 1e18 take {points.smallest('scores'):.0f} scores of {points.smallest('bits'):.0f} "
+        f"bits each, n to 1e300 at most {points.largest('scores'):.0f} of {points.largest('bits'):.0f}; "
         f"float64 and fractions agree to {worst:.0e}",
         f"error {worst:.0e}, allowed 1e-12",
     )
@@ -119,8 +116,7 @@ def ties() -> Finding:
         p0_by_rationals=str(right),
         p0_by_float64=str(by_floats),
     )
-    return conclude(
-        [found],
+    return Points([found]).conclude(
         f"{len(states)} sign state ({len(tied)} vectors) equals tau; float64 exceeds tau by {over:.0e} on "
         f"{len(wrong)} of them and counts p0 = {by_floats}; rationals count {right}, the certified engine "
         f"says {engine.low.p0}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import conclude_where, example, judged, largest, point
+from separatrix.claims._tools import Points, example, judged, point
 from separatrix.constructions import Averaging
 from separatrix.mechanisms import Linear, Softmax
 from separatrix.outputs.proved import exact_outputs
@@ -23,17 +23,16 @@ def averages() -> Finding:
 
     Inside: gap 2. Outside: q n^gap below n, where the many that are not asked win.
     """
-    inside = [averaging_point(q, n, 2) for q in ASKED for n in SIZES]
-    outside = [averaging_point(q, 10**9, Fraction(1, 2)) for q in (1, 8)]
-    return conclude_where(
-        inside,
+    inside = Points(averaging_point(q, n, 2) for q in ASKED for n in SIZES)
+    outside = Points(averaging_point(q, 10**9, Fraction(1, 2)) for q in (1, 8))
+    return inside.conclude_where(
         outside,
         "q n^gap outgrows n: with a smaller gap softmax, too, averages over everything",
-        f"softmax gives the asked mean to {largest(inside, 'softmax_error'):.0e} (exact; n^(1-gap)/q "
+        f"softmax gives the asked mean to {inside.largest('softmax_error'):.0e} (exact; n^(1-gap)/q "
         f"allowed) and distinguishes; linear's answers are gap q/(n + gap q) apart, and it is blind "
         f"(certified); q = {', '.join(map(str, ASKED))}, n = 1e4 to 1e18",
-        f"softmax uses {largest(inside, 'of_bound'):.4f} of its bound; linear's answers are "
-        f"{largest(inside, 'linear_margin'):.2g} apart or less",
+        f"softmax uses {inside.largest('of_bound'):.4f} of its bound; linear's answers are "
+        f"{inside.largest('linear_margin'):.2g} apart or less",
     )
 
 

@@ -15,17 +15,13 @@ from separatrix.claims._tools import (
     BASE,
     DELTA,
     Array,
+    Points,
     Setting,
-    conclude,
-    conclude_where,
     crossing,
-    largest,
     limit_in_log,
     on_grid,
     point,
     short,
-    smallest,
-    values,
 )
 from separatrix.mechanisms import Softmax
 
@@ -42,27 +38,24 @@ def boundary_finding(
     describe: Callable[[int], Setting],
 ) -> Finding:
     """Where P[distinguishes] crosses 1/2 in a1 as n grows: from below, and to `limit` like 1/log n."""
-    points: list[Point] = []
+    points = Points()
     for n in sizes:
         found = crossing(partial(probability, n), *search)
-        before = largest(points, "crossing")
+        before = points.largest("crossing")
         a1 = math.nan if found is None else float(found)
         gap = limit - a1
         rises = math.isnan(before) or a1 > before
-        points.append(
-            point(describe(n), rises and gap > 0, crossing=a1, gap=gap, gap_log_n=gap * math.log(n))
-        )
-    places = values(points, "crossing")
-    reached = limit_in_log(sizes, places) if len(places) == len(sizes) else math.nan
+        points.add(describe(n), rises and gap > 0, crossing=a1, gap=gap, gap_log_n=gap * math.log(n))
+    places = points.values("crossing")
+    reached = limit_in_log(sizes, places)
     away = abs(reached - limit)
-    points.append(point({}, away < CLOSE, extrapolated=reached, claimed=limit, away=away))
+    points.add({}, away < CLOSE, extrapolated=reached, claimed=limit, away=away)
     first, last = short(sizes[0]), short(sizes[-1])
-    return conclude(
-        points,
-        f"P crosses 1/2 at a1 = {smallest(points, 'crossing'):.4f} for n = {first} and rises to "
-        f"{largest(points, 'crossing'):.4f} for n = {last}; extrapolated in 1/log n to {reached:.5f}, "
+    return points.conclude(
+        f"P crosses 1/2 at a1 = {points.smallest('crossing'):.4f} for n = {first} and rises to "
+        f"{points.largest('crossing'):.4f} for n = {last}; extrapolated in 1/log n to {reached:.5f}, "
         f"claimed {limit:.5f}",
-        f"limit off by {away:.0e}; {largest(points, 'gap'):.2f} lower at n = {first}",
+        f"limit off by {away:.0e}; {points.largest('gap'):.2f} lower at n = {first}",
     )
 
 
@@ -99,20 +92,19 @@ def spike_share() -> Finding:
 
     At each crossing, how much the spike adds: (a1 + b) f(j3,j3), in units of sqrt(log n).
     """
-    points = []
+    points = Points()
     for n in SIZES:
         found = crossing(partial(_ones, n), "0.5", "1.5")
         a1 = math.nan if found is None else float(found)
         f = 1 / (1 + (n - 1) * math.exp(-a1 * (a1 + 0.3) * math.log(n)))
         share = (a1 + 0.2) * f
         parameters = {**BASE, "a1": "searched", "n": n}
-        points.append(point(parameters, abs(share - 0.1) < 0.01, a1=a1, f=f, a1_f=a1 * f, with_block=share))
-    return conclude(
-        points,
-        f"at P = 1/2 the spike and its block sign add (a1+b) f = {smallest(points, 'with_block'):.3f} to "
-        f"{largest(points, 'with_block'):.3f} (the spike alone a1 f = {smallest(points, 'a1_f'):.3f} to "
-        f"{largest(points, 'a1_f'):.3f}), n = 1e3 to 1e300",
-        f"(a1+b) f = {smallest(points, 'with_block'):.3f} or more; claimed 0.1",
+        points.add(parameters, abs(share - 0.1) < 0.01, a1=a1, f=f, a1_f=a1 * f, with_block=share)
+    return points.conclude(
+        f"at P = 1/2 the spike and its block sign add (a1+b) f = {points.smallest('with_block'):.3f} to "
+        f"{points.largest('with_block'):.3f} (the spike alone a1 f = {points.smallest('a1_f'):.3f} to "
+        f"{points.largest('a1_f'):.3f}), n = 1e3 to 1e300",
+        f"(a1+b) f = {points.smallest('with_block'):.3f} or more; claimed 0.1",
     )
 
 
@@ -146,19 +138,18 @@ def identity_separates() -> Finding:
 
     Inside: d grows with n. Outside: d = 1002 however large n is.
     """
-    inside = [separates(10 ** (2 * k), 10**k + 2) for k in (3, 4, 6, 8, 12)]
-    outside = [separates(10**e, 1002) for e in (10, 12, 14, 18)]
+    inside = Points(separates(10 ** (2 * k), 10**k + 2) for k in (3, 4, 6, 8, 12))
+    outside = Points(separates(10**e, 1002) for e in (10, 12, 14, 18))
     sizes = [1000 * round(10 ** (e / 10 - 3)) for e in range(60, 130)]
     along = on_grid(Softmax(), {**IDENTITY, "d": 1002}, n=sizes).distinguish
     gone = next(
         (f"{n:.0e}".replace("+0", "") for n, p in zip(sizes, along, strict=True) if p < 0.5), "none tried"
     )
-    left = largest(outside, "distinguish")
-    return conclude_where(
-        inside,
+    left = outside.largest("distinguish")
+    return inside.conclude_where(
         outside,
         "d grows faster than n^{b²}; with d fixed, the tokens in the spike's block win once n^{b²} >> d",
-        f"P = {smallest(inside, 'distinguish'):.5f} or more with d-2 = sqrt(n) up to n = 1e24; at d = 1002, "
+        f"P = {inside.smallest('distinguish'):.5f} or more with d-2 = sqrt(n) up to n = 1e24; at d = 1002, "
         f"b = 0.5 it falls through 1/2 at n = {gone} and is {left:.0e} or less from n = 1e10 on",
         f"P = {left:.0e} at d = 1002 from n = 1e10 on",
     )

@@ -5,19 +5,8 @@ from __future__ import annotations
 import math
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import (
-    conclude,
-    example,
-    judged,
-    largest,
-    limit_in_log,
-    point,
-    short,
-    smallest,
-    values,
-)
+from separatrix.claims._tools import Points, certified_crossing, example, judged, limit_in_log, point, short
 from separatrix.constructions import Level, Spikes
-from separatrix.maps import boundary
 
 CLASSES = (2, 4, 64, 256)
 SIZES = (10**3, 10**6, 10**18)
@@ -32,16 +21,15 @@ def which_of_k() -> Finding:
 
     Certified at each k and n, and where a1 passes the boundary b + 1.
     """
-    points = [class_point(k, n) for k in CLASSES for n in SIZES]
-    crossings = [class_boundary(n) for n in GROWING]
-    places = values(crossings, "a1")
-    reached = limit_in_log(GROWING, places) if len(places) == len(GROWING) else math.nan
+    points = Points(class_point(k, n) for k in CLASSES for n in SIZES)
+    crossings = Points(class_boundary(n) for n in GROWING)
+    places = crossings.values("a1")
+    reached = limit_in_log(GROWING, places)
     away = abs(reached - B - 1)
-    crossings.append(point({"k": 4}, away < 1e-5, extrapolated=reached, claimed=B + 1, away=away))
-    return conclude(
-        [*points, *crossings],
-        f"softmax fires for the right class alone with P = {smallest(points, 'softmax'):.5f} or more, linear "
-        f"with P = {largest(points, 'linear'):.0f}, for k = {', '.join(map(str, CLASSES))}, n = 1e3 to 1e18 "
+    crossings.add({"k": 4}, away < 1e-5, extrapolated=reached, claimed=B + 1, away=away)
+    return Points([*points, *crossings]).conclude(
+        f"softmax fires for the right class alone with P = {points.smallest('softmax'):.5f} or more, linear "
+        f"with P = {points.largest('linear'):.0f}, for k = {', '.join(map(str, CLASSES))}, n = 1e3 to 1e18 "
         f"(certified); the a1 it takes tends to {reached:.5f} (n = 1e3 to {short(GROWING[-1])})",
         f"P is 1-2^-m, the most this reader can reach; limit off by {away:.0e}",
     )
@@ -60,12 +48,9 @@ def class_point(k: int, n: int) -> Point:
 
 def class_boundary(n: int) -> Point:
     """Holds if there is one certified crossing in a1, below b + 1 and where the weight passes tau = 1/10."""
-    asked = {"a1": "0.5:3", "n": n, "m": 12, "tau": "0.1"}
-    found = boundary("spikes", "softmax", asked, scan=15, tolerance="1e-9")
-    a1 = found.crossings[0].middle if len(found.crossings) == 1 else math.nan
+    a1 = certified_crossing("spikes", a1="0.5:3", n=n, tau="0.1")
     expected = B + (math.log(n - 1) - math.log(9)) / math.log(n)
-    holds = all(each.certified for each in found.crossings) and abs(a1 - expected) < 1e-8 and a1 < B + 1
-    return point({"k": 4, "n": n, "tau": "0.1"}, holds, a1=a1)
+    return point({"k": 4, "n": n, "tau": "0.1"}, abs(a1 - expected) < 1e-8 and a1 < B + 1, a1=a1)
 
 
 @claim("resolution", "7.4", "ours")
@@ -75,7 +60,7 @@ def resolution() -> Finding:
 
     The slope: the margin of neighbouring levels over their distance, for every pair of levels.
     """
-    points = []
+    points = Points()
     for n in SIZES:
         for levels, at in ((2, 0), (5, 0), (5, 3), (101, 50)):
             made = example(Level, n=n, levels=levels, at=at)
@@ -83,12 +68,11 @@ def resolution() -> Finding:
             softmax, linear = ((levels - 1) * margin for margin in margins)
             close = abs(softmax * (1 + (n - 1) / n**2) - 1) < 1e-9 and abs(linear * (n + 2) / 3 - 1) < 1e-9
             measured = {"softmax": softmax, "linear": linear, "linear_n": linear * n}
-            points.append(point({"n": n, "levels": levels, "at": at}, close, **measured))
-    return conclude(
-        points,
-        f"slope {smallest(points, 'softmax'):.4f} to {largest(points, 'softmax'):.4f} for softmax and "
-        f"{smallest(points, 'linear_n'):.3f}/n to {largest(points, 'linear_n'):.3f}/n for linear, at n = 1e3 "
+            points.add({"n": n, "levels": levels, "at": at}, close, **measured)
+    return points.conclude(
+        f"slope {points.smallest('softmax'):.4f} to {points.largest('softmax'):.4f} for softmax and "
+        f"{points.smallest('linear_n'):.3f}/n to {points.largest('linear_n'):.3f}/n for linear, at n = 1e3 "
         "to 1e18, the same for every pair of levels (certified margins)",
-        f"softmax passes {smallest(points, 'softmax'):.3f} of a change on, linear "
-        f"{largest(points, 'linear'):.4f} or less",
+        f"softmax passes {points.smallest('softmax'):.3f} of a change on, linear "
+        f"{points.largest('linear'):.4f} or less",
     )

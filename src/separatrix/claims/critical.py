@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from separatrix import maps
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import conclude, largest, limit_in_log, point, short, values
+from separatrix.claims._tools import Points, certified_crossing, limit_in_log, point, short
 
 RHOS = ("0", "1/4", "3/4")
 SIZES = tuple(10**e for e in (3, 6, 30, 100))
@@ -22,32 +21,28 @@ def boundary() -> Finding:
 
     Where P passes 1/2 in gamma, both ends proved, at growing n and extrapolated in 1/log n.
     """
-    points: list[Point] = []
+    points = Points()
     for rho in RHOS:
         limit = 1 / (1 - float(Fraction(rho)))
-        found = [crossing_point(rho, n, limit) for n in SIZES]
-        places = values(found, "gamma")
-        reached = limit_in_log(SIZES, places) if len(places) == len(SIZES) else math.nan
+        found = Points(crossing_point(rho, n, limit) for n in SIZES)
+        places = found.values("gamma")
+        reached = limit_in_log(SIZES, places)
         away = abs(reached / limit - 1)
         rises = places == sorted(set(places))
         points += [*found, point({"rho": rho}, rises and away < CLOSE, extrapolated=reached, away=away)]
-    return conclude(
-        points,
+    return points.conclude(
         f"P passes 1/2 in gamma where (n-1)n^{{-gamma(1-rho)}} = 1/tau - 1 (both ends certified, off by "
-        f"{largest(points, 'error'):.0e}), n = 1e3 to {short(SIZES[-1])}, and tends to 1/(1-rho) for rho = "
+        f"{points.largest('error'):.0e}), n = 1e3 to {short(SIZES[-1])}, and tends to 1/(1-rho) for rho = "
         f"{', '.join(RHOS)}",
-        f"limit off by {largest(points, 'away'):.0e}; {100 * largest(points, 'below'):.0f}% lower at n = "
+        f"limit off by {points.largest('away'):.0e}; {100 * points.largest('below'):.0f}% lower at n = "
         f"1000 with tau = {float(TAU)}",
     )
 
 
 def crossing_point(rho: str, n: int, limit: float) -> Point:
     """Holds if there is a single, certified crossing, below the limit, and where the closed form has it."""
-    asked = {"gamma": f"{limit / 4}:{2 * limit}", "rho": rho, "n": n, "m": 12, "tau": TAU}
-    found = maps.boundary("critical", "softmax", asked, scan=15, tolerance="1e-9")
-    gamma = found.crossings[0].middle if len(found.crossings) == 1 else math.nan
+    gamma = certified_crossing("critical", gamma=f"{limit / 4}:{2 * limit}", rho=rho, n=n, tau=TAU)
     expected = limit * (math.log(n - 1) - math.log(1 / TAU - 1)) / math.log(n)
     error = abs(gamma / expected - 1)
-    proved = all(each.certified for each in found.crossings)
-    holds = proved and error < 1e-8 and gamma < limit
+    holds = error < 1e-8 and gamma < limit
     return point({"rho": rho, "n": n, "tau": TAU}, holds, gamma=gamma, error=error, below=1 - gamma / limit)

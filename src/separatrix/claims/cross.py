@@ -9,7 +9,7 @@ import numpy as np
 
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Finding, claim
-from separatrix.claims._tools import BASE, Array, Setting, conclude, largest, on_grid, point
+from separatrix.claims._tools import BASE, Array, Points, Setting, on_grid
 from separatrix.claims.boundary import SIZES, boundary_finding
 from separatrix.claims.units import attention_weights
 from separatrix.constructions import Cross
@@ -32,7 +32,7 @@ def literal_weights(n: int, d: int, a: float, r_q: float) -> Array:
     queries = rng.uniform(-1, 1, (n, d))
     queries += (r_q - queries.sum(1, keepdims=True)) / d
     keys = literal.spiked(n, d, a, 0.2, 0.1)
-    scores = literal.logits(queries.tolist(), literal.ones(d), keys)
+    scores = literal.logits(queries.tolist(), literal.weight_matrix("ones", d), keys)
     size = float(n)
     return np.array([literal.unit(row, lambda z: size**z, keys).f[0] for row in scores])
 
@@ -44,25 +44,22 @@ def every_row() -> Finding:
 
     The closed form against loops on uneven queries, and against the construction's dense tokens.
     """
-    points = []
+    points = Points()
     for n, d, r_q, a1 in SETTINGS:
         made = Cross(Cross.schema.read({**BASE, "n": n, "d": d, "m": 1, "r_Q": r_q, "a1": a1}))
         expected = spike_weight(n, float(a1), float(r_q))
         loops = literal_weights(n, d, float(a1), float(r_q))
         tokens = attention_weights(Softmax(), made.dense(1, 0, torch.float64))[:, 0]
         errors = [float(np.abs(found / expected - 1).max()) for found in (loops, tokens)]
-        points.append(
-            point(
-                {"n": n, "d": d, "r_Q": r_q, "a1": a1},
-                max(errors) <= ROUNDING,
-                weight=expected,
-                error_loops=errors[0],
-                error_dense=errors[1],
-            )
+        points.add(
+            {"n": n, "d": d, "r_Q": r_q, "a1": a1},
+            max(errors) <= ROUNDING,
+            weight=expected,
+            error_loops=errors[0],
+            error_dense=errors[1],
         )
-    worst = largest(points, "error_loops", "error_dense")
-    return conclude(
-        points,
+    worst = points.largest("error_loops", "error_dense")
+    return points.conclude(
         f"every query row, uneven queries included, has the closed form's weight to {worst:.1e} (relative)",
         f"error {worst:.1e}, allowed {ROUNDING:.0e}",
     )

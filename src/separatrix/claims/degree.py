@@ -8,20 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import (
-    BASE,
-    DELTA,
-    Array,
-    conclude,
-    conclude_where,
-    crossing,
-    largest,
-    on_grid,
-    point,
-    short,
-    smallest,
-    values,
-)
+from separatrix.claims._tools import BASE, DELTA, Array, Points, crossing, on_grid, point, settled, short
 from separatrix.mechanisms import Power, Taylor
 
 STEEP, FLAT = math.log(1.5 / 0.3), math.log(0.31 / 0.3)
@@ -41,16 +28,15 @@ def critical_degree() -> Finding:
 
     Inside: from the crossing up. Outside: far above, where D0's own spike gets the weight.
     """
-    inside = [degree_point(n) for n in SIZES]
-    outside = [too_steep(n) for n in SIZES[:4]]
-    found, claimed = (", ".join(f"{x:.1f}" for x in values(inside, name)) for name in ("beta", "claimed"))
-    return conclude_where(
-        inside,
+    inside = Points(degree_point(n) for n in SIZES)
+    outside = Points(too_steep(n) for n in SIZES[:4])
+    found, claimed = (", ".join(f"{x:.1f}" for x in inside.values(name)) for name in ("beta", "claimed"))
+    return inside.conclude_where(
         outside,
         "beta also stays below about log n / log((a0+b+c)/(b+c)), past which D0's small spike is found too",
         f"P crosses 1/2 at beta = {found} for n = 1e3 to 1e100, where log n / log(R/r) = {claimed}; at "
-        f"n = 1e3, beta = {smallest(outside, 'beta'):.0f} P is {values(outside, 'distinguish')[0]:.2f} again",
-        f"beta {-largest(inside, 'shift'):.2f} to {-smallest(inside, 'shift'):.2f} lower, at any n",
+        f"n = 1e3, beta = {outside.smallest('beta'):.0f} P is {outside.values('distinguish')[0]:.2f} again",
+        f"beta {-inside.largest('shift'):.2f} to {-inside.smallest('shift'):.2f} lower, at any n",
     )
 
 
@@ -84,11 +70,10 @@ def taylor() -> Finding:
 
     The n from which on each order is blind: below 100 (R/r)^order, since T(sx)/T(x) <= s^order.
     """
-    points = [taylor_point(order) for order in ORDERS]
+    points = Points(taylor_point(order) for order in ORDERS)
     shown = ", ".join(f"{each.measured['blind_from']} (order {each.parameters['order']})" for each in points)
-    low, high = smallest(points, "log10_room"), largest(points, "log10_room")
-    return conclude(
-        points,
+    low, high = points.smallest("log10_room"), points.largest("log10_room")
+    return points.conclude(
         f"blind from n = {shown}, and from there to 1e300",
         f"10^{low:.1f} to 10^{high:.1f} below the bound 100 (R/r)^order",
     )
@@ -97,8 +82,7 @@ def taylor() -> Finding:
 def taylor_point(order: int) -> Point:
     """Holds if P stays at most delta from some n within the bound on."""
     found = on_grid(Taylor(order=order), BASE, n=LADDER).distinguish
-    seeing = np.flatnonzero(~(found <= DELTA))
-    first = int(seeing[-1]) + 1 if len(seeing) else 0
+    first = settled(found <= DELTA)
     if first == len(LADDER):
         return point({**BASE, "order": order}, False, blind_from="never")
     room = 2 + order * STEEP / math.log(10) - math.log10(LADDER[first])

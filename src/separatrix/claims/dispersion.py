@@ -8,16 +8,7 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import (
-    conclude,
-    conclude_where,
-    example,
-    judged,
-    largest,
-    point,
-    short,
-    smallest,
-)
+from separatrix.claims._tools import Points, example, judged, point, short
 from separatrix.constructions import Dispersion
 from separatrix.mechanisms import Softmax
 from separatrix.outputs.proved import ends, exact_outputs
@@ -34,12 +25,11 @@ def thin() -> Finding:
 
     The weight of the largest logit between 1/n and e^gap/n, in balls.
     """
-    points = [weight_point(gap, n) for gap in GAPS for n in SIZES]
-    return conclude(
-        points,
+    points = Points(weight_point(gap, n) for gap in GAPS for n in SIZES)
+    return points.conclude(
         f"n f lies between 1 and e^gap for gaps {', '.join(map(str, GAPS))}, n = 10 to 1e18 (proved in "
-        f"balls): {smallest(points, 'n_f'):.2f} to {largest(points, 'n_f'):.0f}",
-        f"n f reaches {largest(points, 'share'):.6f} of e^gap, and is {smallest(points, 'n_f'):.2f} or more",
+        f"balls): {points.smallest('n_f'):.2f} to {points.largest('n_f'):.0f}",
+        f"n f reaches {points.largest('share'):.6f} of e^gap, and is {points.smallest('n_f'):.2f} or more",
     )
 
 
@@ -59,15 +49,14 @@ def blind() -> Finding:
 
     The certified words on either side of n = e^gap + 1, and far beyond.
     """
-    points, starts = [], []
+    points, starts = Points(), []
     for gap in (1, 3, 5, 10, 20):
         last = math.floor(math.exp(gap)) + 1
         words = [softmax_word(gap, n) for n in (last, last + 1, 10**18)]
         holds = words == ["distinguishes", "blind", "blind"]
-        points.append(point({"gap": gap, "n": last}, holds, words=", ".join(words)))
+        points.add({"gap": gap, "n": last}, holds, words=", ".join(words))
         starts.append(f"{short(last + 1)} (gap {gap})")
-    return conclude(
-        points,
+    return points.conclude(
         f"certified: softmax distinguishes up to the n before and is blind from n = {', '.join(starts)}; f "
         "falls with n",
         "exact to 1 token: the two words are those of neighbouring n",
@@ -85,17 +74,16 @@ def repaired() -> Finding:
 
     Inside: repairs at gaps above 1. Outside: temperature log n with a gap below 1.
     """
-    inside = [repair_point(each, gap, n) for each in REPAIRS for gap in ("3/2", "3") for n in SIZES]
-    outside = [repair_point("logn-softmax", "1/2", n) for n in SIZES[1:]]
-    return conclude_where(
-        inside,
+    inside = Points(repair_point(each, gap, n) for each in REPAIRS for gap in ("3/2", "3") for n in SIZES)
+    outside = Points(repair_point("logn-softmax", "1/2", n) for n in SIZES[1:])
+    return inside.conclude_where(
         outside,
         "the gap is above 1 for a temperature of 1/log n (its weight is 1/(1+(n-1)n^{-gap})); any gap will "
         "do for hardmax and topk:k=1",
-        f"{', '.join(REPAIRS)} distinguish at n = 10 to 1e18, P = {smallest(inside, 'distinguish'):.5f} or "
-        f"more; logn-softmax with a gap of 1/2 is blind, P at most {largest(outside, 'distinguish'):.2g}",
-        f"weight {smallest(inside, 'weight'):.3f} or more, needed 1/2; with a gap of 1/2 it is "
-        f"{largest(outside, 'weight'):.2g} or less from n = 1000",
+        f"{', '.join(REPAIRS)} distinguish at n = 10 to 1e18, P = {inside.smallest('distinguish'):.5f} or "
+        f"more; logn-softmax with a gap of 1/2 is blind, P at most {outside.largest('distinguish'):.2g}",
+        f"weight {inside.smallest('weight'):.3f} or more, needed 1/2; with a gap of 1/2 it is "
+        f"{outside.largest('weight'):.2g} or less from n = 1000",
     )
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import conclude, example, judged, largest, point
+from separatrix.claims._tools import Points, example, judged, point
+from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import Description, Duplication
 from separatrix.mechanisms import mechanism_named
 from separatrix.outputs.kernels import same_rows
@@ -21,7 +22,6 @@ SCORES: dict[str, Callable[[Fraction, int], Fraction]] = {
 """Scores of a logit that is a multiple of 1/n."""
 LITERAL = ("softmax", "linear", "hardmax", "relu-features", "elu", "based")
 NOTICE = ("sparsemax", "topk", "logn-softmax")
-UNNORMALISED = "identity-features:normalised=no"
 SIZES = (10, 100, 10**18)
 REPEATS = (2, 3, 1000)
 ROUNDING = 1e-12
@@ -42,15 +42,14 @@ def normalised() -> Finding:
 
     Equal rows in exact arithmetic, whatever the scores; to rounding on random tokens.
     """
-    proved = [equal_point(each, n, r) for each in SCORES for n in SIZES for r in REPEATS]
-    literal = [tripled(each, notices=False) for each in LITERAL]
-    others = [tripled(each, notices=True) for each in NOTICE]
-    return conclude(
-        [*proved, *literal, *others],
+    proved = Points(equal_point(each, n, r) for each in SCORES for n in SIZES for r in REPEATS)
+    literal = Points(tripled(each, notices=False) for each in LITERAL)
+    others = Points(tripled(each, notices=True) for each in NOTICE)
+    return Points([*proved, *literal, *others]).conclude(
         f"equal rows, proved, for {', '.join(SCORES)} at n = 10 to 1e18, up to {REPEATS[-1]} copies; "
-        f"{', '.join(LITERAL)} give tripled random tokens the same to {largest(literal, 'change'):.0e}; "
+        f"{', '.join(LITERAL)} give tripled random tokens the same to {literal.largest('change'):.0e}; "
         f"{', '.join(NOTICE)}, whose weights see the number of tokens, do not",
-        f"difference exactly 0 where proved, {largest(literal, 'change'):.0e} in float64",
+        f"difference exactly 0 where proved, {literal.largest('change'):.0e} in float64",
     )
 
 
@@ -86,20 +85,19 @@ def unnormalised() -> Finding:
 
     r1/r0 times as much, on the construction and on random tokens, and the reader sees it.
     """
-    points = []
+    points = Points()
     for r0, r1 in ((1, 2), (1, 3), (2, 7), (1, 1000)):
         tau = f"{r0 + r1}/2"
         found = judged(example(Duplication, r0=r0, r1=r1, tau=tau), UNNORMALISED)
         error = abs(found.outcome.v1 / found.outcome.v0 * r0 / r1 - 1)
         holds = error < ROUNDING and found.word == "distinguishes"
         parameters = {"n": 100, "r0": r0, "r1": r1, "tau": tau}
-        points.append(point(parameters, holds, error=error, distinguish=found.outcome.distinguish))
+        points.add(parameters, holds, error=error, distinguish=found.outcome.distinguish)
     once, thrice = repeated(UNNORMALISED, 3)
     error = float((thrice / once / 3 - 1).abs().max())
-    points.append(point({"tokens": "random", "r1": 3}, error < ROUNDING, error=error))
-    return conclude(
-        points,
-        f"outputs are r1/r0 times as large to {largest(points, 'error'):.0e}, and the reader tells once from "
-        f"twice with P = {largest(points, 'distinguish'):.6f} (exact)",
-        f"error {largest(points, 'error'):.0e}, allowed {ROUNDING:.0e}",
+    points.add({"tokens": "random", "r1": 3}, error < ROUNDING, error=error)
+    return points.conclude(
+        f"outputs are r1/r0 times as large to {points.largest('error'):.0e}, and the reader tells once from "
+        f"twice with P = {points.largest('distinguish'):.6f} (exact)",
+        f"error {points.largest('error'):.0e}, allowed {ROUNDING:.0e}",
     )

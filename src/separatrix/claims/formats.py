@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import BASE, Setting, conclude, largest, on_grid, point, short, smallest, spike
+from separatrix.claims._tools import BASE, Points, Setting, on_grid, point, short, spike
 from separatrix.engines import dense
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.numbers.formats import SIGNIFICANT_BITS, TORCH_NAMES
@@ -23,18 +23,17 @@ def number_formats() -> Finding:
 
     Linear: by bits, and by running the format on either side where n allows. Softmax: never.
     """
-    points = []
+    points = Points()
     for setting in (WIDE, NARROW):
         found = blind_from(spike(setting), Linear())
         points += [linear_point(setting, name, n) for name, n in found.items()]
     points += [softmax_point(name, n) for name, n in blind_from(spike(NARROW), Softmax()).items()]
     first = ", ".join(f"{each.measured['blind_from']} ({each.parameters['format']})" for each in points[:4])
     ran = sum("differs_at_half" in each.measured for each in points)
-    return conclude(
-        points,
+    return points.conclude(
         f"linear is blind from n = {first}; {ran} cases run on all tokens in the format differ at n/2 and "
         "not at 2n; softmax is never blind (n to 1e40)",
-        f"{smallest(points, 'bits_past'):.1f} to {largest(points, 'bits_past'):.1f} bits past the format's",
+        f"{points.smallest('bits_past'):.1f} to {points.largest('bits_past'):.1f} bits past the format's",
     )
 
 

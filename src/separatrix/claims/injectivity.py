@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import conclude, example, largest, point, relative_error, smallest
+from separatrix.claims._tools import Points, example, point, relative_error
 from separatrix.constructions import Injectivity
 from separatrix.engines import certified
 from separatrix.mechanisms import Softmax, mechanism_named
@@ -44,13 +44,12 @@ def equal_rows() -> Finding:
 
     In rationals on the construction, and to the last bit on random tokens: doubling rounds nothing.
     """
-    points = [equal_point(each, n, factor) for each in EXACT for n in SIZES for factor in FACTORS]
-    literal = [changed_point(each, changes=False) for each in LITERAL]
-    return conclude(
-        [*points, *literal],
+    points = Points(equal_point(each, n, factor) for each in EXACT for n in SIZES for factor in FACTORS)
+    literal = Points(changed_point(each, changes=False) for each in LITERAL)
+    return Points([*points, *literal]).conclude(
         f"equal rows in rationals for {', '.join(EXACT)} at n = 10 to 1e18, factors {', '.join(FACTORS)}; "
         f"not a bit changes on random tokens for {', '.join(LITERAL)}",
-        f"difference exactly {largest(literal, 'change'):.0f}: no reader at all tells q from 2q",
+        f"difference exactly {literal.largest('change'):.0f}: no reader at all tells q from 2q",
     )
 
 
@@ -66,15 +65,14 @@ def softmax_differs() -> Finding:
 
     The rows differ, in balls, and their weights are the closed form's.
     """
-    points = [softmax_point(n, factor) for n in SIZES for factor in FACTORS]
-    literal = [changed_point(each, changes=True) for each in OTHERS]
-    return conclude(
-        [*points, *literal],
-        f"softmax's rows differ by {smallest(points, 'apart'):.2g} or more at n = 10 to 1e18 (proved), and "
-        f"are the closed form's to {largest(points, 'error'):.0e}; {', '.join(OTHERS)} change on random "
+    points = Points(softmax_point(n, factor) for n in SIZES for factor in FACTORS)
+    literal = Points(changed_point(each, changes=True) for each in OTHERS)
+    return Points([*points, *literal]).conclude(
+        f"softmax's rows differ by {points.smallest('apart'):.2g} or more at n = 10 to 1e18 (proved), and "
+        f"are the closed form's to {points.largest('error'):.0e}; {', '.join(OTHERS)} change on random "
         "tokens",
-        f"apart by {smallest(points, 'apart'):.2g} to {largest(points, 'apart'):.2g}; random tokens change "
-        f"by {smallest(literal, 'change'):.2f} or more",
+        f"apart by {points.smallest('apart'):.2g} to {points.largest('apart'):.2g}; random tokens change "
+        f"by {literal.smallest('change'):.2f} or more",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import conclude, example, judged, largest, point, short, smallest
+from separatrix.claims._tools import Points, example, judged, point, short
 from separatrix.constructions import Location
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.outputs.proved import exact_outputs
@@ -21,15 +21,14 @@ def reads() -> Finding:
 
     The squared error of the signal, read off what tells a1 = 1 from a0 = 0.
     """
-    points = [location_point(n) for n in SIZES]
-    return conclude(
-        points,
+    points = Points(location_point(n) for n in SIZES)
+    return points.conclude(
         f"softmax distinguishes and linear is blind at n = 1e3 to {short(SIZES[-1])} (certified); squared "
-        f"error: softmax {largest(points, 'softmax_risk'):.0e}, at last "
-        f"{smallest(points, 'softmax_risk'):.0e} (Bayes: 0), linear {smallest(points, 'linear_risk'):.4f} or "
+        f"error: softmax {points.largest('softmax_risk'):.0e}, at last "
+        f"{points.smallest('softmax_risk'):.0e} (Bayes: 0), linear {points.smallest('linear_risk'):.4f} or "
         "more (no answer at all: 1)",
-        f"softmax at most n^(2-2gap), {largest(points, 'of_bound'):.4f} of it used; linear within "
-        f"{1 - smallest(points, 'linear_risk'):.1e} of knowing nothing",
+        f"softmax at most n^(2-2gap), {points.largest('of_bound'):.4f} of it used; linear within "
+        f"{1 - points.smallest('linear_risk'):.1e} of knowing nothing",
     )
 
 

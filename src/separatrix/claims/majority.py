@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import conclude_where, example, judged, largest, point, smallest
+from separatrix.claims._tools import Points, example, judged, point
 from separatrix.constructions import Majority
 
 SIZES = (10**3, 10**6, 10**12)
@@ -20,17 +20,16 @@ def majority() -> Finding:
 
     Inside: a distractor of gap 2. Outside: one too quiet to draw softmax away.
     """
-    inside = [majority_point(n, Fraction(2)) for n in SIZES]
-    outside = [majority_point(10**6, gap) for gap in (Fraction(0), Fraction(1, 2))]
-    return conclude_where(
-        inside,
+    inside = Points(majority_point(n, Fraction(2)) for n in SIZES)
+    outside = Points(majority_point(10**6, gap) for gap in (Fraction(0), Fraction(1, 2)))
+    return inside.conclude_where(
         outside,
         "the distractor's gap is above 1; below, softmax averages too",
-        f"certified: linear distinguishes (P = {smallest(inside, 'linear'):.5f} or more) and softmax is "
-        f"blind (P = {largest(inside, 'softmax'):.0f}), n = 1e3 to 1e12; with a gap of 0 or 1/2 both "
+        f"certified: linear distinguishes (P = {inside.smallest('linear'):.5f} or more) and softmax is "
+        f"blind (P = {inside.largest('softmax'):.0f}), n = 1e3 to 1e12; with a gap of 0 or 1/2 both "
         "distinguish",
-        f"linear hears {smallest(inside, 'linear_heard'):.4f} of the majority or more, softmax "
-        f"{largest(inside, 'softmax_heard'):.1e} or less; needed 1/2 and noise",
+        f"linear hears {inside.smallest('linear_heard'):.4f} of the majority or more, softmax "
+        f"{inside.largest('softmax_heard'):.1e} or less; needed 1/2 and noise",
     )
 
 

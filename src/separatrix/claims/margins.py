@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import scipy
 
-from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import BASE, conclude, on_grid, point, relative_error, spike, values
+from separatrix.claims._base import Finding, claim
+from separatrix.claims._tools import BASE, Points, on_grid, relative_error, spike
 from separatrix.claims.units import LABELS
 from separatrix.engines import dense
 from separatrix.laws import exact_law
@@ -36,9 +36,9 @@ def closed_margin(mechanism: str, n: int) -> float:
     return high - low
 
 
-def margin_points(mechanism: Mechanism) -> list[Point]:
+def margin_points(mechanism: Mechanism) -> Points:
     """The margin at growing n: by the formulas, by the reference numbers, and on dense tokens at n = 1000."""
-    points = []
+    points = Points()
     for n, margin in zip(SIZES, on_grid(mechanism, BASE, n=SIZES).margin, strict=True):
         measured = {"error": relative_error(float(margin), closed_margin(mechanism.name, n))}
         holds = measured["error"] < 1e-9
@@ -49,7 +49,7 @@ def margin_points(mechanism: Mechanism) -> list[Point]:
             measured["dense_error"] = dense_error(mechanism, n, float(margin))
             holds = holds and measured["dense_error"] < 1e-9
         parameters = {**BASE, "n": n, "mechanism": mechanism.name}
-        points.append(point(parameters, holds, margin=margin, margin_times_n=margin * n, **measured))
+        points.add(parameters, holds, margin=margin, margin_times_n=margin * n, **measured)
     return points
 
 
@@ -66,11 +66,10 @@ def margin_softmax() -> Finding:
     (1.19998 sqrt(log n) at n=1e6).
     """
     points = margin_points(Softmax())
-    margins = values(points, "margin")
+    margins = points.values("margin")
     slope = exact_law(SIZES, margins).exponent
-    points.append(point({}, abs(slope) < 0.01, exponent=slope, claimed=0))
-    return conclude(
-        points,
+    points.add({}, abs(slope) < 0.01, exponent=slope, claimed=0)
+    return points.conclude(
         f"margin {margins[0]:.4f} at n = 1e3, {margins[2]:.5f} at n = 1e6; fitted exponent {slope:+.5f} over "
         "n = 1e3 to 1e18",
         f"exponent {slope:+.0e}, claimed 0",
@@ -84,12 +83,11 @@ def margin_linear() -> Finding:
     A margin that falls like 1/n, and its constant (a1(a1+b+c) - a0(a0+b+c))/(b+c).
     """
     points = margin_points(Linear())
-    margins, constant = values(points, "margin"), values(points, "margin_times_n")[-1]
+    margins, constant = points.values("margin"), points.values("margin_times_n")[-1]
     slope, limit = exact_law(SIZES, margins).exponent, (1.2 * 1.5 - 0.01 * 0.31) / 0.3
     good = abs(slope + 1) < 0.01 and relative_error(constant, limit) < 1e-6
-    points.append(point({}, good, exponent=slope, claimed=-1, constant=constant, limit=limit))
-    return conclude(
-        points,
+    points.add({}, good, exponent=slope, claimed=-1, constant=constant, limit=limit)
+    return points.conclude(
         f"margin {margins[0]:.8f} at n = 1e3, {margins[2]:.5e} at n = 1e6; fitted exponent {slope:+.5f}; "
         f"n times margin tends to {constant:.5f}",
         f"exponent {slope:+.4f}, claimed -1; constant {constant:.3f}",
@@ -111,17 +109,16 @@ def noise() -> Finding:
 
     AUC with Gaussian noise of sd 1/2 on the pre-activation.
     """
-    points = []
+    points = Points()
     for mechanism in ("softmax", "linear"):
         for n in (10**3, 10**6, 10**12):
             found = verdict("spike", mechanism, noise_sd="0.5", **{**BASE, "n": n})
             seen, error = found.auc or 0.0, abs((found.auc or 0.0) - noisy_order(found.outcome.margin, 0.5))
             as_claimed = seen > 0.9 if mechanism == "softmax" else abs(seen - 0.5) <= 6 / n
             parameters = {**BASE, "n": n, "mechanism": mechanism, "sd": "0.5"}
-            points.append(point(parameters, as_claimed and error < 1e-9, auc=seen, error=error))
-    auc = values(points, "auc")
-    return conclude(
-        points,
+            points.add(parameters, as_claimed and error < 1e-9, auc=seen, error=error)
+    auc = points.values("auc")
+    return points.conclude(
         f"AUC at noise of sd 0.5 sqrt(log n): softmax {auc[0]:.4f} at n = 1e3 and {auc[2]:.4f} at n = 1e12; "
         f"linear {auc[3]:.4f} and {auc[5]:.4f}",
         f"linear {auc[3] - 0.5:.0e} above chance at n = 1e3",

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import (
-    BASE,
-    Setting,
-    conclude,
-    largest,
-    on_grid,
-    point,
-    relative_error,
-    spike,
-    values,
-)
-from separatrix.constructions import Label, Spike
+from separatrix.claims._tools import BASE, Points, Setting, on_grid, point, relative_error, spike
+from separatrix.claims.units import LABELS
+from separatrix.constructions import Label
 from separatrix.engines.threads import one_thread
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.numbers.logforms import rational
@@ -32,7 +24,6 @@ if TYPE_CHECKING:
     from separatrix.reader import FourLayerNetwork, Layers
 
 DRAWS = 20
-LABELS: tuple[Label, ...] = (0, 1)
 SETTINGS: tuple[Setting, ...] = (
     {"n": 20, "d": 7, "m": 2, "a0": "0.05", "a1": "0.9", "b": "0.3", "c": "0.2", "form": "ones"},
     {"n": 18, "d": 8, "m": 3, "a0": "0.05", "a1": "1.2", "b": "0.2", "c": "0.1", "form": "identity"},
@@ -46,27 +37,23 @@ def network_fires() -> Finding:
     Every layer of the torch network, and whether it fires, against loops.
     """
     with one_thread():
-        points = [
-            network_point(spike(setting), mechanism, label, setting)
-            for setting in SETTINGS
-            for mechanism in (Softmax(), Linear())
-            for label in LABELS
-        ]
-    fired, silent = (int(sum(values(points, name))) for name in ("fired", "silent"))
+        cases = product(SETTINGS, (Softmax(), Linear()), LABELS)
+        points = Points(network_point(*case) for case in cases)
+    fired, silent = (int(sum(points.values(name))) for name in ("fired", "silent"))
     if not (fired and silent):  # a network that always, or never, fires would make this check idle
-        points.append(point({}, False, fired=fired, silent=silent))
-    return conclude(
-        points,
+        points.add({}, False, fired=fired, silent=silent)
+    return points.conclude(
         f"{fired + silent} drawn networks: {fired} fired and {silent} did not, "
         "each exactly when some pre-activation exceeds tau",
-        f"layers agree with loops to {largest(points, 'error'):.1e}",
+        f"layers agree with loops to {points.largest('error'):.1e}",
     )
 
 
-def network_point(made: Spike, mechanism: Mechanism, label: Label, setting: Setting) -> Point:
+def network_point(setting: Setting, mechanism: Mechanism, label: Label) -> Point:
     """Networks drawn on one set of tokens."""
     from separatrix.reader import FourLayerNetwork  # a module of torch: claims are listed without it
 
+    made = spike(setting)
     tokens = made.dense(label, 0, torch.float64)
     fired = wrong = 0
     worst = 0.0
@@ -108,16 +95,15 @@ def threshold() -> Finding:
 
     The float the dense reader compares with, and the rational the exact engines compare with.
     """
-    points = []
+    points = Points()
     for n, c in ((100, "0.1"), (1000, "0.4"), (10**6, "1"), (10**18, "0.35")):
         made = spike(BASE, n=n, c=c)
         error = relative_error(made.threshold, (float(c) + 0.1) * math.sqrt(math.log(n)))
         exact = exact_model(made).amplitudes.tau == rational(Fraction(c) + Fraction(1, 10))
-        points.append(point({"n": n, "c": c}, exact and error < 1e-14, tau=made.threshold, error=error))
-    return conclude(
-        points,
+        points.add({"n": n, "c": c}, exact and error < 1e-14, tau=made.threshold, error=error)
+    return points.conclude(
         "the reader's threshold is (c + 0.1) sqrt(log n), and exactly c + 1/10 in the exact engines",
-        f"relative error {largest(points, 'error'):.1e}",
+        f"relative error {points.largest('error'):.1e}",
     )
 
 
@@ -137,14 +123,13 @@ def width() -> Finding:
     The least m with P[distinguishes] >= 1 - delta, from exact probabilities.
     """
     sizes = (10**4, 10**6, 10**12, 10**18)
-    points = [width_point(setting, delta, n) for setting in WIDE for delta in DELTAS for n in sizes]
-    ratio = largest(points, "m_over_log")
+    points = Points(width_point(setting, delta, n) for setting in WIDE for delta in DELTAS for n in sizes)
+    ratio = points.largest("m_over_log")
     distinct = {(p.parameters["b"], p.parameters["delta"], p.measured["least_m"]) for p in points}
     grows = (
         "it grows with n" if len(distinct) > len(WIDE) * len(DELTAS) else "it is the same at n=1e4 and 1e18"
     )
-    return conclude(
-        points,
+    return points.conclude(
         f"the least m that suffices is {ratio:.2f} log(n/delta) or less; {grows}",
         f"{ratio:.2f} log(n/delta) or less; the proof takes {CONSTANT:.2f} log(1/delta)",
     )

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import scipy
 
-from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import conclude, example, largest, point, relative_error, smallest
+from separatrix.claims._base import Finding, claim
+from separatrix.claims._tools import Points, example, relative_error
 from separatrix.constructions import Parity, Routing
 from separatrix.engines import exact
 from separatrix.mechanisms import Power, Softmax, mechanism_named
@@ -29,26 +29,25 @@ def routing_degree() -> Finding:
 
     Below degree n/2 the pattern comes out as rounding; from n/2 on, and through softmax, it does not.
     """
-    points: list[Point] = []
+    points = Points()
     for n in CIRCLES:
         for degree in range(1, n // 2):
             passed = [circle(n, f"{kernel}={degree}") for kernel in ("power:beta", "taylor:order")]
             worst = max(map(abs, passed))
-            points.append(point({"n": n, "degree": degree}, worst < ROUNDING, cancelled=worst))
+            points.add({"n": n, "degree": degree}, worst < ROUNDING, cancelled=worst)
         enough = abs(circle(n, f"power:beta={n // 2}"))
-        points.append(point({"n": n, "degree": n // 2}, enough > 1e-6, passed=enough))
+        points.add({"n": n, "degree": n // 2}, enough > 1e-6, passed=enough)
         softmax, scale = circle(n, "softmax"), 15 * math.log(n)
         finest = sum(2 * scipy.special.ive(n // 2 + n * k, scale) for k in range(9))
         level = scipy.special.ive(0, scale) + sum(2 * scipy.special.ive(n * k, scale) for k in range(1, 9))
         error = relative_error(softmax, finest / level)
-        points.append(point({"n": n, "mechanism": "softmax"}, error < 1e-9, softmax=softmax, error=error))
-    return conclude(
-        points,
-        f"power and taylor kernels of degree below n/2 pass {largest(points, 'cancelled'):.0e} of the "
-        f"pattern, degree n/2 {smallest(points, 'passed'):.1e}, softmax {smallest(points, 'softmax'):.3f} or "
-        f"more, as the Bessel sums say (to {largest(points, 'error'):.0e}), n = "
+        points.add({"n": n, "mechanism": "softmax"}, error < 1e-9, softmax=softmax, error=error)
+    return points.conclude(
+        f"power and taylor kernels of degree below n/2 pass {points.largest('cancelled'):.0e} of the "
+        f"pattern, degree n/2 {points.smallest('passed'):.1e}, softmax {points.smallest('softmax'):.3f} or "
+        f"more, as the Bessel sums say (to {points.largest('error'):.0e}), n = "
         f"{', '.join(map(str, CIRCLES))}",
-        f"{largest(points, 'cancelled'):.0e} of the pattern left, allowed {ROUNDING:.0e}",
+        f"{points.largest('cancelled'):.0e} of the pattern left, allowed {ROUNDING:.0e}",
     )
 
 
@@ -64,19 +63,18 @@ def parity_degree() -> Finding:
 
     In rationals: degree below log2 n gives both labels the same row, degree log2 n does not.
     """
-    points = []
+    points = Points()
     for bits in CUBES:
         for degree in range(1, bits + 1):
             made, power = example(Parity, n=2**bits), Power(beta=degree)
             same = same_rows(made, power)
             *_, margin = kernel_rows(made, power).margin()
             holds = same == (degree < bits) and (margin == 0) == same
-            points.append(point({"n": 2**bits, "degree": degree}, holds, passed=float(margin)))
-    top = [each for each in points if each.measured["passed"] != 0]
-    return conclude(
-        points,
+            points.add({"n": 2**bits, "degree": degree}, holds, passed=float(margin))
+    top = Points(each for each in points if each.measured["passed"] != 0)
+    return points.conclude(
         f"rows are equal in rationals for every degree below log2 n, n = 4 to {2 ** CUBES[-1]}, and differ "
-        f"at degree log2 n by {smallest(top, 'passed'):.1e} or more",
+        f"at degree log2 n by {top.smallest('passed'):.1e} or more",
         "difference exactly 0 below log2 n: no reader at all finds the parity",
     )
 
@@ -84,17 +82,14 @@ def parity_degree() -> Finding:
 @claim("parity-softmax", "6.3", "ours")
 def parity_softmax() -> Finding:
     """Softmax at the logit scale log n passes exactly ((n-1)/(n+1))^w of the parity."""
-    points = []
+    points = Points()
     for bits in (*CUBES, 8):
         n = 2**bits
         *_, margin = kernel_rows(example(Parity, n=n), Softmax()).margin()
         expected = Fraction(n - 1, n + 1) ** bits
-        points.append(
-            point({"n": n}, margin == rational(expected), passed=float(margin), claimed=float(expected))
-        )
-    low, high = smallest(points, "passed"), largest(points, "passed")
-    return conclude(
-        points,
+        points.add({"n": n}, margin == rational(expected), passed=float(margin), claimed=float(expected))
+    low, high = points.smallest("passed"), points.largest("passed")
+    return points.conclude(
         f"equal as fractions for n = 4 to {2**8}: {low:.3f} to {high:.3f}",
         "difference exactly 0",
     )

@@ -8,16 +8,7 @@ import numpy as np
 from flint import arb, ctx
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import (
-    DELTA,
-    conclude,
-    conclude_where,
-    largest,
-    on_grid,
-    point,
-    relative_error,
-    short,
-)
+from separatrix.claims._tools import DELTA, Array, Points, on_grid, point, relative_error, settled, short
 from separatrix.constructions import Plain
 from separatrix.engines import dense
 from separatrix.mechanisms import Linear, ScoreMechanism, Softmax
@@ -55,20 +46,19 @@ def softmax_peak() -> Finding:
 
     1 - f(peak) against 1.6/n³: on all tokens up to n = 1e4, and in balls beyond.
     """
-    points = []
+    points = Points()
     for n in SMALL:
         for spread in SPREADS:
             weight, rest = peak_and_rest(plain(n, spread), exponential=True)
             error = abs(dense.probe(plain(n, spread), Softmax(), 1, torch.float64) - weight)
             holds = rest * n**3 <= 1.6 and error < 1e-12
-            points.append(point({"n": n, "spread": spread}, holds, rest_n3=rest * n**3, error=error))
+            points.add({"n": n, "spread": spread}, holds, rest_n3=rest * n**3, error=error)
     with ctx.workprec(400):
         for n in LARGE:
             left = (1 - peak_ball(Softmax(), n)) * n**3
-            points.append(point({"n": n, "spread": "0"}, bool(left <= arb("1.6")), rest_n3=float(left)))
-    used = largest(points, "rest_n3")
-    return conclude(
-        points,
+            points.add({"n": n, "spread": "0"}, bool(left <= arb("1.6")), rest_n3=float(left))
+    used = points.largest("rest_n3")
+    return points.conclude(
         f"softmax leaves {used:.3f}/n³ or less to all other tokens, n = 3 to 1e18, with and without spread",
         f"{used:.2f} of the 1.6 allowed",
     )
@@ -80,22 +70,19 @@ def linear_peak() -> Finding:
 
     f(peak) against 12 log n / n.
     """
-    points = []
+    points = Points()
     for n in SMALL:
         for spread in SPREADS:
             weight, _ = peak_and_rest(plain(n, spread), exponential=False)
             error = relative_error(dense.probe(plain(n, spread), Linear(), 1, torch.float64), weight)
             constant = weight * n / math.log(n)
-            points.append(
-                point({"n": n, "spread": spread}, constant <= 12 and error < 1e-12, constant=constant)
-            )
+            points.add({"n": n, "spread": spread}, constant <= 12 and error < 1e-12, constant=constant)
     with ctx.workprec(400):
         for n in LARGE:
             ball = peak_ball(Linear(), n) * n / arb(n).log()
-            points.append(point({"n": n, "spread": "0"}, bool(ball <= 12), constant=float(ball)))
-    used = largest(points, "constant")
-    return conclude(
-        points,
+            points.add({"n": n, "spread": "0"}, bool(ball <= 12), constant=float(ball))
+    used = points.largest("constant")
+    return points.conclude(
         f"linear gives the peak {used:.2f} log n / n or less, n = 3 to 1e18, with and without spread",
         f"{used:.1f} of the 12 allowed",
     )
@@ -121,15 +108,13 @@ def linear_reach() -> Finding:
     last = max((n for n, p in zip(SIZES, linear, strict=True) if p > 0.5), default=SIZES[0])
     blind = _from(linear <= DELTA)
     keeps = _from(softmax >= 1 - DELTA)
-    inside = [
-        point({"m": "log2(n/0.01)"}, 150 <= last <= 300, linear_above_half_to_n=last),
-        point({"m": "log2(n/0.01)"}, 350 <= blind <= 550, linear_blind_from_n=blind),
-        point({"m": "log2(n/0.01)"}, keeps <= 300, softmax_distinguishes_from_n=keeps),
-    ]
+    inside, signs = Points(), {"m": "log2(n/0.01)"}
+    inside.add(signs, 150 <= last <= 300, linear_above_half_to_n=last)
+    inside.add(signs, 350 <= blind <= 550, linear_blind_from_n=blind)
+    inside.add(signs, keeps <= 300, softmax_distinguishes_from_n=keeps)
     outside = [many_signs(500, 10**5), many_signs(1000, 10**11)]
     best = int(np.argmax(linear))
-    return conclude_where(
-        inside,
+    return inside.conclude_where(
         outside,
         "m = O(log(n/delta)); with far more sign vectors one that fires on D1 alone is met after all",
         f"linear: best P {linear[best]:.3f} at n = {SIZES[best]}, above 1/2 to n = {last}, at most {DELTA} "
@@ -139,10 +124,9 @@ def linear_reach() -> Finding:
     )
 
 
-def _from(good: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int:
+def _from(good: Array) -> int:
     """The least of SIZES from which on it is good; 10^100 if it never is."""
-    bad = np.flatnonzero(~good)
-    first = int(bad[-1]) + 1 if len(bad) else 0
+    first = settled(good)
     return SIZES[first] if first < len(SIZES) else 10**100
 
 

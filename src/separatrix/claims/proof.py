@@ -6,10 +6,8 @@ import math
 from fractions import Fraction
 from itertools import product
 
-import numpy as np
-
 from separatrix.claims._base import Finding, claim
-from separatrix.claims._tools import DELTA, Setting, conclude, largest, on_grid, point, smallest, spike
+from separatrix.claims._tools import DELTA, Points, Setting, on_grid, settled, spike
 from separatrix.claims.theorem import enough_signs, enough_width
 from separatrix.engines import certified
 from separatrix.mechanisms import Linear, Softmax
@@ -31,20 +29,17 @@ def hoeffding() -> Finding:
 
     The bound over the exact probability, and the d each of them asks for.
     """
-    points = []
+    points = Points()
     for b, mechanism in product(("0.2", "0.5"), (Softmax(), Linear())):
         setting = {**SETTING, "b": b, "m": 1}
         found = on_grid(mechanism, setting, d=WIDTHS, n=[(d - 2) * BLOCK for d in WIDTHS]).p0
         for d, p0 in zip(WIDTHS, found, strict=True):
             bound = hoeffding_bound(float(b), d)
             parameters = {**setting, "d": d, "n": (d - 2) * BLOCK, "mechanism": mechanism.name}
-            points.append(
-                point(parameters, p0 <= bound, p0=p0, bound=bound, bound_over_p0=bound / max(p0, 1e-300))
-            )
-    low, high = smallest(points, "bound_over_p0"), largest(points, "bound_over_p0")
+            points.add(parameters, p0 <= bound, p0=p0, bound=bound, bound_over_p0=bound / max(p0, 1e-300))
+    low, high = points.smallest("bound_over_p0"), points.largest("bound_over_p0")
     asked, needed = enough_width(0.2, enough_signs(DELTA), DELTA), needed_width("0.2")
-    return conclude(
-        points,
+    return points.conclude(
         f"the bound is {low:.1f} to {high:.2g} times the exact probability (d = 12 to 1002); at delta = "
         f"{DELTA}, b = 0.2 the proof asks for d = {asked}, and d = {needed} is enough",
         f"{low:.1f} to {high:.2g} times too large; d = {asked} asked, {needed} needed",
@@ -56,8 +51,7 @@ def needed_width(b: str) -> int:
     widths = list(range(4, 200))
     setting = {**SETTING, "b": b, "m": enough_signs(DELTA)}
     found = on_grid(Softmax(), setting, d=widths, n=[(d - 2) * BLOCK for d in widths]).fire_d0
-    bad = np.flatnonzero(found > DELTA)
-    return widths[int(bad[-1]) + 1] if len(bad) else widths[0]
+    return widths[settled(found <= DELTA)]
 
 
 FULL_WEIGHT: tuple[tuple[Fraction, Setting], ...] = (
@@ -80,26 +74,23 @@ def firing_probability() -> Finding:
 
     Certified p1 against the share of the triples that fire.
     """
-    points = []
+    points = Points()
     for claimed, setting in FULL_WEIGHT:
         n = (setting["d"] - 2) * 10**12
         neuron = certified.count(spike(setting, n=n), Softmax()).low
         share = firing_triples(*(Fraction(setting[name]) for name in ("a1", "b", "c")))
         gap = abs(float(neuron.p1 - claimed))
-        points.append(
-            point(
-                {**setting, "n": n},
-                share == claimed and gap < 1e-6 and neuron.p0 < 1e-6,
-                p1=float(neuron.p1),
-                share_of_triples=str(share),
-                gap=gap,
-                p0=float(neuron.p0),
-            )
+        points.add(
+            {**setting, "n": n},
+            share == claimed and gap < 1e-6 and neuron.p0 < 1e-6,
+            p1=float(neuron.p1),
+            share_of_triples=str(share),
+            gap=gap,
+            p0=float(neuron.p0),
         )
-    gap, p0 = largest(points, "gap"), largest(points, "p0")
+    gap, p0 = points.largest("gap"), points.largest("p0")
     shares = ", ".join(str(claimed) for claimed, _ in FULL_WEIGHT)
-    return conclude(
-        points,
+    return points.conclude(
         f"p1 is {shares} to {gap:.0e} at blocks of 1e12 tokens, and p0 is {p0:.0e} or less",
         f"p1 off by {gap:.0e}; p0 {p0:.0e} or less",
     )

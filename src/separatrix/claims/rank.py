@@ -7,7 +7,7 @@ import math
 import scipy
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import conclude, largest, point, smallest, values
+from separatrix.claims._tools import Points, point
 from separatrix.mechanisms import Mechanism, Softmax, mechanism_named
 from separatrix.mechanisms.features._base import FeatureMechanism
 from separatrix.tensors import Tensor, torch
@@ -48,15 +48,14 @@ def feature_rank() -> Finding:
     """
     draw = torch.Generator().manual_seed(0)
     q, k = (torch.randn(1, 1, TOKENS, WIDTH, generator=draw, dtype=torch.float64) for _ in range(2))
-    points = [map_point(each, q, k) for each in MAPS]
-    ranks, routed = ", ".join(f"{x:.0f}" for x in values(points, "rank")), routing_point()
-    return conclude(
-        [*points, routed],
+    points = Points(map_point(each, q, k) for each in MAPS)
+    ranks, routed = ", ".join(f"{x:.0f}" for x in points.values("rank")), routing_point()
+    return Points([*points, routed]).conclude(
         f"{TOKENS} random tokens of width {WIDTH}: rank {ranks} for {', '.join(MAPS)}, so "
-        f"{smallest(points, 'away'):.1f} or more from every permutation; softmax on tokens of width 2 has "
-        f"rank {TOKENS} and comes within {largest([routed], 'away'):.0e} of one",
-        f"rank {smallest(points, 'room'):.0f} to {largest(points, 'room'):.0f} below the number r of "
-        f"features; distance {smallest(points, 'excess'):.2f} or more above sqrt(n - r)",
+        f"{points.smallest('away'):.1f} or more from every permutation; softmax on tokens of width 2 has "
+        f"rank {TOKENS} and comes within {Points([routed]).largest('away'):.0e} of one",
+        f"rank {points.smallest('room'):.0f} to {points.largest('room'):.0f} below the number r of "
+        f"features; distance {points.smallest('excess'):.2f} or more above sqrt(n - r)",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import conclude, example, judged, largest, point, smallest
+from separatrix.claims._tools import Points, example, judged, point
 from separatrix.claims.rank import rank
 from separatrix.constructions import Recall
 from separatrix.engines import Sampling
@@ -26,18 +26,17 @@ def state_size() -> Finding:
 
     Up to `width` pairs the other values are not heard at all; with one more they are.
     """
-    points = []
+    points = Points()
     for width in WIDTHS:
         points += [holds_point(each, width) for each in LIMITED]
         points += [fails_point(each, width) for each in LIMITED]
         points.append(softmax_point(width))
-    return conclude(
-        points,
+    return points.conclude(
         f"widths {', '.join(map(str, WIDTHS))}: with n = width pairs {', '.join(LIMITED)} hear "
-        f"{largest(points, 'heard'):.0f} of the other values; with width + 1, P is "
-        f"{largest(points, 'past'):.2f} or less, and softmax's with 2 width is "
-        f"{smallest(points, 'softmax'):.4f} (certified)",
-        f"P at most {largest(points, 'past_most'):.2f} past the state, {smallest(points, 'within'):.2f} or "
+        f"{points.largest('heard'):.0f} of the other values; with width + 1, P is "
+        f"{points.largest('past'):.2f} or less, and softmax's with 2 width is "
+        f"{points.smallest('softmax'):.4f} (certified)",
+        f"P at most {points.largest('past_most'):.2f} past the state, {points.smallest('within'):.2f} or "
         "more within it (ends of 99.9% intervals)",
     )
 
@@ -83,18 +82,17 @@ def state_rank() -> Finding:
 
     The matrix from n values to the answers to n questions has rank `width`, and n for softmax.
     """
-    points = []
+    points = Points()
     for width in (4, 8):
         n = 3 * width
         for each in STATES:
             found = rank(read_off(each, n, width))
-            points.append(point({"mechanism": each, "n": n, "width": width}, found <= width, lost=n - found))
+            points.add({"mechanism": each, "n": n, "width": width}, found <= width, lost=n - found)
         full = rank(read_off("softmax", n, width))
-        points.append(point({"mechanism": "softmax", "n": n, "width": width}, full == n, kept=full))
-    return conclude(
-        points,
-        f"of n = 12 and 24 values, {', '.join(STATES)} of width n/3 lose {smallest(points, 'lost'):.0f} and "
-        f"{largest(points, 'lost'):.0f} dimensions whatever is asked; softmax keeps all "
-        f"{smallest(points, 'kept'):.0f} and {largest(points, 'kept'):.0f}",
-        f"{smallest(points, 'lost'):.0f} dimensions or more that no reader gets back",
+        points.add({"mechanism": "softmax", "n": n, "width": width}, full == n, kept=full)
+    return points.conclude(
+        f"of n = 12 and 24 values, {', '.join(STATES)} of width n/3 lose {points.smallest('lost'):.0f} and "
+        f"{points.largest('lost'):.0f} dimensions whatever is asked; softmax keeps all "
+        f"{points.smallest('kept'):.0f} and {points.largest('kept'):.0f}",
+        f"{points.smallest('lost'):.0f} dimensions or more that no reader gets back",
     )

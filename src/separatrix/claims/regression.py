@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import conclude, example, judged, largest, point, smallest
+from separatrix.claims._tools import Points, example, judged, point
+from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import Regression
 from separatrix.mechanisms import mechanism_named
 from separatrix.tensors import torch
 
-UNNORMALISED = "identity-features:normalised=no"
 WEIGHTED = ("softmax", "logn-softmax", "topk", "hardmax", "sparsemax", "relu-features", "elu")
 """Weights that are not negative, whatever the tokens."""
 AVERAGES = ("linear", "power:beta=4", *WEIGHTED)
@@ -25,15 +25,14 @@ def gradient_step() -> Finding:
 
     Random designs against a literal gradient step, and the construction's design against <w, x>.
     """
-    points = [random_design(seed) for seed in range(4)]
+    points = Points(random_design(seed) for seed in range(4))
     points += [answer_point(UNNORMALISED, width, n) for width, n in ((1, 8), (4, 1000), (16, 10**6))]
     points.append(answer_point("causal-linear", 4, 40))
-    return conclude(
-        points,
-        f"the output is that of one gradient step on random designs to {largest(points, 'error'):.0e}, and "
-        f"<w,x> = width a on the construction's to {largest(points, 'off'):.0e}; it distinguishes at n = 8 "
+    return points.conclude(
+        f"the output is that of one gradient step on random designs to {points.largest('error'):.0e}, and "
+        f"<w,x> = width a on the construction's to {points.largest('off'):.0e}; it distinguishes at n = 8 "
         "to 1e6",
-        f"error {max(largest(points, 'error'), largest(points, 'off')):.0e}, allowed {ROUNDING:.0e}",
+        f"error {max(points.largest('error'), points.largest('off')):.0e}, allowed {ROUNDING:.0e}",
     )
 
 
@@ -69,24 +68,21 @@ def hull() -> Finding:
 
     Values all equal a, so averages answer a; on random values they stay between the extremes.
     """
-    points = []
+    points = Points()
     for each in AVERAGES:
         made = example(Regression)
         found = judged(made, each)
         off = max(abs(found.outcome.v0 - 0.1), abs(found.outcome.v1 - 1.0))
-        points.append(
-            point({"mechanism": each, "n": made.n}, off < ROUNDING and found.word == "blind", off=off)
-        )
+        points.add({"mechanism": each, "n": made.n}, off < ROUNDING and found.word == "blind", off=off)
     draw = torch.Generator().manual_seed(0)
     q, k, v = (torch.randn(1, 1, 40, 6, generator=draw, dtype=torch.float64) for _ in range(3))
     for each in WEIGHTED:
         out = mechanism_named(each)(q, k, v)
         room = float(torch.minimum(v.amax(-2) - out.amax(-2), out.amin(-2) - v.amin(-2)).min())
-        points.append(point({"mechanism": each, "tokens": "random"}, room >= -ROUNDING, room=room))
-    return conclude(
-        points,
-        f"{', '.join(AVERAGES)} answer a and not width a (to {largest(points, 'off'):.0e}), so they are "
+        points.add({"mechanism": each, "tokens": "random"}, room >= -ROUNDING, room=room)
+    return points.conclude(
+        f"{', '.join(AVERAGES)} answer a and not width a (to {points.largest('off'):.0e}), so they are "
         f"blind; on random tokens the outputs stay within the values",
-        f"answers off a by {largest(points, 'off'):.0e} and outside the hull by "
-        f"{max(0.0, -smallest(points, 'room')):.0e}, allowed {ROUNDING:.0e}",
+        f"answers off a by {points.largest('off'):.0e} and outside the hull by "
+        f"{max(0.0, -points.smallest('room')):.0e}, allowed {ROUNDING:.0e}",
     )

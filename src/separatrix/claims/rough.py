@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import conclude_where, example, judged, largest, point, smallest, values
+from separatrix.claims._tools import Points, example, judged, point
 from separatrix.constructions import Rough
 from separatrix.engines import Sampling
 
@@ -30,17 +30,16 @@ def survives() -> Finding:
 
     Inside: each regularity broken. Outside: noise whose sum over a row is as large as the spike.
     """
-    inside, outside = ([rough_point(changes) for changes in each] for each in (KEPT, LOST))
-    lost = ", ".join(f"{p:.2f}" for p in values(outside, "softmax"))
-    return conclude_where(
-        inside,
+    inside, outside = (Points(rough_point(changes) for changes in each) for each in (KEPT, LOST))
+    lost = ", ".join(f"{p:.2f}" for p in outside.values("softmax"))
+    return inside.conclude_where(
         outside,
         "the noise is small: a row sum has noise of sd noise sqrt(d), about 0.1 at 0.01, and the largest of "
         "n of these must stay well below a1",
-        f"sampled, 99% intervals: softmax P >= {smallest(inside, 'softmax_least'):.3f}, linear P <= "
-        f"{largest(inside, 'linear_most'):.3f} with n no multiple of d-2, unequal blocks, 2 or 3 spikes, "
+        f"sampled, 99% intervals: softmax P >= {inside.smallest('softmax_least'):.3f}, linear P <= "
+        f"{inside.largest('linear_most'):.3f} with n no multiple of d-2, unequal blocks, 2 or 3 spikes, "
         f"noise of sd up to 0.01; with noise 0.02 and 0.05 softmax has P = {lost}",
-        f"intervals end at {smallest(inside, 'softmax_least'):.3f} and {largest(inside, 'linear_most'):.3f}; "
+        f"intervals end at {inside.smallest('softmax_least'):.3f} and {inside.largest('linear_most'):.3f}; "
         f"allowed {HIGH} and {LOW}",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import conclude, example, judged, largest, point, smallest
+from separatrix.claims._tools import Points, example, judged, point
 from separatrix.constructions import CONSTRUCTIONS
 
 UNNORMALISED = "identity-features:normalised=no"
@@ -40,7 +40,7 @@ def linear_wins() -> Finding:
 
     No answer is sampled: the witness distinguishes, softmax is blind.
     """
-    points = [pair_point(name, winner, "softmax") for name, winner in LINEAR_WINS.items()]
+    points = Points(pair_point(name, winner, "softmax") for name, winner in LINEAR_WINS.items())
     return _found(points, "a linear mechanism distinguishes and softmax is blind")
 
 
@@ -51,17 +51,16 @@ def softmax_wins() -> Finding:
 
     The other way round, against normalised linear attention.
     """
-    points = [pair_point(name, "softmax", "linear") for name in SOFTMAX_WINS]
+    points = Points(pair_point(name, "softmax", "linear") for name in SOFTMAX_WINS)
     return _found(points, "softmax distinguishes and linear is blind")
 
 
-def _found(points: list[Point], what: str) -> Finding:
+def _found(points: Points, what: str) -> Finding:
     names = ", ".join(str(each.parameters["construction"]) for each in points)
-    return conclude(
-        points,
+    return points.conclude(
         f"{what} on {names}, at the example of each, by certified or exact engines",
-        f"P of the winner {smallest(points, 'winner_p'):.5f} or more, of the loser at most "
-        f"{largest(points, 'loser_p'):.1e}",
+        f"P of the winner {points.smallest('winner_p'):.5f} or more, of the loser at most "
+        f"{points.largest('loser_p'):.1e}",
     )
 
 

@@ -9,16 +9,7 @@ from itertools import product
 
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import (
-    BASE,
-    Setting,
-    conclude,
-    largest,
-    point,
-    relative_error,
-    spike,
-    values,
-)
+from separatrix.claims._tools import BASE, Points, Setting, point, relative_error, spike
 from separatrix.constructions import Spike
 from separatrix.engines import Sampling, certified, dense
 from separatrix.engines.threads import one_thread
@@ -103,12 +94,11 @@ def exact_probability() -> Finding:
 
     Certified fractions against all 2^d sign vectors.
     """
-    points = [probability_point(mechanism, setting) for mechanism, setting in SETTINGS]
-    ties = values(points, "closest_to_tau").count(0)
-    return conclude(
-        points,
+    points = Points(probability_point(mechanism, setting) for mechanism, setting in SETTINGS)
+    ties = points.values("closest_to_tau").count(0)
+    return points.conclude(
         f"p0, p1 and P[fires on D1 only] equal the counts over all 2^d sign vectors at {len(points)} "
-        f"settings, {sum(values(points, 'sign_vectors')):.0f} vectors in all",
+        f"settings, {sum(points.values('sign_vectors')):.0f} vectors in all",
         f"equal fractions; ties at {ties} of {len(points)} settings",
     )
 
@@ -153,13 +143,12 @@ def distinguish_formula() -> Finding:
 
     All m-tuples of sign vectors at small d; sampled networks on dense tokens at larger d.
     """
-    points = [_tuples_point(mechanism, setting) for mechanism, setting in TUPLES]
+    points = Points(_tuples_point(mechanism, setting) for mechanism, setting in TUPLES)
     with one_thread():
         points += [_sampled_point(mechanism, setting) for mechanism, setting in SAMPLED]
-    away = largest(points, "sd_away")
-    return conclude(
-        points,
-        f"equal on all {sum(values(points, 'tuples')):.0f} tuples of sign vectors at small d; inside the "
+    away = points.largest("sd_away")
+    return points.conclude(
+        f"equal on all {sum(points.values('tuples')):.0f} tuples of sign vectors at small d; inside the "
         f"99.9% interval of {DRAWS} networks drawn on dense tokens at {len(SAMPLED)} settings",
         f"equal on tuples; {away:.1f} standard deviations when sampled",
     )

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from separatrix.claims import _literal as literal
-from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import Array, Setting, conclude, largest, point, smallest
+from separatrix.claims._base import Finding, claim
+from separatrix.claims._tools import Array, Points, Setting
 from separatrix.claims._tools import spike as make
 from separatrix.claims.units import LABELS, attention_weights
 from separatrix.constructions import Label, Spike
@@ -35,7 +35,7 @@ def shape() -> Finding:
 
     Every entry of A, for both labels and several positions of the spike.
     """
-    points = []
+    points = Points()
     for setting in SETTINGS:
         made = make(setting)
         b, c, worst = float(made.parameters.b), float(made.parameters.c), 0.0
@@ -47,10 +47,9 @@ def shape() -> Finding:
                 worst = max(
                     worst, float(np.abs(made.matrix(label, row, torch.float64).numpy() - right).max())
                 )
-        points.append(point(setting, worst <= ROUNDING and refused(setting), difference=worst))
-    worst = largest(points, "difference")
-    return conclude(
-        points,
+        points.add(setting, worst <= ROUNDING and refused(setting), difference=worst)
+    worst = points.largest("difference")
+    return points.conclude(
         f"A by its definition and A as built differ by {worst:.1g}; n that is no multiple of d-2 is refused",
         f"difference {worst:.1g}",
     )
@@ -128,14 +127,14 @@ def linear_kernel(logits: Array, n: int) -> Array:
     return u
 
 
-def compare(mechanism: Mechanism, form: str, kernel: Kernel, weights: Weights) -> list[Point]:
+def compare(mechanism: Mechanism, form: str, kernel: Kernel, weights: Weights) -> Points:
     """u, f and c in closed form against the dense tokens: the largest relative error of an entry."""
-    points = []
+    points = Points()
     for setting in SETTINGS:
         made = make(setting, form=form)
         errors = np.max([_errors(mechanism, made, label, kernel, weights) for label in LABELS], axis=0)
         parameters = {**setting, "form": form, "mechanism": mechanism.name}
-        points.append(point(parameters, errors.max() <= ROUNDING, u=errors[0], f=errors[1], c=errors[2]))
+        points.add(parameters, errors.max() <= ROUNDING, u=errors[0], f=errors[1], c=errors[2])
     return points
 
 
@@ -155,10 +154,9 @@ def _errors(
     return tuple(float(np.abs(found / right - 1).max()) for found, right in pairs)
 
 
-def _finding(points: list[Point]) -> Finding:
-    worst = largest(points, "u", "f", "c")
-    return conclude(
-        points,
+def _finding(points: Points) -> Finding:
+    worst = points.largest("u", "f", "c")
+    return points.conclude(
         f"every entry of u, f and c at {len(points)} settings: relative error {worst:.1e} on dense tokens",
         f"error {worst:.1e}, allowed {ROUNDING:.0e}",
     )
@@ -186,7 +184,8 @@ def closed_identity() -> Finding:
     Form identity, both mechanisms.
     """
     softmax = compare(Softmax(), "identity", softmax_kernel, identity_weights(softmax_kernel))
-    return _finding(softmax + compare(Linear(), "identity", linear_kernel, identity_weights(linear_kernel)))
+    linear = compare(Linear(), "identity", linear_kernel, identity_weights(linear_kernel))
+    return _finding(Points([*softmax, *linear]))
 
 
 @claim("linear-ignores-query", "3.1", "rec")
@@ -195,17 +194,16 @@ def linear_ignores_query() -> Finding:
 
     How far apart the rows of f are, for linear and, as a control, for softmax.
     """
-    points = []
+    points = Points()
     for setting in SETTINGS:
         tokens = make(setting, form="ones").dense(1, 0, torch.float64)
         spread, control = (
             float(np.ptp(attention_weights(mechanism, tokens), axis=0).max())
             for mechanism in (Linear(), Softmax())
         )
-        points.append(point(setting, spread <= ROUNDING < control, linear=spread, softmax=control))
-    spread, control = largest(points, "linear"), smallest(points, "softmax")
-    return conclude(
-        points,
+        points.add(setting, spread <= ROUNDING < control, linear=spread, softmax=control)
+    spread, control = points.largest("linear"), points.smallest("softmax")
+    return points.conclude(
         f"rows of f differ by {spread:.1e} at most for linear, by {control:.2g} or more for softmax",
         f"{spread:.1e}; softmax {control:.2g}",
     )

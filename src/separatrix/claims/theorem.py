@@ -8,17 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import (
-    DELTA,
-    Array,
-    Setting,
-    conclude,
-    largest,
-    on_grid,
-    point,
-    short,
-    smallest,
-)
+from separatrix.claims._tools import DELTA, Array, Points, Setting, on_grid, point, settled, short
 from separatrix.mechanisms import Linear, Softmax
 
 SETTINGS: tuple[Setting, ...] = (
@@ -88,11 +78,10 @@ def theorem() -> Finding:
 
     For each setting the n from which on all four failures stay below delta.
     """
-    points = [theorem_point(admissible(s, delta), delta) for s in SETTINGS for delta in DELTAS]
-    constant = largest(points, "constant")
-    soonest, latest = smallest(points, "from_blocks_of"), largest(points, "from_blocks_of")
-    return conclude(
-        points,
+    points = Points(theorem_point(admissible(s, delta), delta) for s in SETTINGS for delta in DELTAS)
+    constant = points.largest("constant")
+    soonest, latest = points.smallest("from_blocks_of"), points.largest("from_blocks_of")
+    return points.conclude(
         f"each of the four failures has probability {constant:.2f} delta or less as n grows; 'large n' means "
         f"n/(d-2) >= {soonest:.0f} at best and {latest:.0e} at worst (a1(a1+b+c) = 1.01, a1-b = 0.12)",
         f"implied constant {constant:.2f}",
@@ -104,8 +93,7 @@ def theorem_point(setting: Setting, delta: float) -> Point:
     sizes = [(setting["d"] - 2) * t for t in BLOCK_SIZES]
     found = failures(setting, sizes)
     worst = np.maximum.reduce(list(found.values()))
-    bad = np.flatnonzero(~(worst <= delta))
-    first = int(bad[-1]) + 1 if len(bad) else 0
+    first = settled(worst <= delta)
     holds = first < len(sizes) and all(hypotheses(setting, delta).values())
     measured: Setting = {name: each[-1] / delta for name, each in found.items()}
     if holds:
@@ -130,24 +118,21 @@ def hypotheses_needed() -> Finding:
 
     Without one hypothesis, some failure is far more likely than delta.
     """
-    points = []
+    points = Points()
     for dropped, given in WITHOUT:
         setting = admissible(given, DELTA)
         violated = [name for name, holds in hypotheses(setting, DELTA).items() if not holds]
         found = failures(setting, [(setting["d"] - 2) * 10**15])
         worst, name = max((float(p[0]), name) for name, p in found.items())
-        points.append(
-            point(
-                {**setting, "delta": DELTA},
-                violated == [dropped] and worst > 5 * DELTA,
-                without=dropped,
-                failure=name,
-                probability=worst,
-            )
+        points.add(
+            {**setting, "delta": DELTA},
+            violated == [dropped] and worst > 5 * DELTA,
+            without=dropped,
+            failure=name,
+            probability=worst,
         )
-    least = smallest(points, "probability")
-    return conclude(
-        points,
+    least = points.smallest("probability")
+    return points.conclude(
         "for each hypothesis there are parameters that violate it alone, and there a failure has "
         f"probability {least:.2g} or more at delta = {DELTA}",
         f"failure {least / DELTA:.0f} delta or more",

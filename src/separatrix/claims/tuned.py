@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import BASE, DELTA, conclude, largest, on_grid, point, smallest, spike
+from separatrix.claims._tools import BASE, DELTA, Points, on_grid, point, spike
 from separatrix.engines import certified
 from separatrix.mechanisms import Linear
 
@@ -55,14 +55,13 @@ def tuned_threshold() -> Finding:
 
     Any n, small d; and for comparison the best there is at d = 102.
     """
-    points = [tuned_point(*case) for case in CASES]
-    least, usual = smallest(points, "tuned"), largest(points, "usual")
+    points = Points(tuned_point(*case) for case in CASES)
+    least, usual = points.smallest("tuned"), points.largest("usual")
     taus = [Fraction(k, 2000) for k in range(2, 600)]
     wide = np.nanmax(on_grid(Linear(), {**BASE, "n": 1000}, tau=taus).distinguish)
-    return conclude(
-        points,
+    return points.conclude(
         f"tau just below what all signs + give on D1: P = {least:.4f} or more up to n = 1e18 (d=4, m=80; "
         f"d=6, m=300), where tau = c + 0.1 gives {usual:.1g}; at d=102, m=12, n=1000 the best tau gives "
         f"{wide:.2f}",
-        f"P {least:.3f}; but tau must be right to {smallest(points, 'room_for_tau'):.0e} at n = 1e18",
+        f"P {least:.3f}; but tau must be right to {points.smallest('room_for_tau'):.0e} at n = 1e18",
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Finding, claim
-from separatrix.claims._tools import Array, Setting, conclude, largest, point, smallest
+from separatrix.claims._tools import Array, Points, Setting
 from separatrix.constructions import Cross, Label, Spike, Tokens
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.tensors import torch
@@ -40,7 +40,7 @@ def tensor_trick() -> Finding:
     Whole numbers, so that both sides are exact.
     """
     rng = np.random.default_rng(0)
-    points = []
+    points = Points()
     for n, d in ((2, 2), (3, 2), (4, 3), (5, 4)):
         a1, a2 = rng.integers(-9, 10, (2, n, d))
         q, k = rng.integers(-9, 10, (2, d, d))
@@ -50,12 +50,11 @@ def tensor_trick() -> Finding:
             max(int(np.abs(kronecker_block(a1, a2, matrix, j) - rows[j]).max()) for j in range(n))
             for matrix in (x, x.T)
         )
-        points.append(point({"n": n, "d": d}, right == 0, difference=right, with_x_transposed=turned))
-    return conclude(
-        points,
+        points.add({"n": n, "d": d}, right == 0, difference=right, with_x_transposed=turned)
+    return points.conclude(
         "every block times vec(X) equals its row of A1 X A2ᵀ on whole numbers; "
-        f"largest difference {largest(points, 'difference'):.0f}",
-        f"exact; with X transposed off by {smallest(points, 'with_x_transposed'):.0f} or more",
+        f"largest difference {points.largest('difference'):.0f}",
+        f"exact; with X transposed off by {points.smallest('with_x_transposed'):.0f} or more",
     )
 
 
@@ -69,22 +68,19 @@ def attention_weights(mechanism: Mechanism, tokens: Tokens) -> Array:
 
 def unit_against_loops(mechanism: Mechanism, kernel: Callable[[float], float]) -> Finding:
     """u, alpha, f and c in loops on the literal matrices, against `definition` and the fast form."""
-    points = []
+    points = Points()
     for kind, setting in SETTINGS:
         made = kind(kind.schema.read({**TOKENS, **setting}))
         errors = np.max([_errors(mechanism, kernel, made, label) for label in LABELS], axis=0)
-        points.append(
-            point(
-                {"construction": kind.name, **setting},
-                errors.max() <= ROUNDING,
-                f=errors[0],
-                definition=errors[1],
-                fast_form=errors[2],
-            )
+        points.add(
+            {"construction": kind.name, **setting},
+            errors.max() <= ROUNDING,
+            f=errors[0],
+            definition=errors[1],
+            fast_form=errors[2],
         )
-    worst = largest(points, "f", "definition", "fast_form")
-    return conclude(
-        points,
+    worst = points.largest("f", "definition", "fast_form")
+    return points.conclude(
         f"f and c by loops, by the definition of {mechanism.name} and by its fast form: error {worst:.1e}",
         f"error {worst:.1e}, allowed {ROUNDING:.0e}",
     )
@@ -114,12 +110,14 @@ def _literal_units(
     made: Spike | Cross, label: Label, kernel: Callable[[float], float]
 ) -> list[literal.Unit[float]]:
     d, a = made.parameters.d, made.matrix(label, 3, torch.float64).tolist()
-    queries, x = a, literal.ones(d)
+    queries, form = a, "ones"
     if isinstance(made, Spike):
-        x = literal.weight_matrix(made.parameters.form, d)
+        form = made.parameters.form
     else:  # any queries with this row sum will do: X = 11ᵀ sees nothing else
         queries = [[float(made.parameters.r_Q) * made.unit / d] * d for _ in a]
-    return [literal.unit(row, kernel, a) for row in literal.logits(queries, x, a)]
+    return [
+        literal.unit(row, kernel, a) for row in literal.logits(queries, literal.weight_matrix(form, d), a)
+    ]
 
 
 @claim("softmax-unit", "1", "paper")
