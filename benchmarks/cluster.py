@@ -17,7 +17,7 @@ from separatrix.store import Store, frame, open_store
 from separatrix.sweeps import Plan, read_plan, run
 from separatrix.sweeps.cluster import DaskExecutor, settings
 from separatrix.sweeps.evaluate import evaluate
-from separatrix.sweeps.work import environment
+from separatrix.sweeps.worker import environment
 
 WORKERS = 2
 PLAN = """

@@ -14,7 +14,7 @@ from sqlalchemy import event, select
 
 from benchmarks._base import Measurement, at_most, require, seconds
 from separatrix.store import Environment, Result, Status, Store, open_store, results, schema
-from separatrix.sweeps.cell import Cell, Draws
+from separatrix.sweeps.verdict_cells import Cell, Draws
 
 CELLS = 1_000_000
 AT_ONCE, BATCH = 100_000, 2000

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from separatrix.store import Result, Store, frame, open_store
 from separatrix.sweeps import local, read_plan, run
-from separatrix.sweeps.cell import Cell
-from separatrix.sweeps.work import work
+from separatrix.sweeps.verdict_cells import Cell
+from separatrix.sweeps.worker import work
 from sweep_tools import HEAD
 
 PLAN = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from separatrix.store import Environment, Result, Status
-from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.executors import Executor, Finished
-from separatrix.sweeps.work import Batch, work
+from separatrix.sweeps.verdict_cells import Cell
+from separatrix.sweeps.worker import Batch, work
 
 HEAD = """
 name = "small"

@@ -33,7 +33,7 @@ from separatrix.sweeps.dask_setup import TRIMMING, read_address
 from separatrix.sweeps.evaluate import evaluate
 from separatrix.sweeps.executors import Finished
 from separatrix.sweeps.local import LocalExecutor
-from separatrix.sweeps.work import Batch, OtherCode, environment
+from separatrix.sweeps.worker import Batch, OtherCode, environment
 from traps import installed, lay_traps
 
 CHEAP = """
@@ -205,7 +205,7 @@ def test_workers_that_cannot_compute_are_left_out(
     programs.dask(*words)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.syspath_prepend(str(tmp_path))
-    other = "import separatrix.sweeps.work as w; w.code_version = lambda *_: 'x'; "
+    other = "import separatrix.sweeps.worker as w; w.code_version = lambda *_: 'x'; "
     programs.start(other + WORKER, *words[1:])
     programs.dask(*words)
     text = SLOW.format(last=3).replace('["softmax"]', '["mine_on_clusters:attend", "softmax"]')

@@ -26,9 +26,9 @@ from separatrix.paper.sweeps import plans as reproduced
 from separatrix.parameters import UsageError
 from separatrix.sweeps import PlanError, find_plan, load_plan, read_plan, shipped_plans
 from separatrix.sweeps import code as code_module
-from separatrix.sweeps.cell import Cell, Draws
 from separatrix.sweeps.code import code_version, modules
 from separatrix.sweeps.plan_file import read_toml, statements
+from separatrix.sweeps.verdict_cells import Cell, Draws
 
 HEAD = """
 mechanisms = ["softmax", "linear"]

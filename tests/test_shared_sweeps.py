@@ -25,8 +25,8 @@ from separatrix.store.claims import BEAT, LEASE, Claims
 from separatrix.store.processes import has_ended, this_process
 from separatrix.sweeps import Plan, Progress, read_plan, run
 from separatrix.sweeps import backlog as backlog_module
-from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.evaluate import evaluate
+from separatrix.sweeps.verdict_cells import Cell
 from stored import failed, row
 from sweep_tools import HEAD, HERE, SMALL, Inline, Instant
 

@@ -26,12 +26,12 @@ from separatrix.sweeps import Plan, Progress, estimate, find_plan, limited, read
 from separatrix.sweeps import local as local_module
 from separatrix.sweeps.backlog import LOOKED_UP
 from separatrix.sweeps.batches import GROWTH, MOST_CELLS, Batcher
-from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.evaluate import evaluate
 from separatrix.sweeps.limited import work_within
 from separatrix.sweeps.local import AHEAD, LocalExecutor
 from separatrix.sweeps.sweep import executor_for
-from separatrix.sweeps.work import Batch, OtherCode, environment, work
+from separatrix.sweeps.verdict_cells import Cell
+from separatrix.sweeps.worker import Batch, OtherCode, environment, work
 from separatrix.verdicts import DELTA, Verdict
 from sweep_tools import HEAD, HERE, SMALL, Inline, Instant
 

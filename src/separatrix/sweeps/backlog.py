@@ -10,9 +10,9 @@ from separatrix.store import Status, Store
 from separatrix.store.claims import Claims
 from separatrix.store.rows import now
 from separatrix.sweeps.batches import Cells
-from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.plan import Plan
 from separatrix.sweeps.progress import Progress
+from separatrix.sweeps.verdict_cells import Cell
 
 LOOKED_UP = 2000
 """Cells that are looked up in the store at once."""

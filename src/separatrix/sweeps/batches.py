@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from separatrix.sweeps.cell import Cell
-from separatrix.sweeps.work import Batch
+from separatrix.sweeps.verdict_cells import Cell
+from separatrix.sweeps.worker import Batch
 
 AIM = 0.5
 """Seconds that a batch should take: the cost of sending it is then nothing."""

@@ -16,11 +16,11 @@ from uuid import uuid4
 from separatrix.errors import one_line
 from separatrix.parameters import SeparatrixError, UsageError
 from separatrix.store import Result
-from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.dask_setup import read_address, require_distributed, settings
 from separatrix.sweeps.executors import SLICE, Executor, Finished
 from separatrix.sweeps.limited import work_within
-from separatrix.sweeps.work import Batch, require_same_code, work
+from separatrix.sweeps.verdict_cells import Cell
+from separatrix.sweeps.worker import Batch, require_same_code, work
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -16,10 +16,10 @@ import numpy as np
 from separatrix.store import Result, Status, Store
 from separatrix.sweeps.backlog import LOOKED_UP
 from separatrix.sweeps.batches import Kind
-from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.executors import Executor
 from separatrix.sweeps.plan import Plan
-from separatrix.sweeps.work import Batch
+from separatrix.sweeps.verdict_cells import Cell
+from separatrix.sweeps.worker import Batch
 
 TRIED = 64
 """Cells of a kind that are tried at most."""

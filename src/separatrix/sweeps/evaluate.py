@@ -18,7 +18,7 @@ from separatrix.parameters import Grid, SeparatrixError, UsageError
 from separatrix.parameters.grid import is_whole
 from separatrix.store import Environment, Result, Status
 from separatrix.store.rows import now
-from separatrix.sweeps.cell import Cell
+from separatrix.sweeps.verdict_cells import Cell
 from separatrix.verdicts.verdict import word_for
 
 named = cache(mechanism_from)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from separatrix.store import Result
-from separatrix.sweeps.work import Batch
+from separatrix.sweeps.worker import Batch
 
 SLICE = 2.0
 """Seconds after which a worker hands a batch back, finished or not, so that nothing straggles."""

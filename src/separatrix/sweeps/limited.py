@@ -18,9 +18,9 @@ from typing import Any
 
 from separatrix.parameters import SeparatrixError
 from separatrix.store import Result
-from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.evaluate import in_closed_form
-from separatrix.sweeps.work import died, finish, timed_out
+from separatrix.sweeps.verdict_cells import Cell
+from separatrix.sweeps.worker import died, finish, timed_out
 
 START = 120.0
 """Seconds in which such a process has to begin."""

@@ -18,7 +18,7 @@ from separatrix.parameters import SeparatrixError
 from separatrix.startup import safe_path
 from separatrix.store import Result
 from separatrix.sweeps.executors import SLICE, Executor, Finished
-from separatrix.sweeps.work import Batch, work
+from separatrix.sweeps.worker import Batch, work
 
 AHEAD = 2
 """Batches a worker has at once: one it computes, and one that waits for it."""

@@ -12,8 +12,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from separatrix.files.reading import read_whole
 from separatrix.parameters import UsageError, nearest
-from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.plan_file import Complaints, PlanError, read_toml
+from separatrix.sweeps.verdict_cells import Cell
 from separatrix.sweeps.verdict_table import (
     VerdictKeys,
     VerdictTable,

@@ -9,7 +9,7 @@ import gc
 import scipy.special  # noqa: F401
 import torch  # noqa: F401
 
-import separatrix.sweeps.work  # noqa: F401
+import separatrix.sweeps.worker  # noqa: F401
 
 gc.collect()
 gc.freeze()

@@ -11,11 +11,11 @@ from dataclasses import replace
 from separatrix.store import Result, Store, StoreError
 from separatrix.sweeps.backlog import Backlog
 from separatrix.sweeps.batches import Batcher
-from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.executors import Executor, Finished
 from separatrix.sweeps.plan import Plan
 from separatrix.sweeps.progress import Progress, Tell
-from separatrix.sweeps.work import Batch, died, timed_out
+from separatrix.sweeps.verdict_cells import Cell
+from separatrix.sweeps.worker import Batch, died, timed_out
 
 MOST_LOSSES = 3
 """A cell over which so many workers died is not tried again."""

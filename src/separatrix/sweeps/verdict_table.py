@@ -21,10 +21,10 @@ from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers import format_exact, parse_exact, parse_integer
 from separatrix.parameters import UsageError, nearest
 from separatrix.parameters.ranges import is_axis
-from separatrix.sweeps.cell import Cell, Draws
 from separatrix.sweeps.code import code_version
 from separatrix.sweeps.plan_file import Complaints
 from separatrix.sweeps.plan_points import Points, points_of, read_values, spelled, written_values
+from separatrix.sweeps.verdict_cells import Cell, Draws
 
 ALL = "all"
 MOST_SEEDS, LARGEST_SEED = 1_000_000, 2**63 - 1

@@ -14,9 +14,9 @@ from separatrix.constructions import construction_named
 from separatrix.parameters import SeparatrixError
 from separatrix.store import Environment, Result, Status
 from separatrix.store.rows import now
-from separatrix.sweeps.cell import Cell
 from separatrix.sweeps.code import code_version
 from separatrix.sweeps.evaluate import evaluate, named
+from separatrix.sweeps.verdict_cells import Cell
 from separatrix.tensors import torch
 
 PACKAGES = ("separatrix", "torch", "numpy", "scipy", "python-flint")
