@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -102,3 +103,10 @@ def test_commands_give_a_name_to_the_construction_that_has_it(capsys: pytest.Cap
         boundary_command("plain", "softmax", ["n=100", "m=12", "peak=1:3", "at=9/10"])
     with pytest.raises(sx.UsageError, match="seed is an option; write --seed 3"):
         scaling_command("plain", "softmax", ["n=10:1000:3", "m=12", "seed=3"])
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
+def test_every_argument_of_a_public_function_is_explained(function: Callable[..., Any]) -> None:
+    _, _, explained = (inspect.getdoc(function) or "").partition("**Arguments:**")
+    listed = re.findall(r"^- (`\w+`(?:, `\w+`)*): ", explained, re.MULTILINE)
+    assert sorted(re.findall(r"\w+", " ".join(listed))) == sorted(inspect.signature(function).parameters)

@@ -106,9 +106,13 @@ class Card:
 
 
 def assess(mechanism: Any, against: Sequence[Any] = (), tell: Tell = lambda _: None) -> Card:
-    """Put a mechanism through everything; `tell` hears of each step before it starts.
+    """The report card of a mechanism: contract, verdicts on every construction, likeness, cost.
 
-    A mechanism is a name, `module:attribute` of your own, or the thing itself.
+    **Arguments:**
+
+    - `mechanism`: as for `verdict`: `assess("mine:attend", against=["softmax", "linear"])`.
+    - `against`: mechanisms whose cards stand beside it.
+    - `tell`: hears of each step before it starts.
     """
     one, others = mechanism_from(mechanism), [mechanism_from(each) for each in against]
     tell("softmax: cost")

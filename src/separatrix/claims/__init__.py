@@ -25,7 +25,12 @@ CLAIMS: tuple[Claim, ...] = tuple(
 
 
 def ledger(progress: Callable[[Claim], None] | None = None) -> Ledger:
-    """Run every claim's check; `progress` is told of each before it runs."""
+    """Run the check of every claim: `ledger().holds`, `ledger().as_json()`.
+
+    **Arguments:**
+
+    - `progress`: is told of each claim before it is checked.
+    """
     entries = []
     for each in CLAIMS:
         if progress is not None:

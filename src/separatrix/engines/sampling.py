@@ -38,7 +38,7 @@ def enough_draws(construction: Construction, mechanism: Mechanism) -> int:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How many draws of the reader's signs, from which seed, in which number format."""
+    """How many draws of the reader's signs, from which seed, in which number format: `Sampling(draws=99)`."""
 
     draws: int = 400
     seed: int = 0

@@ -54,10 +54,14 @@ def scaling(
     tell: Callable[[str], None] = lambda _: None,
     **named: object,
 ) -> Scaling:
-    """How `of` grows with the one parameter given as `start:stop:count` or `start:stop:count:log`.
+    """How a quantity grows with one parameter: an exponent with its interval, if it is a power law.
 
-    Parameters are given by name, or as a mapping. `of` is one of QUANTITIES, or of COSTS, which are measured
-    by running the mechanism; `tell` hears how far it is.
+    **Arguments:**
+
+    - `construction`, `mechanism`, `engine`, `sampling`: as for `verdict`.
+    - `parameters`, `named`: one of them as `"start:stop:count"` or `"start:stop:count:log"`.
+    - `of`: one of QUANTITIES, or of COSTS, which are measured by running the mechanism.
+    - `tell`: hears how far it is.
 
     >>> found = scaling("spike", "linear", n="1e3:1e9:7:log",
     ...                 d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")

@@ -53,10 +53,15 @@ def boundary(
     sampling: Sampling | None = None,
     **named: object,
 ) -> Boundary:
-    """Where P[distinguishes] passes `probability` in the one parameter given as `start:stop`.
+    """Where P[distinguishes] passes a level in one parameter.
 
-    Parameters are given by name, or as a mapping. `scan` is how many values are looked at first, `tolerance`
-    how close the ends of a crossing come, relative to their size.
+    **Arguments:**
+
+    - `construction`, `mechanism`, `engine`, `sampling`: as for `verdict`.
+    - `parameters`, `named`: one of them as `"start:stop"`, the others as values.
+    - `probability`: the level.
+    - `scan`: how many values are looked at first; two crossings between neighbours are not seen.
+    - `tolerance`: how close the ends of a crossing come, relative to their size.
 
     >>> found = boundary("spike", "softmax", a1="0.5:1.5", n=1000, d=102, m=12, a0="0.01", b="0.2", c="0.1")
     >>> [(round(crossing.middle, 9), crossing.certified) for crossing in found.crossings]

@@ -95,10 +95,16 @@ def map(
     tell: Tell = lambda _: None,
     **named: object,
 ) -> Map:
-    """The quantity `of` over two parameters, those given as `start:stop:count` or `start:stop:count:log`.
+    """A quantity over two parameters.
 
-    Parameters are given by name, or as a mapping. A list of mechanisms gives one layer for each; `tell` hears
-    how far slow ones are.
+    **Arguments:**
+
+    - `construction`, `engine`, `sampling`: as for `verdict`.
+    - `mechanism`: as for `verdict`, or a list of them: one layer for each.
+    - `parameters`, `named`: two of them as `"start:stop:count"` or `"start:stop:count:log"`.
+    - `of`: the quantity, such as `"distinguish"`, `"margin"` or `"bits"`.
+    - `difference`: show two mechanisms as one layer, the first less the second.
+    - `tell`: hears how far slow layers are.
 
     >>> found = map("spike", "softmax", a1="0.6:0.8:3", n="1e3:1e6:2:log",
     ...             d=102, m=12, a0="0.01", b="0.2", c="0.1")

@@ -96,9 +96,16 @@ def search(
     study: Path | str | None = None,
     tell: Tell = lambda done, total, what: None,
 ) -> Search:
-    """Look for instances on which x tells two labels apart and y does not, and shrink what is found.
+    """Look for instances on which one mechanism tells two labels apart and another does not, and shrink them.
 
-    The same seed finds the same, whether or not it was stopped and went on from its `study` file.
+    **Arguments:**
+
+    - `x`, `y`: the mechanism that tells, and the one that does not, as for `verdict`.
+    - `budget`, `seconds`: the most trials, and the most time.
+    - `seed`: the same one finds the same, whether or not the search was stopped and went on.
+    - `space`: `"inputs"`, `"constructions"` or `"both"`.
+    - `study`: a file from which a stopped search goes on.
+    - `tell`: hears of each step.
 
     >>> found = search("identity-features:normalised=no", "softmax", budget=10)
     >>> [each.sentence for each in found.findings if each.family == "duplication"]

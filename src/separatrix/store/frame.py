@@ -30,10 +30,15 @@ def results(
     limit: int | None = None,
     **conditions: object,
 ) -> pl.DataFrame:
-    """Stored cells: `sx.results("sqlite:///results.db", mechanism="softmax", n="1e3:1e6")`.
+    """Stored cells as a frame: `sx.results("sqlite:///results.db", mechanism="softmax", n="1e3:1e6")`.
 
-    A condition is a value, a list of them, or a range `low:high`; its name is a column or a parameter of
-    the construction. Exact values stand in the column `parameters`.
+    **Arguments:**
+
+    - `store`: its URL, a file, or a store that is open.
+    - `sweep`: only cells of this sweep, by name or number.
+    - `limit`: at most so many rows.
+    - `conditions`: columns, or parameters of the construction: a value, a list, or a range `"low:high"`.
+      Exact values stand in the column `parameters`.
     """
     opened = open_store(store) if isinstance(store, str) else store
     number = None if sweep is None else opened.sweep_named(str(sweep))

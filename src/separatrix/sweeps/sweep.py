@@ -78,12 +78,20 @@ def sweep(
     tell: Tell = lambda _: None,
     hear: Callable[[], None] = lambda: None,
 ) -> Progress:
-    """Compute every cell of a plan that is not in the store yet, and keep it there.
+    """Compute every cell of a plan that is not in the store yet, and keep it: `sx.sweep("plan.toml")`.
 
-    The plan is a TOML file, the name of one that comes with separatrix, or a plan that was read. A cell
-    that takes longer than `cell_timeout` seconds has failed; a store that does not answer for
-    `store_timeout` seconds ends the sweep.
     A script that calls this needs `if __name__ == "__main__":` around it, since workers import it.
+
+    **Arguments:**
+
+    - `plan`: a TOML file, the name of one that comes with separatrix, or a plan that was read.
+    - `store`: where cells are kept: a URL or a file.
+    - `workers`, `scheduler`: how many processes here, or the address of a Dask cluster.
+    - `retry_failed`: also compute cells that failed before.
+    - `cell_timeout`: seconds after which a cell has failed.
+    - `store_timeout`: seconds without an answer of the store after which the sweep ends.
+    - `allow`: mechanisms of your own, `module:attribute`, that the plan may load.
+    - `tell`, `hear`: called with the progress, and when a signal asks to stop.
     """
     read = plan if isinstance(plan, Plan) else find_plan(str(plan), allow)
     _require_limit(store_timeout)

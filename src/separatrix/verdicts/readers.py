@@ -245,8 +245,10 @@ def readers(
 ) -> Readers:
     """What the fixed reader, the best threshold, the best linear reader and every reader make of a point.
 
-    Parameters are given by name, or as a mapping. `noise_sd` adds the AUC under Gaussian noise on every
-    feature that is read.
+    **Arguments:**
+
+    - `construction`, `mechanism`, `parameters`, `named`, `delta`, `sampling`: as for `verdict`.
+    - `noise_sd`: adds the AUC under Gaussian noise of this standard deviation on every feature that is read.
 
     >>> found = readers("spike", "linear", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
     >>> [(each.word.value, each.readers.split(" (")[0]) for each in found.statements]

@@ -117,10 +117,18 @@ def verdict(
     sampling: Sampling | None = None,
     **named: object,
 ) -> Verdict:
-    """What `mechanism` makes of `construction` at these parameters, given by name or as a mapping.
+    """Whether a mechanism tells the two labels of a construction apart at one point.
 
-    A mechanism is a name (`power:beta=4`), `module:attribute` of your own, or the thing itself. `noise_sd`
-    adds the AUC under Gaussian noise on the pre-activation; `noise` is a parameter of some constructions.
+    **Arguments:**
+
+    - `construction`: its name, such as `"spike"`.
+    - `mechanism`: a name with its parameters (`"power:beta=4"`), `"module:attribute"` of your own, or the
+      thing itself.
+    - `parameters`, `named`: those of the construction, as a mapping or by name; `"0.1"` is exactly 1/10.
+    - `engine`: `"certified"`, `"exact"`, `"grouped"`, `"dense"`, or `"auto"`: the strongest that applies.
+    - `delta`: how sure `distinguishes` and `blind` have to be.
+    - `noise_sd`: adds the AUC under Gaussian noise of this standard deviation on the pre-activation.
+    - `sampling`: how many draws, from which seed; for engines that sample.
 
     >>> found = verdict("spike", "softmax", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
     >>> found.word, round(found.outcome.distinguish, 6)
