@@ -30,7 +30,7 @@ from separatrix.engines._base import significant_bits
 from separatrix.maps import Map, Step
 from separatrix.parameters import UsageError, split_mechanisms
 from separatrix.parameters.ranges import read_counted
-from separatrix.reports.maps import MAP_ENDINGS, look, write_map
+from separatrix.reports.maps import MAP_ENDINGS, captions, heatmap, write_map
 from separatrix.verdicts import verdict
 
 FIXED = {name: value for name, value in BASE.items() if name not in ("a1", "n")}
@@ -127,7 +127,7 @@ def test_every_quantity_by_the_command_of_its_cell(of: str) -> None:
     found = small(of=of, a1="0.5:1.5:3", n="1050:1e6:3:log")
     for layer, values in enumerate(found.layers):
         for cell in ((0, 0), (1, 2), (2, 1)):
-            command = look.command(found, layer, cell)
+            command = captions.command(found, layer, cell)
             construction, mechanism, *words = shlex.split(command)[2:]
             answer = verdict(construction, mechanism, dict(word.split("=") for word in words))
             truth = answer.bits if of == "bits" else getattr(answer.outcome, of)
@@ -178,7 +178,7 @@ def test_sampled_cells_have_intervals_and_an_estimate_comes_first() -> None:
     assert steps[0].seconds > 0
     assert [step.done for step in steps] == [3, 4, 5, 6]
     assert {step.total for step in steps} == {6}
-    words = shlex.split(look.command(found, 0, (0, 0)))
+    words = shlex.split(captions.command(found, 0, (0, 0)))
     assert words[-6:] == ["--engine", "grouped", "--draws", "200", "--confidence", "0.9999"]
 
 
@@ -255,7 +255,7 @@ def test_the_page_is_whole_and_knows_every_cell(tmp_path: Path) -> None:
 
 def test_the_known_boundary_is_drawn_where_it_lies() -> None:
     found = sx.map("spike", "softmax", **FIXED | {"b": "0.1:0.5:51", "a1": "0.5:1.5:101", "n": 10**6})
-    drawn = look.lines(found, found.layers[0])
+    drawn = heatmap.lines(found, found.layers[0])
     ((b, a1),) = drawn["a1(a1+b+c) = 1 [ours]"]
     assert np.allclose(a1 * (a1 + b + 0.1), 1, atol=1e-3)
     ((b, a1),) = drawn["P = 1/2"]

@@ -23,7 +23,7 @@ from separatrix.laws import Law, table
 from separatrix.maps import boundary_curve
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.reports import growth as growth_section
-from separatrix.reports.cells import exponent
+from separatrix.reports.standings import exponent
 from separatrix.searches.points import PointQuestion
 from separatrix.store import frame, open_store
 from separatrix.sweeps.plan import read_plan

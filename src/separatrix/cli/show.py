@@ -147,7 +147,7 @@ def counting(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
 def card(found: Card, as_json: bool) -> None:
     """A report card."""
     from separatrix.cards import Unanswered
-    from separatrix.reports.cells import MARKS
+    from separatrix.reports.verdict_words import MARKS
 
     if as_json:
         print_json(found.as_json())
@@ -192,19 +192,21 @@ def _by_message(messages: dict[str, str]) -> dict[str, list[str]]:
 
 def _numbers(cell: Standing | Unanswered) -> tuple[str, ...]:
     from separatrix.cards import Unanswered
-    from separatrix.reports.cells import bits, blind_from, exponent, mark
+    from separatrix.reports.standings import bits, blind_from, exponent
+    from separatrix.reports.verdict_words import MARKS
 
     if isinstance(cell, Unanswered):
         return ()
     outcome = cell.verdict.outcome
     low, high = outcome.interval
     shown = f"{outcome.distinguish:.4g}" if low == high else f"{low:.2g}..{high:.2g}"
-    return f"{mark(cell)} {shown}", exponent(cell), bits(cell.verdict), blind_from(cell)
+    return f"{MARKS[cell.evidence]} {shown}", exponent(cell), bits(cell.verdict), blind_from(cell)
 
 
 def atlas(found: Atlas, as_json: bool) -> None:
     """The atlas as a table: a letter and a mark for each construction."""
-    from separatrix.reports.cells import LETTERS, MARKS, mark
+    from separatrix.reports.standings import shown
+    from separatrix.reports.verdict_words import LETTERS, MARKS
 
     if as_json:
         print_json(found.as_json())
@@ -216,10 +218,8 @@ def atlas(found: Atlas, as_json: bool) -> None:
         out.print(f"[dim italic]{escape(family)}[/]")
         for region in regions:
             letters = "".join(
-                f"  [{COLOURS[cell.word]}]{LETTERS[cell.word]}[/]"
-                if not mark(cell)
-                else f" [{COLOURS[cell.word]}]{LETTERS[cell.word]}[/]{mark(cell)}"
-                for cell in region.standings
+                f"{'' if cell.p else ' '} [{COLOURS[cell.word]}]{LETTERS[cell.word]}[/]{cell.p[:1]}"
+                for cell in map(shown, region.standings)
             )
             out.print(f"{escape(region.mechanism.spelled):>{wide}}{letters}", soft_wrap=True)
     out.print("; ".join(f"{place} {name}" for place, name in enumerate(columns, 1)))

@@ -54,7 +54,7 @@ def _duration(seconds: float) -> str:
 def map_(found: Map, out: Path | None, as_json: bool) -> None:
     """The map in shades, its extremes, and what was moved."""
     from separatrix.maps import extremes
-    from separatrix.reports.maps import look
+    from separatrix.reports.maps import captions
 
     if as_json:
         print_json(found.as_json())
@@ -62,13 +62,13 @@ def map_(found: Map, out: Path | None, as_json: bool) -> None:
     to = console()
     every = range(len(found.layers))
     for index, layer in enumerate(found.shown):
-        to.print(f"[bold]{escape(layer.mechanism)}[/]: {escape(look.title(found))}")
+        to.print(f"[bold]{escape(layer.mechanism)}[/]: {escape(captions.title(found))}")
         if out is None:
             _shades(to, found, layer)
         for word, value, cell in extremes(found.places, layer):
-            commands = [look.command(found, i, cell) for i in (every if found.difference else [index])]
+            commands = [captions.command(found, i, cell) for i in (every if found.difference else [index])]
             to.print(f"{word} {value:.6g}: {escape(' and '.join(commands))}")
-    for sentence in look.sentences(found):
+    for sentence in captions.sentences(found):
         to.print(escape(sentence))
     if out is not None:
         to.print(f"written: {escape(str(out))}")
@@ -76,9 +76,9 @@ def map_(found: Map, out: Path | None, as_json: bool) -> None:
 
 def _shades(to: Console, found: Map, layer: Layer) -> None:
     """A picture of shades with the axes' ends."""
-    from separatrix.reports.maps import look
+    from separatrix.reports.maps import heatmap
 
-    scale = look.scale(found)
+    scale = heatmap.scale(found)
     values = scale.shade(layer.values)
     rows, columns = values.shape
     down, across = _thinned(rows, ROWS), _thinned(columns, COLUMNS)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from separatrix.numbers import format_exact
-from separatrix.paper.base import Parameter
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Command:
 
 
 def verdict_command(
-    mechanism: str, parameters: Mapping[str, Parameter], prints: str, options: str = ""
+    mechanism: str, parameters: Mapping[str, object], prints: str, options: str = ""
 ) -> Command:
     """`separatrix verdict spike …` at a point.
 
@@ -41,16 +41,16 @@ def whole_run(prints: str) -> Command:
     return Command("separatrix reproduce --out reproduction", prints)
 
 
-def spelled(value: Parameter) -> str:
+def spelled(value: object) -> str:
     """A parameter as one would type it: 1e18, 0.1, 2/3.
 
     >>> spelled(10**18), spelled(200000), spelled(1000), spelled(Fraction(2, 3))
     ('1e18', '2e5', '1000', '2/3')
     """
-    text = value if isinstance(value, str) else format_exact(value)
+    text = format_exact(value) if isinstance(value, int | Fraction) else str(value)
     digits = text.rstrip("0")
     zeros = len(text) - len(digits)
-    return f"{digits}e{zeros}" if "." not in text and zeros >= 5 else text
+    return f"{digits}e{zeros}" if digits.isdecimal() and zeros >= 5 else text
 
 
 def number(value: float, digits: int = 4) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from separatrix.paper.separations import LINEAR_FAMILY, Answer, Separation, separated
-from separatrix.reports.cells import LETTERS
 from separatrix.reports.markup import Section
+from separatrix.reports.verdict_words import LETTERS
 
 STYLE = """
 #separations th { overflow-wrap: anywhere; vertical-align: bottom; }

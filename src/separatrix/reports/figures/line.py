@@ -5,16 +5,13 @@ from __future__ import annotations
 from separatrix.maps import Map
 from separatrix.paper.line import MECHANISMS
 from separatrix.reports.commands import Command, number
-from separatrix.reports.drawing import Drawn, Key, Panel
-from separatrix.reports.maps import look
-from separatrix.reports.maps.page import interactive
+from separatrix.reports.drawing import Drawn, Panel
+from separatrix.reports.maps import captions, heatmap
 from separatrix.reports.maps.picture import figure
 
 
 def make(found: Map) -> Drawn:
     """The figure."""
-    lines = {layer.mechanism: look.lines(found, layer) for layer in found.shown}
-    names = dict.fromkeys(name for each in lines.values() for name in each)
     best = float(found.layers[MECHANISMS.index("linear")].values.max())
     return Drawn(
         name="line",
@@ -26,14 +23,11 @@ def make(found: Map) -> Drawn:
             f"linear attention nowhere: its largest P here is {number(best, 2)}.",
             f"{found.places.remark} Any two parameters can be axes, and any mechanism a panel.",
         ),
-        commands=(Command(f"{look.made_by(found)} --out line.html", "this map, with every cell's command"),),
+        commands=(
+            Command(f"{captions.made_by(found)} --out line.html", "this map, with every cell's command"),
+        ),
         static=figure(found),
-        panels=tuple(
-            Panel(layer.mechanism, interactive(found, layer, lines[layer.mechanism])) for layer in found.shown
-        ),
-        keys=tuple(
-            Key(name, "#111111", "2px,3px" if name.startswith("P =") else "solid", width=2.2)
-            for name in names
-        ),
+        panels=tuple(Panel(layer.mechanism, heatmap.interactive(found, layer)) for layer in found.shown),
+        keys=heatmap.keys(found),
         columns=3,
     )

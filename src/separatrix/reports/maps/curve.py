@@ -11,8 +11,10 @@ import numpy as np
 from separatrix.maps import Boundary, Crossing, Curve
 from separatrix.maps.boundary import HALF
 from separatrix.numbers import format_exact
+from separatrix.reports.commands import spelled
 from separatrix.reports.drawing import INK, Key, plot, static_style
-from separatrix.reports.maps.look import READER, Array, axis_label, spelled_value
+from separatrix.reports.maps.captions import READER
+from separatrix.reports.maps.heatmap import Array, axis_label
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -33,7 +35,7 @@ def sentences(found: Curve) -> list[str]:
     """What was fixed, and what the numbers rest on."""
     first = found.boundaries[0]
     words = " ".join(
-        f"{name}={spelled_value(value)}{' asked for' if name == 'n' and found.lengths_differ else ''}"
+        f"{name}={spelled(value)}{' asked for' if name == 'n' and found.lengths_differ else ''}"
         for name, value in found.asked.fixed.items()
     )
     said = [
@@ -49,7 +51,7 @@ def sentences(found: Curve) -> list[str]:
 def made_by(found: Curve) -> str:
     """The command that computes the curve again."""
     first = found.boundaries[0]
-    words = " ".join(f"{name}={spelled_value(value)}" for name, value in found.asked.fixed.items())
+    words = " ".join(f"{name}={spelled(value)}" for name, value in found.asked.fixed.items())
     level = "" if found.at == HALF else f" --at {format_exact(found.at)}"
     return (
         f"separatrix boundary {found.asked.kind.name} {found.asked.label} {first.span.spelled} {words} "
@@ -81,10 +83,10 @@ def rows(found: Curve) -> list[list[str]]:
             certified = "yes" if crossing.certified else "no"
             ends = [str(shown["lo"]), str(shown["hi"])]
             used = _used(found, _lengths(each, crossing))
-            made.append([spelled_value(value), *used, *ends, shown["direction"], certified, *formula])
+            made.append([spelled(value), *used, *ends, shown["direction"], certified, *formula])
         if not each.crossings:
             used = _used(found, [each.n_used(end) for end in each.ends])
-            made.append([spelled_value(value), *used, "", "", "none", "", *formula])
+            made.append([spelled(value), *used, "", "", "none", "", *formula])
     return made
 
 
@@ -159,8 +161,8 @@ def draw(found: Curve, kind: str) -> bytes:
         axes.set(
             xscale="log" if found.over.log else "linear",
             yscale="log" if found.boundaries[0].span.log else "linear",
-            xlabel=axis_label(found.over),
-            ylabel=axis_label(found.boundaries[0].span),
+            xlabel=axis_label(found.over.name),
+            ylabel=axis_label(found.boundaries[0].span.name),
         )
         axes.set_title(title(found), size=7, weight="normal")
         if series(found):
@@ -175,8 +177,8 @@ def interactive(found: Curve) -> go.Figure:
 
     span = found.boundaries[0].span
     figure = plot(
-        axis_label(found.over),
-        axis_label(span),
+        axis_label(found.over.name),
+        axis_label(span.name),
         440,
         xaxis={"type": "log" if found.over.log else "linear"},
         yaxis={"type": "log" if span.log else "linear"},

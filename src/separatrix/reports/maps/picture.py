@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from separatrix.maps import Layer, Map
 from separatrix.reports.drawing import INK, static_style
-from separatrix.reports.maps import look
+from separatrix.reports.maps import captions, heatmap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ def figure(found: Map) -> Figure:
     """The panels side by side with one colour bar; to be drawn and saved in the static style."""
     from matplotlib.figure import Figure
 
-    layers, scale = found.shown, look.scale(found)
+    layers, scale = found.shown, heatmap.scale(found)
     columns = min(len(layers), 3)
     rows = -(-len(layers) // columns)
     drawn = Figure(figsize=(4.4 if columns == 1 else 7.2, 3.2 * rows + 0.3))
@@ -46,7 +46,7 @@ def figure(found: Map) -> Figure:
         )
         _finish(axes, found, layer)
     for axes in panels[:, 0]:
-        axes.set_ylabel(look.axis_label(found.y))
+        axes.set_ylabel(heatmap.axis_label(found.y.name))
     bar = drawn.colorbar(image, ax=panels, label=scale.label, aspect=28, pad=0.02)
     bar.outline.set_visible(False)
     named = {
@@ -58,7 +58,7 @@ def figure(found: Map) -> Figure:
         drawn.legend(
             named.values(), named.keys(), loc="outside lower center", ncols=len(named), handlelength=3
         )
-    drawn.suptitle(look.fixed_words(found), size=7, x=0.01, ha="left")
+    drawn.suptitle(captions.fixed_words(found), size=7, x=0.01, ha="left")
     return drawn
 
 
@@ -70,10 +70,10 @@ def _finish(axes: Axes, found: Map, layer: Layer) -> None:
         xscale="log" if found.x.log else "linear",
         yscale="log" if found.y.log else "linear",
         title=layer.mechanism,
-        xlabel=look.axis_label(found.x),
+        xlabel=heatmap.axis_label(found.x.name),
     )
     axes.grid(False)
-    for name, pieces in look.lines(found, layer).items():
+    for name, pieces in heatmap.lines(found, layer).items():
         for i, (x, y) in enumerate(pieces):
             axes.plot(
                 x,

@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from separatrix.reports.cells import LETTERS, MARKS, probability
 from separatrix.reports.markup import Section
 from separatrix.reports.store import plots
 from separatrix.reports.store.groups import Curve, Group
 from separatrix.reports.store.pens import MOST, Pen, legend, pens
 from separatrix.reports.store.pieces import count, evidence, panel, short, short_number, style, title, words
+from separatrix.reports.verdict_words import LETTERS, MARKS, probability
 
 MOST_CURVES, MOST_POINTS, MOST_IN_LINE, FEWEST_IN_LINE = 40, 40_000, 400, 20
 """What is drawn on one page: plots, points in all, and points of one line."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from separatrix.reports.cells import COLOURS
 from separatrix.reports.markup import Section
 from separatrix.reports.store.overview import overview
 from separatrix.reports.store.pieces import chance, short, style, table
 from separatrix.reports.store.sheet import Sheet
+from separatrix.reports.verdict_words import COLOURS
 from separatrix.store.compare import CLOSE
 
 MOST_ROWS = 500

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from separatrix.reports.cells import LETTERS
 from separatrix.reports.store.pieces import short, style
+from separatrix.reports.verdict_words import LETTERS
 
 FEWEST = 3
 """Constructions: of fewer, their own tables are enough."""

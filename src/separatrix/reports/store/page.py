@@ -9,7 +9,7 @@ from html import escape
 import polars as pl
 
 from separatrix import __version__
-from separatrix.reports.maps.look import READER
+from separatrix.reports.maps.captions import READER
 from separatrix.reports.markup import Section
 from separatrix.reports.store.pieces import command, evidence, short
 from separatrix.reports.store.sheet import Sheet

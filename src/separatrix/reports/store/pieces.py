@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from separatrix.numbers.printable import visible
-from separatrix.reports.cells import COLOURS, INKS, MARKS
 from separatrix.reports.commands import number as number_
+from separatrix.reports.verdict_words import COLOURS, INKS, MARKS
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -13,7 +13,7 @@ from separatrix.maps import Axis, Span
 from separatrix.numbers import parse_exact
 from separatrix.reports.drawing import INK
 from separatrix.reports.drawing import plot as empty_plot
-from separatrix.reports.maps.look import contour
+from separatrix.reports.maps.heatmap import contour
 from separatrix.reports.markup import Section
 from separatrix.reports.store.groups import Group, is_log
 from separatrix.reports.store.pieces import count, evidence, panel, short, title, words

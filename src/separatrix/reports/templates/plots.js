@@ -1,6 +1,3 @@
-"""The script of a map's page: it puts the exact cell under the pointer, and its command, below the plot."""
-
-SCRIPT = """
 (function () {
   var touch = window.matchMedia("(pointer: coarse)").matches;
   var config = {responsive: true, displaylogo: false, displayModeBar: false};
@@ -38,7 +35,7 @@ SCRIPT = """
     var panel = cells.panels[+place.dataset.cells], held = false;
     var below = document.getElementById("cell-" + place.dataset.cells);
     var show = function (i, j, value) {
-      below.querySelector("code").textContent = words(cells, panel, i, j).join("\\n");
+      below.querySelector("code").textContent = words(cells, panel, i, j).join("\n");
       below.querySelector(".prints").textContent = value === null ? "no answer" : "→ " + value;
     };
     var number = function (z) {
@@ -59,14 +56,3 @@ SCRIPT = """
     });
   });
 })();
-"""
-
-STYLE = """
-.cell { min-height: 3.2em; }
-.cell code { white-space: pre-wrap; }
-.cell.held code { outline: 2px solid var(--accent); }
-.numbers { table-layout: auto; width: auto; margin-top: 1.5rem; }
-.numbers th:nth-child(n) { width: auto; padding-right: 1.6rem; }
-footer code { overflow-wrap: anywhere; }
-.hint { font: .86rem var(--sans); color: var(--faint); }
-"""

@@ -1,0 +1,194 @@
+"""Values over a plane of two parameters: colours, and the lines that are drawn over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from separatrix.maps import PROBABILITIES, QUANTITIES, Analytic, Axis, Layer, Map, Question, analytic
+from separatrix.reports.drawing import INK, Key, plot
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+Array = np.ndarray[Any, Any]
+Line = list[tuple[Array, Array]]
+"""In pieces, each with its x and its y."""
+
+MANY_DECADES = 1e3
+"""A margin that spans more than this factor is coloured by its logarithm."""
+UNITS = {"a0", "a1", "b", "c", "r_Q"}
+"""Parameters that are counted in units of √(log n)."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What colours stand for, the same for every panel."""
+
+    label: str
+    low: float
+    high: float
+    colours: str
+    log: bool = False
+
+    def shade(self, values: Array) -> Array:
+        """The numbers that are coloured; what is not finite has no colour."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shown = np.log10(values) if self.log else values
+        return np.where(np.isfinite(shown), shown, np.nan)
+
+
+def scale(found: Map) -> Scale:
+    """Probabilities from 0 to 1, differences around 0, all else from its smallest to its largest value."""
+    name = QUANTITIES[found.of]
+    values = np.concatenate([layer.values[np.isfinite(layer.values)] for layer in found.shown])
+    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
+    if found.difference:
+        reach = 1.0 if found.of in PROBABILITIES else max(abs(low), abs(high)) or 1.0
+        return Scale(f"difference of {name}", -reach, reach, "RdBu")
+    if found.of in PROBABILITIES:
+        return Scale(name, 0.0, 1.0, "cividis")
+    if found.of == "margin" and low > 0 and high > MANY_DECADES * low:
+        return Scale("log₁₀ of the margin", float(np.log10(low)), float(np.log10(high)), "cividis", True)
+    return Scale(name, low, high if high > low else low + 1, "cividis")
+
+
+def lines(found: Map, layer: Layer) -> dict[str, Line]:
+    """Named lines to draw over a panel: where P is one half, and the boundary that is known as a formula."""
+    drawn: dict[str, Line] = {}
+    if found.of in PROBABILITIES and not found.difference:
+        drawn["P = 1/2"] = contour(found.x, found.y, layer.values - 0.5)
+    formula = known_formula(found, layer)
+    if formula is not None:
+        drawn[f"{formula.formula} {formula.tag}"] = contour(found.x, found.y, _excess(found, layer, formula))
+    return {name: each for name, each in drawn.items() if each}
+
+
+def known_formula(found: Map, layer: Layer) -> Analytic | None:
+    """The formula of the boundary; None where none is known, or where the map is of something else."""
+    asked = _question(found, layer)
+    if asked is None or found.of != "distinguish":
+        return None
+    return analytic(found.construction, asked.mechanism(found.places.at((0, 0))), found.fixed.get("form"))
+
+
+def _question(found: Map, layer: Layer) -> Question | None:
+    return next((each for each in found.questions if each.label == layer.mechanism), None)
+
+
+def _excess(found: Map, layer: Layer, formula: Analytic) -> Array:
+    """The formula over the whole plane."""
+    asked = _question(found, layer)
+    assert asked is not None
+    mesh = {found.x.name: found.x.floats[None, :], found.y.name: found.y.floats[:, None]}
+    values: Mapping[str, Any] = {**asked.numbers(found.places.at((0, 0))), **mesh}
+    return np.broadcast_to(formula.excess(values), found.places.shape)
+
+
+def contour(x: Axis, y: Axis, values: Array) -> Line:
+    """The zero line of `values` over the plane, in pieces."""
+    from matplotlib.figure import Figure
+
+    if not (np.nanmin(values, initial=0) < 0 < np.nanmax(values, initial=0)):
+        return []
+    across, up = (np.log10(axis.floats) if axis.log else axis.floats for axis in (x, y))
+    found = Figure().subplots().contour(across, up, np.ma.masked_invalid(values), levels=[0])
+    pieces = [np.asarray(piece) for piece in found.allsegs[0] if len(piece) > 1]
+    back = [(lambda v: 10**v) if axis.log else (lambda v: v) for axis in (x, y)]
+    return [(back[0](piece[:, 0]), back[1](piece[:, 1])) for piece in pieces]
+
+
+def axis_label(name: str) -> str:
+    """A parameter and what it is counted in."""
+    return f"{name}, in units of √(log n)" if name in UNITS else name
+
+
+def heatmap(
+    x: Axis,
+    y: Axis,
+    values: Array,
+    scale: Scale,
+    hover: str,
+    lines: Mapping[str, Line],
+    meta: Sequence[str] | None = None,
+) -> go.Figure:
+    """An interactive plot of values in rows of y; `hover` is plotly's template of what a cell says."""
+    import plotly.graph_objects as go
+
+    figure = plot(axis_label(x.name), axis_label(y.name), 440, xaxis=_ends(x), yaxis=_ends(y))
+    figure.add_trace(
+        go.Heatmap(
+            x=x.floats,
+            y=y.floats,
+            z=_compact(scale.shade(values)),
+            meta=meta,
+            zmin=scale.low,
+            zmax=scale.high,
+            colorscale=scale.colours,
+            colorbar={
+                "title": {"text": scale.label, "side": "right", "font": {"size": 13}},
+                "tickfont": {"size": 12},
+                "thickness": 12,
+                "outlinewidth": 0,
+            },
+            hovertemplate=hover,
+        )
+    )
+    for name, pieces in lines.items():
+        across, up = (_joined([piece[i] for piece in pieces]) for i in (0, 1))
+        for line in ({"color": INK, "width": 4}, {"color": "white", "width": 2, "dash": dash(name)}):
+            figure.add_trace(go.Scatter(x=across, y=up, mode="lines", line=line, hoverinfo="skip"))
+    return figure
+
+
+def interactive(found: Map, layer: Layer) -> go.Figure:
+    """The panel of one mechanism."""
+    shades = scale(found)
+    names = [f"{axis.name} asked for" if _is_asked(found, axis) else axis.name for axis in (found.x, found.y)]
+    used = "n used = %{customdata}<br>" if found.places.is_moved else ""
+    hover = (
+        f"{names[0]} ≈ %{{x:.6~g}}<br>{names[1]} ≈ %{{y:.6~g}}<br>"
+        f"{used}{shades.label} = %{{z:.6~g}}<extra></extra>"
+    )
+    return heatmap(found.x, found.y, layer.values, shades, hover, lines(found, layer))
+
+
+def _is_asked(found: Map, axis: Axis) -> bool:
+    """Whether the axis has n as it was asked for, which is not the n of every cell."""
+    return axis.name == "n" and found.places.is_moved
+
+
+def _ends(axis: Axis) -> dict[str, Any]:
+    """From end to end, with the outer cells whole: there may be few."""
+    at = np.log10(axis.floats) if axis.log else axis.floats
+    half = np.diff(at)[[0, -1]] / 2
+    ends = [float(at[0] - half[0]), float(at[-1] + half[1])]
+    return {"type": "log" if axis.log else "linear", "range": ends, "showgrid": False}
+
+
+def _compact(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """float32 where that keeps every number's size, which halves the page."""
+    with np.errstate(over="ignore", under="ignore"):
+        small = values.astype(np.float32)
+    kept = np.isfinite(small) == np.isfinite(values)
+    return small if kept.all() and ((small == 0) == (values == 0)).all() else values
+
+
+def _joined(pieces: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """Pieces of a line as one, with gaps between them."""
+    gap = np.array([np.nan])
+    return np.concatenate([part for piece in pieces for part in (piece, gap)])
+
+
+def keys(found: Map) -> tuple[Key, ...]:
+    """The legend of the lines over all panels."""
+    names = dict.fromkeys(name for layer in found.shown for name in lines(found, layer))
+    return tuple(Key(name, "#111111", dash(name), width=2.2) for name in names)
+
+
+def dash(name: str) -> str:
+    """Where P is one half the line is dotted; a formula is solid."""
+    return "2px,3px" if name.startswith("P =") else "solid"

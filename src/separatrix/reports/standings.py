@@ -1,0 +1,65 @@
+"""What a card and the atlas show of a mechanism on one construction."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from separatrix.cards import Standing, Unanswered
+from separatrix.reports.verdict_words import MARKS, probability
+from separatrix.verdicts import Verdict
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The texts of one cell; empty where there is no answer."""
+
+    name: str
+    """The construction."""
+    word: str
+    evidence: str
+    """The probability with its interval, and what stands behind it; or why there is none."""
+    p: str = ""
+    growth: str = ""
+    bits: str = ""
+    blind_from: str = ""
+
+
+def shown(found: Standing | Unanswered) -> Cell:
+    """The cell of a standing."""
+    if isinstance(found, Unanswered):
+        return Cell(found.name, found.word, found.why)
+    outcome = found.verdict.outcome
+    low, high = outcome.interval
+    where = "" if low == high else f" in [{low:.4g}, {high:.4g}]"
+    return Cell(
+        name=found.name,
+        word=found.word,
+        evidence=f"P = {outcome.distinguish:.6g}{where}; {outcome.engine}: {outcome.evidence}",
+        p=f"{MARKS[found.evidence]} {probability(outcome.distinguish)}",
+        growth=exponent(found),
+        bits=bits(found.verdict),
+        blind_from=blind_from(found),
+    )
+
+
+def exponent(found: Standing) -> str:
+    """How the margin grows with n: its power of n, or the name of its law."""
+    law = found.growth.law
+    if law is None:
+        return "–"
+    return f"n^{law.exponent:+.2f}".replace("-", "−") if law.name == "power law" else law.name
+
+
+def bits(found: Verdict) -> str:
+    """The significant bits needed, or nothing where the margin is not known."""
+    return "" if math.isnan(found.bits) else f"{found.bits:.3g}"
+
+
+def blind_from(found: Standing) -> str:
+    """The length from which on it is blind, about where that was sampled."""
+    start = found.blind.start
+    if start is None:
+        return "–"
+    size = f"{start:,}" if start < 10**6 else f"{start:.3g}".replace("e+", "e")
+    return size if found.blind.exact else f"≈{size}"

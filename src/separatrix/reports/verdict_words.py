@@ -1,0 +1,40 @@
+"""How verdicts look in tables and pictures: never by their colour alone."""
+
+LETTERS = {"distinguishes": "D", "partial": "P", "blind": "B", "undecided": "?", "none": "–"}
+COLOURS = {
+    "distinguishes": "#0072B2",
+    "partial": "#E69F00",
+    "blind": "#4d4d4d",
+    "undecided": "#d9d9d9",
+    "none": "#ffffff",
+}
+"""Okabe and Ito's blue and orange, and greys."""
+INKS = {
+    "distinguishes": "#ffffff",
+    "partial": "#000000",
+    "blind": "#ffffff",
+    "undecided": "#000000",
+    "none": "#555555",
+}
+MARKS = {"certified": "≡", "exact": "=", "sampled": "~"}
+MARKED = ", ".join(f"{sign} {kind}" for kind, sign in MARKS.items())
+MEANINGS = {
+    "distinguishes": "tells D0 from D1: P ≥ 0.99",
+    "partial": "some of the time",
+    "blind": "P ≤ 0.01",
+    "undecided": "the draws do not decide",
+    "none": "no answer",
+}
+
+
+def probability(p: float) -> str:
+    """P in at most four characters, never rounded to certainty.
+
+    >>> probability(0.99976), probability(0.5), probability(1e-6), probability(0), probability(1)
+    ('>.99', '.50', '<.01', '0', '1')
+    """
+    if p in (0, 1):
+        return f"{p:g}"
+    if p < 0.01:
+        return "<.01"
+    return ">.99" if p > 0.99 else f"{p:.2f}".lstrip("0")
