@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks._base import Measurement, at_least, at_most, ratio, require, seconds
-from separatrix.constructions import Spike
+from separatrix.constructions.spike import Spike
 from separatrix.engines import certified, exact
 from separatrix.mechanisms import Softmax
 from separatrix.parameters import Grid

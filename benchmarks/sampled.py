@@ -11,7 +11,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks._base import Measurement, at_least, at_most, ratio, require
-from separatrix.constructions import Spike
+from separatrix.constructions.spike import Spike
 from separatrix.engines import certified, dense
 from separatrix.engines.sampling import Sampling
 from separatrix.mechanisms import Softmax

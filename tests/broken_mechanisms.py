@@ -10,8 +10,8 @@ from torch.autograd.function import once_differentiable
 
 from separatrix.mechanisms import Causality, Mechanism
 from separatrix.mechanisms._base import check_request
-from separatrix.mechanisms.lowrank import Nystrom
-from separatrix.mechanisms.recurrent import Retention
+from separatrix.mechanisms.lowrank.nystrom import Nystrom
+from separatrix.mechanisms.recurrent.retention import Retention
 
 
 class Sound(Mechanism):

@@ -19,7 +19,7 @@ import separatrix as sx
 from cases import BASE
 from expectations import assert_refused, run
 from separatrix.checker import check_boundary, check_file
-from separatrix.constructions import Spike
+from separatrix.constructions.spike import Spike
 from separatrix.engines import EngineRefusal, Sampling, certified, exact
 from separatrix.engines.sides import side_of_fractions
 from separatrix.maps import Boundary, boundary, boundary_curve, certify_boundary

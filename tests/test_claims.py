@@ -42,8 +42,8 @@ from separatrix.claims import (
     units,
 )
 from separatrix.claims.table import show
-from separatrix.constructions import Spike
 from separatrix.constructions._blocks import BlockConstruction
+from separatrix.constructions.spike import Spike
 from separatrix.engines import certified
 from separatrix.mechanisms import Linear, Power, ScoreMechanism, Softmax, Taylor
 from separatrix.reader import FourLayerNetwork

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+import separatrix
 from cases import BASE, spike
 from separatrix.constructions import CONSTRUCTIONS, Construction, construction_named
 from separatrix.parameters import UsageError
@@ -99,3 +106,65 @@ def test_unknown_constructions_are_answered_with_the_list() -> None:
 def test_every_construction_explains_itself(kind: type[Construction]) -> None:
     assert len(kind.description) > 100
     assert any(tag in kind.provenance for tag in ("[paper]", "[rec]", "[ours]"))
+
+
+NEW = """\"\"\"One token carries a in D1, and none in D0.\"\"\"
+
+from typing import ClassVar
+
+from separatrix.constructions._exact import ONE, ZERO, Description, ExactConstruction, ExactParameters, Kind
+
+
+class LoneParameters(ExactParameters):
+    owner = "lone"
+
+
+class Lone(ExactConstruction):
+    name = "lone"
+    title = "One token carries 1 in D1."
+    section = (6, 2)
+    provenance = "[ours] tests"
+    description = "n tokens of one logit; one of them carries 1 in D1."
+    schema = LoneParameters
+    example: ClassVar[dict[str, object]] = {"n": 10, "m": 12}
+    logit_base = None
+
+    def describe(self, label):
+        return Description(((ONE,),), (Kind((ONE,), (ONE * label,)), Kind((ONE,), (ZERO,), self.n - 1)))
+"""
+COMMANDS = """
+from separatrix.cli.application import app
+
+for words in ("list constructions --json", "verdict lone hardmax n=10 m=12 --json"):
+    app(words.split(), standalone_mode=False)
+    print("\\f")
+"""
+
+
+def test_one_file_adds_a_construction(tmp_path: Path) -> None:
+    """In a copy of the sources: the list and a verdict know it with no other change, at its section."""
+    shutil.copytree(
+        Path(separatrix.__file__).parent,
+        tmp_path / "separatrix",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    (tmp_path / "separatrix/constructions/lone.py").write_text(NEW)
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    listed, verdict = (json.loads(each) for each in done.stdout.split("\f")[:2])
+    names = list(CONSTRUCTIONS)
+    before = names.index("duplication") + 1
+    assert [each["name"] for each in listed] == [*names[:before], "lone", *names[before:]]
+    assert (verdict["construction"], verdict["verdict"]) == ("lone", "blind")
+
+
+def test_constructions_are_in_the_order_of_the_theory() -> None:
+    assert list(CONSTRUCTIONS)[:3] == ["spike", "plain", "cross"]
+    sections = [kind.section for kind in CONSTRUCTIONS.values()]
+    assert sections == sorted(set(sections))

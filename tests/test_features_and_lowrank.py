@@ -19,9 +19,11 @@ from separatrix.cards.standing import Unanswered
 from separatrix.contract import Examination
 from separatrix.costs import Disagreement
 from separatrix.mechanisms import Mechanism, mechanism_named
-from separatrix.mechanisms.features import FeatureMechanism, Hedgehog, LogFeatureMechanism
+from separatrix.mechanisms.features._base import FeatureMechanism, LogFeatureMechanism
 from separatrix.mechanisms.features._random import orthogonal
-from separatrix.mechanisms.lowrank import Linformer, Nystrom
+from separatrix.mechanisms.features.hedgehog import Hedgehog
+from separatrix.mechanisms.lowrank.linformer import Linformer
+from separatrix.mechanisms.lowrank.nystrom import Nystrom
 from separatrix.parameters import UsageError
 
 FEATURES = [

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from separatrix.mechanisms import Mechanism, Softmax, mechanism_named
-from separatrix.mechanisms.sparse import BlockRandom
+from separatrix.mechanisms.sparse.block_random import BlockRandom
 from separatrix.parameters import UsageError
 
 KERNELS = ["logn-softmax", "logn-softmax:scale=1/3", "adaptive-softmax", "sigmoid", "sigmoid:bias=-2", "relu"]

@@ -23,8 +23,8 @@ import separatrix as sx
 from cases import BASE
 from expectations import assert_refused, run
 from separatrix import maps
-from separatrix.constructions import Spike
 from separatrix.constructions.lengths import nearest_multiple
+from separatrix.constructions.spike import Spike
 from separatrix.engines import Sampling, certified
 from separatrix.engines._base import significant_bits
 from separatrix.maps import Map, Step

@@ -23,7 +23,8 @@ from separatrix.claims import (
     rough,
     separations,
 )
-from separatrix.constructions import CONSTRUCTIONS, Duplication
+from separatrix.constructions import CONSTRUCTIONS
+from separatrix.constructions.duplication import Duplication
 from separatrix.mechanisms import Linear, Power, Softmax, mechanism_named
 from separatrix.mechanisms.features.elu import Elu
 from separatrix.mechanisms.features.identity import IdentityFeatures

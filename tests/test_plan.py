@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expectations import run
-from separatrix.constructions import CONSTRUCTIONS, Spike
+from separatrix.constructions import CONSTRUCTIONS
+from separatrix.constructions.spike import Spike
 from separatrix.mechanisms import MECHANISMS, examples, mechanism_named
 from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.load import mechanism_from

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from separatrix.mechanisms import Causality, mechanism_named
-from separatrix.mechanisms.recurrent import RecurrentMechanism
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 from separatrix.parameters import UsageError
 
 SPELLINGS = [

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from separatrix.claims import CLAIMS, Claim, Entry, Finding, Ledger, Point, Status
 from separatrix.cli.application import app
-from separatrix.constructions import Spike
+from separatrix.constructions.spike import Spike
 from separatrix.engines import certified
 from separatrix.mechanisms import mechanism_named
 from separatrix.paper import attention, hoeffding, margin, phase, sweeps

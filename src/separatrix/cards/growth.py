@@ -28,7 +28,7 @@ class Growth:
 def growth_of_margin(point: Construction, mechanism: Mechanism) -> Growth:
     """The law of the margin as n grows and everything else stays as it is at this point.
 
-    >>> from separatrix.constructions import Spike
+    >>> from separatrix.constructions.spike import Spike
     >>> from separatrix.mechanisms import Linear
     >>> growth_of_margin(Spike.read(Spike.example), Linear()).law.spelled
     '-1.0000 ± 4e-09'

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from separatrix.claims._base import Finding, Point, Status
-from separatrix.constructions import Construction, Spike
+from separatrix.constructions import Construction
+from separatrix.constructions.spike import Spike
 from separatrix.engines import Sampling, solve
 from separatrix.engines.exact import ExactGrid, evaluate
 from separatrix.maps import boundary

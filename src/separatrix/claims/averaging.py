@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point
-from separatrix.constructions import Averaging
+from separatrix.constructions.averaging import Averaging
 from separatrix.mechanisms import Linear, Softmax
 from separatrix.outputs.proved import exact_outputs
 

@@ -6,7 +6,8 @@ import math
 
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, certified_crossing, example, judged, limit_in_log, point, short
-from separatrix.constructions import Level, Spikes
+from separatrix.constructions.level import Level
+from separatrix.constructions.spikes import Spikes
 
 CLASSES = (2, 4, 64, 256)
 SIZES = (10**3, 10**6, 10**18)

@@ -12,7 +12,7 @@ from separatrix.claims._base import Finding, claim
 from separatrix.claims._tools import BASE, Array, Points, Setting, on_grid
 from separatrix.claims.boundary import SIZES, boundary_finding
 from separatrix.claims.units import attention_weights
-from separatrix.constructions import Cross
+from separatrix.constructions.cross import Cross
 from separatrix.mechanisms import Softmax
 from separatrix.tensors import torch
 

@@ -9,7 +9,7 @@ from flint import arb, ctx
 
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point, short
-from separatrix.constructions import Dispersion
+from separatrix.constructions.dispersion import Dispersion
 from separatrix.mechanisms import Softmax
 from separatrix.outputs.proved import ends, exact_outputs
 

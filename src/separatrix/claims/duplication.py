@@ -8,7 +8,8 @@ from fractions import Fraction
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point
 from separatrix.claims.separations import UNNORMALISED
-from separatrix.constructions import Description, Duplication
+from separatrix.constructions import Description
+from separatrix.constructions.duplication import Duplication
 from separatrix.mechanisms import mechanism_named
 from separatrix.outputs.kernels import same_rows
 from separatrix.tensors import torch

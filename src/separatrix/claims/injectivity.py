@@ -6,7 +6,7 @@ import math
 
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, point, relative_error
-from separatrix.constructions import Injectivity
+from separatrix.constructions.injectivity import Injectivity
 from separatrix.engines import certified
 from separatrix.mechanisms import Softmax, mechanism_named
 from separatrix.outputs.proved import exact_outputs

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point, short
-from separatrix.constructions import Location
+from separatrix.constructions.location import Location
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.outputs.proved import exact_outputs
 

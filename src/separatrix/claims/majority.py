@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point
-from separatrix.constructions import Majority
+from separatrix.constructions.majority import Majority
 
 SIZES = (10**3, 10**6, 10**12)
 GROUPS = 4

@@ -9,7 +9,8 @@ import scipy
 
 from separatrix.claims._base import Finding, claim
 from separatrix.claims._tools import Points, example, relative_error
-from separatrix.constructions import Parity, Routing
+from separatrix.constructions.parity import Parity
+from separatrix.constructions.routing import Routing
 from separatrix.engines import exact
 from separatrix.mechanisms import Power, Softmax, mechanism_named
 from separatrix.numbers.logforms import rational

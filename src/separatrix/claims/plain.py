@@ -9,7 +9,7 @@ from flint import arb, ctx
 
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import DELTA, Array, Points, on_grid, point, relative_error, settled, short
-from separatrix.constructions import Plain
+from separatrix.constructions.plain import Plain
 from separatrix.engines import dense
 from separatrix.mechanisms import Linear, ScoreMechanism, Softmax
 from separatrix.outputs.kernels import exact_model, spike_weights

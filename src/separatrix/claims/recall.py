@@ -5,7 +5,7 @@ from __future__ import annotations
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point
 from separatrix.claims.rank import rank
-from separatrix.constructions import Recall
+from separatrix.constructions.recall import Recall
 from separatrix.engines import Sampling
 from separatrix.mechanisms import mechanism_named
 from separatrix.outputs.attention import attend

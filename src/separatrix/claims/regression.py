@@ -7,7 +7,7 @@ import numpy as np
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point
 from separatrix.claims.separations import UNNORMALISED
-from separatrix.constructions import Regression
+from separatrix.constructions.regression import Regression
 from separatrix.mechanisms import mechanism_named
 from separatrix.tensors import torch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point
-from separatrix.constructions import Rough
+from separatrix.constructions.rough import Rough
 from separatrix.engines import Sampling
 
 SAMPLING = Sampling(draws=200, confidence=0.99)

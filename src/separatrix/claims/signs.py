@@ -10,7 +10,7 @@ from itertools import product
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, Points, Setting, point, relative_error, spike
-from separatrix.constructions import Spike
+from separatrix.constructions.spike import Spike
 from separatrix.engines import Sampling, certified, dense
 from separatrix.engines.threads import one_thread
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax

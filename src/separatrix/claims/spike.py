@@ -11,7 +11,8 @@ from separatrix.claims._base import Finding, claim
 from separatrix.claims._tools import Array, Points, Setting
 from separatrix.claims._tools import spike as make
 from separatrix.claims.units import LABELS, attention_weights
-from separatrix.constructions import Label, Spike
+from separatrix.constructions import Label
+from separatrix.constructions.spike import Spike
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.parameters import UsageError
 from separatrix.tensors import torch

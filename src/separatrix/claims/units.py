@@ -10,7 +10,9 @@ import numpy as np
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Finding, claim
 from separatrix.claims._tools import Array, Points, Setting
-from separatrix.constructions import Cross, Label, Spike, Tokens
+from separatrix.constructions import Label, Tokens
+from separatrix.constructions.cross import Cross
+from separatrix.constructions.spike import Spike
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.tensors import torch
 

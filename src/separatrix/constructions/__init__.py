@@ -1,5 +1,7 @@
 """What is to be told apart: pairs of token families with validated parameters."""
 
+import sys
+
 from separatrix.constructions._base import (
     Amplitudes,
     BlockModel,
@@ -12,46 +14,12 @@ from separatrix.constructions._base import (
     Tokens,
 )
 from separatrix.constructions._exact import Description, ExactConstruction, Kind
-from separatrix.constructions.averaging import Averaging
-from separatrix.constructions.critical import Critical
-from separatrix.constructions.cross import Cross
-from separatrix.constructions.dispersion import Dispersion
-from separatrix.constructions.duplication import Duplication
-from separatrix.constructions.injectivity import Injectivity
-from separatrix.constructions.level import Level
-from separatrix.constructions.location import Location
-from separatrix.constructions.majority import Majority
-from separatrix.constructions.parity import Parity
-from separatrix.constructions.plain import Plain
-from separatrix.constructions.recall import Recall
-from separatrix.constructions.regression import Regression
-from separatrix.constructions.rough import Rough
-from separatrix.constructions.routing import Routing
-from separatrix.constructions.spike import Spike
-from separatrix.constructions.spikes import Spikes
 from separatrix.parameters import UsageError, nearest
+from separatrix.registry import by_name, defined
 
-ALL: tuple[type[Construction], ...] = (
-    Spike,
-    Plain,
-    Cross,
-    Injectivity,
-    Duplication,
-    Routing,
-    Parity,
-    Dispersion,
-    Critical,
-    Averaging,
-    Location,
-    Regression,
-    Recall,
-    Majority,
-    Spikes,
-    Level,
-    Rough,
-)
-CONSTRUCTIONS: dict[str, type[Construction]] = {each.name: each for each in ALL}
-"""Every construction, by name."""
+_found = sorted(defined(sys.modules[__name__], Construction), key=lambda each: (each.section, each.name))
+CONSTRUCTIONS: dict[str, type[Construction]] = by_name(_found, "constructions")
+"""Every construction that a file in this folder defines, by name, in the order of docs/theory.md."""
 
 
 def construction_named(name: str) -> type[Construction]:
@@ -69,33 +37,16 @@ def construction_named(name: str) -> type[Construction]:
 __all__ = [
     "CONSTRUCTIONS",
     "Amplitudes",
-    "Averaging",
     "BlockModel",
     "Construction",
-    "Critical",
-    "Cross",
     "Description",
-    "Dispersion",
-    "Duplication",
     "ExactConstruction",
     "Exchangeable",
-    "Injectivity",
     "Kind",
     "Label",
-    "Level",
-    "Location",
-    "Majority",
-    "Parity",
-    "Plain",
     "Presence",
     "Probe",
-    "Recall",
-    "Regression",
-    "Rough",
-    "Routing",
     "Row",
-    "Spike",
-    "Spikes",
     "Tokens",
     "construction_named",
 ]

@@ -42,6 +42,7 @@ class Averaging(ExactConstruction):
 
     name = "averaging"
     title = "The mean of the q asked values is 0 (D0) or 1 (D1)."
+    section = (6, 7)
     provenance = "[rec] docs/theory.md 6.7, after arXiv 2306.02896"
     description = (
         "q of n tokens are asked for: their logits are 1+gap, those of the others 1, in units of log n. "

@@ -42,6 +42,7 @@ class Critical(ExactConstruction):
 
     name = "critical"
     title = "A token looks for itself among n-1 others of inner product rho."
+    section = (6, 6)
     provenance = "[rec] docs/theory.md 6.6, after arXiv 2510.05554"
     description = (
         "A query has inner product 1 with its own token and rho with the n-1 others; logits are gamma log "

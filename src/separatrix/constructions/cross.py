@@ -27,6 +27,7 @@ class Cross(BlockConstruction):
 
     name = "cross"
     title = "The spike is in the keys and values; the queries only have a row sum r_Q."
+    section = (5,)
     provenance = "[ours] docs/theory.md 5, checked numerically"
     description = (
         "Keys and values are the n-by-d matrix of `spike`. Queries come from another n-by-d matrix whose "

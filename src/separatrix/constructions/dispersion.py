@@ -40,6 +40,7 @@ class Dispersion(ExactConstruction):
 
     name = "dispersion"
     title = "The token of the largest logit carries a0 (D0) or a1 (D1); logits stay bounded."
+    section = (6, 5)
     provenance = "[rec] docs/theory.md 6.5, after arXiv 2410.01104"
     description = (
         "n tokens of width 1 and a query 1. One has the logit 1+gap and carries a0=0 in D0, a1=1 in D1; the "

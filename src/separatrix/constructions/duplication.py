@@ -36,6 +36,7 @@ class Duplication(ExactConstruction):
 
     name = "duplication"
     title = "Every token is there once (D0) or twice (D1)."
+    section = (6, 2)
     provenance = "[ours] docs/theory.md 6.2"
     description = (
         "n tokens of width 1, each r0 times in D0 and r1 times in D1, so that there are n r0 or n r1 of "

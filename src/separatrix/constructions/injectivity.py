@@ -39,6 +39,7 @@ class Injectivity(ExactConstruction):
 
     name = "injectivity"
     title = "The query is q (D0) or a multiple of it (D1); the tokens are the same."
+    section = (6, 1)
     provenance = "[rec] docs/theory.md 6.1, after arXiv 2412.06590"
     description = (
         "n tokens of width 1. One has key 1+gap and carries 1, the others have key 1 and carry 0; keys are "

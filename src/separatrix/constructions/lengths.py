@@ -22,7 +22,7 @@ def admissible(kind: type[Construction], values: Mapping[str, object]) -> dict[s
 
     Everything else that is wrong with them is left for the construction to complain of.
 
-    >>> from separatrix.constructions import Spike
+    >>> from separatrix.constructions.spike import Spike
     >>> admissible(Spike, {"n": 1060, "d": 102, "m": 1, "a0": 0, "a1": 1, "b": 1, "c": 1})["n"]
     1100
     """

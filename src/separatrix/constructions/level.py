@@ -58,6 +58,7 @@ class Level(ExactConstruction):
 
     name = "level"
     title = "The spike's amplitude is one of several levels: `at` (D0) or the next (D1)."
+    section = (7, 4, 1)
     provenance = "[ours] docs/theory.md 7.4: a real-valued target"
     description = (
         "One of n tokens has the logit 1+gap and carries an amplitude; the others have the logit 1 and "

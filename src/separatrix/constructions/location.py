@@ -32,6 +32,7 @@ class Location(BlockConstruction):
 
     name = "location"
     title = "The token at a marked place carries the signal a0 (D0) or a1 (D1); all carry noise."
+    section = (6, 8)
     provenance = "[rec] docs/theory.md 6.8, after arXiv 2509.21936"
     description = (
         "n = (d-2)t tokens. One of them, wherever it is, has the logit 1+gap, the others 1, in units of log "

@@ -46,6 +46,7 @@ class Majority(ExactConstruction):
 
     name = "majority"
     title = "All tokens but a loud one carry a0 (D0) or a1 (D1), with noise."
+    section = (6, 11)
     provenance = "[ours] docs/theory.md 6.11: averaging under noise"
     description = (
         "n-1 tokens of logit 1 carry a0=0 in D0 and a1=1 in D1 in the first feature, and each carries "

@@ -48,6 +48,7 @@ class Parity(ExactConstruction):
 
     name = "parity"
     title = "Values are level (D0) or follow the parity of the key's bits (D1)."
+    section = (6, 3, 1)
     provenance = "[ours] docs/theory.md 6.3: on the Boolean cube"
     description = (
         "n = 2^w tokens, whose keys are all words of w bits, written with two coordinates a bit so that "

@@ -63,6 +63,7 @@ class Plain(Construction):
 
     name = "plain"
     title = "n scores are equal (D0), or one of them is 4 log n (D1)."
+    section = (4,)
     provenance = "[rec] docs/theory.md 4"
     description = (
         "n tokens with scores z. In D0 every z is log base (base=1.5), or spread evenly over "

@@ -80,6 +80,7 @@ class Recall(ExactConstruction):
 
     name = "recall"
     title = "The value that goes with the asked key is 0 (D0) or 1 (D1), among n pairs."
+    section = (6, 10)
     provenance = "[ours] docs/theory.md 6.10: associative recall with fixed weights"
     description = (
         "n pairs of a key and a value. A key is the number of its pair, written with `digits` digits (the "

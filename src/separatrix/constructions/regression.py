@@ -47,6 +47,7 @@ class Regression(ExactConstruction):
 
     name = "regression"
     title = "Examples of a linear function of weights a0 (D0) or a1 (D1), asked outside their range."
+    section = (6, 9)
     provenance = "[rec] docs/theory.md 6.9, after arXiv 2212.07677"
     description = (
         "n examples (x, y = <w,x>): x runs over the axes of R^width, n/width examples each, and w has a0 "

@@ -40,6 +40,7 @@ class Rough(Spike):
 
     name = "rough"
     title = "The spike with ragged blocks, several spikes, or noise on every entry."
+    section = (7, 5)
     provenance = "[ours] docs/theory.md 7.5: the spike outside its hypotheses"
     description = (
         "The matrix of `spike` for any n: the d-2 blocks are as equal as n allows. `spikes` tokens, "

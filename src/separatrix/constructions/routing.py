@@ -46,6 +46,7 @@ class Routing(ExactConstruction):
 
     name = "routing"
     title = "Values are level (D0) or alternate around a circle of keys (D1)."
+    section = (6, 3)
     provenance = "[ours] docs/theory.md 6.3"
     description = (
         "n keys (n even) stand evenly on a circle: logits are scale (1.25 + cos(2 pi j/n)), in units of log "

@@ -22,6 +22,7 @@ class Spike(BlockConstruction):
 
     name = "spike"
     title = "One token in n has a first coordinate of a1 (D1) instead of a0 (D0)."
+    section: ClassVar[tuple[int, ...]] = (3,)
     provenance = "[paper] n=(d-2)t, a0, a1, c, tau; [rec] the shape of A and X=11ᵀ; [ours] X=I"
     description = (
         "n = (d-2)t tokens of width d, in units of sqrt(log n). Column 1 is the spike: a0 in D0, a1 in D1, "

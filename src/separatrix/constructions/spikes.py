@@ -43,6 +43,7 @@ class Spikes(ExactConstruction):
 
     name = "spikes"
     title = "One token is large in one of k columns: which?"
+    section = (7, 4)
     provenance = "[ours] docs/theory.md 7.4: past two classes"
     description = (
         "One of n tokens is the spike: its key is a1 in the column of its class and a0 in the k-1 other "

@@ -12,7 +12,7 @@ from separatrix.tensors import Float, Tensor, torch
 def distinguish(construction: Construction, mechanism: Mechanism) -> tuple[float, float]:
     """P[distinguishes] between two ends, which differ where a pre-activation is too close to call.
 
-    >>> from separatrix.constructions import Plain
+    >>> from separatrix.constructions.plain import Plain
     >>> from separatrix.mechanisms import mechanism_named
     >>> distinguish(Plain.read({"n": 6, "m": 1}), mechanism_named("softmax"))
     (0.25, 0.25)

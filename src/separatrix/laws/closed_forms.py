@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from separatrix.constructions import Cross, Spike
+from separatrix.constructions.cross import Cross
+from separatrix.constructions.spike import Spike
 from separatrix.engines._base import significant_bits
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax
 from separatrix.parameters.ranges import Number

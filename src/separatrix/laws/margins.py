@@ -51,7 +51,7 @@ class Margin:
 def margin(construction: Construction, mechanism: Mechanism, engine: str = "auto") -> Margin:
     """By the engine named, or the strongest that applies.
 
-    >>> from separatrix.constructions import Spike
+    >>> from separatrix.constructions.spike import Spike
     >>> from separatrix.mechanisms import mechanism_named
     >>> found = margin(Spike.read({**Spike.example, "n": 10**6}), mechanism_named("linear"))
     >>> f"{found.value:.5e}", found.engine

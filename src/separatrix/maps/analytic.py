@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.constructions import Construction, Cross, Spike
+from separatrix.constructions import Construction
+from separatrix.constructions.cross import Cross
+from separatrix.constructions.spike import Spike
 from separatrix.mechanisms import Mechanism, Power, Softmax
 
 Array = np.ndarray[Any, Any]

@@ -6,7 +6,10 @@ import sys
 
 from separatrix.mechanisms._base import Causality, Mechanism, ScoreMechanism
 from separatrix.mechanisms._registry import registered
-from separatrix.mechanisms.kernels import Linear, Power, Softmax, Taylor
+from separatrix.mechanisms.kernels.linear import Linear
+from separatrix.mechanisms.kernels.power import Power
+from separatrix.mechanisms.kernels.softmax import Softmax
+from separatrix.mechanisms.kernels.taylor import Taylor
 from separatrix.parameters import UsageError, nearest, read_words
 
 MECHANISMS: dict[str, type[Mechanism]] = registered(sys.modules[__name__])

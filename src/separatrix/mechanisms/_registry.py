@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-import pkgutil
-from collections.abc import Iterator
-from importlib import import_module
 from types import ModuleType
 
 from separatrix.mechanisms._base import Mechanism
+from separatrix.registry import by_name, defined, modules
 
 FIRST = "kernels"
 """The folder listed before the others: softmax and linear, which all are compared with."""
@@ -16,27 +13,6 @@ FIRST = "kernels"
 
 def registered(package: ModuleType) -> dict[str, type[Mechanism]]:
     """Every mechanism in the folders of a package, by name; sorted by folder, then by name."""
-    found: dict[str, type[Mechanism]] = {}
-    families = _public(package, folders=True)
-    for family in sorted(families, key=lambda each: not each.__name__.endswith(f".{FIRST}")):
-        folder = [each for module in _public(family, folders=False) for each in _defined(module)]
-        for each in sorted(folder, key=lambda one: one.name):
-            if each.name in found:
-                raise ImportError(f"two mechanisms are named {each.name}: {found[each.name]} and {each}")
-            found[each.name] = each
-    return found
-
-
-def _public(package: ModuleType, folders: bool) -> Iterator[ModuleType]:
-    """The folders in a folder, or else its files, but for names that begin with an underscore."""
-    for name in sorted(each.name for each in pkgutil.iter_modules(package.__path__) if each.ispkg == folders):
-        if not name.startswith("_"):
-            yield import_module(f"{package.__name__}.{name}")
-
-
-def _defined(module: ModuleType) -> Iterator[type[Mechanism]]:
-    """The mechanisms that a module defines itself and leaves nothing to subclasses."""
-    for each in vars(module).values():
-        mechanism = isinstance(each, type) and issubclass(each, Mechanism) and not inspect.isabstract(each)
-        if mechanism and each.__module__ == module.__name__:
-            yield each
+    families = sorted(modules(package, folders=True), key=lambda each: each.__name__.split(".")[-1] != FIRST)
+    folders = (sorted(defined(family, Mechanism), key=lambda each: each.name) for family in families)
+    return by_name((each for folder in folders for each in folder), "mechanisms")

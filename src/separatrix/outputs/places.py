@@ -13,7 +13,7 @@ WORD = 64
 def place_matters(construction: Construction, mechanism: Mechanism) -> bool:
     """Whether the answer may depend on the place; if not, all draws may share one.
 
-    >>> from separatrix.constructions import Rough, Spike
+    >>> from separatrix.constructions.rough import Rough, Spike
     >>> from separatrix.mechanisms import mechanism_named
     >>> spike, rough = (kind.read(kind.example) for kind in (Spike, Rough))
     >>> [place_matters(each, mechanism_named("softmax")) for each in (spike, rough)]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from separatrix.constructions import Label, Spike
+from separatrix.constructions import Label
+from separatrix.constructions.spike import Spike
 from separatrix.mechanisms import mechanism_named
 from separatrix.paper.base import BASE, MECHANISMS, Parameter, outcome_at
 from separatrix.reader import FourLayerNetwork

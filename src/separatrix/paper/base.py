@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, cast
 
-from separatrix.constructions import Spike
+from separatrix.constructions.spike import Spike
 from separatrix.engines import Outcome
 from separatrix.verdicts import verdict
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from separatrix.constructions import Spike
+from separatrix.constructions.spike import Spike
 from separatrix.engines import exact
 from separatrix.mechanisms import mechanism_named
 from separatrix.paper.base import BASE

@@ -11,7 +11,7 @@ import numpy as np
 
 from separatrix.claims.boundary import limit_ones
 from separatrix.claims.theorem import asked_width
-from separatrix.constructions import Spike
+from separatrix.constructions.spike import Spike
 from separatrix.engines import exact
 from separatrix.maps import boundary
 from separatrix.mechanisms import mechanism_named

@@ -13,7 +13,7 @@ from itertools import count
 
 import torch
 
-from separatrix.constructions import Spike
+from separatrix.constructions.spike import Spike
 from separatrix.engines import Sampling, dense, exact
 from separatrix.engines.threads import one_thread
 from separatrix.mechanisms import mechanism_named

@@ -91,7 +91,7 @@ def is_axis(value: object) -> bool:
 def read_counted(model: type[Parameters], name: str, text: str, owner: str | None = None) -> tuple[Span, int]:
     """`start:stop:count` or `start:stop:count:log`, with the count still to be judged against others.
 
-    >>> from separatrix.constructions import Spike
+    >>> from separatrix.constructions.spike import Spike
     >>> span, count = read_counted(Spike.schema, "n", "1e3:1e6:4:log")
     >>> span.points(count)
     (1000, 10000, 100000, 1000000)

@@ -38,7 +38,7 @@ class FourLayerNetwork(torch.nn.Module):
 
     The signs y are the network's random weights; attention is its first layer.
 
-    >>> from separatrix.constructions import Spike
+    >>> from separatrix.constructions.spike import Spike
     >>> from separatrix.mechanisms import Softmax
     >>> spike = Spike.read(dict(n=20, d=7, m=3, a0="0.01", a1="2", b="0.2", c="0.1"))
     >>> network = FourLayerNetwork(Softmax(), torch.ones(3, 7, dtype=torch.float64), spike.threshold)

@@ -35,7 +35,7 @@ def written_values(given: Any) -> int:
 def read_values(schema: type[Parameters], name: str, given: Any) -> tuple[Any, ...]:
     """What a parameter takes, exact numbers or words; a UsageError names the first that is wrong.
 
-    >>> from separatrix.constructions import Spike
+    >>> from separatrix.constructions.spike import Spike
     >>> read_values(Spike.schema, "n", "1e3:1e6:4:log")
     (1000, 10000, 100000, 1000000)
     """

@@ -1,0 +1,46 @@
+"""What is registered by its file alone: the classes that the modules of a folder define."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Protocol, TypeVar
+
+
+class Named(Protocol):
+    """A class with the name that users write."""
+
+    name: str
+
+
+Kind = TypeVar("Kind", bound=Named)
+
+
+def modules(package: ModuleType, folders: bool = False) -> Iterator[ModuleType]:
+    """The files in a folder, or else its folders, but for names that begin with an underscore."""
+    for name in sorted(each.name for each in pkgutil.iter_modules(package.__path__) if each.ispkg == folders):
+        if not name.startswith("_"):
+            yield import_module(f"{package.__name__}.{name}")
+
+
+def defined(package: ModuleType, kind: Kind) -> list[Kind]:
+    """The classes of a kind that the files of a folder define themselves and that leave nothing abstract."""
+    return [each for module in modules(package) for each in vars(module).values() if _of(module, each, kind)]
+
+
+def _of(module: ModuleType, each: Any, kind: object) -> bool:
+    derived = isinstance(each, type) and kind in each.__mro__ and not inspect.isabstract(each)
+    return derived and each.__module__ == module.__name__
+
+
+def by_name(classes: Iterable[Kind], what: str) -> dict[str, Kind]:
+    """The classes by name, in their order; two of one name are an error."""
+    found: dict[str, Kind] = {}
+    for each in classes:
+        if each.name in found:
+            raise ImportError(f"two {what} are named {each.name}: {found[each.name]} and {each}")
+        found[each.name] = each
+    return found
