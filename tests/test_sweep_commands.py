@@ -109,7 +109,7 @@ def test_the_command_killed_leaves_nobody_behind_and_goes_on(
     assert whole["id"].n_unique() == whole.height == CELLS
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_finishes_cleanly_and_says_how_to_go_on(long_plan: Path, number: signal.Signals) -> None:
     process = _begun(long_plan.parent)
     os.killpg(process.pid, number)  # as a terminal does, and a batch system

@@ -1,4 +1,4 @@
-"""Starting other Python processes so that they import nothing from the current folder.
+"""Starting other Python processes: they import nothing from the current folder, and leave signals to us.
 
 Python puts the current folder before everything else for `python -c` and `python -m`, which is how
 multiprocessing starts its helpers: a queue.py that lies there would be taken for Python's own.
@@ -7,10 +7,14 @@ multiprocessing starts its helpers: a queue.py that lies there would be taken fo
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 
 SAFE_PATH = "PYTHONSAFEPATH"
+STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that stop a program; there is no SIGHUP on Windows."""
 
 
 @contextmanager
@@ -25,3 +29,15 @@ def safe_path() -> Iterator[None]:
             del os.environ[SAFE_PATH]
         else:
             os.environ[SAFE_PATH] = before
+
+
+@contextmanager
+def signals_held_back() -> Iterator[None]:
+    """Processes that are started meanwhile never hear what stops a program: who started them ends them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    try:
+        resource_tracker.ensure_running()  # which lets some of them through again when it starts
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

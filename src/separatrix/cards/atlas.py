@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context, resource_tracker
+from multiprocessing import active_children, get_context
 from typing import Any
 
 import torch
 
 from separatrix.cards.standing import Standing, Unanswered, points, standing
 from separatrix.mechanisms import Mechanism, examples
-from separatrix.startup import safe_path
+from separatrix.startup import safe_path, signals_held_back
 
 COLUMNS = (
     *("family", "mechanism", "construction", "verdict", "distinguish", "low", "high", "kind", "engine"),
@@ -93,7 +91,7 @@ def _filled(
         return
     context = get_context("spawn")
     before = set(active_children())
-    with safe_path(), _interrupts_held_back():
+    with safe_path(), signals_held_back():
         pool = ProcessPoolExecutor(workers, context, initializer=torch.set_num_threads, initargs=(1,))
         waiting: dict[Future[Standing | Unanswered], tuple[str, str]] = {
             pool.submit(_cell, mechanism, name): (mechanism.spelled, name) for mechanism, name in cells
@@ -109,17 +107,6 @@ def _filled(
                 process.kill()
             pool.shutdown(cancel_futures=True)
             raise
-
-
-@contextmanager
-def _interrupts_held_back() -> Iterator[None]:
-    """Processes that are started meanwhile never hear Ctrl-C: whoever started them ends them."""
-    resource_tracker.ensure_running()  # which lets signals through again when it starts
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _cell(mechanism: Mechanism, name: str) -> Standing | Unanswered:

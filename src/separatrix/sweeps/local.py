@@ -7,15 +7,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from multiprocessing import connection, forkserver, resource_tracker
+from multiprocessing import connection, forkserver
 from multiprocessing.context import BaseContext
 
 from separatrix.parameters import SeparatrixError
-from separatrix.startup import safe_path
+from separatrix.startup import STOPPING, safe_path, signals_held_back
 from separatrix.store import Result
 from separatrix.sweeps.executors import SLICE, Executor, Finished
 from separatrix.sweeps.worker import Batch, work
@@ -25,8 +23,6 @@ AHEAD = 2
 MOST_STILLBORN = 3
 """Workers that die one after another before they have begun: then something is wrong with all of them."""
 PRELOADED = "separatrix.sweeps.preload"
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""What stops a sweep: the coordinator hears them, and workers do not."""
 
 
 class _Worker:
@@ -172,26 +168,14 @@ def _context() -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([PRELOADED])
-    with safe_path():
-        resource_tracker.ensure_running()  # it would unblock them again
-        with _blocked():
-            forkserver.ensure_running()
+    with safe_path(), signals_held_back():
+        forkserver.ensure_running()
     return context
-
-
-@contextmanager
-def _blocked() -> Iterator[None]:
-    """Processes that are started here never hear what stops a sweep, not even while they start."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def prepare() -> None:
     """What a worker does first: leave signals to the coordinator, and not outlive it."""
-    for number in SIGNALS:
+    for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

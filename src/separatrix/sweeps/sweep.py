@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection
+import signal
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from separatrix.parameters import UsageError, nearest
+from separatrix.startup import STOPPING
 from separatrix.store import DEFAULT, Address, open_store
 from separatrix.sweeps.executors import Executor
-from separatrix.sweeps.interrupt import stop_on_signals
 from separatrix.sweeps.local import LocalExecutor
 from separatrix.sweeps.plan import Plan, load_plan
 from separatrix.sweeps.progress import Progress, Tell
@@ -102,3 +106,28 @@ def sweep(
             return run(read, opened, executor, retry_failed=retry_failed, tell=tell, stop=stop)
         finally:
             executor.close()
+
+
+@contextmanager
+def stop_on_signals(hear: Callable[[], None] = lambda: None) -> Iterator[Callable[[], bool]]:
+    """A function that says whether to stop; `hear` is told of the first signal, the second interrupts.
+
+    So Ctrl-C once finishes what is being computed; twice, it drops it.
+    """
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+        hear()
+
+    before = {number: signal.signal(number, handle) for number in STOPPING}
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
