@@ -34,18 +34,18 @@ class Region:
 
 @dataclass(frozen=True)
 class Atlas:
-    """The whole table."""
+    """The standing of every mechanism on every construction."""
 
     regions: tuple[Region, ...]
 
     @property
     def constructions(self) -> tuple[str, ...]:
-        """The columns."""
+        """The names of the constructions."""
         return tuple(points())
 
     @property
     def families(self) -> dict[str, list[Region]]:
-        """The rows, family by family."""
+        """The regions of the mechanisms, by family."""
         found: dict[str, list[Region]] = {}
         for region in self.regions:
             found.setdefault(region.mechanism.family, []).append(region)

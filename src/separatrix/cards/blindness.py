@@ -34,7 +34,7 @@ class Blindness:
 
 
 def blindness(verdict: Verdict) -> Blindness:
-    """Search from far down, or with literal tokens from the verdict's own length."""
+    """The length from which on it is blind, searched from far down, or literally from the verdict's own."""
     search, point = _Search(verdict), verdict.construction
     literal = verdict.outcome.engine == "dense"
     beyond = () if literal else _beyond(point)

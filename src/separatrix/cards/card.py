@@ -40,7 +40,7 @@ class Card:
 
     @property
     def reading(self) -> str:
-        """One plain paragraph."""
+        """The card in one plain paragraph."""
         if not self.standings:
             return f"{self._contract_words()} It does not attend, so nothing else was tried."
         return " ".join([self._contract_words(), self._standing_words(), self._cost_words()])

@@ -16,7 +16,7 @@ MOST_GROUPS = 2000
 
 
 def found_at(point: Construction, mechanism: Mechanism, decide: tuple[Fraction, ...]) -> Outcome:
-    """By the strongest engine; a sampling one draws until it is clear on which side of `decide` P lies."""
+    """The outcome by the strongest engine; a sampling one draws until the side of `decide` is clear."""
     return solve(point, mechanism, sampling=Sampling(enough_draws(point, mechanism), decide=decide))
 
 

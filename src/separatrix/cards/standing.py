@@ -21,7 +21,7 @@ EVIDENCE = {"certified": "certified", "exact": "exact"}
 
 @dataclass(frozen=True)
 class Standing:
-    """One construction."""
+    """The standing on one construction."""
 
     name: str
     verdict: Verdict
@@ -35,7 +35,7 @@ class Standing:
 
     @property
     def evidence(self) -> str:
-        """certified, exact or sampled."""
+        """The kind of evidence: certified, exact or sampled."""
         return EVIDENCE.get(self.verdict.outcome.engine, "sampled")
 
     def as_json(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class Unanswered:
     word: ClassVar[str] = "none"
 
     def as_json(self) -> dict[str, Any]:
-        """As `assess --json` prints it."""
+        """The reason as `assess --json` prints it."""
         return {"verdict": self.word, "evidence": self.why}
 
 

@@ -69,7 +69,7 @@ def intervals(bits: int) -> Intervals:
 
 
 def ends(value: Interval) -> tuple[Fraction, Fraction]:
-    """The two ends, exactly."""
+    """The two ends of an interval, exactly."""
     low, high = (Fraction(*map(int, to_rational(end))) for end in value._mpi_)
     return low, high
 

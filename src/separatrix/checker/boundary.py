@@ -50,7 +50,7 @@ class Crossing:
 
 
 def is_boundary(document: object) -> bool:
-    """Whether it says that it is one."""
+    """Whether a document says that it is a certificate of a boundary."""
     return isinstance(document, dict) and document.get("format") == FORMAT
 
 

@@ -56,7 +56,7 @@ class Certificate:
 
 
 def is_certificate(document: object) -> bool:
-    """Whether it says at least which format it has."""
+    """Whether a document says at least which format it has."""
     return isinstance(document, dict) and "format" in document and "version" in document
 
 

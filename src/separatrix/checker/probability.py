@@ -23,7 +23,7 @@ Enclosure = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True)
 class Probabilities:
-    """Of one neuron, exactly, and of all m together, enclosed."""
+    """The probabilities of one neuron, exactly, and of all m together, enclosed."""
 
     p0: Fraction
     p1: Fraction
@@ -34,7 +34,7 @@ class Probabilities:
 
 
 def probabilities(model: Model, least: Mapping[ThresholdKey, int], m: int) -> Probabilities:
-    """All that follows from every row's least firing count."""
+    """The probabilities that follow from every row's least firing count."""
     one = neuron(model, least)
     return Probabilities(*one, *network(*one, m))
 

@@ -75,7 +75,7 @@ def attended(tokens: list[list[Scalar]], form: str, kernel: Callable[[Scalar], S
 
 
 def sign_vectors(d: int) -> list[tuple[int, ...]]:
-    """All 2^d of them."""
+    """All 2^d sign vectors of length d."""
     return list(product((1, -1), repeat=d))
 
 

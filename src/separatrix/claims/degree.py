@@ -53,7 +53,7 @@ def degree_point(n: int) -> Point:
 
 
 def too_steep(n: int) -> Point:
-    """Twice the degree at which D0's own spike gets the weight."""
+    """Holds if twice the degree at which D0's own spike gets the weight still separates."""
     beta = round(2 * math.log(n) / FLAT)
     found = float(separation(n, [Fraction(beta)])[0])
     return point({**BASE, "n": n, "beta": beta}, found >= 1 - DELTA, beta=beta, distinguish=found)

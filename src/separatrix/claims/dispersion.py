@@ -88,7 +88,7 @@ def repaired() -> Finding:
 
 
 def repair_point(mechanism: str, gap: str, n: int) -> Point:
-    """Holds if it distinguishes."""
+    """Holds if the repaired mechanism distinguishes."""
     found = judged(example(Dispersion, gap=gap, n=n), mechanism)
     outcome = found.outcome
     return point(

@@ -52,7 +52,7 @@ class Enumeration:
 
 
 def enumerate_signs(made: Spike, mechanism: Mechanism, row: int = 0) -> Enumeration:
-    """With the spike in `row`; in rationals where the kernel is rational, in float64 for softmax."""
+    """Try every sign vector with the spike in `row`: in rationals, and for softmax in float64."""
     if isinstance(mechanism, Softmax):
         n = float(made.n)
         return _enumerate(made, row, float, lambda z: n**z, 1e-12)

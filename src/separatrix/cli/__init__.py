@@ -58,7 +58,7 @@ class _Ended(KeyboardInterrupt):
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """A signal; in the midst of an import it ends the process at once: half a module is broken."""
+    """Take a signal; in the midst of an import it ends the process at once: half a module is broken."""
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             _die_of(number)
@@ -70,13 +70,13 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _die_of(number: int) -> None:
-    """As if nothing had been done about the signal."""
+    """End the process by the signal, as if nothing had been done about it."""
     signal.signal(number, signal.SIG_DFL)
     signal.raise_signal(number)
 
 
 def _lines(error: Exception) -> list[str]:
-    """What to tell of an error."""
+    """The lines that tell of an error."""
     from separatrix.errors import SeparatrixError
 
     if isinstance(error, SeparatrixError):

@@ -56,7 +56,7 @@ def print_json(value: Any) -> None:
 
 
 def verdict(found: Verdict, as_json: bool) -> None:
-    """One verdict."""
+    """Print a verdict."""
     if as_json:
         print_json(found.as_json())
         return
@@ -93,7 +93,7 @@ def _size(n: int | None) -> str:
 
 
 def check(report: Report, file: Path, as_json: bool) -> None:
-    """The checker's findings."""
+    """Print the checker's findings."""
     if as_json:
         print_json(
             {
@@ -117,7 +117,7 @@ def check(report: Report, file: Path, as_json: bool) -> None:
 
 
 def reproduction(result: Reproduction, as_json: bool) -> None:
-    """Where the report is, and how the ledger came out."""
+    """Print where the report is, and how the ledger came out."""
     if as_json:
         print_json(result.as_json())
         return
@@ -145,7 +145,7 @@ def counting(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
 
 
 def card(found: Card, as_json: bool) -> None:
-    """A report card."""
+    """Print a report card."""
     from separatrix.cards import Unanswered
     from separatrix.reports.verdict_words import MARKS
 
@@ -204,7 +204,7 @@ def _numbers(cell: Standing | Unanswered) -> tuple[str, ...]:
 
 
 def atlas(found: Atlas, as_json: bool) -> None:
-    """The atlas as a table: a letter and a mark for each construction."""
+    """Print the atlas as a table: a letter and a mark for each construction."""
     from separatrix.reports.standings import shown
     from separatrix.reports.verdict_words import LETTERS, MARKS
 
@@ -228,7 +228,7 @@ def atlas(found: Atlas, as_json: bool) -> None:
 
 
 def bench(found: Bench, as_json: bool) -> None:
-    """Costs, or why there are none."""
+    """Print costs, or why there are none."""
     if as_json:
         print_json(found.as_json())
         return

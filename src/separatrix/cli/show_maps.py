@@ -52,7 +52,7 @@ def _duration(seconds: float) -> str:
 
 
 def map_(found: Map, out: Path | None, as_json: bool) -> None:
-    """The map in shades, its extremes, and what was moved."""
+    """Print the map in shades, its extremes, and what was moved."""
     from separatrix.maps import extremes
     from separatrix.reports.maps import captions
 
@@ -112,7 +112,7 @@ def _shade(value: float, low: float, high: float) -> str:
 
 
 def boundary(found: Boundary, certificate: Path | None, as_json: bool) -> None:
-    """Every crossing, or P at both ends where there is none."""
+    """Print every crossing, or P at both ends where there is none."""
     if as_json:
         print_json(found.as_json())
         return
@@ -154,7 +154,7 @@ def _place(found: Boundary, end: Reading) -> str:
 
 
 def curve(found: Curve, out: Path | None, as_json: bool) -> None:
-    """One row for each crossing."""
+    """Print one row for each crossing."""
     from separatrix.reports.maps import curve as curves
 
     if as_json:

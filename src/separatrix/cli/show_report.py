@@ -18,7 +18,7 @@ MOST_ROWS = 12
 
 
 def report(made: Written, as_json: bool) -> None:
-    """Where the page is, and what it is about."""
+    """Print where the page is, and what it is about."""
     if as_json:
         print_json(made.as_json())
         return
@@ -33,7 +33,7 @@ def report(made: Written, as_json: bool) -> None:
 
 
 def comparison(found: Comparison, names: tuple[str, str], damages: Sequence[Damage], as_json: bool) -> None:
-    """What changed, the largest changes first."""
+    """Print what changed, the largest changes first."""
     if as_json:
         damaged = [{"store": each.where, **each.as_json()} for each in damages]
         print_json({"one": names[0], "other": names[1], **found.as_json(), "damaged": damaged})

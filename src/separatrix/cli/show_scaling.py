@@ -22,7 +22,7 @@ MOST_ROWS = 20
 
 
 def scaling(found: Scaling, as_json: bool) -> None:
-    """One law, the values behind it, and what is known of it beforehand."""
+    """Print one law, the values behind it, and what is known of it beforehand."""
     from separatrix.laws.powerlaw import shown
 
     if as_json:
@@ -58,7 +58,7 @@ def scaling(found: Scaling, as_json: bool) -> None:
 def table(
     rows: Sequence[Row], construction: str, of: str, parameters: Mapping[str, object], as_json: bool
 ) -> None:
-    """One mechanism a row, and below why some have no exponent."""
+    """Print one mechanism a row, and below why some have no exponent."""
     if as_json:
         print_json(
             {

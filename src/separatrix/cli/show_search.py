@@ -34,12 +34,12 @@ def trying(quiet: bool) -> AbstractContextManager[Any]:
 
 
 def written(found: Search) -> bytes:
-    """The file that `--check` reads."""
+    """The bytes of the file that `--check` reads."""
     return (json_text(found.as_json()) + "\n").encode()
 
 
 def warn_of(lines: Sequence[int], study: Path | None) -> None:
-    """Damaged lines of a log, on stderr."""
+    """Warn of damaged lines of a log, on stderr."""
     few = ", ".join(map(str, lines[:MOST_LINES])) + (", …" if len(lines) > MOST_LINES else "")
     what = f"line {few} is" if len(lines) == 1 else f"{len(lines):,} lines are"
     named = "" if len(lines) == 1 else f" ({few})"
@@ -48,7 +48,7 @@ def warn_of(lines: Sequence[int], study: Path | None) -> None:
 
 
 def search(found: Search, out: Path | None, study: Path | None, as_json: bool) -> None:
-    """Every finding, and what was not found."""
+    """Print every finding, and what was not found."""
     if as_json:
         print_json(found.as_json())
         return
@@ -72,7 +72,7 @@ def search(found: Search, out: Path | None, study: Path | None, as_json: bool) -
 
 
 def check(report: Check, file: Path, as_json: bool) -> None:
-    """Every finding of a file as it is now."""
+    """Print every finding of a file as it is now."""
     if as_json:
         print_json({"file": str(file), **report.as_json()})
         return

@@ -38,7 +38,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 def spell_time(seconds: float) -> str:
-    """Roughly, as people say it.
+    """A time in seconds roughly, as people say it.
 
     >>> spell_time(5400), spell_time(42), spell_time(0.2)
     ('1.5 h', '42 s', '1 s')
@@ -70,7 +70,7 @@ class Bar:
         self._stopping = False
 
     def tell(self, so_far: Progress) -> None:
-        """How far it is."""
+        """Show how far the sweep is."""
         pace = "stopping; Ctrl-C again drops it" if self._stopping else self._pace(so_far)
         others = _elsewhere(so_far.elsewhere)
         for note in so_far.notes[self._notes :]:
@@ -90,7 +90,7 @@ class Bar:
             )
 
     def hear(self) -> None:
-        """The user wants it to stop."""
+        """Show that the user wants the sweep to stop."""
         self._stopping = True
         what = "finishing what is being computed, at most a cell of each worker"
         print(f"\nseparatrix: {what}; Ctrl-C again drops it", file=sys.stderr, flush=True)
@@ -128,7 +128,7 @@ def progress(quiet: bool) -> Iterator[Bar]:
 
 
 def progressed(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
-    """How a sweep ended, and how to go on."""
+    """Print how a sweep ended, and how to go on."""
     if as_json:
         counted = {name: getattr(done, name) for name in COUNTS}
         print_json({"sweep": plan.name, "number": done.sweep, "store": store, **counted})
@@ -160,7 +160,7 @@ def progressed(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
 
 
 def estimate(plan: Plan, found: Estimate, store: str, as_json: bool) -> None:
-    """What lies before a sweep."""
+    """Print what lies before a sweep."""
     if as_json:
         print_json({"sweep": plan.name, "store": store, **found.as_json()})
         return
@@ -205,7 +205,7 @@ def _short(text: str, most: int = 24) -> str:
 
 
 def results(found: Selection, limit: int | None = None) -> None:
-    """The first cells as a table, and how all of them came out."""
+    """Print the first cells as a table, and how all of them came out."""
     out = console()
     if found.count == 0:
         out.print("no stored cell is like that")
@@ -256,7 +256,7 @@ def _probability(row: dict[str, Any]) -> str:
 
 
 def plans(as_json: bool) -> None:
-    """Every plan that comes with separatrix."""
+    """Print every plan that comes with separatrix."""
     from separatrix.sweeps import load_plan, shipped_plans
 
     rows = [
@@ -278,7 +278,7 @@ def _described(text: str) -> str:
 
 
 def sweeps(found: list[Sweep], as_json: bool) -> None:
-    """Every sweep of a store."""
+    """Print every sweep of a store."""
     if as_json:
         names = ("id", "name", "started", "cells")
         print_json([{name: getattr(each, name) for name in names} for each in found])

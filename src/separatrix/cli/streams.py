@@ -10,7 +10,7 @@ from typing import NoReturn
 
 
 def prepare() -> None:
-    """Closed streams lead nowhere, and characters that a stream cannot show are spelled.
+    """Let closed streams lead nowhere, and spell characters that a stream cannot show.
 
     A file opened later would otherwise get the number of a closed stream, and be printed into.
     """
@@ -34,7 +34,7 @@ def drop_output() -> None:
 
 
 def die_of_a_broken_pipe() -> NoReturn:
-    """As other programs do when whoever reads them has read enough: `separatrix list claims | head -1`."""
+    """End as other programs do when their reader has read enough: `separatrix list claims | head -1`."""
     drop_output()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.raise_signal(signal.SIGPIPE)

@@ -19,7 +19,7 @@ DEFAULT = "sqlite:///results.db"
 
 
 def secret(given: str | Secret) -> Secret:
-    """What was typed; a default is one already."""
+    """What was typed, as a Secret; a default is one already."""
     return given if isinstance(given, Secret) else Secret(given)
 
 

@@ -131,14 +131,14 @@ class Construction(ABC):
     @property
     @abstractmethod
     def step(self) -> int:
-        """n must be a multiple of this."""
+        """What n must be a multiple of."""
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
 
     @classmethod
     def read(cls, values: Mapping[str, object]) -> Construction:
-        """From `name=value` pairs, or a UsageError of one line."""
+        """The construction from `name=value` pairs, or a UsageError of one line."""
         return cls(cls.schema.read(values))
 
     @property

@@ -162,7 +162,7 @@ class BlockConstruction(Construction):
         return rows, torch.tensor(counts, dtype=dtype)
 
     def spike(self, label: Label) -> float:
-        """a0 or a1."""
+        """The spike's amplitude, a0 or a1."""
         return float(self.parameters.a1 if label else self.parameters.a0)
 
     @classmethod

@@ -43,7 +43,7 @@ class Description:
 
 
 def unit_vector(place: int, width: int) -> Vector:
-    """1 at `place`, else 0.
+    """A unit vector: 1 at `place`, else 0.
 
     >>> unit_vector(1, 3)
     (Fraction(0, 1), Fraction(1, 1), Fraction(0, 1))
@@ -116,7 +116,7 @@ class ExactConstruction(Construction):
 
     @cached_property
     def descriptions(self) -> tuple[Description, Description]:
-        """D0 and D1."""
+        """The descriptions of D0 and D1."""
         return self.describe(0), self.describe(1)
 
     @property

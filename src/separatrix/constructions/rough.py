@@ -60,7 +60,7 @@ class Rough(Spike):
 
     @cached_property
     def _without_spikes(self) -> Float[Tensor, "n d"]:
-        """What is the same wherever the spikes are."""
+        """The matrix without spikes: the same wherever they are."""
         p, places = self.parameters, torch.arange(self.n)
         tokens = torch.zeros(self.n, p.d, dtype=torch.float64)
         tokens[places, places * (p.d - 2) // self.n + 1] = float(p.b)

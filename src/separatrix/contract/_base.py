@@ -41,20 +41,20 @@ class Examination:
 
 
 def check(function: Check) -> Check:
-    """Put a check on the list."""
+    """Register a check of the contract."""
     CHECKS[function.__name__] = function
     return function
 
 
 def run(name: str, mechanism: Mechanism) -> None:
-    """One check, seeded and with gradients on; the caller's random numbers stay as they were."""
+    """Run one check, seeded and with gradients on; the caller's random numbers stay as they were."""
     with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad():
         torch.manual_seed(0)
         CHECKS[name](mechanism)
 
 
 def examine(mechanism: Mechanism) -> Examination:
-    """Every check; an exception inside the mechanism is a failed check and does not come out.
+    """Run every check; an exception inside the mechanism is a failed check and does not come out.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> examine(mechanism_named("softmax")).failed

@@ -139,7 +139,7 @@ def _zero_normaliser(mechanism: Mechanism) -> str | None:
 
 @contextmanager
 def _poison() -> Iterator[None]:
-    """While this lasts, torch.empty and its kin give memory full of NaN."""
+    """Let torch.empty and its kin give memory full of NaN."""
     before = torch.get_deterministic_debug_mode()
     memory: Any = import_module("torch.utils.deterministic")
     fill = memory.fill_uninitialized_memory

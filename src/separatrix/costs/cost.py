@@ -38,7 +38,7 @@ FUSED = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: fused_flops
 
 @dataclass(frozen=True)
 class Cost:
-    """One length."""
+    """The cost at one length."""
 
     length: int
     seconds: float
@@ -193,7 +193,7 @@ def _costs(mechanism: Mechanism, lengths: Sequence[int], width: int) -> Iterator
 
 
 def _seconds(run: Callable[[], object]) -> float:
-    """The median of a few runs; the caller has warmed up."""
+    """The median time of a few runs; the caller has warmed up."""
     times = []
     for _ in range(REPEATS):
         start = time.perf_counter()

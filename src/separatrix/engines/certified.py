@@ -98,7 +98,7 @@ def count(construction: Construction, mechanism: Mechanism) -> Count:
 
 
 def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
-    """One point, as every engine gives it."""
+    """The outcome at one point."""
     if isinstance(construction, ExactConstruction):
         return enumerated.certified(construction, mechanism)
     return outcome(construction, count(construction, mechanism))

@@ -40,7 +40,7 @@ class TooCloseToCall(EngineRefusal):
 
 
 def sign_vectors(signs: int) -> list[tuple[int, ...]]:
-    """All of that length.
+    """All sign vectors of that length.
 
     >>> sign_vectors(2)
     [(1, 1), (1, -1), (-1, 1), (-1, -1)]

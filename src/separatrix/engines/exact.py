@@ -85,7 +85,7 @@ class ExactGrid:
 
     @property
     def bounds(self) -> tuple[Array, Array]:
-        """Between these P[tells apart] lies, all rounding taken into account."""
+        """Two numbers between which P[distinguishes] lies, all rounding taken into account."""
         off0, off = RELATIVE * self.p0 + LEAST, RELATIVE * (self.p0 + self.p1) + LEAST
         most0, least0 = np.minimum(self.p0 + off0, 1.0), np.maximum(self.p0 - self.open0 - off0, 0.0)
         low = _distinguish(self.m, most0, np.maximum(self.only - self.open1 - off, 0.0))
@@ -185,7 +185,7 @@ class _ClosedForm:
     blocks: Array
 
     def computed(self, parts: Sequence[_Part], threads: int | None = None) -> ExactGrid:
-        """All parts, on all cores unless `threads` says otherwise."""
+        """Compute all parts, on all cores unless `threads` says otherwise."""
         shape = self.grid.shape
         results = {name: np.empty(shape) for name in ("p0", "p1", "only", "v0", "v1", "margin")}
         open0, open1 = np.zeros(shape), np.zeros(shape)
@@ -232,7 +232,7 @@ def _closed_form(construction: type[Construction], mechanism: Mechanism, grid: G
 
 
 def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
-    """One point, as every engine gives it."""
+    """The outcome at one point."""
     if isinstance(construction, ExactConstruction):
         return enumerated.exact(construction, mechanism)
     fields = type(construction.parameters).model_fields
@@ -255,7 +255,7 @@ def _outcome(distinguish: float, **numbers: float) -> Outcome:
 
 
 def _enumerate(construction: type[ExactConstruction], mechanism: Mechanism, grid: Grid) -> ExactGrid:
-    """Point by point; NaN where float64 cannot decide a comparison."""
+    """Try all sign vectors point by point; NaN where float64 cannot decide a comparison."""
     names = ("p0", "p1", "only", "v0", "v1", "margin")
     results = {name: np.full(grid.shape, np.nan) for name in (*names, "m")}
     undecided = np.zeros(grid.shape, dtype=bool)

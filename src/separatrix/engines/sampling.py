@@ -155,7 +155,7 @@ def _width(view: View) -> int:
 def _draw(
     construction: Construction, tokens: Tokens, rng: np.random.Generator, columns: int, sampling: Sampling
 ) -> tuple[Tensor, Callable[[Tokens], Tensor]]:
-    """Sign vectors, and how tokens look through them."""
+    """Drawn sign vectors, and a function that looks at tokens through them."""
     dtype = sampling.torch_dtype
     if tokens.values is None and tokens.counts is not None:
         seen = torch.from_numpy(construction.group_signs(rng, columns, tokens.counts.double().numpy())).to(
@@ -167,7 +167,7 @@ def _draw(
 
 
 def _signs(rng: np.random.Generator, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Independent, + or - with equal chances."""
+    """Independent signs, + or - with equal chances."""
     return (2 * torch.from_numpy(rng.integers(0, 2, shape, dtype=np.int8)) - 1).to(dtype)
 
 

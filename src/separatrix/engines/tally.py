@@ -28,7 +28,7 @@ class Tally:
     close: int = 0
 
     def add(self, peaks: list[Tensor], m: int, threshold: float, slack: float) -> None:
-        """One batch: the peaks of D0 and D1 for the same sign vectors; within `slack` they may be off."""
+        """Count a batch: the peaks of D0 and D1 for the same sign vectors; within `slack` they may be off."""
         if not all(peak.isfinite().all() for peak in peaks):
             raise EngineRefusal("scores overflow the number format here, so nothing can be read off them")
         over = [(peak.double() - threshold).reshape(-1, m) for peak in peaks]
@@ -44,7 +44,7 @@ class Tally:
         self.close += int(((surely[0] != possibly[0]) | (surely[1] != possibly[1])).sum())
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """For P[distinguishes], after the draws so far."""
+        """The interval of P[distinguishes] after the draws so far."""
         low, _ = binomial_interval(self.sure, self.draws, confidence)
         _, high = binomial_interval(self.maybe, self.draws, confidence)
         return low, high

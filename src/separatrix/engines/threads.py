@@ -10,7 +10,7 @@ from separatrix.tensors import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """For many small tensors: threads would only wait for each other, most of all on a busy machine."""
+    """Let torch use one thread: on many small tensors threads would only wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

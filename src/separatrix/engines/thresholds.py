@@ -59,11 +59,11 @@ class Excess:
     """rho of the spike over t, if some are negative: a small rho has lost its digits in rho - 1."""
 
     def size(self, part: Array) -> Array:
-        """Without its sign."""
+        """The excess without its sign."""
         return np.abs(part) if self.negative else part
 
     def parts(self) -> Iterator[Array]:
-        """Those that are not zero."""
+        """The parts that are not zero."""
         return (part for part in (self.spike, self.mate, self.own) if part is not None)
 
 
@@ -91,7 +91,7 @@ class Thresholds:
         self.excess = tuple(tuple(self._excess(row) for row in rows) for rows in model.rows)
 
     def probabilities(self) -> Probabilities:
-        """Of one neuron, as large as ties allow, and by how much they leave them open."""
+        """The probabilities of one neuron, as large as ties allow, and by how much ties leave them open."""
         p0: Any = 0.0
         p1: Any = 0.0
         only: Any = 0.0

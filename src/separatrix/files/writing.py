@@ -32,7 +32,7 @@ _DESCRIPTORS = re.compile(r"/(?:proc/(?:self|\d+)(?:/task/\d+)?|dev)/fd")
 
 
 def require_writable(path: Path, endings: Collection[str] = ()) -> None:
-    """Complain before the work is done, not after."""
+    """Refuse a path that cannot be written to, before the work is done."""
     if endings and path.suffix not in endings:
         known = ", ".join(sorted(endings))
         raise UsageError(f"{path} does not say what to write; let it end in one of {known}")
@@ -98,19 +98,19 @@ class Draft:
         self._path.unlink(missing_ok=True)
 
     def finish(self) -> None:
-        """Have all of it on the disk."""
+        """Sync the draft to the disk."""
         self.file.flush()
         os.fsync(self.file.fileno())
         self.file.close()
 
     def publish(self) -> None:
-        """Put it in place in one step."""
+        """Move the draft into place in one step."""
         self._path.replace(self.target)
         sync_folder(self.target.parent)
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk."""
+    """Sync the names in a folder to the disk."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -128,7 +128,7 @@ def _neighbour(folder: Path, mode: int) -> tuple[Path, int]:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Of what is there, links followed by the system itself, which refuses those that others have laid."""
+    """The status of a file, links followed by the system, which refuses those that others have laid."""
     try:
         return path.stat()
     except FileNotFoundError:
@@ -153,7 +153,7 @@ def _target(path: Path) -> Path:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether it takes bytes as they come: a character device, a pipe, or what a process has open."""
+    """Whether a path takes bytes as they come: a character device, a pipe, or what a process has open."""
     known = _status(path)
     if known is None:
         return False
@@ -173,7 +173,7 @@ def _descriptor(path: Path) -> str | None:
 
 
 def _stream(path: Path) -> BinaryIO:
-    """Open it as it is; what this process has open is shared, so that it goes on where it stands."""
+    """Open a stream as it is; what this process has open is shared, so that it goes on where it stands."""
     number = _descriptor(path)
     if number:
         return os.fdopen(os.dup(int(number)), "wb")
@@ -181,7 +181,7 @@ def _stream(path: Path) -> BinaryIO:
 
 
 def _opened_for_a_reader(path: Path) -> int:
-    """A pipe that nobody reads is waited for, but not without end."""
+    """Open a pipe; a reader is waited for, but not without end."""
     until = time.monotonic() + PATIENCE
     while True:
         try:

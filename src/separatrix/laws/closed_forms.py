@@ -44,7 +44,7 @@ class _Shares:
     when: str = ""
 
     def margin(self) -> ClosedForm:
-        """The difference."""
+        """The margin: what the spike adds in D1 less what it adds in D0."""
 
         def at(n: float) -> float:
             none, one = self.parts(n)

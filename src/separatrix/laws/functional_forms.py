@@ -65,7 +65,7 @@ def best_form(x: Sequence[float], y: Sequence[float]) -> Form | None:
 
 
 def late_form(x: Sequence[float], y: Sequence[float]) -> Form | None:
-    """The same for the second half of the values alone, where the first has another shape."""
+    """The best form of the second half of the values alone, where the first has another shape."""
     half = len(x) // 2
     if len(x) - half < FEWEST_LATE:
         return None

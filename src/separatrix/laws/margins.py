@@ -49,7 +49,7 @@ class Margin:
 
 
 def margin(construction: Construction, mechanism: Mechanism, engine: str = "auto") -> Margin:
-    """By the engine named, or the strongest that applies.
+    """The margin by the engine named, or the strongest that applies.
 
     >>> from separatrix.constructions.spike import Spike
     >>> from separatrix.mechanisms import mechanism_named
@@ -122,7 +122,7 @@ def _dense(construction: Construction, mechanism: Mechanism) -> Margin:
 def _least(
     construction: Construction, mechanism: Mechanism, engine: str, tokens: Callable[[Label, int], Tokens]
 ) -> Margin:
-    """At the only place that counts, or the least at a few."""
+    """The margin at the only place that counts, or the least at a few."""
     n, matters = construction.n, place_matters(construction, mechanism)
     places = tuple(dict.fromkeys((0, n // 2, n - 1))) if matters else (0,)
     peaks = ([_peak(mechanism, tokens(label, x)) / construction.unit for label in (0, 1)] for x in places)

@@ -108,7 +108,7 @@ def _rival(x: Sequence[float], y: Sequence[float], weights: Array, known: bool) 
 
 
 def _aic(name: str, x: Sequence[float], y: Sequence[float], weights: Array, known: bool) -> float:
-    """Up to a constant; every form has two constants of its own."""
+    """Akaike's criterion up to a constant; every form has two constants of its own."""
     made = predicted(name, x, y, weights)
     if not (np.isfinite(made).all() and (made > 0).all()):
         return math.inf

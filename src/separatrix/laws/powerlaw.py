@@ -144,12 +144,12 @@ class _End:
 
     @property
     def far(self) -> bool:
-        """Whether there is too far to go."""
+        """Whether the last slope is too far from the limit."""
         return self.reach > TOLERANCE
 
     @property
     def open(self) -> bool:
-        """Whether this is no limit to speak of."""
+        """Whether the values leave the limit open."""
         return self.far or self.logarithmic or self.few
 
 

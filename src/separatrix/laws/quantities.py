@@ -39,7 +39,7 @@ class Noise(Enum):
 
 
 class NoValue(EngineRefusal):
-    """There is nothing here whose logarithm could be taken."""
+    """A quantity has no value whose logarithm could be taken."""
 
 
 @dataclass(frozen=True)

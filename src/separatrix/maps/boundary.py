@@ -122,7 +122,7 @@ def boundary_of(
 
 
 def _usual(level: Level, closed: bool, outcome: Outcome) -> Effort:
-    """What is reasonable where whole grids, exact points or only samples are to be had."""
+    """The usual effort where whole grids, exact points or only samples are to be had."""
     at_once = not issubclass(level.asked.kind, ExactConstruction) and not level.asked.is_own(level.name)
     if closed and at_once:
         return CLOSED

@@ -118,7 +118,7 @@ def by_cell(
 
 
 def _solve(point: Construction, mechanism: Mechanism, engine: str, sampling: Sampling | None) -> Outcome:
-    """By the engine named; `auto` tries floats before fractions here, since there are many cells."""
+    """The outcome by the engine named; `auto` tries floats before fractions, since there are many cells."""
     if engine == "auto" and not in_format(sampling):
         with suppress(EngineRefusal):
             return solve(point, mechanism, "exact")

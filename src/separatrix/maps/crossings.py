@@ -32,11 +32,11 @@ class Crossing:
 
     @property
     def middle(self) -> float:
-        """For a picture."""
+        """The middle of the two ends, for a picture."""
         return float((Fraction(self.lo.value) + Fraction(self.hi.value)) / 2)
 
     def as_json(self) -> dict[str, Any]:
-        """The two ends, exactly."""
+        """The crossing with its two ends, exactly."""
         return {
             "lo": printed(self.lo.value),
             "hi": printed(self.hi.value),

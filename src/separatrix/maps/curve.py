@@ -33,7 +33,7 @@ class Curve:
 
     @property
     def parameter(self) -> str:
-        """What is searched for."""
+        """The parameter that is searched."""
         return self.boundaries[0].span.name
 
     @property

@@ -73,11 +73,11 @@ class Level:
             return reading
 
     def proved(self, reading: Reading) -> Reading:
-        """The same place by exact fractions."""
+        """The reading at the same value by exact fractions."""
         return self.read_one(reading.value, "certified")
 
     def read_one(self, value: Number, engine: str) -> Reading:
-        """One point by one engine."""
+        """The reading at one value by one engine."""
         outcome, m = self.outcome(value, engine)
         above = _above(side_of(outcome, m, self.at))
         certified = above is not None and isinstance(outcome.p0, Fraction)

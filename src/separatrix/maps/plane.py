@@ -42,7 +42,7 @@ class Map:
 
     @property
     def construction(self) -> type[Construction]:
-        """What is to be told apart."""
+        """The construction."""
         return self.questions[0].kind
 
     @property
@@ -132,7 +132,7 @@ def map(
 
 
 def _sorted_out(parameters: Mapping[str, object]) -> tuple[dict[str, str], dict[str, object]]:
-    """Axes and what is fixed."""
+    """The axes, and the parameters that are fixed."""
     open_ = {name: str(value) for name, value in parameters.items() if is_axis(value)}
     if len(open_) != 2:
         found = f"{_counted(len(open_))} ({', '.join(open_)})" if open_ else "is none"
@@ -169,7 +169,7 @@ def _axes(questions: Sequence[Question], open_: Mapping[str, str]) -> tuple[Axis
 def _layer(
     asked: Question, places: Places, of: str, engine: str, sampling: Sampling | None, tell: Tell
 ) -> Layer:
-    """By the closed form where there is one for whole grids, else a cell at a time."""
+    """One layer, by the closed form where there is one for whole grids, else a cell at a time."""
     whole = engine in ("auto", "exact") and not in_format(sampling)
     if whole and not issubclass(asked.kind, ExactConstruction):
         with suppress(EngineRefusal):

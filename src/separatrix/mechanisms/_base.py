@@ -35,7 +35,7 @@ BLOCK = 1 << 22
 
 
 class NoParameters(Parameters):
-    """For mechanisms that take none."""
+    """The parameters of mechanisms that take none."""
 
     owner = "this mechanism"
 

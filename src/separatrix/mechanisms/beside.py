@@ -24,14 +24,14 @@ class Ambiguous(ImportError):
 
 
 class Beside(MetaPathFinder):
-    """Asked last of all finders; knows which modules are the user's own, and the folder of each."""
+    """The finder that imports ask last: it knows the user's own modules, and the folder of each."""
 
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}
         self._mentioned: dict[str, str] = {}
 
     def name(self, module: str) -> None:
-        """The user wants this module: it may be loaded from the current folder."""
+        """Let a module that the user named be loaded from the current folder."""
         top, folder = _top(module), str(Path.cwd())
         here = PathFinder.find_spec(top, [folder]) if top else None
         if here is None:
@@ -51,7 +51,7 @@ class Beside(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Of a module that was named, or that one of the user's own imports."""
+        """The spec of a module that was named, or that one of the user's own imports."""
         folder = self._folders.get(fullname) or self._folders.get(_importer())
         if path is not None or folder is None:
             return None
@@ -61,7 +61,7 @@ class Beside(MetaPathFinder):
         return found
 
     def mention(self, importer: str, imports: Iterable[str]) -> None:
-        """One of the user's modules imports these, now or later."""
+        """Note what one of the user's modules imports, now or later."""
         folder = self._folders.get(_top(importer))
         if folder is not None:
             self._mentioned.update((_top(each), folder) for each in imports)
@@ -94,7 +94,7 @@ def _top(module: str) -> str:
 
 
 def _known(top: str) -> ModuleSpec | None:
-    """Of a module that is loaded, or would be."""
+    """The spec of a module that is loaded, or would be."""
     if top in sys.modules:
         return getattr(sys.modules[top], "__spec__", None) or ModuleSpec(top, None, origin="loaded already")
     return find_spec(top)

@@ -20,7 +20,7 @@ def json_text(value: Any, indent: int | None = 2) -> str:
 
 
 def finite(value: Any) -> Any:
-    """The same with None in the place of what is not a finite number, however deep."""
+    """A value with None in the place of what is not a finite number, however deep."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

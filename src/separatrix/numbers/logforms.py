@@ -86,7 +86,7 @@ class LogForm:
 
     @classmethod
     def constant(cls, value: fmpq) -> LogForm:
-        """A plain number.
+        """The log form of a plain number.
 
         >>> LogForm.constant(fmpq(3)).over(LogForm.constant(fmpq(2)))
         3/2

@@ -24,7 +24,7 @@ def attend(
     counts: Float[Tensor, "batch keys"] | None = None,
     last: bool = False,
 ) -> Float[Tensor, "batch rows features"]:
-    """One head, causal if the mechanism is.
+    """Attention of one head, causal if the mechanism is.
 
     Where places matter, a single query stands at every place, or with `last` each after all tokens.
     """
@@ -53,7 +53,7 @@ class Batch:
 
     @classmethod
     def of(cls, sets: Sequence[Tokens]) -> Batch:
-        """These sets."""
+        """A batch of these token sets."""
         return cls(
             _stack([x.queries for x in sets]),
             _stack([x.keys for x in sets]),
@@ -74,7 +74,7 @@ class Batch:
 
 
 def _stack(parts: Sequence[Tensor]) -> Tensor:
-    """Side by side; one alone is not copied."""
+    """Tensors side by side; one alone is not copied."""
     return parts[0][None] if len(parts) == 1 else torch.stack(list(parts))
 
 

@@ -81,7 +81,7 @@ class Grid:
         }
 
     def exact_columns(self, model: type[Parameters]) -> dict[str, np.ndarray[Any, Any]]:
-        """The same, but for what must hold between parameters, and what follows from them."""
+        """As `columns`, but for what must hold between parameters, and what follows from them."""
         import numpy as np
 
         names = [*self.fixed, *(name for axis in self.axes for name in axis)]

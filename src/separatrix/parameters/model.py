@@ -116,7 +116,7 @@ class Parameters(BaseModel):
         return {name: _shown(value) for name, value in values.items() if value is not None}
 
     def chosen(self) -> dict[str, int | str]:
-        """Those of `shown` that are not at their default."""
+        """The parameters of `shown` that are not at their default."""
         defaults = {name: field.default for name, field in type(self).model_fields.items()}
         return {name: value for name, value in self.shown().items() if getattr(self, name) != defaults[name]}
 

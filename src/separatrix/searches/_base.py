@@ -27,12 +27,12 @@ class Finding(ABC):
     @property
     @abstractmethod
     def family(self) -> str:
-        """In a word or two, what it resembles."""
+        """The family it resembles, in a word or two."""
 
     @property
     @abstractmethod
     def sentence(self) -> str:
-        """What that is, in a sentence."""
+        """What it resembles, in a sentence."""
 
     @property
     @abstractmethod

@@ -32,7 +32,7 @@ class Check:
 
     @property
     def holds(self) -> bool:
-        """Whether all do."""
+        """Whether all findings still separate X from Y."""
         return all(holds for _, holds in self.findings)
 
     def as_json(self) -> dict[str, Any]:

@@ -89,7 +89,7 @@ class Log:
         return file
 
     def close(self) -> None:
-        """Let others write to it."""
+        """Close the log, and let others write to it."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -155,7 +155,7 @@ def _in_use(path: Path) -> UsageError:
 
 
 def _sum(line: Mapping[str, Any]) -> int:
-    """Of all but the checksum itself."""
+    """The checksum of all but the checksum itself."""
     rest = {name: value for name, value in line.items() if name != CHECKSUM}
     return crc32(json.dumps(rest, sort_keys=True).encode())
 

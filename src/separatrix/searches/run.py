@@ -52,7 +52,7 @@ class Search:
 
     @property
     def found(self) -> bool:
-        """Whether anything was."""
+        """Whether anything was found."""
         return bool(self.findings)
 
     @property
@@ -137,7 +137,7 @@ def search(
 
 
 def _distinct(findings: list[Finding]) -> tuple[Finding, ...]:
-    """The smallest first; two questions may have shrunk to one answer."""
+    """Distinct findings, the smallest first; two questions may have shrunk to one answer."""
     found: list[tuple[Any, Finding]] = []
     for finding in sorted(findings, key=lambda finding: finding.size):
         if (told := finding.as_json()) not in (other for other, _ in found):
@@ -146,7 +146,7 @@ def _distinct(findings: list[Finding]) -> tuple[Finding, ...]:
 
 
 def questions(x: Mechanism, y: Mechanism, space: str) -> list[Question]:
-    """All that is asked in a space."""
+    """Every question of a space."""
     found: list[Question] = []
     if space in ("inputs", "both"):
         found += input_questions(x, y)

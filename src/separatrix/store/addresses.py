@@ -71,7 +71,7 @@ def store_address(given: str | Secret | Address) -> Address:
 
 
 def _file(text: str, name: str) -> Address:
-    """Of a path as it is, whatever stands in it."""
+    """The address of a path as it is, whatever stands in it."""
     if name in ("", ":memory:"):
         raise UsageError(f"this names no file; write for example {DEFAULT}")
     if may_hold_password(name):

@@ -145,7 +145,7 @@ class Claims:
             self._signed = None
 
     def abandon(self) -> None:
-        """The run is over, and the store does not answer: what it took is freed when it does."""
+        """End the run of a store that does not answer: what it took is freed when it does."""
         _abandoned.add(self._run)
 
     def _sign_on(self) -> None:
@@ -181,7 +181,7 @@ class Claims:
 
 
 def give_up(connection: Connection, cells: Collection[str]) -> None:
-    """Nobody computes these cells any more, since they are stored."""
+    """Free the claims on cells that are stored."""
     connection.execute(_spelled(GIVE_UP, connection.dialect.name), _listed(cells))
 
 

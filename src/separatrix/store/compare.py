@@ -92,7 +92,7 @@ class Comparison:
         return {name: value for name, value in first.items() if all(x.get(name) == value for x in asked)}
 
     def as_json(self) -> dict[str, Any]:
-        """Everything."""
+        """All of it as JSON."""
         return {"identical": self.identical, **asdict(self)}
 
 

@@ -119,7 +119,7 @@ def _looking(store: Store) -> Iterator[Scan]:
 
 
 def _members(scan: Scan, known: list[Sweep]) -> Iterator[list[tuple[int, str, str]]]:
-    """Of every sweep; those of sweeps that are lost are lost with them."""
+    """The members of every sweep; those of sweeps that are lost are lost with them."""
     for sweep in known:
         yield from scan.members(sweep.id)
     mine = {members_of(each.id) for each in known}
@@ -163,7 +163,7 @@ def _row(values: tuple[Any, ...], places: dict[str, Environment]) -> dict[str, A
 
 
 def _count(lines: Iterator[str]) -> int:
-    """How many; a file that cannot even be read through counts as one more."""
+    """How many complaints there are; a file that cannot even be read through counts as one more."""
     found = 0
     try:
         for _ in lines:

@@ -35,7 +35,7 @@ class Environment:
 
     @cached_property
     def id(self) -> str:
-        """The same for the same host and versions."""
+        """The identity of an environment: the same for the same host and versions."""
         spelled = json.dumps([self.host, self.versions], sort_keys=True)
         return hashlib.sha256(spelled.encode()).hexdigest()[:32]
 

@@ -200,7 +200,7 @@ class Scan:
         return self.connection.execute(asked.where(inside), {"first": first, "last": last})
 
     def _last_number(self) -> int:
-        """Of a row; where the last one cannot be read, as many as the file has room for."""
+        """The last number of a row; where it cannot be read, as many as the file has room for."""
         last = select(func.max(ROWID)).select_from(cells)
         try:
             return int(self.connection.execute(last).scalar() or 0)
@@ -223,7 +223,7 @@ class Scan:
             yield from (list(rows) for rows in streamed.partitions(WINDOW))
 
     def _intact(self, rows: Sequence[Any]) -> list[Found]:
-        """Those that are what was stored; the others are counted."""
+        """The rows that are what was stored; the others are counted."""
         end, good = len(SEALED), list[Found]()
         for row in map(tuple, rows):
             try:

@@ -93,7 +93,7 @@ class Selection:
     """Keeps what `frames` gives, where that is wanted more than once."""
 
     def take(self, chunk: list[Found]) -> None:
-        """Note what was found."""
+        """Note the cells that were found."""
         for name in dict.fromkeys(name for found in chunk for name in found.values[PARAMETERS]):
             if name not in self.spreads:
                 self.scratch.execute(f"ALTER TABLE chosen ADD COLUMN p{len(self.spreads)}")
@@ -126,7 +126,7 @@ class Selection:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Of every frame, by name."""
+        """The types of the columns of every frame, by name."""
         import polars as pl
 
         kinds = {Kind.WHOLE: pl.Int64, Kind.FLOAT: pl.Float64, Kind.TEXT: pl.String}
@@ -181,7 +181,7 @@ class Selection:
 
     @cached_property
     def _versions(self) -> dict[str, str]:
-        """By environment, as JSON."""
+        """The versions of each environment, as JSON."""
         return {each: json.dumps(known, sort_keys=True) for each, (_, known) in self.environments.items()}
 
 

@@ -159,7 +159,7 @@ def _make(path: Path) -> None:
 
 
 def put(made: Path, path: Path) -> None:
-    """In one step where links are known; never over a file that is there, nor beside a deleted one's log."""
+    """Put a store in place, where links are known in one step; never over a file or beside an old log."""
     with _alone(path.parent):
         if not path.exists():
             for end in BESIDE:
@@ -175,7 +175,7 @@ def put(made: Path, path: Path) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """While nobody else puts a store into this folder: its log must not be taken for a deleted one's.
+    """Hold a folder, so that nobody else puts a store into it: its log must not be taken for a deleted one's.
 
     Whoever may read a folder may lock it, and for as long as they like: they are waited for as others are.
     """
@@ -223,7 +223,7 @@ def require_file(path: Path) -> None:
 
 
 def _read_through(path: Path) -> None:
-    """Every page and every index; what stands in a row is checked whenever it is read."""
+    """Read every page and every index; what stands in a row is checked whenever it is read."""
     if path.stat().st_size % SECTOR or any(complaints(path)):
         raise StoreError(f"the store {path} {DAMAGED}")
 

@@ -71,7 +71,7 @@ class Store:
             self.upgrade()
 
     def upgrade(self) -> None:
-        """Bring it up to date, in one transaction."""
+        """Bring the store up to date, in one transaction."""
         if self.version < len(MIGRATIONS):
             with told(self.where), self.engine.begin() as connection:
                 migrate(connection, self.where)
@@ -95,7 +95,7 @@ class Store:
             raise StoreError(f"the store {self.where} {DAMAGED}")
 
     def finished(self, ids: Sequence[str]) -> dict[str, Status]:
-        """Those of the cells that are stored, and how they ended."""
+        """The cells that are stored, and how they ended."""
         found: dict[str, str] = {}
         with self.reading() as connection:
             for start in range(0, len(ids), MOST_IDS):

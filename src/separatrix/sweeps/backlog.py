@@ -81,7 +81,7 @@ class Backlog:
         return len(self._flying)
 
     def land(self, cell: Cell, status: Status) -> None:
-        """A cell was stored."""
+        """Note that a cell was stored."""
         self._flying.discard(cell.id)
         if status is Status.FAILED:
             self._failed.add(cell.id)
@@ -95,7 +95,7 @@ class Backlog:
         self._claims.release()
 
     def abandon(self) -> None:
-        """The same, where the store does not answer."""
+        """Leave to other sweeps what is not stored, where the store does not answer."""
         self._claims.abandon()
 
     def _free(self, cells: Sequence[Cell], shared: bool = False) -> list[Cell]:
@@ -116,7 +116,7 @@ class Backlog:
         return list(found.values())
 
     def _left_by_others(self) -> list[Cell]:
-        """Those of the cells that others had which nobody has now, and which are not stored."""
+        """The cells that others had, that nobody has now, and that are not stored."""
         self._claims.bury()
         cells, self._elsewhere = list(self._elsewhere.values()), {}
         self._looked = time.monotonic()

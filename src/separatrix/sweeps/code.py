@@ -126,7 +126,7 @@ def _module(name: str) -> Module | None:
 
 
 def _tree_digest(tree: ast.Module, docstrings: bool) -> str:
-    """Of what is executed, the same in every Python; `docstrings` is for modules that read their own."""
+    """The digest of what is executed, the same in every Python; `docstrings` for modules that read theirs."""
     words, waiting = list[str](), list[ast.AST | str]([tree])
     while waiting:
         node = waiting.pop()

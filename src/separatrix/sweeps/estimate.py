@@ -33,7 +33,7 @@ OVERHEAD = 2e-4
 
 @dataclass(frozen=True)
 class Estimate:
-    """What lies before a sweep."""
+    """How many cells a sweep will compute, and how long that may take."""
 
     total: int
     different: int

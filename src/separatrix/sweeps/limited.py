@@ -89,7 +89,7 @@ class _Process:
 
 
 def _process() -> _Process:
-    """That of this thread."""
+    """The process of this thread."""
     if getattr(_own, "process", None) is None:
         try:
             _own.process = _Process()
@@ -107,7 +107,7 @@ def _end() -> None:
 
 
 def serve(connection: Connection) -> None:
-    """What such a process does: compute what it is sent, until nobody is there."""
+    """Compute what is sent to this process, until nobody is there."""
     threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
     connection.send([])
     with suppress(EOFError, OSError):  # nobody is there

@@ -38,17 +38,17 @@ class _Worker:
         self.greeting.add_done_callback(lambda _: self.note_time())
 
     def note_time(self) -> None:
-        """It begins with a batch now."""
+        """Note that the worker begins with a batch now."""
         self.since = time.monotonic()
 
     def end(self) -> None:
-        """End it at once."""
+        """End the process at once."""
         for process in list((self.pool._processes or {}).values()):
             process.kill()
 
     @property
     def has_begun(self) -> bool:
-        """Whether it ever did anything."""
+        """Whether the worker ever did anything."""
         return self.greeting.done() and self.greeting.exception() is None
 
 

@@ -62,7 +62,7 @@ class Plan:
 
     @property
     def key(self) -> str:
-        """The same for the same text and the same versions of the code that computes it."""
+        """The identity of a plan: that of its text, and of the versions of the code that computes it."""
         codes = sorted({code for part in self.parts for code in part.codes.values()})
         return hashlib.sha256("\0".join((self.name, self.text, *codes)).encode()).hexdigest()[:32]
 

@@ -57,7 +57,7 @@ class Complaints:
         self.found: list[tuple[int, str]] = []
 
     def of(self, *table: str | int) -> Complaints:
-        """Those of a table."""
+        """The complaints of a table."""
         return Complaints(self._lines, table)
 
     def add(self, message: str, *key: str) -> None:

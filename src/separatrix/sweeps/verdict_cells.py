@@ -26,7 +26,7 @@ class Draws:
     until_decided: bool
 
     def sampling(self, delta: Fraction) -> Sampling:
-        """As the engines take it."""
+        """The draws as the engines take them."""
         decide = (delta, 1 - delta) if self.until_decided else ()
         return Sampling(self.draws, self.seed, self.confidence, self.dtype, decide)
 
@@ -47,7 +47,7 @@ class Cell:
 
     @cached_property
     def id(self) -> str:
-        """The same for the same cell, whatever the plan, the machine or the day."""
+        """The identity of a cell: the same whatever the plan, the machine or the day."""
         drawn = self.draws and list(vars(self.draws).values())
         whole = (
             *(IDENTITY, self.construction, self.mechanism, self.parameters),
@@ -58,7 +58,7 @@ class Cell:
 
     @property
     def kind(self) -> tuple[str, str, str]:
-        """Cells of one kind are thought to cost alike."""
+        """The kind of a cell; those of one kind are thought to cost alike."""
         return self.construction, self.mechanism, self.engine
 
     def asked(self) -> dict[str, Any]:

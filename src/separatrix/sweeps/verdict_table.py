@@ -119,7 +119,7 @@ class VerdictTable:
 
     @property
     def engine(self) -> str:
-        """The one asked for."""
+        """The engine asked for."""
         return self.keys.engine
 
     @property

@@ -44,7 +44,7 @@ def work(cells: Sequence[Cell], seconds: float) -> list[Result]:
 
 
 def finish(cells: Sequence[Cell], seconds: float) -> Iterator[list[Result]]:
-    """The same, some at a time; none at first, once it is sure that this worker can compute them."""
+    """The results, some at a time; none at first, once it is sure that this worker can compute the cells."""
     torch.set_num_threads(1)
     start = time.monotonic()
     require_same_code(cells[0])

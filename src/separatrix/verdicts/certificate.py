@@ -102,5 +102,5 @@ def _enclosure(weight: Number) -> list[str]:
 
 
 def write_certificate(path: Path, certificate: dict[str, Any]) -> None:
-    """Write it whole or not at all."""
+    """Write a certificate whole or not at all."""
     write_whole(path, (json.dumps(certificate, indent=1, ensure_ascii=True) + "\n").encode())

@@ -88,7 +88,7 @@ def all_parameters(
     named: Mapping[str, object],
     options: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
-    """Those of a mapping, in which none can be taken for an option, and those given by name.
+    """The parameters of a mapping, in which none can be taken for an option, and those given by name.
 
     `options` says how those are written that have the name of a parameter of other constructions.
     """

@@ -71,7 +71,7 @@ class Linear:
     evidence: str
 
     def weights(self) -> list[tuple[str, Fraction]]:
-        """Those that are not zero, neighbours of one weight together: `3-101`."""
+        """The weights that are not zero, neighbours of one weight together: `3-101`."""
         found, pairs = [], zip(self.features, self.witness.weights, strict=True)
         for weight, run in groupby(pairs, key=lambda pair: pair[1]):
             together = [feature for feature, _ in run]
@@ -105,12 +105,12 @@ class Readers:
 
     @property
     def construction(self) -> Construction:
-        """What is to be told apart."""
+        """The construction."""
         return self.fixed.construction
 
     @property
     def mechanism(self) -> Mechanism:
-        """How tokens attend."""
+        """The mechanism."""
         return self.fixed.mechanism
 
     @property
@@ -132,12 +132,12 @@ class Readers:
 
     @property
     def verdict(self) -> Statement:
-        """The word to remember."""
+        """The most important statement."""
         return self.statements[0]
 
     @property
     def statements(self) -> tuple[Statement, ...]:
-        """Everything that is known, the most important first."""
+        """All that is known of classes of readers, the most important first."""
         return tuple(self._statements())
 
     def _statements(self) -> Iterator[Statement]:
@@ -178,7 +178,7 @@ class Readers:
 
     @property
     def sentence(self) -> str:
-        """What it comes to."""
+        """The statements in a sentence or two."""
         name = self.mechanism.spelled
         if self.outputs.same:
             return f"{name} returns the same for D0 and D1, so no reader of it tells them apart."

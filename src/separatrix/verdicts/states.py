@@ -75,7 +75,7 @@ class States:
 
 
 def sign_states(construction: Construction, outputs: Sequence[Outputs]) -> list[States]:
-    """All states where they can be counted, one set for each of the outputs; else drawn networks."""
+    """All sign states where they can be counted, one set for each of the outputs; else drawn networks."""
     first = outputs[0]
     if construction.signs <= MOST_SIGNS and len(first.features) == construction.signs:
         return [_all_signs(construction, each) for each in outputs]
@@ -85,7 +85,7 @@ def sign_states(construction: Construction, outputs: Sequence[Outputs]) -> list[
 
 
 def _all_signs(construction: Construction, outputs: Outputs) -> States:
-    """Every sign vector."""
+    """The states of all sign vectors."""
     vectors = sign_vectors(construction.signs)
     scale = _scale(construction, outputs)
     peaks: Peaks = ([], [])
@@ -109,7 +109,7 @@ def _numbers(outputs: Outputs, label: Label) -> Rows:
 
 
 def _scale(construction: Construction, outputs: Outputs) -> Scale:
-    """For sums of one number of each of the reader's signs."""
+    """The scale for sums of one number of each of the reader's signs."""
     if isinstance(outputs, ExactOutputs):
         return _exact_scale(construction, [x for rows in outputs.raw for row in rows for x in row])
     assert isinstance(outputs, FloatOutputs)

@@ -228,7 +228,7 @@ class Memory:
         return phi, logs.logsumexp(-1, keepdim=True) if self.totals is None else None
 
     def add(self, keys: Tensor, values: Tensor, counts: Tensor | None = None) -> None:
-        """Take these keys in."""
+        """Add keys to the memory."""
         if counts is not None:
             keys = keys * counts[..., None]
         self.sums = self.sums + keys.mT @ values
@@ -247,7 +247,7 @@ class Memory:
 
 
 def check(mechanism: Mechanism, q: Tensor, k: Tensor, counts: Tensor | None, causal: bool) -> None:
-    """Refuse what is not done, in one line."""
+    """Refuse a request that feature maps do not serve, in one line."""
     check_request(mechanism, counts, causal)
     if causal and q.shape[-2] != k.shape[-2]:
         numbers = f"{q.shape[-2]} and {k.shape[-2]}"
@@ -277,7 +277,7 @@ def without_absent(key: Scaled, counts: Tensor) -> Scaled:
 
 
 def finished(read: Tensor, total: Tensor | None, top: Tensor | None) -> Tensor:
-    """Divided by its total if there is one, in place, else back in its own units."""
+    """The output divided by its total, in place, or if there is none back in its own units."""
     if total is not None:
         return read.div_(total.masked_fill(total == 0, torch.inf))
     return read if top is None else read * top.exp()

@@ -44,7 +44,7 @@ class AdaptiveSoftmax(StreamedMechanism):
 
 
 def entropy(logits: Logits, copies: Copies) -> PerRow:
-    """Of the softmax of the logits, every copy an outcome of its own."""
+    """The entropy of the softmax of the logits, every copy an outcome of its own."""
     shares = softmax_of(logits, copies)
     surprise = over(shares, copies).clamp(min=torch.finfo(logits.dtype).tiny).log()
     return -(shares * surprise).sum(-1, keepdim=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def make(data: tuple[Rows, ...]) -> Drawn:
-    """The figure."""
+    """Make the figure."""
     margins = {rows.mechanism: rows.margin for rows in data}
     return Drawn(
         name="attention",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def make(data: tuple[Looseness, ...]) -> Drawn:
-    """The figure."""
+    """Make the figure."""
     shown = min(data[0].d, key=lambda d: abs(d - int(BASE["d"])))
     return Drawn(
         name="hoeffding",

@@ -11,7 +11,7 @@ from separatrix.reports.maps.picture import figure
 
 
 def make(found: Map) -> Drawn:
-    """The figure."""
+    """Make the figure."""
     best = float(found.layers[MECHANISMS.index("linear")].values.max())
     return Drawn(
         name="line",

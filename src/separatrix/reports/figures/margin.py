@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def make(curves: tuple[MarginCurve, ...]) -> Drawn:
-    """The figure."""
+    """Make the figure."""
     return Drawn(
         name="margin",
         title="What survives a better threshold: the margin",
@@ -107,7 +107,7 @@ def draw(curves: tuple[MarginCurve, ...]) -> Figure:
 
 
 def interactive(curves: tuple[MarginCurve, ...]) -> go.Figure:
-    """The same for the page."""
+    """The interactive plot for the page."""
     import plotly.graph_objects as go
 
     figure = plot(

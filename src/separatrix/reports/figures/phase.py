@@ -31,7 +31,7 @@ STRIP = "#b33c00"
 
 
 def make(data: PhaseMap) -> Drawn:
-    """The figure."""
+    """Make the figure."""
     return Drawn(
         name="phase",
         title="Where softmax separates: a₁(a₁ + b + c) = 1",

@@ -39,7 +39,7 @@ PROBABILITY = "P[distinguishes]"
 
 
 def make(sweeps: Sequence[Sweep]) -> Drawn:
-    """The figure from finished sweeps."""
+    """Make the figure from finished sweeps."""
     return Drawn(
         name="sweeps",
         title="Softmax separates, linear attention does not: six sweeps",

@@ -29,7 +29,7 @@ class Group:
 
     @cached_property
     def answered(self) -> pl.DataFrame:
-        """Those with a P."""
+        """The cells with a P."""
         return with_p(self.cells)
 
     @cached_property
@@ -39,7 +39,7 @@ class Group:
 
     @cached_property
     def fixed(self) -> dict[str, str]:
-        """The values of the others."""
+        """The values of the parameters that do not vary."""
         values = {
             name: self.answered[f"is:{name}"].first() for name in self.names if name not in self.varying
         }
@@ -120,7 +120,7 @@ class Curve:
 
     @cached_property
     def answered(self) -> pl.DataFrame:
-        """Those of them with a P."""
+        """The cells on the axis with a P."""
         return with_p(self.drawn)
 
     @property
@@ -130,7 +130,7 @@ class Curve:
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """In the order of the store."""
+        """The mechanisms in the order of the store."""
         return tuple(self.group.answered["mechanism"].unique(maintain_order=True))
 
     @property
@@ -150,7 +150,7 @@ def groups(sheet: Sheet) -> list[Group]:
 
 
 def with_p(cells: pl.DataFrame) -> pl.DataFrame:
-    """Those that have a P; no copy is made where all do."""
+    """The cells that have a P; no copy is made where all do."""
     known = cells["p"].is_not_null()
     return cells if known.all() else cells.filter(known)
 

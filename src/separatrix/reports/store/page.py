@@ -132,5 +132,5 @@ def _versions(text: str) -> str:
 
 
 def present(sections: Iterable[Section | None]) -> list[Section]:
-    """Those that have something to say."""
+    """Drop empty sections."""
     return [section for section in sections if section is not None]

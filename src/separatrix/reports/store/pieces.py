@@ -86,7 +86,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], kind: str) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """A number of things.
+    """A number with its noun.
 
     >>> count(1, "cell has"), count(1200, "cell has")
     ('1 cell has', '1,200 cells have')

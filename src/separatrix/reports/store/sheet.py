@@ -88,7 +88,7 @@ def opened_sheet(store: Store, sweep: int | None) -> Iterator[tuple[Sheet, Selec
 
 
 def read_sheet(store: Store, sweep: int | None) -> Sheet:
-    """The same, closed again."""
+    """The cells of a sweep, from a store that is closed again."""
     with opened_sheet(store, sweep) as (sheet, _):
         return sheet
 

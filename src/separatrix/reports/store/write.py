@@ -35,7 +35,7 @@ class Written:
     """What of the store was left out."""
 
     def as_json(self) -> dict[str, Any]:
-        """Everything."""
+        """All of it as JSON."""
         return {
             "page": str(self.page),
             "tables": [str(path) for path in self.tables],
