@@ -12,7 +12,7 @@ from separatrix.errors import UsageError
 
 
 def check_file(path: Path) -> Report:
-    """Verify the certificate in a file; a UsageError if there is none in it."""
+    """Verify the certificate in a file, of a verdict or a boundary; a UsageError if there is none in it."""
     document = read_file(path)
     if not is_certificate(document):
         raise UsageError(f"{path} is no certificate: it is not an object with the fields format and version")

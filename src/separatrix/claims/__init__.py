@@ -41,15 +41,4 @@ def ledger(progress: Callable[[Claim], None] | None = None) -> Ledger:
     return Ledger(tuple(entries))
 
 
-__all__ = [
-    "CLAIMS",
-    "Claim",
-    "Entry",
-    "Finding",
-    "Ledger",
-    "Point",
-    "Provenance",
-    "Status",
-    "claim",
-    "ledger",
-]
+__all__ = ["CLAIMS", "Claim", "Entry", "Finding", "Ledger", "Point", "Provenance", "Status", "ledger"]

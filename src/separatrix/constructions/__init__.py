@@ -23,7 +23,7 @@ CONSTRUCTIONS: dict[str, type[Construction]] = by_name(_found, "constructions")
 
 
 def construction_named(name: str) -> type[Construction]:
-    """The construction called `name`, or a UsageError that lists them."""
+    """The construction called `name`, such as `spike`, or a UsageError that lists them."""
     if not isinstance(name, str):
         raise UsageError(f"{name!r} is not the name of a construction; write for example 'spike'")
     if name not in CONSTRUCTIONS:

@@ -113,7 +113,7 @@ class Bench:
 def bench(
     mechanisms: Sequence[Mechanism] | None = None, tell: Callable[[str], None] = lambda _: None
 ) -> Bench:
-    """The cost of every mechanism whose fast form agrees with its definition."""
+    """The cost of these mechanisms, or of all, where the fast form agrees with the definition."""
     tell("softmax")
     softmax, found = checked_cost(Softmax()), []
     for mechanism in examples() if mechanisms is None else mechanisms:
@@ -169,7 +169,7 @@ def tokens(
 
 
 def measure(mechanism: Mechanism, lengths: Sequence[int] | None = None, width: int = WIDTH) -> CostCurve:
-    """Cost at each length, until one takes too long."""
+    """The cost at each of `lengths`, at this `width` of a head, until one takes too long."""
     costs = tuple(_costs(mechanism, lengths or LENGTHS, width))
     return CostCurve(mechanism.spelled, width, costs, kind_of_state(mechanism))
 

@@ -16,7 +16,7 @@ ENGINES = ("auto", "certified", "exact", "grouped", "dense")
 def solve(
     construction: Construction, mechanism: Mechanism, engine: str = "auto", sampling: Sampling | None = None
 ) -> Outcome:
-    """The probabilities at one point, by the engine named; `auto` takes the strongest that applies.
+    """The probabilities at one point, by an engine of ENGINES; `auto` takes the strongest that applies.
 
     The answer of a number format is asked of sampling engines alone: closed forms have none.
     """

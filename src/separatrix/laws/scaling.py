@@ -119,7 +119,7 @@ def table(
     sampling: Sampling | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[Row]:
-    """The scaling of several mechanisms, or of one of each that is registered; `tell` hears of each."""
+    """The scaling of these mechanisms, or of one of each; other arguments as for `scaling`."""
     attending = examples() if mechanisms is None else [mechanism_from(each) for each in mechanisms]
     if of in QUANTITIES:
         _check(construction, attending[0], split_n(of, parameters)[1])

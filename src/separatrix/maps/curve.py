@@ -93,7 +93,7 @@ def boundary_curve(
     sampling: Sampling | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Curve:
-    """The boundary at every value of `over`, which reads `name=start:stop:count` or `...:log`."""
+    """The boundary at every value of `over`, such as `n=1e3:1e9:7:log`; other arguments as for `boundary`."""
     ((second, counted),) = read_words([over]).items()
     if second in parameters:
         raise UsageError(f"{second} is given twice, as {second}={parameters[second]} and --over; keep one")

@@ -83,7 +83,7 @@ class FourLayerNetwork(torch.nn.Module):
 
 
 def fires(network: FourLayerNetwork, construction: Construction, label: Label, spike: int = 0) -> bool:
-    """Whether the network fires on D0 or D1."""
+    """Whether the network fires on D0 or D1 with the spike at token `spike`."""
     if label not in (0, 1):
         raise UsageError(f"label={label} must be 0 or 1")
     if not 0 <= spike < construction.n:

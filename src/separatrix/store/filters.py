@@ -50,7 +50,7 @@ class Filter:
 
 
 def read_filter(conditions: Mapping[str, object]) -> Filter:
-    """Check what can be checked without the store.
+    """A filter from conditions by name, checked as far as that goes without the store.
 
     >>> read_filter({"mechanism": "softmax,linear", "n": "1e3:1e6"}).conditions["n"]
     '1e3:1e6'

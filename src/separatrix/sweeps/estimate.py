@@ -68,7 +68,7 @@ def estimate(
     retry_failed: bool = False,
     budget: float = 10.0,
 ) -> Estimate:
-    """Go through the plan, and try some cells of unknown cost for at most about `budget` seconds."""
+    """How much a plan has left to compute; cells of unknown cost are tried for about `budget` seconds."""
     counts, samples, chance = Counter[Kind](), defaultdict[Kind, list[Cell]](list), Random(0)
     everything, lacking, stored = array("Q"), array("Q"), 0
     cells = (cell for _, cell in plan)

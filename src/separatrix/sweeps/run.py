@@ -34,7 +34,7 @@ def run(
     tell: Tell = lambda _: None,
     stop: Callable[[], bool] = lambda: False,
 ) -> Progress:
-    """Compute what is missing. Once `stop` says so, what is being computed is finished and kept."""
+    """Compute the cells that a store lacks of a plan; once `stop` says so, only what is begun is finished."""
     sweep = _Run(plan, store, executor, retry_failed, tell, stop)
     sweep.run()
     return sweep.progress

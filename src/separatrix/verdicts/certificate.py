@@ -31,7 +31,7 @@ DIGITS = 30
 def certify(
     construction: Construction, mechanism: Mechanism, delta: Fraction
 ) -> tuple[Verdict, dict[str, Any]]:
-    """The certified verdict and its certificate."""
+    """The certified verdict at this `delta`, and its certificate for `write_certificate`."""
     if not construction.has_certificates:
         raise EngineRefusal(
             f"there are no certificates for {construction.name}, which the checker does not know; "
