@@ -14,7 +14,7 @@ import torch
 
 from separatrix.cards import Standing, Unanswered, assess, likenesses, points
 from separatrix.cards.atlas import Atlas, Region, atlas
-from separatrix.cards.lengths import at_length
+from separatrix.cards.outcomes import at_length
 from separatrix.cards.standing import standing
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.costs import Cost, CostCurve, Disagreement, bench, measure
@@ -39,7 +39,7 @@ FEW = {name: CONSTRUCTIONS[name] for name in ("spike", "plain")}
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few constructions, lengths and draws: what is tested here is not how fast this machine is."""
     monkeypatch.setattr("separatrix.costs.cost.LENGTHS", SHORT)
-    monkeypatch.setattr("separatrix.cards.growth.NEAR", "200:400:3")
+    monkeypatch.setattr("separatrix.cards.margin_growth.NEAR", "200:400:3")
     monkeypatch.setattr("separatrix.engines.sampling.LITERAL", 25)
     monkeypatch.setattr("separatrix.cards.standing.CONSTRUCTIONS", FEW)
 

@@ -88,7 +88,7 @@ def separatrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(cost, "LENGTHS", (64, 128))
-    monkeypatch.setattr("separatrix.cards.growth.NEAR", "200:400:3")
+    monkeypatch.setattr("separatrix.cards.margin_growth.NEAR", "200:400:3")
     monkeypatch.setattr(sampling, "LITERAL", 25)
     monkeypatch.setattr(standing, "CONSTRUCTIONS", {"plain": CONSTRUCTIONS["plain"]})
 

@@ -23,7 +23,7 @@ from separatrix.constructions.spike import Spike
 from separatrix.engines import EngineRefusal, Sampling, certified, exact
 from separatrix.engines.sides import side_of_fractions
 from separatrix.maps import Boundary, boundary, boundary_curve, certify_boundary
-from separatrix.maps.search import Reading, Search, sections, whole_sections
+from separatrix.maps.bisection import Bisection, LevelReading, sections, whole_sections
 from separatrix.mechanisms import Softmax
 from separatrix.parameters import Grid, UsageError
 from separatrix.parameters.ranges import Number
@@ -170,11 +170,11 @@ def test_constructions_without_a_closed_form_are_searched_too() -> None:
         assert (p >= 0.5) is wanted
 
 
-def search_in(above: Callable[[int], bool | None]) -> Search:
-    def read(values: Sequence[Number]) -> list[Reading]:
-        return [Reading(value, 0.0, above(int(value))) for value in values]
+def search_in(above: Callable[[int], bool | None]) -> Bisection:
+    def read(values: Sequence[Number]) -> list[LevelReading]:
+        return [LevelReading(value, 0.0, above(int(value))) for value in values]
 
-    return Search(read, lambda low, high: whole_sections(int(low), int(high), 1, 3))
+    return Bisection(read, lambda low, high: whole_sections(int(low), int(high), 1, 3))
 
 
 @given(st.sets(st.integers(1, 199), max_size=12), st.integers(2, 201))

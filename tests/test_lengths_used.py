@@ -17,7 +17,7 @@ from cases import BASE
 from expectations import run
 from separatrix import maps
 from separatrix.laws import scaling
-from separatrix.maps import Curve, boundary_curve
+from separatrix.maps import BoundaryCurve, boundary_curve
 from separatrix.reports.maps import curve as curves
 from separatrix.reports.maps import write_curve, write_map
 from separatrix.reports.maps.heatmap import interactive
@@ -28,13 +28,13 @@ WITHOUT_D = {name: value for name, value in FIXED.items() if name != "d"}
 MOVED = "n is moved to the nearest admissible value: 2667 to 2700, 3333 to 3300."
 
 
-def over_n() -> Curve:
+def over_n() -> BoundaryCurve:
     return boundary_curve(
         "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, "n=2000:4000:4", scan=11, tolerance="1e-3"
     )
 
 
-def table(found: Curve) -> list[dict[str, str]]:
+def table(found: BoundaryCurve) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(curves.as_csv(found).decode())))
 
 

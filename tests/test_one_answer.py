@@ -14,8 +14,8 @@ import separatrix as sx
 from cases import BASE
 from separatrix import maps
 from separatrix.cards.atlas import Atlas, Region
-from separatrix.cards.growth import FAR, NEAR
-from separatrix.cards.lengths import at_length
+from separatrix.cards.margin_growth import FAR, NEAR
+from separatrix.cards.outcomes import at_length
 from separatrix.cards.standing import Standing, points, standing
 from separatrix.cli.application import app
 from separatrix.constructions import CONSTRUCTIONS

@@ -17,7 +17,7 @@ import pytest
 
 import separatrix as sx
 from separatrix.cards import points
-from separatrix.cards.lengths import found_at
+from separatrix.cards.outcomes import found_at
 from separatrix.engines import EngineRefusal, exact
 from separatrix.mechanisms import examples
 from separatrix.parameters import SeparatrixError, UsageError

@@ -2,8 +2,8 @@
 
 from separatrix.cards.blindness import Blindness
 from separatrix.cards.card import Card, assess
-from separatrix.cards.growth import Growth
 from separatrix.cards.likeness import Likeness, likenesses
+from separatrix.cards.margin_growth import Growth
 from separatrix.cards.standing import Standing, Unanswered, points, standings
 
 __all__ = [

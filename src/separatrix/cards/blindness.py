@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from separatrix.cards.lengths import MOST_GROUPS, at_length, quickly_found_at
+from separatrix.cards.outcomes import MOST_GROUPS, at_length, quickly_found_at
 from separatrix.constructions import Construction
 from separatrix.engines import EngineRefusal
 from separatrix.verdicts import DELTA, Verdict

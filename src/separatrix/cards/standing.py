@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from separatrix.cards.blindness import Blindness, blindness
-from separatrix.cards.growth import Growth, growth_of_margin
-from separatrix.cards.lengths import found_at
+from separatrix.cards.margin_growth import Growth, growth_of_margin
+from separatrix.cards.outcomes import found_at
 from separatrix.constructions import CONSTRUCTIONS, Construction
 from separatrix.errors import one_line
 from separatrix.mechanisms import Mechanism

@@ -14,7 +14,7 @@ from separatrix.claims.signs import TIE
 from separatrix.engines import certified
 from separatrix.mechanisms import Linear, ScoreMechanism, Softmax
 from separatrix.mechanisms._base import Floats
-from separatrix.numbers.logforms import LogForm, Number
+from separatrix.numbers.logforms import Flint, LogForm
 from separatrix.tensors import Float, Tensor
 
 SIZES = [100, 1000, 10**6, 10**18, 10**100, 10**300]
@@ -40,7 +40,7 @@ class Metered(ScoreMechanism):
     def log_ratio(self, base: Floats, step: Floats) -> Floats:
         return self.inner.log_ratio(base, step)
 
-    def ratio(self, base: LogForm, step: LogForm) -> Number:
+    def ratio(self, base: LogForm, step: LogForm) -> Flint:
         self.bits.append(int(ctx.prec))
         return self.inner.ratio(base, step)
 

@@ -16,8 +16,8 @@ from separatrix.cli.show import console, print_json
 from separatrix.numbers import format_exact
 
 if TYPE_CHECKING:
-    from separatrix.maps import Boundary, Curve, Layer, Map, Step
-    from separatrix.maps.search import Reading
+    from separatrix.maps import Boundary, BoundaryCurve, Layer, Map, Step
+    from separatrix.maps.bisection import LevelReading
 
 SHADES = " ░▒▓█"
 ROWS, COLUMNS = 20, 64
@@ -146,14 +146,14 @@ def boundary(found: Boundary, certificate: Path | None, as_json: bool) -> None:
         to.print(f"certificate written; verify it with: separatrix check {certificate}", markup=False)
 
 
-def _place(found: Boundary, end: Reading) -> str:
+def _place(found: Boundary, end: LevelReading) -> str:
     """The parameter's value at an end, and n where it is not the same at all of them."""
     place = f"{found.span.name}={format_exact(end.value)}"
     follows = found.span.name != "n" and len(found.lengths) > 1
     return f"{place} n={found.n_used(end)}" if follows else place
 
 
-def curve(found: Curve, out: Path | None, as_json: bool) -> None:
+def curve(found: BoundaryCurve, out: Path | None, as_json: bool) -> None:
     """Print one row for each crossing."""
     from separatrix.reports.maps import curve as curves
 

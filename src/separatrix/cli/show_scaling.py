@@ -13,7 +13,7 @@ from separatrix.numbers import format_exact
 
 if TYPE_CHECKING:
     from separatrix.laws.powerlaw import Law
-    from separatrix.laws.scaling_result import Row, Scaling
+    from separatrix.laws.scaling_result import Scaling, ScalingRow
     from separatrix.parameters.ranges import Number
 
 WORDS = {True: "power law", False: "not a power law", None: "cannot tell"}
@@ -56,7 +56,7 @@ def scaling(found: Scaling, as_json: bool) -> None:
 
 
 def table(
-    rows: Sequence[Row], construction: str, of: str, parameters: Mapping[str, object], as_json: bool
+    rows: Sequence[ScalingRow], construction: str, of: str, parameters: Mapping[str, object], as_json: bool
 ) -> None:
     """Print one mechanism a row, and below why some have no exponent."""
     if as_json:
@@ -92,7 +92,7 @@ def table(
         to.print(f"{who}{remark}", markup=False)
 
 
-def _remarks(rows: Sequence[Row]) -> dict[str, list[str]]:
+def _remarks(rows: Sequence[ScalingRow]) -> dict[str, list[str]]:
     """What was moved or left out, and for which mechanisms."""
     found: dict[str, list[str]] = {}
     for row in rows:

@@ -20,7 +20,7 @@ from separatrix.numbers.json import json_text
 
 if TYPE_CHECKING:
     from separatrix.constructions import Kind
-    from separatrix.searches import Check, Finding, InputFinding, PointFinding, Reading, Search
+    from separatrix.searches import FindingsCheck, InputFinding, PointFinding, Reading, Search, SearchFinding
 
 FEATURES_SHOWN = 6
 MOST_LINES = 8
@@ -71,7 +71,7 @@ def search(found: Search, out: Path | None, study: Path | None, as_json: bool) -
         to.print("to keep it: --out found.json; then: separatrix search --check found.json")
 
 
-def check(report: Check, file: Path, as_json: bool) -> None:
+def check(report: FindingsCheck, file: Path, as_json: bool) -> None:
     """Print every finding of a file as it is now."""
     if as_json:
         print_json({"file": str(file), **report.as_json()})
@@ -97,7 +97,7 @@ def _counted(found: Search) -> str:
     return f"{what} in {found.trials} of {found.budget} trials, seed {found.seed}{stopped}"
 
 
-def _finding(to: Console, mark: str, finding: Finding, names: tuple[str, str]) -> None:
+def _finding(to: Console, mark: str, finding: SearchFinding, names: tuple[str, str]) -> None:
     from separatrix.searches import InputFinding, PointFinding
 
     rest = "" if finding.shrunk else ", as it was found"

@@ -10,7 +10,7 @@ from separatrix.constructions._base import (
     Label,
     Presence,
     Probe,
-    Row,
+    QueryRow,
     Tokens,
 )
 from separatrix.constructions._exact import Description, ExactConstruction, Kind
@@ -46,7 +46,7 @@ __all__ = [
     "Label",
     "Presence",
     "Probe",
-    "Row",
+    "QueryRow",
     "Tokens",
     "construction_named",
 ]

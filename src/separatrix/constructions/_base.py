@@ -53,7 +53,7 @@ class Presence(Enum):
 
 
 @dataclass(frozen=True)
-class Row:
+class QueryRow:
     """One kind of query row: its logit on ordinary keys, and what other keys have on top of it.
 
     The four are numbers of any one kind: float arrays, or exact sums of logarithms.
@@ -100,7 +100,7 @@ class BlockModel:
     size: Any
     amplitudes: Amplitudes
     probe: Probe
-    rows: tuple[tuple[Row, ...], tuple[Row, ...]]
+    rows: tuple[tuple[QueryRow, ...], tuple[QueryRow, ...]]
     off: Any = 0.0
     """In float64: how far logits and steps may be off, relatively, beyond the few roundings of a product."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from separatrix.constructions._base import BlockModel, Label, Presence, Row, Tokens
+from separatrix.constructions._base import BlockModel, Label, Presence, QueryRow, Tokens
 from separatrix.constructions._blocks import EXAMPLE, BlockConstruction, BlockParameters, amplitude
 from separatrix.parameters import Constraint, Exact
 from separatrix.tensors import Tensor, torch
@@ -56,7 +56,7 @@ class Cross(BlockConstruction):
         log_n, spikes = log(n), (values["a0"], values["a1"])
         zero = 0 * log_n
         rows = tuple(
-            (Row("query", Presence.ALWAYS, r_q * (b + c) * log_n, r_q * a * log_n, zero, zero),)
+            (QueryRow("query", Presence.ALWAYS, r_q * (b + c) * log_n, r_q * a * log_n, zero, zero),)
             for a in spikes
         )
         return BlockModel(d - 3, n / (d - 2), cls.amplitudes(values), cls.probe(values), (rows[0], rows[1]))

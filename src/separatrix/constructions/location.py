@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from separatrix.constructions._base import BlockModel, Label, Presence, Row, Tokens
+from separatrix.constructions._base import BlockModel, Label, Presence, QueryRow, Tokens
 from separatrix.constructions._blocks import BlockConstruction, BlockParameters
 from separatrix.constructions._exact import between
 from separatrix.parameters import Constraint, Exact, Natural
@@ -62,5 +62,5 @@ class Location(BlockConstruction):
     def block_model(cls, values: Mapping[str, Any], log: Callable[[Any], Any]) -> BlockModel:
         n, d, log_n = values["n"], values["d"], log(values["n"])
         zero = 0 * log_n
-        row = (Row("query", Presence.ALWAYS, log_n, values["gap"] * log_n, zero, zero),)
+        row = (QueryRow("query", Presence.ALWAYS, log_n, values["gap"] * log_n, zero, zero),)
         return BlockModel(d - 3, n / (d - 2), cls.amplitudes(values), cls.probe(values), (row, row))

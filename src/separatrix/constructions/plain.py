@@ -15,7 +15,7 @@ from separatrix.constructions._base import (
     Label,
     Presence,
     Probe,
-    Row,
+    QueryRow,
     Tokens,
 )
 from separatrix.constructions._blocks import LARGEST, THRESHOLD, amplitude, at_least, at_most
@@ -143,7 +143,9 @@ class Plain(Construction):
             return None
         base, high = log(values["base"]), values["peak"] * log(values["n"])
         level, peak = 0 * base, high - base
-        rows = tuple((Row("query", Presence.ALWAYS, base, step, level, level),) for step in (level, peak))
+        rows = tuple(
+            (QueryRow("query", Presence.ALWAYS, base, step, level, level),) for step in (level, peak)
+        )
         zero, one = 0 * values["n"], 0 * values["n"] + 1
         probe = Probe(zero, (one, one))
         off = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
-from separatrix.constructions._base import BlockModel, Exchangeable, Label, Presence, Row, Tokens
+from separatrix.constructions._base import BlockModel, Exchangeable, Label, Presence, QueryRow, Tokens
 from separatrix.constructions._blocks import EXAMPLE, BlockConstruction, BlockParameters
 from separatrix.tensors import Tensor, torch
 
@@ -65,20 +65,20 @@ class Spike(BlockConstruction):
         return BlockModel(d - 3, n / (d - 2), cls.amplitudes(values), cls.probe(values), rows)
 
 
-def _ones_rows(a: Any, b: Any, c: Any, log_n: Any) -> tuple[Row, ...]:
+def _ones_rows(a: Any, b: Any, c: Any, log_n: Any) -> tuple[QueryRow, ...]:
     """Logits are products of row sums: R = a+b+c for the spike, r = b+c for the rest."""
     zero, r = 0 * log_n, b + c
     return (
-        Row("spike", Presence.ALWAYS, (a + r) * r * log_n, (a + r) * a * log_n, zero, zero),
-        Row("rest", Presence.ALWAYS, r * r * log_n, r * a * log_n, zero, zero),
+        QueryRow("spike", Presence.ALWAYS, (a + r) * r * log_n, (a + r) * a * log_n, zero, zero),
+        QueryRow("rest", Presence.ALWAYS, r * r * log_n, r * a * log_n, zero, zero),
     )
 
 
-def _identity_rows(a: Any, b: Any, c: Any, log_n: Any) -> tuple[Row, ...]:
+def _identity_rows(a: Any, b: Any, c: Any, log_n: Any) -> tuple[QueryRow, ...]:
     """Logits are inner products: a² where both are the spike, b² within a block, c² everywhere."""
     zero, base, block = 0 * log_n, c * c * log_n, b * b * log_n
     return (
-        Row("spike", Presence.ALWAYS, base, (a * a + b * b) * log_n, block, zero),
-        Row("mate", Presence.MATES, base, block, block, zero),
-        Row("other", Presence.OTHER, base, zero, zero, block),
+        QueryRow("spike", Presence.ALWAYS, base, (a * a + b * b) * log_n, block, zero),
+        QueryRow("mate", Presence.MATES, base, block, block, zero),
+        QueryRow("other", Presence.OTHER, base, zero, zero, block),
     )

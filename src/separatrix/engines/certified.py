@@ -15,12 +15,12 @@ from itertools import product
 
 from flint import ctx, fmpq, fmpz
 
-from separatrix.constructions import BlockModel, Construction, ExactConstruction, Label, Presence, Row
+from separatrix.constructions import BlockModel, Construction, ExactConstruction, Label, Presence, QueryRow
 from separatrix.engines import enumerated
 from separatrix.engines._base import EngineRefusal, Outcome
 from separatrix.engines.neurons import Neuron, summed_up
 from separatrix.mechanisms import Mechanism, ScoreMechanism
-from separatrix.numbers.logforms import LogForm, Number
+from separatrix.numbers.logforms import Flint, LogForm
 from separatrix.outputs.kernels import PRECISIONS, exact_model, probe_margin, spike_weights, with_kernel
 
 Triple = tuple[int, int, int]
@@ -53,12 +53,12 @@ class Count:
     """What the certified engine knows of one point."""
 
     model: BlockModel
-    weights: tuple[dict[str, Number], dict[str, Number]]
+    weights: tuple[dict[str, Flint], dict[str, Flint]]
     """f(row, spike) of every kind of row of D0 and D1, for the record."""
     thresholds: tuple[Threshold, ...]
-    v0: Number
-    v1: Number
-    margin: Number
+    v0: Flint
+    v1: Flint
+    margin: Flint
     low: Neuron
     high: Neuron
     """Equal to `low` when every comparison was decided; else bounds, of each number by itself."""
@@ -115,7 +115,7 @@ def _threshold(
     model: BlockModel,
     label: Label,
     triple: Triple,
-    row: Row,
+    row: QueryRow,
     sigma: int,
 ) -> Threshold:
     """Raise the precision until the least firing P is known."""
@@ -134,9 +134,9 @@ def _bound(
     model: BlockModel,
     label: Label,
     triple: Triple,
-    row: Row,
+    row: QueryRow,
     sigma: int,
-) -> Number:
+) -> Flint:
     """The row fires exactly when D = 2P - blocks is greater than this.
 
     The formula of `thresholds`, with the coefficient of every distinct attention ratio summed exactly:
@@ -149,14 +149,14 @@ def _bound(
     coefficients[row.spike] += (height - y_k - slope * y_1) / model.size
     coefficients[row.mate] += (height - y_k) * (model.size - 1) / model.size
     coefficients[row.own] += height - sigma
-    bound: Number = height * (model.blocks + 1) - y_k - slope * y_1 / model.size
+    bound: Flint = height * (model.blocks + 1) - y_k - slope * y_1 / model.size
     for step, coefficient in coefficients.items():
         if coefficient != 0 and not step.is_zero():
             bound = bound + coefficient * (mechanism.ratio(row.base, step) - 1)
     return bound
 
 
-def _floors(x: Number, most: int) -> tuple[int, int]:
+def _floors(x: Flint, most: int) -> tuple[int, int]:
     """The floor of x, or of the two ends of a ball, brought into -1..most before it is written out."""
     if isinstance(x, fmpq):
         floor = min(max(int(x.floor()), -1), most)

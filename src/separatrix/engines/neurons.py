@@ -8,7 +8,7 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from separatrix.engines._base import Outcome
-from separatrix.numbers.logforms import Number, rational
+from separatrix.numbers.logforms import Flint, rational
 from separatrix.outputs.kernels import PRECISIONS
 
 
@@ -27,9 +27,9 @@ def summed_up(
     low: Neuron,
     high: Neuron,
     undecided: int,
-    v0: Number | float,
-    v1: Number | float,
-    margin: Number | float,
+    v0: Flint | float,
+    v1: Flint | float,
+    margin: Flint | float,
 ) -> Outcome:
     """What the certified engine answers, from bounds that are equal if everything was decided."""
     decided = low == high

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.constructions import BlockModel, Label, Presence, Row
+from separatrix.constructions import BlockModel, Label, Presence, QueryRow
 from separatrix.engines.amplitudes import ScaledAmplitudes
 from separatrix.engines.tails import Tails
 from separatrix.mechanisms import ScoreMechanism
@@ -113,7 +113,7 @@ class Thresholds:
         spike0, spike1 = (a * peak for a, peak in zip(probe.a, peaks, strict=True))
         return probe.offset + spike0, probe.offset + spike1, spike1 - spike0
 
-    def _rows(self, label: Label) -> Iterator[tuple[Row, Excess]]:
+    def _rows(self, label: Label) -> Iterator[tuple[QueryRow, Excess]]:
         return zip(self.model.rows[label], self.excess[label], strict=True)
 
     def _tail(self, label: Label, triple: tuple[int, ...]) -> tuple[Array, Array | float]:
@@ -130,7 +130,7 @@ class Thresholds:
         tail = self.tails.at(place)
         return tail, tail - self.tails.at(other) if (place != other).any() else 0.0
 
-    def _excess(self, row: Row) -> Excess:
+    def _excess(self, row: QueryRow) -> Excess:
         """The (rho - 1) factors of the correction, and how far they may be off."""
         log_size, alone = np.log(self.size), (self.size - 1) / self.size
         spike, mate, own = (self._log_ratio(row.base, step) for step in (row.spike, row.mate, row.own))
@@ -166,7 +166,13 @@ class Thresholds:
         return weight
 
     def _kind_bounds(
-        self, label: Label, triple: tuple[int, ...], row: Row, excess: Excess, start: Array, fraction: Array
+        self,
+        label: Label,
+        triple: tuple[int, ...],
+        row: QueryRow,
+        excess: Excess,
+        start: Array,
+        fraction: Array,
     ) -> Bounds:
         """Bounds on x for one kind of row, where `start + floor(x) + 1` is the least P that fires.
 

@@ -2,6 +2,6 @@
 
 from separatrix.laws.powerlaw import Law, exact_law
 from separatrix.laws.scaling import scaling, table
-from separatrix.laws.scaling_result import Row, Scaling
+from separatrix.laws.scaling_result import Scaling, ScalingRow
 
-__all__ = ["Law", "Row", "Scaling", "exact_law", "scaling", "table"]
+__all__ = ["Law", "Scaling", "ScalingRow", "exact_law", "scaling", "table"]

@@ -29,7 +29,7 @@ from separatrix.laws.quantities import (
     positive,
     split_n,
 )
-from separatrix.laws.scaling_result import Row, Scaling
+from separatrix.laws.scaling_result import Scaling, ScalingRow
 from separatrix.mechanisms import Mechanism, examples
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers import format_exact, parse_integer
@@ -118,7 +118,7 @@ def table(
     engine: str = "auto",
     sampling: Sampling | None = None,
     tell: Callable[[str], None] = lambda _: None,
-) -> list[Row]:
+) -> list[ScalingRow]:
     """The scaling of these mechanisms, or of one of each; other arguments as for `scaling`."""
     attending = examples() if mechanisms is None else [mechanism_from(each) for each in mechanisms]
     if of in QUANTITIES:
@@ -131,7 +131,7 @@ def table(
             found = scaling(construction, each, parameters, of=of, engine=engine, sampling=sampling)
         except EngineRefusal as refused:
             why = str(refused)
-        rows.append(Row(each.spelled, each.family, found, why))
+        rows.append(ScalingRow(each.spelled, each.family, found, why))
     return rows
 
 

@@ -89,7 +89,7 @@ class Scaling:
 
 
 @dataclass(frozen=True)
-class Row:
+class ScalingRow:
     """One mechanism in a table: its scaling, or why there is none."""
 
     mechanism: str

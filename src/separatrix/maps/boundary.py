@@ -13,9 +13,9 @@ from separatrix.constructions import ExactConstruction
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling
 from separatrix.engines.options import refuse_unused, unused
 from separatrix.maps.analytic import Analytic, analytic
+from separatrix.maps.bisection import Bisection, LevelReading, sections, whole_sections
 from separatrix.maps.crossings import Boundary, Crossing
-from separatrix.maps.levels import Level
-from separatrix.maps.search import Reading, Search, sections, whole_sections
+from separatrix.maps.level_sides import LevelSides
 from separatrix.numbers import format_exact, parse_exact
 from separatrix.parameters import SeparatrixError, UsageError, nearest
 from separatrix.parameters.ranges import Number, Span, is_axis, read_span
@@ -28,7 +28,7 @@ MOST_SCANNED = 100_000
 
 
 @dataclass(frozen=True)
-class Effort:
+class Resolution:
     """How finely to scan, how closely to narrow down, and how many readings to take at once."""
 
     scan: int
@@ -36,9 +36,9 @@ class Effort:
     at_once: int
 
 
-CLOSED = Effort(401, Fraction(1, 10**12), 15)
-POINTWISE = Effort(101, Fraction(1, 10**12), 1)
-SAMPLED = Effort(25, Fraction(1, 10**3), 1)
+CLOSED = Resolution(401, Fraction(1, 10**12), 15)
+POINTWISE = Resolution(101, Fraction(1, 10**12), 1)
+SAMPLED = Resolution(25, Fraction(1, 10**3), 1)
 
 
 def boundary(
@@ -95,12 +95,12 @@ def boundary_of(
     sampling: Sampling | None = None,
 ) -> Boundary:
     """Scan, narrow down what changes sides, and prove the ends where the engine can."""
-    level = Level(asked, span.name, _level(at), _known(engine), sampling)
+    level = LevelSides(asked, span.name, _level(at), _known(engine), sampling)
     refuse_unused(engine, sampling)
     closed = level.closed([span.start]) is not None
     outcome, _ = level.outcome(span.start, "exact" if closed and engine != "certified" else engine)
     effort = _effort(_usual(level, closed, outcome), scan, tolerance)
-    search = Search(level.read, _between(asked, span, effort))
+    search = Bisection(level.read, _between(asked, span, effort))
     places = _places(asked, span, effort.scan)
     readings = level.read(places)
     changes = [Crossing(lo, hi) for lo, hi in search.changes(readings)]
@@ -121,7 +121,7 @@ def boundary_of(
     )
 
 
-def _usual(level: Level, closed: bool, outcome: Outcome) -> Effort:
+def _usual(level: LevelSides, closed: bool, outcome: Outcome) -> Resolution:
     """The usual effort where whole grids, exact points or only samples are to be had."""
     at_once = not issubclass(level.asked.kind, ExactConstruction) and not level.asked.is_own(level.name)
     if closed and at_once:
@@ -143,13 +143,13 @@ def _known(engine: str) -> str:
     return engine
 
 
-def _effort(usual: Effort, scan: int | None, tolerance: object) -> Effort:
+def _effort(usual: Resolution, scan: int | None, tolerance: object) -> Resolution:
     if scan is not None and not 2 <= scan <= MOST_SCANNED:
         raise UsageError(f"scan={scan} is out of range; it must be 2 to {MOST_SCANNED:,} points")
     wanted = usual.tolerance if tolerance is None else parse_exact(tolerance, "tolerance")
     if not Fraction(1, 10**60) <= wanted < 1:
         raise UsageError(f"tolerance={tolerance} is out of range; it must be 1e-60 or more, and below 1")
-    return Effort(usual.scan if scan is None else scan, wanted, usual.at_once)
+    return Resolution(usual.scan if scan is None else scan, wanted, usual.at_once)
 
 
 def _places(asked: Question, span: Span, count: int) -> list[Number]:
@@ -160,7 +160,7 @@ def _places(asked: Question, span: Span, count: int) -> list[Number]:
     return list(dict.fromkeys(asked.point({"n": n}).n for n in values))
 
 
-def _between(asked: Question, span: Span, effort: Effort) -> Any:
+def _between(asked: Question, span: Span, effort: Resolution) -> Any:
     """Where to read between two values: whole numbers until they are neighbours, else short decimals."""
     step = 1
     if span.name == "n":
@@ -177,7 +177,7 @@ def _between(asked: Question, span: Span, effort: Effort) -> Any:
     return whole if span.whole else rational
 
 
-def _proved(level: Level, crossing: Crossing) -> Crossing:
+def _proved(level: LevelSides, crossing: Crossing) -> Crossing:
     """The crossing with both ends by exact fractions, if the engine is allowed them and they are feasible."""
     if not level.proves:
         return crossing
@@ -198,7 +198,9 @@ def _proved(level: Level, crossing: Crossing) -> Crossing:
     return proved if proved.certified else crossing
 
 
-def _evidence(level: Level, closed: bool, outcome: Outcome, crossings: Sequence[Crossing]) -> tuple[str, str]:
+def _evidence(
+    level: LevelSides, closed: bool, outcome: Outcome, crossings: Sequence[Crossing]
+) -> tuple[str, str]:
     """The engine behind the ends, and what they rest on."""
     engine, evidence = outcome.engine, outcome.evidence
     if crossings and all(crossing.certified for crossing in crossings):
@@ -212,7 +214,10 @@ def _evidence(level: Level, closed: bool, outcome: Outcome, crossings: Sequence[
 
 
 def _complete(
-    level: Level, places: Sequence[Number], readings: Sequence[Reading], crossings: Sequence[Crossing]
+    level: LevelSides,
+    places: Sequence[Number],
+    readings: Sequence[LevelReading],
+    crossings: Sequence[Crossing],
 ) -> str:
     """A proof that no crossing was missed, for m.
 

@@ -14,7 +14,7 @@ import numpy as np
 from separatrix.constructions import Construction
 from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
 from separatrix.engines.options import DRAWLESS, in_format, unused
-from separatrix.maps.places import Places
+from separatrix.maps.plane_grid import PlaneGrid
 from separatrix.mechanisms import Mechanism
 from separatrix.verdicts.question import Question
 
@@ -67,7 +67,7 @@ Tell = Callable[[Step], None]
 
 
 def by_cell(
-    asked: Question, places: Places, of: str, engine: str, sampling: Sampling | None, tell: Tell
+    asked: Question, places: PlaneGrid, of: str, engine: str, sampling: Sampling | None, tell: Tell
 ) -> Layer:
     """Every cell by itself, by the engine named; `tell` hears the estimate before the bulk of the work."""
     found = {name: np.full(places.shape, np.nan) for name in ("values", "low", "high")}

@@ -7,8 +7,8 @@ from typing import Any
 
 from separatrix.engines import EngineRefusal
 from separatrix.engines.sides import side_of_fractions
+from separatrix.maps.bisection import LevelReading
 from separatrix.maps.crossings import Boundary, Crossing
-from separatrix.maps.search import Reading
 from separatrix.numbers import format_exact, parse_integer
 from separatrix.verdicts import DELTA, certify
 from separatrix.verdicts.certificate import digest, spelled_parameters
@@ -56,7 +56,7 @@ def _crossing(found: Boundary, crossing: Crossing) -> dict[str, Any]:
     }
 
 
-def _end(found: Boundary, end: Reading) -> dict[str, Any]:
+def _end(found: Boundary, end: LevelReading) -> dict[str, Any]:
     """The certificate of one end; P must not be the level itself there."""
     chosen = {found.span.name: end.value}
     verdict, certificate = certify(found.asked.point(chosen), found.asked.mechanism(chosen), DELTA)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from separatrix.maps.analytic import Analytic
-from separatrix.maps.search import Reading
+from separatrix.maps.bisection import LevelReading
 from separatrix.numbers import format_exact, parse_integer
 from separatrix.parameters.ranges import Number, Span
 from separatrix.verdicts.question import Question
@@ -17,8 +17,8 @@ from separatrix.verdicts.question import Question
 class Crossing:
     """P passes the level between two values of the parameter."""
 
-    lo: Reading
-    hi: Reading
+    lo: LevelReading
+    hi: LevelReading
 
     @property
     def rises(self) -> bool:
@@ -54,7 +54,7 @@ class Boundary:
     span: Span
     at: Fraction
     crossings: tuple[Crossing, ...]
-    ends: tuple[Reading, Reading]
+    ends: tuple[LevelReading, LevelReading]
     """P at the two ends of the range."""
     scanned: int
     open: int
@@ -101,7 +101,7 @@ class Boundary:
         shown = [*self.ends, *(end for crossing in self.crossings for end in (crossing.lo, crossing.hi))]
         return sorted(set(map(self.n_used, shown)))
 
-    def n_used(self, reading: Reading) -> int:
+    def n_used(self, reading: LevelReading) -> int:
         """The n behind a reading."""
         return self.asked.point({self.span.name: reading.value}).n
 

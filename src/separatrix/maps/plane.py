@@ -14,7 +14,7 @@ from separatrix.constructions import Construction, ExactConstruction
 from separatrix.engines import ENGINES, EngineRefusal, Sampling, exact
 from separatrix.engines.options import in_format, refuse_unused, unused
 from separatrix.maps.cells import QUANTITIES, Layer, Tell, by_cell
-from separatrix.maps.places import Places
+from separatrix.maps.plane_grid import PlaneGrid
 from separatrix.numbers import format_exact
 from separatrix.parameters import UsageError, nearest
 from separatrix.parameters.ranges import EXAMPLE, Axis, Number, is_axis, read_counted
@@ -31,7 +31,7 @@ class Map:
 
     of: str
     questions: tuple[Question, ...]
-    places: Places
+    places: PlaneGrid
     layers: tuple[Layer, ...]
     """One for each question."""
     engine: str
@@ -126,7 +126,7 @@ def map(
     open_, fixed = _sorted_out(all_parameters(construction, parameters, named))
     questions = tuple(question(construction, mechanism, fixed) for mechanism in mechanisms)
     x, y = _axes(questions, open_)
-    places = Places.of(questions[0], x, y)
+    places = PlaneGrid.of(questions[0], x, y)
     layers = tuple(_layer(each, places, of, engine, sampling, tell) for each in questions)
     return Map(of, questions, places, layers, engine, sampling or Sampling(), difference)
 
@@ -167,7 +167,7 @@ def _axes(questions: Sequence[Question], open_: Mapping[str, str]) -> tuple[Axis
 
 
 def _layer(
-    asked: Question, places: Places, of: str, engine: str, sampling: Sampling | None, tell: Tell
+    asked: Question, places: PlaneGrid, of: str, engine: str, sampling: Sampling | None, tell: Tell
 ) -> Layer:
     """One layer, by the closed form where there is one for whole grids, else a cell at a time."""
     whole = engine in ("auto", "exact") and not in_format(sampling)
@@ -178,7 +178,7 @@ def _layer(
     return by_cell(asked, places, of, engine, sampling, tell)
 
 
-def _whole(asked: Question, places: Places, of: str) -> Layer:
+def _whole(asked: Question, places: PlaneGrid, of: str) -> Layer:
     """The closed form on the whole plane at once, or a line of it at a time."""
     values = np.empty(places.shape)
     for where, own, grid in places.grids(asked):
@@ -226,7 +226,7 @@ def _printed(value: Number) -> int | str:
     return value if isinstance(value, int) else format_exact(value)
 
 
-def extremes(places: Places, layer: Layer) -> Iterator[tuple[str, float, tuple[int, int]]]:
+def extremes(places: PlaneGrid, layer: Layer) -> Iterator[tuple[str, float, tuple[int, int]]]:
     """The smallest and the largest value, each with the first cell that has it; nothing where none has."""
     finite = np.where(np.isfinite(layer.values), layer.values, math.nan)
     if not np.isnan(finite).all():

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.numbers.logforms import LogForm, Number
+from separatrix.numbers.logforms import Flint, LogForm
 from separatrix.parameters import Parameters, UsageError
 from separatrix.tensors import Float, Tensor, torch
 
@@ -130,7 +130,7 @@ class ScoreMechanism(Mechanism):
         """`log(g(base + step) / g(base))` in float64, accurate for small steps too."""
 
     @abstractmethod
-    def ratio(self, base: LogForm, step: LogForm) -> Number:
+    def ratio(self, base: LogForm, step: LogForm) -> Flint:
         """`g(base + step) / g(base)`: a rational where it is one, else a ball."""
 
     def definition(

@@ -21,7 +21,7 @@ MOST_DEGREE = 64
 E = fmpq(0)
 """In the place of a base: e, which is no rational. Its logarithm is 1."""
 
-Number = fmpq | arb
+Flint = fmpq | arb
 """An exact rational or a ball that contains the number meant."""
 
 
@@ -35,7 +35,7 @@ def rational(value: Fraction | int) -> fmpq:
     return fmpq(value.numerator, value.denominator)
 
 
-def power(base: fmpq, exponent: fmpq) -> Number:
+def power(base: fmpq, exponent: fmpq) -> Flint:
     """`base ** exponent` for a positive base: a rational where it is one, else a ball.
 
     >>> power(fmpq(16), fmpq(1, 4)), power(fmpq(4, 9), fmpq(-3, 2))
@@ -114,9 +114,9 @@ class LogForm:
         """Whether the sum is the empty one."""
         return not self.terms
 
-    def exp(self) -> Number:
+    def exp(self) -> Flint:
         """`product of base ** coefficient`."""
-        product: Number = fmpq(1)
+        product: Flint = fmpq(1)
         for base, weight in self.terms.items():
             product = product * (arb(weight).exp() if base == E else power(base, weight))
         return product
@@ -126,7 +126,7 @@ class LogForm:
         logs = (arb(weight) * (1 if base == E else arb(base).log()) for base, weight in self.terms.items())
         return sum(logs, arb(0))
 
-    def over(self, other: LogForm) -> Number:
+    def over(self, other: LogForm) -> Flint:
         """The quotient of two sums: rational where both are multiples of one logarithm.
 
         >>> log_n = LogForm.log(fmpq(1000))

@@ -16,7 +16,7 @@ from flint import arb, fmpq
 
 from separatrix.constructions import Description
 from separatrix.mechanisms import MECHANISMS, Mechanism
-from separatrix.numbers.logforms import Number, rational
+from separatrix.numbers.logforms import Flint, rational
 from separatrix.parameters import SeparatrixError
 
 PRECISION = 192
@@ -31,7 +31,7 @@ class NoAnswer(SeparatrixError):
 class Received:
     """One feature of one output row. Equal `made_of` means equal values, even where those are balls."""
 
-    value: Number
+    value: Flint
     made_of: object
 
 

@@ -12,10 +12,10 @@ from typing import Any
 from flint import ctx, fmpq
 
 from separatrix.constructions import BlockModel, Construction, Description, ExactConstruction, Label
-from separatrix.constructions import Row as BlockRow
+from separatrix.constructions import QueryRow as BlockRow
 from separatrix.errors import EngineRefusal
 from separatrix.mechanisms import Mechanism, ScoreMechanism
-from separatrix.numbers.logforms import LogForm, Number, rational
+from separatrix.numbers.logforms import Flint, LogForm, rational
 
 PRECISIONS = (128, 512, 2048, 8192, 32768)
 """Bits of a ball, raised until a comparison is decided."""
@@ -31,15 +31,15 @@ class Level:
     """The sum of their values, in the same proportion."""
 
 
-Row = tuple[Level, ...]
+QueryRow = tuple[Level, ...]
 """The levels of one query, largest logit first. Weights depend on nothing else."""
 
 
-def rows_of(description: Description) -> tuple[Row, ...]:
+def rows_of(description: Description) -> tuple[QueryRow, ...]:
     """The distinct rows, in a settled order."""
     keys = [_rationals(kind.key) for kind in description.kinds]
     values = [[kind.count * x for x in _rationals(kind.value)] for kind in description.kinds]
-    rows: dict[Row, None] = {}
+    rows: dict[QueryRow, None] = {}
     for query in description.queries:
         asked = _rationals(query)
         counts: dict[fmpq, Any] = defaultdict(fmpq)
@@ -74,12 +74,12 @@ class KernelRows:
         found = [self._fires(row, signs) for row in self.rows[label]]
         return True if True in found else None if None in found else False
 
-    def margin(self) -> tuple[Number, Number, Number]:
+    def margin(self) -> tuple[Flint, Flint, Flint]:
         """The largest pre-activations of D0 and of D1 with all signs +, and how much larger that of D1 is."""
         for precision in PRECISIONS:
             with ctx.workprec(precision):
                 v0, v1 = (max((self._peak(row) for row in rows), key=float) for rows in self.rows)
-                margin: Number = fmpq(0) if self.rows[0] == self.rows[1] else v1 - v0
+                margin: Flint = fmpq(0) if self.rows[0] == self.rows[1] else v1 - v0
                 if isinstance(margin, fmpq) or margin.rel_accuracy_bits() >= 60:
                     break
         return v0, v1, margin
@@ -94,14 +94,14 @@ class KernelRows:
             return False
         return set(received[0]) == set(received[1])
 
-    def received(self, row: Row) -> tuple[Number, ...]:
+    def received(self, row: QueryRow) -> tuple[Flint, ...]:
         """What attention returns for a row, feature by feature."""
         return tuple(
             self._mean(row, lambda level, place=place: level.carried[place])  # type: ignore[misc]
             for place in range(len(row[0].carried))
         )
 
-    def _fires(self, row: Row, signs: Sequence[int]) -> bool | None:
+    def _fires(self, row: QueryRow, signs: Sequence[int]) -> bool | None:
         """Whether `sum of score (carried - tau share)` has the sign of the sum of all scores.
 
         A factor that vanishes takes its ball with it, so that what is rational is decided exactly.
@@ -117,7 +117,7 @@ class KernelRows:
                 return excess * self._side(row) > 0
         return None
 
-    def _side(self, row: Row) -> int:
+    def _side(self, row: QueryRow) -> int:
         """The sign of the sum of all scores, by which they are divided."""
         for precision in PRECISIONS:
             with ctx.workprec(precision):
@@ -126,10 +126,10 @@ class KernelRows:
                 return side
         raise EngineRefusal(f"{self.mechanism.spelled} cannot bear these tokens: the scores of a row cancel")
 
-    def _peak(self, row: Row) -> Number:
+    def _peak(self, row: QueryRow) -> Flint:
         return self._mean(row, lambda level: sum(level.carried, fmpq(0)))
 
-    def _mean(self, row: Row, what: Callable[[Level], fmpq]) -> Number:
+    def _mean(self, row: QueryRow, what: Callable[[Level], fmpq]) -> Flint:
         """The attended mean of `what`; rational if it is the same at every level, whatever the scores."""
         self._side(row)
         scores = self._scores(row, int(ctx.prec))
@@ -137,7 +137,7 @@ class KernelRows:
         rest = _sum([what(level) - first * level.share for level in row], scores)
         return first if _sign(rest) == 0 else first + rest / _sum([level.share for level in row], scores)
 
-    def _ratios(self, row: Row, precision: int) -> tuple[Number, ...]:
+    def _ratios(self, row: QueryRow, precision: int) -> tuple[Flint, ...]:
         """Every level's score over that of the largest logit."""
         top = row[0].logit
         with ctx.workprec(precision):
@@ -149,16 +149,16 @@ class KernelRows:
         return tuple(ratios)
 
 
-def _sum(factors: Sequence[fmpq], scores: Sequence[Number]) -> Number:
+def _sum(factors: Sequence[fmpq], scores: Sequence[Flint]) -> Flint:
     """`sum of factor * score`, without the scores whose factor vanishes."""
-    total: Number = fmpq(0)
+    total: Flint = fmpq(0)
     for factor, score in zip(factors, scores, strict=True):
         if factor != 0:
             total = total + factor * score
     return total
 
 
-def _sign(x: Number) -> int | None:
+def _sign(x: Flint) -> int | None:
     """-1, 0 or 1; None for a ball around 0."""
     if isinstance(x, fmpq):
         return (x > 0) - (x < 0)
@@ -207,19 +207,19 @@ def exact_model(construction: Construction, n: int | None = None) -> BlockModel:
     return model
 
 
-def spike_weights(mechanism: ScoreMechanism, model: BlockModel, label: Label) -> dict[str, Number]:
+def spike_weights(mechanism: ScoreMechanism, model: BlockModel, label: Label) -> dict[str, Flint]:
     """f(row, spike) for every kind of row."""
     return {row.name: _spike_weight(mechanism, model, row) for row in model.rows[label]}
 
 
-def _spike_weight(mechanism: ScoreMechanism, model: BlockModel, row: BlockRow) -> Number:
+def _spike_weight(mechanism: ScoreMechanism, model: BlockModel, row: BlockRow) -> Flint:
     """u of the spike over the sum of all u, each over u of an ordinary key."""
     spike, mate, own = (mechanism.ratio(row.base, step) for step in (row.spike, row.mate, row.own))
-    weight: Number = spike / (spike + (model.size - 1) * mate + (own + (model.blocks - 1)) * model.size)
+    weight: Flint = spike / (spike + (model.size - 1) * mate + (own + (model.blocks - 1)) * model.size)
     return weight
 
 
-def probe_margin(mechanism: ScoreMechanism, model: BlockModel) -> tuple[Number, Number, Number]:
+def probe_margin(mechanism: ScoreMechanism, model: BlockModel) -> tuple[Flint, Flint, Flint]:
     """v0, v1 and v1 - v0, the precision raised until the difference has its digits."""
     for precision in PRECISIONS:
         with ctx.workprec(precision):

@@ -17,11 +17,11 @@ from separatrix.constructions import (
     ExactConstruction,
     Label,
     Presence,
-    Row,
+    QueryRow,
 )
 from separatrix.errors import EngineRefusal
 from separatrix.mechanisms import Mechanism, ScoreMechanism, mechanism_named
-from separatrix.numbers.logforms import Number, rational
+from separatrix.numbers.logforms import Flint, rational
 from separatrix.outputs._base import Array, Ends, Feature, Outputs
 from separatrix.outputs.kernels import exact_model, kernel_rows, rows_of
 from separatrix.tensors import torch
@@ -47,8 +47,8 @@ class ExactOutputs(Outputs):
         construction: Construction,
         features: tuple[Feature, ...],
         probe_weights: tuple[Fraction, ...],
-        rows: tuple[list[tuple[Number, ...]], list[tuple[Number, ...]]],
-        raw: tuple[list[tuple[Number, ...]], list[tuple[Number, ...]]],
+        rows: tuple[list[tuple[Flint, ...]], list[tuple[Flint, ...]]],
+        raw: tuple[list[tuple[Flint, ...]], list[tuple[Flint, ...]]],
         same: bool,
         counts: tuple[int, int],
     ) -> None:
@@ -82,7 +82,7 @@ class ExactOutputs(Outputs):
         few, many = sorted(map(len, self.rows))
         return self._apart(self.rows[1], self.rows[0]) if few == many else np.empty((0, len(self.features)))
 
-    def _apart(self, rows: list[tuple[Number, ...]], others: list[tuple[Number, ...]]) -> Array:
+    def _apart(self, rows: list[tuple[Flint, ...]], others: list[tuple[Flint, ...]]) -> Array:
         """Rows less others, in float64 once they are subtracted."""
         roots = np.sqrt([float(each.copies) for each in self.features])
         with ctx.workprec(self.precision):
@@ -113,7 +113,7 @@ def precision(construction: Construction) -> int:
     return 256 + 4 * construction.n.bit_length()
 
 
-def ends(x: Number) -> Ends:
+def ends(x: Flint) -> Ends:
     """The rational, twice, or the ends of the ball.
 
     >>> ends(fmpq(1, 3))
@@ -209,11 +209,11 @@ def _of_blocks(construction: Construction, kernel: ScoreMechanism, model: BlockM
     )
 
 
-def _exists(row: Row, model: BlockModel) -> bool:
+def _exists(row: QueryRow, model: BlockModel) -> bool:
     return not (row.presence is Presence.MATES and model.size <= 1)
 
 
-def _block_row(kernel: ScoreMechanism, model: BlockModel, label: Label, row: Row) -> tuple[Number, ...]:
+def _block_row(kernel: ScoreMechanism, model: BlockModel, label: Label, row: QueryRow) -> tuple[Flint, ...]:
     """What a row receives: of the spike, in the spike's block, in the row's own, in any other, of c."""
     amplitudes, size = model.amplitudes, model.size
     spike, mate, own = (kernel.ratio(row.base, step) for step in (row.spike, row.mate, row.own))
@@ -222,7 +222,7 @@ def _block_row(kernel: ScoreMechanism, model: BlockModel, label: Label, row: Row
     return (*(x / total for x in (*shares, amplitudes.b * size * own, amplitudes.b * size)), amplitudes.c)
 
 
-def _mean_blocks(row: tuple[Number, ...], blocks: int, last: bool) -> tuple[Number, ...]:
+def _mean_blocks(row: tuple[Flint, ...], blocks: int, last: bool) -> tuple[Flint, ...]:
     spike, block, own, other, c = row
     mean = (own + (blocks - 1) * other) / blocks
     return (spike, block, mean, c) if last else (block, mean)

@@ -10,7 +10,7 @@ from rich.progress import Progress
 
 from separatrix.claims import CLAIMS, Claim, Ledger, ledger
 from separatrix.engines.threads import one_thread
-from separatrix.laws.scaling_result import Row
+from separatrix.laws.scaling_result import ScalingRow
 from separatrix.maps import Map
 from separatrix.mechanisms import MECHANISMS as ZOO
 from separatrix.paper import attention, growth, hoeffding, line, margin, phase, separations, sweeps
@@ -41,7 +41,7 @@ class Computed:
 
     ledger: Ledger
     facts: Facts
-    growth: Sequence[Row]
+    growth: Sequence[ScalingRow]
     answers: Sequence[separations.Answer]
     """What each mechanism makes of each construction; from it, who beats whom."""
     sweeps: tuple[sweeps.Sweep, ...]
@@ -89,7 +89,7 @@ def _run_sweeps(progress: Progress, effort: Effort) -> tuple[sweeps.Sweep, ...]:
     return sweeps.run(plans, effort, lambda: progress.advance(task))
 
 
-def _run_growth(progress: Progress) -> list[Row]:
+def _run_growth(progress: Progress) -> list[ScalingRow]:
     task = progress.add_task("scaling", total=len(ZOO))
     found = growth.compute(lambda _: progress.advance(task))
     progress.update(task, completed=len(ZOO))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from separatrix.cards.lengths import found_at
+from separatrix.cards.outcomes import found_at
 from separatrix.cards.standing import points
 from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import Construction, construction_named

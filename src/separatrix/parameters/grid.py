@@ -16,7 +16,7 @@ from separatrix.parameters.model import Constraint, Parameters, is_absent
 if TYPE_CHECKING:
     import numpy as np
 
-Axis = Mapping[str, Sequence[Any]]
+GridAxis = Mapping[str, Sequence[Any]]
 """One axis: one or more named columns of equal length that vary together."""
 
 
@@ -30,7 +30,7 @@ class Grid:
     """
 
     fixed: Mapping[str, object]
-    axes: tuple[Axis, ...] = ()
+    axes: tuple[GridAxis, ...] = ()
 
     def __post_init__(self) -> None:
         for axis in self.axes:

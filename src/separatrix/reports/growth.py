@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from separatrix.laws.scaling_result import Row
+from separatrix.laws.scaling_result import ScalingRow
 from separatrix.paper.growth import PARAMETERS
 from separatrix.reports.commands import Command, number
 from separatrix.reports.markup import Section, command_line, prose
@@ -13,7 +13,7 @@ from separatrix.reports.markup import Section, command_line, prose
 COLUMNS = ("Mechanism", "Exponent", "Law", "Lengths", "Engine")
 
 
-def section(rows: Sequence[Row]) -> Section:
+def section(rows: Sequence[ScalingRow]) -> Section:
     """The table as part of the page."""
     head = "".join(f"<th>{escape(column)}</th>" for column in COLUMNS)
     body = "\n".join(map(_row, rows))
@@ -32,7 +32,7 @@ def section(rows: Sequence[Row]) -> Section:
     )
 
 
-def _row(row: Row) -> str:
+def _row(row: ScalingRow) -> str:
     cells = [row.mechanism, *_found(row)]
     return (
         "<tr>"
@@ -43,7 +43,7 @@ def _row(row: Row) -> str:
     )
 
 
-def _found(row: Row) -> tuple[str, str, str, str]:
+def _found(row: ScalingRow) -> tuple[str, str, str, str]:
     if row.scaling is None:
         return "–", f"no exponent: {row.why}", "", ""
     law, values = row.scaling.law, row.scaling.values

@@ -1,7 +1,7 @@
 """Searching for what one mechanism tells apart and another does not."""
 
-from separatrix.searches._base import Finding
-from separatrix.searches.check import Check, check_findings
+from separatrix.searches._base import SearchFinding
+from separatrix.searches.check import FindingsCheck, check_findings
 from separatrix.searches.inputs import InputFinding
 from separatrix.searches.instance import Instance, read_instance
 from separatrix.searches.points import PointFinding
@@ -12,13 +12,13 @@ __all__ = [
     "BUDGET",
     "SPACES",
     "THRESHOLDS",
-    "Check",
-    "Finding",
+    "FindingsCheck",
     "InputFinding",
     "Instance",
     "PointFinding",
     "Reading",
     "Search",
+    "SearchFinding",
     "Separation",
     "check_findings",
     "read_instance",

@@ -17,7 +17,7 @@ class Judged:
     found: bool
 
 
-class Finding(ABC):
+class SearchFinding(ABC):
     """Something on which X tells the labels apart and Y does not."""
 
     kind: ClassVar[str]
@@ -44,7 +44,7 @@ class Finding(ABC):
         """The finding with all that is needed to check it again."""
 
 
-class Question(ABC):
+class SearchQuestion(ABC):
     """One way in which Y may fail where X does not. Questions take turns until each is answered."""
 
     name: str
@@ -60,5 +60,5 @@ class Question(ABC):
         """How good it is; a SeparatrixError where a mechanism has no answer."""
 
     @abstractmethod
-    def finding(self, candidate: Any, shrink: bool) -> Finding:
+    def finding(self, candidate: Any, shrink: bool) -> SearchFinding:
         """A candidate that was found, made as small as can be, with both verdicts."""

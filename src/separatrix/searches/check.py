@@ -12,7 +12,7 @@ from separatrix.files.reading import read_whole
 from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError
-from separatrix.searches._base import Finding
+from separatrix.searches._base import SearchFinding
 from separatrix.searches.inputs import InputFinding
 from separatrix.searches.instance import read_instance
 from separatrix.searches.points import PointFinding, PointQuestion
@@ -23,12 +23,12 @@ LARGEST = 10_000_000
 
 
 @dataclass(frozen=True)
-class Check:
+class FindingsCheck:
     """Every finding of a file as it is now, and whether it still separates X from Y in the way it says."""
 
     x: Mechanism
     y: Mechanism
-    findings: tuple[tuple[Finding, bool], ...]
+    findings: tuple[tuple[SearchFinding, bool], ...]
 
     @property
     def holds(self) -> bool:
@@ -45,7 +45,7 @@ class Check:
         }
 
 
-def check_findings(path: Path, x: str | None = None, y: str | None = None) -> Check:
+def check_findings(path: Path, x: str | None = None, y: str | None = None) -> FindingsCheck:
     """Evaluate the findings that `search --out` wrote.
 
     Nothing in the file is run: mechanisms of the user's own must be named again by the user.
@@ -58,7 +58,7 @@ def check_findings(path: Path, x: str | None = None, y: str | None = None) -> Ch
         raise UsageError(f"{path}: {error}") from None
     if not found:
         raise UsageError(f"{path} holds no finding, so there is nothing to check")
-    return Check(one, other, found)
+    return FindingsCheck(one, other, found)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _mechanism(spelled: str, given: str | None, path: Path) -> Mechanism:
     return found
 
 
-def _again(data: Any, x: Mechanism, y: Mechanism) -> tuple[Finding, bool]:
+def _again(data: Any, x: Mechanism, y: Mechanism) -> tuple[SearchFinding, bool]:
     if not isinstance(data, dict) or data.get("kind") not in (InputFinding.kind, PointFinding.kind):
         raise UsageError("a finding is of kind inputs or construction")
     shrunk = data.get("shrunk") is True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from separatrix.mechanisms import Mechanism
-from separatrix.searches._base import Finding, Judged, Question
+from separatrix.searches._base import Judged, SearchFinding, SearchQuestion
 from separatrix.searches.family import loudness, recognised
 from separatrix.searches.instance import Instance
 from separatrix.searches.separation import MOST_LITERAL, WORST, Separation, separation
@@ -21,7 +21,7 @@ ENOUGH = {"equal": ("equal", "near"), "drowned": ("drowned",)}
 
 
 @dataclass(frozen=True)
-class InputFinding(Finding):
+class InputFinding(SearchFinding):
     """An instance and what both mechanisms make of it."""
 
     kind: ClassVar[str] = "inputs"
@@ -54,7 +54,7 @@ class InputFinding(Finding):
         }
 
 
-class InputQuestion(Question):
+class InputQuestion(SearchQuestion):
     """One edit, and one way in which Y is to fail."""
 
     def __init__(self, x: Mechanism, y: Mechanism, edit: str, way: str) -> None:

@@ -12,7 +12,7 @@ from separatrix.constructions.lengths import admissible
 from separatrix.engines import Sampling, solve
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers import format_exact
-from separatrix.searches._base import Finding, Judged, Question
+from separatrix.searches._base import Judged, SearchFinding, SearchQuestion
 from separatrix.searches.shrink import ROUND_COUNTS
 from separatrix.searches.space import Suggest
 from separatrix.verdicts import DELTA, Verdict
@@ -25,7 +25,7 @@ Values = dict[str, object]
 
 
 @dataclass(frozen=True)
-class PointFinding(Finding):
+class PointFinding(SearchFinding):
     """A construction at one parameter point, with both verdicts."""
 
     kind: ClassVar[str] = "construction"
@@ -78,7 +78,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-class PointQuestion(Question):
+class PointQuestion(SearchQuestion):
     """One construction, around its reference point."""
 
     centred = True

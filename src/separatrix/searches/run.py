@@ -11,7 +11,7 @@ from typing import Any
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError, nearest
-from separatrix.searches._base import Finding, Question
+from separatrix.searches._base import SearchFinding, SearchQuestion
 from separatrix.searches.inputs import input_questions
 from separatrix.searches.log import Header, Log
 from separatrix.searches.points import point_questions
@@ -42,7 +42,7 @@ class Search:
     """Trials in which a mechanism had no answer."""
     reason: str | None
     """Why, the first time."""
-    findings: tuple[Finding, ...]
+    findings: tuple[SearchFinding, ...]
     unanswered: tuple[str, ...]
     """The questions in which nothing was found."""
     interrupted: bool
@@ -136,18 +136,18 @@ def search(
     )
 
 
-def _distinct(findings: list[Finding]) -> tuple[Finding, ...]:
+def _distinct(findings: list[SearchFinding]) -> tuple[SearchFinding, ...]:
     """Distinct findings, the smallest first; two questions may have shrunk to one answer."""
-    found: list[tuple[Any, Finding]] = []
+    found: list[tuple[Any, SearchFinding]] = []
     for finding in sorted(findings, key=lambda finding: finding.size):
         if (told := finding.as_json()) not in (other for other, _ in found):
             found.append((told, finding))
     return tuple(finding for _, finding in found)
 
 
-def questions(x: Mechanism, y: Mechanism, space: str) -> list[Question]:
+def questions(x: Mechanism, y: Mechanism, space: str) -> list[SearchQuestion]:
     """Every question of a space."""
-    found: list[Question] = []
+    found: list[SearchQuestion] = []
     if space in ("inputs", "both"):
         found += input_questions(x, y)
     if space in ("constructions", "both"):

@@ -13,7 +13,7 @@ from flint import arb, ctx, fmpq
 
 from separatrix.constructions import Description
 from separatrix.mechanisms import Mechanism
-from separatrix.numbers.logforms import Number, rational
+from separatrix.numbers.logforms import Flint, rational
 from separatrix.outputs.attention import attend
 from separatrix.outputs.formulas import PRECISION, NoAnswer, Received, Rows, exact_rows
 from separatrix.searches.instance import Instance
@@ -46,7 +46,7 @@ class Reading:
 
     d0: Outputs
     d1: Outputs
-    margin: Number | float
+    margin: Flint | float
     evidence: Evidence
 
     @property
@@ -171,22 +171,22 @@ def _float_rows(mechanism: Mechanism, label: Description) -> Rows:
     return [[Received(x, x) for x in row] for row in found.double().tolist()]
 
 
-def at_most(one: Number | float, other: Number | float) -> bool:
+def at_most(one: Flint | float, other: Flint | float) -> bool:
     """Whether one is certainly at most the other, as far as their evidence goes."""
     if isinstance(one, fmpq) and isinstance(other, fmpq):
         return bool(one <= other)
     return bool(arb(one) <= arb(other))
 
 
-def _number(x: Number | float) -> Number:
+def _number(x: Flint | float) -> Flint:
     return arb(x) if isinstance(x, float) else x
 
 
-def _float(x: Number | float) -> float:
+def _float(x: Flint | float) -> float:
     return float(arb(x)) if isinstance(x, fmpq) else float(x)
 
 
-def shown(x: Number | float) -> str:
+def shown(x: Flint | float) -> str:
     """A rational as a fraction; else six digits, and of a ball around 0 the bound.
 
     >>> shown(fmpq(1, 3)), shown(0.25), shown(arb(1) / 3)

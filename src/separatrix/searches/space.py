@@ -10,7 +10,7 @@ from separatrix.searches.instance import Instance
 
 Suggest = Callable[[str, int, int], int]
 """A whole number between two others, by name."""
-Vector = tuple[Fraction, ...]
+ExactVector = tuple[Fraction, ...]
 
 MOST_TOKENS, MOST_WIDTH = 6, 3
 QUERIES = (1, 1, 1, 2, 3)
@@ -50,7 +50,7 @@ def draw(suggest: Suggest, edit: str, counts: tuple[int, ...]) -> Instance:
     return Instance(d0, _edited(suggest, edit, d0))
 
 
-def _vector(suggest: Suggest, name: str, width: int) -> Vector:
+def _vector(suggest: Suggest, name: str, width: int) -> ExactVector:
     return tuple(ENTRIES[suggest(f"{name},{j}", 0, len(ENTRIES) - 1)] for j in range(width))
 
 
@@ -81,7 +81,7 @@ def _edited(suggest: Suggest, edit: str, d0: Description) -> Description:
     return Description(d0.queries, tuple(kinds))
 
 
-def _changed(suggest: Suggest, vector: tuple[Fraction | float, ...]) -> Vector:
+def _changed(suggest: Suggest, vector: tuple[Fraction | float, ...]) -> ExactVector:
     """One entry replaced, or the whole multiplied."""
     place = suggest("edited entry", 0, MOST_WIDTH) % (len(vector) + 1)
     to = ENTRIES[suggest("edited to", 0, len(ENTRIES) - 1)]

@@ -14,7 +14,7 @@ from optuna.trial import create_trial
 
 from separatrix.errors import one_line
 from separatrix.parameters import SeparatrixError, UsageError
-from separatrix.searches._base import Finding, Judged, Question
+from separatrix.searches._base import Judged, SearchFinding, SearchQuestion
 from separatrix.searches.log import Log, Trial
 from separatrix.searches.separation import WORST
 
@@ -28,7 +28,7 @@ Tell = Callable[[int, int, str], None]
 class Trials:
     """The questions, what was tried for each, and what answered it."""
 
-    def __init__(self, questions: Iterable[Question], log: Log, seed: int) -> None:
+    def __init__(self, questions: Iterable[SearchQuestion], log: Log, seed: int) -> None:
         self.questions = {question.name: question for question in questions}
         self.log, self.seed = log, seed
         self.tried = dict.fromkeys(self.questions, 0)
@@ -74,14 +74,14 @@ class Trials:
             return True, False
         return False, False
 
-    def _next(self) -> Question:
+    def _next(self) -> SearchQuestion:
         """The open question that was tried least; the order of questions settles ties."""
         return min(
             (each for name, each in self.questions.items() if name not in self.found),
             key=lambda each: self.tried[each.name],
         )
 
-    def _try(self, question: Question) -> None:
+    def _try(self, question: SearchQuestion) -> None:
         study, number = self._studies[question.name], self.tried[question.name]
         mixed = zlib.crc32(f"{self.seed} {question.name} {number}".encode())
         study.sampler = TPESampler(n_startup_trials=STARTUP, n_ei_candidates=CANDIDATES, seed=mixed)
@@ -93,9 +93,9 @@ class Trials:
         self.log.add(done)
         self._take(done, candidate)
 
-    def findings(self, interrupted: bool, tell: Tell) -> tuple[list[Finding], bool]:
+    def findings(self, interrupted: bool, tell: Tell) -> tuple[list[SearchFinding], bool]:
         """What was found, shrunk unless interrupted."""
-        found: list[Finding] = []
+        found: list[SearchFinding] = []
         for place, (name, candidate) in enumerate(self.found.items()):
             tell(place, len(self.found), f"shrinking {name}")
             try:
@@ -126,14 +126,14 @@ class _Recorded:
             raise UsageError(f"{self.where}: {name} is no choice of this search; give another file")
 
 
-def _zeros(question: Question) -> dict[str, int]:
+def _zeros(question: SearchQuestion) -> dict[str, int]:
     """Every choice of the first candidate, all 0."""
     choices: dict[str, int] = {}
     question.draw(lambda name, low, high: choices.setdefault(name, 0))
     return choices
 
 
-def _judged(question: Question, candidate: Any) -> tuple[Judged, str | None]:
+def _judged(question: SearchQuestion, candidate: Any) -> tuple[Judged, str | None]:
     """How good a candidate is; the worst where a mechanism has no answer, with the reason."""
     try:
         return question.judge(candidate), None

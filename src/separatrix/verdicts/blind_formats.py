@@ -18,7 +18,7 @@ from flint import arb, ctx, fmpq
 from separatrix.constructions import Construction
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 from separatrix.numbers.formats import SIGNIFICANT_BITS, round_to
-from separatrix.numbers.logforms import Number
+from separatrix.numbers.logforms import Flint
 from separatrix.outputs.kernels import exact_model, spike_weights, with_kernel
 
 LARGEST = 10**40
@@ -78,7 +78,7 @@ def _same(preactivations: _Preactivations, bits: int) -> bool:
     return one == other
 
 
-def _middle(x: Number) -> Fraction:
+def _middle(x: Flint) -> Fraction:
     if isinstance(x, fmpq):
         return Fraction(int(x.p), int(x.q))
     mantissa, exponent = x.mid().man_exp()

@@ -20,7 +20,7 @@ from separatrix.engines import EngineRefusal, certified
 from separatrix.files.writing import write_whole
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers import format_exact
-from separatrix.numbers.logforms import Number, spelled
+from separatrix.numbers.logforms import Flint, spelled
 from separatrix.verdicts.verdict import Verdict
 
 FORMAT = "separatrix certificate"
@@ -91,7 +91,7 @@ def spelled_parameters(values: dict[str, Any]) -> dict[str, Any]:
     return {name: format_exact(v) if isinstance(v, Fraction) else v for name, v in values.items()}
 
 
-def _enclosure(weight: Number) -> list[str]:
+def _enclosure(weight: Flint) -> list[str]:
     """Two rationals the weight lies between, equal when it is rational; written exactly."""
     if isinstance(weight, fmpq):
         return [str(weight), str(weight)]

@@ -62,7 +62,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearReader:
     """A linear reader, and whether a second computation bears it out."""
 
     witness: Witness
@@ -99,7 +99,7 @@ class Readers:
     fixed: Verdict
     threshold: Tuned | None
     """None where the sign states are too many to tune it."""
-    linear: Linear | None
+    linear: LinearReader | None
     outputs: Outputs
     formats: dict[str, Stored]
 
@@ -282,16 +282,20 @@ def _places(construction: Construction, mechanism: Mechanism) -> list[int]:
 
 def _verified(
     construction: Construction, mechanism: Mechanism, witness: Witness, outputs: Outputs, place: int
-) -> Linear:
+) -> LinearReader:
     """Read both labels once more, by the mechanism's definition in float64."""
     known = outputs.evidence
     try:
         literal = by_definition(construction, mechanism, place)
     except EngineRefusal:
-        return Linear(witness, outputs.features, outputs.proves, f"{known}; too large for the definition")
+        return LinearReader(
+            witness, outputs.features, outputs.proves, f"{known}; too large for the definition"
+        )
     again = witness.spread_over(outputs.features, literal.features)
     if again.holds_on(literal):
-        return Linear(witness, outputs.features, True, f"{known}, and the definition in float64")
+        return LinearReader(witness, outputs.features, True, f"{known}, and the definition in float64")
     if outputs.proves and not again.contradicts(literal):
-        return Linear(witness, outputs.features, True, f"{known}; too fine for the definition in float64")
-    return Linear(witness, outputs.features, False, f"{known}; the definition does not bear it out")
+        return LinearReader(
+            witness, outputs.features, True, f"{known}; too fine for the definition in float64"
+        )
+    return LinearReader(witness, outputs.features, False, f"{known}; the definition does not bear it out")

@@ -20,13 +20,13 @@ from separatrix.constructions import Construction, Label
 from separatrix.engines import EngineRefusal
 from separatrix.engines.certified import TRIPLES
 from separatrix.engines.enumerated import MOST_SIGNS, sign_vectors
-from separatrix.numbers.logforms import Number
+from separatrix.numbers.logforms import Flint
 from separatrix.outputs._base import Outputs
 from separatrix.outputs.floats import SLACK, FloatOutputs
 from separatrix.outputs.proved import ExactOutputs, ends, precision
 
 Peaks = tuple[list[int], list[int]]
-Rows = Sequence[Sequence[Number | float]]
+Rows = Sequence[Sequence[Flint | float]]
 LABELS: tuple[Label, Label] = (0, 1)
 LEAST_TAU, LARGEST_TAU = Fraction(1, 10**100), 10**6
 """The thresholds that constructions take."""
@@ -51,7 +51,7 @@ class Scale:
     unit: int
     off: int
 
-    def whole(self, x: Number | float) -> int:
+    def whole(self, x: Flint | float) -> int:
         """The nearest multiple."""
         low, high = (Fraction(x),) * 2 if isinstance(x, float) else ends(x)
         middle: int = round((low + high) / 2 * self.unit)
@@ -118,7 +118,7 @@ def _scale(construction: Construction, outputs: Outputs) -> Scale:
     return Scale(1 << FLOAT_BITS, math.ceil(Fraction(SLACK * off) * (1 << FLOAT_BITS)))
 
 
-def _exact_scale(construction: Construction, numbers: Iterable[Number]) -> Scale:
+def _exact_scale(construction: Construction, numbers: Iterable[Flint]) -> Scale:
     """A common denominator if all are rational, else so many bits that rounding is as fine as the balls."""
     known = list(numbers)
     rationals = [x for x in known if isinstance(x, fmpq)]

@@ -14,7 +14,7 @@ from separatrix.mechanisms._base import (
     Values,
     widened,
 )
-from separatrix.numbers.logforms import LogForm, Number
+from separatrix.numbers.logforms import Flint, LogForm
 from separatrix.tensors import Float, Tensor
 
 
@@ -36,7 +36,7 @@ class Linear(ScoreMechanism):
         ratio: Floats = np.log1p(step / base)
         return ratio
 
-    def ratio(self, base: LogForm, step: LogForm) -> Number:
+    def ratio(self, base: LogForm, step: LogForm) -> Flint:
         return (base + step).over(base)
 
     def __call__(

@@ -10,7 +10,7 @@ from flint import arb, fmpq
 
 from separatrix.mechanisms._base import Floats, ScoreMechanism
 from separatrix.numbers import format_exact
-from separatrix.numbers.logforms import LogForm, Number, power, rational
+from separatrix.numbers.logforms import Flint, LogForm, power, rational
 from separatrix.parameters import Constraint, Exact, Parameters
 from separatrix.tensors import Float, Tensor
 
@@ -51,7 +51,7 @@ class Power(ScoreMechanism):
         ratio: Floats = float(self.parameters.beta) * np.log1p(step / base)
         return ratio
 
-    def ratio(self, base: LogForm, step: LogForm) -> Number:
+    def ratio(self, base: LogForm, step: LogForm) -> Flint:
         beta: Fraction = self.parameters.beta
         quotient = (base + step).over(base)
         return (

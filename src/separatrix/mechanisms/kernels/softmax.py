@@ -16,7 +16,7 @@ from separatrix.mechanisms._base import (
     check_request,
 )
 from separatrix.numbers import format_exact
-from separatrix.numbers.logforms import LogForm, Number, rational
+from separatrix.numbers.logforms import Flint, LogForm, rational
 from separatrix.parameters import Constraint, Exact, Parameters
 from separatrix.tensors import Float, Tensor, functional, torch
 
@@ -63,7 +63,7 @@ class Softmax(ScoreMechanism):
     def log_ratio(self, base: Floats, step: Floats) -> Floats:
         return step / self._temperature
 
-    def ratio(self, base: LogForm, step: LogForm) -> Number:
+    def ratio(self, base: LogForm, step: LogForm) -> Flint:
         return (1 / rational(self.parameters.temperature) * step).exp()
 
     def definition(

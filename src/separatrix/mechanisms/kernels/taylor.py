@@ -8,7 +8,7 @@ import numpy as np
 from flint import arb, fmpq
 
 from separatrix.mechanisms._base import Floats, ScoreMechanism
-from separatrix.numbers.logforms import LogForm, Number
+from separatrix.numbers.logforms import Flint, LogForm
 from separatrix.parameters import Constraint, Natural, Parameters
 from separatrix.tensors import Float, Tensor, torch
 
@@ -92,8 +92,8 @@ class Taylor(ScoreMechanism):
         found: Floats = logarithm + np.log(total)
         return found
 
-    def ratio(self, base: LogForm, step: LogForm) -> Number:
+    def ratio(self, base: LogForm, step: LogForm) -> Flint:
         if step.is_zero():
             return fmpq(1)
-        quotient: Number = self._horner((base + step).ball(), arb(1)) / self._horner(base.ball(), arb(1))
+        quotient: Flint = self._horner((base + step).ball(), arb(1)) / self._horner(base.ball(), arb(1))
         return quotient

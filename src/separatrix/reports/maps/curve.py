@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from separatrix.maps import Boundary, Crossing, Curve
+from separatrix.maps import Boundary, BoundaryCurve, Crossing
 from separatrix.maps.boundary import HALF
 from separatrix.numbers import format_exact
 from separatrix.reports.commands import spelled
@@ -23,7 +23,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 """Of Okabe and Ito: the first crossing, the second, and so on."""
 
 
-def title(found: Curve) -> str:
+def title(found: BoundaryCurve) -> str:
     """What the curve is of."""
     return (
         f"Where {found.asked.label} on {found.asked.kind.name} passes P = {format_exact(found.at)}: "
@@ -31,7 +31,7 @@ def title(found: Curve) -> str:
     )
 
 
-def sentences(found: Curve) -> list[str]:
+def sentences(found: BoundaryCurve) -> list[str]:
     """What was fixed, and what the numbers rest on."""
     first = found.boundaries[0]
     words = " ".join(
@@ -48,7 +48,7 @@ def sentences(found: Curve) -> list[str]:
     return [*said, first.guarantee, READER]
 
 
-def made_by(found: Curve) -> str:
+def made_by(found: BoundaryCurve) -> str:
     """The command that computes the curve again."""
     first = found.boundaries[0]
     words = " ".join(f"{name}={spelled(value)}" for name, value in found.asked.fixed.items())
@@ -59,12 +59,12 @@ def made_by(found: Curve) -> str:
     )
 
 
-def _evidence(found: Curve) -> str:
+def _evidence(found: BoundaryCurve) -> str:
     said = dict.fromkeys(f"{each.engine}: {each.evidence}" for each in found.boundaries)
     return "; ".join(said) + "."
 
 
-def columns(found: Curve) -> list[str]:
+def columns(found: BoundaryCurve) -> list[str]:
     """The head of the table."""
     formula = found.boundaries[0].formula
     expected = [] if formula is None else [formula.formula]
@@ -73,7 +73,7 @@ def columns(found: Curve) -> list[str]:
     return [first, *used, "lo", "hi", "direction", "certified", *expected]
 
 
-def rows(found: Curve) -> list[list[str]]:
+def rows(found: BoundaryCurve) -> list[list[str]]:
     """One row for each crossing, and one where there is none."""
     made = []
     for value, each in zip(found.over.values, found.boundaries, strict=True):
@@ -94,12 +94,12 @@ def _lengths(found: Boundary, crossing: Crossing) -> list[int]:
     return [found.n_used(crossing.lo), found.n_used(crossing.hi)]
 
 
-def _used(found: Curve, lengths: list[int]) -> list[str]:
+def _used(found: BoundaryCurve, lengths: list[int]) -> list[str]:
     """The n behind a row, at lo and at hi, where it is not what the row shows."""
     return [" to ".join(map(str, dict.fromkeys(lengths)))] if found.lengths_differ else []
 
 
-def as_csv(found: Curve) -> bytes:
+def as_csv(found: BoundaryCurve) -> bytes:
     """The table, with the ends exact."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -108,7 +108,7 @@ def as_csv(found: Curve) -> bytes:
     return text.getvalue().encode()
 
 
-def series(found: Curve) -> dict[str, tuple[Array, Array]]:
+def series(found: BoundaryCurve) -> dict[str, tuple[Array, Array]]:
     """Named lines: the first crossing of every value, the second, ..., and the formula."""
     most = max(len(each.crossings) for each in found.boundaries)
     lines = {}
@@ -124,17 +124,17 @@ def series(found: Curve) -> dict[str, tuple[Array, Array]]:
     return lines
 
 
-def _hovered(found: Curve, k: int) -> list[str]:
+def _hovered(found: BoundaryCurve, k: int) -> list[str]:
     """The n behind the k-th crossing of each boundary, where that is not shown as its place."""
     ends = [[n for c in each.crossings[k : k + 1] for n in _lengths(each, c)] for each in found.boundaries]
     return ["".join(_used(found, lengths)) if lengths else "" for lengths in ends]
 
 
-def _line(found: Curve, places: list[list[float]]) -> tuple[Array, Array]:
+def _line(found: BoundaryCurve, places: list[list[float]]) -> tuple[Array, Array]:
     return found.over.floats, np.array([each[0] if each else np.nan for each in places])
 
 
-def keys(found: Curve) -> tuple[Key, ...]:
+def keys(found: BoundaryCurve) -> tuple[Key, ...]:
     """The legend of the page."""
     return tuple(
         Key(name, _colour(i, name), "solid" if name.startswith("crossing") else "8px,4px")
@@ -146,7 +146,7 @@ def _colour(index: int, name: str) -> str:
     return COLOURS[index % len(COLOURS)] if name.startswith("crossing") else INK
 
 
-def draw(found: Curve, kind: str) -> bytes:
+def draw(found: BoundaryCurve, kind: str) -> bytes:
     """The curve as PNG or PDF."""
     from matplotlib.figure import Figure
 
@@ -171,7 +171,7 @@ def draw(found: Curve, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def interactive(found: Curve) -> go.Figure:
+def interactive(found: BoundaryCurve) -> go.Figure:
     """The curve for the page."""
     import plotly.graph_objects as go
 

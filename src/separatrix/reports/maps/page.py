@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.maps import Curve, Map
+from separatrix.maps import BoundaryCurve, Map
 from separatrix.reports import pages
 from separatrix.reports.commands import spelled
 from separatrix.reports.maps import captions, heatmap, picture
@@ -27,7 +27,7 @@ def map_page(found: Map) -> str:
     )
 
 
-def curve_page(found: Curve) -> str:
+def curve_page(found: BoundaryCurve) -> str:
     """The curve, and its numbers."""
     return pages.page(
         "curve.html.j2",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.files.writing import write_whole
-from separatrix.maps import Curve, Map
+from separatrix.maps import BoundaryCurve, Map
 from separatrix.numbers.json import json_text
 from separatrix.reports.maps.curve import as_csv as curve_csv
 from separatrix.reports.maps.curve import draw as draw_curve
@@ -24,7 +24,7 @@ MAP_MAKERS: Mapping[str, Callable[[Map], bytes]] = {
     ".pdf": lambda found: draw_map(found, "pdf"),
     ".png": lambda found: draw_map(found, "png"),
 }
-CURVE_MAKERS: Mapping[str, Callable[[Curve], bytes]] = {
+CURVE_MAKERS: Mapping[str, Callable[[BoundaryCurve], bytes]] = {
     ".csv": curve_csv,
     ".html": lambda found: curve_page(found).encode(),
     ".json": lambda found: _json(found.as_json()),
@@ -39,7 +39,7 @@ def write_map(found: Map, out: Path) -> None:
     write_whole(out, MAP_MAKERS[out.suffix](found))
 
 
-def write_curve(found: Curve, out: Path) -> None:
+def write_curve(found: BoundaryCurve, out: Path) -> None:
     """The curve, whole or not at all."""
     write_whole(out, CURVE_MAKERS[out.suffix](found))
 

@@ -21,7 +21,7 @@ MOST_TOLD = 6
 
 
 @dataclass(frozen=True)
-class Curve:
+class BoundaryCurve:
     """One boundary for each value of the second parameter."""
 
     asked: Question
@@ -92,7 +92,7 @@ def boundary_curve(
     tolerance: object = None,
     sampling: Sampling | None = None,
     tell: Callable[[str], None] = lambda _: None,
-) -> Curve:
+) -> BoundaryCurve:
     """The boundary at every value of `over`, such as `n=1e3:1e9:7:log`; other arguments as for `boundary`."""
     ((second, counted),) = read_words([over]).items()
     if second in parameters:
@@ -119,7 +119,7 @@ def boundary_curve(
             settled = asked.settled(second, used)
             found[used] = boundary_of(settled, searched, at, engine, scan, tolerance, sampling)
             wanted[used] = value
-    return Curve(asked, Axis(span, tuple(found)), tuple(found.values()), tuple(wanted.values()))
+    return BoundaryCurve(asked, Axis(span, tuple(found)), tuple(found.values()), tuple(wanted.values()))
 
 
 def _used(settled: Question, searched: Span) -> Number:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from separatrix.engines import EngineRefusal, Outcome, Sampling, exact, solve
 from separatrix.engines.options import DRAWLESS, in_format
 from separatrix.engines.sides import side_between, side_of
-from separatrix.maps.search import Reading
+from separatrix.maps.bisection import LevelReading
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import Grid
 from separatrix.parameters.ranges import Number
@@ -20,7 +20,7 @@ PROVING = ("auto", "certified")
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelSides:
     """A level of P along one parameter."""
 
     asked: Question
@@ -49,7 +49,7 @@ class Level:
         except EngineRefusal:
             return None
 
-    def read(self, values: Sequence[Number]) -> list[Reading]:
+    def read(self, values: Sequence[Number]) -> list[LevelReading]:
         """P and its side at each value: by the closed form where there is one, else point by point."""
         grids = self.closed(values)
         if grids is None:
@@ -60,28 +60,28 @@ class Level:
             for each in zip(grid.distinguish.flat, *(end.flat for end in grid.bounds), strict=True)
         ]
         readings = [
-            Reading(value, float(p), _above(side_between(float(low), float(high), self.at)))
+            LevelReading(value, float(p), _above(side_between(float(low), float(high), self.at)))
             for value, (p, low, high) in zip(values, found, strict=True)
         ]
         return [self._settled(each) if each.above is None else each for each in readings]
 
-    def _settled(self, reading: Reading) -> Reading:
+    def _settled(self, reading: LevelReading) -> LevelReading:
         """A reading too close for floats, by fractions if they are allowed here."""
         try:
             return self.proved(reading) if self.proves else reading
         except EngineRefusal:
             return reading
 
-    def proved(self, reading: Reading) -> Reading:
+    def proved(self, reading: LevelReading) -> LevelReading:
         """The reading at the same value by exact fractions."""
         return self.read_one(reading.value, "certified")
 
-    def read_one(self, value: Number, engine: str) -> Reading:
+    def read_one(self, value: Number, engine: str) -> LevelReading:
         """The reading at one value by one engine."""
         outcome, m = self.outcome(value, engine)
         above = _above(side_of(outcome, m, self.at))
         certified = above is not None and isinstance(outcome.p0, Fraction)
-        return Reading(value, outcome.distinguish, above, certified)
+        return LevelReading(value, outcome.distinguish, above, certified)
 
     def outcome(self, value: Number, engine: str) -> tuple[Outcome, int]:
         """What an engine says at one value, and the m there."""

@@ -10,7 +10,7 @@ from separatrix.parameters.ranges import Number
 
 
 @dataclass(frozen=True)
-class Reading:
+class LevelReading:
     """P at one value of the parameter, and on which side of the level it lies."""
 
     value: Number
@@ -21,19 +21,19 @@ class Reading:
     """Whether the side is proved."""
 
 
-Change = tuple[Reading, Reading]
+SideChange = tuple[LevelReading, LevelReading]
 """Two readings on different sides."""
 
 
 @dataclass(frozen=True)
-class Search:
+class Bisection:
     """How to read, where between two values to read next, and when to stop."""
 
-    read: Callable[[Sequence[Number]], list[Reading]]
+    read: Callable[[Sequence[Number]], list[LevelReading]]
     between: Callable[[Number, Number], list[Number]]
     """Values strictly between two; none where they are close enough."""
 
-    def changes(self, readings: Sequence[Reading]) -> Iterator[Change]:
+    def changes(self, readings: Sequence[LevelReading]) -> Iterator[SideChange]:
         """Every change of side among readings in order, narrowed down.
 
         If finer readings show several changes where there seemed to be one, all of them are found.
@@ -46,7 +46,7 @@ class Search:
                 yield stretch[0], stretch[-1]
 
 
-def _stretches(readings: Sequence[Reading]) -> Iterator[list[Reading]]:
+def _stretches(readings: Sequence[LevelReading]) -> Iterator[list[LevelReading]]:
     """From a decided reading to the next one on the other side, with the open ones between them."""
     last: int | None = None
     for i, reading in enumerate(readings):
@@ -57,7 +57,7 @@ def _stretches(readings: Sequence[Reading]) -> Iterator[list[Reading]]:
         last = i
 
 
-def _gaps(stretch: list[Reading]) -> list[Change]:
+def _gaps(stretch: list[LevelReading]) -> list[SideChange]:
     """Where to look closer: between the two, or from either to the open readings nearest to it."""
     if len(stretch) == 2:
         return [(stretch[0], stretch[1])]

@@ -20,7 +20,7 @@ EVERYWHERE = slice(None)
 
 
 @dataclass(frozen=True)
-class Places:
+class PlaneGrid:
     """Two axes, and the n that is used in each cell."""
 
     x: Axis
@@ -30,7 +30,7 @@ class Places:
     n_asked: Array | None
 
     @classmethod
-    def of(cls, asked: Question, x: Axis, y: Axis) -> Places:
+    def of(cls, asked: Question, x: Axis, y: Axis) -> PlaneGrid:
         """The plane, with every n moved to the nearest one that is admissible."""
         if not {"n"} <= {*asked.fixed, x.name, y.name} & asked.kind.schema.model_fields.keys():
             return cls(x, y, None, None)
