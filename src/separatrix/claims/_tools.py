@@ -107,20 +107,18 @@ def crossing(
     probability: Callable[[list[Fraction]], Array],
     low: object,
     high: object,
-    at: float = 0.5,
     cells: int = 32,
     rounds: int = 4,
-) -> Fraction | None:
-    """Where `probability` first reaches `at` on its way up, to 1/cells^rounds of the range; or None."""
+) -> float:
+    """Where `probability` first reaches 1/2 on its way up, to 1/cells^rounds of the range; or NaN."""
     left, right = Fraction(str(low)), Fraction(str(high))
     for _ in range(rounds):
         places = [left + (right - left) * Fraction(i, cells) for i in range(cells + 1)]
-        reached = np.asarray(probability(places)) >= at
-        first = int(np.argmax(reached))
+        first = int(np.argmax(np.asarray(probability(places)) >= 1 / 2))
         if first == 0:
-            return None
+            return math.nan
         left, right = places[first - 1], places[first]
-    return right
+    return float(right)
 
 
 def certified_crossing(construction: str, **asked: object) -> float:

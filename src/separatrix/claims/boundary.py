@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import (
     BASE,
     DELTA,
-    Array,
     Points,
     Setting,
     crossing,
@@ -23,6 +20,8 @@ from separatrix.claims._tools import (
     point,
     short,
 )
+from separatrix.constructions import Construction
+from separatrix.constructions.spike import Spike
 from separatrix.mechanisms import Softmax
 
 CLOSE = 2e-4
@@ -33,21 +32,18 @@ SIZES = [10**e for e in (3, 6, 12, 30, 100, 300)]
 def boundary_finding(
     sizes: Sequence[int],
     limit: float,
-    probability: Callable[[int, list[Fraction]], Array],
-    search: tuple[str, str],
-    describe: Callable[[int], Setting],
+    setting: Callable[[int], Setting],
+    kind: type[Construction] = Spike,
+    most: str = "1.5",
 ) -> Finding:
     """Where P[distinguishes] crosses 1/2 in a1 as n grows: from below, and to `limit` like 1/log n."""
     points = Points()
     for n in sizes:
-        found = crossing(partial(probability, n), *search)
-        before = points.largest("crossing")
-        a1 = math.nan if found is None else float(found)
+        a1, before = crossing_in_a1(setting(n), kind, most), points.largest("crossing")
         gap = limit - a1
         rises = math.isnan(before) or a1 > before
-        points.add(describe(n), rises and gap > 0, crossing=a1, gap=gap, gap_log_n=gap * math.log(n))
-    places = points.values("crossing")
-    reached = limit_in_log(sizes, places)
+        points.add(setting(n), rises and gap > 0, crossing=a1, gap=gap, gap_log_n=gap * math.log(n))
+    reached = limit_in_log(sizes, points.values("crossing"))
     away = abs(reached - limit)
     points.add({}, away < CLOSE, extrapolated=reached, claimed=limit, away=away)
     first, last = short(sizes[0]), short(sizes[-1])
@@ -59,8 +55,13 @@ def boundary_finding(
     )
 
 
-def _ones(n: int, a1: list[Fraction]) -> Array:
-    return on_grid(Softmax(), {**BASE, "n": n}, a1=a1).distinguish
+def crossing_in_a1(setting: Setting, kind: type[Construction] = Spike, most: str = "1.5") -> float:
+    """The a1 from 0.5 to `most` at which P[distinguishes] crosses 1/2."""
+    return crossing(lambda a1: on_grid(Softmax(), setting, kind, a1=a1).distinguish, "0.5", most)
+
+
+def _ones(n: int) -> Setting:
+    return {**BASE, "a1": "searched", "n": n}
 
 
 def limit_ones(r: Any) -> Any:
@@ -80,9 +81,7 @@ def boundary_ones() -> Finding:
 
     The root of a(a+b+c) = 1 for b = .2, c = .1.
     """
-    return boundary_finding(
-        SIZES, float(limit_ones(0.3)), _ones, ("0.5", "1.5"), lambda n: {**BASE, "a1": "searched", "n": n}
-    )
+    return boundary_finding(SIZES, float(limit_ones(0.3)), _ones)
 
 
 @claim("spike-share", "3.5", "ours")
@@ -94,12 +93,10 @@ def spike_share() -> Finding:
     """
     points = Points()
     for n in SIZES:
-        found = crossing(partial(_ones, n), "0.5", "1.5")
-        a1 = math.nan if found is None else float(found)
+        a1 = crossing_in_a1(_ones(n))
         f = 1 / (1 + (n - 1) * math.exp(-a1 * (a1 + 0.3) * math.log(n)))
         share = (a1 + 0.2) * f
-        parameters = {**BASE, "a1": "searched", "n": n}
-        points.add(parameters, abs(share - 0.1) < 0.01, a1=a1, f=f, a1_f=a1 * f, with_block=share)
+        points.add(_ones(n), abs(share - 0.1) < 0.01, a1=a1, f=f, a1_f=a1 * f, with_block=share)
     return points.conclude(
         f"at P = 1/2 the spike and its block sign add (a1+b) f = {points.smallest('with_block'):.3f} to "
         f"{points.largest('with_block'):.3f} (the spike alone a1 f = {points.smallest('a1_f'):.3f} to "
@@ -120,13 +117,8 @@ def boundary_identity() -> Finding:
 
     a1² + b² = 1 with d - 2 = sqrt(n).
     """
-    return boundary_finding(
-        [10 ** (2 * k) for k in (2, 3, 4, 6, 10, 14)],
-        math.sqrt(1 - 0.2**2),
-        lambda n, a1: on_grid(Softmax(), _growing(n), a1=a1).distinguish,
-        ("0.5", "1.5"),
-        _growing,
-    )
+    sizes = [10 ** (2 * k) for k in (2, 3, 4, 6, 10, 14)]
+    return boundary_finding(sizes, math.sqrt(1 - 0.2**2), _growing)
 
 
 IDENTITY: Setting = {**BASE, "b": "0.5", "form": "identity"}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Finding, claim
-from separatrix.claims._tools import BASE, Array, Points, Setting, on_grid
+from separatrix.claims._tools import BASE, Array, Points, Setting
 from separatrix.claims.boundary import SIZES, boundary_finding
 from separatrix.claims.units import attention_weights
 from separatrix.constructions.cross import Cross
@@ -69,10 +68,6 @@ def _setting(n: int) -> Setting:
     return {**BASE, "a1": "searched", "r_Q": "0.5", "n": n}
 
 
-def _probability(n: int, a1: list[Fraction]) -> Array:
-    return on_grid(Softmax(), _setting(n), Cross, a1=a1).distinguish
-
-
 @claim("boundary-cross", "5", "ours")
 def boundary() -> Finding:
     """Cross-attention, the other conditions kept: the a1 at which softmax comes to separate tends to a1 r_Q =
@@ -80,4 +75,4 @@ def boundary() -> Finding:
 
     a1 r_Q = 1 with r_Q = 1/2: a1 = 2.
     """
-    return boundary_finding(SIZES, 2.0, _probability, ("0.5", "3"), _setting)
+    return boundary_finding(SIZES, 2.0, _setting, Cross, "3")

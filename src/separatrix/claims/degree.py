@@ -44,10 +44,8 @@ def degree_point(n: int) -> Point:
     """Holds if P crosses at log n / log(R/r) less a constant, and is high in the middle of the range."""
     claimed, top = math.log(n) / STEEP, math.log(n) / FLAT
     middle = Fraction(round(math.sqrt(claimed * top)))
-    found = crossing(lambda degrees: separation(n, degrees), "0.1", middle, cells=8, rounds=5)
-    plateau = float(separation(n, [middle])[0])
-    beta = math.nan if found is None else float(found)
-    shift = beta - claimed
+    beta = crossing(lambda degrees: separation(n, degrees), "0.1", middle, cells=8, rounds=5)
+    plateau, shift = float(separation(n, [middle])[0]), beta - claimed
     holds = -3 / STEEP < shift < 0 and plateau >= 1 - DELTA
     return point({**BASE, "n": n}, holds, beta=beta, claimed=claimed, shift=shift, plateau=plateau)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 from flint import arb, ctx
@@ -47,12 +48,11 @@ def softmax_peak() -> Finding:
     1 - f(peak) against 1.6/n³: on all tokens up to n = 1e4, and in balls beyond.
     """
     points = Points()
-    for n in SMALL:
-        for spread in SPREADS:
-            weight, rest = peak_and_rest(plain(n, spread), exponential=True)
-            error = abs(dense.probe(plain(n, spread), Softmax(), 1, torch.float64) - weight)
-            holds = rest * n**3 <= 1.6 and error < 1e-12
-            points.add({"n": n, "spread": spread}, holds, rest_n3=rest * n**3, error=error)
+    for n, spread in product(SMALL, SPREADS):
+        weight, rest = peak_and_rest(plain(n, spread), exponential=True)
+        error = abs(dense.probe(plain(n, spread), Softmax(), 1, torch.float64) - weight)
+        holds = rest * n**3 <= 1.6 and error < 1e-12
+        points.add({"n": n, "spread": spread}, holds, rest_n3=rest * n**3, error=error)
     with ctx.workprec(400):
         for n in LARGE:
             left = (1 - peak_ball(Softmax(), n)) * n**3
@@ -66,17 +66,13 @@ def softmax_peak() -> Finding:
 
 @claim("plain-linear-peak", "4", "rec")
 def linear_peak() -> Finding:
-    """Linear puts at most 12 log n / n on it.
-
-    f(peak) against 12 log n / n.
-    """
+    """Linear puts at most 12 log n / n on it."""
     points = Points()
-    for n in SMALL:
-        for spread in SPREADS:
-            weight, _ = peak_and_rest(plain(n, spread), exponential=False)
-            error = relative_error(dense.probe(plain(n, spread), Linear(), 1, torch.float64), weight)
-            constant = weight * n / math.log(n)
-            points.add({"n": n, "spread": spread}, constant <= 12 and error < 1e-12, constant=constant)
+    for n, spread in product(SMALL, SPREADS):
+        weight, _ = peak_and_rest(plain(n, spread), exponential=False)
+        error = relative_error(dense.probe(plain(n, spread), Linear(), 1, torch.float64), weight)
+        constant = weight * n / math.log(n)
+        points.add({"n": n, "spread": spread}, constant <= 12 and error < 1e-12, constant=constant)
     with ctx.workprec(400):
         for n in LARGE:
             ball = peak_ball(Linear(), n) * n / arb(n).log()

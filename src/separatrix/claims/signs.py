@@ -94,7 +94,7 @@ def exact_probability() -> Finding:
 
     Certified fractions against all 2^d sign vectors.
     """
-    points = Points(probability_point(mechanism, setting) for mechanism, setting in SETTINGS)
+    points = Points(probability_point(*case) for case in SETTINGS)
     ties = points.values("closest_to_tau").count(0)
     return points.conclude(
         f"p0, p1 and P[fires on D1 only] equal the counts over all 2^d sign vectors at {len(points)} "
@@ -143,9 +143,9 @@ def distinguish_formula() -> Finding:
 
     All m-tuples of sign vectors at small d; sampled networks on dense tokens at larger d.
     """
-    points = Points(_tuples_point(mechanism, setting) for mechanism, setting in TUPLES)
+    points = Points(_tuples_point(*case) for case in TUPLES)
     with one_thread():
-        points += [_sampled_point(mechanism, setting) for mechanism, setting in SAMPLED]
+        points += [_sampled_point(*case) for case in SAMPLED]
     away = points.largest("sd_away")
     return points.conclude(
         f"equal on all {sum(points.values('tuples')):.0f} tuples of sign vectors at small d; inside the "

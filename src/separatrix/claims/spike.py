@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 
@@ -10,15 +11,12 @@ from separatrix.claims import _literal as literal
 from separatrix.claims._base import Finding, claim
 from separatrix.claims._tools import Array, Points, Setting
 from separatrix.claims._tools import spike as make
-from separatrix.claims.units import LABELS, attention_weights
+from separatrix.claims.units import LABELS, attention_weights, returned
 from separatrix.constructions import Label
 from separatrix.constructions.spike import Spike
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.parameters import UsageError
 from separatrix.tensors import torch
-
-Kernel = Callable[[Array, int], Array]
-Weights = Callable[[Spike, Label], Array]
 
 ROUNDING = 1e-11
 SETTINGS: tuple[Setting, ...] = (
@@ -40,14 +38,9 @@ def shape() -> Finding:
     for setting in SETTINGS:
         made = make(setting)
         b, c, worst = float(made.parameters.b), float(made.parameters.c), 0.0
-        for row in (0, made.n // 2, made.n - 1):
-            for label in LABELS:
-                right = (
-                    np.array(literal.spiked(made.n, setting["d"], made.spike(label), b, c, row)) * made.unit
-                )
-                worst = max(
-                    worst, float(np.abs(made.matrix(label, row, torch.float64).numpy() - right).max())
-                )
+        for row, label in product((0, made.n // 2, made.n - 1), LABELS):
+            right = np.array(literal.spiked(made.n, setting["d"], made.spike(label), b, c, row)) * made.unit
+            worst = max(worst, float(np.abs(made.matrix(label, row, torch.float64).numpy() - right).max()))
         points.add(setting, worst <= ROUNDING and refused(setting), difference=worst)
     worst = points.largest("difference")
     return points.conclude(
@@ -105,52 +98,35 @@ def ones_linear_weights(made: Spike, label: Label) -> Array:
     return np.tile(s / s.sum(), (made.n, 1))
 
 
-def identity_weights(kernel: Kernel) -> Weights:
-    """f from the closed logits; there is no shorter form."""
-
-    def weights(made: Spike, label: Label) -> Array:
-        u = kernel(closed_logits(made, label), made.n)
-        f: Array = u / u.sum(-1, keepdims=True)
-        return f
-
-    return weights
+KERNELS: dict[str, Callable[[Array, int], Array]] = {
+    "softmax": lambda logits, n: float(n) ** logits,
+    "linear": lambda logits, n: logits * np.log(n),
+}
+"""u of logits in units of log n."""
+Weights = Callable[[Spike, Label], Array] | None
+"""f in closed form; None where there is none shorter than that of the logits."""
 
 
-def softmax_kernel(logits: Array, n: int) -> Array:
-    """u = n^logit, with logits in units of log n."""
-    u: Array = float(n) ** logits
-    return u
-
-
-def linear_kernel(logits: Array, n: int) -> Array:
-    """u is the logit."""
-    u: Array = logits * np.log(n)
-    return u
-
-
-def compare(mechanism: Mechanism, form: str, kernel: Kernel, weights: Weights) -> Points:
+def compare(mechanism: Mechanism, form: str, weights: Weights = None) -> Points:
     """u, f and c in closed form against the dense tokens: the largest relative error of an entry."""
     points = Points()
     for setting in SETTINGS:
         made = make(setting, form=form)
-        errors = np.max([_errors(mechanism, made, label, kernel, weights) for label in LABELS], axis=0)
+        errors = np.max([_errors(mechanism, made, label, weights) for label in LABELS], axis=0)
         parameters = {**setting, "form": form, "mechanism": mechanism.name}
         points.add(parameters, errors.max() <= ROUNDING, u=errors[0], f=errors[1], c=errors[2])
     return points
 
 
-def _errors(
-    mechanism: Mechanism, made: Spike, label: Label, kernel: Kernel, weights: Weights
-) -> tuple[float, ...]:
+def _errors(mechanism: Mechanism, made: Spike, label: Label, weights: Weights) -> tuple[float, ...]:
     tokens = made.dense(label, 0, torch.float64)
-    assert tokens.values is not None
-    q, k, v = (each[None, None] for each in (tokens.queries, tokens.keys, tokens.values))
     logits = (tokens.queries @ tokens.keys.T).numpy() / np.log(made.n)
-    f = weights(made, label)
+    found, u = (KERNELS[mechanism.name](each, made.n) for each in (logits, closed_logits(made, label)))
+    f = u / u.sum(-1, keepdims=True) if weights is None else weights(made, label)
     pairs = (
-        (kernel(logits, made.n), kernel(closed_logits(made, label), made.n)),
+        (found, u),
         (attention_weights(mechanism, tokens), f),
-        (mechanism(q, k, v)[0, 0].numpy(), closed_returns(made, label, f)),
+        (returned(mechanism, tokens), closed_returns(made, label, f)),
     )
     return tuple(float(np.abs(found / right - 1).max()) for found, right in pairs)
 
@@ -168,25 +144,21 @@ def closed_ones_softmax() -> Finding:
     """X = 11ᵀ, softmax: u is n^{R²}, n^{rR} or n^{r²}; f(j3,j3) = 1/(1+(n-1)n^{-aR}), f(j,j3) =
     1/(1+(n-1)n^{-ar}).
     """
-    return _finding(compare(Softmax(), "ones", softmax_kernel, ones_softmax_weights))
+    return _finding(compare(Softmax(), "ones", ones_softmax_weights))
 
 
 @claim("closed-ones-linear", "3.1", "rec")
 def closed_ones_linear() -> Finding:
     """X = 11ᵀ, linear: f(j,i) = s_i / sum s with s the row sums of A; f(.,j3) = R/(R+(n-1)r)."""
-    return _finding(compare(Linear(), "ones", linear_kernel, ones_linear_weights))
+    return _finding(compare(Linear(), "ones", ones_linear_weights))
 
 
 @claim("closed-identity", "3.1", "rec")
 def closed_identity() -> Finding:
     """X = I (this project's second form): logits / log n are a²[i=j=j3] + b²[same block] + c², and u, f and c
     follow.
-
-    Form identity, both mechanisms.
     """
-    softmax = compare(Softmax(), "identity", softmax_kernel, identity_weights(softmax_kernel))
-    linear = compare(Linear(), "identity", linear_kernel, identity_weights(linear_kernel))
-    return _finding(Points([*softmax, *linear]))
+    return _finding(Points([*compare(Softmax(), "identity"), *compare(Linear(), "identity")]))
 
 
 @claim("linear-ignores-query", "3.1", "rec")

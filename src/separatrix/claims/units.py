@@ -14,7 +14,7 @@ from separatrix.constructions import Label, Tokens
 from separatrix.constructions.cross import Cross
 from separatrix.constructions.spike import Spike
 from separatrix.mechanisms import Linear, Mechanism, Softmax
-from separatrix.tensors import torch
+from separatrix.tensors import Tensor, torch
 
 ROUNDING = 1e-12
 """Relative error allowed between two float64 computations of the same number."""
@@ -60,12 +60,19 @@ def tensor_trick() -> Finding:
     )
 
 
+def returned(attend: Callable[..., Tensor], tokens: Tokens, values: Tensor | None = None) -> Array:
+    """What attention returns for the tokens, or for other values in the place of theirs."""
+    carried = tokens.values if values is None else values
+    assert carried is not None
+    found: Array = attend(*(each[None, None] for each in (tokens.queries, tokens.keys, carried)))[
+        0, 0
+    ].numpy()
+    return found
+
+
 def attention_weights(mechanism: Mechanism, tokens: Tokens) -> Array:
     """f as the mechanism's definition has it: what attending to unit vectors gives."""
-    units = torch.eye(len(tokens.keys), dtype=torch.float64)
-    q, k, v = (each[None, None] for each in (tokens.queries, tokens.keys, units))
-    f: Array = mechanism.definition(q, k, v)[0, 0].numpy()
-    return f
+    return returned(mechanism.definition, tokens, torch.eye(len(tokens.keys), dtype=torch.float64))
 
 
 def unit_against_loops(mechanism: Mechanism, kernel: Callable[[float], float]) -> Finding:
@@ -90,22 +97,17 @@ def unit_against_loops(mechanism: Mechanism, kernel: Callable[[float], float]) -
 
 def _errors(
     mechanism: Mechanism, kernel: Callable[[float], float], made: Spike | Cross, label: Label
-) -> tuple[float, float, float]:
+) -> tuple[float, ...]:
     """How far f, the definition's c and the fast form's c are from the loops, relative to the largest."""
     units = _literal_units(made, label, kernel)
     tokens = made.dense(label, 3, torch.float64)
-    assert tokens.values is not None
-    q, k, v = (each[None, None] for each in (tokens.queries, tokens.keys, tokens.values))
     c, f = np.array([each.c for each in units]), np.array([each.f for each in units])
     pairs = (
         (attention_weights(mechanism, tokens), f),
-        (mechanism.definition(q, k, v)[0, 0].numpy(), c),
-        (mechanism(q, k, v)[0, 0].numpy(), c),
+        (returned(mechanism.definition, tokens), c),
+        (returned(mechanism, tokens), c),
     )
-    first, second, third = (
-        float(np.abs(found - right).max() / np.abs(right).max()) for found, right in pairs
-    )
-    return first, second, third
+    return tuple(float(np.abs(found - right).max() / np.abs(right).max()) for found, right in pairs)
 
 
 def _literal_units(
