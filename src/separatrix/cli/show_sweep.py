@@ -29,11 +29,6 @@ RECENT = 60.0
 """Seconds over which the rate is taken."""
 QUIET = 30.0
 """Seconds between two lines where nobody is looking."""
-COUNTS = (
-    *("total", "kept", "shared", "twice", "done", "refused", "failed", "failed_before", "lost", "elsewhere"),
-    *("notes", "stopped"),
-)
-"""What `sweep --json` tells of a sweep."""
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
@@ -130,7 +125,7 @@ def progress(quiet: bool) -> Iterator[Bar]:
 def progressed(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
     """Print how a sweep ended, and how to go on."""
     if as_json:
-        counted = {name: getattr(done, name) for name in COUNTS}
+        counted = {name: value for name, value in vars(done).items() if name != "sweep"}
         print_json({"sweep": plan.name, "number": done.sweep, "store": store, **counted})
         return
     out = console()
@@ -138,20 +133,17 @@ def progressed(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
     word = "[yellow]interrupted[/]" if done.stopped else "[green]finished[/]"
     out.print(f"[bold]{escape(plan.name)}[/] {word}: {done.finished:,} of {done.total:,} cells are stored")
     out.print(f"  {computed:,} computed now, {done.kept:,} were there already")
-    if done.shared:
-        out.print(f"  {done.shared:,} were computed by another sweep meanwhile")
-    if done.elsewhere:
-        out.print(f"  {_elsewhere(done.elsewhere)}")
-    if done.twice:
-        out.print(f"  {done.twice:,} are named twice in the plan")
-    if done.refused:
-        out.print(f"  {done.refused:,} refused: no engine can answer them (results status=refused)")
-    if done.failed:
-        out.print(f"  [red]{done.failed:,} failed[/]: why, says separatrix results status=failed")
-    if done.failed_before:
-        out.print(f"  [red]{done.failed_before:,} had failed before[/]: --retry-failed tries them again")
-    if done.lost:
-        out.print(f"  {done.lost:,} times a worker died; its cells were computed again")
+    for count, line in (
+        (done.shared, "{:,} were computed by another sweep meanwhile"),
+        (done.elsewhere, _elsewhere(done.elsewhere)),
+        (done.twice, "{:,} are named twice in the plan"),
+        (done.refused, "{:,} refused: no engine can answer them (results status=refused)"),
+        (done.failed, "[red]{:,} failed[/]: why, says separatrix results status=failed"),
+        (done.failed_before, "[red]{:,} had failed before[/]: --retry-failed tries them again"),
+        (done.lost, "{:,} times a worker died; its cells were computed again"),
+    ):
+        if count:
+            out.print(f"  {line.format(count)}")
     if done.stopped:
         out.print("to go on: give the same command again")
     else:
@@ -257,24 +249,20 @@ def _probability(row: dict[str, Any]) -> str:
 
 def plans(as_json: bool) -> None:
     """Print every plan that comes with separatrix."""
-    from separatrix.sweeps import load_plan, shipped_plans
-
-    rows = [
-        {"name": name, "description": _described(file.read_text())} for name, file in shipped_plans().items()
-    ]
-    if as_json:
-        print_json([{**row, "cells": load_plan(shipped_plans()[row["name"]]).count} for row in rows])
-        return
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
-    for row in rows:
-        table.add_row(f"[bold]{escape(row['name'])}[/]", escape(row["description"]))
-    console().print(table)
-
-
-def _described(text: str) -> str:
     import tomllib
 
-    return str(tomllib.loads(text).get("description", ""))
+    from separatrix.sweeps import load_plan, shipped_plans
+
+    files = shipped_plans()
+    about = {name: tomllib.loads(file.read_text())["description"] for name, file in files.items()}
+    if as_json:
+        counts = {name: load_plan(file).count for name, file in files.items()}
+        print_json([{"name": name, "description": about[name], "cells": counts[name]} for name in files])
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for name, description in about.items():
+        table.add_row(f"[bold]{escape(name)}[/]", escape(description))
+    console().print(table)
 
 
 def sweeps(found: list[Sweep], as_json: bool) -> None:

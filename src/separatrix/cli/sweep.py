@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -95,12 +96,8 @@ def sweep(
             opened = open_store(address)
         except NoStore:
             opened = None
-        executor = executor_for(workers, scheduler, cell_timeout)
-        try:
-            with show_sweep.looking(as_json):
-                found = estimate(read, opened, executor, executor.workers, retry_failed)
-        finally:
-            executor.close()
+        with closing(executor_for(workers, scheduler, cell_timeout)) as executor, show_sweep.looking(as_json):
+            found = estimate(read, opened, executor, executor.workers, retry_failed)
         show_sweep.estimate(read, found, address.shown, as_json)
         return
     with show_sweep.progress(as_json) as bar:

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -34,13 +34,10 @@ def shipped_plans() -> dict[str, Path]:
 def find_plan(name: str, allow: Collection[str] = ()) -> Plan:
     """A plan from a file, or one that comes with separatrix."""
     file, shipped = Path(name), shipped_plans()
-    if not file.exists() and name in shipped:
-        return load_plan(shipped[name], allow)
-    if not file.exists():
-        known = ", ".join(shipped)
-        near = nearest(name, list(shipped))
-        raise UsageError(f"there is no plan {name}{near}; give a TOML file, or one of: {known}")
-    return load_plan(file, allow)
+    if file.exists() or name in shipped:
+        return load_plan(file if file.exists() else shipped[name], allow)
+    near, known = nearest(name, list(shipped)), ", ".join(shipped)
+    raise UsageError(f"there is no plan {name}{near}; give a TOML file, or one of: {known}")
 
 
 def executor_for(workers: int | None, scheduler: str | None, cell_timeout: float | None = None) -> Executor:
@@ -99,13 +96,12 @@ def sweep(
     """
     read = plan if isinstance(plan, Plan) else find_plan(str(plan), allow)
     _require_limit(store_timeout)
-    with stop_on_signals(hear) as stop:  # also while workers start: half a worker ends with a traceback
-        executor = executor_for(workers, scheduler, cell_timeout)
-        try:
-            opened = open_store(store, create=True, check=True, patience=store_timeout)
-            return run(read, opened, executor, retry_failed=retry_failed, tell=tell, stop=stop)
-        finally:
-            executor.close()
+    with (
+        stop_on_signals(hear) as stop,  # also while workers start: half a worker ends with a traceback
+        closing(executor_for(workers, scheduler, cell_timeout)) as executor,
+    ):
+        opened = open_store(store, create=True, check=True, patience=store_timeout)
+        return run(read, opened, executor, retry_failed=retry_failed, tell=tell, stop=stop)
 
 
 @contextmanager
