@@ -49,7 +49,7 @@ def plane(d: int, low: float, high: float) -> Grid:
     return Grid({**FIXED, "d": d}, ({"a1": a1}, {"n": n}))
 
 
-def compute(grid: Grid) -> exact.ExactGrid:
+def compute(grid: Grid) -> exact.ProbabilityGrid:
     """The map itself."""
     found = exact.evaluate(Spike, Softmax(), grid)
     _ = found.distinguish

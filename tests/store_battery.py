@@ -311,7 +311,7 @@ class StoreBattery:
         assert [each[0] for each in contents(looked)] == sorted(row(i)[0] for i in range(5))
         assert found(looked, sweep="old") == {"2"}
         assert [(each.name, each.cells) for each in looked.sweeps()] == [("old", 1)]
-        with pytest.raises(StoreError, match=r"is of version \d, .*: separatrix store upgrade --store .*"):
+        with pytest.raises(StoreError, match=r"is of version \d, .*: separatrix store upgrade `store` .*"):
             looked.add([row(6)])
         with looked.reading() as connection:
             assert found_version(connection, url) == old

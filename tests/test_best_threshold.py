@@ -12,7 +12,7 @@ import torch
 
 from separatrix.constructions import CONSTRUCTIONS, Construction, ExactConstruction, construction_named
 from separatrix.mechanisms import mechanism_named
-from separatrix.outputs.proved import exact_outputs
+from separatrix.outputs.proved import proved_outputs
 from separatrix.verdicts import Word, readers
 from separatrix.verdicts.states import sign_states
 from test_enumerated import SMALL
@@ -160,5 +160,5 @@ def test_a_tie_that_no_precision_decides_is_not_certified() -> None:
 @pytest.mark.parametrize(("kernel", "exact"), [("linear", True), ("power:beta=2", True), ("softmax", False)])
 def test_rational_pre_activations_are_compared_exactly(kernel: str, exact: bool) -> None:
     made = construction_named("spike").read({**BLOCKS, "n": 9, "d": 5})
-    states = sign_states(made, [exact_outputs(made, mechanism_named(kernel))])
+    states = sign_states(made, [proved_outputs(made, mechanism_named(kernel))])
     assert [each.scale.off == 0 for each in states] == [exact]

@@ -21,7 +21,7 @@ from expectations import assert_refused, run
 from separatrix.checker import check_boundary, check_file
 from separatrix.constructions.spike import Spike
 from separatrix.engines import EngineRefusal, Sampling, certified, exact
-from separatrix.engines.sides import side_of_fractions
+from separatrix.engines.outcome import side_of_fractions
 from separatrix.maps import Boundary, boundary, boundary_curve, certify_boundary
 from separatrix.maps.bisection import Bisection, LevelReading, sections, whole_sections
 from separatrix.mechanisms import Softmax

@@ -12,7 +12,7 @@ import pytest
 
 from separatrix import maps
 from separatrix.cli import show
-from separatrix.engines._base import significant_bits
+from separatrix.engines.outcome import significant_bits
 from separatrix.numbers.json import json_text
 from separatrix.reports.maps import write_map
 from separatrix.verdicts import Verdict, verdict

@@ -16,9 +16,10 @@ from cases import BASE, spike
 from separatrix.checker import check
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, Sampling, certified, dense, exact, grouped, solve
+from separatrix.engines.drawing import binomial_interval
 from separatrix.engines.tails import Tails
-from separatrix.engines.tally import binomial_interval
 from separatrix.mechanisms import Mechanism, ScoreMechanism, Softmax, examples, mechanism_named
+from separatrix.outputs.attention import View
 from separatrix.parameters import Grid, UsageError
 from separatrix.verdicts import certify
 
@@ -336,7 +337,7 @@ def test_few_and_many_signs_are_the_same_thing() -> None:
     point, rng = spike(n=200, d=22), torch.Generator().manual_seed(0)
     tokens = point.dense(1, 5, torch.float64)
     signs = (2 * torch.randint(0, 2, (40, 22), generator=rng) - 1).double()
-    before, after = dense.View(Softmax(), tokens, columns=1), dense.View(Softmax(), tokens, columns=40)
+    before, after = View(Softmax(), tokens, columns=1), View(Softmax(), tokens, columns=40)
     seen = [view.peaks(lambda t: t.values @ signs.T, signs) for view in (before, after)]
     torch.testing.assert_close(*seen)
     assert before.probe == pytest.approx(after.probe)
@@ -384,14 +385,24 @@ def test_auto_takes_the_strongest_that_applies() -> None:
             "dense",
             spike(n="1e9"),
             Softmax(),
-            r"need [\d,.]+ GiB for n=1,000,000,000 .* use --engine grouped",
+            r"need [\d,.]+ GiB for n=1,000,000,000 .*; engine grouped would do",
         ),
-        ("grouped", spike(n="1e6", d=1_000_002), Softmax(), r"would need [\d,.]+ GiB .* use --engine exact"),
-        ("grouped", spike(), Opaque(), r"does not take counts; use --engine dense"),
+        (
+            "grouped",
+            spike(n="1e6", d=1_000_002),
+            Softmax(),
+            r"would need [\d,.]+ GiB .*; engine exact would do",
+        ),
+        ("grouped", spike(), Opaque(), r"does not take counts; engine dense"),
         ("exact", spike(), Opaque(), r"no scalar kernel"),
         ("certified", spike(), Opaque(), r"no scalar kernel"),
-        ("certified", spike(d=400_002, n=400_000), Softmax(), r"399,999 binary digits.* use --engine exact"),
-        ("exact", spike(n=10**302), Softmax(), r"end at n=1e300; use --engine certified"),
+        (
+            "certified",
+            spike(d=400_002, n=400_000),
+            Softmax(),
+            r"399,999 binary digits.*; engine exact would do",
+        ),
+        ("exact", spike(n=10**302), Softmax(), r"end at n=1e300; engine certified"),
         (
             "exact",
             construction_named("plain").read({"n": 9, "m": 2, "spread": "0.1"}),

@@ -156,7 +156,7 @@ def test_a_rational_tie_does_not_fire() -> None:
 
 def test_a_tie_without_a_kernel_is_never_guessed() -> None:
     point, mechanism = made("dispersion", **TIE), mechanism_named("sparsemax")
-    with pytest.raises(TooCloseToCall, match="too close to the threshold for float64; use --engine grouped"):
+    with pytest.raises(TooCloseToCall, match="too close to the threshold for float64; engine grouped"):
         exact.solve(point, mechanism)
     assert "too close to call" in solve(point, mechanism).evidence
 
@@ -211,16 +211,16 @@ def test_overflow_is_refused() -> None:
 
 
 def test_rows_without_rationals_go_to_floats() -> None:
-    with pytest.raises(EngineRefusal, match="tokens of routing are not rational; use --engine exact"):
+    with pytest.raises(EngineRefusal, match="tokens of routing are not rational; engine exact"):
         certified.solve(made("routing"), mechanism_named("softmax"))
     assert solve(made("routing"), mechanism_named("softmax")).engine == "exact"
 
 
 def test_mechanisms_without_kernel_or_counts() -> None:
     point = made("dispersion")
-    with pytest.raises(EngineRefusal, match="nothing to certify; use --engine exact"):
+    with pytest.raises(EngineRefusal, match="nothing to certify; engine exact"):
         certified.solve(point, mechanism_named("sparsemax"))
-    with pytest.raises(EngineRefusal, match="does not take counts; use --engine dense"):
+    with pytest.raises(EngineRefusal, match="does not take counts; engine dense"):
         exact.solve(point, mechanism_named("delta"))
     assert solve(point, mechanism_named("sparsemax")).engine == "exact"
     assert solve(point, mechanism_named("delta"), sampling=Sampling(draws=20)).engine == "dense"

@@ -18,7 +18,7 @@ from expectations import run
 from separatrix.checker import check, check_boundary
 from separatrix.constructions import construction_named
 from separatrix.engines import EngineRefusal, certified
-from separatrix.engines.sides import side_of_fractions
+from separatrix.engines.outcome import side_of_fractions
 from separatrix.maps import certify_boundary
 from separatrix.mechanisms import mechanism_named
 from separatrix.numbers import parse_exact

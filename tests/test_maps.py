@@ -26,7 +26,7 @@ from separatrix import maps
 from separatrix.constructions.lengths import nearest_multiple
 from separatrix.constructions.spike import Spike
 from separatrix.engines import Sampling, certified
-from separatrix.engines._base import significant_bits
+from separatrix.engines.outcome import significant_bits
 from separatrix.maps import Map, Step
 from separatrix.parameters import UsageError, split_mechanisms
 from separatrix.parameters.ranges import read_counted

@@ -14,7 +14,7 @@ from separatrix.engines import EngineRefusal, Sampling, certified, dense, exhaus
 from separatrix.laws.margins import margin
 from separatrix.mechanisms import Mechanism, examples, mechanism_named
 from separatrix.outputs.floats import FloatOutputs
-from separatrix.outputs.places import draw_places, place_matters
+from separatrix.outputs.tokens import draw_places, place_matters
 from separatrix.verdicts.readers import _places
 from test_enumerated import SMALL
 

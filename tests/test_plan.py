@@ -208,7 +208,7 @@ def test_a_plan_names_code_of_the_user_only_where_the_user_says_so(tmp_path: Pat
     done = subprocess.run(
         [sys.executable, "-c", f"{script}read_plan({text!r})"], capture_output=True, text=True, check=False
     )
-    assert "--allow mine_for_plans:attend" in done.stderr
+    assert "say so: `allow` mine_for_plans:attend" in done.stderr
     assert "imported" not in done.stderr
 
 

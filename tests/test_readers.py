@@ -25,7 +25,7 @@ from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values
 from separatrix.numbers.formats import round_to, rounded
 from separatrix.outputs._base import Feature
 from separatrix.outputs.floats import FloatOutputs
-from separatrix.outputs.proved import exact_outputs, kernel_of
+from separatrix.outputs.proved import kernel_of, proved_outputs
 from separatrix.verdicts import Readers, Word
 from separatrix.verdicts.witness import _from_hull, best_witness, simplest_between
 from test_cli import POINT, run
@@ -255,7 +255,7 @@ def _given(made: Construction) -> dict[str, object]:
 )
 def test_exact_rows_are_those_of_the_definition(made: Construction, spelling: str) -> None:
     mechanism = mechanism_named(spelling)
-    exact, literal = exact_outputs(made, mechanism), FloatOutputs(made, mechanism, literal=True)
+    exact, literal = proved_outputs(made, mechanism), FloatOutputs(made, mechanism, literal=True)
     rng = np.random.default_rng(0)
     for label in (0, 1):
         for _ in range(3):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -131,3 +132,25 @@ def test_answers_are_the_same_whatever_is_not_used() -> None:
     plain, asked = (sx.verdict("spike", "softmax", sampling=each, **SMALL) for each in (None, Sampling(7, 7)))
     assert plain.outcome.p1 == asked.outcome.p1
     assert isinstance(asked.outcome.p1, Fraction)
+
+
+def test_a_refusal_is_a_reason_and_the_engines_that_would_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """The library knows no options; the command line says which to type."""
+    with pytest.raises(EngineRefusal) as caught:
+        sx.verdict("spike", "window:size=8", engine="grouped", **SMALL)
+    refused = pickle.loads(pickle.dumps(caught.value))
+    assert (refused.reason, refused.instead) == ("window:size=8 does not take counts", ("dense",))
+    assert str(refused) == "window:size=8 does not take counts; engine dense would do"
+    code, _, err = run(capsys, "verdict", "spike", "window:size=8", *WORDS, "--engine", "grouped")
+    assert (code, "window:size=8 does not take counts; use --engine dense" in err) == (2, True)
+
+
+def test_the_library_names_arguments_and_the_command_line_their_options(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fixed = {name: value for name, value in SMALL.items() if name not in ("a1", "n")}
+    with pytest.raises(UsageError, match="give one of them as `over`"):
+        sx.boundary("spike", "softmax", a1="0.5:1.5", n="40:400", **fixed)
+    words = ["a1=0.5:1.5", "n=40:400", *(f"{name}={value}" for name, value in fixed.items())]
+    code, _, err = run(capsys, "boundary", "spike", "softmax", *words)
+    assert (code, "give one of them as --over" in err) == (2, True)

@@ -26,7 +26,7 @@ from separatrix.cli import show_search
 from separatrix.constructions import Description, Kind
 from separatrix.mechanisms import mechanism_named
 from separatrix.outputs.attention import attend
-from separatrix.outputs.formulas import FORMULAS, PRECISION, NoAnswer, exact_rows
+from separatrix.outputs.formulas import FORMULAS, PRECISION, NoAnswer, formula_rows
 from separatrix.parameters import UsageError
 from separatrix.searches import (
     InputFinding,
@@ -84,7 +84,7 @@ def test_the_exact_evaluator_is_the_definition(spelling: str) -> None:
         one = drawn(number, counts=MANY[:4]).d0
         try:
             with ctx.workprec(PRECISION):
-                rows = exact_rows(mechanism, one)
+                rows = formula_rows(mechanism, one)
         except NoAnswer:
             continue
         assert rows is not None
@@ -108,8 +108,8 @@ def test_every_formula_is_tested() -> None:
 
 def test_fractional_powers_and_others_are_left_to_float64() -> None:
     instance = drawn(1)
-    assert exact_rows(mechanism_named("power:beta=1/2"), instance.d0) is None
-    assert exact_rows(mechanism_named("elu"), instance.d0) is None
+    assert formula_rows(mechanism_named("power:beta=1/2"), instance.d0) is None
+    assert formula_rows(mechanism_named("elu"), instance.d0) is None
     assert read(mechanism_named("elu"), instance).evidence == "float64"
 
 

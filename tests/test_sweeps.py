@@ -262,7 +262,7 @@ def test_what_no_engine_can_answer_is_refused_with_the_reason(store: Store) -> N
 def test_an_undecided_tie_is_refused_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     real = exact.evaluate_each
 
-    def unsure(*words: object) -> exact.ExactGrid:
+    def unsure(*words: object) -> exact.ProbabilityGrid:
         found = real(*words)  # type: ignore[arg-type]
         found.undecided[...] = True
         return found
@@ -371,7 +371,7 @@ def test_a_cell_that_takes_too_long_has_failed_and_nothing_else(
     assert (done.done, done.failed, done.lost) == (plan.count - 1, 1, 0)
     (row,) = results(store, status="failed").rows(named=True)
     assert (row["n"], row["seconds"]) == (200, 2.5)
-    assert row["message"] == "it took longer than 2.5 s, the limit a cell (--cell-timeout)"
+    assert row["message"] == "it took longer than 2.5 s, the limit a cell"
     assert run(plan, store, Instant()).failed_before == 1, "it is not tried again"
     assert run(plan, store, Instant(), retry_failed=True).done == 1, "but then it is"
 
@@ -400,7 +400,7 @@ def test_cells_within_a_limit_in_a_process_of_their_own(
     limited._end()
     assert [each.status for each in found] == [Status.DONE, Status.FAILED, Status.FAILED]
     assert str(found[1].message).startswith("its worker died 1 times")
-    assert found[2].message == "it took longer than 3 s, the limit a cell (--cell-timeout)"
+    assert found[2].message == "it took longer than 3 s, the limit a cell"
 
 
 @pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf")])

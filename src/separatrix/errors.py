@@ -6,7 +6,10 @@ LONGEST_WORD, LONGEST_LINE = 200, 2000
 
 
 class SeparatrixError(Exception):
-    """Anything separatrix refuses to do, with a message fit to be shown as it is."""
+    """Anything separatrix refuses to do, with a message fit to be shown as it is.
+
+    An argument is named in backquotes, as `over`; the command line shows it as its option, --over.
+    """
 
     @property
     def lines(self) -> list[str]:
@@ -19,7 +22,19 @@ class UsageError(SeparatrixError):
 
 
 class EngineRefusal(SeparatrixError):
-    """This engine does not apply here; the message says why and which one does."""
+    """An engine does not apply here: why, and which engines would do instead, the best first.
+
+    >>> refused = EngineRefusal("window:size=8 does not take counts", ("dense",))
+    >>> str(refused), refused.instead
+    ('window:size=8 does not take counts; engine dense would do', ('dense',))
+    """
+
+    def __init__(self, reason: str, instead: tuple[str, ...] = ()) -> None:
+        super().__init__(reason, instead)
+        self.reason, self.instead = reason, instead
+
+    def __str__(self) -> str:
+        return f"{self.reason}; engine {' or '.join(self.instead)} would do" if self.instead else self.reason
 
 
 def on_one_line(message: str) -> str:

@@ -8,6 +8,8 @@ to have every call checked; elsewhere they are there to be read.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,4 +33,16 @@ else:
     Bool = Float = Int = Int64 = Annotated
     Tensor = Any
 
-__all__ = ["Bool", "Float", "Int", "Int64", "Tensor", "functional", "torch"]
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread: on many small tensors threads would only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+__all__ = ["Bool", "Float", "Int", "Int64", "Tensor", "functional", "one_thread", "torch"]

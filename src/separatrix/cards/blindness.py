@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from separatrix.cards.outcomes import MOST_GROUPS, at_length, quickly_found_at
 from separatrix.constructions import Construction
-from separatrix.engines import EngineRefusal
+from separatrix.engines import ENGINES, EngineRefusal
 from separatrix.verdicts import DELTA, Verdict
 
 FARTHEST = 10**12
@@ -36,7 +36,7 @@ class Blindness:
 def blindness(verdict: Verdict) -> Blindness:
     """The length from which on it is blind, searched from far down, or literally from the verdict's own."""
     search, point = _Search(verdict), verdict.construction
-    literal = verdict.outcome.engine == "dense"
+    literal = ENGINES[verdict.outcome.engine].literal
     beyond = () if literal else _beyond(point)
     top = next((n for n in beyond if search.answers(n)), point.n)
     if not search.blind(top):
@@ -65,7 +65,7 @@ class _Search:
 
     def __init__(self, verdict: Verdict) -> None:
         self.verdict, self.point = verdict, verdict.construction
-        self.exact = verdict.outcome.engine in ("exact", "certified")
+        self.exact = not ENGINES[verdict.outcome.engine].draws
         self._known: dict[int, bool | None] = {self.point.n: verdict.word == "blind"}
 
     def answers(self, n: int) -> bool:
@@ -88,7 +88,7 @@ class _Search:
             outcome = quickly_found_at(there, self.verdict.mechanism, (DELTA,))
         except EngineRefusal:
             return None
-        self.exact = self.exact and outcome.engine in ("exact", "certified")
+        self.exact = self.exact and not ENGINES[outcome.engine].draws
         return Verdict(there, self.verdict.mechanism, outcome, DELTA).word == "blind"
 
     def down(self, n: int, ratio: int) -> int | None:

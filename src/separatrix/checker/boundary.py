@@ -93,7 +93,7 @@ def _known(document: object) -> object:
     if document["version"] < VERSION:
         raise Malformed(
             "this was made by an older separatrix, whose certificates do not say what is fixed; "
-            "make it again with separatrix boundary --certificate"
+            "make it again with separatrix boundary"
         )
     if document["version"] > VERSION:
         raise Malformed(f"version is not {VERSION}, the one this checker knows; it takes a newer separatrix")

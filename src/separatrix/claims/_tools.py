@@ -13,7 +13,7 @@ from separatrix.claims._base import Finding, Point, Status
 from separatrix.constructions import Construction
 from separatrix.constructions.spike import Spike
 from separatrix.engines import Sampling, solve
-from separatrix.engines.exact import ExactGrid, evaluate
+from separatrix.engines.exact import ProbabilityGrid, evaluate
 from separatrix.maps import boundary
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.numbers import format_exact
@@ -97,7 +97,7 @@ def on_grid(
     fixed: Mapping[str, object],
     construction: type[Construction] = Spike,
     **axis: Sequence[object],
-) -> ExactGrid:
+) -> ProbabilityGrid:
     """The exact engine along one axis; columns given together vary together."""
     kept = {name: value for name, value in fixed.items() if name not in axis}
     return evaluate(construction, mechanism, Grid(kept, (axis,) if axis else ()))

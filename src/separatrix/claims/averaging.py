@@ -8,7 +8,7 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point
 from separatrix.constructions.averaging import Averaging
 from separatrix.mechanisms import Linear, Softmax
-from separatrix.outputs.proved import exact_outputs
+from separatrix.outputs.proved import proved_outputs
 
 ONE = (Fraction(1),)
 SIZES = (10**4, 10**9, 10**18)
@@ -39,7 +39,7 @@ def averages() -> Finding:
 def averaging_point(q: int, n: int, gap: int | Fraction) -> Point:
     """Holds if softmax is within its bound and distinguishes, and linear has its closed form and is blind."""
     made = example(Averaging, q=q, n=n, gap=gap)
-    softmax, linear = (exact_outputs(made, each) for each in (Softmax(), Linear()))
+    softmax, linear = (proved_outputs(made, each) for each in (Softmax(), Linear()))
     error = max(1 - softmax.reading(1, ONE)[0], softmax.reading(0, ONE)[1])
     bound = Fraction(Fraction(n) ** (1 - gap)) / q
     low, _ = linear.gap(ONE)

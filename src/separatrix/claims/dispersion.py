@@ -11,7 +11,7 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point, short
 from separatrix.constructions.dispersion import Dispersion
 from separatrix.mechanisms import Softmax
-from separatrix.outputs.proved import ends, exact_outputs
+from separatrix.outputs.proved import ends, proved_outputs
 
 GAPS = (1, 3, 10)
 SIZES = tuple(10**e for e in (1, 3, 6, 12, 18))
@@ -35,7 +35,7 @@ def thin() -> Finding:
 
 def weight_point(gap: int, n: int) -> Point:
     """Holds if 1 <= n f <= e^gap, both proved."""
-    low, high = exact_outputs(example(Dispersion, gap=gap, n=n), Softmax()).reading(1, (Fraction(1),))
+    low, high = proved_outputs(example(Dispersion, gap=gap, n=n), Softmax()).reading(1, (Fraction(1),))
     with ctx.workprec(512):
         most, _ = ends(arb(gap).exp())
     holds = 1 <= n * low <= n * high <= most

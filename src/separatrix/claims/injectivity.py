@@ -9,7 +9,7 @@ from separatrix.claims._tools import Points, example, point, relative_error
 from separatrix.constructions.injectivity import Injectivity
 from separatrix.engines import certified
 from separatrix.mechanisms import Softmax, mechanism_named
-from separatrix.outputs.proved import exact_outputs
+from separatrix.outputs.proved import proved_outputs
 from separatrix.tensors import torch
 
 EXACT = ("linear", "power:beta=3", "identity-features", "relu-features")
@@ -55,7 +55,7 @@ def equal_rows() -> Finding:
 
 def equal_point(mechanism: str, n: int, factor: str) -> Point:
     """Holds if both labels provably get the same row."""
-    same = exact_outputs(example(Injectivity, n=n, factor=factor), mechanism_named(mechanism)).same
+    same = proved_outputs(example(Injectivity, n=n, factor=factor), mechanism_named(mechanism)).same
     return point({"mechanism": mechanism, "n": n, "factor": factor}, same, equal_rows=same)
 
 
@@ -79,7 +79,7 @@ def softmax_differs() -> Finding:
 def softmax_point(n: int, factor: str) -> Point:
     """Holds if the two rows surely differ and are as the closed form says."""
     made = example(Injectivity, n=n, factor=factor)
-    found, rows = certified.solve(made, Softmax()), exact_outputs(made, Softmax())
+    found, rows = certified.solve(made, Softmax()), proved_outputs(made, Softmax())
     exponents = (float(made.parameters.query), float(made.parameters.query * made.parameters.factor))
     low, high = (1 / (1 + (n - 1) * math.exp(-e * math.log(n))) for e in exponents)
     error = max(relative_error(found.v0, low), relative_error(found.margin, high - low))

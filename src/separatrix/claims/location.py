@@ -8,7 +8,7 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point, short
 from separatrix.constructions.location import Location
 from separatrix.mechanisms import Linear, Mechanism, Softmax
-from separatrix.outputs.proved import exact_outputs
+from separatrix.outputs.proved import proved_outputs
 
 SIZES = tuple(10**e for e in (3, 6, 9, 12))
 GAP = 2
@@ -34,7 +34,7 @@ def reads() -> Finding:
 
 def risk(made: Location, mechanism: Mechanism) -> tuple[Fraction, Fraction]:
     """Two numbers between which (1 - margin)² lies."""
-    outputs = exact_outputs(made, mechanism)
+    outputs = proved_outputs(made, mechanism)
     low, high = outputs.gap(outputs.probe_weights)
     return (1 - high) ** 2, (1 - low) ** 2
 

@@ -14,11 +14,10 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, Points, Setting, on_grid, point, relative_error, spike
 from separatrix.claims.units import LABELS
 from separatrix.constructions import Label
-from separatrix.engines.threads import one_thread
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.numbers.logforms import rational
-from separatrix.outputs.kernels import exact_model
-from separatrix.tensors import torch
+from separatrix.outputs.kernels import rational_model
+from separatrix.tensors import one_thread, torch
 
 if TYPE_CHECKING:
     from separatrix.reader import FourLayerNetwork, Layers
@@ -99,7 +98,7 @@ def threshold() -> Finding:
     for n, c in ((100, "0.1"), (1000, "0.4"), (10**6, "1"), (10**18, "0.35")):
         made = spike(BASE, n=n, c=c)
         error = relative_error(made.threshold, (float(c) + 0.1) * math.sqrt(math.log(n)))
-        exact = exact_model(made).amplitudes.tau == rational(Fraction(c) + Fraction(1, 10))
+        exact = rational_model(made).amplitudes.tau == rational(Fraction(c) + Fraction(1, 10))
         points.add({"n": n, "c": c}, exact and error < 1e-14, tau=made.threshold, error=error)
     return points.conclude(
         "the reader's threshold is (c + 0.1) sqrt(log n), and exactly c + 1/10 in the exact engines",

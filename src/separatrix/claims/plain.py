@@ -13,7 +13,7 @@ from separatrix.claims._tools import DELTA, Array, Points, on_grid, point, relat
 from separatrix.constructions.plain import Plain
 from separatrix.engines import dense
 from separatrix.mechanisms import Linear, ScoreMechanism, Softmax
-from separatrix.outputs.kernels import exact_model, spike_weights
+from separatrix.outputs.kernels import rational_model, spike_weights
 from separatrix.tensors import torch
 
 SMALL = (3, 10, 100, 1000, 10_000)
@@ -38,7 +38,7 @@ def peak_and_rest(made: Plain, exponential: bool) -> tuple[float, float]:
 
 def peak_ball(mechanism: ScoreMechanism, n: int) -> arb:
     """The weight of the peak at any n without spread, as a ball."""
-    return arb(spike_weights(mechanism, exact_model(plain(n)), 1)["query"])
+    return arb(spike_weights(mechanism, rational_model(plain(n)), 1)["query"])
 
 
 @claim("plain-softmax-peak", "4", "rec")

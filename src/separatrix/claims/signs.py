@@ -12,8 +12,8 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, Points, Setting, point, relative_error, spike
 from separatrix.constructions.spike import Spike
 from separatrix.engines import Sampling, certified, dense
-from separatrix.engines.threads import one_thread
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax
+from separatrix.tensors import one_thread
 
 TIE: Setting = {"n": 16, "d": 6, "a0": "0.05", "a1": "0.7", "b": "0.55", "c": "0.3", "form": "identity"}
 SMALL: Setting = {"n": 12, "d": 8, "a0": "0.05", "a1": "0.9", "b": "0.55", "c": "0.3", "form": "ones"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from contextlib import suppress
@@ -77,10 +78,12 @@ def _die_of(number: int) -> None:
 
 def _lines(error: Exception) -> list[str]:
     """The lines that tell of an error."""
-    from separatrix.errors import SeparatrixError
+    from separatrix.errors import EngineRefusal, SeparatrixError
 
+    if isinstance(error, EngineRefusal) and error.instead:
+        return [f"{error.reason}; use --engine {' or '.join(error.instead)}"]
     if isinstance(error, SeparatrixError):
-        return error.lines
+        return [re.sub(r"`([a-z_]+)`", lambda named: option(named[1]), line) for line in error.lines]
     if isinstance(error, RecursionError):
         return ["something in this is nested too deeply"]
     if isinstance(error, MemoryError):
@@ -94,6 +97,11 @@ def _lines(error: Exception) -> list[str]:
     if notes := getattr(error, "__notes__", []):  # a mechanism of the user's own
         return [f"{notes[0]} {what}"]
     return [f"{what}. This should not happen: please report the command"]
+
+
+def option(name: str) -> str:
+    """How an argument of the library is typed, `cell_timeout` as --cell-timeout."""
+    return f"--{name.replace('_', '-')}"
 
 
 def _say(line: str) -> None:

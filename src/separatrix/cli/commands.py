@@ -89,8 +89,7 @@ def verdict(
     """
     from separatrix.cli import show
     from separatrix.cli.words import read_parameters
-    from separatrix.engines import Sampling
-    from separatrix.engines.options import refuse_unused
+    from separatrix.engines import Sampling, engine_named
     from separatrix.files.writing import require_writable
     from separatrix.parameters import UsageError
     from separatrix.verdicts import certify, write_certificate
@@ -98,8 +97,8 @@ def verdict(
 
     parameters = read_parameters(construction, words, OPTIONS)
     sampling = Sampling(draws, seed, confidence, dtype)
-    refuse_unused("certified" if certificate is not None else engine, sampling)
-    if certificate is not None and engine not in ("auto", "certified"):
+    engine_named("certified" if certificate is not None else engine).refuse_unused(sampling)
+    if certificate is not None and not engine_named(engine).covers("certified"):
         raise UsageError(f"only the certified engine writes certificates; leave out --engine {engine}")
     if certificate is not None:
         require_writable(certificate)

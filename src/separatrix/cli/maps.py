@@ -114,7 +114,7 @@ def boundary(
     """
     from separatrix.cli import show, show_maps
     from separatrix.cli.words import read_parameters
-    from separatrix.engines import Sampling
+    from separatrix.engines import Sampling, engine_named
     from separatrix.files.writing import require_writable
     from separatrix.maps import boundary as run
     from separatrix.maps import boundary_curve, certify_boundary
@@ -126,7 +126,7 @@ def boundary(
         raise UsageError(
             "--out draws a curve over a second parameter; add --over n=1e3:1e12:10:log, or use --json"
         )
-    if certificate is not None and (over is not None or engine not in ("auto", "certified")):
+    if certificate is not None and (over is not None or not engine_named(engine).covers("certified")):
         reason = "a curve has none" if over is not None else f"the {engine} engine proves nothing"
         raise UsageError(f"--certificate is for one boundary by the certified engine; {reason}")
     if certificate is not None:

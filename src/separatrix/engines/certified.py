@@ -17,11 +17,10 @@ from flint import ctx, fmpq, fmpz
 
 from separatrix.constructions import BlockModel, Construction, ExactConstruction, Label, Presence, QueryRow
 from separatrix.engines import enumerated
-from separatrix.engines._base import EngineRefusal, Outcome
-from separatrix.engines.neurons import Neuron, summed_up
+from separatrix.engines.outcome import EngineRefusal, Neuron, Outcome, summed_up
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 from separatrix.numbers.logforms import Flint, LogForm
-from separatrix.outputs.kernels import PRECISIONS, exact_model, probe_margin, spike_weights, with_kernel
+from separatrix.outputs.kernels import PRECISIONS, probe_margin, rational_model, spike_weights, with_kernel
 
 Triple = tuple[int, int, int]
 TRIPLES: tuple[Triple, ...] = tuple(product((1, -1), (1, -1), (1, -1)))
@@ -72,13 +71,11 @@ class Count:
 def count(construction: Construction, mechanism: Mechanism) -> Count:
     """Exact fractions for one point."""
     mechanism = with_kernel(mechanism)
-    model = exact_model(construction)
+    model = rational_model(construction)
     blocks = int(model.blocks)
     if blocks > MOST_BLOCKS:
-        raise EngineRefusal(
-            f"certified fractions would have {blocks:,} binary digits, more than {MOST_BLOCKS:,}; "
-            "use --engine exact"
-        )
+        reason = f"certified fractions would have {blocks:,} binary digits, more than {MOST_BLOCKS:,}"
+        raise EngineRefusal(reason, ("exact",))
     thresholds = tuple(
         _threshold(mechanism, model, label, triple, row, sigma)
         for label in (0, 1)
@@ -100,7 +97,7 @@ def count(construction: Construction, mechanism: Mechanism) -> Count:
 def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
     """The outcome at one point."""
     if isinstance(construction, ExactConstruction):
-        return enumerated.certified(construction, mechanism)
+        return enumerated.in_balls(construction, mechanism)
     return outcome(construction, count(construction, mechanism))
 
 

@@ -1,7 +1,7 @@
 """Every sign vector of a reader that has few signs: all are tried, so probabilities are exact fractions.
 
-`exact` attends in float64, by the mechanism's own counted form, whatever the mechanism; what comes too
-close to the threshold is handed on or refused, never guessed. `certified` is for scalar kernels: it adds
+`in_floats` attends in float64, by the mechanism's own counted form, whatever the mechanism; what comes too
+close to the threshold is handed on or refused, never guessed. `in_balls` is for scalar kernels: it adds
 up scores as rationals and balls, as the closed forms do.
 """
 
@@ -15,8 +15,7 @@ from fractions import Fraction
 from itertools import product
 
 from separatrix.constructions import ExactConstruction, Label
-from separatrix.engines._base import EngineRefusal, Outcome
-from separatrix.engines.neurons import Neuron, summed_up
+from separatrix.engines.outcome import EngineRefusal, Neuron, Outcome, summed_up
 from separatrix.mechanisms import Mechanism
 from separatrix.outputs.attention import attend, float_margin
 from separatrix.outputs.floats import SLACK
@@ -47,15 +46,15 @@ def sign_vectors(signs: int) -> list[tuple[int, ...]]:
     """
     if signs > MOST_SIGNS:
         raise EngineRefusal(
-            f"the reader has {signs} signs, too many to try all 2^{signs} vectors; use --engine grouped"
+            f"the reader has {signs} signs, too many to try all 2^{signs} vectors", ("grouped",)
         )
     return list(product((1, -1), repeat=signs))
 
 
-def exact(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
+def in_floats(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
     """All sign vectors, attention in float64; what rounding leaves open is handed on, or said to be open."""
     if not mechanism.takes_counts:
-        raise EngineRefusal(f"{mechanism.spelled} does not take counts; use --engine dense")
+        raise EngineRefusal(f"{mechanism.spelled} does not take counts", ("dense",))
     vectors = sign_vectors(construction.signs)
     labels = [_attended(construction, mechanism, label) for label in (0, 1)]
     found = [each.fires(vectors, construction.threshold) for each in labels]
@@ -63,15 +62,14 @@ def exact(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
     close = sum(fires.count(None) for fires in found)
     if close:
         try:
-            proved = certified(construction, mechanism)
+            proved = in_balls(construction, mechanism)
         except EngineRefusal:
             proved = None
         if proved is not None and isinstance(proved.p0, Fraction):
             return replace(proved, engine="exact", evidence=f"{evidence}, {close} ties decided exactly")
         if not any(each.lost for each in labels):
-            raise TooCloseToCall(
-                f"{close} pre-activations are too close to the threshold for float64; use --engine grouped"
-            )
+            reason = f"{close} pre-activations are too close to the threshold for float64"
+            raise TooCloseToCall(reason, ("grouped",))
         evidence = f"{evidence}, which loses its digits here: {close} comparisons open"
     outcome = summed_up(construction.m, *_bounds(found), close, *_margin(construction, mechanism, labels))
     return replace(outcome, engine="exact", evidence=evidence)
@@ -92,7 +90,7 @@ def _margin(
     return v0, v1, float_margin(v0, v1, size)
 
 
-def certified(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
+def in_balls(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
     """All sign vectors, scores in rationals and balls."""
     rows = kernel_rows(construction, mechanism)
     vectors = sign_vectors(construction.signs)

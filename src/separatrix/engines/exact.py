@@ -2,7 +2,8 @@
 
 Points are computed in pieces that fit the caches, on all cores; columns keep their own shapes, so
 that what depends on one axis is computed once for that axis. Where float64 cannot decide a
-comparison, the point is handed to the certified engine. What is left of rounding is bounded, see `ExactGrid`.
+comparison, the point is handed to the certified engine. What is left of rounding is bounded, see
+`ProbabilityGrid`.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ import numpy as np
 
 from separatrix.constructions import Amplitudes, Construction, ExactConstruction
 from separatrix.engines import certified, enumerated
-from separatrix.engines._base import EngineRefusal, Outcome, significant_bits
 from separatrix.engines.amplitudes import ScaledAmplitudes, float_values, scale, scale_each
+from separatrix.engines.outcome import EngineRefusal, Outcome, significant_bits
 from separatrix.engines.tails import ACCURACY, EXACT_TO, LEAST, Tails
 from separatrix.engines.thresholds import EPSILON, Thresholds
 from separatrix.mechanisms import Mechanism, ScoreMechanism
-from separatrix.outputs.kernels import with_kernel
+from separatrix.outputs.kernels import no_closed_form, with_kernel
 from separatrix.parameters import Grid
 
 Array = np.ndarray[Any, Any]
@@ -44,7 +45,7 @@ FORMULA = 4 * EPSILON * 750
 
 
 @dataclass(frozen=True)
-class ExactGrid:
+class ProbabilityGrid:
     """Probabilities on a grid, each an array of the grid's shape.
 
     p0 and p1 are sums of binomial tails, so their relative errors are at most RELATIVE, and that of
@@ -129,7 +130,7 @@ def _distinguish(m: Array, p0: Array, only: Array) -> Array:
         return np.where(p0 >= 1, 0.0, np.exp(silent) * both)
 
 
-def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> ExactGrid:
+def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> ProbabilityGrid:
     """The closed form on every point of `grid`, or all sign vectors where there is none but few of these."""
     if issubclass(construction, ExactConstruction):
         return _enumerate(construction, mechanism, grid)
@@ -139,7 +140,7 @@ def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid)
     return closed.computed([_Part(piece, amplitudes, tails.cut(piece)) for piece in _pieces(grid.shape)])
 
 
-def evaluate_each(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> ExactGrid:
+def evaluate_each(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> ProbabilityGrid:
     """The closed form along one axis, each point with the very numbers it has alone, to the last bit.
 
     What `evaluate` chooses once for a grid, a common denominator and how tails are found, is chosen for
@@ -184,7 +185,7 @@ class _ClosedForm:
     """As rationals."""
     blocks: Array
 
-    def computed(self, parts: Sequence[_Part], threads: int | None = None) -> ExactGrid:
+    def computed(self, parts: Sequence[_Part], threads: int | None = None) -> ProbabilityGrid:
         """Compute all parts, on all cores unless `threads` says otherwise."""
         shape = self.grid.shape
         results = {name: np.empty(shape) for name in ("p0", "p1", "only", "v0", "v1", "margin")}
@@ -212,7 +213,7 @@ class _ClosedForm:
                 list(pool.map(work, parts))
         m = np.broadcast_to(self.values["m"], shape)
         undecided = np.zeros(shape, dtype=bool)
-        outcome = ExactGrid(**results, m=m, undecided=undecided, open0=open0, open1=open1)
+        outcome = ProbabilityGrid(**results, m=m, undecided=undecided, open0=open0, open1=open1)
         _resolve(self.construction, self.mechanism, self.grid, outcome)
         return outcome
 
@@ -220,13 +221,11 @@ class _ClosedForm:
 def _closed_form(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> _ClosedForm:
     kernel, columns = with_kernel(mechanism), grid.columns(construction.schema)
     if max(columns["n"].flat) > LARGEST_N:
-        raise EngineRefusal("the exact engine's floats end at n=1e300; use --engine certified")
+        raise EngineRefusal("the exact engine's floats end at n=1e300", ("certified",))
     values = float_values(columns)
     model = construction.block_model(values, np.log)
     if model is None:
-        raise EngineRefusal(
-            f"these parameters of {construction.name} have no closed form; use --engine grouped"
-        )
+        raise no_closed_form(construction.name)
     amplitudes = construction.amplitudes(columns)
     return _ClosedForm(construction, kernel, grid, values, amplitudes, np.asarray(model.blocks))
 
@@ -234,7 +233,7 @@ def _closed_form(construction: type[Construction], mechanism: Mechanism, grid: G
 def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
     """The outcome at one point."""
     if isinstance(construction, ExactConstruction):
-        return enumerated.exact(construction, mechanism)
+        return enumerated.in_floats(construction, mechanism)
     fields = type(construction.parameters).model_fields
     given = {name: getattr(construction.parameters, name) for name in fields}
     grid = Grid({name: value for name, value in given.items() if value is not None})
@@ -254,7 +253,7 @@ def _outcome(distinguish: float, **numbers: float) -> Outcome:
     )
 
 
-def _enumerate(construction: type[ExactConstruction], mechanism: Mechanism, grid: Grid) -> ExactGrid:
+def _enumerate(construction: type[ExactConstruction], mechanism: Mechanism, grid: Grid) -> ProbabilityGrid:
     """Try all sign vectors point by point; NaN where float64 cannot decide a comparison."""
     names = ("p0", "p1", "only", "v0", "v1", "margin")
     results = {name: np.full(grid.shape, np.nan) for name in (*names, "m")}
@@ -264,7 +263,7 @@ def _enumerate(construction: type[ExactConstruction], mechanism: Mechanism, grid
         results["m"][index] = point.m
         found: Outcome | None
         try:
-            found = enumerated.exact(point, mechanism)
+            found = enumerated.in_floats(point, mechanism)
         except enumerated.TooCloseToCall:
             found = None
         if found is None or not isinstance(found.p0, Fraction):
@@ -273,7 +272,7 @@ def _enumerate(construction: type[ExactConstruction], mechanism: Mechanism, grid
         for name in names:
             results[name][index] = float(getattr(found, name))
     nothing = np.zeros(grid.shape)
-    return ExactGrid(**results, undecided=undecided, open0=nothing, open1=nothing)
+    return ProbabilityGrid(**results, undecided=undecided, open0=nothing, open1=nothing)
 
 
 def _pieces(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
@@ -304,7 +303,9 @@ def _cut_amplitudes(amplitudes: ScaledAmplitudes, piece: Piece) -> ScaledAmplitu
     )
 
 
-def _resolve(construction: type[Construction], mechanism: Mechanism, grid: Grid, result: ExactGrid) -> None:
+def _resolve(
+    construction: type[Construction], mechanism: Mechanism, grid: Grid, result: ProbabilityGrid
+) -> None:
     """Hand ties on to the certified engine; those left over that matter become NaN.
 
     What overflows float64 is handed on too.
@@ -328,7 +329,7 @@ def _resolve(construction: type[Construction], mechanism: Mechanism, grid: Grid,
         numbers[result.undecided] = np.nan
 
 
-def _matters(result: ExactGrid) -> Array:
+def _matters(result: ProbabilityGrid) -> Array:
     """Where ties leave open some probability of the network."""
     if not (result.open0.any() or result.open1.any()):
         return np.zeros(result.undecided.shape, dtype=bool)

@@ -1,25 +1,15 @@
-"""Drawing the reader's signs, and where places differ the place: what dense and grouped share."""
+"""How the reader's signs are drawn: how many draws, from which seed, in which number format."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
-from separatrix.constructions import Construction, Label, Tokens
-from separatrix.engines._base import Outcome
-from separatrix.engines.sides import side_between
-from separatrix.engines.tally import Tally
+from separatrix.constructions import Construction
 from separatrix.mechanisms import Mechanism
-from separatrix.outputs.attention import ELEMENTS, Batch, View, attend_both, float_margin, rounding
-from separatrix.outputs.places import draw_places
 from separatrix.parameters import UsageError
-from separatrix.tensors import Tensor, torch
+from separatrix.tensors import torch
 
-CACHED = 1 << 20
-"""Numbers in a batch of token sets: more than the cache holds are no faster."""
 MOST_DRAWS = 10_000_000
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 FIRST_LOOK = 25
@@ -64,6 +54,11 @@ class Sampling:
         dtype: torch.dtype = getattr(torch, self.dtype)
         return dtype
 
+    @property
+    def in_format(self) -> bool:
+        """Whether the answer of a number format is asked for, which only tokens in that format can give."""
+        return self.dtype != DTYPES[0]
+
     def chosen(self) -> dict[str, object]:
         """What was asked for by name, and differs from what is usual."""
         usual = Sampling()
@@ -87,126 +82,3 @@ class Sampling:
         doubt = 1 - self.confidence
         each, last = EARLY_DOUBT * doubt / len(early), (1 - EARLY_DOUBT) * doubt
         return [*((draws, 1 - each) for draws in early), (self.draws, 1 - last)]
-
-
-def sample(
-    engine: str,
-    construction: Construction,
-    mechanism: Mechanism,
-    tokens: Callable[[Label, int], Tokens],
-    sampling: Sampling,
-) -> Outcome:
-    """Draw signs and count what fires, the special token at one place: for where all places are alike."""
-    rng = np.random.default_rng(sampling.seed)
-    tally, m = Tally(), construction.m
-    (place,) = draw_places(rng, construction.n, 1)
-    views = [View(mechanism, tokens(label, place), sampling.draws * m) for label in (0, 1)]
-    slack = max(rounding(mechanism, Batch.of([view.tokens]), construction) for view in views)
-    for share in _batches(sampling, tally, lambda more: -(-more * m * _width(views[0]) // ELEMENTS)):
-        signs, projected = _draw(construction, views[0].tokens, rng, share * m, sampling)
-        peaks = [view.peaks(projected, signs) for view in views]
-        tally.add(peaks, m, construction.threshold, slack)
-    v0, v1 = (view.probe / construction.unit for view in views)
-    return _outcome(engine, construction, sampling, tally, (v0, v1))
-
-
-def sample_places(
-    engine: str,
-    construction: Construction,
-    mechanism: Mechanism,
-    tokens: Callable[[Label, int], Tokens],
-    sampling: Sampling,
-) -> Outcome:
-    """As `sample`, with a place of its own for the special token in every draw: for where places differ.
-
-    Several draws go through the mechanism as one batch. The margin is the least at the places drawn.
-    """
-    rng = np.random.default_rng(sampling.seed)
-    tally, m, unit = Tally(), construction.m, construction.unit
-    probes: list[tuple[float, float]] = []
-    rows = len(tokens(0, 0).keys)
-    per_token = construction.dense_width() + m + 1 + (0 if mechanism.streams else rows)
-    for draws in _batches(sampling, tally, lambda more: -(-more * rows * per_token // CACHED)):
-        places = draw_places(rng, construction.n, draws)
-        batches = [Batch.of([tokens(label, place) for place in places]) for label in (0, 1)]
-        signs = _signs(rng, (draws, m, construction.signs), sampling.torch_dtype)
-        found = [attended.amax(1) for attended in attend_both(mechanism, batches, signs)]
-        slack = max(rounding(mechanism, batch, construction) for batch in batches)
-        tally.add([each[:, :-1].flatten() for each in found], m, construction.threshold, slack)
-        v0, v1 = ((each[:, -1].double() / unit).tolist() for each in found)
-        probes = [min((*probes, *zip(v0, v1, strict=True)), key=lambda pair: pair[1] - pair[0])]
-    return _outcome(engine, construction, sampling, tally, probes[0], "each at a place of its own, ")
-
-
-def _batches(sampling: Sampling, tally: Tally, parts: Callable[[int], int]) -> Iterator[int]:
-    """How many draws to add to the tally at once: `parts` batches before each look, until one decides."""
-    for draws, confidence in sampling.looks():
-        more = draws - tally.draws
-        yield from _shares(more, parts(more))
-        low, high = tally.interval(confidence)
-        if sampling.decide and None not in (side_between(low, high, level) for level in sampling.decide):
-            return
-
-
-def _width(view: View) -> int:
-    return max(len(view.tokens.keys), len(view.tokens.queries))
-
-
-def _draw(
-    construction: Construction, tokens: Tokens, rng: np.random.Generator, columns: int, sampling: Sampling
-) -> tuple[Tensor, Callable[[Tokens], Tensor]]:
-    """Drawn sign vectors, and a function that looks at tokens through them."""
-    dtype = sampling.torch_dtype
-    if tokens.values is None and tokens.counts is not None:
-        seen = torch.from_numpy(construction.group_signs(rng, columns, tokens.counts.double().numpy())).to(
-            dtype
-        )
-        return seen.mT, lambda _: seen
-    signs = _signs(rng, (columns, construction.signs), dtype)
-    return signs, lambda tokens: signs.mT if tokens.values is None else tokens.values @ signs.mT
-
-
-def _signs(rng: np.random.Generator, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Independent signs, + or - with equal chances."""
-    return (2 * torch.from_numpy(rng.integers(0, 2, shape, dtype=np.int8)) - 1).to(dtype)
-
-
-def _outcome(
-    engine: str,
-    construction: Construction,
-    sampling: Sampling,
-    tally: Tally,
-    probes: tuple[float, float],
-    where: str = "",
-) -> Outcome:
-    draws, neurons = tally.draws, tally.draws * construction.m
-    looks = sampling.looks()
-    confidence = dict(looks)[draws]
-    together = f" ({len(looks)} looks, together {100 * sampling.confidence:.6g}%)" if len(looks) > 1 else ""
-    close = f", {tally.close} too close to call" if tally.close else ""
-    return Outcome(
-        engine=engine,
-        evidence=f"{draws} draws, {where}{100 * confidence:.6g}% Clopper-Pearson interval{together}, "
-        f"{sampling.dtype}{close}",
-        p0=tally.neurons[0] / neurons,
-        p1=tally.neurons[1] / neurons,
-        only=tally.only / neurons,
-        fire_d0=tally.fired[0] / draws,
-        fire_d1=tally.fired[1] / draws,
-        distinguish=tally.hits / draws,
-        interval=tally.interval(confidence),
-        v0=probes[0],
-        v1=probes[1],
-        margin=float_margin(*probes, max(map(abs, probes))),
-    )
-
-
-def _shares(total: int, parts: int) -> list[int]:
-    """`total` split into at most `parts` nearly equal positive shares.
-
-    >>> _shares(10, 3)
-    [4, 3, 3]
-    """
-    parts = max(1, min(parts, total))
-    small, extra = divmod(total, parts)
-    return [small + (i < extra) for i in range(parts)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from separatrix.constructions.cross import Cross
 from separatrix.constructions.spike import Spike
-from separatrix.engines._base import significant_bits
+from separatrix.engines.outcome import significant_bits
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax
 from separatrix.parameters.ranges import Number
 from separatrix.verdicts.question import Question

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from separatrix.constructions import Construction
-from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
+from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, solve
 from separatrix.laws.margins import EVIDENCE, PLACES, Margin, is_literal, margin
 from separatrix.maps.boundary import boundary_of, search_span
 from separatrix.numbers import format_exact
 from separatrix.numbers.formats import SIGNIFICANT_BITS
-from separatrix.outputs.places import place_matters
+from separatrix.outputs.tokens import place_matters
 from separatrix.parameters import UsageError
 from separatrix.parameters.ranges import Number, is_axis
 from separatrix.verdicts import blind_from
@@ -96,10 +96,8 @@ def _of_margin(
     point, mechanism = asked.point({how.name: at}), asked.mechanism({how.name: at})
     literal = is_literal(point, mechanism)
     if literal and how.engine == "auto" and point.n > LITERAL_MOST:
-        raise EngineRefusal(
-            f"{mechanism.spelled} needs every token, and n={point.n:,} is more than {LITERAL_MOST:,}; "
-            "use --engine dense, or a smaller n"
-        )
+        reason = f"{mechanism.spelled} needs every token, and n={point.n:,} is more than {LITERAL_MOST:,}"
+        raise EngineRefusal(reason, ("dense",))
     found = margin(point, mechanism, how.engine)
     if found.lost:
         place = _place(how.name, at, point)
@@ -108,7 +106,7 @@ def _of_margin(
         )
     if found.value <= 0:
         raise _no_exponent("margin", found.value, _place(how.name, at, point))
-    tried = found.engine in ("grouped", "dense") and place_matters(point, mechanism)
+    tried = ENGINES[found.engine].draws and place_matters(point, mechanism)
     evidence = f"{EVIDENCE[found.engine]}{f', {PLACES}' if tried else ''}"
     drawn = "seed" in mechanism.schema.model_fields and not mechanism.permutation_equivariant
     drawn = drawn or "seed" in point.schema.model_fields
@@ -146,7 +144,7 @@ def critical_value(asked: Question, at: Number, how: How) -> Value:
         )
     last = found.crossings[-1]
     low, high = float(last.lo.value), float(last.hi.value)
-    sampled = found.engine in ("grouped", "dense")
+    sampled = ENGINES[found.engine].draws
     coarse = high / low - 1 > COARSE
     noise = Noise.SCATTER if sampled else Noise.INTERVAL if coarse else Noise.NONE
     return Value(at, high, found.engine, found.evidence, noise, low, high, high / low - 1)

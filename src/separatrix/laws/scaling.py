@@ -9,8 +9,7 @@ from typing import Any
 
 import scipy
 
-from separatrix.engines import ENGINES, EngineRefusal, Sampling
-from separatrix.engines.options import in_format, refuse_unused
+from separatrix.engines import EngineRefusal, Sampling, engine_named
 from separatrix.laws.closed_forms import closed_form
 from separatrix.laws.margins import is_literal
 from separatrix.laws.noisy_powerlaw import noisy_law, uncertain_law
@@ -74,13 +73,13 @@ def scaling(
         from separatrix.laws.costs import cost_scaling
 
         return cost_scaling(*_growing(construction, mechanism, given), of, sampling.confidence, tell)
-    known_engine(engine)
+    asked_engine = engine_named(engine)
     n, rest = split_n(of, given)
     asked, axis = _growing(construction, mechanism, rest)
     if of in SEARCHING and axis.name == "n":
         raise UsageError(f"{of} is itself a number of tokens; let another parameter grow")
-    refuse_unused(engine, replace(sampling, confidence=Sampling().confidence))  # the exponent has an interval
-    if in_format(sampling) and of not in DRAWN:
+    asked_engine.refuse_unused(replace(sampling, confidence=Sampling().confidence))  # the exponent's interval
+    if sampling.in_format and of not in DRAWN:
         raise UsageError(f"{of} is computed in float64, without draws; leave out dtype={sampling.dtype}")
     how = How(axis.name, engine, sampling, n)
     axis_values, remark = _within_reach(asked, axis, how, of)
@@ -166,13 +165,6 @@ def _known(of: str) -> None:
     names = [*QUANTITIES, *COSTS]
     if of not in names:
         raise UsageError(f"there is no quantity {of}{nearest(of, names)}; there are: {', '.join(names)}")
-
-
-def known_engine(engine: str) -> None:
-    """A UsageError if there is no such engine."""
-    if engine not in ENGINES:
-        names = ", ".join(ENGINES)
-        raise UsageError(f"there is no engine {engine}{nearest(engine, list(ENGINES))}; there are: {names}")
 
 
 def _enough(name: str, text: str) -> None:

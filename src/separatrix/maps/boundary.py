@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from separatrix.constructions import ExactConstruction
-from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling
-from separatrix.engines.options import refuse_unused, unused
+from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, engine_named
 from separatrix.maps.analytic import Analytic, analytic
 from separatrix.maps.bisection import Bisection, LevelReading, sections, whole_sections
 from separatrix.maps.crossings import Boundary, Crossing
 from separatrix.maps.level_sides import LevelSides
 from separatrix.numbers import format_exact, parse_exact
-from separatrix.parameters import SeparatrixError, UsageError, nearest
+from separatrix.parameters import SeparatrixError, UsageError
 from separatrix.parameters.ranges import Number, Span, is_axis, read_span
 from separatrix.verdicts.question import Question, all_parameters, question
 
@@ -70,7 +69,7 @@ def boundary(
     given = all_parameters(construction, parameters, named, {"at": "probability="})
     open_ = {name: str(value) for name, value in given.items() if is_axis(value)}
     if len(open_) != 1:
-        found = f"are {len(open_)} ({', '.join(open_)}); give one of them as --over" if open_ else "is none"
+        found = f"are {len(open_)} ({', '.join(open_)}); give one of them as `over`" if open_ else "is none"
         raise UsageError(
             f"a boundary is searched in one range, and here {found}; write for example a1=0.5:1.5"
         )
@@ -95,10 +94,10 @@ def boundary_of(
     sampling: Sampling | None = None,
 ) -> Boundary:
     """Scan, narrow down what changes sides, and prove the ends where the engine can."""
-    level = LevelSides(asked, span.name, _level(at), _known(engine), sampling)
-    refuse_unused(engine, sampling)
+    engine_named(engine).refuse_unused(sampling)
+    level = LevelSides(asked, span.name, _level(at), engine, sampling or Sampling())
     closed = level.closed([span.start]) is not None
-    outcome, _ = level.outcome(span.start, "exact" if closed and engine != "certified" else engine)
+    outcome, _ = level.outcome(span.start, engine if ENGINES[engine].proves or not closed else "exact")
     effort = _effort(_usual(level, closed, outcome), scan, tolerance)
     search = Bisection(level.read, _between(asked, span, effort))
     places = _places(asked, span, effort.scan)
@@ -134,13 +133,6 @@ def _level(at: object) -> Fraction:
     if not 0 < level < 1:
         raise UsageError(f"at={at} is out of range; a level of P lies between 0 and 1")
     return level
-
-
-def _known(engine: str) -> str:
-    if engine not in ENGINES:
-        known = ", ".join(ENGINES)
-        raise UsageError(f"there is no engine {engine}{nearest(engine, list(ENGINES))}; there are: {known}")
-    return engine
 
 
 def _effort(usual: Resolution, scan: int | None, tolerance: object) -> Resolution:
@@ -186,7 +178,7 @@ def _proved(level: LevelSides, crossing: Crossing) -> Crossing:
             *(each if each.certified else level.proved(each) for each in (crossing.lo, crossing.hi))
         )
     except EngineRefusal:
-        if level.engine == "certified":
+        if ENGINES[level.engine].proves:
             raise
         return crossing
     if any(
@@ -210,7 +202,7 @@ def _evidence(
         engine, evidence = "exact", "scanned by the exact engine in float64"
     elif outcome.interval[0] < outcome.interval[1]:
         evidence = f"{evidence}, at each value by itself"
-    return engine, f"{evidence}{unused(engine, level.sampling)}"
+    return engine, f"{evidence}{ENGINES[engine].unused(level.sampling)}"
 
 
 def _complete(

@@ -96,7 +96,7 @@ def boundary_curve(
     """The boundary at every value of `over`, such as `n=1e3:1e9:7:log`; other arguments as for `boundary`."""
     ((second, counted),) = read_words([over]).items()
     if second in parameters:
-        raise UsageError(f"{second} is given twice, as {second}={parameters[second]} and --over; keep one")
+        raise UsageError(f"{second} is given twice, as {second}={parameters[second]} and `over`; keep one")
     ranges = {name: str(value) for name, value in parameters.items() if is_axis(value)}
     if len(ranges) != 1:
         here = ", ".join(ranges) or "none"
@@ -107,7 +107,7 @@ def boundary_curve(
     asked = question(construction, mechanism, {k: v for k, v in parameters.items() if k != name})
     span, count = read_counted(asked.schema_of(second), second, counted)
     if count > MOST_VALUES:
-        raise UsageError(f"--over {over} has {count:,} values, more than {MOST_VALUES:,}; 50 draw a curve")
+        raise UsageError(f"`over` {over} has {count:,} values, more than {MOST_VALUES:,}; 50 draw a curve")
     found: dict[Number, Boundary] = {}
     wanted: dict[Number, Number] = {}
     for value in span.points(count):

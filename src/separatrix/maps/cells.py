@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from separatrix.constructions import Construction
-from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
-from separatrix.engines.options import DRAWLESS, in_format, unused
+from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, exact
 from separatrix.maps.plane_grid import PlaneGrid
 from separatrix.mechanisms import Mechanism
 from separatrix.verdicts.question import Question
@@ -28,7 +27,6 @@ QUANTITIES = {
     "bits": "bits",
 }
 """What can be mapped, and what it is called in a picture."""
-SAMPLED = ("grouped", "dense")
 PROBABILITIES = ("distinguish", "fire_d0", "fire_d1")
 
 
@@ -67,7 +65,7 @@ Tell = Callable[[Step], None]
 
 
 def by_cell(
-    asked: Question, places: PlaneGrid, of: str, engine: str, sampling: Sampling | None, tell: Tell
+    asked: Question, places: PlaneGrid, of: str, engine: str, sampling: Sampling, tell: Tell
 ) -> Layer:
     """Every cell by itself, by the engine named; `tell` hears the estimate before the bulk of the work."""
     found = {name: np.full(places.shape, np.nan) for name in ("values", "low", "high")}
@@ -109,20 +107,20 @@ def by_cell(
     (name, evidence), _ = outcomes.most_common(1)[0]
     engines = ", ".join(dict.fromkeys(engine for engine, _ in outcomes))
     evidence = evidence if len(outcomes) == 1 else f"for most cells {name}: {evidence}"
-    if all(each in DRAWLESS for each, _ in outcomes):
-        evidence = f"{evidence}{unused(name, sampling)}"
-    if of != "distinguish" and name in SAMPLED:
+    if not any(ENGINES[each].draws for each, _ in outcomes):
+        evidence = f"{evidence}{ENGINES[name].unused(sampling)}"
+    if of != "distinguish" and ENGINES[name].draws:
         evidence = f"{evidence}; the interval is that of P[distinguishes], {QUANTITIES[of]} has none"
     remark = f"{len(refusals):,} cells have no answer: {refusals[0]}" if refusals else ""
     return Layer(asked.label, found["values"], found["low"], found["high"], engines, evidence, remark)
 
 
-def _solve(point: Construction, mechanism: Mechanism, engine: str, sampling: Sampling | None) -> Outcome:
+def _solve(point: Construction, mechanism: Mechanism, engine: str, sampling: Sampling) -> Outcome:
     """The outcome by the engine named; `auto` tries floats before fractions, since there are many cells."""
-    if engine == "auto" and not in_format(sampling):
+    if engine == "auto" and not sampling.in_format:
         with suppress(EngineRefusal):
-            return solve(point, mechanism, "exact")
-    return solve(point, mechanism, engine, sampling)
+            return exact.solve(point, mechanism)
+    return ENGINES[engine].solve(point, mechanism, sampling)
 
 
 def _quantity(outcome: Outcome, of: str) -> float:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from separatrix.engines import EngineRefusal
-from separatrix.engines.sides import side_of_fractions
+from separatrix.engines.outcome import side_of_fractions
 from separatrix.maps.bisection import LevelReading
 from separatrix.maps.crossings import Boundary, Crossing
 from separatrix.numbers import format_exact, parse_integer
@@ -67,6 +67,6 @@ def _end(found: Boundary, end: LevelReading) -> dict[str, Any]:
         level, place = format_exact(found.at), f"{found.span.name}={format_exact(end.value)}"
         raise EngineRefusal(
             f"P is exactly {level} at {place}: it reaches the level there and is not proved to pass it; "
-            "choose another --at"
+            "choose another level"
         )
     return certificate

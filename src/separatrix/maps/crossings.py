@@ -76,7 +76,7 @@ class Boundary:
         unsure = f" {self.open} of them could not be put on either side." if self.open else ""
         return (
             f"Searched at {self.scanned} values, spaced evenly in {spaced}; two crossings between "
-            f"neighbouring values would not be seen (--scan looks closer).{unsure}"
+            f"neighbouring values would not be seen (a finer scan looks closer).{unsure}"
         )
 
     @property

@@ -6,17 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from separatrix.engines import EngineRefusal, Outcome, Sampling, exact, solve
-from separatrix.engines.options import DRAWLESS, in_format
-from separatrix.engines.sides import side_between, side_of
+from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, exact
+from separatrix.engines.outcome import side_between, side_of
 from separatrix.maps.bisection import LevelReading
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import Grid
 from separatrix.parameters.ranges import Number
 from separatrix.verdicts.question import Question
-
-PROVING = ("auto", "certified")
-"""Engines whose ends are proved where they can be."""
 
 
 @dataclass(frozen=True)
@@ -27,16 +23,16 @@ class LevelSides:
     name: str
     at: Fraction
     engine: str
-    sampling: Sampling | None
+    sampling: Sampling
 
     @property
     def proves(self) -> bool:
         """Whether exact fractions answer what is asked."""
-        return self.engine in PROVING and not in_format(self.sampling)
+        return ENGINES[self.engine].covers("certified") and not self.sampling.in_format
 
-    def closed(self, values: Sequence[Number]) -> list[exact.ExactGrid] | None:
+    def closed(self, values: Sequence[Number]) -> list[exact.ProbabilityGrid] | None:
         """The closed form at these values, one grid or one for each; None where there is none."""
-        if not self.proves and self.engine != "exact":
+        if not (self.proves or ENGINES[self.engine].at_once):
             return None
         try:
             if self.asked.is_own(self.name):
@@ -87,8 +83,7 @@ class LevelSides:
         """What an engine says at one value, and the m there."""
         chosen = {self.name: value}
         point = self.asked.point(chosen)
-        sampling = None if engine in DRAWLESS else self.sampling
-        return solve(point, self.asked.mechanism(chosen), engine, sampling), point.m
+        return ENGINES[engine].answer(point, self.asked.mechanism(chosen), self.sampling), point.m
 
     def _columns(self, value: Number) -> dict[str, object]:
         """The parameters of a point, n moved to where it is admissible."""

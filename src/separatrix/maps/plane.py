@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from separatrix.constructions import Construction, ExactConstruction
-from separatrix.engines import ENGINES, EngineRefusal, Sampling, exact
-from separatrix.engines.options import in_format, refuse_unused, unused
+from separatrix.engines import ENGINES, EngineRefusal, Sampling, engine_named, exact
 from separatrix.maps.cells import QUANTITIES, Layer, Tell, by_cell
 from separatrix.maps.plane_grid import PlaneGrid
 from separatrix.numbers import format_exact
@@ -115,10 +114,8 @@ def map(
     if of not in QUANTITIES:
         known = ", ".join(QUANTITIES)
         raise UsageError(f"there is no quantity {of}{nearest(of, list(QUANTITIES))}; there are: {known}")
-    if engine not in ENGINES:
-        known = ", ".join(ENGINES)
-        raise UsageError(f"there is no engine {engine}{nearest(engine, list(ENGINES))}; there are: {known}")
-    refuse_unused(engine, sampling)
+    engine_named(engine).refuse_unused(sampling)
+    sampling = sampling or Sampling()
     if not mechanisms:
         raise UsageError("a map needs a mechanism; write for example softmax or softmax,linear")
     if difference and len(mechanisms) != 2:
@@ -128,7 +125,7 @@ def map(
     x, y = _axes(questions, open_)
     places = PlaneGrid.of(questions[0], x, y)
     layers = tuple(_layer(each, places, of, engine, sampling, tell) for each in questions)
-    return Map(of, questions, places, layers, engine, sampling or Sampling(), difference)
+    return Map(of, questions, places, layers, engine, sampling, difference)
 
 
 def _sorted_out(parameters: Mapping[str, object]) -> tuple[dict[str, str], dict[str, object]]:
@@ -166,15 +163,13 @@ def _axes(questions: Sequence[Question], open_: Mapping[str, str]) -> tuple[Axis
     return x, y
 
 
-def _layer(
-    asked: Question, places: PlaneGrid, of: str, engine: str, sampling: Sampling | None, tell: Tell
-) -> Layer:
+def _layer(asked: Question, places: PlaneGrid, of: str, engine: str, sampling: Sampling, tell: Tell) -> Layer:
     """One layer, by the closed form where there is one for whole grids, else a cell at a time."""
-    whole = engine in ("auto", "exact") and not in_format(sampling)
+    whole = ENGINES[engine].covers("exact") and not sampling.in_format
     if whole and not issubclass(asked.kind, ExactConstruction):
         with suppress(EngineRefusal):
             found = _whole(asked, places, of)
-            return replace(found, evidence=f"{found.evidence}{unused(found.engine, sampling)}")
+            return replace(found, evidence=f"{found.evidence}{ENGINES[found.engine].unused(sampling)}")
     return by_cell(asked, places, of, engine, sampling, tell)
 
 
@@ -191,7 +186,7 @@ def _whole(asked: Question, places: PlaneGrid, of: str) -> Layer:
     return Layer(asked.label, values, ends, ends, "exact", CLOSED_FORM, remark)
 
 
-def _quantity(found: exact.ExactGrid, of: str) -> np.ndarray[Any, Any]:
+def _quantity(found: exact.ProbabilityGrid, of: str) -> np.ndarray[Any, Any]:
     values: np.ndarray[Any, Any] = getattr(found, of)
     return values
 

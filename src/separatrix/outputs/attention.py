@@ -95,7 +95,7 @@ class View:
         self._attended: Tensor | None = None
         if tokens.values is not None and columns >= tokens.values.shape[-1]:
             self._attended = self._attend(tokens.values)
-            self.probe = float(self._attend_probe())
+            self.probe = float(self._attended.sum(-1).amax())
 
     def peaks(self, projected: Callable[[Tokens], Tensor], signs: Tensor) -> Float[Tensor, " columns"]:
         """The largest pre-activation over the rows, one for each sign vector.
@@ -115,9 +115,10 @@ class View:
     def _attend(self, values: Tensor) -> Float[Tensor, "rows columns"]:
         return Batch.of([self.tokens]).attend(self.mechanism, values[None])[0]
 
-    def _attend_probe(self) -> Tensor:
-        assert self._attended is not None
-        return self._attended.sum(-1).amax()
+
+def probe_peak(mechanism: Mechanism, tokens: Tokens) -> float:
+    """The pre-activation that margins are measured on: the largest over the rows, with all signs +."""
+    return float(Batch.of([tokens]).attend(mechanism, tokens.probe[None, :, None]).amax())
 
 
 def rounding(mechanism: Mechanism, batch: Batch, construction: Construction) -> float:

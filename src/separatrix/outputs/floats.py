@@ -12,9 +12,8 @@ from separatrix.constructions import Construction, Label, Tokens
 from separatrix.errors import EngineRefusal
 from separatrix.mechanisms import Causality, Mechanism
 from separatrix.outputs._base import Array, Ends, Feature, Outputs
-from separatrix.outputs.attention import attend
-from separatrix.outputs.memory import LARGEST_COUNTED, dense_bytes, refuse_if_too_large
-from separatrix.outputs.places import place_matters
+from separatrix.outputs.attention import Batch
+from separatrix.outputs.tokens import by_counts, counted_tokens, literal_tokens, place_matters
 from separatrix.tensors import Float, Tensor, torch
 
 SLACK = 1e-9
@@ -34,9 +33,13 @@ class FloatOutputs(Outputs):
     ) -> None:
         self.grouped = by_counts(construction, mechanism)
         self.unit = Fraction(construction.unit), Fraction(construction.unit)
+        if self.grouped:
+            tokens_at = counted_tokens(construction, mechanism, torch.float64, columns=0)
+        else:
+            tokens_at = literal_tokens(construction, mechanism, torch.float64)
         found = []
         for label in (0, 1):
-            tokens = _tokens(construction, mechanism, label, place, self.grouped)
+            tokens = tokens_at(label, place)
             found.append(_received(mechanism, tokens, literal))
         self.rows, self.sizes = ([each[part] / construction.unit for each in found] for part in (0, 1))
         if not all(np.isfinite(each).all() for each in self.rows):
@@ -87,11 +90,6 @@ class FloatOutputs(Outputs):
         return unit * (self.rows[label] - off), unit * (self.rows[label] + off)
 
 
-def by_counts(construction: Construction, mechanism: Mechanism) -> bool:
-    """Whether distinct tokens with counts will do."""
-    return mechanism.takes_counts and construction.has_groups and construction.n <= LARGEST_COUNTED
-
-
 def by_definition(construction: Construction, mechanism: Mechanism, place: int) -> FloatOutputs:
     """The rows once more, by the definition, or an EngineRefusal where that takes too long."""
     if not by_counts(construction, mechanism) and construction.n > MOST_DEFINED:
@@ -106,20 +104,6 @@ def _features(construction: Construction, counted_tokens: bool) -> tuple[Feature
     return tuple(Feature(place) for place in range(1, construction.signs + 1))
 
 
-def _tokens(
-    construction: Construction, mechanism: Mechanism, label: Label, place: int, grouped: bool
-) -> Tokens:
-    if grouped:
-        groups, width = construction.group_count(), construction.dense_width()
-        needed = 8 * (8 * groups * width + 2 * groups * groups)
-        refuse_if_too_large("grouped", needed, f"the groups of {construction.name}", "exact")
-        return construction.groups(label, torch.float64, place)
-    needed = dense_bytes(construction, mechanism, torch.float64)
-    what = f"n={construction.n:,} tokens of width {construction.dense_width():,}"
-    refuse_if_too_large("dense", needed, what, "auto with a smaller n")
-    return construction.dense(label, place, torch.float64)
-
-
 def _received(mechanism: Mechanism, tokens: Tokens, literal: bool) -> tuple[Array, Array]:
     """What each row receives, and the size of what was added up for it, feature by feature."""
     values = tokens.values
@@ -128,17 +112,14 @@ def _received(mechanism: Mechanism, tokens: Tokens, literal: bool) -> tuple[Arra
         values = torch.diag(1 / counts.to(tokens.keys.dtype))
     both = torch.cat([values, values.abs()], dim=-1)
     with torch.no_grad():
-        out = (_defined if literal else _attended)(mechanism, tokens, both)
+        out = (
+            _defined(mechanism, tokens, both)
+            if literal
+            else Batch.of([tokens]).attend(mechanism, both[None])[0]
+        )
     features = values.shape[-1]
     sizes = out[:, features:].abs().maximum(out[:, :features].abs())
     return out[:, :features].numpy(), sizes.numpy()
-
-
-def _attended(
-    mechanism: Mechanism, tokens: Tokens, values: Float[Tensor, "keys features"]
-) -> Float[Tensor, "rows features"]:
-    counts = None if tokens.counts is None else tokens.counts[None]
-    return attend(mechanism, tokens.queries[None], tokens.keys[None], values[None], counts, tokens.last)[0]
 
 
 def _defined(

@@ -39,7 +39,7 @@ Rows = list[list[Received]]
 Score = Callable[[fmpq], fmpq]
 
 
-def exact_rows(mechanism: Mechanism, description: Description) -> Rows | None:
+def formula_rows(mechanism: Mechanism, description: Description) -> Rows | None:
     """The output of every query, or None if this mechanism is not among those repeated here."""
     if MECHANISMS.get(mechanism.name) is not type(mechanism) or mechanism.name not in FORMULAS:
         return None

@@ -173,50 +173,48 @@ def same_rows(construction: ExactConstruction, mechanism: Mechanism) -> bool:
 def kernel_rows(construction: ExactConstruction, mechanism: Mechanism) -> KernelRows:
     """The rows of both labels as sums of exact scores."""
     if not isinstance(mechanism, ScoreMechanism):
-        raise EngineRefusal(
-            f"{mechanism.spelled} has no scalar kernel, so nothing to certify; use --engine exact"
-        )
+        raise EngineRefusal(f"{mechanism.spelled} has no scalar kernel, so nothing to certify", ("exact",))
     if not construction.rational:
-        raise EngineRefusal(f"the tokens of {construction.name} are not rational; use --engine exact")
+        raise EngineRefusal(f"the tokens of {construction.name} are not rational", ("exact",))
     return KernelRows(construction, mechanism)
 
 
 def with_kernel(mechanism: Mechanism) -> ScoreMechanism:
     """The mechanism, if its score is a scalar function of the logit."""
     if not isinstance(mechanism, ScoreMechanism):
-        raise EngineRefusal(
-            f"{mechanism.spelled} has no scalar kernel, so no closed form; use --engine grouped"
-        )
+        raise EngineRefusal(f"{mechanism.spelled} has no scalar kernel, so no closed form", ("grouped",))
     return mechanism
 
 
-def exact_model(construction: Construction, n: int | None = None) -> BlockModel:
+def rational_model(construction: Construction, n: int | None = None) -> BlockModel:
     """The closed form in rationals and logarithms, at the construction's n or another."""
-    refusal = f"these parameters of {construction.name} have no closed form; use --engine grouped"
-    if isinstance(construction, ExactConstruction):
-        raise EngineRefusal(refusal)
-    values = {
-        name: value if isinstance(value, str) else rational(value)
-        for name, value in construction.parameters.values().items()
-    }
-    if n is not None:
-        values["n"] = rational(n)
-    model = construction.block_model(values, LogForm.log)
+    model = None
+    if not isinstance(construction, ExactConstruction):
+        given = construction.parameters.values()
+        values = {name: x if isinstance(x, str) else rational(x) for name, x in given.items()}
+        if n is not None:
+            values["n"] = rational(n)
+        model = construction.block_model(values, LogForm.log)
     if model is None:
-        raise EngineRefusal(refusal)
+        raise no_closed_form(construction.name)
     return model
 
 
+def no_closed_form(construction: str) -> EngineRefusal:
+    """What to raise where a construction has none."""
+    return EngineRefusal(f"these parameters of {construction} have no closed form", ("grouped",))
+
+
 def spike_weights(mechanism: ScoreMechanism, model: BlockModel, label: Label) -> dict[str, Flint]:
-    """f(row, spike) for every kind of row."""
-    return {row.name: _spike_weight(mechanism, model, row) for row in model.rows[label]}
+    """f(row, spike) for every kind of row: u of the spike over the sum of all u."""
+    scores = {row.name: block_scores(mechanism, model, row) for row in model.rows[label]}
+    return {name: spike / total for name, (spike, _, _, total) in scores.items()}
 
 
-def _spike_weight(mechanism: ScoreMechanism, model: BlockModel, row: BlockRow) -> Flint:
-    """u of the spike over the sum of all u, each over u of an ordinary key."""
+def block_scores(mechanism: ScoreMechanism, model: BlockModel, row: BlockRow) -> tuple[Flint, ...]:
+    """The scores of the spike, of a mate of it, of the row's own block, over an ordinary one; their sum."""
     spike, mate, own = (mechanism.ratio(row.base, step) for step in (row.spike, row.mate, row.own))
-    weight: Flint = spike / (spike + (model.size - 1) * mate + (own + (model.blocks - 1)) * model.size)
-    return weight
+    return spike, mate, own, spike + (model.size - 1) * mate + (own + (model.blocks - 1)) * model.size
 
 
 def probe_margin(mechanism: ScoreMechanism, model: BlockModel) -> tuple[Flint, Flint, Flint]:

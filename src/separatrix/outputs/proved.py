@@ -23,7 +23,7 @@ from separatrix.errors import EngineRefusal
 from separatrix.mechanisms import Mechanism, ScoreMechanism, mechanism_named
 from separatrix.numbers.logforms import Flint, rational
 from separatrix.outputs._base import Array, Ends, Feature, Outputs
-from separatrix.outputs.kernels import exact_model, kernel_rows, rows_of
+from separatrix.outputs.kernels import block_scores, kernel_rows, rational_model, rows_of
 from separatrix.tensors import torch
 
 TWINS = {"identity-features": "linear", "relu-features": "linear", "based": "taylor:order=2"}
@@ -36,7 +36,7 @@ LARGEST_GROUPS = 4096
 """More distinct tokens than this are not looked at for a sign."""
 
 
-class ExactOutputs(Outputs):
+class ProvedOutputs(Outputs):
     """Rows as rationals and balls, with the precision that n calls for."""
 
     proves = True
@@ -139,13 +139,13 @@ def _dyadic(x: arb) -> Fraction | None:
     return Fraction(mantissa) * Fraction(2) ** exponent
 
 
-def exact_outputs(construction: Construction, mechanism: Mechanism) -> ExactOutputs:
+def proved_outputs(construction: Construction, mechanism: Mechanism) -> ProvedOutputs:
     """The rows of both labels, or an EngineRefusal where there is no exact form."""
     kernel = kernel_of(construction, mechanism)
     with ctx.workprec(precision(construction)):
         if isinstance(construction, ExactConstruction):
             return _of_description(construction, kernel)
-        return _of_blocks(construction, kernel, exact_model(construction))
+        return _of_blocks(construction, kernel, rational_model(construction))
 
 
 def kernel_of(construction: Construction, mechanism: Mechanism) -> ScoreMechanism:
@@ -165,7 +165,7 @@ def _has_negative(construction: Construction) -> bool:
     return any(bool((side < 0).any()) for each in groups for side in (each.queries, each.keys))
 
 
-def _of_description(construction: ExactConstruction, kernel: ScoreMechanism) -> ExactOutputs:
+def _of_description(construction: ExactConstruction, kernel: ScoreMechanism) -> ProvedOutputs:
     """A row for each distinct query; equal if the levels are, or if all numbers are rational and equal."""
     found = kernel_rows(construction, kernel)
     counted = [
@@ -180,10 +180,10 @@ def _of_description(construction: ExactConstruction, kernel: ScoreMechanism) -> 
     listed = list(rows[0].values()), list(rows[1].values())
     features = tuple(Feature(place) for place in range(1, construction.signs + 1))
     ones, counts = (Fraction(1),) * len(features), (counted[0].total(), counted[1].total())
-    return ExactOutputs(construction, features, ones, listed, listed, same, counts)
+    return ProvedOutputs(construction, features, ones, listed, listed, same, counts)
 
 
-def _of_blocks(construction: Construction, kernel: ScoreMechanism, model: BlockModel) -> ExactOutputs:
+def _of_blocks(construction: Construction, kernel: ScoreMechanism, model: BlockModel) -> ProvedOutputs:
     """The kinds of row of a closed form.
 
     Blocks without the spike are all alike, so the best weights are the same for all of them (the nearest
@@ -204,7 +204,7 @@ def _of_blocks(construction: Construction, kernel: ScoreMechanism, model: BlockM
         first += copies
     same = model.rows[0] == model.rows[1] and model.amplitudes.a[0] == model.amplitudes.a[1]
     probe = (Fraction(1),) * 4 if last else (Fraction(1), Fraction(0))
-    return ExactOutputs(
+    return ProvedOutputs(
         construction, tuple(features), probe, (rows[0], rows[1]), (raw[0], raw[1]), same, (n, n)
     )
 
@@ -216,8 +216,7 @@ def _exists(row: QueryRow, model: BlockModel) -> bool:
 def _block_row(kernel: ScoreMechanism, model: BlockModel, label: Label, row: QueryRow) -> tuple[Flint, ...]:
     """What a row receives: of the spike, in the spike's block, in the row's own, in any other, of c."""
     amplitudes, size = model.amplitudes, model.size
-    spike, mate, own = (kernel.ratio(row.base, step) for step in (row.spike, row.mate, row.own))
-    total = spike + (size - 1) * mate + (own + (model.blocks - 1)) * size
+    spike, mate, own, total = block_scores(kernel, model, row)
     shares = amplitudes.a[label] * spike, amplitudes.b * (spike + (size - 1) * mate)
     return (*(x / total for x in (*shares, amplitudes.b * size * own, amplitudes.b * size)), amplitudes.c)
 

@@ -11,7 +11,7 @@ from separatrix.constructions import Construction
 from separatrix.constructions.spike import Spike
 from separatrix.engines import exact
 from separatrix.mechanisms import mechanism_named
-from separatrix.outputs.kernels import exact_model, spike_weights, with_kernel
+from separatrix.outputs.kernels import rational_model, spike_weights, with_kernel
 from separatrix.paper.base import BASE, MECHANISMS, Parameter
 from separatrix.paper.effort import FULL, Effort
 from separatrix.parameters import Grid
@@ -78,7 +78,7 @@ def hoeffding(construction: Construction, mechanism: str) -> float:
     a0, b, c, tau = (float(values[name]) for name in ("a0", "b", "c", "tau"))
     total = 0.0
     for weight in spike_weights(
-        with_kernel(mechanism_named(mechanism)), exact_model(construction), 0
+        with_kernel(mechanism_named(mechanism)), rational_model(construction), 0
     ).values():
         f = float(weight)
         each = (1 - f) / (n - 1)

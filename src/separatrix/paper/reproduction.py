@@ -9,13 +9,13 @@ from itertools import count
 from rich.progress import Progress
 
 from separatrix.claims import CLAIMS, Claim, Ledger, ledger
-from separatrix.engines.threads import one_thread
 from separatrix.laws.scaling_result import ScalingRow
 from separatrix.maps import Map
 from separatrix.mechanisms import MECHANISMS as ZOO
 from separatrix.paper import attention, growth, hoeffding, line, margin, phase, separations, sweeps
 from separatrix.paper.base import BASE, MECHANISMS, outcome_at
 from separatrix.paper.effort import FULL, Effort
+from separatrix.tensors import one_thread
 
 Examine = Callable[[Callable[[Claim], None]], Ledger]
 """What runs the claims, telling of each before it runs."""

@@ -16,7 +16,7 @@ from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal
 from separatrix.mechanisms import Mechanism, mechanism_named
-from separatrix.outputs.proved import exact_outputs
+from separatrix.outputs.proved import proved_outputs
 from separatrix.verdicts import DELTA, Verdict
 
 MECHANISMS = ("softmax", "logn-softmax", "topk:k=1", "linear", "relu-features", UNNORMALISED, "delta")
@@ -161,7 +161,7 @@ def _affordable(point: Construction, mechanism: Mechanism) -> bool:
 def _answer(name: str, point: Construction, mechanism: Mechanism) -> Answer:
     verdict = Verdict(point, mechanism, found_at(point, mechanism, (DELTA, 1 - DELTA)), DELTA)
     try:
-        same = exact_outputs(point, mechanism).same
+        same = proved_outputs(point, mechanism).same
     except EngineRefusal:
         same = False
     return Answer(name, verdict, same)

@@ -15,7 +15,6 @@ import torch
 
 from separatrix.constructions.spike import Spike
 from separatrix.engines import Sampling, dense, exact
-from separatrix.engines.threads import one_thread
 from separatrix.mechanisms import mechanism_named
 from separatrix.numbers import format_exact
 from separatrix.paper.base import BASE, MECHANISMS
@@ -23,6 +22,7 @@ from separatrix.paper.effort import FULL, Effort
 from separatrix.parameters import Grid
 from separatrix.sweeps.sweep import find_plan
 from separatrix.sweeps.verdict_table import VerdictTable
+from separatrix.tensors import one_thread
 
 COLUMNS = (
     "parameter",

@@ -118,7 +118,7 @@ def read_span(model: type[Parameters], name: str, text: str, owner: str | None =
     parts = text.split(":")
     if len(parts) not in (2, 3) or parts[2:] not in ([], ["log"]):
         raise UsageError(
-            f"{name}={text} is no range to search; write {name}=start:stop, and --scan for how finely"
+            f"{name}={text} is no range to search; write {name}=start:stop, and `scan` for how finely"
         )
     return _read(model, name, text, parts[:2], parts[2:], owner)
 

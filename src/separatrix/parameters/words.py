@@ -31,9 +31,9 @@ def refuse_options(given: Mapping[str, object], known: Container[str], options: 
 
     `options` says how each is written instead.
 
-    >>> refuse_options({"noise": "0.1"}, {"n", "m"}, {"noise": "--noise "})
+    >>> refuse_options({"noise": "0.1"}, {"n", "m"}, {"noise": "noise_sd="})
     Traceback (most recent call last):
-    separatrix.errors.UsageError: noise is an option; write --noise 0.1
+    separatrix.errors.UsageError: noise is an option; write noise_sd=0.1
     """
     for name, value in given.items():
         if name in options and name not in known:

@@ -69,7 +69,7 @@ def _read(path: Path) -> dict[str, Any]:
         if not sound or not isinstance(data["findings"], list):
             raise ValueError
     except (ValueError, KeyError, TypeError, RecursionError):
-        raise UsageError(f"{path} does not hold what a search found; write one with --out") from None
+        raise UsageError(f"{path} does not hold what a search found; write one with `out`") from None
     return dict(data)
 
 

@@ -15,7 +15,7 @@ from separatrix.constructions import Description
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers.logforms import Flint, rational
 from separatrix.outputs.attention import attend
-from separatrix.outputs.formulas import PRECISION, NoAnswer, Received, Rows, exact_rows
+from separatrix.outputs.formulas import PRECISION, NoAnswer, Received, Rows, formula_rows
 from separatrix.searches.instance import Instance
 
 TELLS = fmpq(1, 10)
@@ -147,7 +147,7 @@ def _largest(numbers: list[Any]) -> Any:
 
 
 def _rows(mechanism: Mechanism, label: Description) -> Rows:
-    rows = exact_rows(mechanism, label)
+    rows = formula_rows(mechanism, label)
     return rows if rows is not None else _float_rows(mechanism, label)
 
 

@@ -58,7 +58,7 @@ def read_filter(conditions: Mapping[str, object]) -> Filter:
     read = {name: _text(value) for name, value in conditions.items()}
     for name, value in read.items():
         if name == "sweep":
-            raise UsageError(f"sweep is an option; write --sweep {value}")
+            raise UsageError(f"sweep is an option; write `sweep` {value}")
         if not re.fullmatch(r"\w+", name):
             raise UsageError(f"{name} is no name of a column or a parameter")
         for each in value.split(",") if name in VALUES else ():

@@ -77,7 +77,7 @@ def repair_store(url: str | Secret | Address, out: Path | None = None) -> tuple[
     """Save what is intact into a new store; the damaged one is left as it is."""
     path = store_address(url).path
     if out is None and path is None:
-        raise UsageError("say where to save it: --out results.db")
+        raise UsageError("say where to save it: `out` results.db")
     target = out if out is not None or path is None else path.with_name(f"{path.stem}.repaired{path.suffix}")
     assert target is not None
     return target, _copied(open_store(url), target)

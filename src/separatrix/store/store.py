@@ -42,7 +42,7 @@ class Store:
         if self.version < len(MIGRATIONS):
             raise StoreError(
                 f"the store {self.where} is of version {self.version}, this is {len(MIGRATIONS)}; bring it "
-                f"up to date with: separatrix store upgrade --store {self.where}"
+                f"up to date with: separatrix store upgrade `store` {self.where}"
             )
         with told(self.where), self.engine.begin() as connection:
             yield connection

@@ -38,7 +38,7 @@ def open_store(
         return store
     if not create and not path.exists():
         where = shlex.quote(address.shown)
-        raise NoStore(f"there is no store {path}; make one with: separatrix sweep plan.toml --store {where}")
+        raise NoStore(f"there is no store {path}; make one with: separatrix sweep plan.toml `store` {where}")
     return open_file(path, create, check, patience)
 
 

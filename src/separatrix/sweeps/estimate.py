@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.engines import ENGINES
 from separatrix.store import Result, Status, Store
 from separatrix.sweeps.backlog import LOOKED_UP
 from separatrix.sweeps.batches import Kind
@@ -123,7 +124,8 @@ def _mean_cost(cells: Sequence[Cell], results: Sequence[Result]) -> float:
     """
     seconds, n = [max(each.seconds, 1e-6) for each in results], np.array([*map(_length, cells)])
     seen = len(seconds)
-    if results[-1].engine != "dense":
+    engine = ENGINES.get(results[-1].engine or "")
+    if engine is None or not engine.literal:
         return sum(seconds) / seen
     slope = np.polyfit(np.log(n[:seen]), np.log(seconds), 1)[0] if n[0] < n[seen - 1] else LIKELY
     beyond = seconds[-1] * (n[seen:] / n[seen - 1]) ** np.clip(slope, 0, 2)

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from separatrix.constructions import Construction, ExactConstruction, construction_named
-from separatrix.engines import EngineRefusal, Outcome, exact, solve
+from separatrix.engines import ENGINES, EngineRefusal, Outcome, exact, solve
 from separatrix.errors import one_line
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers.json import finite
@@ -42,7 +42,9 @@ def evaluate(cells: Sequence[Cell], here: Environment) -> Iterator[list[Result]]
 
 def in_closed_form(cell: Cell) -> bool:
     """Whether cells of this kind are computed many at once."""
-    return cell.engine == "exact" and not issubclass(construction_named(cell.construction), ExactConstruction)
+    return ENGINES[cell.engine].at_once and not issubclass(
+        construction_named(cell.construction), ExactConstruction
+    )
 
 
 def _alone(cell: Cell, here: Environment) -> Result:

@@ -46,7 +46,7 @@ def executor_for(workers: int | None, scheduler: str | None, cell_timeout: float
         _require_limit(cell_timeout)
     if scheduler is not None:
         if workers is not None:
-            raise UsageError("a cluster has its own workers; give --workers or --scheduler, not both")
+            raise UsageError("a cluster has its own workers; give `workers` or `scheduler`, not both")
         from separatrix.sweeps.cluster import DaskExecutor
 
         return DaskExecutor(scheduler, cell_timeout)

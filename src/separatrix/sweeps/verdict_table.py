@@ -13,13 +13,12 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator
 
 from separatrix.constructions import CONSTRUCTIONS, construction_named
-from separatrix.engines import ENGINES, Sampling
-from separatrix.engines.options import DRAWLESS, refuse_unused
+from separatrix.engines import ENGINES, Sampling, engine_named
 from separatrix.engines.sampling import enough_draws
 from separatrix.mechanisms import MECHANISMS, Mechanism, examples
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers import format_exact, parse_exact, parse_integer
-from separatrix.parameters import UsageError, nearest
+from separatrix.parameters import UsageError
 from separatrix.parameters.ranges import is_axis
 from separatrix.sweeps.code import code_version
 from separatrix.sweeps.plan_file import Complaints
@@ -50,10 +49,7 @@ def _name(name: str) -> str:
 
 
 def _engine(name: str) -> str:
-    if name not in ENGINES:
-        known = ", ".join(ENGINES)
-        raise UsageError(f"there is no engine {name}{nearest(name, list(ENGINES))}; there are: {known}")
-    return name
+    return engine_named(name).name
 
 
 def _delta(given: Any) -> Fraction:
@@ -129,7 +125,7 @@ class VerdictTable:
 
     @property
     def _seeds(self) -> Seeds:
-        return (0,) if self.engine in DRAWLESS else self.keys.seeds
+        return self.keys.seeds if ENGINES[self.engine].draws else (0,)
 
     def __iter__(self) -> Iterator[Cell]:
         keys, delta = self.keys, format_exact(self.keys.delta)
@@ -137,9 +133,9 @@ class VerdictTable:
             pair = points.kind.name, mechanism.spelled
             draws = self._draws(points, mechanism)
             drawn = [
-                None
-                if self.engine in DRAWLESS
-                else Draws(draws, seed, keys.confidence, keys.dtype, keys.until_decided)
+                Draws(draws, seed, keys.confidence, keys.dtype, keys.until_decided)
+                if ENGINES[self.engine].draws
+                else None
                 for seed in self._seeds
             ]
             for point in points:
@@ -155,7 +151,7 @@ class VerdictTable:
 def read_table(keys: VerdictKeys, name: str, complaints: Complaints, allow: Collection[str]) -> VerdictTable:
     """The cells that a table asks for; what is wrong with those it names goes to `complaints`."""
     with complaints.at("dtype"):
-        refuse_unused(keys.engine, Sampling(dtype=keys.dtype))
+        ENGINES[keys.engine].refuse_unused(Sampling(dtype=keys.dtype))
     mechanisms = {each.spelled: each for each in _mechanisms(keys, complaints, allow)}
     grids = tuple(_grids(keys, complaints))
     codes = {
@@ -188,7 +184,7 @@ def _product(named: Any) -> int:
 
 def _written_seeds(table: Mapping[str, Any]) -> int:
     given = table.get("seeds")
-    if table.get("engine") in DRAWLESS:
+    if (engine := table.get("engine")) in [*ENGINES] and not ENGINES[engine].draws:
         return 1
     if isinstance(given, str) and given.count(":") == 1:
         with suppress(UsageError):
@@ -228,7 +224,7 @@ def _mechanism(name: str, allow: Collection[str]) -> Mechanism:
     module, colon, rest = name.partition(":")
     if colon and module not in MECHANISMS and "=" not in rest and name not in allow:
         raise UsageError(
-            f"{name} would run code that is not part of separatrix; if it is yours, say so: --allow {name}"
+            f"{name} would run code that is not part of separatrix; if it is yours, say so: `allow` {name}"
         )
     return mechanism_from(name)
 

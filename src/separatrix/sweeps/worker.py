@@ -57,7 +57,7 @@ def finish(cells: Sequence[Cell], seconds: float) -> Iterator[list[Result]]:
 
 def timed_out(limit: float) -> Result:
     """What is kept of a cell that took longer than the limit."""
-    message = f"it took longer than {limit:g} s, the limit a cell (--cell-timeout)"
+    message = f"it took longer than {limit:g} s, the limit a cell"
     return Result(Status.FAILED, limit, now(), environment(), message)
 
 

@@ -19,7 +19,7 @@ from separatrix.constructions import Construction
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 from separatrix.numbers.formats import SIGNIFICANT_BITS, round_to
 from separatrix.numbers.logforms import Flint
-from separatrix.outputs.kernels import exact_model, spike_weights, with_kernel
+from separatrix.outputs.kernels import rational_model, spike_weights, with_kernel
 
 LARGEST = 10**40
 """Where the search ends: a format that still tells the labels apart here is said never to go blind."""
@@ -64,7 +64,7 @@ class _Preactivations:
 
 def _preactivations(construction: Construction, mechanism: ScoreMechanism, n: int) -> _Preactivations:
     with ctx.workprec(160):
-        model = exact_model(construction, n)
+        model = rational_model(construction, n)
         unit = arb(1) if construction.unit == 1 else arb(n).log().sqrt()
         peaks = [max(spike_weights(mechanism, model, label).values(), key=float) for label in (0, 1)]
         added = [_middle(a * peak * unit) for a, peak in zip(model.probe.a, peaks, strict=True)]

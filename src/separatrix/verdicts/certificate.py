@@ -34,8 +34,7 @@ def certify(
     """The certified verdict at this `delta`, and its certificate for `write_certificate`."""
     if not construction.has_certificates:
         raise EngineRefusal(
-            f"there are no certificates for {construction.name}, which the checker does not know; "
-            "leave out --certificate"
+            f"there are no certificates for {construction.name}, which the checker does not know"
         )
     found = certified.count(construction, mechanism)
     verdict = Verdict(construction, mechanism, certified.outcome(construction, found), delta)

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from separatrix.constructions import Construction
-from separatrix.engines import EngineRefusal, Outcome, Sampling
+from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers import format_exact
 from separatrix.outputs._base import Feature, Outputs
 from separatrix.outputs.floats import FloatOutputs, by_definition
-from separatrix.outputs.places import draw_places, place_matters
-from separatrix.outputs.proved import exact_outputs
+from separatrix.outputs.proved import proved_outputs
+from separatrix.outputs.tokens import draw_places, place_matters
 from separatrix.verdicts.question import all_parameters
 from separatrix.verdicts.rounded_outputs import Stored, stored
 from separatrix.verdicts.tuned import Tuned, best_threshold
@@ -224,7 +224,7 @@ def chance_of(outcome: Outcome, digits: int = 6) -> str:
     low, high = outcome.interval
     if low == high:
         return f"P = {outcome.distinguish:.{digits}g}"
-    if outcome.engine == "certified":  # what lies between was not decided: no number of it is likelier
+    if ENGINES[outcome.engine].proves:  # what lies between was not decided: no number of it is likelier
         return f"P between {low:.{digits}g} and {high:.{digits}g}"
     return f"P = {outcome.distinguish:.{digits}g} in [{low:.4g}, {high:.4g}]"
 
@@ -259,7 +259,7 @@ def readers(
     made, attends = fixed.construction, fixed.mechanism
     looked: Sequence[tuple[Outputs, int]]
     try:
-        looked = [(exact_outputs(made, attends), 0)]
+        looked = [(proved_outputs(made, attends), 0)]
     except EngineRefusal:
         looked = [(FloatOutputs(made, attends, place), place) for place in _places(made, attends)]
     found = [(best_witness(each), each, place) for each, place in looked]

@@ -23,7 +23,7 @@ from separatrix.engines.enumerated import MOST_SIGNS, sign_vectors
 from separatrix.numbers.logforms import Flint
 from separatrix.outputs._base import Outputs
 from separatrix.outputs.floats import SLACK, FloatOutputs
-from separatrix.outputs.proved import ExactOutputs, ends, precision
+from separatrix.outputs.proved import ProvedOutputs, ends, precision
 
 Peaks = tuple[list[int], list[int]]
 Rows = Sequence[Sequence[Flint | float]]
@@ -79,7 +79,7 @@ def sign_states(construction: Construction, outputs: Sequence[Outputs]) -> list[
     first = outputs[0]
     if construction.signs <= MOST_SIGNS and len(first.features) == construction.signs:
         return [_all_signs(construction, each) for each in outputs]
-    if isinstance(first, ExactOutputs):
+    if isinstance(first, ProvedOutputs):
         return [_counted_signs(construction, first)]
     return [_draws(construction, [each for each in outputs if isinstance(each, FloatOutputs)])]
 
@@ -101,7 +101,7 @@ def _dot(signs: Sequence[int], row: Sequence[int]) -> int:
 
 
 def _numbers(outputs: Outputs, label: Label) -> Rows:
-    if isinstance(outputs, ExactOutputs):
+    if isinstance(outputs, ProvedOutputs):
         return outputs.rows[label]
     assert isinstance(outputs, FloatOutputs)
     rows: list[list[float]] = outputs.rows[label].tolist()
@@ -110,7 +110,7 @@ def _numbers(outputs: Outputs, label: Label) -> Rows:
 
 def _scale(construction: Construction, outputs: Outputs) -> Scale:
     """The scale for sums of one number of each of the reader's signs."""
-    if isinstance(outputs, ExactOutputs):
+    if isinstance(outputs, ProvedOutputs):
         return _exact_scale(construction, [x for rows in outputs.raw for row in rows for x in row])
     assert isinstance(outputs, FloatOutputs)
     copies = np.array([float(each.copies) for each in outputs.features])
@@ -135,7 +135,7 @@ def _exact_scale(construction: Construction, numbers: Iterable[Flint]) -> Scale:
     return Scale(unit, (1 + math.ceil(widest * unit)) * (construction.signs + 4))
 
 
-def _counted_signs(construction: Construction, outputs: ExactOutputs) -> States:
+def _counted_signs(construction: Construction, outputs: ProvedOutputs) -> States:
     """The states of a closed form: the signs of the spike, its block and c, and the number of other +."""
     scale = _scale(construction, outputs)
     blocks = max(each.copies for each in outputs.features)

@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from separatrix.constructions import Construction
-from separatrix.engines import Outcome, Sampling, solve
+from separatrix.engines import ENGINES, Outcome, Sampling, solve
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers import format_exact
 from separatrix.outputs._base import Outputs
@@ -64,8 +64,9 @@ def best_threshold(
     tau = simplest_between(*gap)
     moved = type(construction).read({**_given(construction), "tau": tau})
     found = solve(moved, mechanism, "auto", replace(sampling, seed=sampling.seed + 1))
-    known = fixed.interval[0] if fixed.engine == "certified" else fixed.distinguish
-    undecided = fixed.engine == "certified" and fixed.interval[0] < fixed.interval[1]
+    proved = ENGINES[fixed.engine].proves
+    known = fixed.interval[0] if proved else fixed.distinguish
+    undecided = proved and fixed.interval[0] < fixed.interval[1]
     if known > found.distinguish or (known == found.distinguish and not undecided):
         return Tuned(usual, fixed, among)
     return Tuned(tau, found, among)

@@ -10,9 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from separatrix.constructions import Construction, construction_named
-from separatrix.engines import EngineRefusal, Outcome, Sampling, solve
-from separatrix.engines.options import unused
-from separatrix.engines.sides import side_of
+from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, solve
+from separatrix.engines.outcome import side_of
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers import format_exact, parse_exact
@@ -144,5 +143,5 @@ def verdict(
     attends = mechanism_from(mechanism)
     made = construction_named(construction).read(given)
     outcome = solve(made, attends, engine, sampling)
-    said = replace(outcome, evidence=f"{outcome.evidence}{unused(outcome.engine, sampling)}")
+    said = replace(outcome, evidence=f"{outcome.evidence}{ENGINES[outcome.engine].unused(sampling)}")
     return Verdict(made, attends, said, tolerance, spread)
