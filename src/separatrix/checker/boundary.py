@@ -32,7 +32,7 @@ class End:
     document: dict[str, Any]
     stated: Certificate
     value: Fraction
-    """Of the moving parameter."""
+    """The value of the moving parameter."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Enumeration:
     """Every sign vector tried on dense tokens."""
 
     fires: tuple[list[bool], list[bool]]
-    """For D0 and D1, in one order of the sign vectors."""
+    """Whether each sign vector fires, on D0 and on D1."""
     closest: float
     """The least distance of a pre-activation from tau, relative to tau."""
     by_class: bool

@@ -118,7 +118,7 @@ class Construction(ABC):
     variants: ClassVar[tuple[dict[str, object], ...]] = ({},)
     """Changes to the example that get a column of their own in tables."""
     section: ClassVar[tuple[int, ...]] = (1000,)
-    """Of docs/theory.md, by which constructions are listed; those without one come last, by name."""
+    """That of docs/theory.md, by which constructions are listed; those without one come last, by name."""
     has_certificates: ClassVar[bool] = False
     """Whether the certificate checker knows the construction."""
     parameters: Any

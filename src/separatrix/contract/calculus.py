@@ -16,7 +16,7 @@ from separatrix.mechanisms import Mechanism
 
 SMALL = (1, 2, 3, 2)
 STEP = 1e-5
-"""Of central differences in float64: their error is about STEP**2, plus rounding / STEP."""
+"""The step of central differences in float64: their error is about STEP**2, plus rounding / STEP."""
 SLOPE_BOUND = 1e-6
 STEEP = 100.0
 """Where rounding in a derivative is magnified more than this, steps are too long for what they measure."""

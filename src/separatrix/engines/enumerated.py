@@ -111,7 +111,7 @@ class _Attended:
     sizes: Float[Tensor, " rows"]
     """As `carried`, and the largest value besides: what a weight that is off would add."""
     errors: Float[Tensor, " rows"]
-    """Of a pre-activation, whatever the signs."""
+    """The errors of a pre-activation, whatever the signs."""
 
     @property
     def lost(self) -> bool:

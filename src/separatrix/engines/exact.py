@@ -61,7 +61,7 @@ class ProbabilityGrid:
     v0: Array
     """The largest pre-activation of D0 with all signs +, in units of sqrt(log n)."""
     v1: Array
-    """That of D1."""
+    """The pre-activation of D1."""
     margin: Array
     undecided: Array
     """Where a tie could not be decided; the numbers there are NaN."""
@@ -167,9 +167,9 @@ class _Part:
 
     piece: Piece
     amplitudes: ScaledAmplitudes
-    """Of the whole grid."""
+    """The amplitudes of the whole grid."""
     tails: Tails
-    """Of this part."""
+    """The tails of this part."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class _ClosedForm:
     values: dict[str, Any]
     """Parameters in float64."""
     amplitudes: Amplitudes
-    """As rationals."""
+    """The amplitudes as rationals."""
     blocks: Array
 
     def computed(self, parts: Sequence[_Part], threads: int | None = None) -> ProbabilityGrid:

@@ -25,7 +25,7 @@ class ClosedForm:
     tag: str
     limit: str
     exponent: float | None
-    """Of the power law it tends to, if it tends to one."""
+    """The exponent of the power law it tends to, if it tends to one."""
     at: Callable[[float], float] | None
     """The formula in float64, where it is one of n alone."""
 

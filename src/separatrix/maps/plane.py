@@ -32,9 +32,9 @@ class Map:
     questions: tuple[Question, ...]
     places: PlaneGrid
     layers: tuple[Layer, ...]
-    """One for each question."""
+    """One layer for each question."""
     engine: str
-    """The one asked for."""
+    """The engine asked for."""
     sampling: Sampling
     difference: bool = False
     """Whether the two layers are to be shown as one, the first less the second."""

@@ -26,7 +26,7 @@ class PlaneGrid:
     x: Axis
     y: Axis
     n: Array | None
-    """As exact integers, in an array that broadcasts to `shape`; None where there is no n."""
+    """n as exact integers, in an array that broadcasts to `shape`; None where there is no n."""
     n_asked: Array | None
 
     @classmethod

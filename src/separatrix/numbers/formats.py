@@ -12,7 +12,7 @@ Array = np.ndarray[Any, Any]
 SIGNIFICANT_BITS = {"bf16": 8, "fp16": 11, "fp32": 24, "fp64": 53}
 TORCH_NAMES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
 LEAST_EXPONENT = {"bf16": -126, "fp16": -14, "fp32": -126, "fp64": -1022}
-"""Of a number that is not subnormal."""
+"""The least exponent of a number that is not subnormal."""
 
 
 def rounded(x: Array, name: str) -> Array:

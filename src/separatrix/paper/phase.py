@@ -57,7 +57,7 @@ class PhaseMap:
     limit: Array
     """The a1 of the boundary as n grows, by row: a1 (a1 + r) = 1."""
     limit_at_base: float
-    """That at the base point's r."""
+    """The limit at the base point's r."""
     crossings: Mapping[int, float]
     """For softmax at the base point's b and c: the a1 where P passes 1/2, by n."""
     middle: Mapping[str, float]

@@ -34,7 +34,7 @@ class Span:
     whole: bool
     log: bool
     text: str
-    """As it was typed."""
+    """The text as it was typed."""
 
     @property
     def spelled(self) -> str:

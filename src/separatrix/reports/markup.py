@@ -26,7 +26,7 @@ class Section:
     """A part of the page that is no figure."""
 
     name: str
-    """What it is linked to by."""
+    """The name it is linked to by."""
     title: str
     body: str
     """Markup."""

@@ -29,7 +29,7 @@ class Section:
     """A part of a page with a heading of its own."""
 
     name: str
-    """What it is linked to by."""
+    """The name it is linked to by."""
     title: str
     body: Markup
 

@@ -90,7 +90,7 @@ class Taken:
     mine: set[str]
     stored: dict[str, Status]
     held: set[str]
-    """By another run, and it lives."""
+    """Cells that another run has, and it lives."""
 
 
 class Claims:

@@ -14,7 +14,7 @@ from separatrix.numbers import parse_exact
 from separatrix.parameters import UsageError
 
 Ends = tuple[Fraction | None, Fraction | None]
-"""Of a range, both belonging to it; None where it is open."""
+"""The ends of a range, both belonging to it; None where it is open."""
 NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?(/[0-9]+)?$"
 ROOM = 1e-9
 """More than a database's floats are off by."""

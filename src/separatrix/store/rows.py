@@ -22,7 +22,7 @@ class Status(StrEnum):
     REFUSED = "refused"
     """No engine can answer it: the message says why."""
     FAILED = "failed"
-    """It raised, or its worker died again and again."""
+    """The cell raised, or its worker died again and again."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Environment:
 
     host: str
     versions: dict[str, str]
-    """Of Python and the packages the numbers depend on."""
+    """The versions of Python and the packages the numbers depend on."""
 
     @cached_property
     def id(self) -> str:
@@ -78,4 +78,4 @@ class Sweep:
     cells: int
     """How many of its cells are in the store."""
     key: str = ""
-    """The same for the same plan and the same code."""
+    """The identity of a sweep: the same for the same plan and code."""

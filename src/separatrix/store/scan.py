@@ -44,11 +44,11 @@ WINDOW = 5000
 SMALLEST_ROW = 64
 """Bytes; no row of a cell takes fewer."""
 LAST_NUMBER = 2**63 - 1
-"""Of a row."""
+"""The last number of a row."""
 ROWID = literal_column("cells.rowid", Integer)
 DIGITS = "0123456789abcdef"
 MOST_DIGITS = 4
-"""Of an identity, by which members of a sweep are read around a broken page."""
+"""The most digits of an identity, by which members of a sweep are read around a broken page."""
 PARAMETERS = SEALED.index("parameters")
 ENVIRONMENT = SEALED.index("environment")
 CELL = SEALED.index("id")
@@ -60,11 +60,11 @@ class Found(NamedTuple):
     """An intact cell."""
 
     place: Any
-    """By which it is found again: the number of its row, or its identity."""
+    """The place by which it is found again: the number of its row, or its identity."""
     values: tuple[Any, ...]
-    """Of the sealed columns, in order."""
+    """The values of the sealed columns, in order."""
     part: str | None
-    """Of the plan, where a sweep is read; a cell in several parts is found several times."""
+    """The part of the plan, where a sweep is read; a cell in several parts is found several times."""
 
 
 class Scan:

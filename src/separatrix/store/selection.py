@@ -87,7 +87,7 @@ class Selection:
     words: Counter[str] = field(default_factory=Counter)
     """Verdicts; how a cell ended where it has none."""
     spreads: dict[str, Spread] = field(default_factory=dict)
-    """By parameter, and of the seed."""
+    """The spreads by parameter, and that of the seed."""
     seeds: Spread = field(default_factory=Spread)
     spool: Spool | None = None
     """Keeps what `frames` gives, where that is wanted more than once."""

@@ -21,7 +21,7 @@ from separatrix.store.schema import cells, counts, environments, members_of, swe
 from separatrix.store.seals import sealed
 
 MOST_IDS = 500
-"""In one query."""
+"""The most identities in one query."""
 PATIENCE = 20
 """Seconds that a PostgreSQL server lets a program that went quiet keep others waiting."""
 
@@ -32,7 +32,7 @@ class Store:
     def __init__(self, engine: Engine, where: str, settle: Callable[[], None] = lambda: None) -> None:
         self.engine, self.where, self._settle = engine, where, settle
         self.version = 0
-        """Of the tables; less than the newest where an older store is looked at."""
+        """The version of the tables; less than the newest where an older store is looked at."""
         weakref.finalize(self, engine.dispose)
         self._environments: set[str] = set()
 

@@ -42,7 +42,7 @@ class Estimate:
     stored: int
     missing: int
     seconds: float
-    """For what is missing, on all workers."""
+    """The time for what is missing, on all workers."""
     workers: int
     known: int
     """Kinds of cells whose cost is known from the store."""

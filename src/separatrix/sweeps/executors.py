@@ -18,7 +18,7 @@ class Finished:
 
     batch: Batch
     results: list[Result] | None
-    """Of its first cells; None where its worker died."""
+    """The results of its first cells; None where its worker died."""
     late: bool = False
     """Whether its worker was ended since one of its cells took too long."""
 

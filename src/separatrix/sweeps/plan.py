@@ -25,7 +25,7 @@ from separatrix.sweeps.verdict_table import (
 MOST_CELLS = 10_000_000
 """More cannot be checked before they run, not within a gigabyte; split such a plan."""
 MOST_MECHANISMS = 100_000
-"""Of all tables together, each choice of a mechanism's own parameters counted."""
+"""The most mechanisms of all tables, each choice of a mechanism's own parameters counted."""
 LARGEST = 1_000_000
 """Bytes of a plan that is read at all."""
 WANTED = {

@@ -86,7 +86,7 @@ class Statement(NamedTuple):
     line: int
     text: str
     depth: int
-    """Of brackets within brackets, or the parts of a key, whichever is more."""
+    """The depth of brackets within brackets, or the parts of a key, whichever is more."""
 
 
 def statements(text: str) -> Iterator[Statement]:

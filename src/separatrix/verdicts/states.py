@@ -41,7 +41,7 @@ MOST_BITS = 1 << 16
 """Rationals of larger common denominators are rounded."""
 DRAWS = 400
 SEED = 2**32
-"""Of the draws that a threshold is chosen by; its P is measured by others."""
+"""The seed of the draws that a threshold is chosen by; its P is measured by others."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ class States:
     peaks: Peaks
     weights: list[int]
     total: int
-    """Of all weights, those of states left out as well."""
+    """The sum of all weights, those of states left out as well."""
     scale: Scale
-    """Of the peaks, in units of the margin."""
+    """The scale of the peaks, in units of the margin."""
     neurons: int
     """How many independent states a network has: m, or 1 where a state is that of a whole network."""
     seen: str

@@ -30,10 +30,10 @@ class Tuned:
     """The threshold with the largest P[distinguishes], and that P."""
 
     tau: Fraction
-    """In units of the margin."""
+    """The threshold in units of the margin."""
     outcome: Outcome
     among: str
-    """Of which thresholds it is the best."""
+    """The thresholds of which it is the best."""
 
     def as_json(self) -> dict[str, Any]:
         """As `separatrix readers --json` prints it."""

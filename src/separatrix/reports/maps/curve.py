@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
-"""Of Okabe and Ito: the first crossing, the second, and so on."""
+"""The colours of Okabe and Ito: the first crossing, the second, and so on."""
 
 
 def title(found: BoundaryCurve) -> str:

@@ -12,7 +12,7 @@ from separatrix.reports.drawing import LOOKS
 MOST = 12
 """Mechanisms in one plot; more are a table."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Of Okabe and Ito; their yellow is lost on white."""
+"""The colours of Okabe and Ito; their yellow is lost on white."""
 DASHES = ("solid", "8px,4px", "3px,3px", "8px,3px,2px,3px", "12px,4px", "2px,6px")
 SYMBOLS = ("star", "cross", "triangle-down", "circle", "diamond", "square", "triangle-up")
 SHAPES = {

@@ -35,17 +35,17 @@ class Sheet:
     """The cells of a sweep, or of a whole store."""
 
     store: str
-    """Where it is, as `--store` reads it."""
+    """Where the store is, as `--store` reads it."""
     sweep: Sweep | None
     cells: pl.DataFrame
     """Its rows for drawing: P and its interval are finite or null; `kind` says how P is known, and
     `word` the verdict; a parameter n is `is:n` as text, and `at:n`, unless it has one value in all cells,
     as a float where that can be drawn."""
     names: tuple[str, ...]
-    """Of the parameters."""
+    """The names of the parameters."""
     unfinished: int
     versions: tuple[str, ...]
-    """Of Python and the packages, as JSON, wherever cells were computed."""
+    """The versions of Python and the packages, as JSON, wherever cells were computed."""
 
     @cached_property
     def distinct(self) -> pl.DataFrame:

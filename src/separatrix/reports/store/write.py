@@ -29,7 +29,7 @@ class Written:
     sweep: int | None
     name: str | None
     cells: dict[str, int]
-    """How many, by how they ended."""
+    """How many cells, by how they ended."""
     comparison: Comparison | None
     damage: Damage
     """What of the store was left out."""
