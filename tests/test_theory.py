@@ -12,6 +12,7 @@ import pytest
 
 from expectations import run
 from separatrix.claims import CLAIMS
+from separatrix.constructions import CONSTRUCTIONS, Construction
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "theory.md").read_text()
@@ -51,6 +52,13 @@ def test_every_section_that_the_source_mentions_is_there() -> None:
     }
     assert len(mentioned) > 20
     assert mentioned <= set(SECTIONS)
+
+
+@pytest.mark.parametrize("kind", CONSTRUCTIONS.values(), ids=lambda kind: kind.name)
+def test_a_construction_is_listed_by_the_section_that_its_provenance_names(kind: type[Construction]) -> None:
+    section = ".".join(map(str, kind.section[:2]))
+    assert section in SECTIONS
+    assert kind.name == "spike" or f"docs/theory.md {section}" in kind.provenance
 
 
 @pytest.mark.parametrize("command", commands(), ids=lambda each: each[0])

@@ -6,21 +6,15 @@ over the package, is section 3.1 of docs/theory.md.
 
 from __future__ import annotations
 
-import pkgutil
+import sys
 import time
 from collections.abc import Callable
-from importlib import import_module
 
 from separatrix.claims._base import Claim, Entry, Finding, Ledger, Point, Provenance, Status
+from separatrix.registry import modules
 
-_FILES = [import_module(f"{__name__}.{each.name}") for each in pkgutil.iter_modules(__path__)]
-
-CLAIMS: tuple[Claim, ...] = tuple(
-    sorted(
-        (each for file in _FILES for each in vars(file).values() if isinstance(each, Claim)),
-        key=lambda each: each.order,
-    )
-)
+_FOUND = [each for file in modules(sys.modules[__name__]) for each in vars(file).values()]
+CLAIMS = tuple(sorted((each for each in _FOUND if isinstance(each, Claim)), key=lambda each: each.order))
 """Every claim, in the order of docs/theory.md."""
 
 
