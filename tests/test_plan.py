@@ -23,7 +23,7 @@ from separatrix.mechanisms import MECHANISMS, examples, mechanism_named
 from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.paper.base import BASE
-from separatrix.paper.sweeps import plans as reproduced
+from separatrix.paper.sweeps import PARAMETERS
 from separatrix.parameters import UsageError
 from separatrix.sweeps import PlanError, find_plan, load_plan, read_plan, shipped_plans
 from separatrix.sweeps import code as code_module
@@ -429,6 +429,17 @@ def test_seeds_make_no_new_cells_of_what_draws_nothing() -> None:
     assert read_plan(HEAD + table % "dense").count == 20
 
 
+def test_each_cell_may_have_a_seed_of_its_own() -> None:
+    table = '[[sweep]]\nconstruction = "spike"\nengine = "%s"\nseeds = "5:"\nparameters.n = [1000, 2000]'
+    plan = read_plan(HEAD + table % "dense")
+    cells = [cell for _, cell in plan]
+    assert [cell.draws.seed for cell in cells if cell.draws is not None] == [5, 6, 7, 8]
+    assert plan.count == len(cells) == 4
+    assert read_plan(HEAD + table % "exact").count == 4
+    for wrong in ("x", "-1", str(2**63), ""):
+        assert "seeds" in only(HEAD + (table % "dense").replace('"5:"', f'"{wrong}:"'))
+
+
 def test_the_same_identity_in_another_process() -> None:
     script = "from separatrix.sweeps import find_plan; print(next(iter(find_plan('atlas')))[1].id)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -590,14 +601,16 @@ def test_the_sources_behind_a_cell_are_all_there_and_no_others() -> None:
 def test_the_shipped_plan_is_what_reproduce_computes() -> None:
     assert list(shipped_plans()) == ["atlas", "paper"]
     plan = find_plan("paper")
-    exact = [part for part in plan.parts if part.engine == "exact"]
-    assert [part.name for part in exact] == [each.parameter for each in reproduced()]
-    for part, sweep in zip(exact, reproduced(), strict=True):
-        taken = [point for grid in part.grids for point in grid]
-        assert {Fraction(point[sweep.parameter]) for point in taken} <= set(sweep.values)
-        for point in taken:
-            rest = {name: Fraction(point[name]) for name in BASE if name != sweep.parameter}
-            assert rest == {name: Fraction(value) for name, value in BASE.items() if name != sweep.parameter}
+    taken: dict[tuple[str, str], set[Fraction]] = {}
+    for part, cell in plan:
+        moved = part.partition(",")[0]
+        rest = {name: Fraction(cell.parameters[name]) for name in BASE if name != moved}
+        assert rest == {name: Fraction(value) for name, value in BASE.items() if name != moved}
+        taken.setdefault((moved, cell.engine), set()).add(Fraction(cell.parameters[moved]))
+    assert set(taken) == {(name, engine) for name in PARAMETERS for engine in ("exact", "dense")}
+    assert all(taken[name, "dense"] <= taken[name, "exact"] for name in PARAMETERS)
+    seeds = [cell.draws.seed for _, cell in plan if cell.draws is not None]
+    assert sorted(seeds) == list(range(len(seeds)))
 
 
 @given(st.text(max_size=300))

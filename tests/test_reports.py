@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
@@ -23,15 +25,28 @@ from separatrix.mechanisms import mechanism_named
 from separatrix.paper import attention, hoeffding, margin, phase, sweeps
 from separatrix.paper.base import BASE, MECHANISMS
 from separatrix.paper.effort import Effort
-from separatrix.parameters import UsageError
+from separatrix.parameters import SeparatrixError, UsageError
 from separatrix.reader import FourLayerNetwork
 from separatrix.reports import figures
 from separatrix.reports.drawing import Drawn, static_style
 from separatrix.reports.folder import Folder
 from separatrix.reports.markup import prose
 from separatrix.reports.reproduce import Reproduction, reproduce
+from separatrix.store import Result, StoreError, open_store
+from separatrix.store import Status as CellStatus
+from separatrix.sweeps import load_plan, read_plan, shipped_plans
+from separatrix.sweeps.verdict_cells import Cell
+from sweep_tools import HERE, Inline
 
-QUICK = Effort(draws=60, thin=6, thin_dense=4, map_side=27)
+QUICK = Effort(thin=6, map_side=27)
+VALUES = {
+    "n": [100, 1000, 5000, 10**9],
+    "d": [6, 42, 102, 1002],
+    "m": [1, 8, 12, 40],
+    "a0": [0.01, 0.66, 0.75, 1],
+    "a1": [0.4, 0.7, 1.2, 1.6],
+    "c": [0.05, 0.45, 0.75, 1],
+}
 FOREIGN = Claim("evil", "0", "ours", "<script>alert(1)</script> & more", lambda: _finding(Status.FAILS))
 
 
@@ -45,10 +60,24 @@ def _stand_in(*claims: Claim, status: Status = Status.HOLDS) -> Ledger:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The six sweeps with a few values each, the first two of them on literal tokens, too."""
+    text = shipped_plans()["paper"].read_text().partition("[[sweep]]")[0]
+    for name, values in VALUES.items():
+        text += f'[[sweep]]\nname = "{name}"\nparameters.{name} = {values}\n'
+        text += f'[[sweep]]\nname = "{name}, drawn"\nengine = "dense"\ndraws = 60\n'
+        text += f'seeds = "7:"\nparameters.{name} = {values[:2]}\n'
+    file = tmp_path_factory.mktemp("plans") / "few.toml"
+    file.write_text(text)
+    return file
+
+
+@pytest.fixture(scope="module")
+def made(plan: Path, tmp_path_factory: pytest.TempPathFactory) -> Reproduction:
     """One quick run, shared; the claims themselves are tested elsewhere."""
     out = tmp_path_factory.mktemp("reports") / "deep" / "out"
-    return reproduce(out, True, QUICK, lambda tell: _stand_in(*CLAIMS, FOREIGN))
+    effort = replace(QUICK, plan=str(plan))
+    return reproduce(out, True, effort, lambda tell: _stand_in(*CLAIMS, FOREIGN))
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +86,17 @@ def page(made: Reproduction) -> str:
 
 
 @pytest.fixture(scope="module")
-def drawn() -> tuple[Drawn, ...]:
+def swept(plan: Path, made: Reproduction) -> tuple[sweeps.Sweep, ...]:
+    """The sweeps of the same quick run, from what it stored."""
+    store, executor = open_store(f"sqlite:///{made.out / 'results.db'}"), Inline()
+    found = sweeps.compute(load_plan(plan), store, executor)
+    assert not executor.taken
+    return found
+
+
+@pytest.fixture(scope="module")
+def drawn(swept: tuple[sweeps.Sweep, ...]) -> tuple[Drawn, ...]:
     """The figures of the same quick run."""
-    swept = sweeps.run(sweeps.plans(QUICK), QUICK)
     with static_style():
         return (
             figures.sweeps.make(swept),
@@ -90,7 +127,7 @@ def test_all_files_are_there(made: Reproduction) -> None:
     found = {str(path.relative_to(made.out)) for path in made.out.rglob("*") if path.is_file()}
     names = ("sweeps", "phase", "attention", "margin", "hoeffding", "line")
     assert found == {
-        "report.html",
+        *("report.html", "results.db"),
         *("ledger.json", "separations.json", "scaling.json"),
         *(f"figures/{name}.{kind}" for name in names for kind in ("png", "pdf")),
         *(f"sweeps/{parameter}.csv" for parameter in ("n", "d", "m", "a0", "a1", "c")),
@@ -174,19 +211,51 @@ def test_tables_agree_with_the_certified_engine(made: Reproduction, parameter: s
     assert sum(row["dense"] != "" for row in rows) >= 2 * 2
 
 
-def test_dense_intervals_cover_the_exact_values() -> None:
-    effort = Effort(draws=100, thin=1000)
-    plans = [
-        sweeps.Plan(plan.parameter, plan.values, tuple(value for value in plan.sampled if value <= 1000))
-        for plan in sweeps.plans(effort)
-    ]
-    curves = [curve for sweep in sweeps.run(plans, effort) for curve in sweep.curves]
+def test_dense_intervals_cover_the_exact_values(tmp_path: Path) -> None:
+    text = shipped_plans()["paper"].read_text().replace(", 2000, 5000]", "]")
+    small = read_plan(text.replace('engine = "dense"', 'engine = "dense"\ndraws = 100'))
+    store = open_store(f"sqlite:///{tmp_path / 'results.db'}", create=True)
+    curves = [curve for sweep in sweeps.compute(small, store, Inline()) for curve in sweep.curves]
     inside = [
         e.low <= curve.exact_at(e.value).distinguish <= e.high for curve in curves for e in curve.estimates
     ]
     misses = len(inside) - sum(inside)
     assert len(inside) > 80
     assert binom.sf(misses - 1, len(inside), 0.05) > 1e-4
+
+
+def test_the_store_has_what_is_drawn(made: Reproduction, swept: tuple[sweeps.Sweep, ...]) -> None:
+    store = f"sqlite:///{made.out / 'results.db'}"
+    answer = CliRunner().invoke(app, ["results", "--store", store, "engine=dense", "n=5000,100", "--json"])
+    (softmax, linear) = swept[0].curves
+    for curve in (softmax, linear):
+        (row,) = (row for row in json.loads(answer.stdout) if row["mechanism"] == curve.mechanism)
+        estimate = curve.estimates[0]
+        assert estimate.value == Fraction(row["parameters"]["n"]) == 100
+        assert estimate.sampling.seed == row["seed"]
+        assert [estimate.distinguish, estimate.low, estimate.high] == [row["distinguish"], *row["interval"]]
+
+
+def test_a_cell_that_failed_is_not_drawn(plan: Path, tmp_path: Path) -> None:
+    class Failing(Inline):
+        def compute(self, cells: Sequence[Cell]) -> list[Result]:
+            return [Result(CellStatus.FAILED, 0.0, "now", HERE, "out of paper") for _ in cells]
+
+    store = open_store(f"sqlite:///{tmp_path / 'results.db'}", create=True)
+    with pytest.raises(SeparatrixError, match="failed: out of paper"):
+        sweeps.compute(load_plan(plan), store, Failing())
+
+
+def test_a_file_that_is_no_store_is_refused_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "results.db").write_text("mine")
+
+    def never(tell: object) -> Ledger:
+        raise AssertionError("work was begun")
+
+    with pytest.raises(StoreError, match="not a store"):
+        reproduce(tmp_path, True, QUICK, never)
+    assert [path.name for path in tmp_path.iterdir()] == ["results.db"]
+    assert (tmp_path / "results.db").read_text() == "mine"
 
 
 def test_hoeffding_bounds_the_exact_value() -> None:

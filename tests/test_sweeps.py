@@ -18,9 +18,10 @@ import pytest
 import separatrix as sx
 from separatrix.cards import points
 from separatrix.cards.outcomes import found_at
+from separatrix.constructions.spike import Spike
 from separatrix.engines import EngineRefusal, exact
-from separatrix.mechanisms import examples
-from separatrix.parameters import SeparatrixError, UsageError
+from separatrix.mechanisms import examples, mechanism_named
+from separatrix.parameters import Grid, SeparatrixError, UsageError
 from separatrix.store import Result, Status, Store, frame, open_store, results
 from separatrix.sweeps import Plan, Progress, estimate, find_plan, limited, read_plan, run
 from separatrix.sweeps import local as local_module
@@ -499,19 +500,19 @@ def test_the_shipped_atlas_asks_what_the_atlas_asks(store: Store) -> None:
 
 
 def test_the_shipped_plan_of_the_paper_gives_its_curves(store: Store) -> None:
-    from separatrix.paper.effort import FULL
-    from separatrix.paper.sweeps import _points, plans
-
     plan = find_plan("paper")
     parts = {part.name: part for part in plan.parts}
     small = Plan("paper", plan.text, (parts["a1"], parts["m"]))
     run(small, store, Inline())
     for name in ("a1", "m"):
-        (sweep,) = [each for each in plans(FULL) if each.parameter == name]
+        fixed = {each: value for each, value in Spike.example.items() if each != name}
         for mechanism in ("softmax", "linear"):
             stored = results(store, sweep=1, mechanism=mechanism).filter(pl.col("part") == name).sort(name)
-            curve = [(float(point.value), point.distinguish) for point in _points(sweep, mechanism)]
-            assert list(zip(stored[name].cast(pl.Float64), stored["distinguish"], strict=True)) == curve
+            values = [json.loads(each)[name] for each in stored["parameters"]]
+            curve = exact.evaluate(Spike, mechanism_named(mechanism), Grid(fixed, ({name: values},)))
+            assert stored["distinguish"].to_list() == curve.distinguish.tolist()
+            assert stored["margin"].to_list() == curve.margin.tolist()
+            assert len(values) == {"a1": 261, "m": 40}[name]
 
 
 def test_two_sweeps_at_once_on_one_store(tmp_path: Path, answers: dict[str, Result], small: Plan) -> None:

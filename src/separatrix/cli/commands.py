@@ -145,7 +145,8 @@ def reproduce(
 
     Each statement has its tag: stated in the summary of the paper, reconstructed, or ours.
 
-    Writes report.html, which opens offline, the figures as PNG and PDF, ledger.json and sweep CSVs.
+    Writes report.html, which opens offline, the figures as PNG and PDF, ledger.json, sweep CSVs, and
+    results.db, a store of the sweeps' cells, which are not computed again into the same folder.
     """
     from separatrix.cli import show
     from separatrix.reports.reproduce import reproduce as run

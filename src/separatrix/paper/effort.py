@@ -11,14 +11,12 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Effort:
-    """The sizes that decide how long a run takes. What is computed at a point never depends on them."""
+    """The sizes that decide how long a run takes. What is computed at a point does not depend on them."""
 
-    draws: int = 400
-    """Draws of the reader's signs behind each dense estimate."""
+    plan: str = "paper"
+    """The plan of the six sweeps."""
     thin: int = 1
-    """Of the exact curves every `thin`-th point is computed."""
-    thin_dense: int = 1
-    """Of the dense estimates every `thin_dense`-th is made."""
+    """Of the margins and of Hoeffding's bounds every `thin`-th is computed."""
     map_side: int = 241
     """Points along each axis of the phase map."""
 

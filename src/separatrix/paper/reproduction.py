@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 
 from rich.progress import Progress
 
@@ -15,6 +17,8 @@ from separatrix.mechanisms import MECHANISMS as ZOO
 from separatrix.paper import attention, growth, hoeffding, line, margin, phase, separations, sweeps
 from separatrix.paper.base import BASE, MECHANISMS, outcome_at
 from separatrix.paper.effort import FULL, Effort
+from separatrix.store import Address, open_store
+from separatrix.sweeps import Plan, executor_for, find_plan
 from separatrix.tensors import one_thread
 
 Examine = Callable[[Callable[[Claim], None]], Ledger]
@@ -52,8 +56,11 @@ class Computed:
     line: Map
 
 
-def compute(progress: Progress, effort: Effort = FULL, examine: Examine = ledger) -> Computed:
-    """Run the claims, the tables, the sweeps and what the figures show."""
+def compute(store: Path, progress: Progress, effort: Effort = FULL, examine: Examine = ledger) -> Computed:
+    """Run the claims, the tables, the sweeps and what the figures show; the sweeps' cells go to a store."""
+    plan, address = find_plan(effort.plan), Address(str(store), store)
+    if store.exists():
+        open_store(address, check=True)  # refused before anything is computed
     with one_thread():
         found = _run_claims(progress, examine)
         grown, answered = _run_growth(progress), _run_separations(progress)
@@ -62,7 +69,7 @@ def compute(progress: Progress, effort: Effort = FULL, examine: Examine = ledger
         _facts(),
         grown,
         answered,
-        _run_sweeps(progress, effort),
+        _run_sweeps(progress, plan, address),
         phase.compute(effort),
         attention.compute(),
         margin.compute(effort),
@@ -83,10 +90,13 @@ def _run_claims(progress: Progress, examine: Examine) -> Ledger:
     return found
 
 
-def _run_sweeps(progress: Progress, effort: Effort) -> tuple[sweeps.Sweep, ...]:
-    plans = sweeps.plans(effort)
-    task = progress.add_task("sweeps", total=len(MECHANISMS) * sum(len(plan.sampled) for plan in plans))
-    return sweeps.run(plans, effort, lambda: progress.advance(task))
+def _run_sweeps(progress: Progress, plan: Plan, address: Address) -> tuple[sweeps.Sweep, ...]:
+    task = progress.add_task("sweeps", total=plan.count)
+    with closing(executor_for(None, None)) as executor:
+        store = open_store(address, create=True, check=True)
+        return sweeps.compute(
+            plan, store, executor, lambda far: progress.update(task, completed=far.finished)
+        )
 
 
 def _run_growth(progress: Progress) -> list[ScalingRow]:

@@ -4,53 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import count
+from typing import Any
 
-import torch
-
-from separatrix.constructions.spike import Spike
-from separatrix.engines import Sampling, dense, exact
-from separatrix.mechanisms import mechanism_named
+from separatrix.engines import Sampling
 from separatrix.numbers import format_exact
-from separatrix.paper.base import BASE, MECHANISMS
-from separatrix.paper.effort import FULL, Effort
-from separatrix.parameters import Grid
-from separatrix.sweeps.sweep import find_plan
-from separatrix.sweeps.verdict_table import VerdictTable
-from separatrix.tensors import one_thread
+from separatrix.paper.base import MECHANISMS
+from separatrix.parameters import SeparatrixError
+from separatrix.store import Status, Store, frame
+from separatrix.sweeps import Plan, run
+from separatrix.sweeps.executors import Executor
+from separatrix.sweeps.progress import Tell
 
-COLUMNS = (
-    "parameter",
-    "value",
-    "mechanism",
-    "distinguish",
-    "fire_d0",
-    "fire_d1",
-    "margin",
-    "bits",
-    "dense",
-    "low",
-    "high",
-)
-
-
+MEASURED = ("distinguish", "fire_d0", "fire_d1", "margin", "bits")
+COLUMNS = ("parameter", "value", "mechanism", *MEASURED, "dense", "low", "high")
 PARAMETERS = ("n", "d", "m", "a0", "a1", "c")
-Job = tuple[str, str, Fraction, Sampling]
-"""A dense estimate to be made: parameter, mechanism, value, draws and seed."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Which values a parameter takes, and at which of them the dense engine looks as well."""
-
-    parameter: str
-    values: tuple[Fraction, ...]
-    sampled: tuple[Fraction, ...]
 
 
 @dataclass(frozen=True)
@@ -114,82 +86,41 @@ class Sweep:
         return text.getvalue()
 
 
-def plans(effort: Effort = FULL) -> tuple[Plan, ...]:
-    """The six sweeps of the plan `paper`, which `separatrix sweep` runs as well."""
-    taken = {part.name: part for part in find_plan("paper").parts}
-    return tuple(
-        _plan(effort, name, _values(taken[name], name), _values(taken[f"{name}, literal tokens"], name))
-        for name in PARAMETERS
-    )
+def compute(plan: Plan, store: Store, executor: Executor, tell: Tell = lambda _: None) -> tuple[Sweep, ...]:
+    """Run what the store does not hold of the plan, and read the curves from what it then holds.
 
-
-def _values(part: VerdictTable, parameter: str) -> list[Fraction]:
-    return [Fraction(point[parameter]) for grid in part.grids for point in grid]
-
-
-def run(
-    plans: Sequence[Plan], effort: Effort, progress: Callable[[], None] = lambda: None
-) -> tuple[Sweep, ...]:
-    """Every sweep; `progress` is told of each dense estimate, and each has a seed of its own."""
-    seeds = count()
-    jobs = [
-        (plan.parameter, mechanism, value, Sampling(effort.draws, next(seeds)))
-        for plan in plans
-        for mechanism in MECHANISMS
-        for value in plan.sampled
-    ]
-    made: dict[tuple[str, str], list[Estimate]] = {}
-    for (parameter, mechanism, *_), estimate in zip(jobs, _estimates(jobs, progress), strict=True):
-        made.setdefault((parameter, mechanism), []).append(estimate)
-    return tuple(
-        Sweep(
-            plan.parameter,
-            tuple(
-                Curve(mechanism, _points(plan, mechanism), tuple(made[plan.parameter, mechanism]))
-                for mechanism in MECHANISMS
-            ),
-        )
-        for plan in plans
-    )
-
-
-def _estimates(jobs: Sequence[Job], progress: Callable[[], None]) -> list[Estimate]:
-    """One thread of torch for each estimate and one estimate for each core.
-
-    The tensors are small, and threads that share one wait for each other, most of all on a busy machine.
+    A table of the plan is named by the parameter it moves, up to a comma.
     """
+    number = run(plan, store, executor, retry_failed=True, tell=tell).sweep
+    found: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    for row in frame(store, sweep=number).iter_rows(named=True):
+        if row["status"] == Status.FAILED:
+            raise SeparatrixError(f"a cell of the sweep {row['part']} failed: {row['message']}")
+        found.setdefault((row["part"].partition(",")[0], row["mechanism"], row["asked"]), []).append(row)
 
-    def work(job: Job) -> Estimate:
-        estimate = _estimate(*job)
-        progress()
-        return estimate
+    def curve(parameter: str, mechanism: str) -> Curve:
+        points = {_value(row, parameter): row for row in found[parameter, mechanism, "exact"]}
+        estimates = {_value(row, parameter): row for row in found[parameter, mechanism, "dense"]}
+        return Curve(
+            mechanism,
+            tuple(ExactPoint(value, *_measured(points[value])) for value in sorted(points)),
+            tuple(_estimate(value, estimates[value]) for value in sorted(estimates)),
+        )
 
-    pool = ThreadPoolExecutor(torch.get_num_threads())
-    with one_thread():
-        try:
-            return list(pool.map(work, jobs))
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _plan(effort: Effort, parameter: str, values: Sequence[Fraction], sampled: Sequence[Fraction]) -> Plan:
-    looked_at = tuple(sampled[:: effort.thin_dense])
-    return Plan(parameter, tuple(sorted({*effort.thinned(values), *looked_at})), looked_at)
-
-
-def _points(plan: Plan, mechanism: str) -> tuple[ExactPoint, ...]:
-    fixed = {name: value for name, value in BASE.items() if name != plan.parameter}
-    grid = exact.evaluate(Spike, mechanism_named(mechanism), Grid(fixed, ({plan.parameter: plan.values},)))
-    columns = (grid.distinguish, grid.fire_d0, grid.fire_d1, grid.margin, grid.bits)
-    return tuple(
-        ExactPoint(value, *map(float, measured))
-        for value, *measured in zip(plan.values, *columns, strict=True)
-    )
+    return tuple(Sweep(name, tuple(curve(name, each) for each in MECHANISMS)) for name in PARAMETERS)
 
 
-def _estimate(parameter: str, mechanism: str, value: Fraction, sampling: Sampling) -> Estimate:
-    outcome = dense.solve(Spike.read({**BASE, parameter: value}), mechanism_named(mechanism), sampling)
-    return Estimate(value, outcome.distinguish, *outcome.interval, sampling)
+def _value(row: Mapping[str, Any], parameter: str) -> Fraction:
+    return Fraction(json.loads(row["parameters"])[parameter])
+
+
+def _measured(row: Mapping[str, Any]) -> list[float]:
+    return [math.nan if row[name] is None else row[name] for name in MEASURED]
+
+
+def _estimate(value: Fraction, row: Mapping[str, Any]) -> Estimate:
+    sampling = Sampling(row["draws"], row["seed"], row["confidence"])
+    return Estimate(value, row["distinguish"], row["low"], row["high"], sampling)
 
 
 def _cell(value: float) -> str:

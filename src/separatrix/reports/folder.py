@@ -45,6 +45,11 @@ class Folder:
     def __exit__(self, *_: object) -> None:
         self._clean()
 
+    @property
+    def place(self) -> Path:
+        """Where to write a file little by little, such as a store; gone if a new folder is not filled."""
+        return self._stage if self._new else self.out
+
     def fill(self, files: Mapping[str, bytes | Writer]) -> None:
         """Write every file, given or by a function that writes it; then move them, the first of them last."""
         renamed = self._new and not self.out.exists()

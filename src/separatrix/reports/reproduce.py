@@ -22,6 +22,9 @@ from separatrix.reports import figures, growth, page, separations_page
 from separatrix.reports.drawing import Drawn, static_style
 from separatrix.reports.folder import Folder
 
+STORE = "results.db"
+"""The cells of the sweeps."""
+
 
 @dataclass(frozen=True)
 class Reproduction:
@@ -61,7 +64,7 @@ def reproduce(out: Path, quiet: bool, effort: Effort = FULL, examine: Examine = 
     """Run everything and write the report into `out`, whole or not at all."""
     start = time.perf_counter()
     with Folder(out) as folder, _progress(quiet) as progress:
-        found = compute(progress, effort, examine)
+        found = compute(folder.place / STORE, progress, effort, examine)
         drawn, images = _draw(progress, found)
         files = {
             "report.html": page.render(
@@ -79,7 +82,7 @@ def reproduce(out: Path, quiet: bool, effort: Effort = FULL, examine: Examine = 
             **{f"figures/{each.name}.pdf": _saved(each, "pdf") for each in drawn},
         }
         folder.fill(files)
-    return Reproduction(out, found.ledger, tuple(files), time.perf_counter() - start)
+    return Reproduction(out, found.ledger, (*files, STORE), time.perf_counter() - start)
 
 
 def _progress(quiet: bool) -> Progress:

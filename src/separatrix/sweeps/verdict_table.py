@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import count, product, repeat
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator
@@ -27,7 +27,13 @@ from separatrix.sweeps.verdict_cells import Cell, Draws
 
 ALL = "all"
 MOST_SEEDS, LARGEST_SEED = 1_000_000, 2**63 - 1
-Seeds = range | tuple[int, ...]
+
+
+class SeedsFrom(int):
+    """A seed of its own for each cell, counted from this one."""
+
+
+Seeds = range | tuple[int, ...] | SeedsFrom
 
 
 def _told(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -60,7 +66,12 @@ def _delta(given: Any) -> Fraction:
 
 
 def _seeds(given: Any) -> Seeds:
-    """A list, or first:last, both of them included."""
+    """A list; first:last, both of them included; or first:, a seed of its own for each cell."""
+    if isinstance(given, str) and given.endswith(":"):
+        start = parse_integer(given[:-1], "seeds")
+        if not 0 <= start <= LARGEST_SEED // 2:
+            raise UsageError(f"seeds = {given} must begin with a whole number from 0 to 2^62")
+        return SeedsFrom(start)
     if isinstance(given, str) and given.count(":") == 1:
         first, last = (parse_integer(part, "seeds") for part in given.split(":"))
         if not 0 <= first <= last <= LARGEST_SEED or last - first >= MOST_SEEDS:
@@ -121,26 +132,27 @@ class VerdictTable:
     @property
     def count(self) -> int:
         """The number of cells."""
-        return sum(each.grid.size for each in self.grids) * len(self.mechanisms) * len(self._seeds)
+        return sum(each.grid.size for each in self.grids) * len(self.mechanisms) * len(next(self._seeds()))
 
-    @property
-    def _seeds(self) -> Seeds:
-        return self.keys.seeds if ENGINES[self.engine].draws else (0,)
+    def _seeds(self) -> Iterator[Sequence[int]]:
+        """The seeds of each point in turn."""
+        seeds = self.keys.seeds if ENGINES[self.engine].draws else (0,)
+        return zip(count(seeds)) if isinstance(seeds, SeedsFrom) else repeat(seeds)
 
     def __iter__(self) -> Iterator[Cell]:
-        keys, delta = self.keys, format_exact(self.keys.delta)
+        delta, seeds = format_exact(self.keys.delta), self._seeds()
         for points, mechanism in product(self.grids, self.mechanisms):
             pair = points.kind.name, mechanism.spelled
             draws = self._draws(points, mechanism)
-            drawn = [
-                Draws(draws, seed, keys.confidence, keys.dtype, keys.until_decided)
-                if ENGINES[self.engine].draws
-                else None
-                for seed in self._seeds
-            ]
-            for point in points:
-                for each in drawn:
-                    yield Cell(*pair, point, self.engine, delta, each, self.codes[pair])
+            for point, chosen in zip(points, seeds, strict=False):
+                for seed in chosen:
+                    drawn = self._drawn(draws, seed)
+                    yield Cell(*pair, point, self.engine, delta, drawn, self.codes[pair])
+
+    def _drawn(self, draws: int, seed: int) -> Draws | None:
+        if not ENGINES[self.engine].draws:
+            return None
+        return Draws(draws, seed, self.keys.confidence, self.keys.dtype, self.keys.until_decided)
 
     def _draws(self, points: Points, mechanism: Mechanism) -> int:
         if self.keys.draws is not None:
