@@ -243,7 +243,7 @@ def list_(
 ) -> None:
     """List mechanisms, constructions, claims, plans, sweeps."""
     from separatrix.cli import show, show_sweep
-    from separatrix.parameters import UsageError, nearest
+    from separatrix.parameters import UsageError, require_known
 
     def sweeps(as_json: bool) -> None:
         from separatrix.store import open_store
@@ -260,9 +260,7 @@ def list_(
         "plans": show_sweep.plans,
         "sweeps": sweeps,
     }
-    if what not in lists:
-        known = ", ".join(lists)
-        raise UsageError(f"there is no list of {what}{nearest(what, list(lists))}; there are: {known}")
+    require_known("list of", what, lists)
     if lattice and what != "mechanisms":
         raise UsageError(f"{what} have no lattice; write: separatrix list mechanisms --lattice")
     (show.lattice if lattice else lists[what])(as_json)

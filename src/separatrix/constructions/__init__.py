@@ -14,7 +14,7 @@ from separatrix.constructions._base import (
     Tokens,
 )
 from separatrix.constructions._exact import Description, ExactConstruction, Kind
-from separatrix.parameters import UsageError, nearest
+from separatrix.parameters import UsageError, require_known
 from separatrix.registry import by_name, defined
 
 _found = sorted(defined(sys.modules[__name__], Construction), key=lambda each: (each.section, each.name))
@@ -26,11 +26,7 @@ def construction_named(name: str) -> type[Construction]:
     """The construction called `name`, such as `spike`, or a UsageError that lists them."""
     if not isinstance(name, str):
         raise UsageError(f"{name!r} is not the name of a construction; write for example 'spike'")
-    if name not in CONSTRUCTIONS:
-        known = list(CONSTRUCTIONS)
-        raise UsageError(
-            f"there is no construction {name}{nearest(name, known)}; there are: {', '.join(known)}"
-        )
+    require_known("construction", name, CONSTRUCTIONS)
     return CONSTRUCTIONS[name]
 
 

@@ -11,7 +11,7 @@ from separatrix.engines import certified, dense, exact, exhaustive, grouped
 from separatrix.engines.outcome import EngineRefusal, Outcome
 from separatrix.engines.sampling import Sampling
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters import UsageError, nearest
+from separatrix.parameters import UsageError, require_known
 
 Answer = TypeVar("Answer")
 
@@ -103,10 +103,7 @@ def engine_named(name: str) -> Engine:
     >>> engine_named("dense").literal
     True
     """
-    if name not in ENGINES:
-        raise UsageError(
-            f"there is no engine {name}{nearest(name, list(ENGINES))}; there are: {', '.join(ENGINES)}"
-        )
+    require_known("engine", name, ENGINES)
     return ENGINES[name]
 
 

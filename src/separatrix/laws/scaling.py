@@ -32,8 +32,8 @@ from separatrix.laws.scaling_result import Scaling, ScalingRow
 from separatrix.mechanisms import Mechanism, examples
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers import format_exact, parse_integer
-from separatrix.parameters import UsageError, nearest
-from separatrix.parameters.ranges import Axis, Number, is_axis, read_counted
+from separatrix.parameters import UsageError, require_known
+from separatrix.parameters.ranges import Axis, Number, read_counted, split_axes
 from separatrix.verdicts.question import Question, all_parameters, question
 
 MOST_POINTS = 1000
@@ -67,7 +67,7 @@ def scaling(
     >>> found.law.power_law, round(found.law.exponent, 6), found.formula
     (True, -1.0, '5.98967 n^-1')
     """
-    _known(of)
+    require_known("quantity", of, [*QUANTITIES, *COSTS])
     given, sampling = all_parameters(construction, parameters, named), sampling or Sampling()
     if of in COSTS:
         from separatrix.laws.costs import cost_scaling
@@ -144,12 +144,12 @@ def _check(construction: str, mechanism: Mechanism, parameters: Mapping[str, obj
 
 def _growing(construction: str, mechanism: Any, parameters: Mapping[str, object]) -> tuple[Question, Axis]:
     """The question, and the one axis among the parameters."""
-    open_ = {name: str(value) for name, value in parameters.items() if is_axis(value)}
+    open_, fixed = split_axes(parameters)
     if len(open_) != 1:
         found = f"{len(open_)} ({', '.join(open_)})" if open_ else "none"
         raise UsageError(f"one parameter grows, and here is {found}; write for example {EXAMPLE}")
     ((name, text),) = open_.items()
-    asked = question(construction, mechanism, {k: v for k, v in parameters.items() if k != name})
+    asked = question(construction, mechanism, fixed)
     _enough(name, text)
     span, count = read_counted(asked.schema_of(name), name, text)
     if count > MOST_POINTS:
@@ -158,13 +158,6 @@ def _growing(construction: str, mechanism: Any, parameters: Mapping[str, object]
         start = format_exact(span.start)
         raise UsageError(f"{name}={text} starts at {start}; a power law needs {name} above 0")
     return asked, Axis(span, span.points(count))
-
-
-def _known(of: str) -> None:
-    """A UsageError if there is no such quantity."""
-    names = [*QUANTITIES, *COSTS]
-    if of not in names:
-        raise UsageError(f"there is no quantity {of}{nearest(of, names)}; there are: {', '.join(names)}")
 
 
 def _enough(name: str, text: str) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from separatrix.laws.closed_forms import ClosedForm
 from separatrix.laws.powerlaw import Law
 from separatrix.laws.quantities import Noise, Value
-from separatrix.maps.crossings import printed
 from separatrix.numbers import parse_integer
+from separatrix.parameters.ranges import printed
 from separatrix.verdicts.question import Question
 
 

@@ -17,7 +17,7 @@ from separatrix.maps.crossings import Boundary, Crossing
 from separatrix.maps.level_sides import LevelSides
 from separatrix.numbers import format_exact, parse_exact
 from separatrix.parameters import SeparatrixError, UsageError
-from separatrix.parameters.ranges import Number, Span, is_axis, read_span
+from separatrix.parameters.ranges import Number, Span, read_span, split_axes
 from separatrix.verdicts.question import Question, all_parameters, question
 
 HALF = Fraction(1, 2)
@@ -67,14 +67,14 @@ def boundary(
     [(0.696384575, True)]
     """
     given = all_parameters(construction, parameters, named, {"at": "probability="})
-    open_ = {name: str(value) for name, value in given.items() if is_axis(value)}
+    open_, fixed = split_axes(given)
     if len(open_) != 1:
         found = f"are {len(open_)} ({', '.join(open_)}); give one of them as `over`" if open_ else "is none"
         raise UsageError(
             f"a boundary is searched in one range, and here {found}; write for example a1=0.5:1.5"
         )
     ((name, text),) = open_.items()
-    asked = question(construction, mechanism, {k: v for k, v in given.items() if k != name})
+    asked = question(construction, mechanism, fixed)
     return boundary_of(asked, search_span(asked, name, text), probability, engine, scan, tolerance, sampling)
 
 

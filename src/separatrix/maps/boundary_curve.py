@@ -9,10 +9,10 @@ from typing import Any
 
 from separatrix.engines import Sampling
 from separatrix.maps.boundary import HALF, boundary_of, search_span
-from separatrix.maps.crossings import Boundary, printed
+from separatrix.maps.crossings import Boundary
 from separatrix.numbers import format_exact, parse_integer
 from separatrix.parameters import UsageError, read_words
-from separatrix.parameters.ranges import Axis, Number, Span, is_axis, read_counted
+from separatrix.parameters.ranges import Axis, Number, Span, printed, read_counted, split_axes
 from separatrix.verdicts.question import Question, question
 
 MOST_VALUES = 2000
@@ -97,14 +97,14 @@ def boundary_curve(
     ((second, counted),) = read_words([over]).items()
     if second in parameters:
         raise UsageError(f"{second} is given twice, as {second}={parameters[second]} and `over`; keep one")
-    ranges = {name: str(value) for name, value in parameters.items() if is_axis(value)}
+    ranges, fixed = split_axes(parameters)
     if len(ranges) != 1:
         here = ", ".join(ranges) or "none"
         raise UsageError(
             f"a boundary is searched in one range, and here is {here}; write for example a1=0.5:1.5"
         )
     ((name, text),) = ranges.items()
-    asked = question(construction, mechanism, {k: v for k, v in parameters.items() if k != name})
+    asked = question(construction, mechanism, fixed)
     span, count = read_counted(asked.schema_of(second), second, counted)
     if count > MOST_VALUES:
         raise UsageError(f"`over` {over} has {count:,} values, more than {MOST_VALUES:,}; 50 draw a curve")

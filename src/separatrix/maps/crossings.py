@@ -9,7 +9,7 @@ from typing import Any
 from separatrix.maps.analytic import Analytic
 from separatrix.maps.bisection import LevelReading
 from separatrix.numbers import format_exact, parse_integer
-from separatrix.parameters.ranges import Number, Span
+from separatrix.parameters.ranges import Span, printed
 from separatrix.verdicts.question import Question
 
 
@@ -136,8 +136,3 @@ class Boundary:
                 "values": list(self.expected),
             },
         }
-
-
-def printed(value: Number) -> int | str:
-    """A parameter's value for JSON: integers as they are, rationals as exact text."""
-    return value if isinstance(value, int) else format_exact(value)

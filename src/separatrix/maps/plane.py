@@ -14,9 +14,8 @@ from separatrix.constructions import Construction, ExactConstruction
 from separatrix.engines import ENGINES, EngineRefusal, Sampling, engine_named, exact
 from separatrix.maps.cells import QUANTITIES, Layer, Tell, by_cell
 from separatrix.maps.plane_grid import PlaneGrid
-from separatrix.numbers import format_exact
-from separatrix.parameters import UsageError, nearest
-from separatrix.parameters.ranges import EXAMPLE, Axis, Number, is_axis, read_counted
+from separatrix.parameters import UsageError, require_known
+from separatrix.parameters.ranges import EXAMPLE, Axis, printed, read_counted, split_axes
 from separatrix.verdicts.question import Question, all_parameters, question
 
 MOST_CELLS = 4_000_000
@@ -72,7 +71,7 @@ class Map:
             "parameters": {name: str(value) for name, value in self.fixed.items()},
             "quantity": self.of,
             "axes": [
-                {"name": axis.name, "log": axis.log, "values": [_printed(value) for value in axis.values]}
+                {"name": axis.name, "log": axis.log, "values": [printed(value) for value in axis.values]}
                 for axis in (self.x, self.y)
             ],
             "n_used": None if used is None else used.tolist(),
@@ -111,30 +110,22 @@ def map(
     [[0.0, 0.597, 0.992], [0.0, 0.0, 0.89]]
     """
     mechanisms = mechanism if isinstance(mechanism, list | tuple) else [mechanism]
-    if of not in QUANTITIES:
-        known = ", ".join(QUANTITIES)
-        raise UsageError(f"there is no quantity {of}{nearest(of, list(QUANTITIES))}; there are: {known}")
+    require_known("quantity", of, QUANTITIES)
     engine_named(engine).refuse_unused(sampling)
     sampling = sampling or Sampling()
     if not mechanisms:
         raise UsageError("a map needs a mechanism; write for example softmax or softmax,linear")
     if difference and len(mechanisms) != 2:
         raise UsageError(f"a difference is between two mechanisms, and here {_counted(len(mechanisms))}")
-    open_, fixed = _sorted_out(all_parameters(construction, parameters, named))
+    open_, fixed = split_axes(all_parameters(construction, parameters, named))
+    if len(open_) != 2:
+        found = f"{_counted(len(open_))} ({', '.join(open_)})" if open_ else "is none"
+        raise UsageError(f"a map has two axes, and here {found}; write for example {EXAMPLE}")
     questions = tuple(question(construction, mechanism, fixed) for mechanism in mechanisms)
     x, y = _axes(questions, open_)
     places = PlaneGrid.of(questions[0], x, y)
     layers = tuple(_layer(each, places, of, engine, sampling, tell) for each in questions)
     return Map(of, questions, places, layers, engine, sampling, difference)
-
-
-def _sorted_out(parameters: Mapping[str, object]) -> tuple[dict[str, str], dict[str, object]]:
-    """The axes, and the parameters that are fixed."""
-    open_ = {name: str(value) for name, value in parameters.items() if is_axis(value)}
-    if len(open_) != 2:
-        found = f"{_counted(len(open_))} ({', '.join(open_)})" if open_ else "is none"
-        raise UsageError(f"a map has two axes, and here {found}; write for example {EXAMPLE}")
-    return open_, {name: value for name, value in parameters.items() if name not in open_}
 
 
 def _counted(count: int) -> str:
@@ -215,10 +206,6 @@ def _layer_json(layer: Layer) -> dict[str, Any]:
 
 def _rows(values: np.ndarray[Any, Any]) -> list[list[float | None]]:
     return [[value if math.isfinite(value) else None for value in row] for row in values.tolist()]
-
-
-def _printed(value: Number) -> int | str:
-    return value if isinstance(value, int) else format_exact(value)
 
 
 def extremes(places: PlaneGrid, layer: Layer) -> Iterator[tuple[str, float, tuple[int, int]]]:

@@ -10,7 +10,7 @@ from separatrix.mechanisms.kernels.linear import Linear
 from separatrix.mechanisms.kernels.power import Power
 from separatrix.mechanisms.kernels.softmax import Softmax
 from separatrix.mechanisms.kernels.taylor import Taylor
-from separatrix.parameters import UsageError, nearest, read_words
+from separatrix.parameters import read_words, require_known
 
 MECHANISMS: dict[str, type[Mechanism]] = registered(sys.modules[__name__])
 """Every mechanism that a file in a family's folder defines, by name."""
@@ -28,9 +28,7 @@ def mechanism_named(text: str) -> Mechanism:
     <mechanism power:beta=4>
     """
     name, _, words = text.partition(":")
-    if name not in MECHANISMS:
-        known = list(MECHANISMS)
-        raise UsageError(f"there is no mechanism {name}{nearest(name, known)}; there are: {', '.join(known)}")
+    require_known("mechanism", name, MECHANISMS)
     return MECHANISMS[name](**read_words(words.split(",") if words else []))
 
 

@@ -2,7 +2,16 @@
 
 from separatrix.errors import SeparatrixError, UsageError
 from separatrix.parameters.grid import Grid
-from separatrix.parameters.model import Constraint, Exact, Flag, Natural, Parameters, is_absent, nearest
+from separatrix.parameters.model import (
+    Constraint,
+    Exact,
+    Flag,
+    Natural,
+    Parameters,
+    is_absent,
+    nearest,
+    require_known,
+)
 from separatrix.parameters.words import read_words, refuse_options, split_mechanisms
 
 __all__ = [
@@ -18,5 +27,6 @@ __all__ = [
     "nearest",
     "read_words",
     "refuse_options",
+    "require_known",
     "split_mechanisms",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
@@ -141,6 +141,17 @@ def nearest(name: str, known: list[str]) -> str:
     close = get_close_matches(name.lower(), [word.lower() for word in known], n=1, cutoff=0.5)
     match = next((word for word in known if close and word.lower() == close[0]), None)
     return f" (did you mean {match}?)" if match else ""
+
+
+def require_known(what: str, name: str, known: Iterable[str]) -> None:
+    """Raise a UsageError that lists what there is, unless `name` is among it.
+
+    >>> require_known("engine", "exakt", ["exact", "dense"])
+    Traceback (most recent call last):
+    separatrix.errors.UsageError: there is no engine exakt (did you mean exact?); there are: exact, dense
+    """
+    if name not in (names := list(known)):
+        raise UsageError(f"there is no {what} {name}{nearest(name, names)}; there are: {', '.join(names)}")
 
 
 def _one_line(error: ValidationError) -> str:

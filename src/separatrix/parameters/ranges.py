@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -86,6 +86,17 @@ class Axis:
 def is_axis(value: object) -> bool:
     """Whether a parameter's value spells a range."""
     return isinstance(value, str) and ":" in value
+
+
+def split_axes(parameters: Mapping[str, object]) -> tuple[dict[str, str], dict[str, object]]:
+    """The parameters whose values spell ranges, and those that are fixed."""
+    axes = {name: str(value) for name, value in parameters.items() if is_axis(value)}
+    return axes, {name: value for name, value in parameters.items() if name not in axes}
+
+
+def printed(value: Number) -> int | str:
+    """A parameter's value for JSON: integers as they are, rationals as exact text."""
+    return value if isinstance(value, int) else format_exact(value)
 
 
 def read_counted(model: type[Parameters], name: str, text: str, owner: str | None = None) -> tuple[Span, int]:

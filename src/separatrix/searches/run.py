@@ -10,7 +10,7 @@ from typing import Any
 
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.parameters import UsageError, nearest
+from separatrix.parameters import UsageError, require_known
 from separatrix.searches._base import SearchFinding, SearchQuestion
 from separatrix.searches.inputs import input_questions
 from separatrix.searches.log import Header, Log
@@ -164,6 +164,4 @@ def _check(x: Mechanism, y: Mechanism, budget: int, seconds: float | None, seed:
         raise UsageError(f"seconds={seconds} is out of range; it must be above 0")
     if not 0 <= seed < MOST_SEED:
         raise UsageError(f"seed={seed} is out of range; seeds start at 0")
-    if space not in SPACES:
-        known = ", ".join(SPACES)
-        raise UsageError(f"there is no space {space}{nearest(space, list(SPACES))}; there are: {known}")
+    require_known("space", space, SPACES)
