@@ -20,9 +20,10 @@ from separatrix.verdicts import DELTA
 BLOCK_SIZE = 1000
 """n = 1000 (d-2)."""
 WIDEST = 300
-TARGET = float(DELTA) / int(BASE["m"])
-"""With p0 at most this, m neurons fire on D0 with probability at most delta."""
-ASKED = enough_width(float(BASE["b"]), int(BASE["m"]), float(DELTA))
+SURE = float(DELTA)
+TARGET = SURE / int(BASE["m"])
+"""With p0 at most this, m neurons fire on D0 with probability at most SURE."""
+ASKED = enough_width(float(BASE["b"]), int(BASE["m"]), SURE)
 """The d that the theorem asks for."""
 
 

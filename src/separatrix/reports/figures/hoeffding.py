@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from separatrix.paper.base import BASE, MECHANISMS
-from separatrix.paper.hoeffding import ASKED, BLOCK_SIZE, TARGET, Looseness, point
+from separatrix.paper.hoeffding import ASKED, BLOCK_SIZE, SURE, TARGET, Looseness, point
 from separatrix.reports.commands import number, verdict_command
 from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, level, mechanism_keys, plot
-from separatrix.verdicts import DELTA
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -48,7 +47,7 @@ def _caption(data: tuple[Looseness, ...]) -> tuple[str, ...]:
         "w_jk², Hoeffding's inequality and a union over the two distinct rows j (the spike, any other) "
         "give p₀ ≤ Σ_j ½ [exp(−0.1²/(2V_j)) + exp(−(2c + 0.1)²/(2V_j))].",
         f"The bound is {number(softmax.ratio[0], 2)} times the exact value at d = {first} and "
-        f"{number(softmax.ratio[-1], 2)} times at d = {last}. For m·p₀ ≤ δ = {float(DELTA)} with m = {m} the "
+        f"{number(softmax.ratio[-1], 2)} times at d = {last}. For m·p₀ ≤ δ = {SURE} with m = {m} the "
         f"exact value needs d ≥ {by_exact}, this bound d ≥ {by_bound}, and the theorem's condition d − 2 ≥ "
         f"200 b² log(4m/δ) asks for d ≥ {ASKED}. On D0 both mechanisms attend almost uniformly, so "
         "their curves nearly coincide.",
