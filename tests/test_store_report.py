@@ -289,7 +289,7 @@ def test_maps_draw_the_stored_numbers(store: Store) -> None:
     assert section is not None
     assert curves.section(found) is None
     read = Reader(section.body)
-    assert list(read.plots) == ["map-0-0", "map-0-1"]
+    assert list(read.plots) == ["map-0-0-0", "map-0-0-1"]
     for plot in read.plots.values():
         heat = plot["data"][0]
         assert (heat["zmin"], heat["zmax"]) == (0, 1)
@@ -316,7 +316,7 @@ def test_seeds_are_averaged_in_a_map_and_it_says_so(store: Store) -> None:
     section = planes.section(groups(read_sheet(store, None)))
     assert section is not None
     read = Reader(section.body)
-    assert np.allclose(numbers(read.plots["map-0-0"]["data"][0]["z"]), 0.3)
+    assert np.allclose(numbers(read.plots["map-0-0-0"]["data"][0]["z"]), 0.3)
     assert "their mean is shown" in read.text
     assert "P: 32 sampled." in read.text
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from separatrix.reports.commands import Command
@@ -61,36 +62,58 @@ def static_style() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Look:
-    """How a mechanism is drawn: colour of Okabe and Ito, and a line and a marker of its own."""
-
-    label: str
-    colour: str
-    line: Any
-    dash: str
-    marker: str
-    symbol: str
-
-
-LOOKS: Mapping[str, Look] = {
-    "softmax": Look("softmax", "#0072B2", "-", "solid", "o", "circle"),
-    "linear": Look("linear", "#D55E00", (0, (5, 2)), "8px,4px", "s", "square"),
-    "power:beta=4": Look(
-        "power, β = 4", "#009E73", (0, (5, 1.5, 1, 1.5)), "8px,3px,2px,3px", "^", "triangle-up"
-    ),
-    "taylor:order=2": Look("Taylor, order 2", "#CC79A7", (0, (2, 1.2)), "3px,3px", "D", "diamond"),
-}
-
-
-@dataclass(frozen=True)
 class Key:
-    """One entry of a figure's legend on the page."""
+    """How something is drawn on the page, and its entry in the legend."""
 
     label: str
     colour: str
     dash: str = "solid"
+    """`none` for markers alone."""
     symbol: str = ""
     width: float = 2.4
+
+
+@dataclass(frozen=True)
+class Look(Key):
+    """How a mechanism is drawn: colour of Okabe and Ito, and a line and a marker of its own, on paper too."""
+
+    line: Any = "-"
+    marker: str = "o"
+
+
+LOOKS: Mapping[str, Look] = {
+    "softmax": Look("softmax", "#0072B2", "solid", "circle"),
+    "linear": Look("linear", "#D55E00", "8px,4px", "square", line=(0, (5, 2)), marker="s"),
+    "power:beta=4": Look(
+        "power, β = 4",
+        "#009E73",
+        "8px,3px,2px,3px",
+        "triangle-up",
+        line=(0, (5, 1.5, 1, 1.5)),
+        marker="^",
+    ),
+    "taylor:order=2": Look(
+        "Taylor, order 2", "#CC79A7", "3px,3px", "diamond", line=(0, (2, 1.2)), marker="D"
+    ),
+}
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Of Okabe and Ito; their yellow is lost on white."""
+DASHES = ("solid", "8px,4px", "3px,3px", "8px,3px,2px,3px", "12px,4px", "2px,6px")
+SYMBOLS = ("star", "cross", "triangle-down", "circle", "diamond", "square", "triangle-up")
+
+
+def looks(mechanisms: Iterable[str]) -> dict[str, Key]:
+    """A line and a marker for each, told apart without colour; known ones look as they do everywhere."""
+    taken = {(look.colour, look.dash) for look in LOOKS.values()}
+    free = [
+        (colour, dash, SYMBOLS[(i + j) % len(SYMBOLS)])
+        for (i, dash), (j, colour) in product(enumerate(DASHES), enumerate(COLOURS))
+        if (colour, dash) not in taken
+    ]
+    free.sort(key=lambda each: each[0] in {look.colour for look in LOOKS.values()} and each[1] == "solid")
+    known: dict[str, Key] = {name: replace(look, label=name) for name, look in LOOKS.items()}
+    others = [name for name in dict.fromkeys(mechanisms) if name not in known]
+    return {**known, **{name: Key(name, *free[i % len(free)]) for i, name in enumerate(others)}}
 
 
 @dataclass(frozen=True)
@@ -126,8 +149,8 @@ class Drawn:
 
 def mechanism_keys(*mechanisms: str, markers: bool = True) -> tuple[Key, ...]:
     """Legend entries for mechanisms."""
-    looks = [LOOKS[mechanism] for mechanism in mechanisms]
-    return tuple(Key(look.label, look.colour, look.dash, look.symbol if markers else "") for look in looks)
+    found = [LOOKS[mechanism] for mechanism in mechanisms]
+    return tuple(found if markers else [replace(look, symbol="") for look in found])
 
 
 def plot(x: str, y: str, height: int = 320, **axes: Mapping[str, Any]) -> go.Figure:

@@ -16,8 +16,7 @@ SHAPES = {
     "circle": '<circle cx="17" cy="7" r="4" fill="#fff" stroke="{0}" stroke-width="1.6"/>',
     "square": '<rect x="13.5" y="3.5" width="7" height="7" fill="#fff" stroke="{0}" stroke-width="1.6"/>',
     "dot": '<circle cx="17" cy="7" r="2.4" fill="{0}"/>',
-    "ring": '<circle cx="17" cy="7" r="4.6" fill="none" stroke="{0}" stroke-width="1.4"/>',
-    "cross": '<path d="M13 3l8 8M21 3l-8 8" stroke="{0}" stroke-width="2.2"/>',
+    "x": '<path d="M13 3l8 8M21 3l-8 8" stroke="{0}" stroke-width="2.2"/>',
 }
 
 

@@ -39,11 +39,11 @@ def page(template: str, **shown: Any) -> str:
     return environment().get_template(template).render(**shown)
 
 
-def section(name: str, title: str, **shown: Any) -> Section:
-    """A section from the template of its name."""
+def section(name: str, title: str, template: str, **shown: Any) -> Section:
+    """A section of a page, from a template of its own."""
     from markupsafe import Markup
 
-    return Section(name, title, Markup(page(f"{name}.html.j2", **shown)))
+    return Section(name, title, Markup(page(template, **shown)))
 
 
 @cache

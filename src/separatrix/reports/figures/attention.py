@@ -31,7 +31,7 @@ def make(data: tuple[Rows, ...]) -> Drawn:
         panels=tuple(Panel(f"{rows.mechanism}, D{rows.label}", interactive(rows)) for rows in data),
         keys=(
             Key("as seen from the spike", "#333333", "none", "dot"),
-            Key("from another token", "#333333", "none", "ring"),
+            Key("from another token", "#333333", "none", "circle"),
             Key("uniform, 1/n", "#aaaaaa", width=1.2),
         ),
     )

@@ -33,7 +33,7 @@ def make(curves: tuple[MarginCurve, ...]) -> Drawn:
         panels=(Panel("Relative margin against n", interactive(curves)),),
         keys=(
             *mechanism_keys(*MECHANISMS, markers=False),
-            Key("blind from here", "#333333", "none", "cross"),
+            Key("blind from here", "#333333", "none", "x"),
             Key("floor of a number format", FAINT, "2px,2px", width=1.2),
         ),
         columns=1,

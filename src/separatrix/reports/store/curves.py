@@ -3,34 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 import polars as pl
 
-from separatrix.reports.markup import Section
+from separatrix.reports import pages
+from separatrix.reports.commands import spelled
+from separatrix.reports.drawing import Key, looks
+from separatrix.reports.pages import short
 from separatrix.reports.store import plots
+from separatrix.reports.store.figure import Figure, Grid, Row, Verdict
 from separatrix.reports.store.groups import Curve, Group
-from separatrix.reports.store.pens import MOST, Pen, legend, pens
-from separatrix.reports.store.pieces import count, evidence, panel, short, short_number, style, title, words
-from separatrix.reports.verdict_words import LETTERS, MARKS, probability
+from separatrix.reports.store.wording import count, evidence, words
+from separatrix.reports.verdict_words import MARKED, MARKS, probability
 
 MOST_CURVES, MOST_POINTS, MOST_IN_LINE, FEWEST_IN_LINE = 40, 40_000, 400, 20
 """What is drawn on one page: plots, points in all, and points of one line."""
+MOST_LINES = 12
+"""Mechanisms in one plot; more are a grid."""
 MOST_NAMED = 6
 """Parts of the plan that one sentence names."""
 MOST_COLUMNS, MOST_ROWS = 8, 100
-"""Of a table that stands for a plot with too many lines."""
+"""Of a grid that stands for a plot with too many lines."""
 
 INTRODUCTION = (
-    "<p>P is the probability over the reader's random signs that the mechanism tells D0 from D1. Lines are "
+    "P is the probability over the reader's random signs that the mechanism tells D0 from D1. Lines are "
     "exact, with a gap where a cell has no answer; open markers are sampled, one for each seed, with the "
     "interval of each. The margin, where there is one, is what is left of the difference between the labels "
-    "before any threshold.</p>"
+    "before any threshold."
 )
 
 
-def undrawn(found: Sequence[Group]) -> str:
+def section(found: Sequence[Group]) -> pages.Section | None:
+    """Every curve of the sweep that can be drawn."""
+    all_curves = [curve for group in found for curve in group.curves()]
+    shown = all_curves[:MOST_CURVES]
+    if not shown:
+        return None
+    few = [curve for curve in shown if len(curve.mechanisms) <= MOST_LINES]
+    keys = looks(name for curve in few for name in curve.mechanisms)
+    series = sum(2 * len(curve.mechanisms) for curve in few)
+    most = max(FEWEST_IN_LINE, min(MOST_IN_LINE, MOST_POINTS // max(series, 1)))
+    kin = groupby(shown, key=lambda curve: (curve.group.part, curve.group.construction, curve.x))
+    left = len(all_curves) - len(shown)
+    more = f"{count(left, 'curve is')} not drawn besides; results.csv has all cells." if left else ""
+    return pages.section(
+        "curves",
+        "Curves",
+        "sweep_figures.html.j2",
+        kind="curve",
+        introduction=INTRODUCTION,
+        figures=[_figure(list(curves), keys, most) for _, curves in kin],
+        notes=[note for note in (more, _undrawn(found)) if note],
+        marks=MARKED,
+    )
+
+
+def _undrawn(found: Sequence[Group]) -> str:
     """A sentence on the cells that no figure shows; nothing where there are none."""
     absent = [group for group in found if not group.mapped and not any(True for _ in group.curves())]
     if not absent:
@@ -38,58 +69,47 @@ def undrawn(found: Sequence[Group]) -> str:
     named = [f"{short(group.part or group.construction, 60)} ({group.cells.height:,})" for group in absent]
     more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
     return (
-        '<p class="said">In no curve and no map, since no parameter takes three values there while the '
-        f"others stay: the cells of {', '.join(named[:MOST_NAMED])}{more}. They are in the comparison.</p>"
+        "In no curve and no map, since no parameter takes three values there while the others stay: the "
+        f"cells of {', '.join(named[:MOST_NAMED])}{more}. They are in the comparison."
     )
 
 
-def section(found: Sequence[Group]) -> Section | None:
-    """Every curve of the sweep that can be drawn."""
-    all_curves = [curve for group in found for curve in group.curves()]
-    shown = all_curves[:MOST_CURVES]
-    if not shown:
-        return None
-    drawn = pens(name for curve in shown if len(curve.mechanisms) <= MOST for name in curve.mechanisms)
-    series = sum(2 * len(curve.mechanisms) for curve in shown if len(curve.mechanisms) <= MOST)
-    most = max(FEWEST_IN_LINE, min(MOST_IN_LINE, MOST_POINTS // max(series, 1)))
-    kin = groupby(shown, key=lambda curve: (curve.group.part, curve.group.construction, curve.x))
-    figures = "\n".join(_figure(f"curve-{i}", list(curves), drawn, most) for i, (_, curves) in enumerate(kin))
-    left = len(all_curves) - len(shown)
-    more = f"<p>{count(left, 'curve is')} not drawn besides; results.csv has all cells.</p>" if left else ""
-    return Section("curves", "Curves", f"{INTRODUCTION}\n{figures}{more}{undrawn(found)}")
-
-
-def _figure(identity: str, curves: Sequence[Curve], drawn: dict[str, Pen], most: int) -> str:
+def _figure(curves: Sequence[Curve], keys: Mapping[str, Key], most: int) -> Figure:
     """One parameter of one group, with a row for each choice of the others."""
     first = curves[0]
-    many = len(first.mechanisms) > MOST
-    if many:
-        body = "".join(f"{_choice(curve)}{_table(curve)}" for curve in curves)
-    else:
-        body = legend(_kinds(curves), drawn) + "".join(
-            _plots(f"{identity}-{i}", curve, drawn, most) for i, curve in enumerate(curves)
-        )
-    said = "".join(f" {sentence}" for sentence in _sentences(curves, most, many))
-    heading = title(first.group, f"P against {short(first.x)}")
-    return f'<section class="one">{heading}<p class="said">{said}</p>{body}</section>'
-
-
-def _plots(identity: str, curve: Curve, drawn: dict[str, Pen], most: int) -> str:
-    made = [plots.probabilities(curve, drawn, most), plots.margins(curve, drawn, most)]
-    panels = "".join(
-        panel(f"{identity}-{i}", "", figure) for i, figure in enumerate(made) if figure is not None
+    many = len(first.mechanisms) > MOST_LINES
+    return Figure(
+        group=first.group,
+        what=f"P against {short(first.x)}",
+        sentences=list(_sentences(curves, most, many)),
+        rows=[
+            Row(words(curve.choice), grid=_grid(curve))
+            if many
+            else Row(words(curve.choice), [("", each) for each in _plots(curve, keys, most)])
+            for curve in curves
+        ],
+        keys=[] if many else [_key(keys[name], kinds) for name, kinds in _kinds(curves).items()],
     )
-    return f'{_choice(curve)}<div class="panels columns-2">{panels}</div>'
+
+
+def _plots(curve: Curve, keys: Mapping[str, Key], most: int) -> list[Any]:
+    made = (plots.probabilities(curve, keys, most), plots.margins(curve, keys, most))
+    return [figure for figure in made if figure is not None]
+
+
+def _key(key: Key, known: set[str]) -> Key:
+    """A sample of the line, of the marker, or of both, as P is known."""
+    return replace(
+        key,
+        dash="none" if known == {"sampled"} else key.dash,
+        symbol=key.symbol if "sampled" in known else "",
+    )
 
 
 def _kinds(curves: Sequence[Curve]) -> dict[str, set[str]]:
     """How P is known, by mechanism."""
     known = pl.concat([curve.answered.select("mechanism", "kind") for curve in curves]).unique()
     return {name: set(known.filter(pl.col("mechanism") == name)["kind"]) for name in curves[0].mechanisms}
-
-
-def _choice(curve: Curve) -> str:
-    return f"<h4>{words(curve.choice)}</h4>" if curve.choice else ""
 
 
 def _sentences(curves: Sequence[Curve], most: int, many: bool) -> Iterable[str]:
@@ -123,41 +143,31 @@ def _longest(curve: Curve, exact: bool) -> int:
     return max(own.group_by("mechanism").len()["len"].to_list(), default=0)
 
 
-def _table(curve: Curve) -> str:
+def _grid(curve: Curve) -> Grid:
     """P of each mechanism at a few values of the parameter."""
     at = f"at:{curve.x}"
     places = plots.thinned(curve.answered.unique(at, keep="first", maintain_order=True), MOST_COLUMNS)
-    head = "".join(f"<th>{short(short_number(text), 12)}</th>" for text in places[f"is:{curve.x}"])
-    found: dict[tuple[str, float], Mapping[str, Any]] = {}
+    found: dict[tuple[str, float], Verdict] = {}
     known = curve.answered.filter(pl.col(at).is_in(places[at].to_list())).sort(pl.col("kind") == "sampled")
     for row in known.iter_rows(named=True):
-        found.setdefault((row["mechanism"], row[at]), row)
-    rows = "".join(
-        f"<tr><th>{short(name, 60)}</th>{''.join(_cell(found.get((name, x))) for x in places[at])}</tr>"
-        for name in curve.mechanisms[:MOST_ROWS]
-    )
-    notes = (
-        [f"{places.height} of {curve.places:,} values of {short(curve.x)}"]
-        if curve.places > MOST_COLUMNS
-        else []
-    )
-    notes += (
-        [f"{MOST_ROWS} of {len(curve.mechanisms):,} mechanisms"] if len(curve.mechanisms) > MOST_ROWS else []
-    )
-    said = f'<p class="hint">Shown: {", ".join(notes)}; results.csv has all.</p>' if notes else ""
-    keys = ", ".join(f"{sign} {kind}" for kind, sign in MARKS.items())
-    return (
-        f'{said}<div class="scroll"><table class="grid"><thead><tr><th>{short(curve.x)}</th>{head}</tr>'
-        f'</thead><tbody>{rows}</tbody></table></div><p class="hint">The letter is the verdict: '
-        f"D distinguishes, P partial, B blind, ? undecided. P is {keys}.</p>"
+        found.setdefault((row["mechanism"], row[at]), _verdict(row))
+    left_out = []
+    if curve.places > MOST_COLUMNS:
+        left_out.append(f"{places.height} of {curve.places:,} values of {short(curve.x)}")
+    if len(curve.mechanisms) > MOST_ROWS:
+        left_out.append(f"{MOST_ROWS} of {len(curve.mechanisms):,} mechanisms")
+    return Grid(
+        corner=curve.x,
+        head=[short(spelled(text), 12) for text in places[f"is:{curve.x}"]],
+        rows=[
+            (short(name, 60), [found.get((name, x)) for x in places[at]])
+            for name in curve.mechanisms[:MOST_ROWS]
+        ],
+        note=f"Shown: {', '.join(left_out)}; results.csv has all." if left_out else "",
     )
 
 
-def _cell(row: Mapping[str, Any] | None) -> str:
-    if row is None:
-        return '<td style="color:#767676">–</td>'
+def _verdict(row: Mapping[str, Any]) -> Verdict:
     word, p = row["word"], row["p"]
-    letter = LETTERS.get(word, "–")
-    told = short(f"{word}, P = {p:.6g} in [{row['low']:.6g}, {row['high']:.6g}], {row['kind']}")
-    shown = f"<b>{letter}</b> {MARKS[row['kind']]}{probability(p)}"
-    return f'<td style="{style(word)}" title="{told}">{shown}</td>'
+    told = f"{word}, P = {p:.6g} in [{row['low']:.6g}, {row['high']:.6g}], {row['kind']}"
+    return Verdict(word, f" {MARKS[row['kind']]}{probability(p)}", told)

@@ -7,43 +7,37 @@ from typing import Any
 
 import polars as pl
 
-from separatrix.reports.markup import Section
-from separatrix.reports.store.overview import overview
-from separatrix.reports.store.pieces import chance, short, style, table
+from separatrix.reports import pages
+from separatrix.reports.pages import short
+from separatrix.reports.store.figure import Grid, Verdict
 from separatrix.reports.store.sheet import Sheet
+from separatrix.reports.store.wording import chance
 from separatrix.reports.verdict_words import COLOURS
 from separatrix.store.compare import CLOSE
 
 MOST_ROWS = 500
 COLUMNS = ("Mechanism", "Cells", "Verdicts", "P: least, median, most", "Highest P", "P is known")
-
-INTRODUCTION = (
-    "<p>Each cell counts once. “None” are cells without an answer: refused or failed. The highest P counts "
-    "the points with the same construction and parameters that at least two mechanisms answered: how often "
-    "this one lies above every other by more than 10<sup>−12</sup>, with its whole interval where P is "
-    "sampled. Verdicts and P are about this reader with its threshold.</p>"
-)
+FEWEST = 3
+"""Constructions that make an overview: of fewer, their own tables are enough."""
 
 
-def section(sheet: Sheet) -> Section | None:
-    """One table for each construction."""
+def section(sheet: Sheet) -> pages.Section | None:
+    """One table for each construction, and an overview where there are several."""
     rows = summary(sheet)
     if rows.is_empty():
         return None
-    glance = overview(rows)
-    parts = [INTRODUCTION, glance]
-    for (name,), own in (
-        rows.head(MOST_ROWS).partition_by("construction", as_dict=True, maintain_order=True).items()
-    ):
-        standings = table(COLUMNS, map(_row, own.iter_rows(named=True)), "standings")
-        title = short(str(name))
-        folded = f"<details><summary>{title}</summary>{standings}</details>"
-        parts.append(folded if glance else f"<h3>{title}</h3>{standings}")
-    if rows.height > MOST_ROWS:
-        parts.append(
-            f"<p>{rows.height - MOST_ROWS:,} more rows are not shown; results.csv has their cells.</p>"
-        )
-    return Section("mechanisms", "Comparison of mechanisms", "\n".join(parts))
+    tables: dict[str, list[tuple[Any, ...]]] = {}
+    for row in rows.head(MOST_ROWS).iter_rows(named=True):
+        tables.setdefault(row["construction"], []).append(_row(row))
+    return pages.section(
+        "mechanisms",
+        "Comparison of mechanisms",
+        "sweep_mechanisms.html.j2",
+        overview=_overview(rows),
+        columns=COLUMNS,
+        tables=tables,
+        left=rows.height - MOST_ROWS,
+    )
 
 
 def summary(sheet: Sheet) -> pl.DataFrame:
@@ -85,27 +79,35 @@ def _ahead(cells: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _row(row: Mapping[str, Any]) -> list[str]:
-    probabilities = [row[name] for name in ("least", "median", "most")]
-    spread = (
-        "–"
-        if row["least"] is None
-        else ", ".join(f'<span class="whole">{chance(p)}</span>' for p in probabilities)
-    )
+def _row(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    spread = [] if row["least"] is None else [chance(row[name]) for name in ("least", "median", "most")]
     shared = "–" if row["shared"] is None else f"{row['ahead']:,} of {row['shared']:,} points"
     kinds = {each["kind"]: each["count"] for each in row["kinds"]}
     known = ", ".join(f"{kinds[kind]:,} {kind}" for kind in sorted(kinds)) or "–"
-    name = f"<strong>{short(row['mechanism'], 80)}</strong>"
-    return [name, f"{row['cells']:,}", _bar(row["words"], row["cells"]), spread, shared, known]
+    return row["mechanism"], f"{row['cells']:,}", _shares(row["words"], row["cells"]), spread, shared, known
 
 
-def _bar(counts: list[dict[str, Any]], cells: int) -> str:
-    """The shares of the verdicts as a bar, and in words."""
+def _shares(counts: list[dict[str, Any]], cells: int) -> list[tuple[str, str, str]]:
+    """Each verdict with the number of its cells, and how many percent those are."""
     order = list(COLOURS)
     found = {str(each["word"]): int(each["count"]) for each in counts}
     words = sorted(found, key=lambda word: (order.index(word) if word in order else len(order), word))
-    pieces = "".join(
-        f'<i style="width:{100 * found[word] / cells:.4g}%;{style(word)}"></i>' for word in words
-    )
-    said = ", ".join(f"{found[word]:,} {short(word, 40)}" for word in words)
-    return f'<span class="bar" aria-hidden="true">{pieces}</span><span class="shares">{said}</span>'
+    return [(word, f"{found[word]:,}", f"{100 * found[word] / cells:.4g}") for word in words]
+
+
+def _overview(rows: pl.DataFrame) -> Grid | None:
+    """The most frequent verdict of each pair; nothing where there are few constructions."""
+    kinds = rows["construction"].unique(maintain_order=True).to_list()
+    if len(kinds) < FEWEST:
+        return None
+    found = {(row["mechanism"], row["construction"]): _most(row) for row in rows.iter_rows(named=True)}
+    mechanisms = rows["mechanism"].unique(maintain_order=True)
+    lines = [(short(name, 40), [found.get((name, kind)) for kind in kinds]) for name in mechanisms]
+    return Grid("", [short(kind, 30) for kind in kinds], lines)
+
+
+def _most(row: Mapping[str, Any]) -> Verdict:
+    words = sorted((-each["count"], str(each["word"])) for each in row["words"])
+    count, word = words[0]
+    rest = "" if len(words) == 1 else f" {-100 * count / row['cells']:.0f}"
+    return Verdict(word, rest, short(", ".join(f"{-count:,} {word}" for count, word in words), 200))

@@ -4,65 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from html import escape
 
 import numpy as np
 import polars as pl
 
 from separatrix.maps import Axis, Span
 from separatrix.numbers import parse_exact
-from separatrix.reports.drawing import INK
-from separatrix.reports.drawing import plot as empty_plot
-from separatrix.reports.maps.heatmap import contour
-from separatrix.reports.markup import Section
+from separatrix.reports import pages
+from separatrix.reports.maps.heatmap import Array, Scale, contour, heatmap
+from separatrix.reports.pages import short
+from separatrix.reports.store.figure import Figure, Row
 from separatrix.reports.store.groups import Group, is_log
-from separatrix.reports.store.pieces import count, evidence, panel, short, title, words
-from separatrix.reports.store.plots import axis_label
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-Array = np.ndarray[Any, Any]
+from separatrix.reports.store.wording import count, evidence, words
+from separatrix.reports.verdict_words import MARKED
 
 MOST_MAPS, MOST_ACROSS = 24, 100
 """What is drawn on one page, and cells across one map."""
 HOVER = "%{meta[0]}<br>%{meta[1]} ≈ %{x:.6~g}<br>%{meta[2]} ≈ %{y:.6~g}<br>P = %{z:.9~g}<extra></extra>"
+SCALE = Scale("P[distinguishes]", 0, 1, "cividis")
 
 INTRODUCTION = (
-    "<p>P over the reader's random signs, on one scale from 0 to 1 in every map; a cell without an answer is "
-    "left white. The dotted line is where P passes 1/2, drawn between cells.</p>"
+    "P over the reader's random signs, on one scale from 0 to 1 in every map; a cell without an answer is "
+    "left white. The dotted line is where P passes 1/2, drawn between cells."
 )
 
 
-def section(found: Sequence[Group]) -> Section | None:
+def section(found: Sequence[Group]) -> pages.Section | None:
     """Every map of the sweep."""
-    mapped = [(group, name) for group in found for name in group.mapped]
+    mapped = sum(len(group.mapped) for group in found)
     if not mapped:
         return None
     room, figures = MOST_MAPS, []
-    for i, group in enumerate(found):
+    for group in found:
         chosen = group.mapped[:room]
         if chosen:
-            figures.append(_figure(f"map-{i}", group, chosen))
+            figures.append(_figure(group, chosen))
             room -= len(chosen)
-    left = len(mapped) - min(len(mapped), MOST_MAPS)
-    more = f"<p>{count(left, 'map is')} not drawn besides; results.csv has all cells.</p>" if left else ""
-    return Section("maps", "Maps", "\n".join((INTRODUCTION, *figures)) + more)
+    left = mapped - min(mapped, MOST_MAPS)
+    return pages.section(
+        "maps",
+        "Maps",
+        "sweep_figures.html.j2",
+        kind="map",
+        introduction=INTRODUCTION,
+        figures=figures,
+        notes=[f"{count(left, 'map is')} not drawn besides; results.csv has all cells."] if left else [],
+        marks=MARKED,
+    )
 
 
-def _figure(identity: str, group: Group, chosen: Sequence[str]) -> str:
+def _figure(group: Group, chosen: Sequence[str]) -> Figure:
     assert group.plane is not None
     x, y = (_axis(group, name) for name in group.plane)
-    panels = "".join(
-        panel(f"{identity}-{i}", short(name), interactive(x, y, values(group, name, x, y), name))
-        for i, name in enumerate(chosen)
-    )
-    heading = title(group, f"P over {short(x.name)} and {short(y.name)}")
-    said = " ".join(_sentences(group, chosen, x, y))
-    columns = min(len(chosen), 2)
-    return (
-        f'<section class="one">{heading}<p class="said">{said}</p>'
-        f'<div class="panels columns-{columns}">{panels}</div></section>'
+    plots = []
+    for name in chosen:
+        found = values(group, name, x, y)
+        half = contour(x, y, found - 0.5)
+        meta = [escape(short(text)) for text in (name, x.name, y.name)]
+        plots.append((name, heatmap(x, y, found, SCALE, HOVER, {"P = 1/2": half} if half else {}, meta)))
+    return Figure(
+        group=group,
+        what=f"P over {short(x.name)} and {short(y.name)}",
+        sentences=_sentences(group, chosen, x, y),
+        rows=[Row(plots=plots)],
+        columns=min(len(chosen), 2),
     )
 
 
@@ -93,43 +99,6 @@ def values(group: Group, mechanism: str, x: Axis, y: Axis) -> Array:
         if a in across and b in up:
             found[up[b], across[a]] = p
     return found
-
-
-def interactive(x: Axis, y: Axis, found: Array, mechanism: str) -> go.Figure:
-    """One map."""
-    import plotly.graph_objects as go
-
-    figure = empty_plot(axis_label(x.name), axis_label(y.name), 420, xaxis=_scale(x), yaxis=_scale(y))
-    figure.add_trace(
-        go.Heatmap(
-            x=x.floats,
-            y=y.floats,
-            z=found,
-            meta=[short(mechanism), short(x.name), short(y.name)],
-            zmin=0,
-            zmax=1,
-            colorscale="Cividis",
-            colorbar={
-                "title": {"text": "P[distinguishes]", "side": "right", "font": {"size": 13}},
-                "tickfont": {"size": 12},
-                "thickness": 12,
-                "outlinewidth": 0,
-            },
-            hovertemplate=HOVER,
-        )
-    )
-    pieces = contour(x, y, found - 0.5)
-    for line in ({"color": INK, "width": 4}, {"color": "white", "width": 2, "dash": "2px,3px"}):
-        for across, up in pieces:
-            figure.add_trace(go.Scatter(x=across, y=up, mode="lines", line=line, hoverinfo="skip"))
-    return figure
-
-
-def _scale(axis: Axis) -> dict[str, Any]:
-    """From end to end, with the outer cells whole: there may be few."""
-    at = np.log10(axis.floats) if axis.log else axis.floats
-    ends = [float(at[0] - (at[1] - at[0]) / 2), float(at[-1] + (at[-1] - at[-2]) / 2)]
-    return {"type": "log" if axis.log else "linear", "range": ends, "showgrid": False}
 
 
 def _sentences(group: Group, chosen: Sequence[str], x: Axis, y: Axis) -> list[str]:

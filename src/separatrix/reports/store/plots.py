@@ -9,23 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from separatrix.reports.drawing import plot
+from separatrix.reports.drawing import Key, plot
+from separatrix.reports.maps.heatmap import axis_label
 from separatrix.reports.store.groups import Curve
-from separatrix.reports.store.pens import Pen
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 EXACT = "%{meta[0]}<br>%{meta[1]} = %{x:.6~g}<br>%{meta[2]} = %{y:.9~g}<extra></extra>"
 SAMPLED = "%{meta[0]}<br>%{meta[1]} = %{x:.6~g}<br>%{meta[2]} = %{y:.9~g}<br>%{text}<extra></extra>"
-UNITS = {"a0", "a1", "b", "c", "r_Q"}
 FEW = 60
 """Points of a line that are marked, and sampled cells of one mechanism that are drawn."""
-
-
-def axis_label(name: str) -> str:
-    """A parameter and what it is counted in."""
-    return escape(f"{name}, in units of √(log n)" if name in UNITS else name)
 
 
 def thinned(cells: pl.DataFrame, most: int) -> pl.DataFrame:
@@ -36,16 +30,16 @@ def thinned(cells: pl.DataFrame, most: int) -> pl.DataFrame:
     return cells[places]
 
 
-def probabilities(curve: Curve, pens: Mapping[str, Pen], most: int) -> go.Figure:
+def probabilities(curve: Curve, keys: Mapping[str, Key], most: int) -> go.Figure:
     """P, exact as lines and sampled as markers with their intervals."""
     figure = _empty(curve, "P[distinguishes]", {"range": [-0.04, 1.04], "tickvals": [0, 0.25, 0.5, 0.75, 1]})
     for mechanism in curve.mechanisms:
         own = curve.drawn.filter(pl.col("mechanism") == mechanism)
-        _add(figure, curve, mechanism, pens[mechanism], own, ("p", "P"), most)
+        _add(figure, curve, mechanism, keys[mechanism], own, ("p", "P"), most)
     return figure
 
 
-def margins(curve: Curve, pens: Mapping[str, Pen], most: int) -> go.Figure | None:
+def margins(curve: Curve, keys: Mapping[str, Key], most: int) -> go.Figure | None:
     """The margin where it is positive, on a logarithmic axis; None where it never is."""
     if not has_margin(curve):
         return None
@@ -53,7 +47,7 @@ def margins(curve: Curve, pens: Mapping[str, Pen], most: int) -> go.Figure | Non
     positive = pl.when(pl.col("margin") > 0).then("margin")
     for mechanism in curve.mechanisms:
         own = curve.drawn.filter(pl.col("mechanism") == mechanism).with_columns(margin=positive)
-        _add(figure, curve, mechanism, pens[mechanism], own, ("margin", "margin"), most)
+        _add(figure, curve, mechanism, keys[mechanism], own, ("margin", "margin"), most)
     return figure
 
 
@@ -64,14 +58,14 @@ def has_margin(curve: Curve) -> bool:
 
 def _empty(curve: Curve, label: str, yaxis: Mapping[str, Any]) -> go.Figure:
     xaxis = {"type": "log" if curve.log else "linear"}
-    return plot(axis_label(curve.x), label, 330, xaxis=xaxis, yaxis=yaxis)
+    return plot(escape(axis_label(curve.x)), label, 330, xaxis=xaxis, yaxis=yaxis)
 
 
 def _add(
     figure: go.Figure,
     curve: Curve,
     mechanism: str,
-    pen: Pen,
+    key: Key,
     own: pl.DataFrame,
     quantity: tuple[str, str],
     most: int,
@@ -91,8 +85,8 @@ def _add(
                 y=line[column].to_numpy(),
                 meta=meta,
                 mode="lines+markers" if line.height <= FEW else "lines",
-                line={"color": pen.colour, "width": 2.2, "dash": pen.dash},
-                marker={"size": 4, "color": pen.colour},
+                line={"color": key.colour, "width": 2.2, "dash": key.dash},
+                marker={"size": 4, "color": key.colour},
                 hovertemplate=EXACT,
             )
         )
@@ -101,7 +95,7 @@ def _add(
     )
     if sampled.is_empty():
         return
-    bars = {"error_y": _bars(sampled, pen)} if column == "p" else {}
+    bars = {"error_y": _bars(sampled, key)} if column == "p" else {}
     figure.add_trace(
         go.Scatter(
             x=sampled[at].to_numpy(),
@@ -110,10 +104,10 @@ def _add(
             text=[_told(row) for row in sampled.iter_rows(named=True)],
             mode="markers",
             marker={
-                "symbol": pen.symbol,
+                "symbol": key.symbol,
                 "size": 9,
                 "color": "rgba(255,255,255,0.6)",
-                "line": {"color": pen.colour, "width": 1.7},
+                "line": {"color": key.colour, "width": 1.7},
             },
             hovertemplate=SAMPLED,
             **bars,
@@ -121,14 +115,14 @@ def _add(
     )
 
 
-def _bars(sampled: pl.DataFrame, pen: Pen) -> dict[str, Any]:
+def _bars(sampled: pl.DataFrame, key: Key) -> dict[str, Any]:
     above, below = sampled["high"] - sampled["p"], sampled["p"] - sampled["low"]
     return {
         "type": "data",
         "symmetric": False,
         "array": above.clip(0).to_numpy(),
         "arrayminus": below.clip(0).to_numpy(),
-        "color": pen.colour,
+        "color": key.colour,
         "thickness": 1.3,
         "width": 3,
     }

@@ -6,15 +6,15 @@ from typing import Any
 
 import polars as pl
 
-from separatrix.reports.markup import Section
-from separatrix.reports.store.pieces import command, short, table, words
+from separatrix.reports import pages
+from separatrix.reports.pages import short
 from separatrix.reports.store.sheet import Sheet, decoded
+from separatrix.reports.store.wording import words
 
 MOST_ROWS = 100
-COLUMNS = ("Message", "Ended", "Cells", "Mechanisms", "For example")
 
 
-def section(sheet: Sheet, results: str) -> Section | None:
+def section(sheet: Sheet, results: str) -> pages.Section | None:
     """One row for each message; None where every cell has an answer."""
     found = (
         sheet.distinct.filter(pl.col("status") != "done")
@@ -28,23 +28,26 @@ def section(sheet: Sheet, results: str) -> Section | None:
     )
     if found.is_empty():
         return None
-    left = found.height - MOST_ROWS
-    more = f"<p>{left:,} more messages are not shown; results.csv has them.</p>" if left > 0 else ""
-    body = (
-        "<p>Refused: no engine that was asked answers the cell, and the message says why. Failed: the "
-        "computation stopped with an error. Neither says anything about the mechanism.</p>"
-        f"{table(COLUMNS, map(_row, found.head(MOST_ROWS).iter_rows(named=True)), 'messages')}{more}"
-        f"{command(f'{results} status=refused,failed', 'these cells')}"
+    return pages.section(
+        "refused",
+        "Refused and failed",
+        "sweep_refused.html.j2",
+        rows=[_row(row) for row in found.head(MOST_ROWS).iter_rows(named=True)],
+        left=found.height - MOST_ROWS,
+        line=f"{results} status=refused,failed",
     )
-    return Section("refused", "Refused and failed", body)
 
 
-def _row(row: dict[str, Any]) -> list[str]:
-    names = row["mechanisms"]
-    shown = short(", ".join(names[:4]), 120) + (f" and {len(names) - 4:,} more" if len(names) > 4 else "")
-    example = (
+def _row(row: dict[str, Any]) -> tuple[str, ...]:
+    names, engine = row["mechanisms"], f" --engine {short(row['asked'], 40)}" if row["asked"] else ""
+    more = f" and {len(names) - 4:,} more" if len(names) > 4 else ""
+    point = (
         f"{short(row['construction'], 60)} {short(row['mechanism'], 60)} {words(decoded(row['parameters']))}"
     )
-    message = short(row["message"]) if row["message"] else "no message"
-    engine = f" --engine {short(row['asked'], 40)}" if row["asked"] else ""
-    return [message, short(row["status"], 40), f"{row['cells']:,}", shown, f"<code>{example}{engine}</code>"]
+    return (
+        short(row["message"]) or "no message",
+        short(row["status"], 40),
+        f"{row['cells']:,}",
+        short(", ".join(names[:4]), 120) + more,
+        point + engine,
+    )

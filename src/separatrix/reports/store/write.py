@@ -10,10 +10,10 @@ from typing import Any
 
 from separatrix.parameters import UsageError
 from separatrix.reports.folder import Folder, Writer
-from separatrix.reports.markup import Section
+from separatrix.reports.pages import Section
 from separatrix.reports.store import changes, curves, mechanisms, planes, refused
 from separatrix.reports.store.groups import groups
-from separatrix.reports.store.page import present, render
+from separatrix.reports.store.page import render
 from separatrix.reports.store.sheet import Sheet, opened_sheet
 from separatrix.store import Damage, Selection, Store, selected
 from separatrix.store.compare import Comparison, compare
@@ -57,19 +57,19 @@ def write_report(store: Store, folder: Path, sweep: int | None = None, against: 
         found = groups(sheet)
         where = f"--store {shlex.quote(sheet.store)}" + (f" --sweep {sheet.sweep.id}" if sheet.sweep else "")
         results = f"separatrix results {where}"
-        sections = present(
-            (
-                changed,
-                curves.section(found),
-                planes.section(found),
-                mechanisms.section(sheet),
-                refused.section(sheet, results),
-            )
+        sections = (
+            changed,
+            curves.section(found),
+            planes.section(found),
+            mechanisms.section(sheet),
+            refused.section(sheet, results),
         )
         other = "" if against is None else f" --against {against}"
         made_by = f"separatrix report {where}{other} --out {shlex.quote(str(folder))}"
         files: dict[str, bytes | Writer] = {
-            "report.html": render(sheet, sections, made_by, results).encode(errors="replace"),
+            "report.html": render(sheet, [each for each in sections if each], made_by, results).encode(
+                errors="replace"
+            ),
             "results.csv": partial(write, selection, ".csv"),
             "results.parquet": partial(write, selection, ".parquet"),
         }

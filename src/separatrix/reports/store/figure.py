@@ -1,0 +1,57 @@
+"""What the page shows of one group: plots in rows, or grids of verdicts where there are too many lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from separatrix.reports.drawing import Key
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from separatrix.reports.store.groups import Group
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A cell of a grid."""
+
+    word: str
+    rest: str
+    """What stands behind the letter of the verdict."""
+    told: str
+    """What pointing at the cell says."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Verdicts by row and column; None where there is no cell."""
+
+    corner: str
+    head: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[Verdict | None]]]
+    note: str = ""
+    """What was left out."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Plots side by side, each with its heading, or one grid."""
+
+    title: str = ""
+    plots: Sequence[tuple[str, go.Figure]] = ()
+    grid: Grid | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """All rows of one group."""
+
+    group: Group
+    what: str
+    sentences: Sequence[str]
+    rows: Sequence[Row]
+    keys: Sequence[Key] = ()
+    columns: int = 2
