@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from separatrix.files.reading import read_whole
-from separatrix.parameters import UsageError, nearest
+from separatrix.parameters import UsageError, require_known
 from separatrix.sweeps.plan_file import Complaints, PlanError, read_toml
 from separatrix.sweeps.verdict_cells import Cell
 from separatrix.sweeps.verdict_table import (
@@ -116,15 +116,11 @@ def _checked(model: type[Keys], given: Mapping[str, Any], complaints: Complaints
         return model.model_validate(given)
     except ValidationError as error:
         wrong = {str(each["loc"][0]): each for each in error.errors()}
-    known = list(model.model_fields)
     for name, each in wrong.items():
-        if each["type"] == "extra_forbidden":
-            why = f"there is no key {name}{nearest(name, known)}; there are: {', '.join(known)}"
-        elif each["type"] == "value_error":
-            why = str(each["ctx"]["error"])
-        else:
-            why = f"{name} = {each['input']!r} is not {WANTED.get(name, 'a text in quotes')}"
-        complaints.add(why, name)
+        with complaints.at(name):
+            require_known("key", name, model.model_fields)
+            told = f"{name} = {each['input']!r} is not {WANTED.get(name, 'a text in quotes')}"
+            raise UsageError(str(each["ctx"]["error"]) if each["type"] == "value_error" else told)
     return model.model_validate({name: value for name, value in given.items() if name not in wrong})
 
 

@@ -24,6 +24,7 @@ from separatrix.sweeps.code import code_version
 from separatrix.sweeps.plan_file import Complaints
 from separatrix.sweeps.plan_points import Points, points_of, read_values, spelled, written_values
 from separatrix.sweeps.verdict_cells import Cell, Draws
+from separatrix.verdicts.verdict import parse_delta
 
 ALL = "all"
 MOST_SEEDS, LARGEST_SEED = 1_000_000, 2**63 - 1
@@ -56,13 +57,6 @@ def _name(name: str) -> str:
 
 def _engine(name: str) -> str:
     return engine_named(name).name
-
-
-def _delta(given: Any) -> Fraction:
-    delta = parse_exact(given, "delta")
-    if not 0 < delta < Fraction(1, 2):
-        raise UsageError(f"delta = {given} is out of range; it must lie between 0 and 1/2")
-    return delta
 
 
 def _seeds(given: Any) -> Seeds:
@@ -105,7 +99,7 @@ class VerdictKeys(BaseModel):
     mechanisms: str | list[str | dict[str, Any]] = []
     parameters: dict[str, Any] = {}
     engine: Annotated[str, AfterValidator(_told(_engine))] = "auto"
-    delta: Annotated[Fraction, PlainValidator(_told(_delta))] = Fraction(1, 100)
+    delta: Annotated[Fraction, PlainValidator(_told(parse_delta))] = Fraction(1, 100)
     seeds: Annotated[Seeds, PlainValidator(_told(_seeds))] = (0,)
     draws: Annotated[int | None, PlainValidator(_told(_draws))] = None
     confidence: Annotated[float, PlainValidator(_told(_confidence))] = 0.95

@@ -101,6 +101,14 @@ def word_for(outcome: Outcome, m: int, delta: Fraction) -> str:
     return "partial" if (lower, upper) == (1, -1) else "undecided"
 
 
+def parse_delta(given: object) -> Fraction:
+    """How sure `distinguishes` and `blind` have to be: exact, and between 0 and 1/2."""
+    delta = parse_exact(given, "delta")
+    if not 0 < delta < Fraction(1, 2):
+        raise UsageError(f"delta={given} is out of range; it must lie between 0 and 1/2")
+    return delta
+
+
 def _number(p: Fraction | float) -> str | float:
     return spelled(p) if isinstance(p, Fraction) else p
 
@@ -134,9 +142,7 @@ def verdict(
     ('distinguishes', 0.999755)
     """
     given = all_parameters(construction, parameters, named, OLD_NAMES)
-    tolerance = parse_exact(delta, "delta")
-    if not 0 < tolerance < Fraction(1, 2):
-        raise UsageError(f"delta={delta} is out of range; it must lie between 0 and 1/2")
+    tolerance = parse_delta(delta)
     spread = None if noise_sd is None else parse_exact(noise_sd, "noise")
     if spread is not None and not Fraction(1, 10**9) <= spread <= 10**9:
         raise UsageError(f"noise={noise_sd} is out of range; it must be 1e-9 to 1e9")
