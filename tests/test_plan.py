@@ -165,6 +165,8 @@ confidence = 2
     [
         ("", "nothing to compute"),
         ("x = ", "line 1"),
+        ("x = \ny = 1", "line 1"),
+        ("a = 1\nb = [\n 1,\n x,\n]", "line 4"),
         ('[[sweep]]\nconstruction = "spike"\n[sweep]\n', "line 3"),
         ("sweep = 3", "sweep = 3 is not made of tables"),
         ("[[sweep]]\n", "no construction is named"),

@@ -10,7 +10,7 @@ from separatrix.laws.closed_forms import ClosedForm
 from separatrix.laws.powerlaw import Law
 from separatrix.laws.quantities import Noise, Value
 from separatrix.numbers import parse_integer
-from separatrix.parameters.ranges import printed
+from separatrix.parameters.model import printed
 from separatrix.verdicts.question import Question
 
 

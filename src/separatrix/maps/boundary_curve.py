@@ -12,7 +12,8 @@ from separatrix.maps.boundary import HALF, boundary_of, search_span
 from separatrix.maps.crossings import Boundary
 from separatrix.numbers import format_exact, parse_integer
 from separatrix.parameters import UsageError, read_words
-from separatrix.parameters.ranges import Axis, Number, Span, printed, read_counted, split_axes
+from separatrix.parameters.model import printed
+from separatrix.parameters.ranges import Axis, Number, Span, read_counted, split_axes
 from separatrix.verdicts.question import Question, question
 
 MOST_VALUES = 2000

@@ -9,7 +9,8 @@ from typing import Any
 from separatrix.maps.analytic import Analytic
 from separatrix.maps.bisection import LevelReading
 from separatrix.numbers import format_exact, parse_integer
-from separatrix.parameters.ranges import Span, printed
+from separatrix.parameters.model import printed
+from separatrix.parameters.ranges import Span
 from separatrix.verdicts.question import Question
 
 

@@ -15,7 +15,8 @@ from separatrix.engines import ENGINES, EngineRefusal, Sampling, engine_named, e
 from separatrix.maps.cells import QUANTITIES, Layer, Tell, by_cell
 from separatrix.maps.plane_grid import PlaneGrid
 from separatrix.parameters import UsageError, require_known
-from separatrix.parameters.ranges import EXAMPLE, Axis, printed, read_counted, split_axes
+from separatrix.parameters.model import printed
+from separatrix.parameters.ranges import EXAMPLE, Axis, read_counted, split_axes
 from separatrix.verdicts.question import Question, all_parameters, question
 
 MOST_CELLS = 4_000_000

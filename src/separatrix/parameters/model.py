@@ -113,7 +113,7 @@ class Parameters(BaseModel):
     def shown(self) -> dict[str, int | str]:
         """The parameters as they are printed and stored: integers, and exact decimals as text."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: _shown(value) for name, value in values.items() if value is not None}
+        return {name: printed(value) for name, value in values.items() if value is not None}
 
     def chosen(self) -> dict[str, int | str]:
         """The parameters of `shown` that are not at their default."""
@@ -121,7 +121,8 @@ class Parameters(BaseModel):
         return {name: value for name, value in self.shown().items() if getattr(self, name) != defaults[name]}
 
 
-def _shown(value: Any) -> int | str:
+def printed(value: Any) -> int | str:
+    """A parameter's value as it is printed and stored: an integer as it is, a rational as exact text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return format_exact(value) if isinstance(value, Fraction) else value

@@ -94,11 +94,6 @@ def split_axes(parameters: Mapping[str, object]) -> tuple[dict[str, str], dict[s
     return axes, {name: value for name, value in parameters.items() if name not in axes}
 
 
-def printed(value: Number) -> int | str:
-    """A parameter's value for JSON: integers as they are, rationals as exact text."""
-    return value if isinstance(value, int) else format_exact(value)
-
-
 def read_counted(model: type[Parameters], name: str, text: str, owner: str | None = None) -> tuple[Span, int]:
     """`start:stop:count` or `start:stop:count:log`, with the count still to be judged against others.
 

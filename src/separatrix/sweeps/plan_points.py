@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from itertools import product, repeat
 from typing import Any
 
@@ -14,9 +13,10 @@ import numpy as np
 
 from separatrix.constructions import Construction
 from separatrix.constructions.lengths import nearest_lengths
-from separatrix.numbers import format_exact, parse_exact, parse_integer
+from separatrix.numbers import parse_exact, parse_integer
 from separatrix.parameters import Grid, Parameters, UsageError
 from separatrix.parameters.grid import is_number, is_whole, violations
+from separatrix.parameters.model import printed
 from separatrix.parameters.ranges import is_axis, read_counted
 
 
@@ -58,13 +58,6 @@ def read_values(schema: type[Parameters], name: str, given: Any) -> tuple[Any, .
     return tuple(dict.fromkeys(read(each, name) for each in plain))
 
 
-def spelled(value: Any) -> str:
-    """The one spelling of an exact value, which identities are made of."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return format_exact(value) if isinstance(value, int | Fraction) else str(value)
-
-
 @dataclass(frozen=True)
 class Points:
     """A grid over the parameters of one construction."""
@@ -76,11 +69,13 @@ class Points:
 
     def __iter__(self) -> Iterator[dict[str, str]]:
         names = [name for axis in self.grid.axes for name in axis]
-        texts = [[spelled(value) for value in values] for axis in self.grid.axes for values in axis.values()]
+        texts = [
+            [str(printed(value)) for value in values] for axis in self.grid.axes for values in axis.values()
+        ]
         base = {name: str(value) for name, value in self.grid.first(self.kind.schema).shown().items()}
         moved: Iterator[dict[str, str]] = repeat({})
         if self.n is not None:
-            lengths = np.vectorize(spelled, otypes=[object])(self.n)
+            lengths = np.vectorize(str, otypes=[object])(self.n)
             moved = ({"n": n} for n in np.broadcast_to(lengths, self.grid.shape).flat)
         for chosen, n in zip(product(*texts), moved, strict=False):
             yield {**base, **dict(zip(names, chosen, strict=True)), **n}

@@ -19,10 +19,11 @@ from separatrix.mechanisms import MECHANISMS, Mechanism, examples
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers import format_exact, parse_exact, parse_integer
 from separatrix.parameters import UsageError
+from separatrix.parameters.model import printed
 from separatrix.parameters.ranges import is_axis
 from separatrix.sweeps.code import code_version
 from separatrix.sweeps.plan_file import Complaints
-from separatrix.sweeps.plan_points import Points, points_of, read_values, spelled, written_values
+from separatrix.sweeps.plan_points import Points, points_of, read_values, written_values
 from separatrix.sweeps.verdict_cells import Cell, Draws
 from separatrix.verdicts.verdict import parse_delta
 
@@ -222,7 +223,7 @@ def _choices(entry: Mapping[str, Any]) -> list[str]:
             f"{dict(entry)} names no built-in mechanism; write for example {{name = 'power', beta = 4}}"
         )
     values = {key: read_values(MECHANISMS[name].schema, key, value) for key, value in own.items()}
-    chosen = product(*([f"{key}={spelled(value)}" for value in taken] for key, taken in values.items()))
+    chosen = product(*([f"{key}={printed(value)}" for value in taken] for key, taken in values.items()))
     return [f"{name}:{','.join(words)}" if words else name for words in chosen]
 
 
