@@ -10,7 +10,7 @@ import pytest
 
 from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.paper.separations import Answer, Separation, answers, as_json, separated
+from separatrix.paper.separations import Answer, Separation, answers, separated
 from separatrix.reports.separations_page import section
 
 FEW = ("softmax", "linear", UNNORMALISED)
@@ -78,7 +78,7 @@ def test_neither_partial_nor_undecided_is_a_separation(found: list[Answer]) -> N
 
 
 def test_rows_are_json(rows: list[Separation]) -> None:
-    read = json.loads(json.dumps(as_json(rows), allow_nan=False))
+    read = json.loads(json.dumps([row.as_json() for row in rows], allow_nan=False))
     assert len(read) == len(rows)
     assert {row["winner"]["verdict"] for row in read} == {"distinguishes"}
     assert {row["loser"]["verdict"] for row in read} == {"blind"}

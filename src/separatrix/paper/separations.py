@@ -63,16 +63,8 @@ class Answer:
 
     def as_json(self) -> dict[str, Any]:
         """The answer as it stands in a row of the table."""
-        outcome = self.verdict.outcome
-        return {
-            "mechanism": self.mechanism,
-            "verdict": self.word,
-            "distinguish": outcome.distinguish,
-            "interval": list(outcome.interval),
-            "engine": outcome.engine,
-            "evidence": outcome.evidence,
-            "equal_rows": self.equal_rows,
-        }
+        shown, kept = self.verdict.as_json(), ("mechanism", "verdict", "distinguish", "interval", "engine")
+        return {name: shown[name] for name in (*kept, "evidence")} | {"equal_rows": self.equal_rows}
 
 
 @dataclass(frozen=True)
@@ -112,21 +104,16 @@ class Separation:
         }
 
 
-def separations(
-    mechanisms: Sequence[str] = MECHANISMS, tell: Callable[[str], None] = lambda _: None
-) -> list[Separation]:
-    """Every ordered pair of mechanisms that a point separates; `tell` hears of each point before it."""
-    return separated(answers(mechanisms, tell))
-
-
 def answers(
     mechanisms: Sequence[str] = MECHANISMS, tell: Callable[[str], None] = lambda _: None
 ) -> list[Answer]:
-    """What each mechanism makes of every construction at its example, and at a few short points."""
-    found = []
+    """What each mechanism makes of every construction at its example, and at a few short points.
+
+    `tell` hears of each point before it.
+    """
+    found, attending = list[Answer](), [mechanism_named(each) for each in mechanisms]
     for name, point in _points():
         tell(name)
-        attending = [mechanism_named(each) for each in mechanisms]
         found += [_answer(name, point, each) for each in attending if _affordable(point, each)]
     return found
 
@@ -139,11 +126,6 @@ def separated(found: Sequence[Answer]) -> list[Separation]:
         for loser in found
         if winner.name == loser.name and (winner.word, loser.word) == ("distinguishes", "blind")
     ]
-
-
-def as_json(rows: Sequence[Separation]) -> list[dict[str, Any]]:
-    """What `separations.json` holds."""
-    return [row.as_json() for row in rows]
 
 
 def _points() -> Iterator[tuple[str, Construction]]:

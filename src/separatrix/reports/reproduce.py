@@ -15,9 +15,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from separatrix.claims import Ledger, ledger
 from separatrix.numbers.json import json_text
-from separatrix.paper import separations
 from separatrix.paper.effort import FULL, Effort
 from separatrix.paper.reproduction import Computed, Examine, compute
+from separatrix.paper.separations import separated
 from separatrix.reports import figures, growth, page, separations_page
 from separatrix.reports.drawing import Drawn, static_style
 from separatrix.reports.folder import Folder
@@ -75,7 +75,7 @@ def reproduce(out: Path, quiet: bool, effort: Effort = FULL, examine: Examine = 
                 (separations_page.section(found.answers), growth.section(found.growth)),
             ).encode(),
             "ledger.json": _json(found.ledger.as_json()),
-            "separations.json": _json(separations.as_json(separations.separated(found.answers))),
+            "separations.json": _json([row.as_json() for row in separated(found.answers)]),
             "scaling.json": _json([row.as_json() for row in found.growth]),
             **{f"sweeps/{sweep.parameter}.csv": sweep.as_csv().encode() for sweep in found.sweeps},
             **{f"figures/{each.name}.png": images[each.name] for each in drawn},
