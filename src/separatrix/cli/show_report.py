@@ -12,7 +12,7 @@ from separatrix.cli.show import console, plain, print_json
 if TYPE_CHECKING:
     from separatrix.reports.store import Written
     from separatrix.store import Damage
-    from separatrix.store.compare import Answer, Change, Comparison
+    from separatrix.store.compare import Change, Comparison, SweepAnswer
 
 MOST_ROWS = 12
 
@@ -81,7 +81,7 @@ def _words(asked: Mapping[str, str]) -> str:
     return " ".join(f"{name}={value}" for name, value in asked.items())
 
 
-def _answer(answer: Answer) -> str:
+def _answer(answer: SweepAnswer) -> str:
     word = plain(answer.word)
     if answer.distinguish is None or answer.low is None or answer.high is None:
         return word

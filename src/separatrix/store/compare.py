@@ -32,7 +32,7 @@ MOST_CHANGES = 100
 
 
 @dataclass(frozen=True)
-class Answer:
+class SweepAnswer:
     """What one sweep says."""
 
     word: str
@@ -53,8 +53,8 @@ class Change:
     parameters: Mapping[str, str]
     how: Mapping[str, Any]
     """The engine asked for, delta, and how it was to be sampled."""
-    one: Answer
-    other: Answer
+    one: SweepAnswer
+    other: SweepAnswer
     other_verdict: bool
     other_probability: bool
 
@@ -181,7 +181,9 @@ def _change(row: Mapping[str, Any]) -> Change:
     question = json.loads(row["question"])
     how = {name: question[name] for name in QUESTION[3:] if question[name] is not None}
     one, other = (
-        Answer(**{name: row[f"{name}{end}"] for name in ("word", "distinguish", "low", "high", "engine")})
+        SweepAnswer(
+            **{name: row[f"{name}{end}"] for name in ("word", "distinguish", "low", "high", "engine")}
+        )
         for end in ("", "_other")
     )
     return Change(

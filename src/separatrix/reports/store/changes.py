@@ -8,7 +8,7 @@ from typing import Any
 from separatrix.reports import pages
 from separatrix.reports.store.wording import words
 from separatrix.store import Sweep
-from separatrix.store.compare import CLOSE, Answer, Change, Comparison
+from separatrix.store.compare import CLOSE, Change, Comparison, SweepAnswer
 
 MOST_ROWS = 30
 
@@ -46,7 +46,7 @@ def _row(change: Change, common: Mapping[str, str]) -> tuple[Any, ...]:
     return cell, _answer(change.one), _answer(change.other), difference
 
 
-def _answer(answer: Answer) -> tuple[str, str]:
+def _answer(answer: SweepAnswer) -> tuple[str, str]:
     """The verdict, and what stands behind it."""
     if answer.distinguish is None or answer.low is None or answer.high is None:
         return answer.word, ""
