@@ -33,7 +33,7 @@ def safe_path() -> Iterator[None]:
 
 @contextmanager
 def signals_held_back() -> Iterator[None]:
-    """Processes that are started meanwhile never hear what stops a program: who started them ends them."""
+    """Keep what stops a program from processes that are started meanwhile: who started them ends them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         resource_tracker.ensure_running()  # which lets some of them through again when it starts

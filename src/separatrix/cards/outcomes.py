@@ -1,4 +1,4 @@
-"""The same point at other lengths, and what the engines find there."""
+"""What the engines find at a point, and at the same point with other lengths."""
 
 from __future__ import annotations
 

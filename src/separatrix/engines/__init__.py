@@ -68,7 +68,7 @@ class Engine:
 
 
 def _auto(construction: Construction, mechanism: Mechanism, sampling: Sampling) -> Outcome:
-    """The answer of a number format is asked of the engines that draw alone: closed forms have none."""
+    """The strongest answer; that of a number format by engines that draw, since closed forms have none."""
     tried = [engine for engine in STRENGTH if engine.draws or not sampling.in_format]
     before = ["closed forms have no number format"] if sampling.in_format else []
     return strongest(tried, lambda engine: engine.answer(construction, mechanism, sampling), before)

@@ -201,7 +201,7 @@ def rational_model(construction: Construction, n: int | None = None) -> BlockMod
 
 
 def no_closed_form(construction: str) -> EngineRefusal:
-    """What to raise where a construction has none."""
+    """The refusal where a construction has no closed form."""
     return EngineRefusal(f"these parameters of {construction} have no closed form", ("grouped",))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A cell of a grid."""
+    """The verdict in a cell of a grid."""
 
     word: str
     rest: str
@@ -47,7 +47,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Figure:
-    """All rows of one group."""
+    """The figure of one group, row by row."""
 
     group: Group
     what: str
