@@ -99,9 +99,9 @@ def test_commands_give_a_name_to_the_construction_that_has_it(capsys: pytest.Cap
     boundary_command("level", "softmax", ["n=100", "m=12", "gap=0.5:3", "at=3"], scan=15, as_json=True)
     shown = json.loads(capsys.readouterr().out)
     assert (shown["at"], shown["parameters"]["at"]) == ("0.5", "3")
-    with pytest.raises(sx.UsageError, match="at is an option; write --at 9/10"):
+    with pytest.raises(sx.UsageError, match="at is an option; write `at` 9/10"):
         boundary_command("plain", "softmax", ["n=100", "m=12", "peak=1:3", "at=9/10"])
-    with pytest.raises(sx.UsageError, match="seed is an option; write --seed 3"):
+    with pytest.raises(sx.UsageError, match="seed is an option; write `seed` 3"):
         scaling_command("plain", "softmax", ["n=10:1000:3", "m=12", "seed=3"])
 
 

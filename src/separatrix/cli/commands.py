@@ -88,14 +88,14 @@ def verdict(
     Example: separatrix verdict spike softmax n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
     """
     from separatrix.cli import show
-    from separatrix.cli.words import read_parameters
+    from separatrix.constructions import construction_named
     from separatrix.engines import Sampling, engine_named
     from separatrix.files.writing import require_writable
-    from separatrix.parameters import UsageError
+    from separatrix.parameters import UsageError, read_words
     from separatrix.verdicts import certify, write_certificate
     from separatrix.verdicts import verdict as run
 
-    parameters = read_parameters(construction, words, OPTIONS)
+    parameters = read_words(words or [], construction_named(construction).schema.model_fields, OPTIONS)
     sampling = Sampling(draws, seed, confidence, dtype)
     engine_named("certified" if certificate is not None else engine).refuse_unused(sampling)
     if certificate is not None and not engine_named(engine).covers("certified"):

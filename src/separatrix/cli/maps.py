@@ -55,13 +55,13 @@ def map_(
     d=102 m=12 a0=0.01 b=0.2 c=0.1 --out map.html
     """
     from separatrix.cli import show_maps
-    from separatrix.cli.words import read_parameters
+    from separatrix.constructions import construction_named
     from separatrix.engines import Sampling
     from separatrix.files.writing import require_writable
     from separatrix.maps import map as run
-    from separatrix.parameters import split_mechanisms
+    from separatrix.parameters import read_words, split_mechanisms
 
-    parameters = read_parameters(construction, words, OPTIONS)
+    parameters = read_words(words or [], construction_named(construction).schema.model_fields, OPTIONS)
     if out is not None:
         from separatrix.reports.maps import MAP_ENDINGS
 
@@ -113,15 +113,15 @@ def boundary(
     Example: separatrix boundary spike softmax a1=0.5:1.5 n=1e6 d=102 m=12 a0=0.01 b=0.2 c=0.1
     """
     from separatrix.cli import show, show_maps
-    from separatrix.cli.words import read_parameters
+    from separatrix.constructions import construction_named
     from separatrix.engines import Sampling, engine_named
     from separatrix.files.writing import require_writable
     from separatrix.maps import boundary as run
     from separatrix.maps import boundary_curve, certify_boundary
-    from separatrix.parameters import UsageError
+    from separatrix.parameters import UsageError, read_words
     from separatrix.verdicts import write_certificate
 
-    parameters = read_parameters(construction, words, OPTIONS)
+    parameters = read_words(words or [], construction_named(construction).schema.model_fields, OPTIONS)
     if out is not None and over is None:
         raise UsageError(
             "--out draws a curve over a second parameter; add --over n=1e3:1e12:10:log, or use --json"

@@ -50,11 +50,12 @@ def readers(
     Example: separatrix readers spike linear n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1 --noise 0.01
     """
     from separatrix.cli.show import print_json
-    from separatrix.cli.words import read_parameters
+    from separatrix.constructions import construction_named
     from separatrix.engines import Sampling
+    from separatrix.parameters import read_words
     from separatrix.verdicts import readers as run
 
-    parameters = read_parameters(construction, words, OPTIONS)
+    parameters = read_words(words or [], construction_named(construction).schema.model_fields, OPTIONS)
     found = run(
         construction, mechanism, parameters, delta=delta, noise_sd=noise, sampling=Sampling(seed=seed)
     )

@@ -42,13 +42,13 @@ def scaling(
     Example: separatrix scaling spike linear n=1e3:1e9:7:log d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
     """
     from separatrix.cli import show, show_scaling
-    from separatrix.cli.words import read_parameters
+    from separatrix.constructions import construction_named
     from separatrix.engines import Sampling
     from separatrix.laws import scaling as run
     from separatrix.laws import table
-    from separatrix.parameters import UsageError, split_mechanisms
+    from separatrix.parameters import UsageError, read_words, split_mechanisms
 
-    parameters = read_parameters(construction, words, OPTIONS)
+    parameters = read_words(words or [], construction_named(construction).schema.model_fields, OPTIONS)
     chosen = None if mechanisms == "all" else split_mechanisms(mechanisms)
     if chosen == []:
         raise UsageError("scaling needs a mechanism; write for example softmax, softmax,linear or all")

@@ -32,9 +32,9 @@ from separatrix.laws.scaling_result import Scaling, ScalingRow
 from separatrix.mechanisms import Mechanism, examples
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers import format_exact, parse_integer
-from separatrix.parameters import UsageError, require_known
+from separatrix.parameters import UsageError, all_parameters, require_known
 from separatrix.parameters.ranges import Axis, Number, read_counted, split_axes
-from separatrix.verdicts.question import Question, all_parameters, question
+from separatrix.verdicts.question import Question, question
 
 MOST_POINTS = 1000
 EXAMPLE = "n=1e3:1e9:7:log"
@@ -68,7 +68,7 @@ def scaling(
     (True, -1.0, '5.98967 n^-1')
     """
     require_known("quantity", of, [*QUANTITIES, *COSTS])
-    given, sampling = all_parameters(construction, parameters, named), sampling or Sampling()
+    given, sampling = all_parameters(parameters, named), sampling or Sampling()
     if of in COSTS:
         from separatrix.laws.costs import cost_scaling
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.constructions import ExactConstruction
+from separatrix.constructions import ExactConstruction, construction_named
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, engine_named
 from separatrix.maps.analytic import Analytic, analytic
 from separatrix.maps.bisection import Bisection, LevelReading, sections, whole_sections
 from separatrix.maps.crossings import Boundary, Crossing
 from separatrix.maps.level_sides import LevelSides
 from separatrix.numbers import format_exact, parse_exact
-from separatrix.parameters import SeparatrixError, UsageError
+from separatrix.parameters import SeparatrixError, UsageError, all_parameters
 from separatrix.parameters.ranges import Number, Span, read_span, split_axes
-from separatrix.verdicts.question import Question, all_parameters, question
+from separatrix.verdicts.question import Question, question
 
 HALF = Fraction(1, 2)
 WIDE = 100
@@ -66,7 +66,8 @@ def boundary(
     >>> [(round(crossing.middle, 9), crossing.certified) for crossing in found.crossings]
     [(0.696384575, True)]
     """
-    given = all_parameters(construction, parameters, named, {"at": "probability="})
+    known = construction_named(construction).schema.model_fields
+    given = all_parameters(parameters, named, known, {"at": "probability="})
     open_, fixed = split_axes(given)
     if len(open_) != 1:
         found = f"are {len(open_)} ({', '.join(open_)}); give one of them as `over`" if open_ else "is none"

@@ -14,10 +14,10 @@ from separatrix.constructions import Construction, ExactConstruction
 from separatrix.engines import ENGINES, EngineRefusal, Sampling, engine_named, exact
 from separatrix.maps.cells import QUANTITIES, Layer, Tell, by_cell
 from separatrix.maps.plane_grid import PlaneGrid
-from separatrix.parameters import UsageError, require_known
+from separatrix.parameters import UsageError, all_parameters, require_known
 from separatrix.parameters.model import printed
 from separatrix.parameters.ranges import EXAMPLE, Axis, read_counted, split_axes
-from separatrix.verdicts.question import Question, all_parameters, question
+from separatrix.verdicts.question import Question, question
 
 MOST_CELLS = 4_000_000
 """2000 by 2000: more than a screen or a page can show."""
@@ -118,7 +118,7 @@ def map(
         raise UsageError("a map needs a mechanism; write for example softmax or softmax,linear")
     if difference and len(mechanisms) != 2:
         raise UsageError(f"a difference is between two mechanisms, and here {_counted(len(mechanisms))}")
-    open_, fixed = split_axes(all_parameters(construction, parameters, named))
+    open_, fixed = split_axes(all_parameters(parameters, named))
     if len(open_) != 2:
         found = f"{_counted(len(open_))} ({', '.join(open_)})" if open_ else "is none"
         raise UsageError(f"a map has two axes, and here {found}; write for example {EXAMPLE}")

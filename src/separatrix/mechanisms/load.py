@@ -1,19 +1,41 @@
-"""A mechanism from what the user typed: a registered name, or `module:attribute` of their own."""
+"""The registered mechanisms, and one from what the user typed: a name, or `module:attribute` of their own."""
 
 from __future__ import annotations
 
 import importlib
+import sys
 from importlib.metadata import entry_points
 from typing import Any
 
 from separatrix.errors import one_line
-from separatrix.mechanisms import MECHANISMS, Mechanism, mechanism_named
+from separatrix.mechanisms._base import Mechanism
+from separatrix.mechanisms._registry import registered
 from separatrix.mechanisms.beside import OWN, Ambiguous
 from separatrix.mechanisms.custom import wrap
-from separatrix.parameters import UsageError, nearest
+from separatrix.parameters import UsageError, nearest, read_words, require_known
 
 GROUP = "separatrix.mechanisms"
 """Entry points of this group register the mechanisms of other packages by name."""
+
+
+MECHANISMS: dict[str, type[Mechanism]] = registered(sys.modules["separatrix.mechanisms"])
+"""Every mechanism that a file in a family's folder defines, by name."""
+
+
+def examples() -> list[Mechanism]:
+    """One of each registered mechanism."""
+    return [each(**each.example) for each in MECHANISMS.values()]
+
+
+def mechanism_named(text: str) -> Mechanism:
+    """The mechanism that `text` names, with its parameters: `softmax`, `power:beta=4`.
+
+    >>> mechanism_named("power:beta=4")
+    <mechanism power:beta=4>
+    """
+    name, _, words = text.partition(":")
+    require_known("mechanism", name, MECHANISMS)
+    return MECHANISMS[name](**read_words(words.split(",") if words else []))
 
 
 def mechanism_from(source: Any) -> Mechanism:

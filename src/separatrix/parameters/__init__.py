@@ -12,7 +12,7 @@ from separatrix.parameters.model import (
     nearest,
     require_known,
 )
-from separatrix.parameters.words import read_words, refuse_options, split_mechanisms
+from separatrix.parameters.words import all_parameters, read_words, split_mechanisms
 
 __all__ = [
     "Constraint",
@@ -23,10 +23,10 @@ __all__ = [
     "Parameters",
     "SeparatrixError",
     "UsageError",
+    "all_parameters",
     "is_absent",
     "nearest",
     "read_words",
-    "refuse_options",
     "require_known",
     "split_mechanisms",
 ]

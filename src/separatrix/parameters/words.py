@@ -7,8 +7,12 @@ from collections.abc import Container, Iterable, Mapping
 from separatrix.errors import UsageError
 
 
-def read_words(words: Iterable[str]) -> dict[str, str]:
+def read_words(
+    words: Iterable[str], known: Container[str] = (), options: Container[str] = ()
+) -> dict[str, str]:
     """Split `name=value` words; a repeated name is an error, never a silent override.
+
+    One of `options` that was written as a parameter is refused, unless `known` has a parameter of that name.
 
     >>> read_words(["n=1000", "a0=0.01"])
     {'n': '1000', 'a0': '0.01'}
@@ -22,22 +26,32 @@ def read_words(words: Iterable[str]) -> dict[str, str]:
             raise UsageError(f"'{word}' has no value; write for example {name}=1")
         if name in values:
             raise UsageError(f"{name} is given twice: {name}={values[name]} and {word}; keep one")
+        if name in options and name not in known and ":" not in value:
+            raise UsageError(f"{name} is an option; write `{name}` {value}")
         values[name] = value
     return values
 
 
-def refuse_options(given: Mapping[str, object], known: Container[str], options: Mapping[str, str]) -> None:
-    """An option that was written as a parameter is an error, unless `known` has a parameter of that name.
+def all_parameters(
+    parameters: Mapping[str, object] | None,
+    named: Mapping[str, object],
+    known: Container[str] = (),
+    options: Mapping[str, str] | None = None,
+) -> dict[str, object]:
+    """The parameters of a mapping, in which none can be taken for an option, and those given by name.
 
-    `options` says how each is written instead.
+    `options` says how those are written that have the name of a parameter of other constructions.
 
-    >>> refuse_options({"noise": "0.1"}, {"n", "m"}, {"noise": "noise_sd="})
+    >>> all_parameters({"n": 3}, {"noise": "0.1"}, {"n", "m"}, {"noise": "noise_sd="})
     Traceback (most recent call last):
     separatrix.errors.UsageError: noise is an option; write noise_sd=0.1
     """
-    for name, value in given.items():
-        if name in options and name not in known:
+    for name, value in named.items():
+        if options and name in options and name not in known:
             raise UsageError(f"{name} is an option; write {options[name]}{value}")
+        if name in (parameters or {}):
+            raise UsageError(f"{name} is given twice, in the mapping and by name; keep one")
+    return {**(parameters or {}), **named}
 
 
 def split_mechanisms(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from separatrix.constructions.lengths import admissible, step_of
 from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers import format_exact
-from separatrix.parameters import Parameters, UsageError, refuse_options
+from separatrix.parameters import Parameters, UsageError
 from separatrix.parameters.ranges import Number
 
 
@@ -80,22 +80,6 @@ class Question:
         own, point = self.mechanism(chosen).parameters, self.point(chosen).parameters
         given = {**own.values(), **point.values()}
         return {name: float(value) for name, value in given.items() if isinstance(value, int | Fraction)}
-
-
-def all_parameters(
-    construction: str,
-    parameters: Mapping[str, object] | None,
-    named: Mapping[str, object],
-    options: Mapping[str, str] | None = None,
-) -> dict[str, object]:
-    """The parameters of a mapping, in which none can be taken for an option, and those given by name.
-
-    `options` says how those are written that have the name of a parameter of other constructions.
-    """
-    refuse_options(named, construction_named(construction).schema.model_fields, options or {})
-    if twice := named.keys() & (parameters or {}).keys():
-        raise UsageError(f"{min(twice)} is given twice, in the mapping and by name; keep one")
-    return {**(parameters or {}), **named}
 
 
 def question(construction: str, mechanism: Any, fixed: Mapping[str, object]) -> Question:

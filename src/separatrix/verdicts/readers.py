@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.constructions import Construction
+from separatrix.constructions import Construction, construction_named
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers import format_exact
@@ -20,7 +20,7 @@ from separatrix.outputs._base import Feature, Outputs
 from separatrix.outputs.floats import FloatOutputs, by_definition
 from separatrix.outputs.proved import proved_outputs
 from separatrix.outputs.tokens import draw_places, place_matters
-from separatrix.verdicts.question import all_parameters
+from separatrix.parameters import all_parameters
 from separatrix.verdicts.rounded_outputs import Stored, stored
 from separatrix.verdicts.tuned import Tuned, best_threshold
 from separatrix.verdicts.verdict import DELTA, OLD_NAMES, Verdict, verdict
@@ -254,7 +254,8 @@ def readers(
     >>> [(each.word.value, each.readers.split(" (")[0]) for each in found.statements]
     [('not with this reader', 'the fixed reader'), ('can', 'linear readers of one row')]
     """
-    given = all_parameters(construction, parameters, named, OLD_NAMES)
+    fields = construction_named(construction).schema.model_fields
+    given = all_parameters(parameters, named, fields, OLD_NAMES)
     fixed = verdict(construction, mechanism, given, delta=delta, noise_sd=noise_sd, sampling=sampling)
     made, attends = fixed.construction, fixed.mechanism
     looked: Sequence[tuple[Outputs, int]]

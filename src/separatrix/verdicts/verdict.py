@@ -17,9 +17,8 @@ from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers import format_exact, parse_exact
 from separatrix.numbers.json import finite
 from separatrix.numbers.logforms import spelled
-from separatrix.parameters import UsageError
+from separatrix.parameters import UsageError, all_parameters
 from separatrix.verdicts.blind_formats import LARGEST, blind_from
-from separatrix.verdicts.question import all_parameters
 
 DELTA = Fraction(1, 100)
 OLD_NAMES = {"noise": "noise_sd="}
@@ -141,7 +140,8 @@ def verdict(
     >>> found.word, round(found.outcome.distinguish, 6)
     ('distinguishes', 0.999755)
     """
-    given = all_parameters(construction, parameters, named, OLD_NAMES)
+    kind = construction_named(construction)
+    given = all_parameters(parameters, named, kind.schema.model_fields, OLD_NAMES)
     tolerance = parse_delta(delta)
     spread = None if noise_sd is None else parse_exact(noise_sd, "noise")
     if spread is not None and not Fraction(1, 10**9) <= spread <= 10**9:
