@@ -16,12 +16,12 @@ import pytest
 from expectations import run as run_here
 from separatrix.checker import check_file
 from separatrix.errors import on_one_line
+from separatrix.files import reading as reading_module
+from separatrix.files import writing as files_module
 from separatrix.files.reading import read_whole
 from separatrix.files.writing import write_whole
 from separatrix.numbers import parse_exact, parse_integer
 from separatrix.parameters import UsageError
-from separatrix.parameters import files as files_module
-from separatrix.parameters import reading as reading_module
 from separatrix.searches import check_findings
 from separatrix.searches.log import Header, Log
 from separatrix.store import open_store
