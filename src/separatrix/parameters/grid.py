@@ -53,11 +53,6 @@ class Grid:
         """The number of points."""
         return math.prod(self.shape)
 
-    def points(self, model: type[Parameters]) -> Iterator[Parameters]:
-        """Every point, validated, in row-major order."""
-        for index in self._indices(self.shape):
-            yield self.at(model, index)
-
     def at(self, model: type[Parameters], index: tuple[int, ...]) -> Parameters:
         """The point at `index`, validated."""
         chosen = {name: axis[name][i] for axis, i in zip(self.axes, index, strict=True) for name in axis}
@@ -97,12 +92,6 @@ class Grid:
                 column[:] = _read_all(model, name, values)
                 columns[name] = column.reshape(shape)
         return columns
-
-    @staticmethod
-    def _indices(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        import numpy as np
-
-        return iter(np.ndindex(*shape))
 
 
 def violations(
