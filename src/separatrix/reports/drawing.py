@@ -184,6 +184,14 @@ def plot(x: str, y: str, height: int = 320, **axes: Mapping[str, Any]) -> go.Fig
     )
 
 
+def draw_line(
+    figure: go.Figure, x: Any, y: Any, key: Key, hover: str, width: float = 2.6, **more: Any
+) -> None:
+    """Add a line to an interactive plot; `hover` is said of the place that is pointed at."""
+    line = {"color": key.colour, "dash": key.dash, "width": width}
+    figure.add_scatter(x=x, y=y, mode="lines", line=line, hovertemplate=f"{hover}<extra></extra>", **more)
+
+
 def level(figure: go.Figure, y: float, text: str, left: bool = False) -> None:
     """A dotted line at height y of a logarithmic axis, labelled at its right or left end."""
     figure.add_hline(y, line={"color": FAINT, "width": 1, "dash": "2px,2px"}, layer="below")

@@ -97,8 +97,6 @@ def _note(axes: Axes, weight: float, lift: float) -> None:
 
 def interactive(rows: Rows) -> go.Figure:
     """One label under one mechanism, for the page."""
-    import plotly.graph_objects as go
-
     look, keys = LOOKS[rows.mechanism], np.arange(int(POINT["n"]))
     figure = plot(
         "key (token index)",
@@ -112,13 +110,11 @@ def interactive(rows: Rows) -> go.Figure:
         ("another token", rows.from_other, {"symbol": "circle-open", "size": 9, "line": {"width": 1.4}}),
         ("the spike", rows.from_spike, {"symbol": "circle", "size": 4}),
     ):
-        figure.add_trace(
-            go.Scatter(
-                x=keys,
-                y=weights,
-                mode="markers",
-                marker={"color": look.colour, **marker},
-                hovertemplate=f"key %{{x}}, as seen from {name}<br>weight %{{y:.4g}}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=keys,
+            y=weights,
+            mode="markers",
+            marker={"color": look.colour, **marker},
+            hovertemplate=f"key %{{x}}, as seen from {name}<br>weight %{{y:.4g}}<extra></extra>",
         )
     return figure

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 from separatrix.paper.base import BASE, MECHANISMS
 from separatrix.paper.hoeffding import ASKED, BLOCK_SIZE, SURE, TARGET, Looseness, point
 from separatrix.reports.commands import number, verdict_command
-from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, level, mechanism_keys, plot
+from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, draw_line, level, mechanism_keys, plot
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+BOUND = Key("Hoeffding's bound", "#111111", width=1.6)
+HOVER = "<br>d = %{x}<br>%{y:.4g}"
 
 
 def make(data: tuple[Looseness, ...]) -> Drawn:
@@ -31,7 +35,7 @@ def make(data: tuple[Looseness, ...]) -> Drawn:
             Panel("One neuron fires on D0", interactive(data)),
             Panel("Bound divided by exact value", interactive_ratio(data)),
         ),
-        keys=(*mechanism_keys(*MECHANISMS, markers=False), Key("Hoeffding's bound", "#111111", width=1.6)),
+        keys=(*mechanism_keys(*MECHANISMS, markers=False), BOUND),
     )
 
 
@@ -101,42 +105,19 @@ def _label_left(axes: Axes, data: tuple[Looseness, ...]) -> None:
 
 def interactive(data: tuple[Looseness, ...]) -> go.Figure:
     """The values, for the page."""
-    import plotly.graph_objects as go
-
     figure = plot("d, width of a token", "P[a neuron fires on D0]", 360, yaxis={"type": "log", "dtick": 4})
     level(figure, TARGET, "δ/m at m = 12")
     for each in data:
         look = LOOKS[each.mechanism]
-        for values, line, name in (
-            (each.exact, {"color": look.colour, "dash": look.dash, "width": 2.6}, f"{look.label}, exact"),
-            (each.bound, {"color": "#111111", "width": 1.6}, f"{look.label}, bound"),
-        ):
-            figure.add_trace(
-                go.Scatter(
-                    x=each.d,
-                    y=values,
-                    mode="lines",
-                    line=line,
-                    hovertemplate=f"{name}<br>d = %{{x}}<br>%{{y:.4g}}<extra></extra>",
-                )
-            )
+        draw_line(figure, each.d, each.exact, look, f"{look.label}, exact{HOVER}")
+        draw_line(figure, each.d, each.bound, BOUND, f"{look.label}, bound{HOVER}", BOUND.width)
     return figure
 
 
 def interactive_ratio(data: tuple[Looseness, ...]) -> go.Figure:
     """The quotients, for the page."""
-    import plotly.graph_objects as go
-
     figure = plot("d, width of a token", "bound / exact", 360, yaxis={"type": "log", "dtick": 1})
     for each in data:
         look = LOOKS[each.mechanism]
-        figure.add_trace(
-            go.Scatter(
-                x=each.d,
-                y=each.ratio,
-                mode="lines",
-                line={"color": look.colour, "dash": look.dash, "width": 2.6},
-                hovertemplate=f"{look.label}<br>d = %{{x}}<br>%{{y:.4g}} times<extra></extra>",
-            )
-        )
+        draw_line(figure, each.d, each.ratio, look, f"{look.label}{HOVER} times")
     return figure

@@ -8,7 +8,7 @@ from separatrix.numbers.formats import SIGNIFICANT_BITS
 from separatrix.paper.base import BASE
 from separatrix.paper.margin import LAST_DECADE, MECHANISMS, MarginCurve
 from separatrix.reports.commands import number, verdict_command
-from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, level, mechanism_keys, plot
+from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, draw_line, level, mechanism_keys, plot
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -108,8 +108,6 @@ def draw(curves: tuple[MarginCurve, ...]) -> Figure:
 
 def interactive(curves: tuple[MarginCurve, ...]) -> go.Figure:
     """The interactive plot for the page."""
-    import plotly.graph_objects as go
-
     figure = plot(
         "n, number of tokens",
         "relative margin",
@@ -121,27 +119,15 @@ def interactive(curves: tuple[MarginCurve, ...]) -> go.Figure:
         level(figure, 2.0**-bits, f"{name}, 2<sup>−{bits}</sup>", left=bits > 40)
     for curve in curves:
         look = LOOKS[curve.mechanism]
-        figure.add_trace(
-            go.Scatter(
-                x=[float(n) for n in curve.n],
-                y=curve.relative,
-                customdata=curve.margin,
-                mode="lines",
-                line={"color": look.colour, "dash": look.dash, "width": 2.6},
-                hovertemplate=f"{look.label}<br>n = %{{x:.3g}}<br>relative margin %{{y:.4g}}<br>"
-                "margin %{customdata:.6g} √(log n)<extra></extra>",
-            )
-        )
-        figure.add_trace(
-            go.Scatter(
-                x=[float(curve.blind[name] or 0) for name in curve.relative_when_blind],
-                y=list(curve.relative_when_blind.values()),
-                text=[
-                    f"{name} is blind from n = {curve.blind[name]:,}" for name in curve.relative_when_blind
-                ],
-                mode="markers",
-                marker={"symbol": "x-thin", "size": 9, "line": {"color": look.colour, "width": 2.6}},
-                hovertemplate=f"{look.label}<br>%{{text}}<extra></extra>",
-            )
+        hover = "n = %{x:.3g}<br>relative margin %{y:.4g}<br>margin %{customdata:.6g} √(log n)"
+        n = [float(n) for n in curve.n]
+        draw_line(figure, n, curve.relative, look, f"{look.label}<br>{hover}", customdata=curve.margin)
+        figure.add_scatter(
+            x=[float(curve.blind[name] or 0) for name in curve.relative_when_blind],
+            y=list(curve.relative_when_blind.values()),
+            text=[f"{name} is blind from n = {curve.blind[name]:,}" for name in curve.relative_when_blind],
+            mode="markers",
+            marker={"symbol": "x-thin", "size": 9, "line": {"color": look.colour, "width": 2.6}},
+            hovertemplate=f"{look.label}<br>%{{text}}<extra></extra>",
         )
     return figure

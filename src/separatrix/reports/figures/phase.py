@@ -138,8 +138,6 @@ def _strip(data: PhaseMap, edge: float) -> tuple[Array, Array]:
 
 def interactive(data: PhaseMap, mechanism: str) -> go.Figure:
     """One map for the page."""
-    import plotly.graph_objects as go
-
     figure = plot(
         "a₁, in units of √(log n)",
         "b + c, in units of √(log n)",
@@ -147,22 +145,20 @@ def interactive(data: PhaseMap, mechanism: str) -> go.Figure:
         xaxis={"range": [data.a1[0], data.a1[-1]], "showgrid": False, "dtick": 0.2},
         yaxis={"range": [data.r[0], data.r[-1]], "showgrid": False, "dtick": 0.2},
     )
-    figure.add_trace(
-        go.Heatmap(
-            x=data.a1,
-            y=data.r,
-            z=data.large[mechanism].astype(np.float32),
-            zmin=0,
-            zmax=1,
-            colorscale="Cividis",
-            colorbar={
-                "title": {"text": "P[distinguishes]", "side": "right", "font": {"size": 13}},
-                "tickfont": {"size": 12},
-                "thickness": 12,
-                "outlinewidth": 0,
-            },
-            hovertemplate="a₁ = %{x:.3f}, b + c = %{y:.3f}<br>P = %{z:.6g}<extra></extra>",
-        )
+    figure.add_heatmap(
+        x=data.a1,
+        y=data.r,
+        z=data.large[mechanism].astype(np.float32),
+        zmin=0,
+        zmax=1,
+        colorscale="Cividis",
+        colorbar={
+            "title": {"text": "P[distinguishes]", "side": "right", "font": {"size": 13}},
+            "tickfont": {"size": 12},
+            "thickness": 12,
+            "outlinewidth": 0,
+        },
+        hovertemplate="a₁ = %{x:.3f}, b + c = %{y:.3f}<br>P = %{z:.6g}<extra></extra>",
     )
     if mechanism == "softmax":
         _add_lines(figure, data)
@@ -170,8 +166,6 @@ def interactive(data: PhaseMap, mechanism: str) -> go.Figure:
 
 
 def _add_lines(figure: go.Figure, data: PhaseMap) -> None:
-    import plotly.graph_objects as go
-
     limit = (data.limit, data.r)
     for (x, y), line in (
         (limit, {"color": INK, "width": 4.4}),
@@ -179,15 +173,13 @@ def _add_lines(figure: go.Figure, data: PhaseMap) -> None:
         (_strip(data, 0.1), {"color": STRIP, "width": 2.4, "dash": "8px,4px"}),
         (_strip(data, -0.1), {"color": STRIP, "width": 1.4, "dash": "8px,4px"}),
     ):
-        figure.add_trace(go.Scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip"))
-    figure.add_trace(
-        go.Contour(
-            x=data.a1,
-            y=data.r,
-            z=data.small.astype(np.float32),
-            contours={"start": 0.5, "end": 0.5, "size": 1, "coloring": "none"},
-            line={"color": "white", "width": 1.8, "dash": "2px,3px"},
-            showscale=False,
-            hoverinfo="skip",
-        )
+        figure.add_scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip")
+    figure.add_contour(
+        x=data.a1,
+        y=data.r,
+        z=data.small.astype(np.float32),
+        contours={"start": 0.5, "end": 0.5, "size": 1, "coloring": "none"},
+        line={"color": "white", "width": 1.8, "dash": "2px,3px"},
+        showscale=False,
+        hoverinfo="skip",
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from separatrix.paper.base import BASE, MECHANISMS
 from separatrix.paper.sweeps import Curve, Sweep
 from separatrix.reports.commands import Command, number, spelled, verdict_command, whole_run
-from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, mechanism_keys, plot
+from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, draw_line, mechanism_keys, plot
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -36,6 +37,10 @@ AXES: Mapping[str, tuple[str, str, str]] = {
 
 D_TICKS = [4, 10, 30, 100, 300, 1000]
 PROBABILITY = "P[distinguishes]"
+FIRES = {
+    "fire_d0": Key("P[fires on D0]", FAINT, "2px,2px", width=1.2),
+    "fire_d1": Key("P[fires on D1]", FAINT, "6px,3px", width=1.2),
+}
 
 
 def make(sweeps: Sequence[Sweep]) -> Drawn:
@@ -51,8 +56,7 @@ def make(sweeps: Sequence[Sweep]) -> Drawn:
         ),
         keys=(
             *mechanism_keys(*MECHANISMS),
-            Key("P[fires on D0]", FAINT, "2px,2px", width=1.2),
-            Key("P[fires on D1]", FAINT, "6px,3px", width=1.2),
+            *FIRES.values(),
             Key("base point", "#bbbbbb", width=1.2),
         ),
         columns=3,
@@ -190,9 +194,7 @@ def _bars(curve: Curve) -> list[list[float]]:
 
 def interactive(sweep: Sweep) -> go.Figure:
     """One panel for the page."""
-    import plotly.graph_objects as go
-
-    title, _, scale = AXES[sweep.parameter]
+    moved, (title, _, scale) = _pretty(sweep.parameter), AXES[sweep.parameter]
     unit = "" if sweep.parameter in "ndm" else ", in units of √(log n)"
     ticks: dict[str, dict[str, Any]] = {"n": {"dtick": 2}, "d": {"tickvals": D_TICKS}, "m": {"dtick": 10}}
     x_axis = {"type": scale, **ticks.get(sweep.parameter, {"dtick": 0.2})}
@@ -200,47 +202,23 @@ def interactive(sweep: Sweep) -> go.Figure:
     figure.add_vline(float(BASE[sweep.parameter]), line={"color": "#bbbbbb", "width": 1.2}, layer="below")
     for curve in reversed(sweep.curves):
         look, x = LOOKS[curve.mechanism], [float(point.value) for point in curve.points]
-        for name, dash, width in (
-            ("fire_d0", "2px,2px", 1.2),
-            ("fire_d1", "6px,3px", 1.2),
-            ("distinguish", look.dash, 2.6),
-        ):
-            words = {"fire_d0": "P[fires on D0]", "fire_d1": "P[fires on D1]"}.get(name, PROBABILITY)
-            figure.add_trace(
-                go.Scatter(
-                    x=x,
-                    y=[getattr(point, name) for point in curve.points],
-                    mode="lines",
-                    line={"color": look.colour, "dash": dash, "width": width},
-                    hovertemplate=f"{look.label}, exact<br>{_pretty(sweep.parameter)} = %{{x}}<br>"
-                    f"{words} = %{{y:.6g}}<extra></extra>",
-                )
-            )
-        figure.add_trace(
-            go.Scatter(
-                x=[float(e.value) for e in curve.estimates],
-                y=[e.distinguish for e in curve.estimates],
-                mode="markers",
-                marker={
-                    "symbol": look.symbol,
-                    "size": 8,
-                    "color": "white",
-                    "line": {"color": look.colour, "width": 1.6},
-                },
-                error_y={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": _bars(curve)[1],
-                    "arrayminus": _bars(curve)[0],
-                    "color": look.colour,
-                    "thickness": 1.2,
-                    "width": 3,
-                },
-                customdata=[[e.low, e.high, curve.exact_at(e.value).distinguish] for e in curve.estimates],
-                hovertemplate=f"{look.label}, sampled<br>{_pretty(sweep.parameter)} = %{{x}}<br>"
-                "P = %{y:.4g} in [%{customdata[0]:.4g}, %{customdata[1]:.4g}]<br>exact: "
-                "%{customdata[2]:.6g}<extra></extra>",
-            )
+        for name, key in {**FIRES, "distinguish": replace(look, label=PROBABILITY, width=2.6)}.items():
+            hover = f"{look.label}, exact<br>{moved} = %{{x}}<br>{key.label} = %{{y:.6g}}"
+            y = [getattr(point, name) for point in curve.points]
+            draw_line(figure, x, y, replace(key, colour=look.colour), hover, key.width)
+        below, above = _bars(curve)
+        edge = {"color": look.colour, "width": 1.6}
+        bars = {"color": look.colour, "thickness": 1.2, "width": 3}
+        figure.add_scatter(
+            x=[float(e.value) for e in curve.estimates],
+            y=[e.distinguish for e in curve.estimates],
+            mode="markers",
+            marker={"symbol": look.symbol, "size": 8, "color": "white", "line": edge},
+            error_y={"type": "data", "symmetric": False, "array": above, "arrayminus": below, **bars},
+            customdata=[[e.low, e.high, curve.exact_at(e.value).distinguish] for e in curve.estimates],
+            hovertemplate=f"{look.label}, sampled<br>{moved} = %{{x}}<br>"
+            "P = %{y:.4g} in [%{customdata[0]:.4g}, %{customdata[1]:.4g}]<br>exact: "
+            "%{customdata[2]:.6g}<extra></extra>",
         )
     return figure
 
