@@ -24,7 +24,7 @@ from separatrix.engines import certified
 from separatrix.mechanisms import mechanism_named
 from separatrix.paper import attention, hoeffding, margin, phase, sweeps
 from separatrix.paper.base import BASE, MECHANISMS
-from separatrix.paper.effort import Effort
+from separatrix.paper.reproduction import Effort
 from separatrix.parameters import SeparatrixError, UsageError
 from separatrix.reader import FourLayerNetwork
 from separatrix.reports import figures
@@ -38,7 +38,7 @@ from separatrix.sweeps import load_plan, read_plan, shipped_plans
 from separatrix.sweeps.verdict_cells import Cell
 from sweep_tools import HERE, Inline
 
-QUICK = Effort(thin=6, map_side=27)
+QUICK = Effort(map_side=27)
 VALUES = {
     "n": [100, 1000, 5000, 10**9],
     "d": [6, 42, 102, 1002],
@@ -100,10 +100,10 @@ def drawn(swept: tuple[sweeps.Sweep, ...]) -> tuple[Drawn, ...]:
     with static_style():
         return (
             figures.sweeps.make(swept),
-            figures.phase.make(phase.compute(QUICK)),
+            figures.phase.make(phase.compute(27)),
             figures.attention.make(attention.compute()),
-            figures.margin.make(margin.compute(QUICK)),
-            figures.hoeffding.make(hoeffding.compute(QUICK)),
+            figures.margin.make(margin.compute()),
+            figures.hoeffding.make(hoeffding.compute()),
         )
 
 
@@ -259,7 +259,7 @@ def test_a_file_that_is_no_store_is_refused_before_any_work(tmp_path: Path) -> N
 
 
 def test_hoeffding_bounds_the_exact_value() -> None:
-    for each in hoeffding.compute(Effort(thin=3)):
+    for each in hoeffding.compute():
         assert all(bound >= p for bound, p in zip(each.bound, each.exact, strict=True))
         assert each.enough(each.exact, 1e-3) < each.enough(each.bound, 1e-3)
 
@@ -278,7 +278,7 @@ def test_hoeffding_uses_the_attention_of_the_network(mechanism: str) -> None:
 
 
 def test_the_phase_map_turns_at_its_boundary() -> None:
-    data = phase.compute(QUICK)
+    data = phase.compute(27)
     side = data.a1[None, :] * (data.a1[None, :] + data.r[:, None])
     assert (data.large["softmax"][side > 1.05] > 0.9).all()
     assert (data.large["softmax"][side < 0.85] < 0.01).all()
@@ -293,7 +293,7 @@ def test_attention_rows_are_rows_of_attention() -> None:
 
 
 def test_margins_meet_the_theory() -> None:
-    softmax, *_, linear = margin.compute(QUICK)
+    softmax, *_, linear = margin.compute()
     assert softmax.at(10**6) == pytest.approx(1.19998, rel=1e-5)
     assert linear.at(10**6) == pytest.approx(5.98964e-6, rel=1e-5)
     assert softmax.blind == dict.fromkeys(softmax.blind)

@@ -13,7 +13,6 @@ from separatrix.engines import exact
 from separatrix.mechanisms import mechanism_named
 from separatrix.outputs.kernels import rational_model, spike_weights, with_kernel
 from separatrix.paper.base import BASE, MECHANISMS, Parameter
-from separatrix.paper.effort import FULL, Effort
 from separatrix.parameters import Grid
 from separatrix.verdicts import DELTA
 
@@ -52,9 +51,9 @@ def point(d: int) -> dict[str, Parameter]:
     return {**BASE, "n": BLOCK_SIZE * (d - 2), "d": d}
 
 
-def compute(effort: Effort = FULL) -> tuple[Looseness, ...]:
+def compute() -> tuple[Looseness, ...]:
     """Both mechanisms over d = 4, 8, 12, ...: sums of signs that never meet the threshold exactly."""
-    widths = effort.thinned(range(4, WIDEST + 1, 4))
+    widths = tuple(range(4, WIDEST + 1, 4))
     return tuple(_looseness(mechanism, widths) for mechanism in MECHANISMS)
 
 

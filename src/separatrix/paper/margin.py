@@ -9,7 +9,6 @@ from separatrix.constructions.spike import Spike
 from separatrix.engines import exact
 from separatrix.mechanisms import mechanism_named
 from separatrix.paper.base import BASE
-from separatrix.paper.effort import FULL, Effort
 from separatrix.parameters import Grid
 from separatrix.verdicts import blind_from
 
@@ -34,11 +33,11 @@ class MarginCurve:
         return self.margin[self.n.index(n)]
 
 
-def compute(effort: Effort = FULL) -> tuple[MarginCurve, ...]:
+def compute() -> tuple[MarginCurve, ...]:
     """Every mechanism from n = 100 to 10^20; powers of ten are always among the n."""
     decades = [10**i for i in range(2, LAST_DECADE + 1)]
     between = [100 * round(10 ** (i / 8)) for i in range(8 * (LAST_DECADE - 2))]
-    n = sorted({*decades, *effort.thinned(between)})
+    n = sorted({*decades, *between})
     return tuple(_curve(mechanism, n) for mechanism in MECHANISMS)
 
 

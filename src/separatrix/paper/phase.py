@@ -16,7 +16,6 @@ from separatrix.engines import exact
 from separatrix.maps import boundary
 from separatrix.mechanisms import mechanism_named
 from separatrix.paper.base import BASE, MECHANISMS, Parameter, outcome_at
-from separatrix.paper.effort import FULL, Effort
 from separatrix.parameters import Grid
 from separatrix.verdicts import DELTA
 
@@ -66,9 +65,9 @@ class PhaseMap:
     """Softmax where |a1 - b| < 0.1."""
 
 
-def compute(effort: Effort = FULL) -> PhaseMap:
-    """Both mechanisms on one grid."""
-    a1, r = _spread(SPAN_A1, effort.map_side), _spread(SPAN_R, effort.map_side)
+def compute(side: int) -> PhaseMap:
+    """Both mechanisms on one grid, with so many values along each axis."""
+    a1, r = _spread(SPAN_A1, side), _spread(SPAN_R, side)
     rows = np.array([float(x) for x in r])
     return PhaseMap(
         np.array([float(x) for x in a1]),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -16,7 +16,6 @@ from separatrix.maps import Map
 from separatrix.mechanisms import MECHANISMS as ZOO
 from separatrix.paper import attention, growth, hoeffding, line, margin, phase, separations, sweeps
 from separatrix.paper.base import BASE, MECHANISMS, outcome_at
-from separatrix.paper.effort import FULL, Effort
 from separatrix.store import Address, open_store
 from separatrix.sweeps import Plan, executor_for, find_plan
 from separatrix.tensors import one_thread
@@ -24,6 +23,19 @@ from separatrix.tensors import one_thread
 Examine = Callable[[Callable[[Claim], None]], Ledger]
 """What runs the claims, telling of each before it runs."""
 FAR = 10**18
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What decides how long a run takes."""
+
+    plan: str = "paper"
+    """The plan of the six sweeps."""
+    map_side: int = 241
+    """Points along each axis of the maps."""
+
+
+FULL = Effort()
 
 
 @dataclass(frozen=True)
@@ -62,32 +74,24 @@ def compute(store: Path, progress: Progress, effort: Effort = FULL, examine: Exa
     if store.exists():
         open_store(address, check=True)  # refused before anything is computed
     with one_thread():
-        found = _run_claims(progress, examine)
-        grown, answered = _run_growth(progress), _run_separations(progress)
+        with _shown(progress, "claims", len(CLAIMS)) as tell:
+            found = examine(lambda claim: tell(claim.name))
+        with _shown(progress, "scaling", len(ZOO)) as tell:
+            grown = growth.compute(tell)
+        with _shown(progress, "who beats whom") as tell:
+            answered = separations.answers(tell=tell)
     return Computed(
         found,
         _facts(),
         grown,
         answered,
         _run_sweeps(progress, plan, address),
-        phase.compute(effort),
+        phase.compute(effort.map_side),
         attention.compute(),
-        margin.compute(effort),
-        hoeffding.compute(effort),
-        line.compute(effort),
+        margin.compute(),
+        hoeffding.compute(),
+        line.compute(effort.map_side),
     )
-
-
-def _run_claims(progress: Progress, examine: Examine) -> Ledger:
-    task = progress.add_task("claims", total=len(CLAIMS))
-    begun = count()
-
-    def tell(claim: Claim) -> None:
-        progress.update(task, completed=next(begun), description=f"claim {claim.name}"[:34])
-
-    found = examine(tell)
-    progress.update(task, completed=len(CLAIMS), description="claims")
-    return found
 
 
 def _run_sweeps(progress: Progress, plan: Plan, address: Address) -> tuple[sweeps.Sweep, ...]:
@@ -99,18 +103,12 @@ def _run_sweeps(progress: Progress, plan: Plan, address: Address) -> tuple[sweep
         )
 
 
-def _run_growth(progress: Progress) -> list[ScalingRow]:
-    task = progress.add_task("scaling", total=len(ZOO))
-    found = growth.compute(lambda _: progress.advance(task))
-    progress.update(task, completed=len(ZOO))
-    return found
-
-
-def _run_separations(progress: Progress) -> list[separations.Answer]:
-    task = progress.add_task("who beats whom", total=None)
-    found = separations.answers(tell=lambda name: progress.update(task, description=f"beats: {name}"[:34]))
-    progress.update(task, total=1, completed=1, description="who beats whom")
-    return found
+@contextmanager
+def _shown(progress: Progress, what: str, total: int | None = None) -> Iterator[Callable[[str], None]]:
+    """A bar that is told the name of each thing before it is begun."""
+    task, begun = progress.add_task(what, total=total), count()
+    yield lambda name: progress.update(task, completed=next(begun), description=f"{what}: {name}"[:34])
+    progress.update(task, completed=total or 1, total=total or 1, description=what)
 
 
 def _facts() -> Facts:

@@ -74,15 +74,12 @@ class Sweep:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
         for curve in self.curves:
-            seen = {estimate.value: estimate for estimate in curve.estimates}
+            seen = {each.value: (each.distinguish, each.low, each.high) for each in curve.estimates}
             for point in curve.points:
-                measured = (point.distinguish, point.fire_d0, point.fire_d1, point.margin, point.bits)
-                line = [self.parameter, format_exact(point.value), curve.mechanism, *map(_cell, measured)]
-                found = seen.get(point.value)
-                line += (
-                    ["", "", ""] if found is None else map(_cell, (found.distinguish, found.low, found.high))
-                )
-                writer.writerow(line)
+                measured = [_cell(getattr(point, name)) for name in MEASURED]
+                drawn = map(_cell, seen[point.value]) if point.value in seen else ("", "", "")
+                asked = (self.parameter, format_exact(point.value), curve.mechanism)
+                writer.writerow((*asked, *measured, *drawn))
         return text.getvalue()
 
 

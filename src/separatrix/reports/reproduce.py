@@ -15,8 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from separatrix.claims import Ledger, ledger
 from separatrix.numbers.json import json_text
-from separatrix.paper.effort import FULL, Effort
-from separatrix.paper.reproduction import Computed, Examine, compute
+from separatrix.paper.reproduction import FULL, Computed, Effort, Examine, compute
 from separatrix.paper.separations import separated
 from separatrix.reports import figures, growth, page, separations_page
 from separatrix.reports.drawing import Drawn, static_style
