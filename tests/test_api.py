@@ -13,7 +13,7 @@ import pytest
 
 import separatrix as sx
 from cases import BASE
-from separatrix.cli.maps import boundary as boundary_command
+from separatrix.cli.boundary import boundary as boundary_command
 from separatrix.cli.scaling import scaling as scaling_command
 
 FUNCTIONS = [each for each in (getattr(sx, name) for name in sx.__all__) if inspect.isfunction(each)]

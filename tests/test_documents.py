@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from separatrix import maps
-from separatrix.cli import show
+from separatrix.cli.terminal import show
+from separatrix.cli.verdict import view
 from separatrix.engines.outcome import significant_bits
 from separatrix.numbers.json import json_text
 from separatrix.reports.maps import write_map
@@ -47,12 +48,12 @@ def overflown() -> Verdict:
 
 
 def test_a_verdict_without_a_margin(overflown: Verdict, capsys: pytest.CaptureFixture[str]) -> None:
-    show.verdict(overflown, as_json=True)
+    show(overflown, True, lambda: view(overflown))
     shown = read(capsys.readouterr().out)
     assert isinstance(shown, dict)
     assert (shown["margin"], shown["bits"], shown["auc"]) == (None, None, None)
     assert shown["verdict"] == "blind"
-    show.verdict(overflown, as_json=False)
+    show(overflown, False, lambda: view(overflown))
     text = " ".join(capsys.readouterr().out.split())
     assert "not known: the scores overflow float64, or lose their digits" in text
     assert "nan" not in text

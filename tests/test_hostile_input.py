@@ -198,7 +198,7 @@ def test_an_interrupt_while_modules_are_imported() -> None:
         "sys.meta_path.insert(0, Late())\n"
         "main()\n"
     )
-    for module in ("typer", "separatrix.cli.commands", "separatrix.checker"):
+    for module in ("typer", "separatrix.cli.application", "separatrix.checker"):
         command, late = [sys.executable, "-c", program, "check", "x"], {**os.environ, "LATE": module}
         done = subprocess.run(command, env=late, capture_output=True, check=False)
         assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")

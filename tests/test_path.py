@@ -25,8 +25,8 @@ def called(frame, event, _):
     file = frame.f_code.co_filename.partition("/separatrix/")[2]
     if event != "call" or not file:
         return
-    if frame.f_code.co_name == "verdict" and file.startswith("cli/"):
-        counting = file == "cli/commands.py"
+    if file.startswith("cli/") and frame.f_code.co_name in ("verdict", "show"):
+        counting = frame.f_code.co_name == "verdict"
     if counting and file not in files and frame.f_code.co_flags & 1 and not importing(frame):
         files.append(file)
 

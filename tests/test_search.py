@@ -22,7 +22,7 @@ from torch import Tensor
 
 import expectations
 import separatrix as sx
-from separatrix.cli import show_search
+from separatrix.cli import search as command
 from separatrix.constructions import Description, Kind
 from separatrix.mechanisms import mechanism_named
 from separatrix.outputs.attention import attend
@@ -161,7 +161,7 @@ def test_equal_is_said_of_what_is_proved_equal(
     found = separation(mechanism_named(x), mechanism_named(y), instance)
     assert found.way == way
     assert (found.y.equal, way) in {(True, "equal"), (None, "near"), (False, "drowned")}
-    show_search._instance(Console(width=200), InputFinding(instance, found, True), (x, y))
+    command._instance(Console(width=200), InputFinding(instance, found, True), (x, y))
     shown = capsys.readouterr().out
     assert told in shown
     assert ("equal" in shown.replace("not proved equal", "")) == (way == "equal")

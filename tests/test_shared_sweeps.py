@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import text
 
 from postgres_server import Server, program, running
-from separatrix.cli.show_sweep import Bar
+from separatrix.cli.sweep import Bar
 from separatrix.store import Result, Status, Store, frame, open_store
 from separatrix.store.claims import BEAT, LEASE, Claims
 from separatrix.store.processes import has_ended, this_process
@@ -299,7 +299,7 @@ def test_an_interrupt_leaves_what_was_taken_to_others(store: Store) -> None:
 def test_the_line_says_what_others_compute(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("separatrix.cli.show_sweep.QUIET", -1.0)
+    monkeypatch.setattr("separatrix.cli.sweep.QUIET", -1.0)
     bar = Bar(None)
     bar.tell(Progress(total=100, kept=83, elsewhere=17))
     bar.tell(Progress(total=100, kept=99, elsewhere=1))

@@ -19,7 +19,7 @@ import pytest
 import separatrix as sx
 from expectations import run as command
 from separatrix import store as store_module
-from separatrix.cli.sweep import DEFAULT
+from separatrix.cli.options import DEFAULT
 from separatrix.parameters import UsageError
 from separatrix.store import Store, frame, open_store
 from separatrix.sweeps import Plan, find_plan, read_plan, run

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
 
-from separatrix.cli import commands
+from separatrix.cli import (
+    boundary,
+    cards,
+    check,
+    lists,
+    maps,
+    readers,
+    report,
+    reproduce,
+    results,
+    scaling,
+    search,
+    store,
+    sweep,
+    verdict,
+    worker,
+)
 from separatrix.errors import UsageError
 
 app = typer.Typer(
@@ -19,7 +35,33 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-commands.register(app)
+COMMANDS: tuple[Callable[..., None], ...] = (
+    *(verdict.verdict, check.check, readers.readers, maps.map_, boundary.boundary, scaling.scaling),
+    *(search.search, worker.worker, report.report, report.compare, sweep.sweep, results.results),
+    *(reproduce.reproduce, cards.assess, cards.atlas, cards.bench, lists.list_),
+)
+for each in COMMANDS:
+    app.command(each.__name__.strip("_"))(each)
+app.add_typer(store.commands, name="store")
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    context: typer.Context,
+    show: Annotated[
+        bool, typer.Option("--version", is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """What an attention mechanism can and cannot tell apart."""
+    if show:
+        from separatrix import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(2)
+
 
 WRONG: Any = typer.BadParameter.__bases__[0]
 """What typer raises when a command is typed wrongly, wherever this release keeps it."""

@@ -1,39 +1,41 @@
-"""`map` and `boundary`: read the words, call the library, show or write the answer."""
+"""`map`: a quantity over two parameters."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.markup import escape
 
-Words = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters, and the axes among them.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-Construction = Annotated[str, typer.Argument(help="What is to be told apart, for example spike.")]
-Engine = Annotated[str, typer.Option(help="auto, certified, exact, grouped or dense.")]
-Draws = Annotated[int, typer.Option(help="Draws of the reader's signs, for dense and grouped.")]
-Seed = Annotated[int, typer.Option(help="Seed of the draws.")]
-Confidence = Annotated[float, typer.Option(help="Of the interval around a sampled estimate.")]
+from separatrix.cli.options import (
+    AsJson,
+    AxisWords,
+    Confidence,
+    Construction,
+    Draws,
+    Engine,
+    Seed,
+    read_parameters,
+)
+from separatrix.cli.terminal import console, show
 
-OPTIONS = {
-    *("at", "certificate", "confidence", "difference", "draws", "engine", "json", "of", "out", "over"),
-    *("scan", "seed", "tolerance"),
-}
-"""Options that are easily typed as parameters."""
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
+    from separatrix.maps import Layer, Map, Step
 
-def register(app: typer.Typer) -> None:
-    """Attach the commands to the application."""
-    app.command("map")(map_)
-    app.command("boundary")(boundary)
+SHADES = " ░▒▓█"
+ROWS, COLUMNS = 20, 64
 
 
 def map_(
     construction: Construction,
     mechanisms: Annotated[str, typer.Argument(help="One, or several: softmax,linear,power:beta=4.")],
-    words: Words = None,
+    words: AxisWords = None,
     of: Annotated[str, typer.Option(help="distinguish, fire_d0, fire_d1, margin or bits.")] = "distinguish",
     difference: Annotated[
         bool, typer.Option("--difference", help="Of two mechanisms: the first less the second.")
@@ -54,19 +56,17 @@ def map_(
     Example: separatrix map spike softmax,linear a1=0.5:1.5:400 n=1e3:1e18:400:log
     d=102 m=12 a0=0.01 b=0.2 c=0.1 --out map.html
     """
-    from separatrix.cli import show_maps
-    from separatrix.constructions import construction_named
     from separatrix.engines import Sampling
     from separatrix.files.writing import require_writable
     from separatrix.maps import map as run
-    from separatrix.parameters import read_words, split_mechanisms
+    from separatrix.parameters import split_mechanisms
 
-    parameters = read_words(words or [], construction_named(construction).schema.model_fields, OPTIONS)
+    parameters = read_parameters(map_, construction, words)
     if out is not None:
         from separatrix.reports.maps import MAP_ENDINGS
 
         require_writable(out, MAP_ENDINGS)
-    with show_maps.progress(as_json) as tell:
+    with _progress(as_json) as tell:
         found = run(
             construction,
             split_mechanisms(mechanisms),
@@ -81,91 +81,91 @@ def map_(
         from separatrix.reports.maps import write_map
 
         write_map(found, out)
-    show_maps.map_(found, out, as_json)
+    show(found, as_json, lambda: _view(found, out))
 
 
-def boundary(
-    construction: Construction,
-    mechanism: Annotated[str, typer.Argument(help="How tokens attend, for example softmax.")],
-    words: Words = None,
-    at: Annotated[str, typer.Option(help="The level of P[distinguishes] to be passed.")] = "0.5",
-    over: Annotated[
-        str | None, typer.Option(help="A second parameter, name=start:stop:count[:log]: gives a curve.")
-    ] = None,
-    engine: Engine = "auto",
-    scan: Annotated[int | None, typer.Option(help="How many values of the range to look at first.")] = None,
-    tolerance: Annotated[
-        str | None, typer.Option(help="How close the ends must come, relative to their size.")
-    ] = None,
-    certificate: Annotated[Path | None, typer.Option(help="Write a certificate of both ends here.")] = None,
-    draws: Draws = 400,
-    seed: Seed = 0,
-    confidence: Confidence = 0.95,
-    out: Annotated[
-        Path | None, typer.Option(help="With --over, write it: .html, .png, .pdf, .csv or .json.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Where a mechanism comes to tell the labels apart.
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[Step], None]]:
+    """An estimate and a bar on stderr, once a layer has to be made a cell at a time."""
+    from rich.progress import Progress
 
-    The range to search is start:stop of one parameter. Every crossing the scan shows is narrowed down.
+    to = Console(stderr=True, quiet=quiet)
+    bar = Progress(console=to, transient=True, disable=not to.is_terminal)
+    tasks: dict[str, TaskID] = {}
 
-    Example: separatrix boundary spike softmax a1=0.5:1.5 n=1e6 d=102 m=12 a0=0.01 b=0.2 c=0.1
-    """
-    from separatrix.cli import show, show_maps
-    from separatrix.constructions import construction_named
-    from separatrix.engines import Sampling, engine_named
-    from separatrix.files.writing import require_writable
-    from separatrix.maps import boundary as run
-    from separatrix.maps import boundary_curve, certify_boundary
-    from separatrix.parameters import UsageError, read_words
-    from separatrix.verdicts import write_certificate
+    def tell(step: Step) -> None:
+        if step.mechanism not in tasks:
+            bar.start()
+            took = _duration(step.seconds)
+            to.print(f"{escape(step.mechanism)}: {step.total:,} cells one by one, about {took}")
+            tasks[step.mechanism] = bar.add_task(escape(step.mechanism), total=step.total)
+        bar.update(tasks[step.mechanism], completed=step.done)
 
-    parameters = read_words(words or [], construction_named(construction).schema.model_fields, OPTIONS)
-    if out is not None and over is None:
-        raise UsageError(
-            "--out draws a curve over a second parameter; add --over n=1e3:1e12:10:log, or use --json"
-        )
-    if certificate is not None and (over is not None or not engine_named(engine).covers("certified")):
-        reason = "a curve has none" if over is not None else f"the {engine} engine proves nothing"
-        raise UsageError(f"--certificate is for one boundary by the certified engine; {reason}")
-    if certificate is not None:
-        require_writable(certificate)
-    sampling = Sampling(draws, seed, confidence)
-    if over is None:
-        found = run(
-            construction,
-            mechanism,
-            parameters,
-            probability=at,
-            engine="certified" if certificate is not None else engine,
-            scan=scan,
-            tolerance=tolerance,
-            sampling=sampling,
-        )
-        if certificate is not None:
-            write_certificate(certificate, certify_boundary(found))
-        show_maps.boundary(found, certificate, as_json)
-        return
+    try:
+        yield tell
+    finally:
+        if tasks:
+            bar.stop()
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 100:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
+
+
+def _view(found: Map, out: Path | None) -> None:
+    """Print the map in shades, its extremes, and what was moved."""
+    from separatrix.maps import extremes
+    from separatrix.reports.maps import captions
+
+    to = console()
+    every = range(len(found.layers))
+    for index, layer in enumerate(found.shown):
+        to.print(f"[bold]{escape(layer.mechanism)}[/]: {escape(captions.title(found))}")
+        if out is None:
+            _shades(to, found, layer)
+        for word, value, cell in extremes(found.places, layer):
+            commands = [captions.command(found, i, cell) for i in (every if found.difference else [index])]
+            to.print(f"{word} {value:.6g}: {escape(' and '.join(commands))}")
+    for sentence in captions.sentences(found):
+        to.print(escape(sentence))
     if out is not None:
-        from separatrix.reports.maps import CURVE_ENDINGS
+        to.print(f"written: {escape(str(out))}")
 
-        require_writable(out, CURVE_ENDINGS)
-    with show.working(as_json) as tell:
-        curve = boundary_curve(
-            construction,
-            mechanism,
-            parameters,
-            over,
-            at=at,
-            engine=engine,
-            scan=scan,
-            tolerance=tolerance,
-            sampling=sampling,
-            tell=tell,
-        )
-    if out is not None:
-        from separatrix.reports.maps import write_curve
 
-        write_curve(curve, out)
-    show_maps.curve(curve, out, as_json)
+def _shades(to: Console, found: Map, layer: Layer) -> None:
+    """A picture of shades with the axes' ends."""
+    from separatrix.reports.maps import heatmap
+
+    scale = heatmap.scale(found)
+    values = scale.shade(layer.values)
+    rows, columns = values.shape
+    down, across = _thinned(rows, ROWS), _thinned(columns, COLUMNS)
+    shown = ["".join(_shade(values[r, c], scale.low, scale.high) for c in across) for r in reversed(down)]
+    x, y = found.x, found.y
+    top, bottom = (f"{value:.4g}" for value in (float(y.values[-1]), float(y.values[0])))
+    margin = max(len(top), len(bottom), len(y.name)) + 1
+    for i, line in enumerate(shown):
+        label = {0: top, len(shown) // 2: y.name, len(shown) - 1: bottom}.get(i, "")
+        to.print(f"{label:>{margin - 1}} │{line}│", markup=False)
+    ends = f"{float(x.values[0]):.4g}", f"{float(x.values[-1]):.4g}"
+    width = max(len(shown[0]), len(ends[0]) + len(ends[1]) + len(x.name) + 2)
+    middle = x.name.center(width - len(ends[0]) - len(ends[1]))
+    to.print(f"{'':{margin}} {ends[0]}{middle}{ends[1]}", markup=False)
+    steps = [scale.low + (scale.high - scale.low) * i / len(SHADES) for i in range(1, len(SHADES))]
+    names = ("blank", *SHADES[1:])
+    key = " ".join(f"{name} < {step:.3g}," for name, step in zip(names, steps, strict=False))
+    to.print(f"{scale.label}: {key} {SHADES[-1]}", markup=False)
+
+
+def _thinned(count: int, most: int) -> list[int]:
+    """At most so many places of a row, its ends among them."""
+    return list(range(count)) if count <= most else [i * (count - 1) // (most - 1) for i in range(most)]
+
+
+def _shade(value: float, low: float, high: float) -> str:
+    if value != value:
+        return "?"
+    place = int(len(SHADES) * (value - low) / (high - low))
+    return SHADES[min(max(place, 0), len(SHADES) - 1)]

@@ -6,39 +6,33 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
+from rich.table import Table
+
+from separatrix.cli.options import AsJson, Construction, Delta, Mechanism, Words, read_parameters
+from separatrix.cli.terminal import console, show
+from separatrix.numbers import format_exact
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from separatrix.verdicts import Readers
 
 COLOURS = {"can": "green", "cannot": "red", "not with this reader": "yellow", "open": "yellow"}
-OPTIONS = {"delta", "json", "noise", "seed"}
-"""Options that are easily typed as parameters."""
 LONGEST = 24
 """Exact numbers of more characters than this are shown rounded; JSON has them whole."""
 MOST_WEIGHTS = 8
 
 
-def register(app: typer.Typer) -> None:
-    """Attach the command to the application."""
-    app.command("readers")(readers)
-
-
 def readers(
-    construction: Annotated[str, typer.Argument(help="What is to be told apart, for example spike.")],
-    mechanism: Annotated[str, typer.Argument(help="How tokens attend, for example linear.")],
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME=VALUE...", help="Parameters, for example n=1000 a1=1.2"),
-    ] = None,
-    delta: Annotated[str, typer.Option(help="P >= 1-delta distinguishes, P <= delta is blind.")] = "0.01",
+    construction: Construction,
+    mechanism: Mechanism,
+    words: Words = None,
+    delta: Delta = "0.01",
     noise: Annotated[
         str | None,
         typer.Option(help="AUC under Gaussian noise of this sd on every output, in the unit of the margin."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws, where nothing exact applies.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """What could a better reader do?
 
@@ -49,27 +43,17 @@ def readers(
 
     Example: separatrix readers spike linear n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1 --noise 0.01
     """
-    from separatrix.cli.show import print_json
-    from separatrix.constructions import construction_named
     from separatrix.engines import Sampling
-    from separatrix.parameters import read_words
     from separatrix.verdicts import readers as run
 
-    parameters = read_words(words or [], construction_named(construction).schema.model_fields, OPTIONS)
+    parameters = read_parameters(readers, construction, words)
     found = run(
         construction, mechanism, parameters, delta=delta, noise_sd=noise, sampling=Sampling(seed=seed)
     )
-    if as_json:
-        print_json(found.as_json())
-    else:
-        _show(found)
+    show(found, as_json, lambda: _view(found))
 
 
-def _show(found: Readers) -> None:
-    from rich.markup import escape
-
-    from separatrix.cli.show import console
-
+def _view(found: Readers) -> None:
     out, word = console(), found.verdict.word
     name = f"{escape(found.mechanism.spelled)} on {found.construction.name}"
     out.print(f"{name}: [bold {COLOURS[word]}]{word}[/]")
@@ -80,9 +64,6 @@ def _show(found: Readers) -> None:
 
 
 def _table(found: Readers) -> Table:
-    from rich.markup import escape
-    from rich.table import Table
-
     from separatrix.verdicts.readers import chance_of
 
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
@@ -129,7 +110,5 @@ def _formats(found: Readers, what: str) -> str:
 
 
 def _number(value: Fraction) -> str:
-    from separatrix.numbers import format_exact
-
     exact = format_exact(value)
     return exact if len(exact) <= LONGEST else f"about {float(value):.10g}"

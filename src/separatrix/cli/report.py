@@ -1,20 +1,24 @@
-"""`report` and `compare`: read the words, call the library, show the answer."""
+"""`report` and `compare`: a page about a sweep, and what changed from one to another."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
-from separatrix.cli.sweep import HERE, AsJson, StoreUrl, secret, warn_of
+from separatrix.cli.options import HERE, AsJson, StoreUrl, secret
+from separatrix.cli.terminal import console, plain, print_json, show, warn_of
 from separatrix.secrets import Secret
 
+if TYPE_CHECKING:
+    from separatrix.reports.store import Written
+    from separatrix.store import Damage
+    from separatrix.store.compare import Change, Comparison, SweepAnswer
 
-def register(app: typer.Typer) -> None:
-    """Attach the commands to the application."""
-    app.command("report")(report)
-    app.command("compare")(compare)
+MOST_ROWS = 12
 
 
 def report(
@@ -34,15 +38,33 @@ def report(
 
     Example: separatrix report --store sqlite:///results.db --sweep atlas --out report
     """
-    from separatrix.cli import show_report
     from separatrix.reports.store import write_report
     from separatrix.store import open_store
 
     store = open_store(url)
     numbers = [None if name is None else store.sweep_named(name) for name in (sweep, against)]
     made = write_report(store, out, *numbers)
-    show_report.report(made, as_json)
+    show(made, as_json, lambda: _view(made))
     warn_of(made.damage)
+
+
+def _view(made: Written) -> None:
+    """Print where the page is, and what it is about."""
+    to = console()
+    what = "all stored cells" if made.sweep is None else f"sweep {made.name}, number {made.sweep}"
+    counts = ", ".join(f"{count:,} {ended}" for ended, count in made.cells.items()) or "no finished cells"
+    to.print(f"{plain(what)}: {plain(counts)}")
+    if made.comparison is not None:
+        to.print(_counts(made.comparison), markup=False)
+    to.print(f"page: {made.page}", markup=False, soft_wrap=True)
+    to.print(f"tables: {', '.join(map(str, made.tables))}", markup=False, soft_wrap=True)
+
+
+def _counts(found: Comparison) -> str:
+    return (
+        f"compared: {found.same:,} the same, {found.other_verdict:,} with another verdict, "
+        f"{found.other_probability:,} with another P, {found.only_one:,} new, {found.only_other:,} gone"
+    )
 
 
 def compare(
@@ -63,7 +85,6 @@ def compare(
 
     Example: separatrix compare 1 2 --store sqlite:///results.db
     """
-    from separatrix.cli import show_report
     from separatrix.parameters import UsageError
     from separatrix.store import open_store, selected
     from separatrix.store.compare import compare as run
@@ -80,7 +101,59 @@ def compare(
     damages = [each.scan.damage for each in (left, right) if each.scan.damage]
     here, there = ("", "") if other_url is None else (f" of {store.where}", f" of {other_store.where}")
     names = (f"sweep {one}{here}", f"sweep {other}{there}")
-    show_report.comparison(found, names, damages, as_json)
+    _comparison_view(found, names, damages, as_json)
     for damage in damages:
         warn_of(damage)
     raise typer.Exit(0 if found.identical else 1)
+
+
+def _comparison_view(
+    found: Comparison, names: tuple[str, str], damages: Sequence[Damage], as_json: bool
+) -> None:
+    """Print what changed, the largest changes first."""
+    if as_json:
+        damaged = [{"store": each.where, **each.as_json()} for each in damages]
+        print_json({"one": names[0], "other": names[1], **found.as_json(), "damaged": damaged})
+        return
+    to = console()
+    same = "[green]the same cells, the same answers[/]" if found.identical else "[yellow]they differ[/]"
+    to.print(f"{plain(names[0])} and {plain(names[1])}: [bold]{same}[/]")
+    counts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for term, count in (
+        ("the same answer", found.same),
+        ("another verdict", found.other_verdict),
+        ("another P", found.other_probability),
+        (f"only in {names[0]}", found.only_one),
+        (f"only in {names[1]}", found.only_other),
+    ):
+        counts.add_row(plain(term), f"{count:,}")
+    to.print(counts)
+    shown = found.largest[:MOST_ROWS]
+    if not shown:
+        return
+    common = found.common
+    if common:
+        to.print(f"in all of these: {plain(_words(common))}", style="dim")
+    table = Table("cell", plain(names[0]), plain(names[1]), box=None, padding=(0, 2, 0, 0))
+    for change in shown:
+        table.add_row(_cell(change, common), _answer(change.one), _answer(change.other))
+    to.print(table)
+    if found.changed > len(shown):
+        to.print(f"and {found.changed - len(shown):,} more; --json has the largest hundred", style="dim")
+
+
+def _cell(change: Change, common: Mapping[str, str]) -> str:
+    own = {name: value for name, value in change.asked.items() if name not in common}
+    return f"{plain(change.mechanism)} on {plain(change.construction)}\n[dim]{plain(_words(own))}[/]"
+
+
+def _words(asked: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in asked.items())
+
+
+def _answer(answer: SweepAnswer) -> str:
+    word = plain(answer.word)
+    if answer.distinguish is None or answer.low is None or answer.high is None:
+        return word
+    known = "exact" if answer.low == answer.high else f"in [{answer.low:.3g}, {answer.high:.3g}]"
+    return f"{word}\n[dim]P = {answer.distinguish:.4g}\n{plain(known)}[/]"

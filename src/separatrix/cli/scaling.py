@@ -1,26 +1,41 @@
-"""`scaling`: read the words, call the library, show the answer."""
+"""`scaling`: how a quantity grows."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
+from rich.table import Table
 
-from separatrix.cli.maps import AsJson, Confidence, Construction, Draws, Engine, Seed, Words
+from separatrix.cli.options import (
+    AsJson,
+    AxisWords,
+    Confidence,
+    Construction,
+    Draws,
+    Engine,
+    Seed,
+    read_parameters,
+)
+from separatrix.cli.terminal import console, print_json, show, working
+from separatrix.numbers import format_exact
 
-OPTIONS = {"confidence", "draws", "engine", "json", "of", "seed"}
-"""Options that are easily typed as parameters."""
+if TYPE_CHECKING:
+    from separatrix.laws.powerlaw import Law
+    from separatrix.laws.scaling_result import Scaling, ScalingRow
+    from separatrix.parameters.ranges import Number
 
-
-def register(app: typer.Typer) -> None:
-    """Attach the command to the application."""
-    app.command("scaling")(scaling)
+WORDS = {True: "power law", False: "not a power law", None: "cannot tell"}
+COLOURS = {True: "green", False: "yellow", None: "dim"}
+MOST_ROWS = 20
 
 
 def scaling(
     construction: Construction,
     mechanisms: Annotated[str, typer.Argument(help="One; several: softmax,linear; or all: gives a table.")],
-    words: Words = None,
+    words: AxisWords = None,
     of: Annotated[
         str,
         typer.Option(
@@ -41,19 +56,17 @@ def scaling(
 
     Example: separatrix scaling spike linear n=1e3:1e9:7:log d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
     """
-    from separatrix.cli import show, show_scaling
-    from separatrix.constructions import construction_named
     from separatrix.engines import Sampling
     from separatrix.laws import scaling as run
     from separatrix.laws import table
-    from separatrix.parameters import UsageError, read_words, split_mechanisms
+    from separatrix.parameters import UsageError, split_mechanisms
 
-    parameters = read_words(words or [], construction_named(construction).schema.model_fields, OPTIONS)
+    parameters = read_parameters(scaling, construction, words)
     chosen = None if mechanisms == "all" else split_mechanisms(mechanisms)
     if chosen == []:
         raise UsageError("scaling needs a mechanism; write for example softmax, softmax,linear or all")
     sampling = Sampling(draws, seed, confidence)
-    with show.working(as_json) as tell:
+    with working(as_json) as tell:
         if chosen is not None and len(chosen) == 1:
             found = run(
                 construction, chosen[0], parameters, of=of, engine=engine, sampling=sampling, tell=tell
@@ -61,6 +74,97 @@ def scaling(
         else:
             rows = table(construction, parameters, chosen, of=of, engine=engine, sampling=sampling, tell=tell)
     if chosen is not None and len(chosen) == 1:
-        show_scaling.scaling(found, as_json)
+        show(found, as_json, lambda: _view(found))
     else:
-        show_scaling.table(rows, construction, of, parameters, as_json)
+        _table_view(rows, construction, of, parameters, as_json)
+
+
+def _view(found: Scaling) -> None:
+    """Print one law, the values behind it, and what is known of it beforehand."""
+    from separatrix.laws.powerlaw import shown
+
+    to, law, name = console(), found.law, found.name
+    where = f"{escape(found.asked.label)} on {found.asked.kind.name}"
+    to.print(f"{where}: {found.of} against {name}: [bold {COLOURS[law.power_law]}]{WORDS[law.power_law]}[/]")
+    low, high = law.interval
+    slope = f"slope: {law.exponent:.4g} in [{low:.4g}, {high:.4g}]"
+    to.print(slope if law.power_law is False else f"exponent: {law.spelled}", markup=False)
+    to.print(f"  {law.interval_is}", style="dim", markup=False)
+    to.print(law.reason, markup=False)
+    if law.form is not None:
+        to.print(f"{law.form.name}: {found.of} ≈ {found.formula}", markup=False)
+    if found.closed is not None:
+        to.print(f"closed form {found.closed.tag}: {found.closed.formula}", markup=False)
+        to.print(f"  in the end {found.closed.limit}", markup=False)
+    used = ["n used"] if found.lengths_differ else []
+    table = Table(name, *used, found.of, "local slope", box=None, padding=(0, 2, 0, 0))
+    slopes = {_between(found, x): shown(slope) for x, slope in law.slopes}
+    count = len(found.values)
+    for i in sorted({j * (count - 1) // (min(count, MOST_ROWS) - 1) for j in range(min(count, MOST_ROWS))}):
+        value = found.values[i]
+        length = [str(value.n)] if used else []
+        table.add_row(_number(value.x), *length, f"{value.y:.6g}", slopes.get(i, ""))
+    to.print(table)
+    to.print(f"{found.engine}: {found.evidence}", markup=False)
+    if found.remark:
+        to.print(found.remark.strip(), markup=False)
+
+
+def _table_view(
+    rows: Sequence[ScalingRow], construction: str, of: str, parameters: Mapping[str, object], as_json: bool
+) -> None:
+    """Print one mechanism a row, and below why some have no exponent."""
+    if as_json:
+        print_json(
+            {
+                "construction": construction,
+                "quantity": of,
+                "parameters": {name: str(value) for name, value in parameters.items()},
+                "rows": [row.as_json() for row in rows],
+            }
+        )
+        return
+    to = console()
+    given = " ".join(f"{name}={value}" for name, value in parameters.items())
+    to.print(f"[bold]{of}[/] on {escape(construction)}, {escape(given)}")
+    name = next(name for name, value in parameters.items() if str(value).count(":") > 1)
+    shown = Table("mechanism", "exponent", "law", f"{name} from", "to", "by", box=None, padding=(0, 1, 0, 0))
+    for row in rows:
+        if row.scaling is None:
+            shown.add_row(escape(row.mechanism), "–", "[dim]no exponent[/]")
+            continue
+        law, values = row.scaling.law, row.scaling.values
+        ends = _number(values[0].x), _number(values[-1].x)
+        shown.add_row(escape(row.mechanism), law.spelled, _law(law), *ends, row.scaling.engine)
+    to.print(shown)
+    if any(row.scaling is not None and row.scaling.law.power_law is False for row in rows):
+        to.print("in brackets: the local slope at the end, where there is no power law", style="dim")
+    for row in rows:
+        if row.scaling is None:
+            to.print(f"[yellow]{escape(row.mechanism)}[/]: {escape(row.why)}")
+    for remark, names in _remarks(rows).items():
+        who = "" if len(names) == len(rows) else f"{', '.join(names)}: "
+        to.print(f"{who}{remark}", markup=False)
+
+
+def _remarks(rows: Sequence[ScalingRow]) -> dict[str, list[str]]:
+    """What was moved or left out, and for which mechanisms."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.scaling is not None and row.scaling.remark:
+            found.setdefault(row.scaling.remark.strip(), []).append(row.mechanism)
+    return found
+
+
+def _law(law: Law) -> str:
+    return f"[{COLOURS[law.power_law]}]{law.name}[/]"
+
+
+def _between(found: Scaling, x: float) -> int:
+    """The place of the value at the upper end of a local slope's step."""
+    return next(i for i, value in enumerate(found.values) if float(value.x) > x)
+
+
+def _number(x: Number) -> str:
+    text = format_exact(x)
+    return text if len(text) <= 8 else f"{float(x):.4g}"

@@ -1,16 +1,32 @@
-"""`search`: read the words, call the library, show or write the answer."""
+"""`search`: find what one mechanism tells apart and another does not."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
+from separatrix.cli.options import AsJson
+from separatrix.cli.terminal import console, counting, print_json, show
+from separatrix.numbers import format_exact
+from separatrix.numbers.json import json_text
 
-def register(app: typer.Typer) -> None:
-    """Attach the command to the application."""
-    app.command("search")(search)
+if TYPE_CHECKING:
+    from separatrix.constructions import Kind
+    from separatrix.searches import FindingsCheck, InputFinding, PointFinding, Reading, Search, SearchFinding
+
+FEATURES_SHOWN = 6
+"""Outputs of one label that are printed; JSON has them all."""
+MOST_LINES = 8
+PROVED = {"exact": "exact", "balls": "balls, proved", "float64": "float64, not proved"}
 
 
 def search(
@@ -25,7 +41,7 @@ def search(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write what was found: found.json.")] = None,
     check: Annotated[Path | None, typer.Option(help="Evaluate the findings of such a file again.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find what X tells apart and Y does not.
 
@@ -34,7 +50,6 @@ def search(
 
     Example: separatrix search softmax linear --out found.json
     """
-    from separatrix.cli import show_search
     from separatrix.files.writing import require_writable, write_whole
     from separatrix.parameters import UsageError
     from separatrix.searches import check_findings
@@ -42,18 +57,145 @@ def search(
 
     if check is not None:
         report = check_findings(check, x, y)
-        show_search.check(report, check, as_json)
+        _check_view(report, check, as_json)
         raise typer.Exit(0 if report.holds else 1)
     if x is None or y is None:
         raise UsageError("name two mechanisms, for example: separatrix search softmax linear")
     if out is not None:
         require_writable(out, (".json",))
-    with show_search.trying(as_json) as tell:
+    with counting(as_json or not sys.stderr.isatty()) as tell:
         found = run(x, y, budget=budget, seconds=seconds, seed=seed, space=space, study=study, tell=tell)
     if found.damaged:
-        show_search.warn_of(found.damaged, study)
+        _warn_of(found.damaged, study)
     if out is not None:
-        write_whole(out, show_search.written(found))
-    show_search.search(found, out, study, as_json)
+        write_whole(out, (json_text(found.as_json()) + "\n").encode())
+    show(found, as_json, lambda: _view(found, out, study))
     if found.interrupted:
         raise typer.Exit(130)
+
+
+def _warn_of(lines: Sequence[int], study: Path | None) -> None:
+    """Warn of damaged lines of a log, on stderr."""
+    few = ", ".join(map(str, lines[:MOST_LINES])) + (", …" if len(lines) > MOST_LINES else "")
+    what = f"line {few} is" if len(lines) == 1 else f"{len(lines):,} lines are"
+    named = "" if len(lines) == 1 else f" ({few})"
+    said = f"{study}: {what} damaged{named} and left out; the rest is used"
+    print(f"separatrix: warning: {said}", file=sys.stderr)
+
+
+def _view(found: Search, out: Path | None, study: Path | None) -> None:
+    """Print every finding, and what was not found."""
+    from separatrix.searches import THRESHOLDS
+
+    to, names = console(), (found.x.spelled, found.y.spelled)
+    to.print(f"[bold]{escape(names[0])}[/] over [bold]{escape(names[1])}[/]: {_counted(found)}")
+    for number, finding in enumerate(found.findings, 1):
+        _finding(to, f"{number}. ", finding, names)
+    if found.caution:
+        to.print(escape(found.caution))
+    if found.failed:
+        to.print(escape(f"no answer in {found.failed} trials, the first time because: {found.reason}"))
+    if found.space != "constructions":
+        to.print(f"[dim]{escape(THRESHOLDS)}[/]")
+    if found.interrupted:
+        again = "give the same command again" if study else "nothing is kept; with --study FILE it would be"
+        to.print(f"interrupted; to go on: {again}")
+    if out is not None:
+        to.print(f"written; evaluate it again with: separatrix search --check {escape(str(out))}")
+    elif found.found:
+        to.print("to keep it: --out found.json; then: separatrix search --check found.json")
+
+
+def _check_view(report: FindingsCheck, file: Path, as_json: bool) -> None:
+    """Print every finding of a file as it is now."""
+    if as_json:
+        print_json({"file": str(file), **report.as_json()})
+        return
+    to = console()
+    for finding, holds in report.findings:
+        word = "[green]holds[/] " if holds else "[red]does not hold[/] "
+        _finding(to, word, finding, (report.x.spelled, report.y.spelled))
+    word = "[bold green]holds[/]" if report.holds else "[bold red]does not hold[/]"
+    to.print(f"{escape(str(file))}: {word}")
+
+
+def _counted(found: Search) -> str:
+    number = len(found.findings)
+    what = "nothing found" if not number else f"{number} {'finding' if number == 1 else 'findings'}"
+    stopped = ", stopped by the clock" if found.out_of_time else ""
+    return f"{what} in {found.trials} of {found.budget} trials, seed {found.seed}{stopped}"
+
+
+def _finding(to: Console, mark: str, finding: SearchFinding, names: tuple[str, str]) -> None:
+    from separatrix.searches import InputFinding, PointFinding
+
+    rest = "" if finding.shrunk else ", as it was found"
+    to.print(f"\n{mark}[bold]{escape(finding.family)}[/]: {escape(finding.sentence)}{rest}")
+    if isinstance(finding, InputFinding):
+        _instance(to, finding, names)
+    elif isinstance(finding, PointFinding):
+        _point(to, finding)
+
+
+def _instance(to: Console, finding: InputFinding, names: tuple[str, str]) -> None:
+    d0, d1 = finding.instance.labels
+    table = Table("", "D0", "D1", box=None, padding=(0, 2, 0, 0))
+    for i, queries in enumerate(zip(d0.queries, d1.queries, strict=True), 1):
+        _row(table, f"query {i}" if len(d0.queries) > 1 else "query", *map(_vector, queries))
+    for i, kinds in enumerate(zip_longest(d0.kinds, d1.kinds), 1):
+        _row(table, f"token {i}", *map(_token, kinds))
+    separation = finding.separation
+    for name, reading in zip(names, (separation.x, separation.y), strict=True):
+        table.add_row(f"{escape(name)} gives", _outputs(reading.d0), _outputs(reading.d1))
+    to.print(table)
+    to.print(f"  {escape(names[0])}: apart by {_margin(separation.x)}")
+    apart = f"apart by {_margin(separation.y)}"
+    told = {
+        "equal": f"equal ({PROVED[separation.y.evidence]})",
+        "near": f"near, {apart}; not proved equal",
+        "drowned": f"drowned, {apart}",
+        None: f"not separated, {apart}",
+    }
+    to.print(f"  {escape(names[1])}: {told[separation.way]}")
+
+
+def _row(table: Table, name: str, one: str, other: str) -> None:
+    table.add_row(name, one, "the same" if one == other else f"[bold]{other}[/]")
+
+
+def _vector(vector: Any) -> str:
+    numbers = [format_exact(Fraction(x)) for x in vector]
+    return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
+
+
+def _token(kind: Kind | None) -> str:
+    if kind is None:
+        return "none"
+    copies = f"{kind.count:,} × " if kind.count > 1 else ""
+    return f"{copies}key {_vector(kind.key)} value {_vector(kind.value)}"
+
+
+def _outputs(rows: Any) -> str:
+    from separatrix.searches.separation import shown
+
+    numbers = [shown(x) for row in rows for x in row]
+    more = " …" if len(numbers) > FEATURES_SHOWN else ""
+    return escape(", ".join(numbers[:FEATURES_SHOWN]) + more)
+
+
+def _margin(reading: Reading) -> str:
+    from separatrix.searches.separation import shown
+
+    return f"{shown(reading.margin)} of the scale ({PROVED[reading.evidence]})"
+
+
+def _point(to: Console, finding: PointFinding) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for verdict in (finding.x, finding.y):
+        low, high = verdict.outcome.interval
+        interval = "" if low == high else f" in [{low:.4g}, {high:.4g}]"
+        probability = f"P = {verdict.outcome.distinguish:.6g}{interval}"
+        table.add_row(escape(verdict.mechanism.spelled), verdict.word, probability, verdict.outcome.engine)
+    to.print(table)
+    for command in finding.commands():
+        to.print(f"  {escape(command)}", soft_wrap=True)

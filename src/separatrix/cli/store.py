@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from separatrix.cli.sweep import HERE, AsJson, StoreUrl
+from separatrix.cli.options import HERE, AsJson, StoreUrl
+from separatrix.cli.terminal import console, plain, print_json
 
 if TYPE_CHECKING:
     from separatrix.store.maintenance import Health
 
 commands = typer.Typer(help="Look a store over, save it, bring it up to date, copy it.", no_args_is_help=True)
-
-
-def register(app: typer.Typer) -> None:
-    """Attach the commands to the application."""
-    app.add_typer(commands, name="store")
 
 
 @commands.command()
@@ -28,7 +24,6 @@ def check(url: StoreUrl = HERE, as_json: AsJson = False) -> None:
 
     Example: separatrix store check --store results.db
     """
-    from separatrix.cli.show import console, print_json
     from separatrix.store.errors import StoreError
     from separatrix.store.maintenance import check_store
 
@@ -66,7 +61,6 @@ def repair(
 
     Example: separatrix store repair --store results.db --out sound.db
     """
-    from separatrix.cli.show import console, print_json
     from separatrix.store.maintenance import repair_store
 
     path, saved = repair_store(url, out)
@@ -86,7 +80,6 @@ def upgrade(url: StoreUrl = HERE, as_json: AsJson = False) -> None:
 
     Example: separatrix store upgrade --store results.db
     """
-    from separatrix.cli.show import console, print_json
     from separatrix.store.maintenance import upgrade_store
 
     before, after = upgrade_store(url)
@@ -109,7 +102,6 @@ def backup(
 
     Example: separatrix store backup copy.db --store results.db
     """
-    from separatrix.cli.show import console, plain, print_json
     from separatrix.store.maintenance import backup_store
 
     made = backup_store(url, out)
@@ -120,8 +112,6 @@ def backup(
 
 
 def _what(found: Health) -> str:
-    from separatrix.cli.show import plain
-
     return (
         f"{plain(found.store)}, version {found.version}: {found.cells:,} cells, {found.sweeps:,} sweeps with "
         f"{found.members:,} members, {found.environments:,} environments"
@@ -129,8 +119,6 @@ def _what(found: Health) -> str:
 
 
 def _tell(found: Health) -> None:
-    from separatrix.cli.show import console
-
     out = console()
     if found.damage:
         out.print(f"  {found.damage.words}")

@@ -1,46 +1,31 @@
-"""`sweep` and `results`: read the words, call the library, show the answer."""
+"""`sweep`: compute a plan's cells, and keep them."""
 
 from __future__ import annotations
 
+import shlex
 import sys
-from contextlib import closing
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from separatrix.secrets import Secret
+from separatrix.cli.options import DEFAULT, HERE, AsJson, StoreUrl
+from separatrix.cli.terminal import console, counted_cells, print_json
 
 if TYPE_CHECKING:
-    from separatrix.store import Damage
+    from separatrix.sweeps import Estimate, Plan, Progress
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-DEFAULT = "sqlite:///results.db"
-"""As in `store`, which is too heavy to import for a help text; a test holds them together."""
-
-
-def secret(given: str | Secret) -> Secret:
-    """What was typed, as a Secret; a default is one already."""
-    return given if isinstance(given, Secret) else Secret(given)
-
-
-StoreUrl = Annotated[
-    Secret,
-    typer.Option(
-        "--store",
-        parser=secret,
-        metavar="URL",
-        show_default=DEFAULT,
-        help="sqlite:///results.db, or postgresql+psycopg://user@host/database.",
-    ),
-]
-HERE = Secret(DEFAULT)
-
-
-def register(app: typer.Typer) -> None:
-    """Attach the commands to the application."""
-    app.command("sweep")(sweep)
-    app.command("results")(results)
+RECENT = 60.0
+"""Seconds over which the rate is taken."""
+QUIET = 30.0
+"""Seconds between two lines where nobody is looking."""
+MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 def sweep(
@@ -81,7 +66,6 @@ def sweep(
 
     Example: separatrix sweep paper --store sqlite:///results.db
     """
-    from separatrix.cli import show_sweep
     from separatrix.store import store_address
     from separatrix.sweeps.sweep import executor_for, find_plan
     from separatrix.sweeps.sweep import sweep as run
@@ -96,11 +80,11 @@ def sweep(
             opened = open_store(address)
         except NoStore:
             opened = None
-        with closing(executor_for(workers, scheduler, cell_timeout)) as executor, show_sweep.looking(as_json):
+        with closing(executor_for(workers, scheduler, cell_timeout)) as executor, _looking(as_json):
             found = estimate(read, opened, executor, executor.workers, retry_failed)
-        show_sweep.estimate(read, found, address.shown, as_json)
+        _estimate_view(read, found, address.shown, as_json)
         return
-    with show_sweep.progress(as_json) as bar:
+    with _progress(as_json) as bar:
         done = run(
             read,
             address,
@@ -112,69 +96,161 @@ def sweep(
             tell=bar.tell,
             hear=bar.hear,
         )
-    show_sweep.progressed(read, done, address.shown, as_json)
+    _view(read, done, address.shown, as_json)
     raise typer.Exit(130 if done.stopped else 1 if done.failed or done.failed_before else 0)
 
 
-def results(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME=VALUE...", help="Conditions: mechanism=softmax n=1e3:1e6 verdict=blind"),
-    ] = None,
-    store: StoreUrl = HERE,
-    sweep: Annotated[str | None, typer.Option(help="Only cells of this sweep: its name or number.")] = None,
-    limit: Annotated[int | None, typer.Option(help="No more than so many cells.")] = None,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
-    as_parquet: Annotated[
-        bool, typer.Option("--parquet", help="Print Parquet, into a file or a pipe.")
-    ] = False,
-    as_json: AsJson = False,
-    out: Annotated[Path | None, typer.Option(help="Write a file: .csv, .parquet or .json.")] = None,
-) -> None:
-    """Query stored cells, and export them.
+def spell_time(seconds: float) -> str:
+    """A time in seconds roughly, as people say it.
 
-    A condition is a value, several separated by commas, or a range low:high. Its name is a parameter of
-    the construction, or one of: construction, mechanism, verdict, engine, asked, status, seed, draws,
-    distinguish, margin, bits, fire_d0, fire_d1, seconds, dtype, delta, code. Exit code 1: the store is
-    damaged; what is intact is shown, and a line on stderr says what is not.
-
-    Example: separatrix results mechanism=softmax,linear n=1e3:1e6 verdict=blind --csv
+    >>> spell_time(5400), spell_time(42), spell_time(0.2)
+    ('1.5 h', '42 s', '1 s')
     """
-    from separatrix.cli import show_sweep
-    from separatrix.files.writing import require_writable, whole_file
-    from separatrix.parameters import UsageError, read_words
-    from separatrix.store import open_store, read_filter, selected
-    from separatrix.store.export import ENDINGS, write
-    from separatrix.store.frame import require_known
-
-    chosen = [name for name, given in zip(ENDINGS, (as_csv, as_json, as_parquet), strict=True) if given]
-    if len(chosen) + (out is not None) > 1:
-        raise UsageError("choose one of --csv, --json, --parquet and --out")
-    if limit is not None and limit < 1:
-        raise UsageError(f"--limit {limit} leaves nothing; it must be at least 1")
-    if as_parquet and sys.stdout.isatty():
-        raise UsageError("Parquet is not for terminals; write --out results.parquet")
-    if out is not None:
-        require_writable(out, ENDINGS)
-    asked = read_filter(read_words(words or []))
-    opened = open_store(store)
-    number = None if sweep is None else opened.sweep_named(sweep)
-    with selected(opened, asked, number, limit) as found:
-        if found.count == 0:
-            require_known(opened, asked)
-        if out is not None:
-            with whole_file(out) as file:
-                write(found, out.suffix, file)
-            typer.echo(f"{found.count:,} cells written to {out}")
-        elif chosen:
-            write(found, chosen[0], sys.stdout.buffer)
-        else:
-            show_sweep.results(found, limit)
-    warn_of(found.scan.damage)
+    if seconds > 1000 * DAY:
+        return "more than 1000 days"
+    for size, name in ((DAY, "days"), (HOUR, "h"), (MINUTE, "min")):
+        if seconds >= 1.5 * size or (size == HOUR and seconds >= size):
+            return f"{seconds / size:.2g} {name}"
+    return f"{max(1, round(seconds))} s"
 
 
-def warn_of(damage: Damage) -> None:
-    """Say on stderr what of a store was left out, and end with exit code 1; nothing where all is well."""
-    if damage:
-        print(f"separatrix: warning: {damage.warning}", file=sys.stderr)
-        raise typer.Exit(1)
+@contextmanager
+def _looking(quiet: bool) -> Iterator[None]:
+    """A line on stderr while cells are looked up and tried."""
+    with Console(stderr=True, quiet=quiet).status("looking the cells up, and trying some"):
+        yield
+
+
+class Bar:
+    """Done, failed, rate and time left, on stderr."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar, self._task = bar, None if bar is None else bar.add_task("", total=None, pace="", failed="")
+        self._seen: deque[tuple[float, int]] = deque()
+        self._said = time.monotonic()
+        self._notes = 0
+        """How many notes were printed."""
+        self._stopping = False
+
+    def tell(self, so_far: Progress) -> None:
+        """Show how far the sweep is."""
+        pace = "stopping; Ctrl-C again drops it" if self._stopping else self._pace(so_far)
+        others = _elsewhere(so_far.elsewhere)
+        for note in so_far.notes[self._notes :]:
+            print(f"separatrix: {note}", file=sys.stderr, flush=True)
+        self._notes = len(so_far.notes)
+        failed = f"[red]{so_far.failed:,} failed[/]" if so_far.failed else ""
+        if self._bar is not None:
+            said = ", ".join(filter(None, (pace, others)))
+            self._bar.update(
+                self._task, completed=so_far.finished, total=so_far.total, pace=said, failed=failed
+            )
+        elif time.monotonic() - self._said > QUIET:
+            self._said = time.monotonic()
+            counted = f"{so_far.finished:,} of {so_far.total:,} cells, {so_far.failed:,} failed"
+            print(
+                "separatrix: " + ", ".join(filter(None, (counted, others, pace))), file=sys.stderr, flush=True
+            )
+
+    def hear(self) -> None:
+        """Show that the user wants the sweep to stop."""
+        self._stopping = True
+        what = "finishing what is being computed, at most a cell of each worker"
+        print(f"\nseparatrix: {what}; Ctrl-C again drops it", file=sys.stderr, flush=True)
+
+    def _pace(self, so_far: Progress) -> str:
+        """The rate of late: cells of one part may cost a thousand times those of another."""
+        computed, now = so_far.done + so_far.refused + so_far.failed, time.monotonic()
+        if computed:
+            self._seen.append((now, computed))
+        while len(self._seen) > 2 and now - self._seen[0][0] > RECENT:
+            self._seen.popleft()
+        if not self._seen or computed <= self._seen[0][1]:
+            return ""
+        rate = (computed - self._seen[0][1]) / max(now - self._seen[0][0], 1e-9)
+        left = spell_time((so_far.total - so_far.finished) / rate)
+        return f"{rate:.3g}/s, {left} left at this rate"
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Bar]:
+    """A bar if somebody is looking, else a line now and then."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    if quiet or not sys.stderr.isatty():
+        yield Bar(None)
+        return
+    columns = (
+        BarColumn(24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[failed]}"),
+        TextColumn("{task.fields[pace]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield Bar(bar)
+
+
+def _view(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
+    """Print how a sweep ended, and how to go on."""
+    if as_json:
+        counted = {name: value for name, value in vars(done).items() if name != "sweep"}
+        print_json({"sweep": plan.name, "number": done.sweep, "store": store, **counted})
+        return
+    out = console()
+    computed = done.done + done.refused + done.failed
+    word = "[yellow]interrupted[/]" if done.stopped else "[green]finished[/]"
+    out.print(f"[bold]{escape(plan.name)}[/] {word}: {done.finished:,} of {done.total:,} cells are stored")
+    out.print(f"  {computed:,} computed now, {done.kept:,} were there already")
+    for count, line in (
+        (done.shared, "{:,} were computed by another sweep meanwhile"),
+        (done.elsewhere, _elsewhere(done.elsewhere)),
+        (done.twice, "{:,} are named twice in the plan"),
+        (done.refused, "{:,} refused: no engine can answer them (results status=refused)"),
+        (done.failed, "[red]{:,} failed[/]: why, says separatrix results status=failed"),
+        (done.failed_before, "[red]{:,} had failed before[/]: --retry-failed tries them again"),
+        (done.lost, "{:,} times a worker died; its cells were computed again"),
+    ):
+        if count:
+            out.print(f"  {line.format(count)}")
+    if done.stopped:
+        out.print("to go on: give the same command again")
+    else:
+        given = "" if store == DEFAULT else f" --store {shlex.quote(store)}"
+        out.print(f"look at it: separatrix results{escape(given)} --sweep {done.sweep}", soft_wrap=True)
+
+
+def _estimate_view(plan: Plan, found: Estimate, store: str, as_json: bool) -> None:
+    """Print what lies before a sweep."""
+    if as_json:
+        print_json({"sweep": plan.name, "store": store, **found.as_json()})
+        return
+    out = console()
+    twice = found.total - found.different
+    named = f", {twice:,} of them named twice" if twice else ""
+    parts = "1 part" if len(plan.parts) == 1 else f"{len(plan.parts)} parts"
+    out.print(f"[bold]{escape(plan.name)}[/]: {counted_cells(found.total)} in {parts}{named}")
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for part in plan.parts:
+        what = ", ".join(dict.fromkeys(grid.kind.name for grid in part.grids))
+        who = ", ".join(each.spelled for each in part.mechanisms)
+        table.add_row(escape(part.name), f"{part.count:,}", escape(what), escape(who), part.engine)
+    out.print(table)
+    out.print(f"{found.stored:,} stored, {found.missing:,} to compute")
+    if found.missing:
+        workers = "1 worker" if found.workers == 1 else f"{found.workers} workers"
+        out.print(f"about [bold]{spell_time(found.seconds)}[/] on {workers} ({_basis(found)})")
+
+
+def _basis(found: Estimate) -> str:
+    parts = (
+        (found.known, "by cells in the store"),
+        (found.tried, "by cells tried just now"),
+        (found.guessed, "by the mean of the others"),
+    )
+    said = ", ".join(f"{count} {what}" for count, what in parts if count)
+    return f"mechanism and construction pairs judged: {said}"
+
+
+def _elsewhere(cells: int) -> str:
+    verb = "is" if cells == 1 else "are"
+    return f"{counted_cells(cells)} {verb} being computed by another sweep" if cells else ""

@@ -7,11 +7,6 @@ from typing import Annotated
 import typer
 
 
-def register(app: typer.Typer) -> None:
-    """Attach the command to the application."""
-    app.command("worker")(worker)
-
-
 def worker(
     address: Annotated[str, typer.Argument(help="Of the Dask scheduler, for example tcp://host:8786.")],
     workers: Annotated[

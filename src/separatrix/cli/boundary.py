@@ -1,0 +1,168 @@
+"""`boundary`: where a mechanism comes to tell the labels apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from separatrix.cli.options import (
+    AsJson,
+    AxisWords,
+    Confidence,
+    Construction,
+    Draws,
+    Engine,
+    Mechanism,
+    Seed,
+    read_parameters,
+)
+from separatrix.cli.terminal import console, show, working
+from separatrix.numbers import format_exact
+
+if TYPE_CHECKING:
+    from separatrix.maps import Boundary, BoundaryCurve
+    from separatrix.maps.bisection import LevelReading
+
+
+def boundary(
+    construction: Construction,
+    mechanism: Mechanism,
+    words: AxisWords = None,
+    at: Annotated[str, typer.Option(help="The level of P[distinguishes] to be passed.")] = "0.5",
+    over: Annotated[
+        str | None, typer.Option(help="A second parameter, name=start:stop:count[:log]: gives a curve.")
+    ] = None,
+    engine: Engine = "auto",
+    scan: Annotated[int | None, typer.Option(help="How many values of the range to look at first.")] = None,
+    tolerance: Annotated[
+        str | None, typer.Option(help="How close the ends must come, relative to their size.")
+    ] = None,
+    certificate: Annotated[Path | None, typer.Option(help="Write a certificate of both ends here.")] = None,
+    draws: Draws = 400,
+    seed: Seed = 0,
+    confidence: Confidence = 0.95,
+    out: Annotated[
+        Path | None, typer.Option(help="With --over, write it: .html, .png, .pdf, .csv or .json.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Where a mechanism comes to tell the labels apart.
+
+    The range to search is start:stop of one parameter. Every crossing the scan shows is narrowed down.
+
+    Example: separatrix boundary spike softmax a1=0.5:1.5 n=1e6 d=102 m=12 a0=0.01 b=0.2 c=0.1
+    """
+    from separatrix.engines import Sampling, engine_named
+    from separatrix.files.writing import require_writable
+    from separatrix.maps import boundary as run
+    from separatrix.maps import boundary_curve, certify_boundary
+    from separatrix.parameters import UsageError
+    from separatrix.verdicts import write_certificate
+
+    parameters = read_parameters(boundary, construction, words)
+    if out is not None and over is None:
+        raise UsageError(
+            "--out draws a curve over a second parameter; add --over n=1e3:1e12:10:log, or use --json"
+        )
+    if certificate is not None and (over is not None or not engine_named(engine).covers("certified")):
+        reason = "a curve has none" if over is not None else f"the {engine} engine proves nothing"
+        raise UsageError(f"--certificate is for one boundary by the certified engine; {reason}")
+    if certificate is not None:
+        require_writable(certificate)
+    sampling = Sampling(draws, seed, confidence)
+    if over is None:
+        found = run(
+            construction,
+            mechanism,
+            parameters,
+            probability=at,
+            engine="certified" if certificate is not None else engine,
+            scan=scan,
+            tolerance=tolerance,
+            sampling=sampling,
+        )
+        if certificate is not None:
+            write_certificate(certificate, certify_boundary(found))
+        show(found, as_json, lambda: _view(found, certificate))
+        return
+    if out is not None:
+        from separatrix.reports.maps import CURVE_ENDINGS
+
+        require_writable(out, CURVE_ENDINGS)
+    with working(as_json) as tell:
+        curve = boundary_curve(
+            construction,
+            mechanism,
+            parameters,
+            over,
+            at=at,
+            engine=engine,
+            scan=scan,
+            tolerance=tolerance,
+            sampling=sampling,
+            tell=tell,
+        )
+    if out is not None:
+        from separatrix.reports.maps import write_curve
+
+        write_curve(curve, out)
+    show(curve, as_json, lambda: _curve_view(curve, out))
+
+
+def _view(found: Boundary, certificate: Path | None) -> None:
+    """Print every crossing, or P at both ends where there is none."""
+    to, name, level = console(), found.span.name, format_exact(found.at)
+    where = f"{found.asked.label} on {found.asked.kind.name}"
+    start, stop = found.ends
+    if not found.crossings:
+        to.print(
+            f"{escape(where)}: [bold]no crossing[/] of P = {level} found in {escape(found.span.spelled)}"
+        )
+    for crossing in found.crossings:
+        word = "[green]certified[/]" if crossing.certified else "not certified"
+        direction = "rises" if crossing.rises else "falls"
+        between = f"between [bold]{crossing.lo.value}[/] and [bold]{crossing.hi.value}[/]"
+        place = f"{name} {between}" if found.span.whole else f"{name} = [bold]{crossing.middle:.10g}[/]"
+        to.print(f"{escape(where)}: P {direction} through {level} at {place} ({word})")
+        for label, end in (("lo", crossing.lo), ("hi", crossing.hi)):
+            to.print(f"  {label}  {_place(found, end)}  P = {end.p:.6g}", markup=False)
+    for end in (start, stop):
+        to.print(f"P = {end.p:.6g} at {_place(found, end)}", markup=False)
+    if found.formula is not None:
+        roots = ", ".join(f"{root:.10g}" for root in found.expected)
+        place = f"{name} = {roots}" if roots else f"nowhere in this range of {name}"
+        said = f"{found.formula.formula} {found.formula.tag}, {found.formula.limit}: {place}"
+        to.print(said, markup=False)
+    to.print(f"{found.engine}: {found.evidence}", markup=False)
+    to.print(found.guarantee, markup=False)
+    if found.moved:
+        to.print(found.moved, markup=False)
+    if certificate is not None:
+        to.print(f"certificate written; verify it with: separatrix check {certificate}", markup=False)
+
+
+def _place(found: Boundary, end: LevelReading) -> str:
+    """The parameter's value at an end, and n where it is not the same at all of them."""
+    place = f"{found.span.name}={format_exact(end.value)}"
+    follows = found.span.name != "n" and len(found.lengths) > 1
+    return f"{place} n={found.n_used(end)}" if follows else place
+
+
+def _curve_view(found: BoundaryCurve, out: Path | None) -> None:
+    """Print one row for each crossing."""
+    from separatrix.reports.maps import curve as curves
+
+    to = console()
+    to.print(escape(curves.title(found)))
+    table = Table(*map(escape, curves.columns(found)), box=None, padding=(0, 1, 0, 0))
+    for row in curves.rows(found):
+        table.add_row(*map(escape, row))
+    to.print(table)
+    for sentence in curves.sentences(found):
+        to.print(escape(sentence))
+    if out is not None:
+        to.print(f"written: {escape(str(out))}")

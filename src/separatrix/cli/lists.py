@@ -1,0 +1,152 @@
+"""`list`: mechanisms, constructions, claims, plans, sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from separatrix.cli.options import HERE, AsJson, StoreUrl
+from separatrix.cli.terminal import console, plain, print_json, warn_of
+from separatrix.secrets import Secret
+
+if TYPE_CHECKING:
+    from separatrix.parameters import Parameters
+
+
+def list_(
+    what: Annotated[str, typer.Argument(help="mechanisms, constructions, claims, plans or sweeps")],
+    lattice: Annotated[
+        bool, typer.Option("--lattice", help="With mechanisms: which is a special case of which.")
+    ] = False,
+    store: StoreUrl = HERE,
+    as_json: AsJson = False,
+) -> None:
+    """List mechanisms, constructions, claims, plans, sweeps."""
+    from separatrix.parameters import UsageError, require_known
+
+    lists: dict[str, Callable[[bool], None]] = {
+        "mechanisms": _lattice if lattice else _mechanisms,
+        "constructions": _constructions,
+        "claims": _claims,
+        "plans": _plans,
+        "sweeps": lambda as_json: _sweeps(store, as_json),
+    }
+    require_known("list of", what, lists)
+    if lattice and what != "mechanisms":
+        raise UsageError(f"{what} have no lattice; write: separatrix list mechanisms --lattice")
+    lists[what](as_json)
+
+
+def _mechanisms(as_json: bool) -> None:
+    """Every mechanism with its formula, parameters and source."""
+    from separatrix.mechanisms import MECHANISMS
+
+    rows = [
+        {
+            "name": each.name,
+            "family": each.family,
+            "formula": each.formula,
+            "parameters": _names(each.schema),
+            "source": each.source,
+        }
+        for each in MECHANISMS.values()
+    ]
+    _listing(rows, as_json)
+
+
+def _lattice(as_json: bool) -> None:
+    """Which mechanism, at which parameters, is another one; every line is a test."""
+    from separatrix.contract.lattice import shown
+
+    if as_json:
+        print_json(shown())
+        return
+    table = Table("this", "is", "causal", "tokens", "why", box=None, padding=(0, 1, 0, 0))
+    for row in shown():
+        table.add_row(*(escape(row[name]) for name in ("special", "general", "causal", "inputs", "why")))
+    console().print(table)
+
+
+def _constructions(as_json: bool) -> None:
+    """Every construction with its parameters and description."""
+    from separatrix.constructions import CONSTRUCTIONS
+
+    rows = [
+        {
+            "name": each.name,
+            "title": each.title,
+            "parameters": _names(each.schema),
+            "provenance": each.provenance,
+            "description": each.description,
+        }
+        for each in CONSTRUCTIONS.values()
+    ]
+    _listing(rows, as_json)
+
+
+def _claims(as_json: bool) -> None:
+    """Every claim of the ledger, without running it."""
+    from separatrix.claims import CLAIMS
+
+    rows = [
+        {"name": each.name, "provenance": each.provenance, "statement": each.statement} for each in CLAIMS
+    ]
+    _listing(rows, as_json)
+
+
+def _names(schema: type[Parameters]) -> list[str]:
+    return [name if field.is_required() else f"[{name}]" for name, field in schema.model_fields.items()]
+
+
+def _listing(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json(rows)
+        return
+    out = console()
+    for row in rows:
+        out.print(row["name"], style="bold")
+        for name, value in row.items():
+            if name != "name":
+                text = (" ".join(value) or "none") if isinstance(value, list) else value
+                out.print(f"  {name}: {text}", soft_wrap=False, markup=False)
+
+
+def _plans(as_json: bool) -> None:
+    """Print every plan that comes with separatrix."""
+    import tomllib
+
+    from separatrix.sweeps import load_plan, shipped_plans
+
+    files = shipped_plans()
+    about = {name: tomllib.loads(file.read_text())["description"] for name, file in files.items()}
+    if as_json:
+        counts = {name: load_plan(file).count for name, file in files.items()}
+        print_json([{"name": name, "description": about[name], "cells": counts[name]} for name in files])
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for name, description in about.items():
+        table.add_row(f"[bold]{escape(name)}[/]", escape(description))
+    console().print(table)
+
+
+def _sweeps(store: Secret, as_json: bool) -> None:
+    """Print every sweep of a store."""
+    from separatrix.store import open_store
+    from separatrix.store.sweep_list import list_sweeps
+
+    found, damage = list_sweeps(open_store(store))
+    if as_json:
+        names = ("id", "name", "started", "cells")
+        print_json([{name: getattr(each, name) for name in names} for each in found])
+    elif not found:
+        console().print("no sweep is stored")
+    else:
+        table = Table("number", "name", "begun", "cells stored", box=None, padding=(0, 2, 0, 0))
+        for each in found:
+            table.add_row(str(each.id), plain(each.name), plain(each.started), f"{each.cells:,}")
+        console().print(table)
+    warn_of(damage)

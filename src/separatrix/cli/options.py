@@ -1,0 +1,64 @@
+"""Arguments and options that commands share, and the `name=value` words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Annotated
+
+import typer
+
+from separatrix.secrets import Secret
+
+Construction = Annotated[
+    str, typer.Argument(help="What is to be told apart, for example spike (`list constructions`).")
+]
+Mechanism = Annotated[
+    str, typer.Argument(help="How tokens attend: softmax, power:beta=4, or your own module:attribute.")
+]
+Words = Annotated[
+    list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters, for example n=1000 a1=1.2")
+]
+AxisWords = Annotated[
+    list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters, and the axes among them.")
+]
+Engine = Annotated[str, typer.Option(help="auto, certified, exact, grouped or dense.")]
+Delta = Annotated[str, typer.Option(help="P >= 1-delta distinguishes, P <= delta is blind.")]
+Draws = Annotated[int, typer.Option(help="Draws of the reader's signs, for dense and grouped.")]
+Seed = Annotated[int, typer.Option(help="Seed of the draws.")]
+Confidence = Annotated[float, typer.Option(help="Of the interval around a sampled estimate.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+DEFAULT = "sqlite:///results.db"
+"""As in `store`, which is too heavy to import for a help text; a test holds them together."""
+
+
+def secret(given: str | Secret) -> Secret:
+    """What was typed, as a Secret; a default is one already."""
+    return given if isinstance(given, Secret) else Secret(given)
+
+
+StoreUrl = Annotated[
+    Secret,
+    typer.Option(
+        "--store",
+        parser=secret,
+        metavar="URL",
+        show_default=DEFAULT,
+        help="sqlite:///results.db, or postgresql+psycopg://user@host/database.",
+    ),
+]
+HERE = Secret(DEFAULT)
+POSITIONAL = {"construction", "mechanism", "mechanisms", "words"}
+"""Arguments that are no options."""
+
+
+def read_parameters(
+    command: Callable[..., None], construction: str, words: list[str] | None
+) -> dict[str, str]:
+    """The words by name. An option of the command is refused, unless the construction has a parameter
+    called so."""
+    from separatrix.constructions import construction_named
+    from separatrix.parameters import read_words
+
+    options = {name.removeprefix("as_") for name in signature(command).parameters} - POSITIONAL
+    return read_words(words or [], construction_named(construction).schema.model_fields, options)

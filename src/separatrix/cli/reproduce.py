@@ -1,0 +1,31 @@
+"""`reproduce`: the paper's theorem, as far as its summary goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from separatrix.cli.options import AsJson
+from separatrix.cli.terminal import console, show
+
+
+def reproduce(
+    out: Annotated[Path, typer.Option(help="Folder for the report, figures, ledger and tables.")] = Path(
+        "reproduction"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """The paper's theorem, as far as its summary goes: ledger, sweeps, figures, report.
+
+    Each statement has its tag: stated in the summary of the paper, reconstructed, or ours.
+
+    Writes report.html, which opens offline, the figures as PNG and PDF, ledger.json, sweep CSVs, and
+    results.db, a store of the sweeps' cells, which are not computed again into the same folder.
+    """
+    from separatrix.reports.reproduce import reproduce as run
+
+    result = run(out, quiet=as_json)
+    show(result, as_json, lambda: result.show(console()))
+    raise typer.Exit(0 if result.holds else 1)

@@ -1,0 +1,90 @@
+"""What views share: a console of 80 to 100 columns, progress, colours, JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rich.console import Console
+from rich.markup import escape
+from typer import Exit
+
+from separatrix.numbers.json import json_text
+from separatrix.numbers.printable import visible
+
+if TYPE_CHECKING:
+    from separatrix.store import Damage
+
+COLOURS = {
+    "distinguishes": "green",
+    "blind": "red",
+    "partial": "yellow",
+    "undecided": "yellow",
+    "none": "dim",
+}
+
+
+def console() -> Console:
+    """Standard output, never wider than 100 columns, with no colours or emoji of its own."""
+    made = Console(highlight=False, markup=True, emoji=False)
+    made.width = min(made.width, 100)
+    return made
+
+
+def plain(text: str) -> str:
+    """A text from elsewhere as it stands: nothing in it is markup, and nothing steers the terminal."""
+    return escape(visible(text))
+
+
+def print_json(value: Any) -> None:
+    """One JSON document."""
+    print(json_text(value))
+
+
+class Answer(Protocol):
+    """What a command found."""
+
+    def as_json(self) -> Any:
+        """What it prints with --json."""
+
+
+def show(found: Answer, as_json: bool, view: Callable[[], None]) -> None:
+    """Print an answer, as JSON or by its view."""
+    if as_json:
+        print_json(found.as_json())
+    else:
+        view()
+
+
+@contextmanager
+def working(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A line on stderr that says what is being done."""
+    with Console(stderr=True, quiet=quiet).status("starting") as status:
+        yield lambda what: status.update(escape(what))
+
+
+@contextmanager
+def counting(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar on stderr that says how far it is, how long it may take, and what is being done."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda done, total, what: bar.update(
+            task, completed=done, total=total, description=escape(what)
+        )
+
+
+def counted_cells(cells: int) -> str:
+    """The number of cells in words."""
+    return "1 cell" if cells == 1 else f"{cells:,} cells"
+
+
+def warn_of(damage: Damage) -> None:
+    """Say on stderr what of a store was left out, and end with exit code 1; nothing where all is well."""
+    if damage:
+        print(f"separatrix: warning: {damage.warning}", file=sys.stderr)
+        raise Exit(1)
