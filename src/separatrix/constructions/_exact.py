@@ -41,6 +41,15 @@ class Description:
     queries: tuple[Vector, ...]
     kinds: tuple[Kind, ...]
 
+    def tensors(self, unit: float = 1.0) -> tuple[torch.Tensor, ...]:
+        """Queries, keys times the unit of logits, values and counts, in float64."""
+        return (
+            _table(self.queries),
+            unit * _table(kind.key for kind in self.kinds),
+            _table(kind.value for kind in self.kinds),
+            _table((kind.count,) for kind in self.kinds)[:, 0],
+        )
+
 
 def unit_vector(place: int, width: int) -> Vector:
     """A unit vector: 1 at `place`, else 0.
@@ -142,15 +151,7 @@ class ExactConstruction(Construction):
     def _tables(self) -> tuple[tuple[torch.Tensor, ...], ...]:
         """Queries, keys, values and counts of D0 and of D1, in float64."""
         unit = 1.0 if self.logit_base is None else math.log(self.logit_base)
-        return tuple(
-            (
-                _table(description.queries),
-                unit * _table(kind.key for kind in description.kinds),
-                _table(kind.value for kind in description.kinds),
-                _table((kind.count,) for kind in description.kinds)[:, 0],
-            )
-            for description in self.descriptions
-        )
+        return tuple(description.tensors(unit) for description in self.descriptions)
 
     def groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
         queries, keys, values, counts = (table.to(dtype) for table in self._tables[label])

@@ -17,10 +17,15 @@ from flint import arb, fmpq
 from separatrix.constructions import Description
 from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.numbers.logforms import Flint, rational
+from separatrix.outputs.attention import attend
 from separatrix.parameters import SeparatrixError
 
 PRECISION = 192
 """Bits of the balls; callers set it, since differences of balls are to be taken at it as well."""
+
+
+MOST_LITERAL = 2000
+"""Tokens written out for a mechanism that does not take counts."""
 
 
 class NoAnswer(SeparatrixError):
@@ -39,6 +44,12 @@ Rows = list[list[Received]]
 Score = Callable[[fmpq], fmpq]
 
 
+def output_rows(mechanism: Mechanism, description: Description) -> Rows:
+    """The output of every query: by its formula in exact numbers, else by the mechanism itself in float64."""
+    rows = formula_rows(mechanism, description)
+    return rows if rows is not None else _float_rows(mechanism, description)
+
+
 def formula_rows(mechanism: Mechanism, description: Description) -> Rows | None:
     """The output of every query, or None if this mechanism is not among those repeated here."""
     if MECHANISMS.get(mechanism.name) is not type(mechanism) or mechanism.name not in FORMULAS:
@@ -50,6 +61,22 @@ def formula_rows(mechanism: Mechanism, description: Description) -> Rows | None:
     values = [_rationals(kind.value) for kind in description.kinds]
     counts = [fmpq(kind.count) for kind in description.kinds]
     return [formula(_rationals(query), keys, values, counts) for query in description.queries]
+
+
+def _float_rows(mechanism: Mechanism, description: Description) -> Rows:
+    """The mechanism itself in float64, causal if it can do nothing else, asked after all tokens."""
+    q, k, v, counts = description.tensors()
+    counted = counts[None] if mechanism.takes_counts else None
+    if counted is None:
+        if counts.sum() > MOST_LITERAL:
+            raise NoAnswer(
+                f"{mechanism.spelled} takes no counts, and more than {MOST_LITERAL} tokens are many"
+            )
+        k, v = (each.repeat_interleave(counts.long(), 0) for each in (k, v))
+    found = attend(mechanism, q[None], k[None], v[None], counted, last=True)[0]
+    if not bool(found.isfinite().all()):
+        raise NoAnswer(f"{mechanism.spelled} returns what is no finite number")
+    return [[Received(x, x) for x in row] for row in found.double().tolist()]
 
 
 def _rationals(vector: Sequence[Fraction | float]) -> list[fmpq]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from separatrix.mechanisms import Mechanism
+from separatrix.outputs.formulas import MOST_LITERAL
 from separatrix.searches._base import Judged, SearchFinding, SearchQuestion
 from separatrix.searches.family import loudness, recognised
 from separatrix.searches.instance import Instance
-from separatrix.searches.separation import MOST_LITERAL, WORST, Separation, separation
+from separatrix.searches.separation import WORST, Separation, separation
 from separatrix.searches.shrink import shrunk, size
 from separatrix.searches.space import EDITS, FEW, MANY, Suggest, draw
 

@@ -8,14 +8,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-import torch
 from flint import arb, ctx, fmpq
 
-from separatrix.constructions import Description
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers.logforms import Flint, rational
-from separatrix.outputs.attention import attend
-from separatrix.outputs.formulas import PRECISION, NoAnswer, Received, Rows, formula_rows
+from separatrix.outputs.formulas import PRECISION, Received, output_rows
 from separatrix.searches.instance import Instance
 
 TELLS = fmpq(1, 10)
@@ -28,8 +25,6 @@ FLOOR = 1e-9
 """Margins below this are all one to the objective."""
 WORST = -60.0
 """The objective of an instance on which a mechanism has no answer."""
-MOST_LITERAL = 2000
-"""Tokens written out for a mechanism that does not take counts."""
 
 Outputs = list[list[Any]]
 """Rationals, balls or floats, row by row."""
@@ -108,7 +103,7 @@ def separation(x: Mechanism, y: Mechanism, instance: Instance) -> Separation:
 def read(mechanism: Mechanism, instance: Instance) -> Reading:
     """One mechanism on an instance; NoAnswer where it gives none."""
     with ctx.workprec(PRECISION):
-        rows = [_rows(mechanism, label) for label in instance.labels]
+        rows = [output_rows(mechanism, label) for label in instance.labels]
         one, other = ([each for row in label for each in row] for label in rows)
         apart = [
             fmpq(0) if a.made_of == b.made_of else b.value - a.value for a, b in zip(one, other, strict=True)
@@ -144,31 +139,6 @@ def _largest(numbers: list[Any]) -> Any:
     for x in numbers:
         top = top.max(abs(arb(x)))
     return top
-
-
-def _rows(mechanism: Mechanism, label: Description) -> Rows:
-    rows = formula_rows(mechanism, label)
-    return rows if rows is not None else _float_rows(mechanism, label)
-
-
-def _float_rows(mechanism: Mechanism, label: Description) -> Rows:
-    """The mechanism itself in float64, causal if it can do nothing else, asked after all tokens."""
-    q, k, v = (
-        torch.tensor([[float(x) for x in row] for row in rows], dtype=torch.float64)
-        for rows in (label.queries, [kind.key for kind in label.kinds], [kind.value for kind in label.kinds])
-    )
-    counts = torch.tensor([kind.count for kind in label.kinds])
-    counted = None
-    if mechanism.takes_counts:
-        counted = counts.double()[None]
-    elif int(counts.sum()) > MOST_LITERAL:
-        raise NoAnswer(f"{mechanism.spelled} takes no counts, and more than {MOST_LITERAL} tokens are many")
-    else:
-        k, v = k.repeat_interleave(counts, 0), v.repeat_interleave(counts, 0)
-    found = attend(mechanism, q[None], k[None], v[None], counted, last=True)[0]
-    if not bool(found.isfinite().all()):
-        raise NoAnswer(f"{mechanism.spelled} returns what is no finite number")
-    return [[Received(x, x) for x in row] for row in found.double().tolist()]
 
 
 def at_most(one: Flint | float, other: Flint | float) -> bool:
