@@ -22,7 +22,7 @@ from separatrix.constructions import CONSTRUCTIONS
 from separatrix.laws import Law, table
 from separatrix.maps import boundary_curve
 from separatrix.mechanisms import Mechanism, mechanism_named
-from separatrix.reports import growth as growth_section
+from separatrix.reports import reproduction_page
 from separatrix.reports.standings import exponent
 from separatrix.searches.points import PointQuestion
 from separatrix.store import frame, open_store
@@ -155,7 +155,7 @@ def test_one_law_of_growth(name: str, mechanism: str) -> None:
     (line,) = table(construction, {**parameters, "n": lengths}, [mechanism])
     assert line.scaling is not None
     assert digits(line.scaling.law) == digits(law)
-    assert law.name in growth_section.section([line]).body
+    assert law.name in reproduction_page.growth([line]).body
 
 
 def test_the_law_of_the_issue_is_a_logarithm_everywhere() -> None:

@@ -30,7 +30,7 @@ from separatrix.reader import FourLayerNetwork
 from separatrix.reports import figures
 from separatrix.reports.drawing import Drawn, static_style
 from separatrix.reports.folder import Folder
-from separatrix.reports.markup import prose
+from separatrix.reports.pages import prose
 from separatrix.reports.reproduce import Reproduction, reproduce
 from separatrix.store import Result, StoreError, open_store
 from separatrix.store import Status as CellStatus

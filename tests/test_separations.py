@@ -11,7 +11,7 @@ import pytest
 from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.paper.separations import Answer, Separation, answers, separated
-from separatrix.reports.separations_page import section
+from separatrix.reports.reproduction_page import separations as section
 
 FEW = ("softmax", "linear", UNNORMALISED)
 

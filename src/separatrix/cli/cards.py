@@ -103,7 +103,7 @@ def _numbers(cell: Standing | Unanswered) -> tuple[str, ...]:
     outcome = cell.verdict.outcome
     low, high = outcome.interval
     shown = f"{outcome.distinguish:.4g}" if low == high else f"{low:.2g}..{high:.2g}"
-    return f"{MARKS[cell.evidence]} {shown}", exponent(cell), bits(cell.verdict), blind_from(cell)
+    return f"{MARKS[cell.evidence]} {shown}", exponent(cell), bits(cell), blind_from(cell)
 
 
 def atlas(

@@ -17,7 +17,7 @@ from separatrix.claims import Ledger, ledger
 from separatrix.numbers.json import json_text
 from separatrix.paper.reproduction import FULL, Computed, Effort, Examine, compute
 from separatrix.paper.separations import separated
-from separatrix.reports import figures, growth, page, separations_page
+from separatrix.reports import figures, reproduction_page
 from separatrix.reports.drawing import Drawn, static_style
 from separatrix.reports.folder import Folder
 
@@ -66,12 +66,12 @@ def reproduce(out: Path, quiet: bool, effort: Effort = FULL, examine: Examine = 
         found = compute(folder.place / STORE, progress, effort, examine)
         drawn, images = _draw(progress, found)
         files = {
-            "report.html": page.render(
+            "report.html": reproduction_page.render(
                 found.ledger,
                 drawn,
                 images,
                 found.facts,
-                (separations_page.section(found.answers), growth.section(found.growth)),
+                (reproduction_page.separations(found.answers), reproduction_page.growth(found.growth)),
             ).encode(),
             "ledger.json": _json(found.ledger.as_json()),
             "separations.json": _json([row.as_json() for row in separated(found.answers)]),

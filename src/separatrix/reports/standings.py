@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from separatrix.cards import Standing, Unanswered
 from separatrix.reports.verdict_words import MARKS, probability
-from separatrix.verdicts import Verdict
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ def shown(found: Standing | Unanswered) -> Cell:
         evidence=f"P = {outcome.distinguish:.6g}{where}; {outcome.engine}: {outcome.evidence}",
         p=f"{MARKS[found.evidence]} {probability(outcome.distinguish)}",
         growth=exponent(found),
-        bits=bits(found.verdict),
+        bits=bits(found),
         blind_from=blind_from(found),
     )
 
@@ -51,9 +50,10 @@ def exponent(found: Standing) -> str:
     return f"n^{law.exponent:+.2f}".replace("-", "−") if law.name == "power law" else law.name
 
 
-def bits(found: Verdict) -> str:
+def bits(found: Standing) -> str:
     """The significant bits needed, or nothing where the margin is not known."""
-    return "" if math.isnan(found.bits) else f"{found.bits:.3g}"
+    needed = found.verdict.bits
+    return "" if math.isnan(needed) else f"{needed:.3g}"
 
 
 def blind_from(found: Standing) -> str:
