@@ -13,10 +13,9 @@ import dask
 from distributed import LocalCluster
 
 from benchmarks._base import Measurement, at_most, require
-from separatrix.store import Store, frame, open_store
+from separatrix.store import Result, Store, frame, open_store
 from separatrix.sweeps import Plan, read_plan, run
 from separatrix.sweeps.cluster import DaskExecutor, settings
-from separatrix.sweeps.evaluate import evaluate
 from separatrix.sweeps.worker import environment
 
 WORKERS = 2
@@ -72,5 +71,9 @@ def check_against_cells(plan: Plan, store: Store) -> None:
     """Every fiftieth cell, computed here."""
     stored = dict(frame(store).select("id", "distinguish").iter_rows())
     for _, cell in list(plan)[::50]:
-        ((found,),) = evaluate([cell], environment())
-        require(stored[cell.id] == found.distinguish, f"the sweep on a cluster at {cell.parameters}")
+        ((found,),) = cell.run([cell], environment())
+        assert isinstance(found, Result)
+        require(
+            isinstance(found, Result) and stored[cell.id] == found.found["distinguish"],
+            f"the sweep on a cluster at {cell.parameters}",
+        )

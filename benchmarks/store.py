@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import event, select
 
 from benchmarks._base import Measurement, at_most, require, seconds
-from separatrix.store import Environment, Result, Status, Store, open_store, results, schema
+from separatrix.store import Environment, Result, Store, open_store, results, schema
 from separatrix.sweeps.verdict_cells import Cell, Draws
 
 CELLS = 1_000_000
@@ -71,22 +71,23 @@ def cells(first: int, last: int) -> Iterator[tuple[str, dict[str, Any], Result]]
             cell.id,
             cell.asked(),
             Result(
-                status=Status.DONE,
                 seconds=0.001,
                 finished="2026-01-02T03:04:05+00:00",
                 environment=HERE,
-                verdict="undecided" if number % 100 == 7 else "blind",
-                engine="grouped",
-                evidence="1000 draws of the reader's signs",
-                p0=repr(chance / 3),
-                p1=repr(chance / 2),
-                q=repr(chance / 7),
-                distinguish=chance,
-                low=chance / 2,
-                high=chance,
-                fire_d0=chance / 5,
-                fire_d1=chance / 11,
-                margin=chance / 13,
+                found={
+                    "verdict": "undecided" if number % 100 == 7 else "blind",
+                    "engine": "grouped",
+                    "evidence": "1000 draws of the reader's signs",
+                    "p0": repr(chance / 3),
+                    "p1": repr(chance / 2),
+                    "q": repr(chance / 7),
+                    "distinguish": chance,
+                    "low": chance / 2,
+                    "high": chance,
+                    "fire_d0": chance / 5,
+                    "fire_d1": chance / 11,
+                    "margin": chance / 13,
+                },
             ),
         )
 

@@ -15,7 +15,7 @@ from benchmarks._base import Measurement, at_least, at_most, require
 from separatrix.store import frame, open_store
 from separatrix.sweeps import read_plan, run
 from separatrix.sweeps.local import LocalExecutor
-from separatrix.sweeps.worker import Batch
+from separatrix.sweeps.work import Batch
 
 MIB = 2**20
 HEAD = """

@@ -16,9 +16,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from separatrix.store import Result, Store, frame, open_store
+from separatrix.store import Store, frame, open_store
 from separatrix.sweeps import local, read_plan, run
 from separatrix.sweeps.verdict_cells import Cell
+from separatrix.sweeps.work import Back, Checkpoints
 from separatrix.sweeps.worker import work
 from sweep_tools import HEAD
 
@@ -53,9 +54,9 @@ LOG = Path("computed.log")
 READ = read_plan(PLAN)
 
 
-def logged(cells: Sequence[Cell], seconds: float) -> list[Result]:
+def logged(cells: Sequence[Cell], seconds: float, checkpoints: Checkpoints) -> Back:
     """As `work`; what was computed is written down, one line a batch."""
-    results = work(cells, seconds)
+    results = work(cells, seconds, checkpoints)
     line = json.dumps([cell.id for cell in cells[: len(results)]]) + "\n"
     with LOG.open("a") as log:
         log.write(line)

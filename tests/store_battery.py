@@ -31,7 +31,8 @@ from separatrix.store import (
 from separatrix.store.maintenance import backup_store, check_store, repair_store
 from separatrix.store.migrations import MIGRATIONS, found_version
 from separatrix.store.schema import cells, counts, environments, sweep_cells, sweeps, version
-from separatrix.store.seals import seal, sealed
+from separatrix.store.seals import seal, sealed_names
+from separatrix.store.store import cell_row
 from stored import HERE, POINT, contents, failed, row
 
 PROGRAM = [sys.executable, str(Path(stored.__file__))]
@@ -297,8 +298,7 @@ class StoreBattery:
             then = [c["name"] for c in inspect(connection).get_columns("cells")]
             connection.execute(environments.insert().values(id=HERE.id, host="here", versions=HERE.versions))
             for i in range(5):
-                id_, asked, result = row(i)
-                known = sealed({"id": id_, **asked, **vars(result), "environment": HERE.id})
+                known = cell_row(*row(i))
                 connection.execute(
                     cells.insert().values({name: known[name] for name in then if name in known})
                 )
@@ -320,12 +320,14 @@ class StoreBattery:
             assert found_version(connection, url) == len(MIGRATIONS)
             now = inspect(connection).get_columns("cells")
             assert dict(connection.execute(select(counts)).all()) == {
-                "cells": 5, "environments": 1, "sweeps": 1, "sweep 1": 1
+                "cells": 5, "environments": 1, "sweeps": 1, "sweep 1": 1, "files": 0
             }  # fmt: skip
             for table in (cells, sweeps, sweep_cells):
+                names = sealed_names(table)
                 for each in connection.execute(select(table)):
-                    *values, kept = each
-                    assert kept == seal(values)
+                    assert each.seal == seal([each._mapping[name] for name in names])
+            kinds = connection.execute(select(cells.c.kind, cells.c.found).distinct()).all()
+            assert kinds == [("verdict", None)]
         assert [column["name"] for column in now] == [column.name for column in cells.c]
         opened.add(map(row, range(7)))
         assert [each[0] for each in contents(opened)] == sorted(row(i)[0] for i in range(7))
@@ -339,12 +341,12 @@ class StoreBattery:
         store.add([row(0), failed(1), row(0)])
         store.add([row(0), row(1), row(2)])
         number = store.begin_sweep("k1", "paper", "text")
-        assert counted() == {"cells": 3, "environments": 1, "sweeps": 1, f"sweep {number}": 0}
+        assert counted() == {"cells": 3, "environments": 1, "sweeps": 1, f"sweep {number}": 0, "files": 0}
         for _ in range(2):
             assert store.begin_sweep("k1", "paper", "text") == number
             store.belong(number, [("a", "x"), ("a", "y"), ("a", "x"), ("b", "x")])
         store.add([row(3, None, {"environment": Environment("elsewhere", {})})])
-        assert counted() == {"cells": 4, "environments": 2, "sweeps": 1, f"sweep {number}": 3}
+        assert counted() == {"cells": 4, "environments": 2, "sweeps": 1, f"sweep {number}": 3, "files": 0}
 
     def test_an_older_separatrix_refuses_a_store_of_this_version(
         self, store: Store, url: str, monkeypatch: pytest.MonkeyPatch

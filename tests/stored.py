@@ -48,9 +48,11 @@ def row(
         "code": "c0de",
         **asked,
     }
-    known = {"verdict": "blind", "engine": "exact", "distinguish": number / 7, "low": 0.0, "high": 1.0}
-    known |= {"seconds": 0.25, "finished": "2026-01-02T03:04:05+00:00", "environment": HERE}
-    result = Result(**{"status": Status.DONE, "p0": f"{number}/97", **known, **(answer or {})})
+    found = {"verdict": "blind", "engine": "exact", "distinguish": number / 7, "low": 0.0, "high": 1.0}
+    found |= {"p0": f"{number}/97", **(answer or {})}
+    known = {"seconds": 0.25, "finished": "2026-01-02T03:04:05+00:00", "environment": HERE}
+    known |= {name: found.pop(name) for name in (*known, "status", "message") if name in found}
+    result = Result(found=found, **known)
     return hashlib.sha256(f"{number}".encode()).hexdigest()[:32], what, result
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from separatrix.store import Environment, Result, Status
+from separatrix.store import Answer, Environment, Result
 from separatrix.sweeps.executors import Executor, Finished
 from separatrix.sweeps.verdict_cells import Cell
-from separatrix.sweeps.worker import Batch, work
+from separatrix.sweeps.work import Back, Batch, result
+from separatrix.sweeps.worker import work
 
 HEAD = """
 name = "small"
@@ -42,6 +44,12 @@ parameters.n = 100
 HERE = Environment("here", {})
 
 
+def evaluate(cells: Sequence[Cell], here: Environment) -> Iterator[list[Result]]:
+    """The results of cells, some at a time."""
+    for some in Cell.run(cells, here):
+        yield [each for each in some if isinstance(each, Result)]
+
+
 class Inline(Executor):
     """Computes at once, in this process; remembers what it was given."""
 
@@ -71,7 +79,7 @@ class Inline(Executor):
         batch = self._waiting.pop(0)
         return [Finished(batch, self.compute(batch.cells))]
 
-    def compute(self, cells: Sequence[Cell]) -> list[Result] | None:
+    def compute(self, cells: Sequence[Any]) -> Back | None:
         return work(cells, 60.0)
 
     def close(self) -> None:
@@ -81,5 +89,5 @@ class Inline(Executor):
 class Instant(Inline):
     """Answers without computing."""
 
-    def compute(self, cells: Sequence[Cell]) -> list[Result] | None:
-        return [Result(Status.DONE, 1e-4, "now", HERE, verdict="blind", distinguish=0.0) for _ in cells]
+    def compute(self, cells: Sequence[Any]) -> Back | None:
+        return [result(Answer({"verdict": "blind", "distinguish": 0.0}), 1e-4, HERE) for _ in cells]

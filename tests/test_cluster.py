@@ -24,16 +24,17 @@ import psutil
 from distributed import Client, LocalCluster
 
 import deadly
+from deadly import Word
 from separatrix.parameters import SeparatrixError, UsageError
 from separatrix.store import Store, frame, open_store
 from separatrix.sweeps import Plan, Progress, read_plan, run
 from separatrix.sweeps import cluster as module
 from separatrix.sweeps.cluster import AHEAD, DaskExecutor, settings
 from separatrix.sweeps.dask_setup import TRIMMING, read_address
-from separatrix.sweeps.evaluate import evaluate
 from separatrix.sweeps.executors import Finished
 from separatrix.sweeps.local import LocalExecutor
-from separatrix.sweeps.worker import Batch, OtherCode, environment
+from separatrix.sweeps.work import Batch
+from separatrix.sweeps.worker import OtherCode, environment
 from traps import installed, lay_traps
 
 CHEAP = """
@@ -149,10 +150,10 @@ def require_same(plan: Plan, store: Store) -> None:
     cells = {cell.id: cell for _, cell in plan}
     assert stored.keys() == cells.keys()
     for cell in cells.values():
-        ((found,),) = evaluate([cell], environment())
+        ((found,),) = cell.run([cell], environment())
         row = stored[cell.id]
         for name in ("status", "verdict", "engine", "p0", "p1", "q", "distinguish", "low", "high", "margin"):
-            assert row[name] == getattr(found, name), name
+            assert row[name] == getattr(found, name, found.found.get(name)), name
 
 
 def finish(executor: DaskExecutor, expected: int) -> list[Finished]:
@@ -205,7 +206,7 @@ def test_workers_that_cannot_compute_are_left_out(
     programs.dask(*words)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
     monkeypatch.syspath_prepend(str(tmp_path))
-    other = "import separatrix.sweeps.worker as w; w.code_version = lambda *_: 'x'; "
+    other = "import separatrix.sweeps.verdict_cells as c; c.code_version = lambda *_: 'x'; "
     programs.start(other + WORKER, *words[1:])
     programs.dask(*words)
     text = SLOW.format(last=3).replace('["softmax"]', '["mine_on_clusters:attend", "softmax"]')
@@ -266,7 +267,7 @@ def test_a_result_lost_with_its_worker_is_computed_again(
 ) -> None:
     monkeypatch.setattr(module, "work", deadly.work)
     words = [f"after {i / 500} {tmp_path / str(i)}" for i in range(5)]
-    batches = [Batch((word, "rest")) for word in words]  # type: ignore[arg-type]
+    batches = [Batch((Word(word), "rest")) for word in words]  # type: ignore[arg-type]
     with connected(local.scheduler_address) as executor:
         for batch in batches:
             executor.submit(batch)
@@ -281,7 +282,7 @@ def test_a_result_lost_with_its_worker_is_computed_again(
 def test_a_batch_that_kills_is_tried_alone(local: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "work", deadly.work)
     monkeypatch.setattr(local.scheduler, "allowed_failures", 1)
-    killer, others = Batch(("die",), losses=1), [Batch((str(i),)) for i in range(4)]  # type: ignore[arg-type]
+    killer, others = Batch((Word("die"),), losses=1), [Batch((Word(i),)) for i in range(4)]  # type: ignore[arg-type]
     with connected(local.scheduler_address) as executor:
         for batch in (*others[:2], killer):
             executor.submit(batch)
@@ -296,7 +297,7 @@ def test_a_batch_that_kills_is_tried_alone(local: LocalCluster, monkeypatch: pyt
 
 def test_cancelled_tasks_are_sent_again(local: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "work", deadly.work)
-    batches = [Batch((str(i),)) for i in range(20)]  # type: ignore[arg-type]
+    batches = [Batch((Word(i),)) for i in range(20)]  # type: ignore[arg-type]
     with connected(local.scheduler_address) as executor:
         for batch in batches:
             executor.submit(batch)
@@ -313,10 +314,10 @@ def test_closing_leaves_the_cluster_and_nothing_on_it(
     monkeypatch.setattr(module, "work", deadly.work)
     with connected(local.scheduler_address) as executor:
         for i in range(200):
-            executor.submit(Batch((str(i),)))  # type: ignore[arg-type]
+            executor.submit(Batch((Word(i),)))  # type: ignore[arg-type]
     until(lambda: not local.scheduler.tasks, 10)
     with connected(local.scheduler_address) as executor:
-        executor.submit(Batch(("again",)))  # type: ignore[arg-type]
+        executor.submit(Batch((Word("again"),)))  # type: ignore[arg-type]
         assert [each.results for each in finish(executor, 1)] == [["again"]]
 
 
@@ -326,7 +327,7 @@ def test_all_workers_leave(programs: Programs, monkeypatch: pytest.MonkeyPatch) 
         worker.kill()
         until(lambda: executor.workers == 0)
         assert executor.vacancies == 1, "a sweep that has nothing in flight must not take this for its end"
-        executor.submit(Batch(("waits",)))  # type: ignore[arg-type]
+        executor.submit(Batch((Word("waits"),)))  # type: ignore[arg-type]
         assert executor.vacancies == 0
         assert executor.wait(0.1) == []
         monkeypatch.setattr(module, "DESERTED", 0)

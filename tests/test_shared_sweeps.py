@@ -20,15 +20,15 @@ from sqlalchemy import text
 
 from postgres_server import Server, program, running
 from separatrix.cli.sweep import Bar
-from separatrix.store import Result, Status, Store, frame, open_store
+from separatrix.store import Status, Store, frame, open_store
 from separatrix.store.claims import BEAT, LEASE, Claims
 from separatrix.store.processes import has_ended, this_process
 from separatrix.sweeps import Plan, Progress, read_plan, run
 from separatrix.sweeps import backlog as backlog_module
-from separatrix.sweeps.evaluate import evaluate
 from separatrix.sweeps.verdict_cells import Cell
+from separatrix.sweeps.work import Back
 from stored import failed, row
-from sweep_tools import HEAD, HERE, SMALL, Inline, Instant
+from sweep_tools import HEAD, HERE, SMALL, Inline, Instant, evaluate
 
 run_module = sys.modules["separatrix.sweeps.run"]
 NAMES = ("status", "verdict", "distinguish", "low", "high", "p0", "p1", "margin")
@@ -165,7 +165,7 @@ class Logged(Inline):
         super().__init__()
         self.file = file
 
-    def compute(self, cells: Sequence[Cell]) -> list[Result] | None:
+    def compute(self, cells: Sequence[Cell]) -> Back | None:
         with self.file.open("a") as log:
             log.write(json.dumps([cell.id for cell in cells]) + "\n")
         time.sleep(0.005)

@@ -726,7 +726,8 @@ def test_an_older_store_is_upgraded_by_a_command(path: Path, capsys: pytest.Capt
         connection.executescript(
             "DROP TABLE separatrix_counts; ALTER TABLE sweeps DROP COLUMN seal; "
             "ALTER TABLE sweep_cells DROP COLUMN seal; DROP TABLE separatrix_claims; "
-            "DROP TABLE separatrix_runs; UPDATE separatrix_store SET version = 2;"
+            "DROP TABLE separatrix_runs; DROP TABLE files; ALTER TABLE cells DROP COLUMN kind; "
+            "ALTER TABLE cells DROP COLUMN found; UPDATE separatrix_store SET version = 2;"
         )
     before, where = path.read_bytes(), ["--store", str(path)]
     for words in (["results"], ["results", "--csv"], ["list", "sweeps"], ["store", "check"]):

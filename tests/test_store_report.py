@@ -59,8 +59,7 @@ def cell(
     }
     low, high = (p, p) if interval is None else interval
     word = None if p is None else "blind" if p <= 0.01 else "distinguishes" if p >= 0.99 else "partial"
-    told: dict[str, Any] = {
-        "status": Status.DONE,
+    found: dict[str, Any] = {
         "verdict": word,
         "engine": "exact" if interval is None else "dense",
         "distinguish": p,
@@ -69,7 +68,9 @@ def cell(
         "margin": 0.25,
         **(answer or {}),
     }
-    return "", question, Result(seconds=0.5, finished="2026-11-16", environment=environment, **told)
+    ended = {name: found.pop(name) for name in ("status", "message") if name in found}
+    told = Result(seconds=0.5, finished="2026-11-16", environment=environment, found=found, **ended)
+    return "", question, told
 
 
 def refused(message: str, **more: Any) -> Row:

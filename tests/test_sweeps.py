@@ -22,19 +22,19 @@ from separatrix.constructions.spike import Spike
 from separatrix.engines import EngineRefusal, exact
 from separatrix.mechanisms import examples, mechanism_named
 from separatrix.parameters import Grid, SeparatrixError, UsageError
-from separatrix.store import Result, Status, Store, frame, open_store, results
+from separatrix.store import Answer, Result, Status, Store, frame, open_store, results
 from separatrix.sweeps import Plan, Progress, estimate, find_plan, limited, read_plan, run
 from separatrix.sweeps import local as local_module
 from separatrix.sweeps.backlog import LOOKED_UP
 from separatrix.sweeps.batches import GROWTH, MOST_CELLS, Batcher
-from separatrix.sweeps.evaluate import evaluate
 from separatrix.sweeps.limited import work_within
 from separatrix.sweeps.local import AHEAD, LocalExecutor
 from separatrix.sweeps.sweep import executor_for
 from separatrix.sweeps.verdict_cells import Cell
-from separatrix.sweeps.worker import Batch, OtherCode, environment, work
+from separatrix.sweeps.work import Back, Batch, result
+from separatrix.sweeps.worker import OtherCode, environment, work
 from separatrix.verdicts import DELTA, Verdict
-from sweep_tools import HEAD, HERE, SMALL, Inline, Instant
+from sweep_tools import HEAD, HERE, SMALL, Inline, Instant, evaluate
 
 NUMBERS = ("verdict", "distinguish", "low", "high", "fire_d0", "fire_d1", "margin", "bits", "p0", "p1", "q")
 
@@ -60,16 +60,14 @@ def answers(small: Plan) -> dict[str, Result]:
 
 
 def numbers(result: Result) -> dict[str, object]:
-    return {name: getattr(result, name) for name in NUMBERS}
+    return {name: result.found.get(name) for name in NUMBERS}
 
 
 def assert_same(store: Store, answers: dict[str, Result]) -> None:
     rows = {row["id"]: row for row in frame(store).iter_rows(named=True)}
     assert rows.keys() == answers.keys()
     for key, row in rows.items():
-        assert {name: row[name] for name in NUMBERS} == {
-            name: getattr(answers[key], name) for name in NUMBERS
-        }
+        assert {name: row[name] for name in NUMBERS} == numbers(answers[key])
 
 
 def test_cells_have_the_answers_of_verdict(small: Plan, answers: dict[str, Result]) -> None:
@@ -79,11 +77,14 @@ def test_cells_have_the_answers_of_verdict(small: Plan, answers: dict[str, Resul
             cell.construction, cell.mechanism, engine=cell.engine, sampling=sampling, **cell.parameters
         )
         answer = answers[cell.id]
-        assert (answer.verdict, answer.distinguish) == (found.word, found.outcome.distinguish)
-        assert (answer.low, answer.high) == found.outcome.interval
+        assert (answer.found["verdict"], answer.found["distinguish"]) == (
+            found.word,
+            found.outcome.distinguish,
+        )
+        assert (answer.found["low"], answer.found["high"]) == found.outcome.interval
         kind = type(found.outcome.p0)
-        assert answer.p0 is not None
-        assert kind(answer.p0) == found.outcome.p0
+        assert answer.found["p0"] is not None
+        assert kind(answer.found["p0"]) == found.outcome.p0
 
 
 TOGETHER = {
@@ -161,11 +162,11 @@ def test_cheap_cells_go_in_large_batches_and_dear_ones_alone() -> None:
     batcher = Batcher()
     plan = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters = { n = 100, a1 = "0.5:1.5:1000" }')
     cells = [cell for _, cell in plan]
-    assert batcher.size(cells[0].kind) == 1
+    assert batcher.size(cells[0].cost_key) == 1
     sizes = []
     for batch in batcher.batches([cells], lambda some, most: (some[:most], some[most:])):
         assert batch is not None
-        assert len({cell.kind for cell in batch.cells}) == 1
+        assert len({cell.cost_key for cell in batch.cells}) == 1
         sizes.append(len(batch.cells))
         batcher.learn(batch, [1e-4] * len(batch.cells))
     assert sum(sizes) == len(cells)
@@ -173,7 +174,7 @@ def test_cheap_cells_go_in_large_batches_and_dear_ones_alone() -> None:
     batcher.learn(Batch(tuple(cells[:1])), [1e-9] * MOST_CELLS)
     for _ in range(60):
         batcher.learn(Batch(tuple(cells[:1])), [3.0])
-    assert batcher.size(cells[0].kind) == 1
+    assert batcher.size(cells[0].cost_key) == 1
 
 
 def test_a_huge_plan_does_not_sit_in_memory(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +215,7 @@ def test_a_batch_that_takes_long_is_handed_back() -> None:
 
 def test_the_rest_of_a_batch_is_computed_too(small: Plan, answers: dict[str, Result], store: Store) -> None:
     class Short(Inline):
-        def compute(self, cells: Sequence[Cell]) -> list[Result] | None:
+        def compute(self, cells: Sequence[Cell]) -> Back | None:
             return work(cells, 60.0)[: max(1, len(cells) // 2)]
 
     run(small, store, Short())
@@ -272,7 +273,7 @@ def test_an_undecided_tie_is_refused_not_guessed(monkeypatch: pytest.MonkeyPatch
     plan = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = [100, 200]')
     cells = [cell for _, cell in plan if cell.mechanism == "softmax"]
     found = [result for some in evaluate(cells, HERE) for result in some]
-    assert [(each.status, each.verdict) for each in found] == [(Status.REFUSED, None)] * 2
+    assert [(each.status, each.found.get("verdict")) for each in found] == [(Status.REFUSED, None)] * 2
     assert all(each.message == exact.UNDECIDED for each in found)
 
 
@@ -359,7 +360,7 @@ def test_a_cell_that_takes_too_long_has_failed_and_nothing_else(
 ) -> None:
     (tmp_path / "sleeps_in_sweeps.py").write_text(SLEEPER)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(local_module, "SLICE", 0.5)
+    monkeypatch.setattr(Cell, "turn", 0.5)
     text = HEAD.replace('"linear"', '"sleeps_in_sweeps:attend"') + (
         '[[sweep]]\nengine = "dense"\ndraws = 5\nparameters.n = [100, 150, 200, 300, 400, 500, 600]'
     )
@@ -386,10 +387,10 @@ def test_cells_within_a_limit_in_a_process_of_their_own(
     (tmp_path / "sleeps_in_processes.py").write_text(SLEEPER.replace("    return", dies))
     monkeypatch.syspath_prepend(str(tmp_path))
     cells = [cell for _, cell in small if cell.engine == "exact"][:15]
-    for cell, result in zip(cells, work_within(cells, 60.0, 20.0), strict=True):
-        assert numbers(result) == numbers(answers[cell.id])
+    for cell, each in zip(cells, work_within(cells, 60.0, {}, 20.0), strict=True):
+        assert numbers(each) == numbers(answers[cell.id])
     with pytest.raises(OtherCode):
-        work_within([replace(cells[0], code="0" * 16)], 60.0, 20.0)
+        work_within([replace(cells[0], code="0" * 16)], 60.0, {}, 20.0)
     name = "sleeps_in_processes:attend"
     text = HEAD.replace('"softmax", "linear"', f'"{name}"') + (
         '[[sweep]]\nengine = "dense"\ndraws = 5\nparameters.n = [100, 400, 200, 300]'
@@ -397,7 +398,7 @@ def test_cells_within_a_limit_in_a_process_of_their_own(
     cells = [cell for _, cell in read_plan(text, allow=[name])]
     found: list[Result] = []
     while len(found) < 3:
-        found += work_within(cells[len(found) :], 60.0, 3.0)
+        found += work_within(cells[len(found) :], 60.0, {}, 3.0)
     limited._end()
     assert [each.status for each in found] == [Status.DONE, Status.FAILED, Status.FAILED]
     assert str(found[1].message).startswith("its worker died 1 times")
@@ -532,7 +533,7 @@ def test_two_sweeps_at_once_on_one_store(tmp_path: Path, answers: dict[str, Resu
     assert set(ids) == wanted
     rows = {row["id"]: row for row in frame(store).rows(named=True)}
     for key, answer in answers.items():
-        assert rows[key]["distinguish"] == answer.distinguish
+        assert rows[key]["distinguish"] == answer.found["distinguish"]
 
 
 def _sweep(text: str, url: str) -> None:
@@ -561,9 +562,9 @@ def test_an_estimate_follows_the_length_of_literal_tokens() -> None:
     )
 
     class Quadratic(Inline):
-        def compute(self, cells: Sequence[Cell]) -> list[Result] | None:
+        def compute(self, cells: Sequence[Cell]) -> Back | None:
             taken = [1e-6 * int(cell.parameters["n"]) ** 2 for cell in cells[:2]]
-            return [Result(Status.DONE, seconds, "now", HERE, engine="dense") for seconds in taken]
+            return [result(Answer({"engine": "dense"}), seconds, HERE) for seconds in taken]
 
     found = estimate(plan, None, Quadratic(), 1)
     whole = sum(1e-6 * int(cell.parameters["n"]) ** 2 for _, cell in plan)

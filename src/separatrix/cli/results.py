@@ -28,6 +28,7 @@ def results(
     ] = None,
     store: StoreUrl = HERE,
     sweep: Annotated[str | None, typer.Option(help="Only cells of this sweep: its name or number.")] = None,
+    kind: Annotated[str, typer.Option(help="Of which kind of work.")] = "verdict",
     limit: Annotated[int | None, typer.Option(help="No more than so many cells.")] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     as_parquet: Annotated[
@@ -60,7 +61,7 @@ def results(
         raise UsageError("Parquet is not for terminals; write --out results.parquet")
     if out is not None:
         require_writable(out, ENDINGS)
-    asked = read_filter(read_words(words or []))
+    asked = read_filter(read_words(words or []), kind)
     opened = open_store(store)
     number = None if sweep is None else opened.sweep_named(sweep)
     with selected(opened, asked, number, limit) as found:
@@ -89,9 +90,8 @@ def _view(found: Selection, limit: int | None) -> None:
     cut = " (there may be more: --limit)" if found.count == limit else ""
     out.print(f"{counted_cells(found.count)}{cut}: {came}")
     shown, rows = next(found.frames(limit or ROWS)), limit or ROWS
-    spreads = {called: found.spreads[name] for called, name in found.parameters.items()} | {
-        "seed": found.seeds
-    }
+    spreads = {called: found.spreads[name] for called, name in found.parameters.items()}
+    spreads |= {"seed": found.seeds} if "seed" in shown else {}
     varying = [name for name, each in spreads.items() if each.varied or 0 < each.count < found.count]
     varying = varying[:MOST_COLUMNS]
     same = [name for name, each in spreads.items() if not each.varied and name not in varying]
@@ -100,10 +100,15 @@ def _view(found: Selection, limit: int | None) -> None:
     )
     if fixed:
         out.print(f"all with {fixed}", style="dim")
-    columns = ("construction", "mechanism", *map(plain, varying), "verdict", "P", "engine")
-    table = Table(*columns, box=None, padding=(0, 1, 0, 0))
+    (first, _), verdicts = found.fixed, found.kind == "verdict"
+    last = ("verdict", "P", "engine") if verdicts else ("status", *found.found)
+    table = Table(*map(plain, (*first, *varying, *last)), box=None, padding=(0, 1, 0, 0))
     for chunk in found.frames(rows):
         for row in chunk.iter_rows(named=True):
+            if not verdicts:
+                names = (*first, *varying, *last)
+                table.add_row(*("" if row[name] is None else _number(row[name]) for name in names))
+                continue
             word = row["verdict"] or row["status"]
             table.add_row(
                 *(plain(row["construction"]), plain(row["mechanism"])),

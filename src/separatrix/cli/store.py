@@ -114,7 +114,7 @@ def backup(
 def _what(found: Health) -> str:
     return (
         f"{plain(found.store)}, version {found.version}: {found.cells:,} cells, {found.sweeps:,} sweeps with "
-        f"{found.members:,} members, {found.environments:,} environments"
+        f"{found.members:,} members, {found.environments:,} environments, {found.files:,} files"
     )
 
 

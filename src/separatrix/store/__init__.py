@@ -5,7 +5,7 @@ from separatrix.store.damage import Damage
 from separatrix.store.errors import DamageWarning, NoStore, StoreError
 from separatrix.store.filters import Filter, read_filter
 from separatrix.store.frame import frame, results
-from separatrix.store.rows import Environment, Result, Status, Sweep
+from separatrix.store.rows import Answer, Checkpoint, Environment, File, Result, Status, Sweep
 from separatrix.store.selection import Selection, selected
 from separatrix.store.store import Store
 from separatrix.store.urls import open_store
@@ -13,9 +13,12 @@ from separatrix.store.urls import open_store
 __all__ = [
     "DEFAULT",
     "Address",
+    "Answer",
+    "Checkpoint",
     "Damage",
     "DamageWarning",
     "Environment",
+    "File",
     "Filter",
     "NoStore",
     "Result",

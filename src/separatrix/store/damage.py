@@ -16,6 +16,7 @@ SINGLE = {
     "sweeps": "sweep",
     "environments": "environment",
     "members": "member of a sweep",
+    "files": "file",
     "counts": "table of counts",
 }
 MANY = {"members": "members of sweeps"}

@@ -14,6 +14,7 @@ from separatrix.numbers.json import json_text
 from separatrix.numbers.printable import SUSPECT, no_formula, visible
 from separatrix.parameters import Parameters, UsageError
 from separatrix.parameters.grid import is_whole
+from separatrix.store.schema import VERDICT
 from separatrix.store.selection import Selection
 
 if TYPE_CHECKING:
@@ -41,9 +42,13 @@ REST = (
 )
 
 
-def as_rows(frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
+def as_rows(frame: pl.DataFrame, kind: str = VERDICT) -> Iterator[dict[str, Any]]:
     """One object for each cell, with exact parameters."""
     for row in frame.iter_rows(named=True):
+        if kind != VERDICT:
+            documents = {name: json.loads(row[name] or "null") for name in ("parameters", "versions")}
+            yield {"kind": kind, **{name: _finite(value) for name, value in row.items()}, **documents}
+            continue
         yield {
             **({"part": row["part"]} if "part" in row else {}),
             "construction": row["construction"],
@@ -90,7 +95,7 @@ def _harmless(text: str) -> str:
 def _write_json(found: Selection, file: BinaryIO) -> None:
     mark = b"[\n"
     for chunk in found.frames():
-        for row in as_rows(chunk):
+        for row in as_rows(chunk, found.kind):
             text = json_text(row)
             file.write(mark + textwrap.indent(STEERING.sub(_escaped, text), "  ").encode())
             mark = b",\n"

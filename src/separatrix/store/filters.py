@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Integer, and_, false, literal, or_
 from separatrix.numbers import format_exact, parse_exact
 from separatrix.parameters import UsageError, split_mechanisms
 from separatrix.store.ranges import Ends, as_float, float_between, within
-from separatrix.store.schema import cells
+from separatrix.store.schema import VERDICT, cells
 
 WORDS = ("construction", "mechanism", "verdict", "engine", "asked", "status", "dtype", "delta", "code")
 """Columns that are compared as text; several values are separated by commas."""
@@ -33,11 +33,13 @@ class Filter:
     """Conditions that must all hold, as they were written; none asks for everything."""
 
     conditions: Mapping[str, str] = field(default_factory=dict)
+    kind: str | None = VERDICT
+    """Of the work; None for all kinds."""
 
     def clause(self, dialect: str) -> ColumnElement[bool]:
         """The condition for a query; parameters come last, since they are texts to be looked into."""
         ordered = sorted(self.conditions.items(), key=lambda one: one[0] not in (*WORDS, *NUMBERS))
-        return and_(literal(True), *(_condition(*one, dialect) for one in ordered))
+        return and_(literal(True), *(_condition(*one, dialect, self.kind) for one in ordered))
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -49,7 +51,7 @@ class Filter:
         }
 
 
-def read_filter(conditions: Mapping[str, object]) -> Filter:
+def read_filter(conditions: Mapping[str, object], kind: str = VERDICT) -> Filter:
     """A filter from conditions by name, checked as far as that goes without the store.
 
     >>> read_filter({"mechanism": "softmax,linear", "n": "1e3:1e6"}).conditions["n"]
@@ -57,8 +59,8 @@ def read_filter(conditions: Mapping[str, object]) -> Filter:
     """
     read = {name: _text(value) for name, value in conditions.items()}
     for name, value in read.items():
-        if name == "sweep":
-            raise UsageError(f"sweep is an option; write `sweep` {value}")
+        if name in ("sweep", "kind"):
+            raise UsageError(f"{name} is an option; write `{name}` {value}")
         if not re.fullmatch(r"\w+", name):
             raise UsageError(f"{name} is no name of a column or a parameter")
         for each in value.split(",") if name in VALUES else ():
@@ -68,7 +70,7 @@ def read_filter(conditions: Mapping[str, object]) -> Filter:
             _ends(name, value)
         elif name in NUMBERS:
             _numbers(name, value)
-    return Filter(read)
+    return Filter(read, kind)
 
 
 def _text(value: object) -> str:
@@ -76,7 +78,7 @@ def _text(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _condition(name: str, value: str, dialect: str) -> ColumnElement[bool]:
+def _condition(name: str, value: str, dialect: str, kind: str | None) -> ColumnElement[bool]:
     if name == "mechanism":
         return or_(false(), *(_is_mechanism(each) for each in split_mechanisms(value)))
     if name == "delta":
@@ -86,7 +88,8 @@ def _condition(name: str, value: str, dialect: str) -> ColumnElement[bool]:
     if name in NUMBERS:
         column = cells.c[name]
         return float_between(column, _ends(name, value)) if ":" in value else _is_one_of(column, name, value)
-    return _parameter(name.removeprefix(PARAMETER), value, dialect)
+    asked = _parameter(name.removeprefix(PARAMETER), value, dialect)
+    return asked if kind == VERDICT else or_(asked, _found(name, value, dialect))
 
 
 def _is_mechanism(name: str) -> ColumnElement[bool]:
@@ -104,6 +107,28 @@ def _is_one_of(column: ColumnElement[Any], name: str, value: str) -> ColumnEleme
     if isinstance(column.type, Integer):
         return column.in_([int(x) for x in asked if x.denominator == 1 and abs(x) <= LARGEST])
     return column.in_([as_float(x) for x in asked])
+
+
+def _found(name: str, value: str, dialect: str) -> ColumnElement[bool]:
+    """What work of another kind than verdicts found: a word, a number, or a range of numbers."""
+    if ":" in value:
+        return within(cells.c.found, name, _ends(name, value), dialect)
+    exact = (_canonical(each) for each in value.split(","))
+    stored = cells.c.found[name].as_string()
+    return or_(
+        *(
+            or_(stored == each, within(cells.c.found, name, (x, x), dialect) if x is not None else false())
+            for each in exact
+            for x in [_number(each)]
+        )
+    )
+
+
+def _number(text: str) -> Fraction | None:
+    try:
+        return parse_exact(text)
+    except UsageError:
+        return None
 
 
 def _parameter(name: str, value: str, dialect: str) -> ColumnElement[bool]:
@@ -139,10 +164,8 @@ def _inside(ends: Ends) -> ColumnElement[bool]:
 
 
 def _canonical(value: str) -> str:
-    try:
-        return format_exact(parse_exact(value))
-    except UsageError:
-        return value
+    number = _number(value)
+    return value if number is None else format_exact(number)
 
 
 def _numbers(name: str, value: str) -> list[Fraction]:

@@ -11,8 +11,9 @@ from separatrix.parameters import UsageError, nearest, split_mechanisms
 from separatrix.store.addresses import DEFAULT
 from separatrix.store.errors import DamageWarning
 from separatrix.store.filters import NUMBERS, WORDS, Filter, read_filter
+from separatrix.store.migrations import KINDS_KNOWN
 from separatrix.store.ranges import is_within
-from separatrix.store.schema import cells
+from separatrix.store.schema import VERDICT, cells
 from separatrix.store.selection import selected
 from separatrix.store.store import Store
 from separatrix.store.urls import open_store
@@ -28,6 +29,7 @@ def results(
     *,
     sweep: str | int | None = None,
     limit: int | None = None,
+    kind: str = VERDICT,
     **conditions: object,
 ) -> pl.DataFrame:
     """Stored cells as a frame: `sx.results("sqlite:///results.db", mechanism="softmax", n="1e3:1e6")`.
@@ -37,12 +39,13 @@ def results(
     - `store`: its URL, a file, or a store that is open.
     - `sweep`: only cells of this sweep, by name or number.
     - `limit`: at most so many rows.
+    - `kind`: of which kind of work; conditions on another kind than verdicts can be on what it found, too.
     - `conditions`: columns, or parameters of the construction: a value, a list, or a range `"low:high"`.
       Exact values stand in the column `parameters`.
     """
     opened = open_store(store) if isinstance(store, str) else store
     number = None if sweep is None else opened.sweep_named(str(sweep))
-    return frame(opened, read_filter(conditions), number, limit)
+    return frame(opened, read_filter(conditions, kind), number, limit)
 
 
 def frame(
@@ -62,6 +65,9 @@ def frame(
 
 def require_known(store: Store, asked: Filter) -> None:
     """Where nothing was found, say so of a name or a condition that no cell has, or of a range of words."""
+    if asked.kind != VERDICT:
+        _require_kind(store, str(asked.kind))
+        return
     for name in ("construction", "mechanism"):
         if name in asked.conditions:
             _require_stored(store, name, asked.conditions[name])
@@ -73,6 +79,15 @@ def require_known(store: Store, asked: Filter) -> None:
         elif ":" in value and not is_within(word := " ".join(str(found[0][0]).split()), "", ""):
             word = word[:40]
             raise UsageError(f"{name}={value} is a range, but {name} is a word, as in {name}={word}")
+
+
+def _require_kind(store: Store, kind: str) -> None:
+    new = store.version >= KINDS_KNOWN
+    known = [str(each) for (each,) in store.select(select(cells.c.kind).distinct())] if new else [VERDICT]
+    if known and kind not in known:
+        raise UsageError(
+            f"no stored work is of kind {kind}{nearest(kind, known)}; there are: {', '.join(sorted(known))}"
+        )
 
 
 def _require_stored(store: Store, name: str, value: str) -> None:

@@ -19,8 +19,8 @@ from separatrix.store.filters import Filter
 from separatrix.store.migrations import MIGRATIONS
 from separatrix.store.rows import Environment, Sweep
 from separatrix.store.scan import ENVIRONMENT, Scan
-from separatrix.store.schema import cells, members_of, sweeps
-from separatrix.store.seals import SEALED, seal, sealed
+from separatrix.store.schema import cells, files, members_of, sweeps
+from separatrix.store.seals import COLUMNS, seal_of_cell, sealed
 from separatrix.store.sqlite_file import complaints, copy_pages, new_store, open_file, require_file
 from separatrix.store.store import Store
 from separatrix.store.urls import open_store
@@ -39,6 +39,7 @@ class Health:
     sweeps: int
     members: int
     environments: int
+    files: int
     """Intact rows."""
     damage: Damage
     pages: int
@@ -51,7 +52,7 @@ class Health:
 
     def as_json(self) -> dict[str, Any]:
         """What `separatrix store check --json` prints."""
-        names = ("store", "version", "cells", "sweeps", "members", "environments", "pages")
+        names = ("store", "version", "cells", "sweeps", "members", "environments", "files", "pages")
         return {
             "sound": self.sound,
             **{name: getattr(self, name) for name in names},
@@ -66,11 +67,13 @@ def check_store(url: str | Secret | Address) -> Health:
     store = open_store(url)
     pages = 0 if path is None else _count(complaints(path))
     with _looking(store) as scan:
-        found_cells = sum(map(len, scan.cells(Filter())))
+        found_cells = sum(map(len, scan.cells(Filter(kind=None))))
         known = scan.sweeps()
         members = sum(map(len, _members(scan, known)))
-        places = len(scan.environments())
-    return Health(store.where, store.version, found_cells, len(known), members, places, scan.damage, pages)
+        places, beside = len(scan.environments()), sum(1 for _ in scan.files())
+    return Health(
+        *(store.where, store.version, found_cells, len(known), members, places, beside), scan.damage, pages
+    )
 
 
 def repair_store(url: str | Secret | Address, out: Path | None = None) -> tuple[Path, Health]:
@@ -129,11 +132,11 @@ def _members(scan: Scan, known: list[Sweep]) -> Iterator[list[tuple[int, str, st
 
 def _copied(store: Store, target: Path) -> Health:
     """Copy what is intact into a new file."""
-    counts = {"cells": 0, "members": 0}
+    counts = {"cells": 0, "members": 0, "files": 0}
     with new_store(target) as made, _looking(store) as scan:
         copy = open_file(made, create=True, check=False)
         places = {id_: Environment(*place) for id_, place in scan.environments().items()}
-        for chunk in scan.cells(Filter()):
+        for chunk in scan.cells(Filter(kind=None)):
             rows = [_row(found.values, places) for found in chunk]
             if rows:
                 copy.keep(rows, {row["environment"]: places.get(row["environment"], LOST) for row in rows})
@@ -149,9 +152,15 @@ def _copied(store: Store, target: Path) -> Health:
             for sweep_id in {sweep for sweep, _, _ in members}:
                 copy.belong(sweep_id, [(cell, part) for sweep, cell, part in members if sweep == sweep_id])
             counts["members"] += len(members)
+        for row in scan.files():
+            with copy.writing() as connection:
+                connection.execute(insert(files), [row])
+                copy.count(connection, files.name, 1)
+            counts["files"] += 1
         version = copy.version
     return Health(
-        str(target), version, counts["cells"], len(known), counts["members"], len(places), scan.damage, 0
+        *(str(target), version, counts["cells"], len(known), counts["members"], len(places), counts["files"]),
+        *(scan.damage, 0),
     )
 
 
@@ -159,7 +168,7 @@ def _row(values: tuple[Any, ...], places: dict[str, Environment]) -> dict[str, A
     """A cell to store again, sealed; one whose environment is lost says so."""
     if values[ENVIRONMENT] not in places:
         values = (*values[:ENVIRONMENT], LOST.id, *values[ENVIRONMENT + 1 :])
-    return {**dict(zip(SEALED, values, strict=True)), cells.c.seal.name: seal(values)}
+    return {**dict(zip(COLUMNS, values, strict=True)), cells.c.seal.name: seal_of_cell(values)}
 
 
 def _count(lines: Iterator[str]) -> int:

@@ -24,10 +24,12 @@ from sqlalchemy import (
 
 from separatrix.store.errors import DAMAGED, StoreError
 from separatrix.store.schema import (
+    VERDICT,
     cells,
     claims,
     counts,
     environments,
+    files,
     members_of,
     metadata,
     runs,
@@ -99,10 +101,18 @@ def _claims(connection: Connection) -> None:
     metadata.create_all(connection, [runs, claims])
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_tables, _seals, _seals_and_counts, _claims)
+def _kinds(connection: Connection) -> None:
+    """All that was stored are verdicts, whose seals stay as they are."""
+    connection.execute(text(f"ALTER TABLE cells ADD COLUMN kind TEXT NOT NULL DEFAULT '{VERDICT}'"))
+    connection.execute(text("ALTER TABLE cells ADD COLUMN found JSON"))
+    files.create(connection)
+    connection.execute(insert(counts).values(what=files.name, rows=0))
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_tables, _seals, _seals_and_counts, _claims, _kinds)
 """Number i brings a store from version i to i + 1. Never changed once released, only added to."""
-SEALED_CELLS, SEALED_ALL = 2, 3
-"""The versions since which cells have seals, and since which every row has one and is counted."""
+SEALED_CELLS, SEALED_ALL, KINDS_KNOWN = 2, 3, 5
+"""The versions since which cells have seals, every row has one and is counted, and cells have kinds."""
 
 
 def migrate(connection: Connection, where: str) -> None:

@@ -32,11 +32,21 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from separatrix.store.damage import Damage, is_damage, read_around
+from separatrix.store.files import is_intact
 from separatrix.store.filters import Filter
-from separatrix.store.migrations import SEALED_ALL, SEALED_CELLS
+from separatrix.store.migrations import KINDS_KNOWN, SEALED_ALL, SEALED_CELLS
 from separatrix.store.rows import Sweep
-from separatrix.store.schema import cells, counts, environments, members_of, sweep_cells, sweeps
-from separatrix.store.seals import KINDS, SEALED, is_environment, is_plain, seal, sealed_names
+from separatrix.store.schema import (
+    VERDICT,
+    cells,
+    counts,
+    environments,
+    files,
+    members_of,
+    sweep_cells,
+    sweeps,
+)
+from separatrix.store.seals import COLUMNS, KINDS, is_environment, is_plain, seal, seal_of_cell, sealed_names
 from separatrix.store.store import MOST_IDS, Store
 
 WINDOW = 5000
@@ -49,9 +59,10 @@ ROWID = literal_column("cells.rowid", Integer)
 DIGITS = "0123456789abcdef"
 MOST_DIGITS = 4
 """The most digits of an identity, by which members of a sweep are read around a broken page."""
-PARAMETERS = SEALED.index("parameters")
-ENVIRONMENT = SEALED.index("environment")
-CELL = SEALED.index("id")
+PARAMETERS = COLUMNS.index("parameters")
+ENVIRONMENT = COLUMNS.index("environment")
+CELL = COLUMNS.index("id")
+KIND, FOUND = len(COLUMNS) - 2, len(COLUMNS) - 1
 found_members = Table("found_members", MetaData(), Column("cell", Text), Column("part", Text), schema="temp")
 """The members of the sweep that is read, beside the store and for as long as it is read."""
 
@@ -62,7 +73,7 @@ class Found(NamedTuple):
     place: Any
     """The place by which it is found again: the number of its row, or its identity."""
     values: tuple[Any, ...]
-    """The values of the sealed columns, in order."""
+    """The values of `COLUMNS`, in order."""
     part: str | None
     """The part of the plan, where a sweep is read; a cell in several parts is found several times."""
 
@@ -108,12 +119,20 @@ class Scan:
             self.damage.altered["counts"] = 1
 
     def cells(self, asked: Filter, sweep: int | None = None) -> Generator[list[Found], None, None]:
-        """The cells that are asked for, in chunks, in the order in which they are kept."""
+        """The cells that are asked for, in chunks, in the order in which they are kept.
+
+        Verdicts are told from others once their seals are seen, so that an altered kind hides nothing.
+        """
         if sweep is not None and self.sqlite:
             self._gather(sweep)
+        kind = asked.kind if asked.kind != VERDICT else None
+        if kind is not None and self.store.version < KINDS_KNOWN:
+            return
         selected = self._selected(sweep).where(asked.clause(self.store.engine.dialect.name))
+        selected = selected if kind is None else selected.where(cells.c.kind == kind)
         for rows in self._by_number(selected) if self.sqlite else self._by_identity(selected):
-            yield self._intact(rows if sweep is None or self.sqlite else self._members_intact(sweep, rows))
+            found = self._intact(rows if sweep is None or self.sqlite else self._members_intact(sweep, rows))
+            yield [each for each in found if asked.kind in (None, each.values[KIND])]
         if sweep is not None and not self.sqlite:
             own = select(func.count()).select_from(sweep_cells).where(sweep_cells.c.sweep == sweep)
             there = self.connection.execute(own).scalar_one()
@@ -121,7 +140,7 @@ class Scan:
 
     def _members_intact(self, sweep: int, rows: Sequence[Any]) -> list[Any]:
         """Of cells that were joined with the members of a sweep, those whose membership is sealed."""
-        good = [row for row in rows if self._is_sealed(row[-1], (sweep, row[CELL], row[-2]))]
+        good = [row for row in rows if self._is_sealed(row[-1], seal((sweep, row[CELL], row[-2])))]
         self.damage.altered["members"] += len(rows) - len(good)
         return good
 
@@ -135,9 +154,13 @@ class Scan:
         return kept
 
     def _selected(self, sweep: int | None) -> Select[Any]:
-        """Sealed columns, seal, place and part, in this order; parameters as the text that is stored."""
+        """`COLUMNS`, seal, place and part, in this order; JSON as the text that is stored."""
         plain: Any = type_coerce if self.sqlite else cast
-        columns = [plain(cells.c[name], Text) if name == "parameters" else cells.c[name] for name in SEALED]
+        columns: list[Any] = [cells.c[name] for name in COLUMNS]
+        columns[FOUND] = plain(cells.c.found, Text)
+        if self.store.version < KINDS_KNOWN:
+            columns[KIND:] = literal(VERDICT), literal(None)
+        columns[PARAMETERS] = plain(cells.c.parameters, Text)
         kept = cells.c.seal if self.store.version >= SEALED_CELLS else literal(None)
         place = ROWID if self.sqlite else cells.c.id.label("place")
         if sweep is None:
@@ -163,7 +186,7 @@ class Scan:
         def read(first: int, last: int) -> list[Any]:
             return list(self._between(selected.order_by(ROWID), first, last).all())
 
-        for first, last in self._windows():
+        for first, last in self._windows(cells, WINDOW):
             numbers, unknown = read_around(number, first, last)
             lost += len(unknown)
             if not numbers:
@@ -174,13 +197,14 @@ class Scan:
             yield rows if different == len(numbers) else list(dict.fromkeys(rows))  # a page shows one twice
         self.compare("cells", "cells", there, lost)
 
-    def _windows(self) -> Iterator[tuple[int, int]]:
+    def _windows(self, table: Table, size: int) -> Iterator[tuple[int, int]]:
         """First and last numbers of rows to read at once; a number that was altered may lie far off."""
-        following = select(func.min(ROWID)).select_from(cells).where(bindparam("first") <= ROWID)
-        first, last = 1, self._last_number()
+        number = literal_column(f"{table.name}.rowid", Integer)
+        following = select(func.min(number)).select_from(table).where(bindparam("first") <= number)
+        first, last = 1, self._last(number, table, self._room())
         while first <= last:
-            yield first, min(first + WINDOW - 1, LAST_NUMBER)
-            first += WINDOW
+            yield first, min(first + size - 1, LAST_NUMBER)
+            first += size
             if first > last:
                 return
             try:
@@ -199,16 +223,6 @@ class Scan:
         inside = ROWID.between(bindparam("first"), bindparam("last"))
         return self.connection.execute(asked.where(inside), {"first": first, "last": last})
 
-    def _last_number(self) -> int:
-        """The last number of a row; where it cannot be read, as many as the file has room for."""
-        last = select(func.max(ROWID)).select_from(cells)
-        try:
-            return int(self.connection.execute(last).scalar() or 0)
-        except (DBAPIError, UnicodeDecodeError) as error:
-            if not is_damage(error):
-                raise
-        return self._room()
-
     def _room(self) -> int:
         """How many rows there can be, whatever an altered number says."""
         if not self.sqlite:
@@ -224,11 +238,12 @@ class Scan:
 
     def _intact(self, rows: Sequence[Any]) -> list[Found]:
         """The rows that are what was stored; the others are counted."""
-        end, good = len(SEALED), list[Found]()
+        end, good = len(COLUMNS), list[Found]()
         for row in map(tuple, rows):
             try:
-                values = (*row[:PARAMETERS], json.loads(row[PARAMETERS]), *row[PARAMETERS + 1 : end])
-                if self._is_sealed(row[end], values):
+                found = None if row[FOUND] is None else json.loads(row[FOUND])
+                values = (*row[:PARAMETERS], json.loads(row[PARAMETERS]), *row[PARAMETERS + 1 : FOUND], found)
+                if self._is_sealed(row[end], seal_of_cell(values)):
                     good.append(Found(row[end + 1], values, row[end + 2]))
             except (TypeError, ValueError, RecursionError):
                 continue
@@ -240,7 +255,7 @@ class Scan:
                 for found in good
                 if all(type(x) in kind for x, kind in zip(found.values, kinds, strict=True))
             ]
-        good = [found for found in good if is_plain(found.values[PARAMETERS])]
+        good = [each for each in good if all(is_plain(each.values[place]) for place in (PARAMETERS, FOUND))]
         places = {row[end + 1] for row in rows} - {found.place for found in good}
         self.damage.altered["cells"] += len(places)
         return good
@@ -270,15 +285,15 @@ class Scan:
             good = [
                 (number, cell, part)
                 for number, cell, part, sealed in rows
-                if self._is_sealed(sealed, (number, cell, part)) and type(cell) is type(part) is str
+                if self._is_sealed(sealed, seal((number, cell, part))) and type(cell) is type(part) is str
             ]
             self.damage.altered["members"] += len(rows) - len(good)
             yield good
         self.compare("members", members_of(sweep), there)
 
-    def _is_sealed(self, kept: object, values: tuple[Any, ...]) -> bool:
-        """Whether these are the values under a seal; those from before there were seals are believed."""
-        return kept == seal(values) if kept is not None else self.store.version < SEALED_ALL
+    def _is_sealed(self, kept: object, right: int) -> bool:
+        """Whether a seal is the right one; rows from before there were seals are believed."""
+        return kept == right if kept is not None else self.store.version < SEALED_ALL
 
     def _member_rows(
         self, asked: Select[Any], prefix: str, low: str | None, high: str | None
@@ -312,22 +327,49 @@ class Scan:
             return list(self.connection.execute(asked.where(sweeps.c.id.between(first, last))))
 
         named = [int(what.split()[1]) for what in self.counted if re.fullmatch(r"sweep \d{1,9}", what)]
-        last = min(max(*named, self._last(sweeps.c.id), 1, 1), self._room())
+        last = min(max(*named, self._last(sweeps.c.id, sweeps), 1, 1), self._room())
         rows, holes = read_around(read, 1, last)
-        good = [row for row in rows if self._is_sealed(row[-1], tuple(row)[:-1])]
+        good = [row for row in rows if self._is_sealed(row[-1], seal(tuple(row)[:-1]))]
         good = [row for row in good if all(type(x) is str for x in row[1:-1])]
         self.damage.altered["sweeps"] = len(rows) - len(good)
         self.compare("sweeps", "sweeps", len({row.id for row in rows}), len(holes))
         return [Sweep(row.id, row.name, row.plan, row.started, 0, row.key) for row in good]
 
-    def _last(self, number: Any) -> int:
-        """The largest number in a column, if it can be read."""
+    def _last(self, number: Any, table: Table, unknown: int = 0) -> int:
+        """The largest number in a column; `unknown` where it cannot be read."""
         try:
-            return int(self.connection.execute(select(func.max(number))).scalar() or 0)
+            return int(self.connection.execute(select(func.max(number)).select_from(table)).scalar() or 0)
         except (DBAPIError, UnicodeDecodeError) as error:
             if not is_damage(error):
                 raise
-        return 0
+        return unknown
+
+    def files(self) -> Iterator[dict[str, Any]]:
+        """The intact files beside cells, one at a time, as rows of their table."""
+        if self.store.version < KINDS_KNOWN:
+            return
+        there = 0
+        for row in self._file_rows():
+            there += 1
+            if is_intact(row):
+                yield dict(row)
+            else:
+                self.damage.altered["files"] += 1
+        self.compare("files", files.name, there)
+
+    def _file_rows(self) -> Iterator[Any]:
+        if not self.sqlite:
+            asked = select(files).execution_options(yield_per=1)
+            yield from (row._mapping for row in self.connection.execute(asked))
+            return
+        number = literal_column("files.rowid", Integer)
+
+        def read(first: int, last: int) -> list[Any]:
+            own = select(files).where(number == first).with_hint(files, "NOT INDEXED", "sqlite")
+            return list(self.connection.execute(own))
+
+        for first, _ in self._windows(files, 1):
+            yield from (row._mapping for row in read_around(read, first, first)[0])
 
     def environments(self) -> dict[str, tuple[str, dict[str, str]]]:
         """Host and versions of every place where cells were computed, by its identity."""

@@ -9,6 +9,7 @@ from sqlalchemy import (
     Double,
     ForeignKey,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -16,6 +17,8 @@ from sqlalchemy import (
 )
 
 metadata = MetaData()
+VERDICT = "verdict"
+"""The kind of work whose answers have columns of their own; others are found under `found`."""
 
 version = Table("separatrix_store", metadata, Column("version", Integer, nullable=False))
 
@@ -63,6 +66,8 @@ cells = Table(
     Column("finished", Text, nullable=False),
     Column("environment", String(32), ForeignKey("environments.id"), nullable=False),
     Column("seal", BigInteger, system=True),  # a checksum of the others, since version 2
+    Column("kind", Text, nullable=False, server_default=VERDICT, system=True),  # since version 5
+    Column("found", JSON, system=True),  # the answer of another kind: texts by name, since version 5
 )
 
 sweeps = Table(
@@ -84,6 +89,19 @@ sweep_cells = Table(
     Column("part", Text, primary_key=True),
     Column("seal", BigInteger, system=True),  # since version 3
     sqlite_with_rowid=False,
+)
+
+# Bytes beside a row, or the checkpoint of work that has no row yet, since version 5.
+files = Table(
+    "files",
+    metadata,
+    Column("cell", String(32), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("media_type", Text, nullable=False),
+    Column("seconds", Double, nullable=False),  # that a checkpoint took; 0 of other files
+    Column("digest", String(64), nullable=False),
+    Column("seal", BigInteger, nullable=False),
+    Column("data", LargeBinary, nullable=False),
 )
 
 counts = Table(

@@ -9,15 +9,18 @@ from zlib import crc32
 from sqlalchemy import JSON, Column, Double, Integer, Table
 
 from separatrix.store.rows import Environment
-from separatrix.store.schema import cells, sweep_cells, sweeps
+from separatrix.store.schema import VERDICT, cells, files, sweep_cells, sweeps
 
 
 def sealed_names(table: Table) -> tuple[str, ...]:
-    """The columns of a table that are under its seal, in order."""
-    return tuple(column.name for column in table.c if column.name != "seal")
+    """The columns of a table that are under its seal, in order; of cells, those of a verdict."""
+    return tuple(
+        column.name for column in table.c if not column.system and column.name not in ("seal", "data")
+    )
 
 
-SEALED = sealed_names(cells)
+COLUMNS = (*sealed_names(cells), "kind", "found")
+"""Of a cell."""
 
 
 def _number(x: Any) -> float | None:
@@ -41,14 +44,20 @@ def _kind(column: Column[Any]) -> Callable[[Any], Any]:
 
 _PLAIN = {
     table.name: tuple((name, _kind(table.c[name])) for name in sealed_names(table))
-    for table in (cells, sweeps, sweep_cells)
-}
+    for table in (sweeps, sweep_cells, files)
+} | {cells.name: tuple((name, _kind(cells.c[name])) for name in COLUMNS)}
 
 
 def sealed(row: Mapping[str, Any], table: Table = cells) -> dict[str, Any]:
     """A row in plain values, as every database gives them back, with its seal."""
     plain = {name: None if row[name] is None else kind(row[name]) for name, kind in _PLAIN[table.name]}
-    return {**plain, "seal": seal(tuple(plain.values()))}
+    values = tuple(plain.values())
+    return {**plain, "seal": seal_of_cell(values) if table is cells else seal(values)}
+
+
+def seal_of_cell(values: tuple[Any, ...]) -> int:
+    """Of all columns; a verdict's is that of the columns which cells had before there were other kinds."""
+    return seal(values[:-2] if values[-2:] == (VERDICT, None) else values)
 
 
 def seal(values: Sequence[Any]) -> int:
@@ -62,18 +71,18 @@ def seal(values: Sequence[Any]) -> int:
 
 def _types(column: Column[Any]) -> set[type]:
     if isinstance(column.type, JSON):
-        return {dict}
+        return {dict, type(None)} if column.nullable else {dict}
     own = float if isinstance(column.type, Double) else int if isinstance(column.type, Integer) else str
     return {own, type(None)}
 
 
-KINDS = {name: _types(cells.c[name]) for name in SEALED}
+KINDS = {name: _types(cells.c[name]) for name in COLUMNS}
 """The types that a value of a cell can have, by column; SQLite lets anything stand anywhere."""
 
 
-def is_plain(parameters: Mapping[object, object]) -> bool:
-    """Whether these are parameters as sweeps store them: texts by name."""
-    return set(map(type, parameters)) <= {str} and set(map(type, parameters.values())) <= {str}
+def is_plain(parameters: Mapping[object, object] | None) -> bool:
+    """Whether these are parameters, or an answer, as sweeps store them: texts by name."""
+    return not parameters or {*map(type, parameters), *map(type, parameters.values())} == {str}
 
 
 def is_environment(id_: object, host: Any, versions: Any) -> bool:

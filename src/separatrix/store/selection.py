@@ -17,8 +17,9 @@ from separatrix.parameters import UsageError
 from separatrix.store.errors import StoreError
 from separatrix.store.filters import PARAMETER, Filter
 from separatrix.store.ranges import as_float
-from separatrix.store.scan import PARAMETERS, Found, Scan
-from separatrix.store.seals import KINDS, SEALED
+from separatrix.store.scan import FOUND, PARAMETERS, Found, Scan
+from separatrix.store.schema import VERDICT
+from separatrix.store.seals import COLUMNS, KINDS
 from separatrix.store.spool import Spool
 from separatrix.store.store import Store
 
@@ -39,7 +40,9 @@ LARGEST_INT = 2**63
 NOTED = (*FIRST, "asked", "seed", "id", "verdict", "status")
 ORDER = ("part", *FIRST)
 LAST = ("asked", "seed", "id")
-PLACES = {name: SEALED.index(name) for name in SEALED}
+PLACES = {name: COLUMNS.index(name) for name in COLUMNS}
+TAKEN = frozenset({"part", *FIRST, *AFTER, *COLUMNS})
+"""What nothing that work finds can be called."""
 
 
 class Kind(IntEnum):
@@ -82,6 +85,7 @@ class Selection:
     scratch: sqlite3.Connection
     """Places and what they are sorted by, in a file without a name."""
     in_sweep: bool
+    kind: str = VERDICT
     environments: Mapping[str, tuple[str, dict[str, str]]] = field(default_factory=dict)
     count: int = 0
     words: Counter[str] = field(default_factory=Counter)
@@ -89,6 +93,10 @@ class Selection:
     spreads: dict[str, Spread] = field(default_factory=dict)
     """The spreads by parameter, and that of the seed."""
     seeds: Spread = field(default_factory=Spread)
+    found: dict[str, Spread] = field(default_factory=dict)
+    """What work of another kind than verdicts found, by name."""
+    asked: set[str] = field(default_factory=set)
+    """The columns beside parameters that say what was asked of such work."""
     spool: Spool | None = None
     """Keeps what `frames` gives, where that is wanted more than once."""
 
@@ -100,6 +108,8 @@ class Selection:
                 self.spreads[name] = Spread()
         points = [found.values[PARAMETERS] for found in chunk]
         own = [spread.take([point.get(name) for point in points]) for name, spread in self.spreads.items()]
+        if self.kind != VERDICT:
+            self._note(chunk)
         columns = {name: [found.values[PLACES[name]] for found in chunk] for name in NOTED}
         self.seeds.take([None if seed is None else str(seed) for seed in columns["seed"]])
         self.words.update(
@@ -112,10 +122,25 @@ class Selection:
         rows = zip(places, parts, *ordered, *own, strict=True)
         self.scratch.executemany(f"INSERT INTO chosen VALUES ({marks})", rows)
 
+    def _note(self, chunk: list[Found]) -> None:
+        for name in dict.fromkeys(name for each in chunk for name in each.values[FOUND] or {}):
+            spread = self.found.setdefault(name, Spread())
+            spread.take([(each.values[FOUND] or {}).get(name) for each in chunk])
+        columns = (*FIRST, *HOW)
+        self.asked.update(name for name in columns if any(each.values[PLACES[name]] for each in chunk))
+
+    @property
+    def fixed(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The columns before those of parameters and after them; of other kinds those that say anything."""
+        if self.kind == VERDICT:
+            return FIRST, AFTER
+        first, how = (tuple(name for name in names if name in self.asked) for names in (FIRST, HOW))
+        return first, (*self.found, "status", "message", *how, *ORIGIN, "parameters")
+
     @property
     def parameters(self) -> dict[str, str]:
         """The columns of parameters: each one's name there, and in the construction."""
-        taken = {"part", *FIRST, *AFTER}
+        taken = {*TAKEN, *self.found} if self.found else {"part", *FIRST, *AFTER}
         named = {f"{PARAMETER}{name}" if name in taken else name: name for name in self.spreads}
         if len(named) < len(self.spreads):
             listed = list(self.spreads)
@@ -132,9 +157,15 @@ class Selection:
         kinds = {Kind.WHOLE: pl.Int64, Kind.FLOAT: pl.Float64, Kind.TEXT: pl.String}
         types = {float: pl.Float64, int: pl.Int64, str: pl.String}
         named = {called: kinds[self.spreads[name].kind] for called, name in self.parameters.items()}
-        fixed = {name: types[next(iter(KINDS.get(name, {str}) - {type(None), dict}), str)] for name in AFTER}
+        first, after = self.fixed
+        fixed = {
+            name: kinds[self.found[name].kind]
+            if name in self.found
+            else types[next(iter(KINDS.get(name, {str}) - {type(None), dict}), str)]
+            for name in after
+        }
         parts = {"part": pl.String} if self.in_sweep else {}
-        return {**parts, **dict.fromkeys(FIRST, pl.String), **named, **fixed}
+        return {**parts, **dict.fromkeys(first, pl.String), **named, **fixed}
 
     def frames(self, most: int | None = None) -> Iterator[pl.DataFrame]:
         """The cells in order, in chunks; at least one, which may be empty."""
@@ -173,9 +204,12 @@ class Selection:
             "versions": [self._versions.get(each) for each in places],
             "parameters": [json.dumps(point, ensure_ascii=False) for point in points],
         }
-        for called, name in parameters.items():
-            texts, kind = [point.get(name) for point in points], self.spreads[name].kind
-            values = {text: _as_kind(text, kind) for text in set(texts)}
+        found = [each or {} for each in columns["found"]]
+        read = [(called, points, name, self.spreads[name]) for called, name in parameters.items()]
+        read += [(name, found, name, spread) for name, spread in self.found.items()]
+        for called, texts_by_name, name, spread in read:
+            texts = [each.get(name) for each in texts_by_name]
+            values = {text: _as_kind(text, spread.kind) for text in set(texts)}
             made[called] = [values[text] for text in texts]
         return {**columns, **made}
 
@@ -204,8 +238,9 @@ def selected(
         columns = ", ".join(("place", *ORDER, *LAST))
         scratch.execute(f"CREATE TABLE chosen ({columns})")
         scan = Scan(store, connection)
-        made = Selection(scan, scratch, sweep is not None, spool=spool)
-        with closing(scan.cells(asked or Filter(), sweep)) as chunks:
+        wanted = asked or Filter()
+        made = Selection(scan, scratch, sweep is not None, wanted.kind or VERDICT, spool=spool)
+        with closing(scan.cells(wanted, sweep)) as chunks:
             for chunk in chunks:
                 made.take(chunk if limit is None else chunk[: limit - made.count])
                 if limit is not None and made.count >= limit:
@@ -227,7 +262,7 @@ def spelled(text: str | None) -> tuple[Any, Kind]:
         number = parse_exact(text)
     except UsageError:
         return text, Kind.TEXT
-    if number.denominator == 1 and abs(number) < LARGEST_INT:
+    if number.denominator == 1 and abs(number) < LARGEST_INT and "." not in text:
         return int(number), Kind.WHOLE
     return as_float(number), Kind.FLOAT
 

@@ -15,15 +15,27 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from separatrix.store.claims import give_up
 from separatrix.store.errors import DAMAGED, NoStore, StoreError, told
-from separatrix.store.migrations import MIGRATIONS, SEALED_ALL, found_version, migrate
-from separatrix.store.rows import Environment, Result, Status, Sweep, now
-from separatrix.store.schema import cells, counts, environments, members_of, sweep_cells, sweeps
-from separatrix.store.seals import sealed
+from separatrix.store.files import file_row, put
+from separatrix.store.migrations import KINDS_KNOWN, MIGRATIONS, SEALED_ALL, found_version, migrate
+from separatrix.store.rows import Environment, File, Result, Status, Sweep, as_texts, now
+from separatrix.store.schema import (
+    VERDICT,
+    cells,
+    counts,
+    environments,
+    files,
+    members_of,
+    sweep_cells,
+    sweeps,
+)
+from separatrix.store.seals import COLUMNS, sealed
 
 MOST_IDS = 500
 """The most identities in one query."""
 PATIENCE = 20
 """Seconds that a PostgreSQL server lets a program that went quiet keep others waiting."""
+EMPTY = {name: None if cells.c[name].nullable else "" for name in COLUMNS} | {"kind": VERDICT}
+"""A cell of which nothing was asked or found."""
 
 
 class Store:
@@ -87,7 +99,7 @@ class Store:
                 table.name: connection.execute(
                     select(func.count()).select_from(table).with_hint(table, "NOT INDEXED", "sqlite")
                 ).scalar_one()
-                for table in (cells, environments, sweeps)
+                for table in (cells, environments, sweeps, *([files] if self.version >= KINDS_KNOWN else []))
             }
             members = select(sweep_cells.c.sweep, func.count()).group_by(sweep_cells.c.sweep)
             found |= {members_of(sweep): rows for sweep, rows in connection.execute(members)}
@@ -114,18 +126,25 @@ class Store:
         What is done already stays as it is; a cell that had failed is replaced. Nobody has a claim on them
         any more.
         """
-        rows, where = [], {}
+        rows, where, beside = [], {}, {}
         for cell, asked, result in finished:
             where[result.environment.id] = result.environment
-            rows.append(sealed({"id": cell, **asked, **vars(result), "environment": result.environment.id}))
+            rows.append(cell_row(cell, asked, result))
+            if rows[-1]["kind"] != VERDICT:
+                beside[cell] = result.files
         if rows:
-            self.keep(rows, where)
+            self.keep(rows, where, beside)
 
-    def keep(self, rows: list[dict[str, Any]], where: Mapping[str, Environment]) -> None:
-        """Keep rows of cells that are sealed, with the environments that they name."""
+    def keep(
+        self,
+        rows: list[dict[str, Any]],
+        where: Mapping[str, Environment],
+        beside: Mapping[str, Sequence[File]] | None = None,
+    ) -> None:
+        """Keep rows of cells that are sealed, with the environments that they name and the files beside."""
         new = {id_: place for id_, place in where.items() if id_ not in self._environments}
         with self.writing() as connection:
-            self._hold(connection, cells.name)
+            self.hold(connection, cells.name)
             unknown = new.keys() - self._present(connection, environments, list(new))
             if unknown:
                 places = [{"id": id_, **asdict(new[id_])} for id_ in sorted(unknown)]
@@ -133,20 +152,30 @@ class Store:
                 self.count(connection, environments.name, len(unknown))
             ids = {row["id"] for row in rows}
             known = self._present(connection, cells, sorted(ids))
+            if beside:
+                done = self._present(connection, cells, sorted(beside), cells.c.status != Status.FAILED.value)
+                new_files = {cell: own for cell, own in beside.items() if cell not in done}
+                put(
+                    self,
+                    connection,
+                    {cell: [file_row(cell, file) for file in own] for cell, own in new_files.items()},
+                )
             self._write(connection, rows)
             self.count(connection, cells.name, len(ids - known))
             give_up(connection, [row["id"] for row in rows])
         self._environments.update(new)
 
-    def _present(self, connection: Connection, table: Table, ids: Sequence[str]) -> set[str]:
+    def _present(
+        self, connection: Connection, table: Table, ids: Sequence[str], condition: Any = True
+    ) -> set[str]:
         """Which of the rows are there."""
         found: set[str] = set()
         for start in range(0, len(ids), MOST_IDS):
-            asked = select(table.c.id).where(table.c.id.in_(ids[start : start + MOST_IDS]))
+            asked = select(table.c.id).where(table.c.id.in_(ids[start : start + MOST_IDS]), condition)
             found.update(connection.execute(asked).scalars())
         return found
 
-    def _hold(self, connection: Connection, what: str) -> None:
+    def hold(self, connection: Connection, what: str) -> None:
         """Wait until nobody else adds what is counted as `what`; a SQLite file has one writer at a time."""
         if self.engine.dialect.name == "postgresql":
             connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = '{PATIENCE}s'")
@@ -169,7 +198,11 @@ class Store:
         insert = insert.on_conflict_do_update(index_elements=[cells.c.id], set_=changed, where=failed)
         compiled = insert.compile(dialect=self.engine.dialect, column_keys=list(cells.c.keys()))
         ordered = sorted(rows, key=itemgetter("id"))  # two writers never wait for each other in a circle
-        ordered = [{**row, "parameters": json.dumps(row["parameters"])} for row in ordered]
+        texts = ("parameters", "found")
+        ordered = [
+            {**row, **{name: json.dumps(row[name]) for name in texts if row[name] is not None}}
+            for row in ordered
+        ]
         if compiled.positional:
             take = itemgetter(*compiled.positiontup)
             connection.exec_driver_sql(str(compiled), [take(row) for row in ordered])
@@ -179,7 +212,7 @@ class Store:
     def begin_sweep(self, key: str, name: str, plan: str) -> int:
         """The number of a sweep, old or new."""
         with self.writing() as connection:
-            self._hold(connection, sweeps.name)
+            self.hold(connection, sweeps.name)
             asked = select(sweeps.c.id).where(sweeps.c.key == key)
             known = connection.execute(asked).scalar_one_or_none()
             if known is not None:
@@ -199,7 +232,7 @@ class Store:
         if not given:
             return
         with self.writing() as connection:
-            self._hold(connection, members_of(sweep))
+            self.hold(connection, members_of(sweep))
             ids, known = sorted({cell for cell, _ in given}), set[tuple[str, str]]()
             for start in range(0, len(ids), MOST_IDS):
                 some = sweep_cells.c.cell.in_(ids[start : start + MOST_IDS])
@@ -231,7 +264,7 @@ class Store:
 
         return find_sweep(self, name)
 
-    def seconds_by_kind(self) -> dict[tuple[str, str, str], float]:
+    def mean_seconds(self) -> dict[tuple[str, ...], float]:
         """Mean seconds of the cells that have an answer, by construction, mechanism and engine asked for."""
         kind = (cells.c.construction, cells.c.mechanism, cells.c.asked)
         done = cells.c.status == Status.DONE.value
@@ -252,3 +285,10 @@ class Store:
             postgresql.insert if self.engine.dialect.name == "postgresql" else sqlite.insert
         )
         return insert(table)
+
+
+def cell_row(cell: str, asked: Mapping[str, Any], result: Result) -> dict[str, Any]:
+    """A finished cell as a row, sealed."""
+    row = {**EMPTY, "id": cell, **asked, **vars(result), "environment": result.environment.id}
+    own = {**result.found, "found": None} if row["kind"] == VERDICT else {"found": as_texts(result.found)}
+    return sealed({**row, **own})

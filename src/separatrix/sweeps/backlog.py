@@ -10,9 +10,8 @@ from separatrix.store import Status, Store
 from separatrix.store.claims import Claims
 from separatrix.store.rows import now
 from separatrix.sweeps.batches import Cells
-from separatrix.sweeps.plan import Plan
 from separatrix.sweeps.progress import Progress
-from separatrix.sweeps.verdict_cells import Cell
+from separatrix.sweeps.work import Planned, Work
 
 LOOKED_UP = 2000
 """Cells that are looked up in the store at once."""
@@ -23,7 +22,7 @@ GLANCE = 1.0
 class Backlog:
     """The cells of a plan that this run of it has to compute; it counts all others in its progress."""
 
-    def __init__(self, plan: Plan, store: Store, retry_failed: bool, progress: Progress) -> None:
+    def __init__(self, plan: Planned, store: Store, retry_failed: bool, progress: Progress) -> None:
         self._plan, self._store, self._progress = plan, store, progress
         self._retry_failed, self._began = retry_failed, now()
         self._claims = Claims(store)
@@ -31,14 +30,14 @@ class Backlog:
         """Cells that were taken, and are not yet stored."""
         self._failed: set[str] = set()
         """Cells that failed in this run: they are not tried twice."""
-        self._elsewhere: dict[str, Cell] = {}
+        self._elsewhere: dict[str, Work] = {}
         """Cells that another sweep computes."""
         self._looked = 0.0
         """When it was last seen what became of those."""
         self.waiting = False
         """Whether nothing is left but what another sweep computes."""
 
-    def found(self) -> Iterator[Sequence[Cell]]:
+    def found(self) -> Iterator[Sequence[Work]]:
         """Cells that were free a moment ago, looked up shortly before they are needed.
 
         None at all stands for a look that found none. Those that other sweeps leave come last; it ends when
@@ -61,7 +60,7 @@ class Backlog:
         taken = self._claims.take(
             [cell.id for cell in cells], most, self._began if self._retry_failed else ""
         )
-        mine, left = list[Cell](), list[Cell]()
+        mine, left = list[Work](), list[Work]()
         for cell in cells:
             if cell.id in taken.mine:
                 mine.append(cell)
@@ -80,7 +79,7 @@ class Backlog:
         """How many cells were taken, and are not stored."""
         return len(self._flying)
 
-    def land(self, cell: Cell, status: Status) -> None:
+    def land(self, cell: Work, status: Status) -> None:
         """Note that a cell was stored."""
         self._flying.discard(cell.id)
         if status is Status.FAILED:
@@ -98,11 +97,11 @@ class Backlog:
         """Leave to other sweeps what is not stored, where the store does not answer."""
         self._claims.abandon()
 
-    def _free(self, cells: Sequence[Cell], shared: bool = False) -> list[Cell]:
+    def _free(self, cells: Sequence[Work], shared: bool = False) -> list[Work]:
         stored = self._store.finished([cell.id for cell in cells])
         lacking = [cell.id for cell in cells if self._is_lacking(stored.get(cell.id))]
         held = self._claims.held(lacking) if lacking else set()
-        found: dict[str, Cell] = {}
+        found: dict[str, Work] = {}
         for cell in cells:
             if any(cell.id in known for known in (found, self._flying, self._failed, self._elsewhere)):
                 self._progress.twice += 1
@@ -115,7 +114,7 @@ class Backlog:
         self._progress.elsewhere = len(self._elsewhere)
         return list(found.values())
 
-    def _left_by_others(self) -> list[Cell]:
+    def _left_by_others(self) -> list[Work]:
         """The cells that others had, that nobody has now, and that are not stored."""
         self._claims.bury()
         cells, self._elsewhere = list(self._elsewhere.values()), {}

@@ -15,12 +15,11 @@ from uuid import uuid4
 
 from separatrix.errors import one_line
 from separatrix.parameters import SeparatrixError, UsageError
-from separatrix.store import Result
 from separatrix.sweeps.dask_setup import read_address, require_distributed, settings
-from separatrix.sweeps.executors import SLICE, Executor, Finished
+from separatrix.sweeps.executors import Executor, Finished
 from separatrix.sweeps.limited import work_within
-from separatrix.sweeps.verdict_cells import Cell
-from separatrix.sweeps.worker import Batch, require_same_code, work
+from separatrix.sweeps.work import Back, Batch, Work
+from separatrix.sweeps.worker import require_same_code, work
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -43,8 +42,6 @@ LOGGERS = ("distributed", "distributed.client", "tornado", "tornado.application"
 """Those that Dask gives a level of their own; what they would say, one line says."""
 RESUME = "what was finished is stored: give the same command again when"
 
-Back = list[Result] | Exception
-
 
 @dataclass(frozen=True)
 class _Call:
@@ -54,20 +51,20 @@ class _Call:
     code would load torch into the scheduler, and kill every worker that has no separatrix.
     """
 
-    cells: tuple[Cell, ...]
+    batch: Batch
     limit: float | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.limit is None:
-            return work, (self.cells, SLICE)
-        return work_within, (self.cells, SLICE, self.limit)
+            return work, self.batch.order
+        return work_within, (*self.batch.order, self.limit)
 
 
 @dataclass(frozen=True)
 class _Test:
     """Whether a worker can compute a cell: unpickling it there raises why not."""
 
-    cell: Cell
+    cell: Work
 
     def __reduce__(self) -> tuple[Any, ...]:
         return require_same_code, (self.cell,)
@@ -77,7 +74,7 @@ class _Test:
 class _Task:
     """A batch that is computed, and by which workers it may be; by all, if that is None."""
 
-    future: Future[list[Result]]
+    future: Future[Back]
     batch: Batch
     workers: frozenset[str] | None
 
@@ -105,7 +102,7 @@ class DaskExecutor(Executor):
         self._suspects: deque[Batch] = deque()
         self._alone = False
         """Whether what is flying is a suspect."""
-        self._back: SimpleQueue[tuple[str, Back]] = SimpleQueue()
+        self._back: SimpleQueue[tuple[str, Back | Exception]] = SimpleQueue()
         self._failure: SeparatrixError | None = None
         """Why no more can be computed; told once all that came back is handed over."""
         self._slots: dict[str, int] = {}
@@ -236,7 +233,7 @@ class DaskExecutor(Executor):
             self._stranded.append(batch)
             return
         key, fit = f"separatrix-{uuid4().hex}", self._fit if self._unfit else None
-        call = pickle.dumps(_Call(batch.cells, self.cell_timeout))
+        call = pickle.dumps(_Call(batch, self.cell_timeout))
         try:
             future = self._client.submit(pickle.loads, call, key=key, pure=False, workers=fit)
         except Exception:
@@ -246,9 +243,9 @@ class DaskExecutor(Executor):
         self._flying[key] = _Task(future, batch, None if fit is None else frozenset(fit))
         self._client.loop.add_callback(self._fetch, future)
 
-    async def _fetch(self, future: Future[list[Result]]) -> None:
+    async def _fetch(self, future: Future[Back]) -> None:
         """Put what becomes of a task into the queue; runs in the client's thread."""
-        back: Back
+        back: Back | Exception
         try:
             back = await self._client.gather(future, asynchronous=True)
         except CancelledError as error:
@@ -257,7 +254,7 @@ class DaskExecutor(Executor):
             back = error
         self._back.put((future.key, back))
 
-    def _take(self, key: str, back: Back) -> list[Finished]:
+    def _take(self, key: str, back: Back | Exception) -> list[Finished]:
         """What a task brought; nothing if it has to be sent again, or if nothing more can be computed."""
         from distributed import KilledWorker
 
@@ -293,7 +290,7 @@ class DaskExecutor(Executor):
         else:
             self.submit(batch)
 
-    def _complaints(self, cell: Cell) -> dict[str, Exception]:
+    def _complaints(self, cell: Work) -> dict[str, Exception]:
         """Why workers cannot compute a cell, by their addresses."""
         self._looked = 0.0
         self._look()

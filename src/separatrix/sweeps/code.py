@@ -33,7 +33,12 @@ OURS = "separatrix"
 
 def code_version(kind: type[Construction], mechanism: Mechanism) -> str:
     """The digest for cells of this construction and mechanism; the same on every machine."""
-    return _digest(frozenset({*_origins(kind), *_origins(type(mechanism)), *_own(mechanism)}))
+    return code_of(*ROOTS, *_origins(kind), *_origins(type(mechanism)), *_own(mechanism))
+
+
+def code_of(*names: str) -> str:
+    """The digest for work whose result depends on these modules and on what they import."""
+    return _digest(frozenset(names))
 
 
 def _origins(kind: type) -> Iterator[str]:
@@ -58,7 +63,7 @@ def _own(mechanism: Mechanism) -> Iterator[str]:
 @cache
 def _digest(roots: frozenset[str]) -> str:
     found = hashlib.sha256()
-    for name, module in sorted(modules({*ROOTS, *roots}).items()):
+    for name, module in sorted(modules(roots).items()):
         found.update(f"{name} {module.digest}\n".encode())
     return found.hexdigest()[:16]
 

@@ -16,11 +16,10 @@ import numpy as np
 from separatrix.engines import ENGINES
 from separatrix.store import Result, Status, Store
 from separatrix.sweeps.backlog import LOOKED_UP
-from separatrix.sweeps.batches import Kind
+from separatrix.sweeps.batches import CostKey
 from separatrix.sweeps.executors import Executor
 from separatrix.sweeps.plan import Plan
-from separatrix.sweeps.verdict_cells import Cell
-from separatrix.sweeps.worker import Batch
+from separatrix.sweeps.work import Batch, Work
 
 TRIED = 64
 """Cells of a kind that are tried at most."""
@@ -70,7 +69,7 @@ def estimate(
     budget: float = 10.0,
 ) -> Estimate:
     """How much a plan has left to compute; cells of unknown cost are tried for about `budget` seconds."""
-    counts, samples, chance = Counter[Kind](), defaultdict[Kind, list[Cell]](list), Random(0)
+    counts, samples, chance = Counter[CostKey](), defaultdict[CostKey, list[Work]](list), Random(0)
     everything, lacking, stored = array("Q"), array("Q"), 0
     cells = (cell for _, cell in plan)
     while some := list(islice(cells, LOOKED_UP)):
@@ -80,16 +79,16 @@ def estimate(
             status = there.get(cell.id)
             if status is None or (retry_failed and status is Status.FAILED):
                 lacking.append(everything[-1])
-                counts[cell.kind] += 1
-                sample = samples[cell.kind]
+                counts[cell.cost_key] += 1
+                sample = samples[cell.cost_key]
                 if len(sample) < TRIED:
                     sample.append(cell)
-                elif (place := chance.randrange(counts[cell.kind])) < TRIED:
+                elif (place := chance.randrange(counts[cell.cost_key])) < TRIED:
                     sample[place] = cell
             else:
                 stored += 1
     different, missing = _different(everything), _different(lacking)
-    recorded = {} if store is None else store.seconds_by_kind()
+    recorded = {} if store is None else store.mean_seconds()
     known = {kind: recorded[kind] for kind in counts if kind in recorded}
     tried = _tried([samples[kind] for kind in counts if kind not in known], executor, budget)
     cost = {**known, **tried}
@@ -103,28 +102,29 @@ def estimate(
     )
 
 
-def _tried(samples: Iterable[list[Cell]], executor: Executor, budget: float) -> dict[Kind, float]:
+def _tried(samples: Iterable[list[Work]], executor: Executor, budget: float) -> dict[CostKey, float]:
     """Mean seconds of the kinds that were tried before the time was over; the shortest inputs come first."""
     waiting = [Batch(tuple(sorted(sample, key=_length))) for sample in samples]
-    found: dict[Kind, float] = {}
+    found: dict[CostKey, float] = {}
     end = time.monotonic() + START + budget
     while (waiting or executor.busy) and time.monotonic() < end:
         while waiting and executor.vacancies > 0:
             executor.submit(waiting.pop())
         for each in executor.wait(0.2):
-            if each.results:
-                found[each.batch.cells[0].kind] = _mean_cost(each.batch.cells, each.results)
+            results = [one for one in each.results or () if isinstance(one, Result)]
+            if results:
+                found[each.batch.cells[0].cost_key] = _mean_cost(each.batch.cells, results)
     return found
 
 
-def _mean_cost(cells: Sequence[Cell], results: Sequence[Result]) -> float:
+def _mean_cost(cells: Sequence[Work], results: Sequence[Result]) -> float:
     """Mean seconds of all the cells, of which the first have results.
 
     On literal tokens time grows as a power of n, the slope of what was seen.
     """
     seconds, n = [max(each.seconds, 1e-6) for each in results], np.array([*map(_length, cells)])
     seen = len(seconds)
-    engine = ENGINES.get(results[-1].engine or "")
+    engine = ENGINES.get(str(results[-1].found.get("engine")))
     if engine is None or not engine.literal:
         return sum(seconds) / seen
     slope = np.polyfit(np.log(n[:seen]), np.log(seconds), 1)[0] if n[0] < n[seen - 1] else LIKELY
@@ -132,8 +132,8 @@ def _mean_cost(cells: Sequence[Cell], results: Sequence[Result]) -> float:
     return float(sum(seconds) + beyond.sum()) / len(cells)
 
 
-def _length(cell: Cell) -> float:
-    return float(min(max(2, int(cell.parameters.get("n", "2"))), 10**100))
+def _length(cell: Work) -> float:
+    return max(2.0, cell.columns().get("n") or 2.0)
 
 
 def _different(identities: array[int]) -> int:

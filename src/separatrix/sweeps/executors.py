@@ -5,11 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from separatrix.store import Result
-from separatrix.sweeps.worker import Batch
-
-SLICE = 2.0
-"""Seconds after which a worker hands a batch back, finished or not, so that nothing straggles."""
+from separatrix.sweeps.work import Back, Batch
 
 
 @dataclass(frozen=True)
@@ -17,8 +13,8 @@ class Finished:
     """A batch that came back."""
 
     batch: Batch
-    results: list[Result] | None
-    """The results of its first cells; None where its worker died."""
+    results: Back | None
+    """The results of its first cells, the last perhaps a checkpoint; None where its worker died."""
     late: bool = False
     """Whether its worker was ended since one of its cells took too long."""
 

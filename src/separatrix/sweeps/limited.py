@@ -17,10 +17,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from separatrix.parameters import SeparatrixError
-from separatrix.store import Result
-from separatrix.sweeps.evaluate import in_closed_form
-from separatrix.sweeps.verdict_cells import Cell
-from separatrix.sweeps.worker import died, finish, timed_out
+from separatrix.sweeps.work import Back, Checkpoints, Work
+from separatrix.sweeps.worker import died, finish, joined, timed_out
 
 START = 120.0
 """Seconds in which such a process has to begin."""
@@ -39,23 +37,24 @@ class TooLong(Exception):
     """Nothing came back in time."""
 
 
-def work_within(cells: Sequence[Cell], seconds: float, limit: float) -> list[Result]:
+def work_within(cells: Sequence[Work], seconds: float, checkpoints: Checkpoints, limit: float) -> Back:
     """As `work`, where a cell that takes longer than `limit` seconds has failed."""
-    for _ in range(MOST_DEATHS):
-        results: list[Result] = []
+    deaths = 0
+    while deaths < MOST_DEATHS:
+        parts: list[Back] = []
         try:
-            for some in _process().compute(cells, seconds, limit):
-                results += some
+            parts.extend(_process().compute(cells, seconds, checkpoints, limit))
         except TooLong:
             _end()
-            if len(cells) == 1 or not in_closed_form(cells[0]):  # those of the closed form come together
-                results.append(timed_out(limit))
+            if len(cells) == 1:
+                parts.append([timed_out(limit)])
         except (EOFError, OSError):
             _end()
-        if results:
+            deaths += 1
+        if results := joined(parts):
             return results
         cells = cells[:1]  # whether it was this one, it is seen when it is alone
-    return [died(MOST_DEATHS)]
+    return [died(deaths)]
 
 
 class _Process:
@@ -69,8 +68,10 @@ class _Process:
         self.ours.send(sys.path)
         self._receive(START)
 
-    def compute(self, cells: Sequence[Cell], seconds: float, limit: float) -> Iterator[list[Result]]:
-        self.ours.send((cells, seconds))
+    def compute(
+        self, cells: Sequence[Work], seconds: float, checkpoints: Checkpoints, limit: float
+    ) -> Iterator[Back]:
+        self.ours.send((cells, seconds, checkpoints))
         while (back := self._receive(limit)) is not None:
             yield back
 
@@ -116,10 +117,12 @@ def serve(connection: Connection) -> None:
                 connection.send(back)
 
 
-def _answers(cells: Sequence[Cell], seconds: float) -> Iterator[list[Result] | Exception | None]:
+def _answers(
+    cells: Sequence[Work], seconds: float, checkpoints: Checkpoints
+) -> Iterator[Back | Exception | None]:
     """Results, some at a time, and None at the end; or why there can be none."""
     try:
-        yield from finish(cells, seconds)
+        yield from finish(cells, seconds, checkpoints)
         yield None
     except Exception as error:
         yield error

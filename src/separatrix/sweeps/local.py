@@ -14,9 +14,9 @@ from multiprocessing.context import BaseContext
 
 from separatrix.parameters import SeparatrixError
 from separatrix.startup import STOPPING, safe_path, signals_held_back
-from separatrix.store import Result
-from separatrix.sweeps.executors import SLICE, Executor, Finished
-from separatrix.sweeps.worker import Batch, work
+from separatrix.sweeps.executors import Executor, Finished
+from separatrix.sweeps.work import Back, Batch
+from separatrix.sweeps.worker import work
 
 AHEAD = 2
 """Batches a worker has at once: one it computes, and one that waits for it."""
@@ -32,7 +32,7 @@ class _Worker:
         with safe_path():  # the server is started again if it has died
             self.pool = ProcessPoolExecutor(1, context, initializer=prepare)
             self.greeting: Future[None] = self.pool.submit(greet)
-        self.waiting: dict[Future[list[Result]], Batch] = {}
+        self.waiting: dict[Future[Back], Batch] = {}
         self.since = time.monotonic()
         """When it began with the first of its batches, at the latest."""
         self.greeting.add_done_callback(lambda _: self.note_time())
@@ -82,7 +82,7 @@ class LocalExecutor(Executor):
         while not self._failure:
             place = min(range(self.workers), key=lambda i: len(self._workers[i].waiting))
             try:
-                future = self._workers[place].pool.submit(work, batch.cells, SLICE)
+                future = self._workers[place].pool.submit(work, *batch.order)
             except BrokenProcessPool:
                 self._replace(place)
             else:
@@ -124,7 +124,7 @@ class LocalExecutor(Executor):
         first = next(iter(worker.waiting.values()), None)
         if self.cell_timeout is None or first is None or not worker.has_begun:
             return False
-        allowed = self.cell_timeout + (SLICE if len(first.cells) > 1 else 0.0)
+        allowed = self.cell_timeout + (first.cells[0].turn if len(first.cells) > 1 else 0.0)
         return time.monotonic() - worker.since > allowed
 
     def _replace(self, place: int, late: bool = False) -> None:

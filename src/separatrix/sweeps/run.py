@@ -8,14 +8,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from separatrix.store import Result, Store, StoreError
+from separatrix.store import Checkpoint, Result, Store, StoreError
+from separatrix.store.files import checkpoints, keep_checkpoint
 from separatrix.sweeps.backlog import Backlog
 from separatrix.sweeps.batches import Batcher
 from separatrix.sweeps.executors import Executor, Finished
-from separatrix.sweeps.plan import Plan
 from separatrix.sweeps.progress import Progress, Tell
-from separatrix.sweeps.verdict_cells import Cell
-from separatrix.sweeps.worker import Batch, died, timed_out
+from separatrix.sweeps.work import Batch, Planned, Work
+from separatrix.sweeps.worker import died, timed_out
 
 MOST_LOSSES = 3
 """A cell over which so many workers died is not tried again."""
@@ -26,7 +26,7 @@ END = object()
 
 
 def run(
-    plan: Plan,
+    plan: Planned,
     store: Store,
     executor: Executor,
     *,
@@ -45,7 +45,7 @@ class _Run:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Planned,
         store: Store,
         executor: Executor,
         retry_failed: bool,
@@ -83,7 +83,7 @@ class _Run:
                 looking = batch is None
                 if not isinstance(batch, Batch):
                     break
-                self.executor.submit(batch)
+                self.executor.submit(self._resumed(batch))
             patience = 0.0 if looking and not self.backlog.waiting else PATIENCE
             if self.executor.busy:
                 for finished in self.executor.wait(patience):
@@ -96,24 +96,40 @@ class _Run:
             self.tell(self.progress)
         self.tell(self.progress)
 
+    def _resumed(self, batch: Batch) -> Batch:
+        """A batch with the checkpoints that an earlier run left."""
+        if not batch.cells[0].resumes or batch.checkpoints:
+            return batch
+        return replace(batch, checkpoints=checkpoints(self.store, [cell.id for cell in batch.cells]))
+
     def _stopping(self) -> bool:
         self.progress.stopped = self.progress.stopped or self.stop()
         return self.progress.stopped
 
     def _take(self, finished: Finished) -> None:
         """Keep what a batch brought, and see to the rest of it."""
-        batch, results = finished.batch, finished.results
-        if results is None:
+        batch, back = finished.batch, finished.results
+        if back is None:
             self.progress.lost += not finished.late
             self._alone(batch, finished.late)
             return
-        self.batcher.learn(batch, [result.seconds for result in results])
+        self.batcher.learn(batch, [each.seconds for each in back])
+        results = [each for each in back if isinstance(each, Result)]
         done, rest = batch.cells[: len(results)], batch.cells[len(results) :]
         self._keep(list(zip(done, results, strict=True)))
+        known = {**batch.checkpoints}
+        if isinstance(last := back[-1], Checkpoint):
+            limit = self.executor.cell_timeout
+            if limit is not None and last.seconds > limit:
+                self._keep([(rest[0], timed_out(limit))])
+                rest = rest[1:]
+            else:
+                keep_checkpoint(self.store, rest[0].id, last)
+                known[rest[0].id] = last
         if rest:
-            self.again.append(Batch(rest))
+            self.again.append(Batch(rest, checkpoints=known))
 
-    def _keep(self, finished: list[tuple[Cell, Result]]) -> None:
+    def _keep(self, finished: list[tuple[Work, Result]]) -> None:
         self.store.add((cell.id, cell.asked(), result) for cell, result in finished)
         for cell, result in finished:
             self.backlog.land(cell, result.status)
@@ -125,7 +141,7 @@ class _Run:
         losses = batch.losses + (not late)
         limit = self.executor.cell_timeout
         if len(batch.cells) > 1:
-            self.again.extend(Batch((cell,), losses) for cell in batch.cells)
+            self.again.extend(Batch((cell,), losses, batch.checkpoints) for cell in batch.cells)
         elif late and limit is not None:
             self._keep([(batch.cells[0], timed_out(limit))])
         elif losses < MOST_LOSSES:

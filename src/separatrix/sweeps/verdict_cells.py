@@ -1,18 +1,34 @@
-"""One cell: a parameter point, a mechanism, and how the answer is to be found; plain data throughout."""
+"""Verdicts as work: a parameter point, a mechanism, and how the answer is to be found.
+
+Cells are computed one at a time, or by the closed form on many at once.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache
 from typing import Any
 
-from separatrix.engines import Sampling
+from separatrix.constructions import Construction, ExactConstruction, construction_named
+from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, exact, solve
+from separatrix.mechanisms.load import mechanism_from
+from separatrix.numbers.json import finite
+from separatrix.numbers.logforms import spelled
+from separatrix.parameters import Grid, UsageError
+from separatrix.parameters.grid import is_whole
+from separatrix.store import Answer, Environment, Status
+from separatrix.store.schema import VERDICT
+from separatrix.sweeps.code import code_version
+from separatrix.sweeps.work import Back, Checkpoints, Work, result
+from separatrix.verdicts.verdict import word_for
 
-IDENTITY = 1
-"""Changed if ever the way changes in which an identity is made."""
+named = cache(mechanism_from)
+
+TOGETHER = 500
+"""Cells of the closed form that are computed at once."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +48,10 @@ class Draws:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """Everything that determines a result, and nothing else."""
+class Cell(Work):
+    """One verdict: everything that determines it, and nothing else."""
 
+    kind = VERDICT
     construction: str
     mechanism: str
     parameters: dict[str, str]
@@ -45,25 +62,19 @@ class Cell:
     """None for engines that draw nothing, so that seeds make no new cells of them."""
     code: str
 
-    @cached_property
-    def id(self) -> str:
-        """The identity of a cell: the same whatever the plan, the machine or the day."""
+    def __str__(self) -> str:
+        return f"{self.mechanism} on {self.construction}"
+
+    def identity(self) -> Sequence[Any]:
         drawn = self.draws and list(vars(self.draws).values())
-        whole = (
-            *(IDENTITY, self.construction, self.mechanism, self.parameters),
-            *(self.engine, self.delta, drawn, self.code),
-        )
-        spelled = json.dumps(whole, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(spelled.encode()).hexdigest()[:32]
+        return self.construction, self.mechanism, self.parameters, self.engine, self.delta, drawn
 
     @property
-    def kind(self) -> tuple[str, str, str]:
-        """The kind of a cell; those of one kind are thought to cost alike."""
+    def cost_key(self) -> tuple[str, ...]:
         return self.construction, self.mechanism, self.engine
 
-    def asked(self) -> dict[str, Any]:
-        """The columns of the store that say what was asked."""
-        drawn = self.draws
+    def columns(self) -> dict[str, Any]:
+        drawn = {} if self.draws is None else vars(self.draws)
         return {
             "construction": self.construction,
             "mechanism": self.mechanism,
@@ -71,13 +82,86 @@ class Cell:
             "n": _float(self.parameters.get("n")),
             "asked": self.engine,
             "delta": self.delta,
-            "draws": drawn and drawn.draws,
-            "seed": drawn and drawn.seed,
-            "confidence": drawn and drawn.confidence,
-            "dtype": drawn and drawn.dtype,
-            "until_decided": drawn and int(drawn.until_decided),
-            "code": self.code,
+            **drawn,
         }
+
+    def code_here(self) -> str:
+        return code_version(construction_named(self.construction), named(self.mechanism))
+
+    def compute(self, checkpoint: bytes | None = None) -> Iterator[Answer]:
+        try:
+            point, delta = construction_named(self.construction).read(self.parameters), Fraction(self.delta)
+            sampling = None if self.draws is None else self.draws.sampling(delta)
+            outcome = solve(point, named(self.mechanism), self.engine, sampling)
+        except EngineRefusal as refusal:
+            yield _refused(str(refusal))
+        else:
+            yield _answer(outcome, point.m, delta)
+
+    @classmethod
+    def run(
+        cls, works: Sequence[Cell], here: Environment, checkpoints: Checkpoints | None = None
+    ) -> Iterator[Back]:
+        first, kind = works[0], construction_named(works[0].construction)
+        if not ENGINES[first.engine].at_once or issubclass(kind, ExactConstruction):
+            yield from super().run(works, here)
+            return
+        for start in range(0, len(works), TOGETHER):
+            some, began = works[start : start + TOGETHER], time.perf_counter()
+            answers = _together(some)
+            if answers is None:
+                yield from super().run(some, here)
+            else:
+                share = (time.perf_counter() - began) / len(some)
+                yield [result(answer, share, here) for answer in answers]
+
+
+def _together(cells: Sequence[Cell]) -> list[Answer] | None:
+    """The closed form on all of them; None where some cannot be read or have no closed form.
+
+    A cell has the same numbers whichever others it is computed with.
+    """
+    kind, first = construction_named(cells[0].construction), cells[0].parameters
+    if any(cell.parameters.keys() != first.keys() for cell in cells):
+        return None
+    columns = {name: [cell.parameters[name] for cell in cells] for name in first}
+    words = {name: set(columns.pop(name)) for name in first if not _is_number(kind, name)}
+    if any(len(values) > 1 for values in words.values()):
+        return None
+    fixed = {name: values.pop() for name, values in words.items()}
+    try:
+        found = exact.evaluate_each(kind, named(cells[0].mechanism), Grid(fixed, (columns,))).outcomes()
+    except Exception:  # of one cell; which, and why, comes out when they are computed one by one
+        return None
+    return [
+        _refused(exact.UNDECIDED)
+        if outcome is None
+        else _answer(outcome, int(cell.parameters["m"]), Fraction(cell.delta))
+        for cell, outcome in zip(cells, found, strict=True)
+    ]
+
+
+def _refused(message: str) -> Answer:
+    return Answer(status=Status.REFUSED, message=message)
+
+
+def _answer(outcome: Outcome, m: int, delta: Fraction) -> Answer:
+    return Answer(
+        {
+            "verdict": word_for(outcome, m, delta),
+            "engine": outcome.engine,
+            "evidence": outcome.evidence,
+            **{name: _spelled(getattr(outcome, name)) for name in ("p0", "p1", "q")},
+            **{name: getattr(outcome, name) for name in ("distinguish", "fire_d0", "fire_d1")},
+            "low": outcome.interval[0],
+            "high": outcome.interval[1],
+            **{name: finite(getattr(outcome, name)) for name in ("margin", "bits")},
+        }
+    )
+
+
+def _spelled(p: Fraction | float) -> str:
+    return spelled(p) if isinstance(p, Fraction) else repr(p)
 
 
 def _float(n: str | None) -> float | None:
@@ -86,3 +170,12 @@ def _float(n: str | None) -> float | None:
         return None if n is None else float(int(n))
     except OverflowError:
         return None
+
+
+@cache
+def _is_number(kind: type[Construction], name: str) -> bool:
+    try:
+        is_whole(kind.schema, name)
+    except UsageError:
+        return False
+    return True

@@ -5,18 +5,13 @@ from __future__ import annotations
 import platform
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
 
-from separatrix.constructions import construction_named
 from separatrix.parameters import SeparatrixError
-from separatrix.store import Environment, Result, Status
-from separatrix.store.rows import now
-from separatrix.sweeps.code import code_version
-from separatrix.sweeps.evaluate import evaluate, named
-from separatrix.sweeps.verdict_cells import Cell
+from separatrix.store import Answer, Checkpoint, Environment, Result, Status
+from separatrix.sweeps.work import Back, Checkpoints, Work, result
 from separatrix.tensors import torch
 
 PACKAGES = ("separatrix", "torch", "numpy", "scipy", "python-flint")
@@ -29,42 +24,46 @@ class OtherCode(SeparatrixError):
     """A worker has another version of the code than the plan was made with."""
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Cells of one kind that go to a worker together."""
+def work(cells: Sequence[Work], seconds: float, checkpoints: Checkpoints | None = None) -> Back:
+    """The results of the first cells, at least one, until the time is over; the rest is left to others.
 
-    cells: tuple[Cell, ...]
-    losses: int = 0
-    """How often a worker died over it."""
-
-
-def work(cells: Sequence[Cell], seconds: float) -> list[Result]:
-    """The results of the first cells, at least one, until the time is over; the rest is left to others."""
-    return [result for some in finish(cells, seconds) for result in some]
+    The last one may be a checkpoint, from which it can be gone on with.
+    """
+    return joined(finish(cells, seconds, checkpoints))
 
 
-def finish(cells: Sequence[Cell], seconds: float) -> Iterator[list[Result]]:
+def finish(cells: Sequence[Work], seconds: float, checkpoints: Checkpoints | None = None) -> Iterator[Back]:
     """The results, some at a time; none at first, once it is sure that this worker can compute the cells."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(cells[0].threads)
     start = time.monotonic()
     require_same_code(cells[0])
     yield []
-    for some in evaluate(cells, environment()):
+    for some in cells[0].run(cells, environment(), checkpoints):
         yield some
         if time.monotonic() - start > seconds:
             break
 
 
+def joined(parts: Iterable[Back]) -> Back:
+    """What came some at a time; nothing is left of a checkpoint after which more came."""
+    found: Back = []
+    for some in parts:
+        if some and found and isinstance(found[-1], Checkpoint):
+            found.pop()
+        found += some
+    return found
+
+
 def timed_out(limit: float) -> Result:
     """What is kept of a cell that took longer than the limit."""
     message = f"it took longer than {limit:g} s, the limit a cell"
-    return Result(Status.FAILED, limit, now(), environment(), message)
+    return result(Answer(status=Status.FAILED, message=message), limit, environment())
 
 
 def died(times: int) -> Result:
     """What is kept of a cell over which worker after worker died."""
     message = f"its worker died {times} times; it may need more memory than there is"
-    return Result(Status.FAILED, 0.0, now(), environment(), message)
+    return result(Answer(status=Status.FAILED, message=message), 0.0, environment())
 
 
 @cache
@@ -74,14 +73,14 @@ def environment() -> Environment:
     return Environment(platform.node(), {"python": platform.python_version(), **versions})
 
 
-def require_same_code(cell: Cell) -> None:
+def require_same_code(cell: Work) -> None:
     """Refuse a cell that was planned with another version of the code than there is here."""
     with _reading:
-        found = code_version(construction_named(cell.construction), named(cell.mechanism))
+        found = cell.code_here()
     if found != cell.code:
         here = environment()
         raise OtherCode(
-            f"the worker on {here.host} has another version of the code for {cell.mechanism} on "
-            f"{cell.construction} ({found}, not {cell.code}; its separatrix is "
-            f"{here.versions['separatrix']}); install the same version everywhere"
+            f"the worker on {here.host} has another version of the code for {cell} ({found}, not "
+            f"{cell.code}; its separatrix is {here.versions['separatrix']}); install the same version "
+            "everywhere"
         )
