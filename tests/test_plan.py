@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterator
 from fractions import Fraction
 from importlib import import_module
+from importlib.metadata import EntryPoints
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from expectations import run
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.constructions.spike import Spike
 from separatrix.mechanisms import MECHANISMS, examples, mechanism_named
+from separatrix.mechanisms import load as load_module
 from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.paper.base import BASE
@@ -339,6 +341,17 @@ def test_reading_is_linear_in_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     text = HEAD + 'n = 1000\n[[sweep]]\nconstruction = "spike"\nseeds = [\n' + "1,\n" * 3000 + "]\n"
     read_plan(text)
     assert len(text) < sum(parsed) <= 2 * len(text)
+
+
+def test_installed_packages_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many unknown mechanisms a plan names: each look reads every package's metadata."""
+    looked: list[str] = []
+    monkeypatch.setattr(load_module, "entry_points", lambda group: looked.append(group) or EntryPoints())
+    load_module._plugins.cache_clear()
+    names = ", ".join(f'"sofmax{i}"' for i in range(200))
+    assert len(complaints(f'mechanisms = [{names}]\n[[sweep]]\nconstruction = "all"')) == 51
+    load_module._plugins.cache_clear()
+    assert looked == ["separatrix.mechanisms"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoints, entry_points
 from typing import Any
 
 from separatrix.errors import one_line
@@ -38,6 +39,12 @@ def mechanism_named(text: str) -> Mechanism:
     return MECHANISMS[name](**read_words(words.split(",") if words else []))
 
 
+@cache
+def _plugins() -> EntryPoints:
+    """What other packages register; looked for once, since that reads about every installed package."""
+    return entry_points(group=GROUP)
+
+
 def mechanism_from(source: Any) -> Mechanism:
     """A mechanism from its name, `module:attribute`, or the thing itself.
 
@@ -49,7 +56,7 @@ def mechanism_from(source: Any) -> Mechanism:
     name, _, rest = source.partition(":")
     if name in MECHANISMS:
         return mechanism_named(source)
-    plugin = next((each for each in entry_points(group=GROUP) if each.name == source), None)
+    plugin = next((each for each in _plugins() if each.name == source), None)
     if plugin is not None:
         return wrap(_imported(plugin.module, plugin.attr, source), source)
     if not rest or "=" in rest:
