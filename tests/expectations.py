@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from separatrix.claims import Claim, Entry, Ledger, Status
+from separatrix.claims import Claim, ClaimStatus, Entry, Ledger
 from separatrix.cli import main
 
 
@@ -37,6 +37,6 @@ def assert_refused(capsys: pytest.CaptureFixture[str], complaint: str, folder: P
 def assert_fails(claim: Claim) -> None:
     """The check notices what was broken, and says where."""
     finding = claim.check()
-    assert finding.status is Status.FAILS
+    assert finding.status is ClaimStatus.FAILS
     assert any(not point.holds for point in finding.points)
     json.dumps(Ledger((Entry(claim, finding, 0.0),)).as_json(), allow_nan=False)

@@ -20,11 +20,11 @@ from expectations import assert_fails
 from separatrix.claims import (
     CLAIMS,
     Claim,
+    ClaimStatus,
     Entry,
     Finding,
     Ledger,
     Provenance,
-    Status,
     _literal,
     _tools,
     arithmetic,
@@ -58,7 +58,7 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 @pytest.mark.parametrize("name", BY_NAME)
 def test_claim_does_not_fail(name: str) -> None:
     finding = BY_NAME[name].check()
-    expected = Status.ONLY_WHERE if name in NEEDS_A_CONDITION else Status.HOLDS
+    expected = ClaimStatus.ONLY_WHERE if name in NEEDS_A_CONDITION else ClaimStatus.HOLDS
     assert finding.status is expected, finding.summary
     assert finding.points
     assert finding.summary
@@ -190,7 +190,7 @@ def test_margins_off_by_a_hair_are_noticed(
     mechanism: type[ScoreMechanism], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mechanism, "log_ratio", shallower(mechanism.log_ratio, 0.999))
-    assert BY_NAME[f"margin-{mechanism.name}"].check().status is Status.FAILS
+    assert BY_NAME[f"margin-{mechanism.name}"].check().status is ClaimStatus.FAILS
 
 
 @pytest.mark.parametrize("mechanism", [Softmax, Linear])
@@ -218,26 +218,26 @@ def test_more_work_at_larger_n_is_noticed(from_n: int, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(arithmetic.certified, "count", laborious)
     finding = arithmetic.any_n.check()
-    assert finding.status is Status.FAILS
+    assert finding.status is ClaimStatus.FAILS
     assert all(each.holds == (float(each.parameters["n"]) < from_n) for each in finding.points)
 
 
 def test_a_network_that_never_fires_makes_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     quiet = [{**setting, "tau": "50"} for setting in network.SETTINGS]
     monkeypatch.setattr(network, "SETTINGS", quiet)
-    assert network.network_fires.check().status is Status.FAILS
+    assert network.network_fires.check().status is ClaimStatus.FAILS
 
 
 def test_conditions_vanish_where_they_are_not_needed() -> None:
     good, bad = _tools.point({}, True), _tools.point({}, False)
     where = ("d grows", "summary", "slack")
-    assert _tools.Points([good]).conclude_where([bad], *where).status is Status.ONLY_WHERE
+    assert _tools.Points([good]).conclude_where([bad], *where).status is ClaimStatus.ONLY_WHERE
     assert _tools.Points([good]).conclude_where([good], *where) == _tools.Points([good, good]).conclude(
         "summary", "slack"
     )
-    assert _tools.Points([bad]).conclude_where([good], *where).status is Status.FAILS
-    assert _tools.Points([]).conclude_where([bad], *where).status is Status.FAILS
-    assert _tools.Points([]).conclude("summary", "slack").status is Status.FAILS
+    assert _tools.Points([bad]).conclude_where([good], *where).status is ClaimStatus.FAILS
+    assert _tools.Points([]).conclude_where([bad], *where).status is ClaimStatus.FAILS
+    assert _tools.Points([]).conclude("summary", "slack").status is ClaimStatus.FAILS
 
 
 def test_crossing_is_found_or_refused() -> None:
@@ -293,20 +293,24 @@ def test_hypotheses_are_the_theorems() -> None:
 
 def test_boundary_finding_rejects_a_wrong_limit() -> None:
     found = boundary.boundary_finding(boundary.SIZES, 0.87, boundary._ones)
-    assert found.status is Status.FAILS
+    assert found.status is ClaimStatus.FAILS
 
 
-def entry(status: Status) -> Entry:
+def entry(status: ClaimStatus) -> Entry:
     claim = Claim("a-name", "3", "ours", "A statement with [brackets].", lambda: finding)
     finding = Finding(
-        status, "what was found", "slack [1, 2]", (), "a condition" if status is Status.ONLY_WHERE else ""
+        status,
+        "what was found",
+        "slack [1, 2]",
+        (),
+        "a condition" if status is ClaimStatus.ONLY_WHERE else "",
     )
     return Entry(claim, finding, 0.1)
 
 
 def test_table_fits_eighty_columns() -> None:
     out = io.StringIO()
-    shown = Ledger(tuple(entry(status) for status in Status))
+    shown = Ledger(tuple(entry(status) for status in ClaimStatus))
     show(shown, Console(file=out, width=80, force_terminal=False))
     text = out.getvalue()
     assert all(len(line.rstrip()) <= 80 for line in text.splitlines())
@@ -325,7 +329,10 @@ def test_table_fits_eighty_columns() -> None:
 
 def test_table_is_coloured() -> None:
     out = io.StringIO()
-    show(Ledger((entry(Status.HOLDS), entry(Status.FAILS))), Console(file=out, width=80, force_terminal=True))
+    show(
+        Ledger((entry(ClaimStatus.HOLDS), entry(ClaimStatus.FAILS))),
+        Console(file=out, width=80, force_terminal=True),
+    )
     assert "\x1b[32mholds" in out.getvalue()
     assert "\x1b[1;31mFAILS" in out.getvalue()
 

@@ -13,9 +13,9 @@ import torch
 from expectations import assert_fails
 from separatrix.claims import (
     CLAIMS,
+    ClaimStatus,
     Entry,
     Ledger,
-    Status,
     dispersion,
     duplication,
     rank,
@@ -41,7 +41,7 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 @pytest.mark.parametrize("name", BY_NAME)
 def test_claim_does_not_fail(name: str) -> None:
     finding = BY_NAME[name].check()
-    expected = Status.ONLY_WHERE if name in NEEDS_A_CONDITION else Status.HOLDS
+    expected = ClaimStatus.ONLY_WHERE if name in NEEDS_A_CONDITION else ClaimStatus.HOLDS
     assert finding.status is expected, finding.summary
     assert finding.points
     assert any(character.isdigit() for character in finding.slack)

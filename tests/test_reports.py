@@ -17,7 +17,7 @@ import torch
 from scipy.stats import binom
 from typer.testing import CliRunner
 
-from separatrix.claims import CLAIMS, Claim, Entry, Finding, Ledger, Point, Status
+from separatrix.claims import CLAIMS, Claim, ClaimStatus, Entry, Finding, Ledger, Point
 from separatrix.cli.application import app
 from separatrix.constructions.spike import Spike
 from separatrix.engines import certified
@@ -32,8 +32,7 @@ from separatrix.reports.drawing import Drawn, static_style
 from separatrix.reports.folder import Folder
 from separatrix.reports.pages import prose
 from separatrix.reports.reproduce import Reproduction, reproduce
-from separatrix.store import Result, StoreError, open_store
-from separatrix.store import Status as CellStatus
+from separatrix.store import Result, Status, StoreError, open_store
 from separatrix.sweeps import load_plan, read_plan, shipped_plans
 from separatrix.sweeps.verdict_cells import Cell
 from sweep_tools import HERE, Inline
@@ -47,14 +46,14 @@ VALUES = {
     "a1": [0.4, 0.7, 1.2, 1.6],
     "c": [0.05, 0.45, 0.75, 1],
 }
-FOREIGN = Claim("evil", "0", "ours", "<script>alert(1)</script> & more", lambda: _finding(Status.FAILS))
+FOREIGN = Claim("evil", "0", "ours", "<script>alert(1)</script> & more", lambda: _finding(ClaimStatus.FAILS))
 
 
-def _finding(status: Status) -> Finding:
+def _finding(status: ClaimStatus) -> Finding:
     return Finding(status, "compared <a> with <b>", "3 < 4", (Point({"n": 3}, True, {"p": 0.5}),), "n > 2")
 
 
-def _stand_in(*claims: Claim, status: Status = Status.HOLDS) -> Ledger:
+def _stand_in(*claims: Claim, status: ClaimStatus = ClaimStatus.HOLDS) -> Ledger:
     """A ledger of claims that were not run."""
     return Ledger(tuple(Entry(claim, _finding(status), 0.0) for claim in claims))
 
@@ -86,7 +85,7 @@ def page(made: Reproduction) -> str:
 
 
 @pytest.fixture(scope="module")
-def swept(plan: Path, made: Reproduction) -> tuple[sweeps.Sweep, ...]:
+def swept(plan: Path, made: Reproduction) -> tuple[sweeps.ParameterSweep, ...]:
     """The sweeps of the same quick run, from what it stored."""
     store, executor = open_store(f"sqlite:///{made.out / 'results.db'}"), Inline()
     found = sweeps.compute(load_plan(plan), store, executor)
@@ -95,7 +94,7 @@ def swept(plan: Path, made: Reproduction) -> tuple[sweeps.Sweep, ...]:
 
 
 @pytest.fixture(scope="module")
-def drawn(swept: tuple[sweeps.Sweep, ...]) -> tuple[Drawn, ...]:
+def drawn(swept: tuple[sweeps.ParameterSweep, ...]) -> tuple[Drawn, ...]:
     """The figures of the same quick run."""
     with static_style():
         return (
@@ -191,7 +190,7 @@ def test_commands_print_the_numbers_beside_them(drawn: tuple[Drawn, ...]) -> Non
 
 
 def test_a_failing_claim_is_not_hidden(tmp_path: Path) -> None:
-    result = Reproduction(tmp_path, _stand_in(FOREIGN, status=Status.FAILS), (), 1.0)
+    result = Reproduction(tmp_path, _stand_in(FOREIGN, status=ClaimStatus.FAILS), (), 1.0)
     assert not result.holds
     assert result.as_json()["claims"] == {"fails": 1}
 
@@ -224,7 +223,7 @@ def test_dense_intervals_cover_the_exact_values(tmp_path: Path) -> None:
     assert binom.sf(misses - 1, len(inside), 0.05) > 1e-4
 
 
-def test_the_store_has_what_is_drawn(made: Reproduction, swept: tuple[sweeps.Sweep, ...]) -> None:
+def test_the_store_has_what_is_drawn(made: Reproduction, swept: tuple[sweeps.ParameterSweep, ...]) -> None:
     store = f"sqlite:///{made.out / 'results.db'}"
     answer = CliRunner().invoke(app, ["results", "--store", store, "engine=dense", "n=5000,100", "--json"])
     (softmax, linear) = swept[0].curves
@@ -239,7 +238,7 @@ def test_the_store_has_what_is_drawn(made: Reproduction, swept: tuple[sweeps.Swe
 def test_a_cell_that_failed_is_not_drawn(plan: Path, tmp_path: Path) -> None:
     class Failing(Inline):
         def compute(self, cells: Sequence[Cell]) -> list[Result]:
-            return [Result(CellStatus.FAILED, 0.0, "now", HERE, "out of paper") for _ in cells]
+            return [Result(Status.FAILED, 0.0, "now", HERE, "out of paper") for _ in cells]
 
     store = open_store(f"sqlite:///{tmp_path / 'results.db'}", create=True)
     with pytest.raises(SeparatrixError, match="failed: out of paper"):

@@ -10,23 +10,23 @@ import pytest
 
 from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.paper.separations import Answer, Separation, answers, separated
+from separatrix.paper.separations import PaperSeparation, PointAnswer, answers, separated
 from separatrix.reports.reproduction_page import separations as section
 
 FEW = ("softmax", "linear", UNNORMALISED)
 
 
 @pytest.fixture(scope="module")
-def found() -> list[Answer]:
+def found() -> list[PointAnswer]:
     return answers(FEW)
 
 
 @pytest.fixture(scope="module")
-def rows(found: list[Answer]) -> list[Separation]:
+def rows(found: list[PointAnswer]) -> list[PaperSeparation]:
     return separated(found)
 
 
-def beats(rows: list[Separation], winner: str, loser: str) -> set[str]:
+def beats(rows: list[PaperSeparation], winner: str, loser: str) -> set[str]:
     return {
         row.construction.name
         for row in rows
@@ -34,11 +34,11 @@ def beats(rows: list[Separation], winner: str, loser: str) -> set[str]:
     }
 
 
-def test_every_construction_is_asked(found: list[Answer]) -> None:
+def test_every_construction_is_asked(found: list[PointAnswer]) -> None:
     assert {each.verdict.construction.name for each in found} == set(CONSTRUCTIONS)
 
 
-def test_both_directions(rows: list[Separation]) -> None:
+def test_both_directions(rows: list[PaperSeparation]) -> None:
     assert beats(rows, UNNORMALISED, "softmax") == {"duplication", "dispersion", "regression"}
     assert beats(rows, "linear", "softmax") == {"majority"}
     assert beats(rows, "softmax", "linear") >= {"spike", "plain", "cross", "injectivity", "parity", "recall"}
@@ -46,7 +46,7 @@ def test_both_directions(rows: list[Separation]) -> None:
     assert not any(row.winner.mechanism == row.loser.mechanism for row in rows)
 
 
-def test_words_and_evidence_are_those_of_the_verdicts(rows: list[Separation]) -> None:
+def test_words_and_evidence_are_those_of_the_verdicts(rows: list[PaperSeparation]) -> None:
     for row in rows:
         assert row.winner.verdict.construction is row.loser.verdict.construction
         assert row.winner.verdict.outcome.interval[1] >= 0.99
@@ -61,7 +61,7 @@ def test_words_and_evidence_are_those_of_the_verdicts(rows: list[Separation]) ->
     }
 
 
-def test_a_row_says_it_in_words(rows: list[Separation]) -> None:
+def test_a_row_says_it_in_words(rows: list[PaperSeparation]) -> None:
     (row,) = (x for x in rows if x.name == "duplication" and x.loser.mechanism == "softmax")
     assert row.sentence == (
         f"{UNNORMALISED} beats softmax on duplication: {UNNORMALISED} distinguishes (exact P = 0.9998), "
@@ -69,7 +69,7 @@ def test_a_row_says_it_in_words(rows: list[Separation]) -> None:
     )
 
 
-def test_neither_partial_nor_undecided_is_a_separation(found: list[Answer]) -> None:
+def test_neither_partial_nor_undecided_is_a_separation(found: list[PointAnswer]) -> None:
     winner = next(each for each in found if each.word == "distinguishes")
     outcome = replace(winner.verdict.outcome, p0=0.0, only=0.0, interval=(0.0, 0.5), distinguish=0.2)
     unsure = replace(winner, verdict=replace(winner.verdict, outcome=outcome))
@@ -77,7 +77,7 @@ def test_neither_partial_nor_undecided_is_a_separation(found: list[Answer]) -> N
     assert separated([winner, unsure]) == []
 
 
-def test_rows_are_json(rows: list[Separation]) -> None:
+def test_rows_are_json(rows: list[PaperSeparation]) -> None:
     read = json.loads(json.dumps([row.as_json() for row in rows], allow_nan=False))
     assert len(read) == len(rows)
     assert {row["winner"]["verdict"] for row in read} == {"distinguishes"}
@@ -85,7 +85,9 @@ def test_rows_are_json(rows: list[Separation]) -> None:
     assert all(row["winner"]["engine"] and row["parameters"]["n"] for row in read)
 
 
-def test_the_section_shows_every_answer_and_every_win(found: list[Answer], rows: list[Separation]) -> None:
+def test_the_section_shows_every_answer_and_every_win(
+    found: list[PointAnswer], rows: list[PaperSeparation]
+) -> None:
     markup = section(found).body
     assert markup.count("<b ") == len(found)
     assert markup.count("<span") == len(rows)

@@ -16,7 +16,7 @@ class Named(Protocol):
     name: str
 
 
-Kind = TypeVar("Kind", bound=Named)
+Registered = TypeVar("Registered", bound=Named)
 
 
 def modules(package: ModuleType, folders: bool = False) -> Iterator[ModuleType]:
@@ -26,7 +26,7 @@ def modules(package: ModuleType, folders: bool = False) -> Iterator[ModuleType]:
             yield import_module(f"{package.__name__}.{name}")
 
 
-def defined(package: ModuleType, kind: Kind) -> list[Kind]:
+def defined(package: ModuleType, kind: Registered) -> list[Registered]:
     """The classes of a kind that the files of a folder define themselves and that leave nothing abstract."""
     return [each for module in modules(package) for each in vars(module).values() if _of(module, each, kind)]
 
@@ -36,9 +36,9 @@ def _of(module: ModuleType, each: Any, kind: object) -> bool:
     return derived and each.__module__ == module.__name__
 
 
-def by_name(classes: Iterable[Kind], what: str) -> dict[str, Kind]:
+def by_name(classes: Iterable[Registered], what: str) -> dict[str, Registered]:
     """The classes by name, in their order; two of one name are an error."""
-    found: dict[str, Kind] = {}
+    found: dict[str, Registered] = {}
     for each in classes:
         if each.name in found:
             raise ImportError(f"two {what} are named {each.name}: {found[each.name]} and {each}")

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from separatrix.claims._base import Claim, Entry, Finding, Ledger, Point, Provenance, Status
+from separatrix.claims._base import Claim, ClaimStatus, Entry, Finding, Ledger, Point, Provenance
 from separatrix.registry import modules
 
 _FOUND = [each for file in modules(sys.modules[__name__]) for each in vars(file).values()]
@@ -35,4 +35,4 @@ def ledger(progress: Callable[[Claim], None] | None = None) -> Ledger:
     return Ledger(tuple(entries))
 
 
-__all__ = ["CLAIMS", "Claim", "Entry", "Finding", "Ledger", "Point", "Provenance", "Status", "ledger"]
+__all__ = ["CLAIMS", "Claim", "ClaimStatus", "Entry", "Finding", "Ledger", "Point", "Provenance", "ledger"]

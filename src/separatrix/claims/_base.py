@@ -11,7 +11,7 @@ Provenance = Literal["paper", "rec", "ours"]
 """[paper] stated in the paper's summary; [rec] reconstructed; [ours] a result of this project."""
 
 
-class Status(Enum):
+class ClaimStatus(Enum):
     """How a check came out."""
 
     HOLDS = "holds"
@@ -32,7 +32,7 @@ class Point:
 class Finding:
     """What a check found."""
 
-    status: Status
+    status: ClaimStatus
     summary: str
     """One line: what was compared and how it came out."""
     slack: str
@@ -103,7 +103,7 @@ class Ledger:
     @property
     def holds(self) -> bool:
         """Whether no claim fails."""
-        return all(entry.finding.status is not Status.FAILS for entry in self.entries)
+        return all(entry.finding.status is not ClaimStatus.FAILS for entry in self.entries)
 
     def as_json(self) -> list[dict[str, Any]]:
         """What `ledger.json` holds."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from separatrix.claims._base import Finding, Point, Status
+from separatrix.claims._base import ClaimStatus, Finding, Point
 from separatrix.constructions import Construction
 from separatrix.constructions.spike import Spike
 from separatrix.engines import Sampling, solve
@@ -61,16 +61,18 @@ class Points(list[Point]):
         """Holds when every point does, fails otherwise; no point at all is a failure too."""
         bad = sum(not each.holds for each in self)
         if bad or not self:
-            return Finding(Status.FAILS, f"{bad} of {len(self)} points fail: {summary}", slack, tuple(self))
-        return Finding(Status.HOLDS, summary, slack, tuple(self))
+            return Finding(
+                ClaimStatus.FAILS, f"{bad} of {len(self)} points fail: {summary}", slack, tuple(self)
+            )
+        return Finding(ClaimStatus.HOLDS, summary, slack, tuple(self))
 
     def conclude_where(self, outside: Sequence[Point], where: str, summary: str, slack: str) -> Finding:
         """As `conclude` for these points inside a condition; those outside decide whether it is needed."""
         within = self.conclude(summary, slack)
         status = within.status
-        if status is Status.HOLDS and not all(each.holds for each in outside):
-            status = Status.ONLY_WHERE
-        shown = where if status is Status.ONLY_WHERE else ""
+        if status is ClaimStatus.HOLDS and not all(each.holds for each in outside):
+            status = ClaimStatus.ONLY_WHERE
+        shown = where if status is ClaimStatus.ONLY_WHERE else ""
         return Finding(status, within.summary, slack, (*self, *outside), shown)
 
 

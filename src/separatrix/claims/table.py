@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from separatrix.claims._base import Entry, Ledger, Status
+from separatrix.claims._base import ClaimStatus, Entry, Ledger
 
-COLOURS = {Status.HOLDS: "green", Status.ONLY_WHERE: "yellow", Status.FAILS: "bold red"}
-WORDS = {Status.HOLDS: "holds", Status.ONLY_WHERE: "only where", Status.FAILS: "FAILS"}
+COLOURS = {ClaimStatus.HOLDS: "green", ClaimStatus.ONLY_WHERE: "yellow", ClaimStatus.FAILS: "bold red"}
+WORDS = {ClaimStatus.HOLDS: "holds", ClaimStatus.ONLY_WHERE: "only where", ClaimStatus.FAILS: "FAILS"}
 
 
 def show(ledger: Ledger, console: Console) -> None:
@@ -37,9 +37,9 @@ def _slack(entry: Entry) -> Text:
     """The slack; for a claim that needs a condition, the condition; for one that fails, how."""
     finding = entry.finding
     text = Text(finding.slack)
-    if finding.status is Status.ONLY_WHERE:
+    if finding.status is ClaimStatus.ONLY_WHERE:
         text.append(f"\n{finding.where}", style=COLOURS[finding.status])
-    if finding.status is Status.FAILS:
+    if finding.status is ClaimStatus.FAILS:
         text.append(f"\n{finding.summary}", style=COLOURS[finding.status])
     return text
 

@@ -12,12 +12,12 @@ from rich.table import Table
 from separatrix.cli.options import (
     AsJson,
     AxisWords,
-    Confidence,
-    Construction,
-    Draws,
-    Engine,
-    Mechanism,
-    Seed,
+    ConfidenceOption,
+    ConstructionName,
+    DrawsOption,
+    EngineName,
+    MechanismName,
+    SeedOption,
     read_parameters,
 )
 from separatrix.cli.terminal import console, show, working
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 
 
 def boundary(
-    construction: Construction,
-    mechanism: Mechanism,
+    construction: ConstructionName,
+    mechanism: MechanismName,
     words: AxisWords = None,
     at: Annotated[str, typer.Option(help="The level of P[distinguishes] to be passed.")] = "0.5",
     over: Annotated[
         str | None, typer.Option(help="A second parameter, name=start:stop:count[:log]: gives a curve.")
     ] = None,
-    engine: Engine = "auto",
+    engine: EngineName = "auto",
     scan: Annotated[int | None, typer.Option(help="How many values of the range to look at first.")] = None,
     tolerance: Annotated[
         str | None, typer.Option(help="How close the ends must come, relative to their size.")
     ] = None,
     certificate: Annotated[Path | None, typer.Option(help="Write a certificate of both ends here.")] = None,
-    draws: Draws = 400,
-    seed: Seed = 0,
-    confidence: Confidence = 0.95,
+    draws: DrawsOption = 400,
+    seed: SeedOption = 0,
+    confidence: ConfidenceOption = 0.95,
     out: Annotated[
         Path | None, typer.Option(help="With --over, write it: .html, .png, .pdf, .csv or .json.")
     ] = None,

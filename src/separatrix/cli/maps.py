@@ -14,11 +14,11 @@ from rich.markup import escape
 from separatrix.cli.options import (
     AsJson,
     AxisWords,
-    Confidence,
-    Construction,
-    Draws,
-    Engine,
-    Seed,
+    ConfidenceOption,
+    ConstructionName,
+    DrawsOption,
+    EngineName,
+    SeedOption,
     read_parameters,
 )
 from separatrix.cli.terminal import console, show
@@ -33,17 +33,17 @@ ROWS, COLUMNS = 20, 64
 
 
 def map_(
-    construction: Construction,
+    construction: ConstructionName,
     mechanisms: Annotated[str, typer.Argument(help="One, or several: softmax,linear,power:beta=4.")],
     words: AxisWords = None,
     of: Annotated[str, typer.Option(help="distinguish, fire_d0, fire_d1, margin or bits.")] = "distinguish",
     difference: Annotated[
         bool, typer.Option("--difference", help="Of two mechanisms: the first less the second.")
     ] = False,
-    engine: Engine = "auto",
-    draws: Draws = 400,
-    seed: Seed = 0,
-    confidence: Confidence = 0.95,
+    engine: EngineName = "auto",
+    draws: DrawsOption = 400,
+    seed: SeedOption = 0,
+    confidence: ConfidenceOption = 0.95,
     out: Annotated[
         Path | None, typer.Option(help="Write it: .html, .png, .pdf, .npz, .csv, .parquet or .json.")
     ] = None,

@@ -10,10 +10,10 @@ import typer
 
 from separatrix.secrets import Secret
 
-Construction = Annotated[
+ConstructionName = Annotated[
     str, typer.Argument(help="What is to be told apart, for example spike (`list constructions`).")
 ]
-Mechanism = Annotated[
+MechanismName = Annotated[
     str, typer.Argument(help="How tokens attend: softmax, power:beta=4, or your own module:attribute.")
 ]
 Words = Annotated[
@@ -22,11 +22,11 @@ Words = Annotated[
 AxisWords = Annotated[
     list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters, and the axes among them.")
 ]
-Engine = Annotated[str, typer.Option(help="auto, certified, exact, grouped or dense.")]
-Delta = Annotated[str, typer.Option(help="P >= 1-delta distinguishes, P <= delta is blind.")]
-Draws = Annotated[int, typer.Option(help="Draws of the reader's signs, for dense and grouped.")]
-Seed = Annotated[int, typer.Option(help="Seed of the draws.")]
-Confidence = Annotated[float, typer.Option(help="Of the interval around a sampled estimate.")]
+EngineName = Annotated[str, typer.Option(help="auto, certified, exact, grouped or dense.")]
+DeltaOption = Annotated[str, typer.Option(help="P >= 1-delta distinguishes, P <= delta is blind.")]
+DrawsOption = Annotated[int, typer.Option(help="Draws of the reader's signs, for dense and grouped.")]
+SeedOption = Annotated[int, typer.Option(help="Seed of the draws.")]
+ConfidenceOption = Annotated[float, typer.Option(help="Of the interval around a sampled estimate.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 DEFAULT = "sqlite:///results.db"
 """As in `store`, which is too heavy to import for a help text; a test holds them together."""

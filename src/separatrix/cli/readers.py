@@ -9,7 +9,14 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from separatrix.cli.options import AsJson, Construction, Delta, Mechanism, Words, read_parameters
+from separatrix.cli.options import (
+    AsJson,
+    ConstructionName,
+    DeltaOption,
+    MechanismName,
+    Words,
+    read_parameters,
+)
 from separatrix.cli.terminal import console, show
 from separatrix.numbers import format_exact
 
@@ -23,10 +30,10 @@ MOST_WEIGHTS = 8
 
 
 def readers(
-    construction: Construction,
-    mechanism: Mechanism,
+    construction: ConstructionName,
+    mechanism: MechanismName,
     words: Words = None,
-    delta: Delta = "0.01",
+    delta: DeltaOption = "0.01",
     noise: Annotated[
         str | None,
         typer.Option(help="AUC under Gaussian noise of this sd on every output, in the unit of the margin."),

@@ -12,11 +12,11 @@ from rich.table import Table
 from separatrix.cli.options import (
     AsJson,
     AxisWords,
-    Confidence,
-    Construction,
-    Draws,
-    Engine,
-    Seed,
+    ConfidenceOption,
+    ConstructionName,
+    DrawsOption,
+    EngineName,
+    SeedOption,
     read_parameters,
 )
 from separatrix.cli.terminal import console, print_json, show, working
@@ -33,7 +33,7 @@ MOST_ROWS = 20
 
 
 def scaling(
-    construction: Construction,
+    construction: ConstructionName,
     mechanisms: Annotated[str, typer.Argument(help="One; several: softmax,linear; or all: gives a table.")],
     words: AxisWords = None,
     of: Annotated[
@@ -43,10 +43,10 @@ def scaling(
             "seconds, peak_bytes, flops or state_bytes."
         ),
     ] = "margin",
-    engine: Engine = "auto",
-    draws: Draws = 400,
-    seed: Seed = 0,
-    confidence: Confidence = 0.95,
+    engine: EngineName = "auto",
+    draws: DrawsOption = 400,
+    seed: SeedOption = 0,
+    confidence: ConfidenceOption = 0.95,
     as_json: AsJson = False,
 ) -> None:
     """How a quantity grows: an exponent, if it is a power law.

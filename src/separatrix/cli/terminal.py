@@ -43,14 +43,14 @@ def print_json(value: Any) -> None:
     print(json_text(value))
 
 
-class Answer(Protocol):
+class Shown(Protocol):
     """What a command found."""
 
     def as_json(self) -> Any:
         """What it prints with --json."""
 
 
-def show(found: Answer, as_json: bool, view: Callable[[], None]) -> None:
+def show(found: Shown, as_json: bool, view: Callable[[], None]) -> None:
     """Print an answer, as JSON or by its view."""
     if as_json:
         print_json(found.as_json())

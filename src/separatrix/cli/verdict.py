@@ -11,13 +11,13 @@ from rich.table import Table
 
 from separatrix.cli.options import (
     AsJson,
-    Confidence,
-    Construction,
-    Delta,
-    Draws,
-    Engine,
-    Mechanism,
-    Seed,
+    ConfidenceOption,
+    ConstructionName,
+    DeltaOption,
+    DrawsOption,
+    EngineName,
+    MechanismName,
+    SeedOption,
     Words,
     read_parameters,
 )
@@ -32,21 +32,21 @@ NOT_FINITE = "not known: the scores overflow float64, or lose their digits"
 
 
 def verdict(
-    construction: Construction,
-    mechanism: Mechanism,
+    construction: ConstructionName,
+    mechanism: MechanismName,
     words: Words = None,
-    engine: Engine = "auto",
+    engine: EngineName = "auto",
     certificate: Annotated[
         Path | None, typer.Option(help="Write a certificate of the exact answer here.")
     ] = None,
-    delta: Delta = "0.01",
+    delta: DeltaOption = "0.01",
     noise: Annotated[
         str | None,
         typer.Option(help="Add the AUC under Gaussian noise of this sd, in the unit of the margin."),
     ] = None,
-    draws: Draws = 400,
-    seed: Seed = 0,
-    confidence: Confidence = 0.95,
+    draws: DrawsOption = 400,
+    seed: SeedOption = 0,
+    confidence: ConfidenceOption = 0.95,
     dtype: Annotated[
         str, typer.Option(help="float64, float32, float16 or bfloat16, for dense and grouped.")
     ] = "float64",

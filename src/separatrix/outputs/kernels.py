@@ -11,8 +11,7 @@ from typing import Any
 
 from flint import ctx, fmpq
 
-from separatrix.constructions import BlockModel, Construction, Description, ExactConstruction, Label
-from separatrix.constructions import QueryRow as BlockRow
+from separatrix.constructions import BlockModel, Construction, Description, ExactConstruction, Label, QueryRow
 from separatrix.errors import EngineRefusal
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 from separatrix.numbers.logforms import Flint, LogForm, rational
@@ -22,7 +21,7 @@ PRECISIONS = (128, 512, 2048, 8192, 32768)
 
 
 @dataclass(frozen=True)
-class Level:
+class LogitLevel:
     """The tokens of one logit, in proportion to those of the largest."""
 
     logit: fmpq
@@ -31,15 +30,15 @@ class Level:
     """The sum of their values, in the same proportion."""
 
 
-QueryRow = tuple[Level, ...]
+LogitRow = tuple[LogitLevel, ...]
 """The levels of one query, largest logit first. Weights depend on nothing else."""
 
 
-def rows_of(description: Description) -> tuple[QueryRow, ...]:
+def rows_of(description: Description) -> tuple[LogitRow, ...]:
     """The distinct rows, in a settled order."""
     keys = [_rationals(kind.key) for kind in description.kinds]
     values = [[kind.count * x for x in _rationals(kind.value)] for kind in description.kinds]
-    rows: dict[QueryRow, None] = {}
+    rows: dict[LogitRow, None] = {}
     for query in description.queries:
         asked = _rationals(query)
         counts: dict[fmpq, Any] = defaultdict(fmpq)
@@ -50,7 +49,7 @@ def rows_of(description: Description) -> tuple[QueryRow, ...]:
             carried[logit] = [x + y for x, y in zip(carried[logit], value, strict=True)]
         order = sorted(counts, reverse=True)
         first = counts[order[0]]
-        row = tuple(Level(at, counts[at] / first, tuple(x / first for x in carried[at])) for at in order)
+        row = tuple(LogitLevel(at, counts[at] / first, tuple(x / first for x in carried[at])) for at in order)
         rows[row] = None
     return tuple(rows)
 
@@ -94,14 +93,14 @@ class KernelRows:
             return False
         return set(received[0]) == set(received[1])
 
-    def received(self, row: QueryRow) -> tuple[Flint, ...]:
+    def received(self, row: LogitRow) -> tuple[Flint, ...]:
         """What attention returns for a row, feature by feature."""
         return tuple(
             self._mean(row, lambda level, place=place: level.carried[place])  # type: ignore[misc]
             for place in range(len(row[0].carried))
         )
 
-    def _fires(self, row: QueryRow, signs: Sequence[int]) -> bool | None:
+    def _fires(self, row: LogitRow, signs: Sequence[int]) -> bool | None:
         """Whether `sum of score (carried - tau share)` has the sign of the sum of all scores.
 
         A factor that vanishes takes its ball with it, so that what is rational is decided exactly.
@@ -117,7 +116,7 @@ class KernelRows:
                 return excess * self._side(row) > 0
         return None
 
-    def _side(self, row: QueryRow) -> int:
+    def _side(self, row: LogitRow) -> int:
         """The sign of the sum of all scores, by which they are divided."""
         for precision in PRECISIONS:
             with ctx.workprec(precision):
@@ -126,10 +125,10 @@ class KernelRows:
                 return side
         raise EngineRefusal(f"{self.mechanism.spelled} cannot bear these tokens: the scores of a row cancel")
 
-    def _peak(self, row: QueryRow) -> Flint:
+    def _peak(self, row: LogitRow) -> Flint:
         return self._mean(row, lambda level: sum(level.carried, fmpq(0)))
 
-    def _mean(self, row: QueryRow, what: Callable[[Level], fmpq]) -> Flint:
+    def _mean(self, row: LogitRow, what: Callable[[LogitLevel], fmpq]) -> Flint:
         """The attended mean of `what`; rational if it is the same at every level, whatever the scores."""
         self._side(row)
         scores = self._scores(row, int(ctx.prec))
@@ -137,7 +136,7 @@ class KernelRows:
         rest = _sum([what(level) - first * level.share for level in row], scores)
         return first if _sign(rest) == 0 else first + rest / _sum([level.share for level in row], scores)
 
-    def _ratios(self, row: QueryRow, precision: int) -> tuple[Flint, ...]:
+    def _ratios(self, row: LogitRow, precision: int) -> tuple[Flint, ...]:
         """Every level's score over that of the largest logit."""
         top = row[0].logit
         with ctx.workprec(precision):
@@ -211,7 +210,7 @@ def spike_weights(mechanism: ScoreMechanism, model: BlockModel, label: Label) ->
     return {name: spike / total for name, (spike, _, _, total) in scores.items()}
 
 
-def block_scores(mechanism: ScoreMechanism, model: BlockModel, row: BlockRow) -> tuple[Flint, ...]:
+def block_scores(mechanism: ScoreMechanism, model: BlockModel, row: QueryRow) -> tuple[Flint, ...]:
     """The scores of the spike, of a mate of it, of the row's own block, over an ordinary one; their sum."""
     spike, mate, own = (mechanism.ratio(row.base, step) for step in (row.spike, row.mate, row.own))
     return spike, mate, own, spike + (model.size - 1) * mate + (own + (model.blocks - 1)) * model.size

@@ -58,9 +58,9 @@ class Computed:
     ledger: Ledger
     facts: Facts
     growth: Sequence[ScalingRow]
-    answers: Sequence[separations.Answer]
+    answers: Sequence[separations.PointAnswer]
     """What each mechanism makes of each construction; from it, who beats whom."""
-    sweeps: tuple[sweeps.Sweep, ...]
+    sweeps: tuple[sweeps.ParameterSweep, ...]
     phase: phase.PhaseMap
     attention: tuple[attention.Rows, ...]
     margin: tuple[margin.MarginCurve, ...]
@@ -94,7 +94,7 @@ def compute(store: Path, progress: Progress, effort: Effort = FULL, examine: Exa
     )
 
 
-def _run_sweeps(progress: Progress, plan: Plan, address: Address) -> tuple[sweeps.Sweep, ...]:
+def _run_sweeps(progress: Progress, plan: Plan, address: Address) -> tuple[sweeps.ParameterSweep, ...]:
     task = progress.add_task("sweeps", total=plan.count)
     with closing(executor_for(None, None)) as executor:
         store = open_store(address, create=True, check=True)

@@ -32,7 +32,7 @@ MOST_LITERAL = 256
 
 
 @dataclass(frozen=True)
-class Answer:
+class PointAnswer:
     """What one mechanism makes of one point."""
 
     name: str
@@ -68,11 +68,11 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Separation:
+class PaperSeparation:
     """The winner distinguishes and the loser is blind, at the same point."""
 
-    winner: Answer
-    loser: Answer
+    winner: PointAnswer
+    loser: PointAnswer
 
     @property
     def name(self) -> str:
@@ -106,22 +106,22 @@ class Separation:
 
 def answers(
     mechanisms: Sequence[str] = MECHANISMS, tell: Callable[[str], None] = lambda _: None
-) -> list[Answer]:
+) -> list[PointAnswer]:
     """What each mechanism makes of every construction at its example, and at a few short points.
 
     `tell` hears of each point before it.
     """
-    found, attending = list[Answer](), [mechanism_named(each) for each in mechanisms]
+    found, attending = list[PointAnswer](), [mechanism_named(each) for each in mechanisms]
     for name, point in _points():
         tell(name)
         found += [_answer(name, point, each) for each in attending if _affordable(point, each)]
     return found
 
 
-def separated(found: Sequence[Answer]) -> list[Separation]:
+def separated(found: Sequence[PointAnswer]) -> list[PaperSeparation]:
     """The pairs of answers at one point of which one distinguishes and the other is blind."""
     return [
-        Separation(winner, loser)
+        PaperSeparation(winner, loser)
         for winner in found
         for loser in found
         if winner.name == loser.name and (winner.word, loser.word) == ("distinguishes", "blind")
@@ -140,10 +140,10 @@ def _affordable(point: Construction, mechanism: Mechanism) -> bool:
     return (mechanism.takes_counts and point.has_groups) or point.n <= MOST_LITERAL
 
 
-def _answer(name: str, point: Construction, mechanism: Mechanism) -> Answer:
+def _answer(name: str, point: Construction, mechanism: Mechanism) -> PointAnswer:
     verdict = Verdict(point, mechanism, found_at(point, mechanism, (DELTA, 1 - DELTA)), DELTA)
     try:
         same = proved_outputs(point, mechanism).same
     except EngineRefusal:
         same = False
-    return Answer(name, verdict, same)
+    return PointAnswer(name, verdict, same)

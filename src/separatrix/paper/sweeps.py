@@ -38,7 +38,7 @@ class ExactPoint:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class DensePoint:
     """What the dense engine says at one value, with its 95 % Clopper-Pearson interval."""
 
     value: Fraction
@@ -49,12 +49,12 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Curve:
+class SweepCurve:
     """One mechanism along one sweep."""
 
     mechanism: str
     points: tuple[ExactPoint, ...]
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[DensePoint, ...]
 
     def exact_at(self, value: Fraction) -> ExactPoint:
         """The exact point at a value of the sweep."""
@@ -62,11 +62,11 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class ParameterSweep:
     """One parameter varied around the base point."""
 
     parameter: str
-    curves: tuple[Curve, ...]
+    curves: tuple[SweepCurve, ...]
 
     def as_csv(self) -> str:
         """One line for each value and mechanism; the dense columns are empty where it did not look."""
@@ -83,7 +83,9 @@ class Sweep:
         return text.getvalue()
 
 
-def compute(plan: Plan, store: Store, executor: Executor, tell: Tell = lambda _: None) -> tuple[Sweep, ...]:
+def compute(
+    plan: Plan, store: Store, executor: Executor, tell: Tell = lambda _: None
+) -> tuple[ParameterSweep, ...]:
     """Run what the store does not hold of the plan, and read the curves from what it then holds.
 
     A table of the plan is named by the parameter it moves, up to a comma.
@@ -95,16 +97,16 @@ def compute(plan: Plan, store: Store, executor: Executor, tell: Tell = lambda _:
             raise SeparatrixError(f"a cell of the sweep {row['part']} failed: {row['message']}")
         found.setdefault((row["part"].partition(",")[0], row["mechanism"], row["asked"]), []).append(row)
 
-    def curve(parameter: str, mechanism: str) -> Curve:
+    def curve(parameter: str, mechanism: str) -> SweepCurve:
         points = {_value(row, parameter): row for row in found[parameter, mechanism, "exact"]}
         estimates = {_value(row, parameter): row for row in found[parameter, mechanism, "dense"]}
-        return Curve(
+        return SweepCurve(
             mechanism,
             tuple(ExactPoint(value, *_measured(points[value])) for value in sorted(points)),
             tuple(_estimate(value, estimates[value]) for value in sorted(estimates)),
         )
 
-    return tuple(Sweep(name, tuple(curve(name, each) for each in MECHANISMS)) for name in PARAMETERS)
+    return tuple(ParameterSweep(name, tuple(curve(name, each) for each in MECHANISMS)) for name in PARAMETERS)
 
 
 def _value(row: Mapping[str, Any], parameter: str) -> Fraction:
@@ -115,9 +117,9 @@ def _measured(row: Mapping[str, Any]) -> list[float]:
     return [math.nan if row[name] is None else row[name] for name in MEASURED]
 
 
-def _estimate(value: Fraction, row: Mapping[str, Any]) -> Estimate:
+def _estimate(value: Fraction, row: Mapping[str, Any]) -> DensePoint:
     sampling = Sampling(row["draws"], row["seed"], row["confidence"])
-    return Estimate(value, row["distinguish"], row["low"], row["high"], sampling)
+    return DensePoint(value, row["distinguish"], row["low"], row["high"], sampling)
 
 
 def _cell(value: float) -> str:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from separatrix.claims import Entry, Ledger, Status
+from separatrix.claims import ClaimStatus, Entry, Ledger
 from separatrix.laws.scaling_result import ScalingRow
 from separatrix.paper.base import BASE
 from separatrix.paper.growth import PARAMETERS
 from separatrix.paper.reproduction import Facts
-from separatrix.paper.separations import LINEAR_FAMILY, Answer, separated
+from separatrix.paper.separations import LINEAR_FAMILY, PointAnswer, separated
 from separatrix.reports import pages
 from separatrix.reports.commands import number, spelled, whole_run
 from separatrix.reports.drawing import Drawn
 
-STATUS_CLASS = {Status.HOLDS: "holds", Status.ONLY_WHERE: "only", Status.FAILS: "fails"}
+STATUS_CLASS = {ClaimStatus.HOLDS: "holds", ClaimStatus.ONLY_WHERE: "only", ClaimStatus.FAILS: "fails"}
 VERBS = {
-    Status.HOLDS: ("holds", "hold"),
-    Status.ONLY_WHERE: ("holds with a condition", "hold with a condition"),
-    Status.FAILS: ("fails", "fail"),
+    ClaimStatus.HOLDS: ("holds", "hold"),
+    ClaimStatus.ONLY_WHERE: ("holds with a condition", "hold with a condition"),
+    ClaimStatus.FAILS: ("fails", "fail"),
 }
 ANSWERS = {
     "Distinguish": ("distinguishes",),
@@ -53,7 +53,7 @@ def render(
 
 
 def _glance(ledger: Ledger, facts: Facts) -> list[tuple[str, str]]:
-    counts = {status: sum(e.finding.status is status for e in ledger.entries) for status in Status}
+    counts = {status: sum(e.finding.status is status for e in ledger.entries) for status in ClaimStatus}
     came_out = ", ".join(f"{count} {VERBS[status][count > 1]}" for status, count in counts.items() if count)
     return [
         *(
@@ -82,7 +82,7 @@ def _claim(entry: Entry) -> tuple[Any, ...]:
     )
 
 
-def separations(found: Sequence[Answer]) -> pages.Section:
+def separations(found: Sequence[PointAnswer]) -> pages.Section:
     """Who beats whom on what, and what stands behind every answer."""
     rows = separated(found)
     won = [row for row in rows if row.winner.mechanism in LINEAR_FAMILY and row.loser.mechanism == "softmax"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from separatrix.paper.base import BASE, MECHANISMS
-from separatrix.paper.sweeps import Curve, Sweep
+from separatrix.paper.sweeps import ParameterSweep, SweepCurve
 from separatrix.reports.commands import Command, number, spelled, verdict_command, whole_run
 from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, draw_line, mechanism_keys, plot
 
@@ -43,7 +43,7 @@ FIRES = {
 }
 
 
-def make(sweeps: Sequence[Sweep]) -> Drawn:
+def make(sweeps: Sequence[ParameterSweep]) -> Drawn:
     """Make the figure from finished sweeps."""
     return Drawn(
         name="sweeps",
@@ -63,7 +63,7 @@ def make(sweeps: Sequence[Sweep]) -> Drawn:
     )
 
 
-def _caption(sweeps: Sequence[Sweep]) -> tuple[str, ...]:
+def _caption(sweeps: Sequence[ParameterSweep]) -> tuple[str, ...]:
     base = ", ".join(f"{_pretty(name)} = {spelled(value)}" for name, value in BASE.items())
     estimates = [
         (curve, estimate) for sweep in sweeps for curve in sweep.curves for estimate in curve.estimates
@@ -87,7 +87,7 @@ def _caption(sweeps: Sequence[Sweep]) -> tuple[str, ...]:
     )
 
 
-def commands(sweep: Sweep) -> tuple[Command, Command]:
+def commands(sweep: ParameterSweep) -> tuple[Command, Command]:
     """The exact and the dense answer where the outcome is the least certain of those sampled."""
     sampled = [(curve, estimate) for curve in sweep.curves for estimate in curve.estimates]
     curve, estimate = min(sampled, key=lambda one: abs(one[0].exact_at(one[1].value).distinguish - 0.5))
@@ -105,7 +105,7 @@ def commands(sweep: Sweep) -> tuple[Command, Command]:
     )
 
 
-def draw(sweeps: Sequence[Sweep]) -> Figure:
+def draw(sweeps: Sequence[ParameterSweep]) -> Figure:
     """Two rows of three panels."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -141,7 +141,7 @@ def draw(sweeps: Sequence[Sweep]) -> Figure:
     return figure
 
 
-def _draw_panel(axes: Axes, sweep: Sweep) -> None:
+def _draw_panel(axes: Axes, sweep: ParameterSweep) -> None:
     _, label, scale = AXES[sweep.parameter]
     axes.set_xscale(scale)
     axes.set_ylim(-0.04, 1.06)
@@ -184,7 +184,7 @@ def _draw_panel(axes: Axes, sweep: Sweep) -> None:
         )
 
 
-def _bars(curve: Curve) -> list[list[float]]:
+def _bars(curve: SweepCurve) -> list[list[float]]:
     """Lengths of the interval's arms below and above."""
     return [
         [e.distinguish - e.low for e in curve.estimates],
@@ -192,7 +192,7 @@ def _bars(curve: Curve) -> list[list[float]]:
     ]
 
 
-def interactive(sweep: Sweep) -> go.Figure:
+def interactive(sweep: ParameterSweep) -> go.Figure:
     """One panel for the page."""
     moved, (title, _, scale) = _pretty(sweep.parameter), AXES[sweep.parameter]
     unit = "" if sweep.parameter in "ndm" else ", in units of √(log n)"
