@@ -78,6 +78,8 @@ def test_stored_results(tmp_path: Path) -> None:
     stored.add(f"sqlite:///{store}", 0, 3, 1)
     commands = [["results", "--store", str(store)], ["list", "sweeps", "--store", str(store)]]
     assert loaded_by(*commands, ["list", "plans"], watched=HEAVY + DRAWING) == [[0]] * 3
+    page = ["report", "--store", str(store), "--out", str(tmp_path / "out")]
+    assert loaded_by(page, watched=HEAVY) == [[0]]
 
 
 def test_tokens_are_attended_to_by_torch() -> None:

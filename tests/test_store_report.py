@@ -428,6 +428,19 @@ def test_names_that_polars_would_take_for_patterns_are_names(store: Store, tmp_p
     assert "^.*$" in made(store, tmp_path).text
 
 
+def test_a_parameter_without_a_name_is_shown(store: Store, tmp_path: Path) -> None:
+    """An unnamed column would be renamed by polars, and missed."""
+    fill(store, {"part": [cell(i / 9, **{"": str(i)}, n="7") for i in range(1, 5)]})
+    read = made(store, tmp_path)
+    assert "spike: P against part" in " ".join(read.text.split())
+    assert numbers(read.plots["curve-0-0-0"]["data"][0]["x"]) == [1, 2, 3, 4]
+    for table in (
+        pl.read_csv(tmp_path / "out/results.csv"),
+        pl.read_parquet(tmp_path / "out/results.parquet"),
+    ):
+        assert [str(value) for value in table[""]] == ["1", "2", "3", "4"]
+
+
 def test_refusals_are_grouped_by_message(store: Store, tmp_path: Path) -> None:
     failed = cell(
         None, "gla", answer={"status": Status.FAILED, "message": "out of memory", "verdict": None}, n="9"

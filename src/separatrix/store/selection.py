@@ -187,7 +187,7 @@ class Selection:
             intact = [(known[place], part) for place, part in rows if place in known]
             columns = self._columns(intact, parameters)
             empty = False
-            yield pl.DataFrame([pl.Series(name, columns[name], dtype=kind) for name, kind in schema.items()])
+            yield pl.DataFrame({name: pl.Series(columns[name], dtype=kind) for name, kind in schema.items()})
         if empty:
             yield pl.DataFrame(schema=schema)
 
