@@ -105,7 +105,7 @@ def prose(text: str) -> Markup:
 
 def short(text: str | None, most: int = LONGEST) -> str:
     """Text that nobody vouches for, cut where it is endless, with nothing hidden in it."""
-    text = "" if text is None else visible(text, keep="\n\t")
+    text = "" if text is None else visible(str(text), keep="\n\t")
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
