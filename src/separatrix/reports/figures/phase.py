@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from separatrix.paper.base import BASE, MECHANISMS
-from separatrix.paper.phase import (
-    ASKED,
-    BASE_R,
-    LARGE_N,
-    MIDDLE,
-    SHARE_B,
-    SMALL_N,
-    WIDTH,
-    Array,
-    PhaseMap,
-)
+from separatrix.paper.phase import ASKED, BASE_R, LARGE_N, MIDDLE, SHARE_B, SMALL_N, WIDTH, Array, PhaseMap
 from separatrix.reports.commands import number, verdict_command
 from separatrix.reports.drawing import INK, LOOKS, Drawn, Key, Panel, plot
 
@@ -105,11 +95,7 @@ def _draw_lines(axes: Axes, data: PhaseMap) -> None:
     from matplotlib.patheffects import withStroke
 
     axes.plot(
-        data.limit,
-        data.r,
-        color="white",
-        lw=1.8,
-        path_effects=[withStroke(linewidth=3.2, foreground=INK)],
+        data.limit, data.r, color="white", lw=1.8, path_effects=[withStroke(linewidth=3.2, foreground=INK)]
     )
     axes.contour(data.a1, data.r, data.small, levels=[0.5], colors="white", linewidths=1.4, linestyles=":")
     for edge, width in ((0.1, 1.6), (-0.1, 0.9)):

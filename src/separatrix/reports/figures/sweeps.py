@@ -54,11 +54,7 @@ def make(sweeps: Sequence[ParameterSweep]) -> Drawn:
         panels=tuple(
             Panel(AXES[sweep.parameter][0], interactive(sweep), commands(sweep)) for sweep in sweeps
         ),
-        keys=(
-            *mechanism_keys(*MECHANISMS),
-            *FIRES.values(),
-            Key("base point", "#bbbbbb", width=1.2),
-        ),
+        keys=(*mechanism_keys(*MECHANISMS), *FIRES.values(), Key("base point", "#bbbbbb", width=1.2)),
         columns=3,
     )
 
