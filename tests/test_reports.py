@@ -10,8 +10,10 @@ from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from scipy.stats import binom
@@ -32,9 +34,9 @@ from separatrix.reports.drawing import Drawn, static_style
 from separatrix.reports.folder import Folder
 from separatrix.reports.pages import prose
 from separatrix.reports.reproduce import Reproduction, reproduce
-from separatrix.store import Result, Status, StoreError, open_store
+from separatrix.store import Answer, Status, StoreError, open_store
 from separatrix.sweeps import load_plan, read_plan, shipped_plans
-from separatrix.sweeps.verdict_cells import Cell
+from separatrix.sweeps.work import Back, result
 from sweep_tools import HERE, Inline
 
 QUICK = Effort(map_side=27)
@@ -214,10 +216,8 @@ def test_dense_intervals_cover_the_exact_values(tmp_path: Path) -> None:
     text = shipped_plans()["paper"].read_text().replace(", 2000, 5000]", "]")
     small = read_plan(text.replace('engine = "dense"', 'engine = "dense"\ndraws = 100'))
     store = open_store(f"sqlite:///{tmp_path / 'results.db'}", create=True)
-    curves = [curve for sweep in sweeps.compute(small, store, Inline()) for curve in sweep.curves]
-    inside = [
-        e.low <= curve.exact_at(e.value).distinguish <= e.high for curve in curves for e in curve.estimates
-    ]
+    cells = [sweep.cells.drop_nulls("dense") for sweep in sweeps.compute(small, store, Inline())]
+    inside = [low <= p <= high for p, low, high in pl.concat(cells)["distinguish", "low", "high"].iter_rows()]
     misses = len(inside) - sum(inside)
     assert len(inside) > 80
     assert binom.sf(misses - 1, len(inside), 0.05) > 1e-4
@@ -226,19 +226,18 @@ def test_dense_intervals_cover_the_exact_values(tmp_path: Path) -> None:
 def test_the_store_has_what_is_drawn(made: Reproduction, swept: tuple[sweeps.ParameterSweep, ...]) -> None:
     store = f"sqlite:///{made.out / 'results.db'}"
     answer = CliRunner().invoke(app, ["results", "--store", store, "engine=dense", "n=5000,100", "--json"])
-    (softmax, linear) = swept[0].curves
-    for curve in (softmax, linear):
-        (row,) = (row for row in json.loads(answer.stdout) if row["mechanism"] == curve.mechanism)
-        estimate = curve.estimates[0]
-        assert estimate.value == Fraction(row["parameters"]["n"]) == 100
-        assert estimate.sampling.seed == row["seed"]
-        assert [estimate.distinguish, estimate.low, estimate.high] == [row["distinguish"], *row["interval"]]
+    drawn = swept[0].cells.filter(x=100).select("mechanism", "value", "seed", "dense", "low", "high").rows()
+    assert [row[0] for row in drawn] == list(MECHANISMS)
+    for mechanism, *estimate in drawn:
+        (row,) = (row for row in json.loads(answer.stdout) if row["mechanism"] == mechanism)
+        assert estimate == [str(row["parameters"]["n"]), row["seed"], row["distinguish"], *row["interval"]]
 
 
 def test_a_cell_that_failed_is_not_drawn(plan: Path, tmp_path: Path) -> None:
     class Failing(Inline):
-        def compute(self, cells: Sequence[Cell]) -> list[Result]:
-            return [Result(Status.FAILED, 0.0, "now", HERE, "out of paper") for _ in cells]
+        def compute(self, cells: Sequence[Any]) -> Back:
+            failed = Answer(status=Status.FAILED, message="out of paper")
+            return [result(failed, 0.0, HERE) for _ in cells]
 
     store = open_store(f"sqlite:///{tmp_path / 'results.db'}", create=True)
     with pytest.raises(SeparatrixError, match="failed: out of paper"):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from separatrix.paper.base import BASE, MECHANISMS
-from separatrix.paper.sweeps import ParameterSweep, SweepCurve
+from separatrix.paper.sweeps import ParameterSweep
 from separatrix.reports.commands import Command, number, spelled, verdict_command, whole_run
-from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, draw_line, mechanism_keys, plot
+from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Look, Panel, draw_line, mechanism_keys, plot
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -61,18 +63,17 @@ def make(sweeps: Sequence[ParameterSweep]) -> Drawn:
 
 def _caption(sweeps: Sequence[ParameterSweep]) -> tuple[str, ...]:
     base = ", ".join(f"{_pretty(name)} = {spelled(value)}" for name, value in BASE.items())
-    estimates = [
-        (curve, estimate) for sweep in sweeps for curve in sweep.curves for estimate in curve.estimates
-    ]
-    covered = sum(e.low <= curve.exact_at(e.value).distinguish <= e.high for curve, e in estimates)
-    sampling = estimates[0][1].sampling
-    worst = max(point.distinguish for sweep in sweeps for point in sweep.curves[1].points)
+    rows = [row for sweep in sweeps for row in sweep.cells.iter_rows(named=True)]
+    sampled = [row for row in rows if row["dense"] is not None]
+    covered = sum(row["low"] <= row["distinguish"] <= row["high"] for row in sampled)
+    draws, confidence = sampled[0]["draws"], sampled[0]["confidence"]
+    worst = max(row["distinguish"] for row in rows if row["mechanism"] == "linear")
     return (
         "The probability, over the reader's random signs, that the network is silent on D0 and fires on "
         f"D1. One parameter moves at a time; the others stay at {base}. Thick lines are exact (closed form "
-        f"over all sign states). Markers are estimates on all n literal tokens with {sampling.draws} draws "
-        f"of the signs each and {sampling.confidence:.0%} Clopper-Pearson intervals: {covered} of "
-        f"{len(estimates)} intervals contain the exact value. Thin lines say what goes wrong where it goes "
+        f"over all sign states). Markers are estimates on all n literal tokens with {draws} draws "
+        f"of the signs each and {confidence:.0%} Clopper-Pearson intervals: {covered} of "
+        f"{len(sampled)} intervals contain the exact value. Thin lines say what goes wrong where it goes "
         "wrong.",
         "Softmax loses the separation when it fires on D0 as well (small d: the block signs no longer "
         "average out; large a₀: D0 has a spike of its own), when the spike of D1 is too small to be "
@@ -85,19 +86,14 @@ def _caption(sweeps: Sequence[ParameterSweep]) -> tuple[str, ...]:
 
 def commands(sweep: ParameterSweep) -> tuple[Command, Command]:
     """The exact and the dense answer where the outcome is the least certain of those sampled."""
-    sampled = [(curve, estimate) for curve in sweep.curves for estimate in curve.estimates]
-    curve, estimate = min(sampled, key=lambda one: abs(one[0].exact_at(one[1].value).distinguish - 0.5))
-    point = {**BASE, sweep.parameter: estimate.value}
-    sampling, exactly = estimate.sampling, curve.exact_at(estimate.value).distinguish
-    between = f"{number(estimate.low)} to {number(estimate.high)}"
+    sampled = sweep.cells.drop_nulls("dense").iter_rows(named=True)
+    row = min(sampled, key=lambda row: abs(row["distinguish"] - 0.5))
+    mechanism, point = row["mechanism"], {**BASE, sweep.parameter: row["value"]}
+    estimate = f"P = {number(row['dense'])}, interval {number(row['low'])} to {number(row['high'])}"
+    how = f"--engine dense --draws {row['draws']} --seed {row['seed']}"
     return (
-        verdict_command(curve.mechanism, point, f"P = {number(exactly)}"),
-        verdict_command(
-            curve.mechanism,
-            point,
-            f"P = {number(estimate.distinguish)}, interval {between}",
-            f"--engine dense --draws {sampling.draws} --seed {sampling.seed}",
-        ),
+        verdict_command(mechanism, point, f"P = {number(row['distinguish'])}"),
+        verdict_command(mechanism, point, estimate, how),
     )
 
 
@@ -144,15 +140,15 @@ def _draw_panel(axes: Axes, sweep: ParameterSweep) -> None:
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
     axes.set_xlabel(label)
     axes.axvline(float(BASE[sweep.parameter]), color="#bbbbbb", lw=1, zorder=0.9)
-    for curve in reversed(sweep.curves):
-        look, x = LOOKS[curve.mechanism], [float(point.value) for point in curve.points]
-        axes.plot(x, [p.fire_d0 for p in curve.points], color=look.colour, ls=":", lw=1.1, alpha=0.85)
-        axes.plot(x, [p.fire_d1 for p in curve.points], color=look.colour, ls=(0, (4, 2)), lw=0.9, alpha=0.85)
-        axes.plot(x, [p.distinguish for p in curve.points], color=look.colour, ls=look.line, lw=2, zorder=3)
+    for look, exact, drawn in _curves(sweep):
+        x = exact["x"]
+        axes.plot(x, exact["fire_d0"], color=look.colour, ls=":", lw=1.1, alpha=0.85)
+        axes.plot(x, exact["fire_d1"], color=look.colour, ls=(0, (4, 2)), lw=0.9, alpha=0.85)
+        axes.plot(x, exact["distinguish"], color=look.colour, ls=look.line, lw=2, zorder=3)
         axes.errorbar(
-            [float(e.value) for e in curve.estimates],
-            [e.distinguish for e in curve.estimates],
-            yerr=_bars(curve),
+            drawn["x"],
+            drawn["dense"],
+            yerr=(drawn["below"], drawn["above"]),
             fmt=look.marker,
             ms=4,
             mfc="white",
@@ -180,12 +176,13 @@ def _draw_panel(axes: Axes, sweep: ParameterSweep) -> None:
         )
 
 
-def _bars(curve: SweepCurve) -> list[list[float]]:
-    """Lengths of the interval's arms below and above."""
-    return [
-        [e.distinguish - e.low for e in curve.estimates],
-        [e.high - e.distinguish for e in curve.estimates],
-    ]
+def _curves(sweep: ParameterSweep) -> Iterator[tuple[Look, dict[str, list[Any]], dict[str, list[Any]]]]:
+    """The columns of each mechanism, linear first, and of those sampled with the arms of their intervals."""
+    arms = {"below": pl.col("dense") - pl.col("low"), "above": pl.col("high") - pl.col("dense")}
+    for name in reversed(MECHANISMS):
+        own = sweep.cells.filter(mechanism=name)
+        drawn = own.drop_nulls("dense").with_columns(**arms)
+        yield LOOKS[name], own.to_dict(as_series=False), drawn.to_dict(as_series=False)
 
 
 def interactive(sweep: ParameterSweep) -> go.Figure:
@@ -196,22 +193,19 @@ def interactive(sweep: ParameterSweep) -> go.Figure:
     x_axis = {"type": scale, **ticks.get(sweep.parameter, {"dtick": 0.2})}
     figure = plot(title + unit, PROBABILITY, 300, xaxis=x_axis, yaxis={"range": [-0.04, 1.06], "dtick": 0.25})
     figure.add_vline(float(BASE[sweep.parameter]), line={"color": "#bbbbbb", "width": 1.2}, layer="below")
-    for curve in reversed(sweep.curves):
-        look, x = LOOKS[curve.mechanism], [float(point.value) for point in curve.points]
+    for look, exact, drawn in _curves(sweep):
         for name, key in {**FIRES, "distinguish": replace(look, label=PROBABILITY, width=2.6)}.items():
             hover = f"{look.label}, exact<br>{moved} = %{{x}}<br>{key.label} = %{{y:.6g}}"
-            y = [getattr(point, name) for point in curve.points]
-            draw_line(figure, x, y, replace(key, colour=look.colour), hover, key.width)
-        below, above = _bars(curve)
+            draw_line(figure, exact["x"], exact[name], replace(key, colour=look.colour), hover, key.width)
         edge = {"color": look.colour, "width": 1.6}
-        bars = {"color": look.colour, "thickness": 1.2, "width": 3}
+        bars = {"arrayminus": drawn["below"], "color": look.colour, "thickness": 1.2, "width": 3}
         figure.add_scatter(
-            x=[float(e.value) for e in curve.estimates],
-            y=[e.distinguish for e in curve.estimates],
+            x=drawn["x"],
+            y=drawn["dense"],
             mode="markers",
             marker={"symbol": look.symbol, "size": 8, "color": "white", "line": edge},
-            error_y={"type": "data", "symmetric": False, "array": above, "arrayminus": below, **bars},
-            customdata=[[e.low, e.high, curve.exact_at(e.value).distinguish] for e in curve.estimates],
+            error_y={"type": "data", "symmetric": False, "array": drawn["above"], **bars},
+            customdata=list(zip(drawn["low"], drawn["high"], drawn["distinguish"], strict=True)),
             hovertemplate=f"{look.label}, sampled<br>{moved} = %{{x}}<br>"
             "P = %{y:.4g} in [%{customdata[0]:.4g}, %{customdata[1]:.4g}]<br>exact: "
             "%{customdata[2]:.6g}<extra></extra>",
