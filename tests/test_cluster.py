@@ -29,9 +29,9 @@ from separatrix.parameters import SeparatrixError, UsageError
 from separatrix.store import Store, frame, open_store
 from separatrix.sweeps import Plan, Progress, read_plan, run
 from separatrix.sweeps import cluster as module
-from separatrix.sweeps.cluster import AHEAD, DaskExecutor, settings
-from separatrix.sweeps.dask_setup import TRIMMING, read_address
-from separatrix.sweeps.executors import Finished
+from separatrix.sweeps.cluster import DaskExecutor
+from separatrix.sweeps.dask_setup import TRIMMING, read_address, settings
+from separatrix.sweeps.executors import AHEAD, Finished
 from separatrix.sweeps.local import LocalExecutor
 from separatrix.sweeps.work import Batch
 from separatrix.sweeps.worker import OtherCode, environment

@@ -27,8 +27,9 @@ from separatrix.sweeps import Plan, Progress, estimate, find_plan, limited, read
 from separatrix.sweeps import local as local_module
 from separatrix.sweeps.backlog import LOOKED_UP
 from separatrix.sweeps.batches import GROWTH, MOST_CELLS, Batcher
+from separatrix.sweeps.executors import AHEAD
 from separatrix.sweeps.limited import work_within
-from separatrix.sweeps.local import AHEAD, LocalExecutor
+from separatrix.sweeps.local import LocalExecutor
 from separatrix.sweeps.sweep import executor_for
 from separatrix.sweeps.verdict_cells import Cell
 from separatrix.sweeps.work import Back, Batch, result

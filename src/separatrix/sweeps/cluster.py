@@ -15,8 +15,8 @@ from uuid import uuid4
 
 from separatrix.errors import one_line
 from separatrix.parameters import SeparatrixError, UsageError
-from separatrix.sweeps.dask_setup import read_address, require_distributed, settings
-from separatrix.sweeps.executors import Executor, Finished
+from separatrix.sweeps.dask_setup import read_address, require_distributed
+from separatrix.sweeps.executors import AHEAD, Executor, Finished
 from separatrix.sweeps.limited import work_within
 from separatrix.sweeps.work import Back, Batch, Work
 from separatrix.sweeps.worker import require_same_code, work
@@ -24,10 +24,6 @@ from separatrix.sweeps.worker import require_same_code, work
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-__all__ = ["DaskExecutor", "settings"]
-
-AHEAD = 2
-"""Batches for each slot: one that is computed, and one that waits for it."""
 CONNECT = 10.0
 """Seconds to wait for the scheduler, and then for a first worker."""
 REFRESH = 1.0
@@ -103,8 +99,6 @@ class DaskExecutor(Executor):
         self._alone = False
         """Whether what is flying is a suspect."""
         self._back: SimpleQueue[tuple[str, Back | Exception]] = SimpleQueue()
-        self._failure: SeparatrixError | None = None
-        """Why no more can be computed; told once all that came back is handed over."""
         self._slots: dict[str, int] = {}
         """How many batches each worker computes at once, by its address."""
         self._looked, self._seen = 0.0, time.monotonic()

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from separatrix.sweeps.work import Back, Batch
 
+AHEAD = 2
+"""Batches a worker has at once: one it computes, and one that waits for it."""
+
 
 @dataclass(frozen=True)
 class Finished:
@@ -27,6 +30,8 @@ class Executor(ABC):
         """Seconds that a cell may take; None for as long as it likes."""
         self.notes: list[str] = []
         """What the user should know of the workers, one line each."""
+        self._failure: BaseException | None = None
+        """Why no more can be computed; raised once all that came back is handed over."""
 
     @property
     @abstractmethod

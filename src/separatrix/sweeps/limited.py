@@ -18,12 +18,10 @@ from typing import Any
 
 from separatrix.parameters import SeparatrixError
 from separatrix.sweeps.work import Back, Checkpoints, Work
-from separatrix.sweeps.worker import died, finish, joined, timed_out
+from separatrix.sweeps.worker import MOST_DEATHS, died, finish, joined, timed_out
 
 START = 120.0
 """Seconds in which such a process has to begin."""
-MOST_DEATHS = 3
-"""A cell over which so many of them died is not tried again."""
 PROGRAM = (
     "import sys; from multiprocessing.connection import Connection as C; c = C(int(sys.argv[1])); "
     "sys.path[:] = c.recv(); import separatrix.sweeps.preload; "

@@ -14,12 +14,10 @@ from multiprocessing.context import BaseContext
 
 from separatrix.parameters import SeparatrixError
 from separatrix.startup import STOPPING, safe_path, signals_held_back
-from separatrix.sweeps.executors import Executor, Finished
+from separatrix.sweeps.executors import AHEAD, Executor, Finished
 from separatrix.sweeps.work import Back, Batch
 from separatrix.sweeps.worker import work
 
-AHEAD = 2
-"""Batches a worker has at once: one it computes, and one that waits for it."""
 MOST_STILLBORN = 3
 """Workers that die one after another before they have begun: then something is wrong with all of them."""
 PRELOADED = "separatrix.sweeps.preload"
@@ -63,8 +61,6 @@ class LocalExecutor(Executor):
         self._workers = [_Worker(self._context) for _ in range(workers)]
         self._back: list[Finished] = []
         self._stillborn = 0
-        self._failure: BaseException | None = None
-        """Why no more can be computed; raised once all that came back is handed over."""
 
     @property
     def workers(self) -> int:

@@ -15,10 +15,8 @@ from separatrix.sweeps.batches import Batcher
 from separatrix.sweeps.executors import Executor, Finished
 from separatrix.sweeps.progress import Progress, Tell
 from separatrix.sweeps.work import Batch, Planned, Work
-from separatrix.sweeps.worker import died, timed_out
+from separatrix.sweeps.worker import MOST_DEATHS, died, timed_out
 
-MOST_LOSSES = 3
-"""A cell over which so many workers died is not tried again."""
 PATIENCE = 0.5
 """Seconds between two looks at whether to stop."""
 END = object()
@@ -144,7 +142,7 @@ class _Run:
             self.again.extend(Batch((cell,), losses, batch.checkpoints) for cell in batch.cells)
         elif late and limit is not None:
             self._keep([(batch.cells[0], timed_out(limit))])
-        elif losses < MOST_LOSSES:
+        elif losses < MOST_DEATHS:
             self.again.append(replace(batch, losses=losses))
         else:
             self._keep([(batch.cells[0], died(losses))])

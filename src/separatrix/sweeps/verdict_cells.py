@@ -12,13 +12,13 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from separatrix.constructions import Construction, ExactConstruction, construction_named
+from separatrix.constructions import ExactConstruction, construction_named
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, exact, solve
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers.json import finite
 from separatrix.numbers.logforms import spelled
-from separatrix.parameters import Grid, UsageError
-from separatrix.parameters.grid import is_whole
+from separatrix.parameters import Grid
+from separatrix.parameters.grid import is_number
 from separatrix.store import Answer, Environment, Status
 from separatrix.store.schema import VERDICT
 from separatrix.sweeps.code import code_version
@@ -125,7 +125,7 @@ def _together(cells: Sequence[Cell]) -> list[Answer] | None:
     if any(cell.parameters.keys() != first.keys() for cell in cells):
         return None
     columns = {name: [cell.parameters[name] for cell in cells] for name in first}
-    words = {name: set(columns.pop(name)) for name in first if not _is_number(kind, name)}
+    words = {name: set(columns.pop(name)) for name in first if not is_number(kind.schema, name)}
     if any(len(values) > 1 for values in words.values()):
         return None
     fixed = {name: values.pop() for name, values in words.items()}
@@ -170,12 +170,3 @@ def _float(n: str | None) -> float | None:
         return None if n is None else float(int(n))
     except OverflowError:
         return None
-
-
-@cache
-def _is_number(kind: type[Construction], name: str) -> bool:
-    try:
-        is_whole(kind.schema, name)
-    except UsageError:
-        return False
-    return True

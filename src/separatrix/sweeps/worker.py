@@ -15,6 +15,8 @@ from separatrix.sweeps.work import Back, Checkpoints, Work, result
 from separatrix.tensors import torch
 
 PACKAGES = ("separatrix", "torch", "numpy", "scipy", "python-flint")
+MOST_DEATHS = 3
+"""A cell over which so many workers died is not tried again."""
 
 _reading = threading.Lock()
 """Python 3.11 cannot parse sources in two threads at once, and a worker of a cluster may have several."""
