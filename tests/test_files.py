@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from separatrix.files.folder import Folder
 from separatrix.files.writing import Draft, require_writable, whole_file, write_whole
 from separatrix.parameters import UsageError
-from separatrix.reports.folder import Folder
 
 CLI = [sys.executable, "-c", "from separatrix.cli import main; main()"]
 POINT = ["n=1000", "d=102", "m=12", "a0=0.01", "a1=1.2", "b=0.2", "c=0.1"]

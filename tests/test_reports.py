@@ -23,6 +23,7 @@ from separatrix.claims import CLAIMS, Claim, ClaimStatus, Entry, Finding, Ledger
 from separatrix.cli.application import app
 from separatrix.constructions.spike import Spike
 from separatrix.engines import certified
+from separatrix.files.folder import Folder
 from separatrix.mechanisms import mechanism_named
 from separatrix.paper import attention, hoeffding, margin, phase, sweeps
 from separatrix.paper.base import BASE, MECHANISMS
@@ -31,7 +32,6 @@ from separatrix.parameters import SeparatrixError, UsageError
 from separatrix.reader import FourLayerNetwork
 from separatrix.reports import figures
 from separatrix.reports.drawing import Drawn, static_style
-from separatrix.reports.folder import Folder
 from separatrix.reports.pages import prose
 from separatrix.reports.reproduce import Reproduction, reproduce
 from separatrix.store import Answer, Status, StoreError, open_store

@@ -21,7 +21,7 @@ from expectations import run
 from separatrix.parameters import UsageError
 from separatrix.reports.store import curves, mechanisms, planes, write_report
 from separatrix.reports.store.groups import groups
-from separatrix.reports.store.sheet import read_sheet
+from separatrix.reports.store.stored_cells import read_cells
 from separatrix.store import Environment, Result, Status, Store, StoreError, frame, open_store, selection
 from separatrix.store.compare import Comparison, compare
 from separatrix.store.scan import Scan
@@ -137,7 +137,7 @@ def numbers(values: Any) -> list[Any]:
 
 
 def drawn_curves(store: Store) -> Reader:
-    section = curves.section(groups(read_sheet(store, None)))
+    section = curves.section(groups(read_cells(store, None)))
     return Reader("" if section is None else section.body)
 
 
@@ -233,7 +233,7 @@ def test_few_values_of_the_others_are_panels_and_many_are_none(store: Store) -> 
 
 def test_two_values_make_no_curve(store: Store) -> None:
     fill(store, {"part": [cell(n="1"), cell(n="2")]})
-    assert curves.section(groups(read_sheet(store, None))) is None
+    assert curves.section(groups(read_cells(store, None))) is None
 
 
 def test_a_parameter_that_follows_another_is_no_axis_of_its_own(store: Store) -> None:
@@ -285,7 +285,7 @@ def test_maps_draw_the_stored_numbers(store: Store) -> None:
     ]
     cells += [cell(0.0, "elsewhere", a1="9", n="1e9")]
     fill(store, {"part": cells})
-    found = groups(read_sheet(store, None))
+    found = groups(read_cells(store, None))
     section = planes.section(found)
     assert section is not None
     assert curves.section(found) is None
@@ -314,7 +314,7 @@ def test_seeds_are_averaged_in_a_map_and_it_says_so(store: Store) -> None:
             ]
         },
     )
-    section = planes.section(groups(read_sheet(store, None)))
+    section = planes.section(groups(read_cells(store, None)))
     assert section is not None
     read = Reader(section.body)
     assert np.allclose(numbers(read.plots["map-0-0-0"]["data"][0]["z"]), 0.3)
@@ -324,14 +324,14 @@ def test_seeds_are_averaged_in_a_map_and_it_says_so(store: Store) -> None:
 
 def test_a_grid_of_three_by_four_is_no_map(store: Store) -> None:
     fill(store, {"part": [cell(a1=str(x), n=str(y)) for x in range(3) for y in range(4)]})
-    found = groups(read_sheet(store, None))
+    found = groups(read_cells(store, None))
     assert planes.section(found) is None
     assert len(drawn_curves(store).plots) == 2 * (4 + 3)
 
 
 def test_thinned_maps_say_so(store: Store) -> None:
     fill(store, {"part": [cell(a1=str(x), n=str(y)) for x in range(150) for y in range(4)]})
-    section = planes.section(groups(read_sheet(store, None)))
+    section = planes.section(groups(read_cells(store, None)))
     assert section is not None
     assert "Thinned: 75 × 4 of 150 × 4 values are drawn" in section.body
 
@@ -345,12 +345,12 @@ def test_who_is_ahead(store: Store) -> None:
         refused("no", mechanism="gla", n="0"),
     ]
     fill(store, {"part": rows, "again": rows[:0]})
-    found = {row["mechanism"]: row for row in mechanisms.summary(read_sheet(store, None)).to_dicts()}
+    found = {row["mechanism"]: row for row in mechanisms.summary(read_cells(store, None)).to_dicts()}
     assert (found["softmax"]["ahead"], found["softmax"]["shared"]) == (2, 5)
     assert (found["linear"]["ahead"], found["linear"]["shared"]) == (0, 5)
     assert found["gla"]["shared"] is None
     assert found["softmax"]["median"] == 0.5
-    section = mechanisms.section(read_sheet(store, None))
+    section = mechanisms.section(read_cells(store, None))
     assert section is not None
     text = Reader(section.body).text
     assert "2 of 5 points5 exact" in text
@@ -384,9 +384,9 @@ def test_what_no_figure_shows_is_said(store: Store, tmp_path: Path) -> None:
 def test_a_cell_in_two_parts_counts_once(store: Store) -> None:
     number = fill(store, {"part": [cell(n="1")]})
     store.belong(number, [(f"{number}-part-0", "second"), ("not finished", "second")])
-    sheet = read_sheet(store, number)
-    assert (sheet.cells.height, sheet.distinct.height, sheet.unfinished) == (2, 1, 1)
-    assert mechanisms.summary(sheet)["cells"].to_list() == [1]
+    stored = read_cells(store, number)
+    assert (stored.cells.height, stored.distinct.height, stored.unfinished) == (2, 1, 1)
+    assert mechanisms.summary(stored)["cells"].to_list() == [1]
 
 
 def test_a_report_reads_every_cell_from_the_store_once(
@@ -413,11 +413,11 @@ def test_the_cells_of_a_report_are_shared_not_copied(store: Store) -> None:
         store,
         {part: [cell(0.5, name, n=str(i), a1="1") for i in range(9) for name in names] for part in "ab"},
     )
-    sheet = read_sheet(store, None)
-    assert sheet.distinct is sheet.cells
-    assert sheet.cells["mechanism"].unique(maintain_order=True).to_list() == ["softmax", "zeta"]
-    assert [name for name in sheet.cells.columns if name.startswith("at:")] == ["at:n"]
-    for group in groups(sheet):
+    stored = read_cells(store, None)
+    assert stored.distinct is stored.cells
+    assert stored.cells["mechanism"].unique(maintain_order=True).to_list() == ["softmax", "zeta"]
+    assert [name for name in stored.cells.columns if name.startswith("at:")] == ["at:n"]
+    for group in groups(stored):
         assert group.answered is group.cells
         assert (group.cells.height, group.cells["part"].unique().to_list()) == (18, [group.part])
 

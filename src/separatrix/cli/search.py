@@ -17,7 +17,7 @@ from rich.table import Table
 from separatrix.cli.options import AsJson
 from separatrix.cli.terminal import console, counting, print_json, show
 from separatrix.numbers import format_exact
-from separatrix.numbers.json import json_text
+from separatrix.numbers.json import json_file
 
 if TYPE_CHECKING:
     from separatrix.constructions import Kind
@@ -68,7 +68,7 @@ def search(
     if found.damaged:
         _warn_of(found.damaged, study)
     if out is not None:
-        write_whole(out, (json_text(found.as_json()) + "\n").encode())
+        write_whole(out, json_file(found.as_json(), 2))
     show(found, as_json, lambda: _view(found, out, study))
     if found.interrupted:
         raise typer.Exit(130)

@@ -19,6 +19,11 @@ def json_text(value: Any, indent: int | None = 2) -> str:
     )
 
 
+def json_file(value: Any, indent: int = 1) -> bytes:
+    """The whole of a file with one JSON document."""
+    return f"{json_text(value, indent)}\n".encode()
+
+
 def finite(value: Any) -> Any:
     """A value with None in the place of what is not a finite number, however deep."""
     if isinstance(value, float):

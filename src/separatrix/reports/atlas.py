@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.cards.atlas import Atlas
 from separatrix.files.writing import write_whole
-from separatrix.numbers.json import json_text
+from separatrix.numbers.json import json_file
 from separatrix.reports import pages
 from separatrix.reports.drawing import FAINT, static_style
 from separatrix.reports.standings import Cell, shown
@@ -116,7 +116,7 @@ def write(atlas: Atlas, out: Path) -> None:
     makers: dict[str, Callable[[], bytes]] = {
         ".csv": lambda: atlas.as_csv().encode(),
         ".html": lambda: page(atlas).encode(),
-        ".json": lambda: (json_text(atlas.as_json(), indent=1) + "\n").encode(),
+        ".json": lambda: json_file(atlas.as_json()),
         ".pdf": lambda: picture(atlas, "pdf"),
         ".png": lambda: picture(atlas, "png"),
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 from separatrix.cards import Card
 from separatrix.costs import CostCurve, Disagreement
 from separatrix.files.writing import write_whole
-from separatrix.numbers.json import json_text
+from separatrix.numbers.json import json_file
 from separatrix.reports import pages
 from separatrix.reports.drawing import static_style
 from separatrix.reports.standings import shown
@@ -63,8 +63,8 @@ def picture(curves: list[CostCurve]) -> bytes:
 
 def write(card: Card, out: Path) -> None:
     """In the form the ending of `out` names."""
-    makers: dict[str, Callable[[], str]] = {
-        ".html": lambda: page(card),
-        ".json": lambda: json_text(card.as_json(), indent=1) + "\n",
+    makers: dict[str, Callable[[], bytes]] = {
+        ".html": lambda: page(card).encode(),
+        ".json": lambda: json_file(card.as_json()),
     }
-    write_whole(out, makers[out.suffix]().encode())
+    write_whole(out, makers[out.suffix]())

@@ -14,12 +14,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from separatrix.claims import Ledger, ledger
-from separatrix.numbers.json import json_text
+from separatrix.files.folder import Folder
+from separatrix.numbers.json import json_file
 from separatrix.paper.reproduction import FULL, Computed, Effort, Examine, compute
 from separatrix.paper.separations import separated
 from separatrix.reports import figures, reproduction_page
 from separatrix.reports.drawing import Drawn, static_style
-from separatrix.reports.folder import Folder
 
 STORE = "results.db"
 """The cells of the sweeps."""
@@ -73,9 +73,9 @@ def reproduce(out: Path, quiet: bool, effort: Effort = FULL, examine: Examine = 
                 found.facts,
                 (reproduction_page.separations(found.answers), reproduction_page.growth(found.growth)),
             ).encode(),
-            "ledger.json": _json(found.ledger.as_json()),
-            "separations.json": _json([row.as_json() for row in separated(found.answers)]),
-            "scaling.json": _json([row.as_json() for row in found.growth]),
+            "ledger.json": json_file(found.ledger.as_json()),
+            "separations.json": json_file([row.as_json() for row in separated(found.answers)]),
+            "scaling.json": json_file([row.as_json() for row in found.growth]),
             **{f"sweeps/{sweep.parameter}.csv": sweep.as_csv().encode() for sweep in found.sweeps},
             **{f"figures/{each.name}.png": images[each.name] for each in drawn},
             **{f"figures/{each.name}.pdf": _saved(each, "pdf") for each in drawn},
@@ -94,10 +94,6 @@ def _progress(quiet: bool) -> Progress:
         disable=quiet,
         transient=True,
     )
-
-
-def _json(value: Any) -> bytes:
-    return (json_text(value, indent=1) + "\n").encode()
 
 
 def _draw(progress: Progress, found: Computed) -> tuple[tuple[Drawn, ...], dict[str, bytes]]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from separatrix.files.writing import write_whole
 from separatrix.maps import BoundaryCurve, Map
-from separatrix.numbers.json import json_text
+from separatrix.numbers.json import json_file
 from separatrix.reports.maps.curve import as_csv as curve_csv
 from separatrix.reports.maps.curve import draw as draw_curve
 from separatrix.reports.maps.page import curve_page, map_page
@@ -18,7 +17,7 @@ from separatrix.reports.maps.table import as_csv, as_npz, as_parquet
 MAP_MAKERS: Mapping[str, Callable[[Map], bytes]] = {
     ".csv": as_csv,
     ".html": lambda found: map_page(found).encode(),
-    ".json": lambda found: _json(found.as_json()),
+    ".json": lambda found: json_file(found.as_json()),
     ".npz": as_npz,
     ".parquet": as_parquet,
     ".pdf": lambda found: draw_map(found, "pdf"),
@@ -27,7 +26,7 @@ MAP_MAKERS: Mapping[str, Callable[[Map], bytes]] = {
 CURVE_MAKERS: Mapping[str, Callable[[BoundaryCurve], bytes]] = {
     ".csv": curve_csv,
     ".html": lambda found: curve_page(found).encode(),
-    ".json": lambda found: _json(found.as_json()),
+    ".json": lambda found: json_file(found.as_json()),
     ".pdf": lambda found: draw_curve(found, "pdf"),
     ".png": lambda found: draw_curve(found, "png"),
 }
@@ -42,7 +41,3 @@ def write_map(found: Map, out: Path) -> None:
 def write_curve(found: BoundaryCurve, out: Path) -> None:
     """The curve, whole or not at all."""
     write_whole(out, CURVE_MAKERS[out.suffix](found))
-
-
-def _json(value: Any) -> bytes:
-    return (json_text(value, indent=1) + "\n").encode()

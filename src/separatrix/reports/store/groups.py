@@ -8,7 +8,7 @@ from functools import cached_property
 
 import polars as pl
 
-from separatrix.reports.store.sheet import Sheet
+from separatrix.reports.store.stored_cells import StoredCells
 
 FEWEST, MOST_PANELS = 3, 6
 """Values that make a curve, and values of the other parameters that each get a panel of their own."""
@@ -139,12 +139,12 @@ class Curve:
         return is_log(self.answered[f"at:{self.x}"])
 
 
-def groups(sheet: Sheet) -> list[Group]:
+def groups(stored: StoredCells) -> list[Group]:
     """Every construction of every part with a cell that has an answer."""
     found, start = list[Group](), 0
-    counted = sheet.cells.group_by("part", "construction", maintain_order=True).len()
+    counted = stored.cells.group_by("part", "construction", maintain_order=True).len()
     for part, name, height in counted.iter_rows():
-        found.append(Group(str(part), str(name), sheet.cells.slice(start, height), sheet.names))
+        found.append(Group(str(part), str(name), stored.cells.slice(start, height), stored.names))
         start += height
     return [group for group in found if not group.answered.is_empty()]
 

@@ -10,7 +10,7 @@ import polars as pl
 from separatrix.reports import pages
 from separatrix.reports.pages import short
 from separatrix.reports.store.figure import Grid, Verdict
-from separatrix.reports.store.sheet import Sheet
+from separatrix.reports.store.stored_cells import StoredCells
 from separatrix.reports.store.wording import chance
 from separatrix.reports.verdict_words import COLOURS
 from separatrix.store.compare import CLOSE
@@ -21,9 +21,9 @@ FEWEST = 3
 """Constructions that make an overview: of fewer, their own tables are enough."""
 
 
-def section(sheet: Sheet) -> pages.Section | None:
+def section(stored: StoredCells) -> pages.Section | None:
     """One table for each construction, and an overview where there are several."""
-    rows = summary(sheet)
+    rows = summary(stored)
     if rows.is_empty():
         return None
     tables: dict[str, list[tuple[Any, ...]]] = {}
@@ -40,9 +40,9 @@ def section(sheet: Sheet) -> pages.Section | None:
     )
 
 
-def summary(sheet: Sheet) -> pl.DataFrame:
+def summary(stored: StoredCells) -> pl.DataFrame:
     """One row for each construction and mechanism."""
-    cells = sheet.distinct
+    cells = stored.distinct
     kind, known = ("construction", "mechanism"), pl.col("p").is_not_null()
     counted = cells.group_by(kind, maintain_order=True).agg(
         cells=pl.len(),

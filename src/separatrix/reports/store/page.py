@@ -9,38 +9,38 @@ import polars as pl
 
 from separatrix.reports import pages
 from separatrix.reports.maps.captions import READER
-from separatrix.reports.store.sheet import Sheet
+from separatrix.reports.store.stored_cells import StoredCells
 from separatrix.reports.store.wording import evidence
 
 MOST_SHOWN = 6
 """Hosts, engines or sets of versions that are named."""
 
 
-def render(sheet: Sheet, sections: Sequence[pages.Section], made_by: str, results: str) -> str:
+def render(stored: StoredCells, sections: Sequence[pages.Section], made_by: str, results: str) -> str:
     """The page as text."""
-    cells = sheet.distinct
-    more = len(sheet.versions) - MOST_SHOWN
+    cells = stored.distinct
+    more = len(stored.versions) - MOST_SHOWN
     return pages.page(
         "sweep.html.j2",
-        title=pages.short(sheet.title, 120),
-        lead=_lead(sheet),
-        facts=_facts(sheet),
+        title=pages.short(stored.title, 120),
+        lead=_lead(stored),
+        facts=_facts(stored),
         where=f"Engines: {_listed(cells['engine'])}. Hosts: {_listed(cells['host'])}.",
         reader=READER,
         made_by=made_by,
         results=results,
-        plan=None if sheet.sweep is None else sheet.sweep.plan,
+        plan=None if stored.sweep is None else stored.sweep.plan,
         versions=[
-            *map(_versions, sheet.versions[:MOST_SHOWN]),
+            *map(_versions, stored.versions[:MOST_SHOWN]),
             *([f"and {more:,} more"] if more > 0 else []),
         ],
         sections=sections,
     )
 
 
-def _lead(sheet: Sheet) -> str:
-    cells = sheet.distinct
-    when = "" if sheet.sweep is None else f"Started {pages.short(_date(sheet.sweep.started))}. "
+def _lead(stored: StoredCells) -> str:
+    cells = stored.distinct
+    when = "" if stored.sweep is None else f"Started {pages.short(_date(stored.sweep.started))}. "
     known = evidence(cells)
     counted = (
         f"P is known for {cells['p'].count():,} cells: {known}." if known else "No cell has an answer yet."
@@ -57,12 +57,12 @@ def _date(text: str) -> str:
     return f"{text[:10]} {text[11:16]} UTC" if text[10:11] == "T" and text.endswith("+00:00") else text
 
 
-def _facts(sheet: Sheet) -> list[tuple[str, str]]:
-    cells = sheet.distinct
+def _facts(stored: StoredCells) -> list[tuple[str, str]]:
+    cells = stored.distinct
     ended = dict(cells.group_by("status").len().iter_rows())
     counts = {name: ended.pop(name, 0) for name in ("done", "refused", "failed")}
     counts |= {f"ended as “{name}”": count for name, count in ended.items()}
-    counts |= {"not finished yet": sheet.unfinished} if sheet.unfinished else {}
+    counts |= {"not finished yet": stored.unfinished} if stored.unfinished else {}
     facts = [(pages.short(name, 60), f"{count:,}") for name, count in counts.items()]
     return [*facts, ("computing time", duration(float(cells["seconds"].sum())))]
 

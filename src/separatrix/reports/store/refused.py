@@ -8,16 +8,16 @@ import polars as pl
 
 from separatrix.reports import pages
 from separatrix.reports.pages import short
-from separatrix.reports.store.sheet import Sheet, decoded
+from separatrix.reports.store.stored_cells import StoredCells, decoded
 from separatrix.reports.store.wording import words
 
 MOST_ROWS = 100
 
 
-def section(sheet: Sheet, results: str) -> pages.Section | None:
+def section(stored: StoredCells, results: str) -> pages.Section | None:
     """One row for each message; None where every cell has an answer."""
     found = (
-        sheet.distinct.filter(pl.col("status") != "done")
+        stored.distinct.filter(pl.col("status") != "done")
         .group_by("status", "message", maintain_order=True)
         .agg(
             cells=pl.len(),

@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from separatrix.files.folder import Folder, Writer
 from separatrix.parameters import UsageError
-from separatrix.reports.folder import Folder, Writer
 from separatrix.reports.pages import Section
 from separatrix.reports.store import changes, curves, mechanisms, planes, refused
 from separatrix.reports.store.groups import groups
 from separatrix.reports.store.page import render
-from separatrix.reports.store.sheet import Sheet, opened_sheet
+from separatrix.reports.store.stored_cells import StoredCells, open_cells
 from separatrix.store import Damage, Selection, Store, selected
 from separatrix.store.compare import Comparison, compare
 from separatrix.store.export import write
@@ -52,22 +52,24 @@ def write_report(store: Store, folder: Path, sweep: int | None = None, against: 
 
     The report is of the newest sweep if none is given, and of all cells where the store has no sweeps.
     """
-    with Folder(folder) as made, opened_sheet(store, sweep) as (sheet, selection):
-        comparison, changed = (None, None) if against is None else _changes(store, sheet, selection, against)
-        found = groups(sheet)
-        where = f"--store {shlex.quote(sheet.store)}" + (f" --sweep {sheet.sweep.id}" if sheet.sweep else "")
+    with Folder(folder) as made, open_cells(store, sweep) as (stored, selection):
+        comparison, changed = (None, None) if against is None else _changes(store, stored, selection, against)
+        found = groups(stored)
+        where = f"--store {shlex.quote(stored.store)}" + (
+            f" --sweep {stored.sweep.id}" if stored.sweep else ""
+        )
         results = f"separatrix results {where}"
         sections = (
             changed,
             curves.section(found),
             planes.section(found),
-            mechanisms.section(sheet),
-            refused.section(sheet, results),
+            mechanisms.section(stored),
+            refused.section(stored, results),
         )
         other = "" if against is None else f" --against {against}"
         made_by = f"separatrix report {where}{other} --out {shlex.quote(str(folder))}"
         files: dict[str, bytes | Writer] = {
-            "report.html": render(sheet, [each for each in sections if each], made_by, results).encode(
+            "report.html": render(stored, [each for each in sections if each], made_by, results).encode(
                 errors="replace"
             ),
             "results.csv": partial(write, selection, ".csv"),
@@ -76,18 +78,20 @@ def write_report(store: Store, folder: Path, sweep: int | None = None, against: 
         made.fill(files)
         damage = selection.scan.damage
     page, *tables = (folder / name for name in files)
-    ended = dict(sheet.distinct.group_by("status", maintain_order=True).len().iter_rows())
-    number, name = (None, None) if sheet.sweep is None else (sheet.sweep.id, sheet.sweep.name)
+    ended = dict(stored.distinct.group_by("status", maintain_order=True).len().iter_rows())
+    number, name = (None, None) if stored.sweep is None else (stored.sweep.id, stored.sweep.name)
     return Written(page, tuple(tables), number, name, ended, comparison, damage)
 
 
-def _changes(store: Store, sheet: Sheet, selection: Selection, against: int) -> tuple[Comparison, Section]:
+def _changes(
+    store: Store, stored: StoredCells, selection: Selection, against: int
+) -> tuple[Comparison, Section]:
     other = next((each for each in store.sweeps() if each.id == against), None)
-    if sheet.sweep is None or other is None:
+    if stored.sweep is None or other is None:
         raise UsageError(f"there is no sweep {against} in {store.where}")
-    if other.id == sheet.sweep.id:
+    if other.id == stored.sweep.id:
         raise UsageError(f"sweep {against} is the one that is reported; name another one to compare with")
     with selected(store, None, against) as others:
         found = compare(selection.frames(), others.frames())
-    line = f"separatrix compare {sheet.sweep.id} {against} --store {shlex.quote(sheet.store)}"
-    return found, changes.section(found, sheet.sweep, other, line)
+    line = f"separatrix compare {stored.sweep.id} {against} --store {shlex.quote(stored.store)}"
+    return found, changes.section(found, stored.sweep, other, line)

@@ -31,7 +31,7 @@ SAMPLING = ("asked", "draws", "seed", "dtype", "host")
 
 
 @dataclass(frozen=True)
-class Sheet:
+class StoredCells:
     """The cells of a sweep, or of a whole store."""
 
     store: str
@@ -62,7 +62,7 @@ class Sheet:
 
 
 @contextmanager
-def opened_sheet(store: Store, sweep: int | None) -> Iterator[tuple[Sheet, Selection]]:
+def open_cells(store: Store, sweep: int | None) -> Iterator[tuple[StoredCells, Selection]]:
     """The cells of a sweep; of the newest where none is named; of the store where there are no sweeps.
 
     The selection gives the same cells as `separatrix results` does, chunk by chunk.
@@ -84,13 +84,13 @@ def opened_sheet(store: Store, sweep: int | None) -> Iterator[tuple[Sheet, Selec
         cells = _sorted(pl.concat(_cells(chunk, found) for chunk in found.frames()))
         unfinished = 0 if chosen is None else _planned(store, chosen.id) - cells["id"].n_unique()
         versions = tuple(dict.fromkeys(json.dumps(each, sort_keys=True) for _, each in _used(cells, found)))
-        yield Sheet(store.where, chosen, cells, names, unfinished, versions), found
+        yield StoredCells(store.where, chosen, cells, names, unfinished, versions), found
 
 
-def read_sheet(store: Store, sweep: int | None) -> Sheet:
+def read_cells(store: Store, sweep: int | None) -> StoredCells:
     """The cells of a sweep, from a store that is closed again."""
-    with opened_sheet(store, sweep) as (sheet, _):
-        return sheet
+    with open_cells(store, sweep) as (stored, _):
+        return stored
 
 
 def _used(cells: pl.DataFrame, found: Selection) -> list[tuple[str, dict[str, str]]]:

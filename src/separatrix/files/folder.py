@@ -9,8 +9,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from separatrix.errors import UsageError
 from separatrix.files.writing import Draft, require_room, sync_folder
-from separatrix.parameters import UsageError
 
 Writer = Callable[[BinaryIO], None]
 
