@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from separatrix.cli.options import (
     AsJson,
@@ -20,7 +18,7 @@ from separatrix.cli.options import (
     SeedOption,
     read_parameters,
 )
-from separatrix.cli.terminal import console, show, working
+from separatrix.cli.terminal import console, escape, new_table, show, working
 from separatrix.numbers import format_exact
 
 if TYPE_CHECKING:
@@ -158,7 +156,7 @@ def _curve_view(found: BoundaryCurve, out: Path | None) -> None:
 
     to = console()
     to.print(escape(curves.title(found)))
-    table = Table(*map(escape, curves.columns(found)), box=None, padding=(0, 1, 0, 0))
+    table = new_table(*map(escape, curves.columns(found)), gap=1)
     for row in curves.rows(found):
         table.add_row(*map(escape, row))
     to.print(table)

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from separatrix.cli.options import AsJson
-from separatrix.cli.terminal import COLOURS, console, counting, show, working
+from separatrix.cli.terminal import COLOURS, console, counting, escape, new_table, show, working
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from separatrix.cards import Card, Standing, Unanswered
     from separatrix.cards.atlas import Atlas
     from separatrix.costs import CostCurve, Disagreement
@@ -65,7 +64,7 @@ def _view(found: Card) -> None:
     for what, names in _by_message(contract.failed).items():
         out.print(f"  [red]broken[/] {escape(', '.join(names))}: {escape(what)}")
     titles = ("construction", "verdict", "P", "margin", "bits", "blind from")
-    table = Table(*titles, box=None, pad_edge=False)
+    table = new_table(*titles, pad_edge=False)
     for each in (found, *found.against):
         if found.against:
             table.add_row(f"[bold]{escape(each.mechanism.spelled)}[/]")
@@ -173,7 +172,7 @@ def _costs(out: Console, found: list[CostCurve | Disagreement], softmax: CostCur
     from separatrix.costs.state import CACHE
 
     titles = ("cost", "n", "ms", "MiB", "GFLOP", "KiB kept", "beats softmax")
-    table, curves = Table(*titles, box=None, pad_edge=False), [x for x in found if isinstance(x, CostCurve)]
+    table, curves = new_table(*titles, pad_edge=False), [x for x in found if isinstance(x, CostCurve)]
     for curve in curves:
         start = crossover(curve, softmax)
         for cost in curve.costs[-2:]:

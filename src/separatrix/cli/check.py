@@ -7,10 +7,9 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
 
 from separatrix.cli.options import AsJson
-from separatrix.cli.terminal import console, print_json
+from separatrix.cli.terminal import console, escape, print_json
 
 if TYPE_CHECKING:
     from separatrix.checker import Report

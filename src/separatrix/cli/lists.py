@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from separatrix.cli.options import HERE, AsJson, StoreUrl
-from separatrix.cli.terminal import console, plain, print_json, warn_of
+from separatrix.cli.terminal import console, escape, new_table, plain, print_json, warn_of
 from separatrix.secrets import Secret
 
 if TYPE_CHECKING:
@@ -65,7 +63,7 @@ def _lattice(as_json: bool) -> None:
     if as_json:
         print_json(shown())
         return
-    table = Table("this", "is", "causal", "tokens", "why", box=None, padding=(0, 1, 0, 0))
+    table = new_table("this", "is", "causal", "tokens", "why", gap=1)
     for row in shown():
         table.add_row(*(escape(row[name]) for name in ("special", "general", "causal", "inputs", "why")))
     console().print(table)
@@ -127,7 +125,7 @@ def _plans(as_json: bool) -> None:
         counts = {name: load_plan(file).count for name, file in files.items()}
         print_json([{"name": name, "description": about[name], "cells": counts[name]} for name in files])
         return
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table = new_table()
     for name, description in about.items():
         table.add_row(f"[bold]{escape(name)}[/]", escape(description))
     console().print(table)
@@ -145,7 +143,7 @@ def _sweeps(store: Secret, as_json: bool) -> None:
     elif not found:
         console().print("no sweep is stored")
     else:
-        table = Table("number", "name", "begun", "cells stored", box=None, padding=(0, 2, 0, 0))
+        table = new_table("number", "name", "begun", "cells stored")
         for each in found:
             table.add_row(str(each.id), plain(each.name), plain(each.started), f"{each.cells:,}")
         console().print(table)

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 
 from separatrix.cli.options import (
     AsJson,
@@ -21,9 +19,10 @@ from separatrix.cli.options import (
     SeedOption,
     read_parameters,
 )
-from separatrix.cli.terminal import console, show
+from separatrix.cli.terminal import console, escape, on_stderr, show
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import TaskID
 
     from separatrix.maps import Layer, Map, Step
@@ -89,7 +88,7 @@ def _progress(quiet: bool) -> Iterator[Callable[[Step], None]]:
     """An estimate and a bar on stderr, once a layer has to be made a cell at a time."""
     from rich.progress import Progress
 
-    to = Console(stderr=True, quiet=quiet)
+    to = on_stderr(quiet)
     bar = Progress(console=to, transient=True, disable=not to.is_terminal)
     tasks: dict[str, TaskID] = {}
 

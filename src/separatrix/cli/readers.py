@@ -6,8 +6,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from separatrix.cli.options import (
     AsJson,
@@ -17,10 +15,12 @@ from separatrix.cli.options import (
     Words,
     read_parameters,
 )
-from separatrix.cli.terminal import console, show
+from separatrix.cli.terminal import console, escape, new_table, show
 from separatrix.numbers import format_exact
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from separatrix.verdicts import Readers
 
 COLOURS = {"can": "green", "cannot": "red", "not with this reader": "yellow", "open": "yellow"}
@@ -73,7 +73,7 @@ def _view(found: Readers) -> None:
 def _table(found: Readers) -> Table:
     from separatrix.verdicts.readers import chance_of
 
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table = new_table()
     outcome, tuned, linear = found.fixed.outcome, found.threshold, found.linear
     tau = Fraction(found.construction.parameters.values()["tau"])
     table.add_row(

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from separatrix.cli.options import HERE, AsJson, StoreUrl, secret
-from separatrix.cli.terminal import console, plain, print_json, show, warn_of
+from separatrix.cli.terminal import console, new_table, plain, print_json, show, warn_of
 from separatrix.secrets import Secret
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def _comparison_view(
     to = console()
     same = "[green]the same cells, the same answers[/]" if found.identical else "[yellow]they differ[/]"
     to.print(f"{plain(names[0])} and {plain(names[1])}: [bold]{same}[/]")
-    counts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    counts = new_table()
     for term, count in (
         ("the same answer", found.same),
         ("another verdict", found.other_verdict),
@@ -134,7 +133,7 @@ def _comparison_view(
     common = found.common
     if common:
         to.print(f"in all of these: {plain(_words(common))}", style="dim")
-    table = Table("cell", plain(names[0]), plain(names[1]), box=None, padding=(0, 2, 0, 0))
+    table = new_table("cell", plain(names[0]), plain(names[1]))
     for change in shown:
         table.add_row(_cell(change, common), _answer(change.one), _answer(change.other))
     to.print(table)

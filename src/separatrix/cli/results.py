@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from separatrix.cli.options import HERE, AsJson, StoreUrl
-from separatrix.cli.terminal import COLOURS, console, counted_cells, plain, warn_of
+from separatrix.cli.terminal import COLOURS, console, counted_cells, new_table, plain, warn_of
 
 if TYPE_CHECKING:
     from separatrix.store import Selection
@@ -102,7 +101,7 @@ def _view(found: Selection, limit: int | None) -> None:
         out.print(f"all with {fixed}", style="dim")
     (first, _), verdicts = found.fixed, found.kind == "verdict"
     last = ("verdict", "P", "engine") if verdicts else ("status", *found.found)
-    table = Table(*map(plain, (*first, *varying, *last)), box=None, padding=(0, 1, 0, 0))
+    table = new_table(*map(plain, (*first, *varying, *last)), gap=1)
     for chunk in found.frames(rows):
         for row in chunk.iter_rows(named=True):
             if not verdicts:

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from separatrix.cli.options import (
     AsJson,
@@ -19,7 +17,7 @@ from separatrix.cli.options import (
     SeedOption,
     read_parameters,
 )
-from separatrix.cli.terminal import console, print_json, show, working
+from separatrix.cli.terminal import console, escape, new_table, print_json, show, working
 from separatrix.numbers import format_exact
 
 if TYPE_CHECKING:
@@ -97,7 +95,7 @@ def _view(found: Scaling) -> None:
         to.print(f"closed form {found.closed.tag}: {found.closed.formula}", markup=False)
         to.print(f"  in the end {found.closed.limit}", markup=False)
     used = ["n used"] if found.lengths_differ else []
-    table = Table(name, *used, found.of, "local slope", box=None, padding=(0, 2, 0, 0))
+    table = new_table(name, *used, found.of, "local slope")
     slopes = {_between(found, x): shown(slope) for x, slope in law.slopes}
     count = len(found.values)
     for i in sorted({j * (count - 1) // (min(count, MOST_ROWS) - 1) for j in range(min(count, MOST_ROWS))}):
@@ -128,7 +126,7 @@ def _table_view(
     given = " ".join(f"{name}={value}" for name, value in parameters.items())
     to.print(f"[bold]{of}[/] on {escape(construction)}, {escape(given)}")
     name = next(name for name, value in parameters.items() if str(value).count(":") > 1)
-    shown = Table("mechanism", "exponent", "law", f"{name} from", "to", "by", box=None, padding=(0, 1, 0, 0))
+    shown = new_table("mechanism", "exponent", "law", f"{name} from", "to", "by", gap=1)
     for row in rows:
         if row.scaling is None:
             shown.add_row(escape(row.mechanism), "–", "[dim]no exponent[/]")

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from separatrix.cli.options import AsJson
-from separatrix.cli.terminal import console, counting, print_json, show
+from separatrix.cli.terminal import console, counting, escape, new_table, print_json, show
 from separatrix.numbers import format_exact
 from separatrix.numbers.json import json_file
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from separatrix.constructions import Kind
     from separatrix.searches import FindingsCheck, InputFinding, PointFinding, Reading, Search, SearchFinding
 
@@ -139,7 +139,7 @@ def _finding(to: Console, mark: str, finding: SearchFinding, names: tuple[str, s
 
 def _instance(to: Console, finding: InputFinding, names: tuple[str, str]) -> None:
     d0, d1 = finding.instance.labels
-    table = Table("", "D0", "D1", box=None, padding=(0, 2, 0, 0))
+    table = new_table("", "D0", "D1")
     for i, queries in enumerate(zip(d0.queries, d1.queries, strict=True), 1):
         _row(table, f"query {i}" if len(d0.queries) > 1 else "query", *map(_vector, queries))
     for i, kinds in enumerate(zip_longest(d0.kinds, d1.kinds), 1):
@@ -190,7 +190,7 @@ def _margin(reading: Reading) -> str:
 
 
 def _point(to: Console, finding: PointFinding) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table = new_table()
     for verdict in (finding.x, finding.y):
         low, high = verdict.outcome.interval
         interval = "" if low == high else f" in [{low:.4g}, {high:.4g}]"

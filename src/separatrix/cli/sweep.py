@@ -11,12 +11,9 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from separatrix.cli.options import DEFAULT, HERE, AsJson, StoreUrl
-from separatrix.cli.terminal import console, counted_cells, print_json
+from separatrix.cli.terminal import console, counted_cells, escape, new_table, on_stderr, print_json
 
 if TYPE_CHECKING:
     from separatrix.sweeps import Estimate, Plan, Progress
@@ -117,7 +114,7 @@ def spell_time(seconds: float) -> str:
 @contextmanager
 def _looking(quiet: bool) -> Iterator[None]:
     """A line on stderr while cells are looked up and tried."""
-    with Console(stderr=True, quiet=quiet).status("looking the cells up, and trying some"):
+    with on_stderr(quiet).status("looking the cells up, and trying some"):
         yield
 
 
@@ -186,7 +183,7 @@ def _progress(quiet: bool) -> Iterator[Bar]:
         TextColumn("{task.fields[failed]}"),
         TextColumn("{task.fields[pace]}"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=on_stderr(), transient=True) as bar:
         yield Bar(bar)
 
 
@@ -229,7 +226,7 @@ def _estimate_view(plan: Plan, found: Estimate, store: str, as_json: bool) -> No
     named = f", {twice:,} of them named twice" if twice else ""
     parts = "1 part" if len(plan.parts) == 1 else f"{len(plan.parts)} parts"
     out.print(f"[bold]{escape(plan.name)}[/]: {counted_cells(found.total)} in {parts}{named}")
-    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table = new_table()
     for part in plan.parts:
         what = ", ".join(dict.fromkeys(grid.kind.name for grid in part.grids))
         who = ", ".join(each.spelled for each in part.mechanisms)

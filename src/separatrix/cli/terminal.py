@@ -1,4 +1,4 @@
-"""What views share: a console of 80 to 100 columns, progress, colours, JSON."""
+"""What views share: a console, tables, progress, colours, JSON; rich is loaded by the first that is used."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rich.console import Console
-from rich.markup import escape
 from typer import Exit
 
 from separatrix.numbers.json import json_text
 from separatrix.numbers.printable import visible
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from separatrix.store import Damage
 
 COLOURS = {
@@ -28,9 +29,33 @@ COLOURS = {
 
 def console() -> Console:
     """Standard output, never wider than 100 columns, with no colours or emoji of its own."""
+    from rich.console import Console
+
     made = Console(highlight=False, markup=True, emoji=False)
     made.width = min(made.width, 100)
     return made
+
+
+def on_stderr(quiet: bool = False) -> Console:
+    """Standard error, for progress."""
+    from rich.console import Console
+
+    return Console(stderr=True, quiet=quiet)
+
+
+def new_table(*titles: str, gap: int = 2, pad_edge: bool = True) -> Table:
+    """A table without lines, so many blanks between its columns."""
+    from rich.table import Table
+
+    padding = (0, gap, 0, 0)
+    return Table(*titles, box=None, padding=padding, show_header=bool(titles), pad_edge=pad_edge)
+
+
+def escape(text: str) -> str:
+    """A text in which nothing is markup."""
+    from rich.markup import escape as escaped
+
+    return escaped(text)
 
 
 def plain(text: str) -> str:
@@ -61,7 +86,7 @@ def show(found: Shown, as_json: bool, view: Callable[[], None]) -> None:
 @contextmanager
 def working(quiet: bool) -> Iterator[Callable[[str], None]]:
     """A line on stderr that says what is being done."""
-    with Console(stderr=True, quiet=quiet).status("starting") as status:
+    with on_stderr(quiet).status("starting") as status:
         yield lambda what: status.update(escape(what))
 
 
@@ -71,7 +96,7 @@ def counting(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True, quiet=quiet), transient=True) as bar:
+    with Progress(*columns, console=on_stderr(quiet), transient=True) as bar:
         task = bar.add_task("starting", total=None)
         yield lambda done, total, what: bar.update(
             task, completed=done, total=total, description=escape(what)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from separatrix.cli.options import (
     AsJson,
@@ -21,7 +20,7 @@ from separatrix.cli.options import (
     Words,
     read_parameters,
 )
-from separatrix.cli.terminal import COLOURS, console, show
+from separatrix.cli.terminal import COLOURS, console, new_table, show
 from separatrix.numbers import format_exact
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def view(found: Verdict) -> None:
         f"{found.mechanism.spelled} on {found.construction.name}: [bold {COLOURS[word]}]{word}[/] "
         f"(delta {format_exact(found.delta)})"
     )
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table = new_table()
     low, high = outcome.interval
     interval = "" if low == high else f"  in [{low:.4g}, {high:.4g}]"
     table.add_row("P(tells D0 from D1)", f"{outcome.distinguish:.10g}{interval}")
