@@ -12,6 +12,7 @@ import numpy as np
 
 from separatrix.constructions import Construction, ExactConstruction
 from separatrix.engines import ENGINES, EngineRefusal, Sampling, engine_named, exact
+from separatrix.maps.analytic import Analytic, Array, analytic
 from separatrix.maps.cells import QUANTITIES, Layer, Tell, by_cell
 from separatrix.maps.plane_grid import PlaneGrid
 from separatrix.parameters import UsageError, all_parameters, require_known
@@ -63,6 +64,22 @@ class Map:
     def shown(self) -> tuple[Layer, ...]:
         """The layers, or their difference."""
         return (_difference(*self.layers),) if self.difference else self.layers
+
+    def boundary_formula(self, layer: Layer) -> tuple[Analytic, Array] | None:
+        """The formula of the boundary, and its values over the plane, whose zeros are the boundary.
+
+        None where no formula is known, and where the map is of something else.
+        """
+        asked = next((each for each in self.questions if each.label == layer.mechanism), None)
+        if asked is None or self.of != "distinguish":
+            return None
+        corner = self.places.at((0, 0))
+        found = analytic(self.construction, asked.mechanism(corner), self.fixed.get("form"))
+        if found is None:
+            return None
+        mesh = {self.x.name: self.x.floats[None, :], self.y.name: self.y.floats[:, None]}
+        values = found.excess({**asked.numbers(corner), **mesh})
+        return found, np.broadcast_to(values, self.places.shape)
 
     def as_json(self) -> dict[str, Any]:
         """What `separatrix map --json` prints."""

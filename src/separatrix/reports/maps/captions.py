@@ -5,7 +5,6 @@ from __future__ import annotations
 from separatrix.engines import Sampling
 from separatrix.maps import PROBABILITIES, QUANTITIES, Map
 from separatrix.reports.commands import spelled
-from separatrix.reports.maps.heatmap import known_formula
 
 READER = "P is over the random signs of this reader, at its threshold; another reader may see more or less."
 
@@ -60,7 +59,7 @@ def command(found: Map, layer: int, cell: tuple[int, int]) -> str:
 
 def sentences(found: Map) -> list[str]:
     """What a reader must know of the map, in whole sentences."""
-    formulas = dict.fromkeys(known_formula(found, layer) for layer in found.shown)
+    formulas = dict.fromkeys(known[0] for known in map(found.boundary_formula, found.shown) if known)
     said = [
         f"Fixed: {fixed_words(found)}." if found.fixed else "",
         READER if found.of in PROBABILITIES else "",
@@ -69,6 +68,6 @@ def sentences(found: Map) -> list[str]:
             f"{each.mechanism}: {each.engine}, {each.evidence}. {each.remark}".strip()
             for each in found.layers
         ),
-        *(f"{each.formula} {each.tag} holds {each.limit}." for each in formulas if each is not None),
+        *(f"{each.formula} {each.tag} holds {each.limit}." for each in formulas),
     ]
     return [each for each in said if each]

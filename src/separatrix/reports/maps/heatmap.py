@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from separatrix.maps import PROBABILITIES, QUANTITIES, Analytic, Axis, Layer, Map, Question, analytic
+from separatrix.maps import PROBABILITIES, QUANTITIES, Axis, Layer, Map
 from separatrix.reports.drawing import INK, Key, plot
 
 if TYPE_CHECKING:
@@ -61,31 +61,11 @@ def lines(found: Map, layer: Layer) -> dict[str, Line]:
     drawn: dict[str, Line] = {}
     if found.of in PROBABILITIES and not found.difference:
         drawn["P = 1/2"] = contour(found.x, found.y, layer.values - 0.5)
-    formula = known_formula(found, layer)
-    if formula is not None:
-        drawn[f"{formula.formula} {formula.tag}"] = contour(found.x, found.y, _excess(found, layer, formula))
+    known = found.boundary_formula(layer)
+    if known is not None:
+        formula, values = known
+        drawn[f"{formula.formula} {formula.tag}"] = contour(found.x, found.y, values)
     return {name: each for name, each in drawn.items() if each}
-
-
-def known_formula(found: Map, layer: Layer) -> Analytic | None:
-    """The formula of the boundary; None where none is known, or where the map is of something else."""
-    asked = _question(found, layer)
-    if asked is None or found.of != "distinguish":
-        return None
-    return analytic(found.construction, asked.mechanism(found.places.at((0, 0))), found.fixed.get("form"))
-
-
-def _question(found: Map, layer: Layer) -> Question | None:
-    return next((each for each in found.questions if each.label == layer.mechanism), None)
-
-
-def _excess(found: Map, layer: Layer, formula: Analytic) -> Array:
-    """The formula over the whole plane."""
-    asked = _question(found, layer)
-    assert asked is not None
-    mesh = {found.x.name: found.x.floats[None, :], found.y.name: found.y.floats[:, None]}
-    values: Mapping[str, Any] = {**asked.numbers(found.places.at((0, 0))), **mesh}
-    return np.broadcast_to(formula.excess(values), found.places.shape)
 
 
 def contour(x: Axis, y: Axis, values: Array) -> Line:
