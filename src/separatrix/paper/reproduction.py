@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.progress import Progress
 
 from separatrix.claims import CLAIMS, Claim, Ledger, ledger
+from separatrix.engines import Outcome
 from separatrix.laws.scaling_result import ScalingRow
 from separatrix.maps import Map
 from separatrix.mechanisms import MECHANISMS as ZOO
@@ -39,24 +40,14 @@ FULL = Effort()
 
 
 @dataclass(frozen=True)
-class Facts:
-    """The numbers the text quotes, all of them from the run."""
-
-    distinguish: Mapping[str, float]
-    """At the base point, by mechanism."""
-    margin: Mapping[str, float]
-    far: int
-    """A large n."""
-    far_margin: Mapping[str, float]
-    """The margin there."""
-
-
-@dataclass(frozen=True)
 class Computed:
     """The ledger, the tables, and the data of each figure."""
 
     ledger: Ledger
-    facts: Facts
+    near: Mapping[str, Outcome]
+    """At the base point, by mechanism."""
+    far: Mapping[str, Outcome]
+    """The same with n = FAR."""
     growth: Sequence[ScalingRow]
     answers: Sequence[separations.PointAnswer]
     """What each mechanism makes of each construction; from it, who beats whom."""
@@ -82,7 +73,8 @@ def compute(store: Path, progress: Progress, effort: Effort = FULL, examine: Exa
             answered = separations.answers(tell=tell)
     return Computed(
         found,
-        _facts(),
+        {name: outcome_at(name, BASE) for name in MECHANISMS},
+        {name: outcome_at(name, {**BASE, "n": FAR}) for name in MECHANISMS},
         grown,
         answered,
         _run_sweeps(progress, plan, address),
@@ -109,14 +101,3 @@ def _shown(progress: Progress, what: str, total: int | None = None) -> Iterator[
     task, begun = progress.add_task(what, total=total), count()
     yield lambda name: progress.update(task, completed=next(begun), description=f"{what}: {name}"[:34])
     progress.update(task, completed=total or 1, total=total or 1, description=what)
-
-
-def _facts() -> Facts:
-    near = {name: outcome_at(name, BASE) for name in MECHANISMS}
-    far = {name: outcome_at(name, {**BASE, "n": FAR}) for name in MECHANISMS}
-    return Facts(
-        distinguish={name: outcome.distinguish for name, outcome in near.items()},
-        margin={name: outcome.margin for name, outcome in near.items()},
-        far=FAR,
-        far_margin={name: outcome.margin for name, outcome in far.items()},
-    )

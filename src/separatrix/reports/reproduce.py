@@ -66,13 +66,7 @@ def reproduce(out: Path, quiet: bool, effort: Effort = FULL, examine: Examine = 
         found = compute(folder.place / STORE, progress, effort, examine)
         drawn, images = _draw(progress, found)
         files = {
-            "report.html": reproduction_page.render(
-                found.ledger,
-                drawn,
-                images,
-                found.facts,
-                (reproduction_page.separations(found.answers), reproduction_page.growth(found.growth)),
-            ).encode(),
+            "report.html": reproduction_page.render(found, drawn, images).encode(),
             "ledger.json": json_file(found.ledger.as_json()),
             "separations.json": json_file([row.as_json() for row in separated(found.answers)]),
             "scaling.json": json_file([row.as_json() for row in found.growth]),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from separatrix.claims import ClaimStatus, Entry, Ledger
+from separatrix.claims import ClaimStatus, Entry
 from separatrix.laws.scaling_result import ScalingRow
 from separatrix.paper.base import BASE
 from separatrix.paper.growth import PARAMETERS
-from separatrix.paper.reproduction import Facts
+from separatrix.paper.reproduction import FAR, Computed
 from separatrix.paper.separations import LINEAR_FAMILY, PointAnswer, separated
 from separatrix.reports import pages
 from separatrix.reports.commands import number, spelled, whole_run
@@ -28,41 +28,36 @@ ANSWERS = {
 }
 
 
-def render(
-    ledger: Ledger,
-    figures: Sequence[Drawn],
-    images: Mapping[str, bytes],
-    facts: Facts,
-    sections: Sequence[pages.Section] = (),
-) -> str:
+def render(found: Computed, figures: Sequence[Drawn], images: Mapping[str, bytes]) -> str:
     """The page as text. `images` are the figures as PNG, for paper and for readers without scripts."""
     return pages.page(
         "reproduction.html.j2",
         title="What softmax attention tells apart and linear attention does not",
         figures=figures,
         images=images,
-        sections=sections,
-        far=number(facts.far),
-        far_softmax=number(facts.far_margin["softmax"], 5),
-        far_linear=number(facts.far_margin["linear"] * facts.far, 3),
-        facts=_glance(ledger, facts),
+        sections=(separations(found.answers), growth(found.growth)),
+        far=number(FAR),
+        far_softmax=number(found.far["softmax"].margin, 5),
+        far_linear=number(found.far["linear"].margin * FAR, 3),
+        facts=_glance(found),
         base=" ".join(f"{name}={spelled(value)}" for name, value in BASE.items()),
-        ledger=[_claim(entry) for entry in ledger.entries],
+        ledger=[_claim(entry) for entry in found.ledger.entries],
         made_by=whole_run("").line,
     )
 
 
-def _glance(ledger: Ledger, facts: Facts) -> list[tuple[str, str]]:
-    counts = {status: sum(e.finding.status is status for e in ledger.entries) for status in ClaimStatus}
+def _glance(found: Computed) -> list[tuple[str, str]]:
+    statuses = [entry.finding.status for entry in found.ledger.entries]
+    counts = {status: statuses.count(status) for status in ClaimStatus}
     came_out = ", ".join(f"{count} {VERBS[status][count > 1]}" for status, count in counts.items() if count)
     return [
         *(
-            (f"P[distinguishes], {name}, at the base point", number(p, 6))
-            for name, p in facts.distinguish.items()
+            (f"P[distinguishes], {name}, at the base point", number(outcome.distinguish, 6))
+            for name, outcome in found.near.items()
         ),
         (
             "margin in √(log n), softmax : linear, at the base point",
-            " : ".join(number(x) for x in facts.margin.values()),
+            " : ".join(number(outcome.margin) for outcome in found.near.values()),
         ),
         ("claims", came_out or "none were run"),
     ]
