@@ -406,8 +406,9 @@ CELL = Cell("spike", "softmax", {"n": "1000", "a1": "1.2"}, "exact", "0.01", Non
 
 
 def test_an_identity_is_the_same_on_every_machine_and_day() -> None:
-    spelled = '[1,"spike","softmax",{"a1":"1.2","n":"1000"},"exact","0.01",null,"c0de"]'
-    assert CELL.id == hashlib.sha256(spelled.encode()).hexdigest()[:32] == "673190053df04cafa8895f662d3b111a"
+    asked = '["spike","softmax",{"a1":"1.2","n":"1000"},"exact","0.01",null]'
+    spelled = f'[2,"verdict",{asked},"c0de"]'
+    assert CELL.id == hashlib.sha256(spelled.encode()).hexdigest()[:32] == "f9425a08c75e3b8d5359720f742b1086"
 
 
 @pytest.mark.parametrize(
