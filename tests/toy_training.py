@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from separatrix.store import Answer, File, open_store
-from separatrix.store.files import Series, curves_file
+from separatrix.store.files import curves_file
 from separatrix.sweeps.code import code_of
 from separatrix.sweeps.work import Work
 
@@ -84,7 +84,7 @@ class Training(Work):
             sys.exit("killed")
         word = "solved" if losses[-1] < losses[0] else "diverged"
         found = {"loss": losses[-1], "last": len(losses), "word": word, "threads": torch.get_num_threads()}
-        curves = curves_file([Series("loss", range(len(losses)), losses)])
+        curves = curves_file((step, "loss", loss) for step, loss in enumerate(losses))
         yield Answer(found, (curves, File("weights.npz", _arrays(x=x))))
 
     def _say(self, word: str, number: int) -> None:

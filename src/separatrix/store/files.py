@@ -6,8 +6,7 @@ They are rows of a table in either database: a store stays one file, one backup,
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -31,36 +30,20 @@ AT_ONCE = 500
 """Cells in one query."""
 
 
-@dataclass(frozen=True)
-class Series:
-    """Values over steps: a learning curve."""
-
-    name: str
-    steps: Sequence[int]
-    values: Sequence[float]
-
-
-def curves_file(series: Sequence[Series]) -> File:
-    """Curves as a file: Parquet, one row for each step, with columns `step`, `name` and `value`."""
+def curves_file(rows: Iterable[tuple[int, str, float]]) -> File:
+    """Learning curves as a file: Parquet, a row for each `(step, name, value)`."""
     import polars as pl
 
-    rows = [
-        (step, each.name, value)
-        for each in series
-        for step, value in zip(each.steps, each.values, strict=True)
-    ]
-    schema = {"step": pl.Int64, "name": pl.String, "value": pl.Float64}
-    made = BytesIO()
-    pl.DataFrame(rows, schema=schema, orient="row").write_parquet(made)
+    schema, made = {"step": pl.Int64, "name": pl.String, "value": pl.Float64}, BytesIO()
+    pl.DataFrame(list(rows), schema=schema, orient="row").write_parquet(made)
     return File(CURVES, made.getvalue(), "application/vnd.apache.parquet")
 
 
 def read_curves(store: Store, cell: str) -> pl.DataFrame:
-    """The curves of a cell, as `curves_file` was given them."""
+    """The learning curves of a cell, with columns `step`, `name` and `value`."""
     import polars as pl
 
-    found = pl.read_parquet(BytesIO(read_file(store, cell, CURVES)))
-    return found.select(pl.col("step").cast(pl.Int64), "name", pl.col("value").cast(pl.Float64))
+    return pl.read_parquet(BytesIO(read_file(store, cell, CURVES)))
 
 
 def file_names(store: Store, cell: str) -> list[str]:

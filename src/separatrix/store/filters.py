@@ -113,15 +113,10 @@ def _found(name: str, value: str, dialect: str) -> ColumnElement[bool]:
     """What work of another kind than verdicts found: a word, a number, or a range of numbers."""
     if ":" in value:
         return within(cells.c.found, name, _ends(name, value), dialect)
-    exact = (_canonical(each) for each in value.split(","))
-    stored = cells.c.found[name].as_string()
-    return or_(
-        *(
-            or_(stored == each, within(cells.c.found, name, (x, x), dialect) if x is not None else false())
-            for each in exact
-            for x in [_number(each)]
-        )
-    )
+    values = value.split(",")
+    numbers = [x for each in values if (x := _number(each)) is not None]
+    equal = (within(cells.c.found, name, (x, x), dialect) for x in numbers)
+    return or_(cells.c.found[name].as_string().in_(values), *equal)
 
 
 def _number(text: str) -> Fraction | None:
