@@ -168,7 +168,7 @@ def test_curves_and_files_beside_a_row(store: Store, expected: list[dict[str, An
     assert (curve["step"].to_list(), curve["value"][-1]) == (list(range(40)), first["loss"])
     weights = np.load(BytesIO(read_file(store, first["id"], "weights.npz")), allow_pickle=False)
     assert weights["x"].shape == (3,)
-    with pytest.raises(UsageError, match=r"no file weight\.npz \(did you mean weights\.npz\?\) "):
+    with pytest.raises(UsageError, match=r"no file weight\.npz \(did you mean weights\.npz\?\); there are: "):
         read_file(store, first["id"], "weight.npz")
 
 

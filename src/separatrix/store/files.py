@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, delete, func, select
 
-from separatrix.parameters import UsageError, nearest
+from separatrix.parameters.model import require_known
 from separatrix.store.errors import DAMAGED, StoreError
 from separatrix.store.rows import Checkpoint, File, Status
 from separatrix.store.schema import cells, files
@@ -56,9 +56,8 @@ def read_file(store: Store, cell: str, name: str) -> bytes:
     """The bytes of a file beside a cell."""
     found = _read(store, [cell], name).get(cell)
     if found is None:
-        known = file_names(store, cell)
-        listed = f"there are: {', '.join(known)}" if known else "there are none"
-        raise UsageError(f"there is no file {name}{nearest(name, known)} beside cell {cell}; {listed}")
+        require_known("file", name, file_names(store, cell) or ["none"])
+        raise StoreError(f"the store {store.where} {DAMAGED}")
     return bytes(found["data"])
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 
 from separatrix.parameters import UsageError, nearest, split_mechanisms
+from separatrix.parameters.model import require_known as require_named
 from separatrix.store.addresses import DEFAULT
 from separatrix.store.errors import DamageWarning
 from separatrix.store.filters import NUMBERS, WORDS, Filter, read_filter
@@ -66,7 +67,9 @@ def frame(
 def require_known(store: Store, asked: Filter) -> None:
     """Where nothing was found, say so of a name or a condition that no cell has, or of a range of words."""
     if asked.kind != VERDICT:
-        _require_kind(store, str(asked.kind))
+        new = store.version >= KINDS_KNOWN
+        kinds = [str(each) for (each,) in store.select(select(cells.c.kind).distinct())] if new else []
+        require_named("kind of work in the store", str(asked.kind), sorted(kinds) or [str(asked.kind)])
         return
     for name in ("construction", "mechanism"):
         if name in asked.conditions:
@@ -79,15 +82,6 @@ def require_known(store: Store, asked: Filter) -> None:
         elif ":" in value and not is_within(word := " ".join(str(found[0][0]).split()), "", ""):
             word = word[:40]
             raise UsageError(f"{name}={value} is a range, but {name} is a word, as in {name}={word}")
-
-
-def _require_kind(store: Store, kind: str) -> None:
-    new = store.version >= KINDS_KNOWN
-    known = [str(each) for (each,) in store.select(select(cells.c.kind).distinct())] if new else [VERDICT]
-    if known and kind not in known:
-        raise UsageError(
-            f"no stored work is of kind {kind}{nearest(kind, known)}; there are: {', '.join(sorted(known))}"
-        )
 
 
 def _require_stored(store: Store, name: str, value: str) -> None:
