@@ -21,7 +21,7 @@ from expectations import run
 from separatrix.parameters import UsageError
 from separatrix.reports.store import curves, mechanisms, planes, write_report
 from separatrix.reports.store.groups import groups
-from separatrix.reports.store.stored_cells import read_cells
+from separatrix.reports.store.stored_cells import StoredCells, open_cells
 from separatrix.store import Environment, Result, Status, Store, StoreError, frame, open_store, selection
 from separatrix.store.compare import Comparison, compare
 from separatrix.store.scan import Scan
@@ -134,6 +134,11 @@ def numbers(values: Any) -> list[Any]:
         shape = [int(each) for each in values["shape"].split(",")] if "shape" in values else [-1]
         values = flat.reshape(shape).tolist()
     return [None if isinstance(x, float) and math.isnan(x) else x for x in values]
+
+
+def read_cells(store: Store, sweep: int | None) -> StoredCells:
+    with open_cells(store, sweep) as (stored, _):
+        return stored
 
 
 def drawn_curves(store: Store) -> Reader:

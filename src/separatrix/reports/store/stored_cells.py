@@ -87,12 +87,6 @@ def open_cells(store: Store, sweep: int | None) -> Iterator[tuple[StoredCells, S
         yield StoredCells(store.where, chosen, cells, names, unfinished, versions), found
 
 
-def read_cells(store: Store, sweep: int | None) -> StoredCells:
-    """The cells of a sweep, from a store that is closed again."""
-    with open_cells(store, sweep) as (stored, _):
-        return stored
-
-
 def _used(cells: pl.DataFrame, found: Selection) -> list[tuple[str, dict[str, str]]]:
     """The environments in which the cells were computed."""
     hosts = set(cells["host"].unique().to_list())
