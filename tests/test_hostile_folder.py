@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from separatrix.mechanisms.beside import OWN
 from separatrix.mechanisms.load import mechanism_from
+from separatrix.mechanisms.own_modules import OWN
 from separatrix.parameters import UsageError
 from separatrix.sweeps.code import modules
 from traps import TRAP, installed, lay_traps

@@ -23,7 +23,7 @@ from separatrix.files.writing import write_whole
 from separatrix.numbers import parse_exact, parse_integer
 from separatrix.parameters import UsageError
 from separatrix.searches import check_findings
-from separatrix.searches.log import Header, Log
+from separatrix.searches.trial_log import Header, Log
 from separatrix.store import open_store
 from separatrix.sweeps import load_plan
 

@@ -27,7 +27,7 @@ from separatrix.outputs._base import Feature
 from separatrix.outputs.floats import FloatOutputs
 from separatrix.outputs.proved import kernel_of, proved_outputs
 from separatrix.verdicts import Readers, Word
-from separatrix.verdicts.witness import _from_hull, best_witness, simplest_between
+from separatrix.verdicts.linear_reader import _from_hull, best_witness, simplest_between
 from test_cli import POINT, run
 
 SMALL = {"n": 16, "d": 6, "m": 3, "a0": "0.05", "a1": "1.1", "b": "0.55", "c": "0.3"}

@@ -38,10 +38,10 @@ from separatrix.searches import (
 )
 from separatrix.searches.family import recognised
 from separatrix.searches.instance import described, sheet
-from separatrix.searches.log import Header, Log, Trial
 from separatrix.searches.separation import read
 from separatrix.searches.shrink import shrunk, size, steps
 from separatrix.searches.space import EDITS, FEW, MANY, draw
+from separatrix.searches.trial_log import Header, Log, Trial
 
 UNNORMALISED = "identity-features:normalised=no"
 SPELLINGS = [

@@ -13,7 +13,7 @@ import numpy as np
 from separatrix.constructions import Construction, ExactConstruction
 from separatrix.engines import ENGINES, EngineRefusal, Sampling, engine_named, exact
 from separatrix.maps.analytic import Analytic, Array, analytic
-from separatrix.maps.cells import QUANTITIES, Layer, Tell, by_cell
+from separatrix.maps.layers import QUANTITIES, Layer, Tell, by_cell
 from separatrix.maps.plane_grid import PlaneGrid
 from separatrix.parameters import UsageError, all_parameters, require_known
 from separatrix.parameters.model import printed

@@ -11,8 +11,8 @@ from typing import Any
 from separatrix.errors import one_line
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._registry import registered
-from separatrix.mechanisms.beside import OWN, Ambiguous
 from separatrix.mechanisms.custom import wrap
+from separatrix.mechanisms.own_modules import OWN, Ambiguous
 from separatrix.parameters import UsageError, nearest, read_words, require_known
 
 GROUP = "separatrix.mechanisms"

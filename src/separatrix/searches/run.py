@@ -13,9 +13,9 @@ from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError, require_known
 from separatrix.searches._base import SearchFinding, SearchQuestion
 from separatrix.searches.inputs import input_questions
-from separatrix.searches.log import Header, Log
 from separatrix.searches.points import point_questions
 from separatrix.searches.separation import DROWNED, NEGLIGIBLE, TELLS
+from separatrix.searches.trial_log import Header, Log
 from separatrix.searches.trials import Tell, Trials
 
 SPACES = ("inputs", "constructions", "both")

@@ -15,8 +15,8 @@ from optuna.trial import create_trial
 from separatrix.errors import one_line
 from separatrix.parameters import SeparatrixError, UsageError
 from separatrix.searches._base import Judged, SearchFinding, SearchQuestion
-from separatrix.searches.log import Log, Trial
 from separatrix.searches.separation import WORST
+from separatrix.searches.trial_log import Log, Trial
 
 STARTUP = 12
 """Trials of a question that are drawn at random before the sampler has anything to learn from."""

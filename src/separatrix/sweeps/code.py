@@ -21,8 +21,8 @@ from pathlib import Path
 
 from separatrix.constructions import Construction
 from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms.beside import OWN, locate
 from separatrix.mechanisms.custom import CustomMechanism
+from separatrix.mechanisms.own_modules import OWN, locate
 
 LISTS = ("separatrix.constructions", "separatrix.mechanisms")
 """Rooms that only list what is in them: a name imported from one leads to the module that defines it."""

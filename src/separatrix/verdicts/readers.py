@@ -21,10 +21,10 @@ from separatrix.outputs.floats import FloatOutputs, by_definition
 from separatrix.outputs.proved import proved_outputs
 from separatrix.outputs.tokens import draw_places, place_matters
 from separatrix.parameters import all_parameters
+from separatrix.verdicts.best_threshold import Tuned, best_threshold
+from separatrix.verdicts.linear_reader import Witness, best_witness
 from separatrix.verdicts.rounded_outputs import Stored, stored
-from separatrix.verdicts.tuned import Tuned, best_threshold
 from separatrix.verdicts.verdict import DELTA, OLD_NAMES, Verdict, verdict
-from separatrix.verdicts.witness import Witness, best_witness
 
 PLACES = 3
 PLACES_SEED = 0

@@ -19,8 +19,8 @@ from separatrix.engines import ENGINES, Outcome, Sampling, solve
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers import format_exact
 from separatrix.outputs._base import Outputs
-from separatrix.verdicts.states import LARGEST_TAU, LEAST_TAU, States, sign_states
-from separatrix.verdicts.witness import simplest_between
+from separatrix.verdicts.linear_reader import simplest_between
+from separatrix.verdicts.sign_states import LARGEST_TAU, LEAST_TAU, States, sign_states
 
 Gap = tuple[Fraction, Fraction]
 
