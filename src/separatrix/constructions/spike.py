@@ -43,18 +43,16 @@ class Spike(BlockConstruction):
         return Exchangeable.TOKENS if self.parameters.form == "ones" else Exchangeable.COORDINATES
 
     def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
-        tokens = self.matrix(label, spike, dtype)
-        projected = self._project(tokens)
-        return Tokens(projected, projected, tokens, tokens.sum(-1))
+        return self._tokens(self.matrix(label, spike, dtype))
 
     def groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
-        tokens, counts = self.group_matrix(label, dtype, spike)
-        projected = self._project(tokens)
-        return Tokens(projected, projected, tokens, tokens.sum(-1), counts)
+        return self._tokens(*self.group_matrix(label, dtype, spike))
 
-    def _project(self, tokens: Tensor) -> Tensor:
-        """Q and K with X = Q Kᵀ: one column of ones, or the identity."""
-        return tokens.sum(-1, keepdim=True) if self.parameters.form == "ones" else tokens
+    def _tokens(self, matrix: Tensor, counts: Tensor | None = None) -> Tokens:
+        """The rows with Q and K such that X = Q Kᵀ: their sums, or they themselves."""
+        sums = matrix.sum(-1)
+        projected = sums[:, None] if self.parameters.form == "ones" else matrix
+        return Tokens(projected, projected, matrix, sums, counts)
 
     @classmethod
     def block_model(cls, values: Mapping[str, Any], log: Callable[[Any], Any]) -> BlockModel | None:

@@ -65,22 +65,12 @@ class Tails:
 
     def __call__(self, k: Array) -> Array:
         """The tails at whole numbers k (as floats or integers), broadcast against N."""
-        return self.at(self.place(k))
-
-    def place(self, k: Array) -> Array:
-        """Where `at` finds the tail of k; the same place for all k beyond either end."""
-        if self._far is not None:
-            clipped: Array = np.clip(k, 0, self.trials + 1)
-            return clipped
-        place: Array = np.clip(k - self._first, 0, self._last).astype(np.int32)
-        return place
-
-    def at(self, place: Array) -> Array:
-        """The tails at places."""
         if self._far is None:
+            place = np.clip(k - self._first, 0, self._last).astype(np.int32)
             found: Array = self._table.take(place + self._offset)
             return found
-        k, trials, far, offset = np.broadcast_arrays(place, self.trials, self._far, self._offset)
+        within = np.clip(k, 0, self.trials + 1)
+        k, trials, far, offset = np.broadcast_arrays(within, self.trials, self._far, self._offset)
         tails = np.array(self._table.take(np.where(far, 0, k).astype(np.int64) + offset))
         tails[far] = upper_tail(k[far], trials[far])
         return tails

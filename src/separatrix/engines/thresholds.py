@@ -126,9 +126,9 @@ class Thresholds:
             for row, excess in self._rows(label)
         ]
         low, high = (reduce(np.minimum, ends) for ends in zip(*bounds, strict=True))
-        place, other = (self.tails.place(np.floor(x) + (start + 1)) for x in (low, high))
-        tail = self.tails.at(place)
-        return tail, tail - self.tails.at(other) if (place != other).any() else 0.0
+        below, above = np.floor(low), np.floor(high)
+        tail = self.tails(below + (start + 1))
+        return tail, tail - self.tails(above + (start + 1)) if (below != above).any() else 0.0
 
     def _excess(self, row: QueryRow) -> Excess:
         """The (rho - 1) factors of the correction, and how far they may be off."""
@@ -203,9 +203,9 @@ class Thresholds:
             (excess.own, over - b * sigma),
         ):
             if factor is not None:
-                half = 0.5 * gap / b
-                x = x + factor * half
-                error = error + excess.size(factor) * np.abs(half)
+                term = factor * (0.5 * gap / b)
+                x = x + term
+                error = error + np.abs(term)
         error = error * excess.error
         if excess.unknown:
             error = np.where(np.isfinite(excess.error), error, np.inf)
@@ -219,10 +219,12 @@ class Thresholds:
             scaled = excess.scale < 1
             x = np.where(scaled & far, np.copysign(beyond, x), x)
             error = np.where(scaled, np.where(far, 0.0, np.inf), error)
-        if not np.isfinite(x).all():
+        if not np.isfinite(x.sum()) and not np.isfinite(x).all():
             error = np.where(np.isfinite(x), error, np.inf)
             x = np.where(np.isfinite(x), x, 0.0)
-        return x - error, x + error
+        low = x - error
+        error += x
+        return low, error
 
 
 def _expm1_times(exponent: Array, share: Array) -> Array:

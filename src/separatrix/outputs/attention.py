@@ -54,12 +54,20 @@ class Batch:
     @classmethod
     def of(cls, sets: Sequence[Tokens]) -> Batch:
         """A batch of these token sets."""
+        stacked: dict[tuple[int, ...], Tensor] = {}  # what is one tensor in all sets stays one
+
+        def together(parts: Sequence[Tensor]) -> Tensor:
+            key = tuple(map(id, parts))
+            if key not in stacked:
+                stacked[key] = parts[0][None] if len(parts) == 1 else torch.stack(list(parts))
+            return stacked[key]
+
         return cls(
-            _stack([x.queries for x in sets]),
-            _stack([x.keys for x in sets]),
-            None if sets[0].values is None else _stack([x.values for x in sets if x.values is not None]),
-            _stack([x.probe for x in sets]),
-            None if sets[0].counts is None else _stack([x.counts for x in sets if x.counts is not None]),
+            together([x.queries for x in sets]),
+            together([x.keys for x in sets]),
+            None if sets[0].values is None else together([x.values for x in sets if x.values is not None]),
+            together([x.probe for x in sets]),
+            None if sets[0].counts is None else together([x.counts for x in sets if x.counts is not None]),
             sets[0].last,
         )
 
@@ -71,11 +79,6 @@ class Batch:
     def attend(self, mechanism: Mechanism, values: Tensor) -> Float[Tensor, "batch rows columns"]:
         """What every query gets of these values."""
         return attend(mechanism, self.queries, self.keys, values, self.counts, self.last)
-
-
-def _stack(parts: Sequence[Tensor]) -> Tensor:
-    """Tensors side by side; one alone is not copied."""
-    return parts[0][None] if len(parts) == 1 else torch.stack(list(parts))
 
 
 def attend_both(mechanism: Mechanism, batches: list[Batch], signs: Tensor) -> tuple[Tensor, ...]:
@@ -126,7 +129,8 @@ def rounding(mechanism: Mechanism, batch: Batch, construction: Construction) -> 
     dtype = batch.keys.dtype
     if torch.finfo(dtype).bits <= 16:
         return 0.0  # the format's own answer is the question
-    sizes = torch.ones_like(batch.probe) if batch.values is None else batch.values.abs().sum(-1)
+    values = batch.values
+    sizes = torch.ones_like(batch.probe) if values is None else torch.linalg.vector_norm(values, 1, -1)
     size = float(sizes.max())
     if not mechanism.normalised:
         size = max(size, float(batch.attend(mechanism, sizes[..., None]).abs().max()))
