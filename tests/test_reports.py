@@ -35,7 +35,7 @@ from separatrix.reports.drawing import Drawn, static_style
 from separatrix.reports.pages import prose
 from separatrix.reports.reproduce import Reproduction, reproduce
 from separatrix.store import Answer, Status, StoreError, open_store
-from separatrix.sweeps import load_plan, read_plan, shipped_plans
+from separatrix.sweeps import load_plan, read_plan, run, shipped_plans
 from separatrix.sweeps.work import Back, result
 from sweep_tools import HERE, Inline
 
@@ -90,9 +90,9 @@ def page(made: Reproduction) -> str:
 def swept(plan: Path, made: Reproduction) -> tuple[sweeps.ParameterSweep, ...]:
     """The sweeps of the same quick run, from what it stored."""
     store, executor = open_store(f"sqlite:///{made.out / 'results.db'}"), Inline()
-    found = sweeps.compute(load_plan(plan), store, executor)
+    number = run(load_plan(plan), store, executor).sweep
     assert not executor.taken
-    return found
+    return sweeps.stored(store, number)
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +216,8 @@ def test_dense_intervals_cover_the_exact_values(tmp_path: Path) -> None:
     text = shipped_plans()["paper"].read_text().replace(", 2000, 5000]", "]")
     small = read_plan(text.replace('engine = "dense"', 'engine = "dense"\ndraws = 100'))
     store = open_store(f"sqlite:///{tmp_path / 'results.db'}", create=True)
-    cells = [sweep.cells.drop_nulls("dense") for sweep in sweeps.compute(small, store, Inline())]
+    swept = sweeps.stored(store, run(small, store, Inline()).sweep)
+    cells = [sweep.cells.drop_nulls("dense") for sweep in swept]
     inside = [low <= p <= high for p, low, high in pl.concat(cells)["distinguish", "low", "high"].iter_rows()]
     misses = len(inside) - sum(inside)
     assert len(inside) > 80
@@ -240,8 +241,9 @@ def test_a_cell_that_failed_is_not_drawn(plan: Path, tmp_path: Path) -> None:
             return [result(failed, 0.0, HERE) for _ in cells]
 
     store = open_store(f"sqlite:///{tmp_path / 'results.db'}", create=True)
+    number = run(load_plan(plan), store, Failing()).sweep
     with pytest.raises(SeparatrixError, match="failed: out of paper"):
-        sweeps.compute(load_plan(plan), store, Failing())
+        sweeps.stored(store, number)
 
 
 def test_a_file_that_is_no_store_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -18,7 +18,7 @@ from separatrix.mechanisms import MECHANISMS as ZOO
 from separatrix.paper import attention, growth, hoeffding, line, margin, phase, separations, sweeps
 from separatrix.paper.base import BASE, MECHANISMS, outcome_at
 from separatrix.store import Address, open_store
-from separatrix.sweeps import Plan, executor_for, find_plan
+from separatrix.sweeps import Plan, find_plan, sweep
 from separatrix.tensors import one_thread
 
 Examine = Callable[[Callable[[Claim], None]], Ledger]
@@ -87,12 +87,14 @@ def compute(store: Path, progress: Progress, effort: Effort = FULL, examine: Exa
 
 
 def _run_sweeps(progress: Progress, plan: Plan, address: Address) -> tuple[sweeps.ParameterSweep, ...]:
+    """Compute what the store does not hold of the plan, and read the curves from what it then holds."""
     task = progress.add_task("sweeps", total=plan.count)
-    with closing(executor_for(None, None)) as executor:
-        store = open_store(address, create=True, check=True)
-        return sweeps.compute(
-            plan, store, executor, lambda far: progress.update(task, completed=far.finished)
-        )
+    done = sweep(
+        plan, address, retry_failed=True, tell=lambda far: progress.update(task, completed=far.finished)
+    )
+    if done.stopped:
+        raise KeyboardInterrupt
+    return sweeps.stored(open_store(address), done.sweep)
 
 
 @contextmanager

@@ -12,9 +12,6 @@ import polars as pl
 from separatrix.paper.base import MECHANISMS
 from separatrix.parameters import SeparatrixError
 from separatrix.store import Status, Store, frame
-from separatrix.sweeps import Plan, run
-from separatrix.sweeps.executors import Executor
-from separatrix.sweeps.progress import Tell
 
 MEASURED = ("distinguish", "fire_d0", "fire_d1", "margin", "bits")
 ESTIMATED = ("dense", "low", "high")
@@ -42,14 +39,11 @@ class ParameterSweep:
         return text.getvalue()
 
 
-def compute(
-    plan: Plan, store: Store, executor: Executor, tell: Tell = lambda _: None
-) -> tuple[ParameterSweep, ...]:
-    """Run what the store does not hold of the plan, and read the curves from what it then holds.
+def stored(store: Store, number: int) -> tuple[ParameterSweep, ...]:
+    """The curves, from the cells of the sweep with this number.
 
-    A table of the plan is named by the parameter it moves, up to a comma.
+    A table of its plan is named by the parameter it moves, up to a comma.
     """
-    number = run(plan, store, executor, retry_failed=True, tell=tell).sweep
     cells = frame(store, sweep=number)
     failed = cells.filter(status=Status.FAILED)
     if not failed.is_empty():
