@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from separatrix.engines.sampling import Sampling
 from separatrix.mechanisms import Mechanism
 from separatrix.outputs.attention import ELEMENTS, Batch, View, attend_both, float_margin, rounding
 from separatrix.outputs.tokens import TokensAt, draw_places
-from separatrix.tensors import Tensor, torch
+from separatrix.tensors import Tensor, one_thread, torch
 
 CACHED = 1 << 20
 """Numbers in a batch of token sets: more than the cache holds are no faster."""
@@ -57,15 +58,16 @@ def sample_places(
     probes: list[tuple[float, float]] = []
     rows = len(tokens(0, 0).keys)
     per_token = construction.dense_width() + m + 1 + (0 if mechanism.streams else rows)
-    for draws in _batches(sampling, tally, lambda more: -(-more * rows * per_token // CACHED)):
-        places = draw_places(rng, construction.n, draws)
-        batches = [Batch.of([tokens(label, place) for place in places]) for label in (0, 1)]
-        signs = _signs(rng, (draws, m, construction.signs), sampling.torch_dtype)
-        found = [attended.amax(1) for attended in attend_both(mechanism, batches, signs)]
-        slack = max(rounding(mechanism, batch, construction) for batch in batches)
-        tally.add([each[:, :-1].flatten() for each in found], m, construction.threshold, slack)
-        v0, v1 = ((each[:, -1].double() / unit).tolist() for each in found)
-        probes = [min((*probes, *zip(v0, v1, strict=True)), key=lambda pair: pair[1] - pair[0])]
+    with one_thread() if rows * per_token < CACHED else nullcontext():
+        for draws in _batches(sampling, tally, lambda more: -(-more * rows * per_token // CACHED)):
+            places = draw_places(rng, construction.n, draws)
+            batches = [Batch.of([tokens(label, place) for place in places]) for label in (0, 1)]
+            signs = _signs(rng, (draws, m, construction.signs), sampling.torch_dtype)
+            found = [attended.amax(1) for attended in attend_both(mechanism, batches, signs)]
+            slack = max(rounding(mechanism, batch, construction) for batch in batches)
+            tally.add([each[:, :-1].flatten() for each in found], m, construction.threshold, slack)
+            v0, v1 = ((each[:, -1].double() / unit).tolist() for each in found)
+            probes = [min((*probes, *zip(v0, v1, strict=True)), key=lambda pair: pair[1] - pair[0])]
     return _outcome(engine, construction, sampling, tally, probes[0], "each at a place of its own, ")
 
 
