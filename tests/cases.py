@@ -14,6 +14,24 @@ GOLDEN: list[dict[str, Any]] = json.loads((Path(__file__).parent / "data" / "gol
 
 BASE = {"n": 1000, "d": 102, "m": 12, "a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1"}
 
+SMALL: dict[str, dict[str, object]] = {
+    "injectivity": {"n": 12, "m": 3},
+    "duplication": {"n": 7, "m": 3, "r1": 3},
+    "routing": {"n": 8, "m": 3},
+    "parity": {"n": 8, "m": 3},
+    "dispersion": {"n": 12, "m": 3},
+    "critical": {"n": 12, "m": 3},
+    "averaging": {"n": 12, "m": 3, "q": 2},
+    "regression": {"n": 12, "m": 3},
+    "recall": {"n": 9, "m": 3, "width": 6, "digits": 2},
+    "majority": {"n": 12, "m": 3, "groups": 3, "noise": "0.7"},
+    "spikes": {"n": 12, "m": 3, "k": 3},
+    "level": {"n": 12, "m": 3},
+}
+"""A point of every enumerated construction that literal tokens can follow."""
+
+POINT = [f"{name}={value}" for name, value in BASE.items()]
+
 
 def spike(**changes: object) -> Construction:
     """The usual point, with changes."""

@@ -10,12 +10,12 @@ import mpmath
 import pytest
 import torch
 
+from cases import SMALL
 from separatrix.constructions import CONSTRUCTIONS, Construction, ExactConstruction, construction_named
 from separatrix.mechanisms import mechanism_named
 from separatrix.outputs.proved import proved_outputs
 from separatrix.verdicts import Word, readers
 from separatrix.verdicts.sign_states import sign_states
-from test_enumerated import SMALL
 
 BLOCKS = {"n": 4, "d": 4, "m": 3, "a0": "0.05", "a1": "1.1", "b": "0.55", "c": "0.3"}
 POINTS: list[tuple[str, dict[str, object]]] = [

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from cases import SMALL
 from separatrix.constructions import CONSTRUCTIONS, Construction, Exchangeable, construction_named
 from separatrix.engines import EngineRefusal, Sampling, certified, dense, exhaustive, grouped, solve
 from separatrix.laws.margins import margin
@@ -16,7 +17,6 @@ from separatrix.mechanisms import Mechanism, examples, mechanism_named
 from separatrix.outputs.floats import FloatOutputs
 from separatrix.outputs.tokens import draw_places, place_matters
 from separatrix.verdicts.readers import _places
-from test_enumerated import SMALL
 
 BLOCKS: dict[str, object] = {"n": 8, "d": 6, "m": 2, "a0": "0.01", "a1": "1.2", "b": "0.8", "c": "0.1"}
 POINTS: list[tuple[str, dict[str, object]]] = [

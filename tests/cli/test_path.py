@@ -42,7 +42,7 @@ def test_the_path_from_the_command_to_the_number_is_the_one_told() -> None:
     words = [f"{name}={value}" for name, value in BASE.items()]
     program = [sys.executable, "-c", PROGRAM, "verdict", "spike", "softmax", *words]
     done = subprocess.run(program, capture_output=True, text=True, check=True)
-    told = Path(__file__).parents[1].joinpath("CONTRIBUTING.md").read_text()
+    told = Path(__file__).parents[2].joinpath("CONTRIBUTING.md").read_text()
     section = told.split("## From the command to the number")[1].split("## ")[0]
     named = re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", section)
     listed = [file for file in named if not file.startswith("tests/")]

@@ -18,6 +18,7 @@ from flint import arb, fmpq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import SMALL
 from separatrix.constructions import CONSTRUCTIONS, ExactConstruction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, Sampling, certified, exact, solve
 from separatrix.engines.enumerated import TooCloseToCall, sign_vectors
@@ -31,21 +32,6 @@ from separatrix.verdicts import DELTA, certify, verdict
 
 KERNELS = ["softmax", "linear", "power:beta=3", "power:beta=1/2", "taylor:order=2"]
 OTHERS = ["identity-features:normalised=no", "logn-softmax", "sparsemax", "sigmoid", "elu"]
-SMALL: dict[str, dict[str, object]] = {
-    "injectivity": {"n": 12, "m": 3},
-    "duplication": {"n": 7, "m": 3, "r1": 3},
-    "routing": {"n": 8, "m": 3},
-    "parity": {"n": 8, "m": 3},
-    "dispersion": {"n": 12, "m": 3},
-    "critical": {"n": 12, "m": 3},
-    "averaging": {"n": 12, "m": 3, "q": 2},
-    "regression": {"n": 12, "m": 3},
-    "recall": {"n": 9, "m": 3, "width": 6, "digits": 2},
-    "majority": {"n": 12, "m": 3, "groups": 3, "noise": "0.7"},
-    "spikes": {"n": 12, "m": 3, "k": 3},
-    "level": {"n": 12, "m": 3},
-}
-"""A point of every enumerated construction that literal tokens can follow."""
 
 
 def made(name: str, **changes: object) -> ExactConstruction:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import separatrix as sx
+from altered_documents import changed, check_or_refuse, leaves, put, without
 from expectations import run
 from separatrix.checker import check, check_boundary
 from separatrix.constructions import construction_named
@@ -26,7 +27,6 @@ from separatrix.parameters import UsageError
 from separatrix.verdicts import certify, write_certificate
 from separatrix.verdicts.certificate import digest
 from separatrix.verdicts.question import question
-from test_certificates import changed, check_or_refuse, leaves, put, without
 
 Json = Any
 Forgery = Callable[[Json], None]

@@ -217,7 +217,7 @@ for words in ("list mechanisms --json", f"verdict spike uniform {point} --json")
 
 def test_one_file_adds_a_mechanism(tmp_path: Path) -> None:
     """In a copy of the project: the list, a verdict and the contract know it with no other change."""
-    here = Path(__file__).parents[1]
+    here = Path(__file__).parents[2]
     for name in ("src", "tests"):
         shutil.copytree(here / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("conftest.py", "pyproject.toml"):
@@ -240,7 +240,7 @@ def test_one_file_adds_a_mechanism(tmp_path: Path) -> None:
     assert {each["name"] for each in listed} == {"uniform", *MECHANISMS}
     assert (verdict["mechanism"], verdict["verdict"]) == ("uniform", "blind")
     alone = ("-p", "no:cacheprovider", "-p", "no:xdist")
-    tested = run("-m", "pytest", *alone, "tests/test_contract.py", "-k", "uniform")
+    tested = run("-m", "pytest", *alone, "tests/contract/test_contract.py", "-k", "uniform")
     assert "1 passed" in tested
 
 

@@ -542,7 +542,7 @@ def _sweep(text: str, url: str) -> None:
 
 
 def test_kill_9_at_a_hundred_random_moments(tmp_path: Path) -> None:
-    program = Path(__file__).parent / "killed_sweeps.py"
+    program = Path(__file__).parents[1] / "killed_sweeps.py"
     done = subprocess.run(
         [sys.executable, str(program), "100", "0"],
         cwd=tmp_path,

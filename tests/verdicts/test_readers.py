@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import separatrix as sx
-from cases import BASE, spike
+from cases import BASE, POINT, spike
+from command import run
 from separatrix.cli.readers import readers as command
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal
@@ -28,7 +29,6 @@ from separatrix.outputs.floats import FloatOutputs
 from separatrix.outputs.proved import kernel_of, proved_outputs
 from separatrix.verdicts import Readers, Word
 from separatrix.verdicts.linear_reader import _from_hull, best_witness, simplest_between
-from test_cli import POINT, run
 
 SMALL = {"n": 16, "d": 6, "m": 3, "a0": "0.05", "a1": "1.1", "b": "0.55", "c": "0.3"}
 EVERY = "every reader of what attention returns"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,17 +10,10 @@ from typing import Any
 
 import pytest
 
-from cases import BASE, GOLDEN, golden_id, golden_spelling
+from cases import BASE, GOLDEN, POINT, golden_id, golden_spelling
+from command import run
 
-POINT = [f"{name}={value}" for name, value in BASE.items()]
 WITHOUT_N = POINT[1:]
-
-
-def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """`separatrix` as a user starts it, in a terminal of 80 columns."""
-    command = [sys.executable, "-c", "from separatrix.cli import main; main()", *words]
-    narrow = {**os.environ, "COLUMNS": "80"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=narrow, check=False)
 
 
 @pytest.mark.parametrize("case", [GOLDEN[2], GOLDEN[8], GOLDEN[11]], ids=golden_id)

@@ -14,7 +14,7 @@ from expectations import run
 from separatrix.claims import CLAIMS
 from separatrix.constructions import CONSTRUCTIONS, Construction
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "theory.md").read_text()
 SECTIONS = re.findall(r"^###? (\d+(?:\.\d+)?)\.? ", PAGE, re.MULTILINE)
 MENTIONS = re.compile(r"\b(?:[Tt]heory|theory\.md|THEORY) (\d+(?:\.\d+)?)((?:(?:,| to| and) \d+(?:\.\d+)?)*)")

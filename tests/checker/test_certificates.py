@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import math
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from fractions import Fraction
 from functools import cache
@@ -21,6 +19,7 @@ from typing import Any
 import mpmath
 import pytest
 
+from altered_documents import Json, Place, changed, check_or_refuse, leaves, places, put, spelled, without
 from separatrix.checker import check, check_file
 from separatrix.checker.arithmetic import ends, exact_power, intervals
 from separatrix.checker.kernels import Logit, Power, Softmax, Taylor, sign
@@ -31,8 +30,6 @@ from separatrix.mechanisms import mechanism_named
 from separatrix.parameters import UsageError
 from separatrix.verdicts import certify, write_certificate
 
-Json = Any
-Place = tuple[str | int, ...]
 Point = dict[str, Any]
 
 SPIKE: Point = {"n": 40, "d": 6, "m": 5, "a0": "0.05", "a1": "0.5", "b": "0.55", "c": "0.3"}
@@ -86,68 +83,9 @@ def sealed(document: Json) -> Json:
     return {**body, "sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
-def put(document: Json, place: Place, value: Json) -> Json:
-    """A copy with another value at one place."""
-    copied = copy.deepcopy(document)
-    target = copied
-    for step in place[:-1]:
-        target = target[step]
-    target[place[-1]] = value
-    return copied
-
-
-def without(document: Json, place: Place) -> Json:
-    """A copy that lacks one field or entry."""
-    copied = copy.deepcopy(document)
-    target = copied
-    for step in place[:-1]:
-        target = target[step]
-    del target[place[-1]]
-    return copied
-
-
-def places(tree: Json, here: Place = ()) -> Iterator[tuple[Place, Json]]:
-    """Every field and list entry, at every depth."""
-    steps = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    for step, value in steps:
-        yield (*here, step), value
-        yield from places(value, (*here, step))
-
-
-def leaves(tree: Json) -> Iterator[tuple[Place, Json]]:
-    """Every number and word."""
-    return ((place, value) for place, value in places(tree) if not isinstance(value, dict | list))
-
-
 def of_other_type(value: Json) -> list[Json]:
     """Nothing, or the same as something else."""
     return [None, [value], {}, bool(value), float(value) if isinstance(value, int) else 1]
-
-
-def changed(value: Json) -> list[Json]:
-    """Other values of the same type."""
-    if isinstance(value, int):
-        return [value + 1, value - 1] + [-value] * (value != 0)
-    if isinstance(value, float):
-        off = 9 * math.ulp(value)
-        return [value + off if value < 0.5 else value - off, 1 - value if value != 0.5 else 0.25]
-    try:
-        number = Fraction(value)
-    except ValueError:
-        return [value[:-1], value.upper(), f"{value} ", ""]
-    little = Fraction(1, 10**9)
-    moved = [spelled(number + little), spelled(number - little), spelled(2 * number + 1)]
-    return [*moved, f"{value}0", f" {value}", "", "nan"]
-
-
-def spelled(number: Fraction) -> str:
-    """As certificates write numbers: a decimal where it ends, else a fraction."""
-    places = next((k for k in range(40) if (number * 10**k).denominator == 1), None)
-    if places is None:
-        return str(number)
-    digits = str(abs(int(number * 10**places))).rjust(places + 1, "0")
-    decimal = f"{digits[:-places]}.{digits[-places:]}" if places else digits
-    return "-" * (number < 0) + decimal
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -228,14 +166,6 @@ def test_nothing_can_be_left_out_added_or_repeated_under_a_new_hash(case: str) -
             repeated = [*value[1:], value[-1]]
             assert repeated == value or not check_or_refuse(sealed(put(document, place, repeated))), place
     assert not check(sealed({**document, "extra": 0})).holds
-
-
-def check_or_refuse(document: Json) -> bool:
-    """Whether a document passes; refusing it altogether counts as not passing."""
-    try:
-        return check(document).holds
-    except UsageError:
-        return False
 
 
 def test_enclosures_may_be_wider_and_floats_are_the_nearest_ones() -> None:
