@@ -13,7 +13,7 @@ from separatrix.constructions import Construction, Tokens
 from separatrix.engines.outcome import EngineRefusal, Outcome, side_between
 from separatrix.engines.sampling import Sampling
 from separatrix.mechanisms import Mechanism
-from separatrix.outputs.attention import ELEMENTS, Batch, View, attend_both, float_margin, rounding
+from separatrix.outputs.attention import ELEMENTS, TokenBatch, View, attend_both, float_margin, rounding
 from separatrix.outputs.tokens import TokensAt, draw_places
 from separatrix.tensors import Tensor, one_thread, torch
 
@@ -33,7 +33,7 @@ def sample(
     tally, m = Tally(), construction.m
     (place,) = draw_places(rng, construction.n, 1)
     views = [View(mechanism, tokens(label, place), sampling.draws * m) for label in (0, 1)]
-    slack = max(rounding(mechanism, Batch.of([view.tokens]), construction) for view in views)
+    slack = max(rounding(mechanism, TokenBatch.of([view.tokens]), construction) for view in views)
     for share in _batches(sampling, tally, lambda more: -(-more * m * _width(views[0]) // ELEMENTS)):
         signs, projected = _draw(construction, views[0].tokens, rng, share * m, sampling)
         peaks = [view.peaks(projected, signs) for view in views]
@@ -61,7 +61,7 @@ def sample_places(
     with one_thread() if rows * per_token < CACHED else nullcontext():
         for draws in _batches(sampling, tally, lambda more: -(-more * rows * per_token // CACHED)):
             places = draw_places(rng, construction.n, draws)
-            batches = [Batch.of([tokens(label, place) for place in places]) for label in (0, 1)]
+            batches = [TokenBatch.of([tokens(label, place) for place in places]) for label in (0, 1)]
             signs = _signs(rng, (draws, m, construction.signs), sampling.torch_dtype)
             found = [attended.amax(1) for attended in attend_both(mechanism, batches, signs)]
             slack = max(rounding(mechanism, batch, construction) for batch in batches)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from separatrix.constructions import Construction, Tokens
 from separatrix.engines.enumerated import sign_vectors
 from separatrix.mechanisms import Mechanism
-from separatrix.outputs.attention import Batch, View, rounding
+from separatrix.outputs.attention import TokenBatch, View, rounding
 from separatrix.tensors import Float, Tensor, torch
 
 
@@ -36,7 +36,7 @@ def peaks(construction: Construction, mechanism: Mechanism, place: int) -> Float
 def _at(construction: Construction, mechanism: Mechanism, place: int) -> tuple[float, float]:
     over = peaks(construction, mechanism, place) - construction.threshold
     sets = [construction.dense(label, place, torch.float64) for label in (0, 1)]
-    slack = max(rounding(mechanism, Batch.of([each]), construction) for each in sets)
+    slack = max(rounding(mechanism, TokenBatch.of([each]), construction) for each in sets)
     surely, possibly = over > slack, over > -slack
     m = construction.m
 

@@ -41,7 +41,7 @@ def attend(
 
 
 @dataclass(frozen=True)
-class Batch:
+class TokenBatch:
     """Token sets of equal shape side by side, as mechanisms take them."""
 
     queries: Float[Tensor, "batch queries width"]
@@ -52,7 +52,7 @@ class Batch:
     last: bool
 
     @classmethod
-    def of(cls, sets: Sequence[Tokens]) -> Batch:
+    def of(cls, sets: Sequence[Tokens]) -> TokenBatch:
         """A batch of these token sets."""
         stacked: dict[tuple[int, ...], Tensor] = {}  # what is one tensor in all sets stays one
 
@@ -81,7 +81,7 @@ class Batch:
         return attend(mechanism, self.queries, self.keys, values, self.counts, self.last)
 
 
-def attend_both(mechanism: Mechanism, batches: list[Batch], signs: Tensor) -> tuple[Tensor, ...]:
+def attend_both(mechanism: Mechanism, batches: list[TokenBatch], signs: Tensor) -> tuple[Tensor, ...]:
     """D0 and D1 through the mechanism: as one, where they differ in their values alone."""
     d0, d1 = batches
     if torch.equal(d0.queries, d1.queries) and torch.equal(d0.keys, d1.keys):
@@ -116,15 +116,15 @@ class View:
         return peaks[:-1]
 
     def _attend(self, values: Tensor) -> Float[Tensor, "rows columns"]:
-        return Batch.of([self.tokens]).attend(self.mechanism, values[None])[0]
+        return TokenBatch.of([self.tokens]).attend(self.mechanism, values[None])[0]
 
 
 def probe_peak(mechanism: Mechanism, tokens: Tokens) -> float:
     """The pre-activation that margins are measured on: the largest over the rows, with all signs +."""
-    return float(Batch.of([tokens]).attend(mechanism, tokens.probe[None, :, None]).amax())
+    return float(TokenBatch.of([tokens]).attend(mechanism, tokens.probe[None, :, None]).amax())
 
 
-def rounding(mechanism: Mechanism, batch: Batch, construction: Construction) -> float:
+def rounding(mechanism: Mechanism, batch: TokenBatch, construction: Construction) -> float:
     """How far a pre-activation may be off, by the size of the logits and of what is added up."""
     dtype = batch.keys.dtype
     if torch.finfo(dtype).bits <= 16:

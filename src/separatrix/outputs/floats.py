@@ -12,7 +12,7 @@ from separatrix.constructions import Construction, Label, Tokens
 from separatrix.errors import EngineRefusal
 from separatrix.mechanisms import Causality, Mechanism
 from separatrix.outputs._base import Array, Ends, Feature, Outputs
-from separatrix.outputs.attention import Batch
+from separatrix.outputs.attention import TokenBatch
 from separatrix.outputs.tokens import by_counts, counted_tokens, literal_tokens, place_matters
 from separatrix.tensors import Float, Tensor, torch
 
@@ -115,7 +115,7 @@ def _received(mechanism: Mechanism, tokens: Tokens, literal: bool) -> tuple[Arra
         out = (
             _defined(mechanism, tokens, both)
             if literal
-            else Batch.of([tokens]).attend(mechanism, both[None])[0]
+            else TokenBatch.of([tokens]).attend(mechanism, both[None])[0]
         )
     features = values.shape[-1]
     sizes = out[:, features:].abs().maximum(out[:, :features].abs())

@@ -12,7 +12,7 @@ from separatrix.files.writing import write_whole
 from separatrix.numbers.json import json_file
 from separatrix.reports import pages
 from separatrix.reports.drawing import FAINT, static_style
-from separatrix.reports.standings import Cell, shown
+from separatrix.reports.standings import ShownStanding, shown
 from separatrix.reports.verdict_words import COLOURS, INKS, LETTERS, MARKED, MEANINGS
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def draw(atlas: Atlas) -> Figure:
     return figure
 
 
-def _write(axes: Any, x: int, y: float, cell: Cell) -> None:
+def _write(axes: Any, x: int, y: float, cell: ShownStanding) -> None:
     style = {"va": "center_baseline", "size": 6, "color": INKS[cell.word]}
     axes.text(x + 0.12, y + 0.5, LETTERS[cell.word], ha="left", weight="bold", **style)
     axes.text(x + 0.92, y + 0.5, cell.p, ha="right", **style)

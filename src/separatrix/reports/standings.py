@@ -10,7 +10,7 @@ from separatrix.reports.verdict_words import MARKS, probability
 
 
 @dataclass(frozen=True)
-class Cell:
+class ShownStanding:
     """The texts of one cell; empty where there is no answer."""
 
     name: str
@@ -24,14 +24,14 @@ class Cell:
     blind_from: str = ""
 
 
-def shown(found: Standing | Unanswered) -> Cell:
+def shown(found: Standing | Unanswered) -> ShownStanding:
     """The cell of a standing."""
     if isinstance(found, Unanswered):
-        return Cell(found.name, found.word, found.why)
+        return ShownStanding(found.name, found.word, found.why)
     outcome = found.verdict.outcome
     low, high = outcome.interval
     where = "" if low == high else f" in [{low:.4g}, {high:.4g}]"
-    return Cell(
+    return ShownStanding(
         name=found.name,
         word=found.word,
         evidence=f"P = {outcome.distinguish:.6g}{where}; {outcome.engine}: {outcome.evidence}",

@@ -45,7 +45,7 @@ TAKEN = frozenset({"part", *FIRST, *AFTER, *COLUMNS})
 """What nothing that work finds can be called."""
 
 
-class Kind(IntEnum):
+class ColumnType(IntEnum):
     """What a parameter's values are; a column is of the largest kind among its values."""
 
     WHOLE = 0
@@ -57,7 +57,7 @@ class Kind(IntEnum):
 class Spread:
     """The values that a parameter takes."""
 
-    kind: Kind = Kind.WHOLE
+    kind: ColumnType = ColumnType.WHOLE
     first: str | None = None
     varied: bool = False
     count: int = 0
@@ -154,7 +154,7 @@ class Selection:
         """The types of the columns of every frame, by name."""
         import polars as pl
 
-        kinds = {Kind.WHOLE: pl.Int64, Kind.FLOAT: pl.Float64, Kind.TEXT: pl.String}
+        kinds = {ColumnType.WHOLE: pl.Int64, ColumnType.FLOAT: pl.Float64, ColumnType.TEXT: pl.String}
         types = {float: pl.Float64, int: pl.Int64, str: pl.String}
         named = {called: kinds[self.spreads[name].kind] for called, name in self.parameters.items()}
         first, after = self.fixed
@@ -250,25 +250,25 @@ def selected(
 
 
 @lru_cache(maxsize=50_000)
-def spelled(text: str | None) -> tuple[Any, Kind]:
+def spelled(text: str | None) -> tuple[Any, ColumnType]:
     """A parameter as a number to sort by where it is one, and what it is.
 
     >>> spelled("12"), spelled("1/4"), spelled("ones")
-    ((12, <Kind.WHOLE: 0>), (0.25, <Kind.FLOAT: 1>), ('ones', <Kind.TEXT: 2>))
+    ((12, <ColumnType.WHOLE: 0>), (0.25, <ColumnType.FLOAT: 1>), ('ones', <ColumnType.TEXT: 2>))
     """
     if text is None:
-        return None, Kind.WHOLE
+        return None, ColumnType.WHOLE
     try:
         number = parse_exact(text)
     except UsageError:
-        return text, Kind.TEXT
+        return text, ColumnType.TEXT
     if number.denominator == 1 and abs(number) < LARGEST_INT and "." not in text:
-        return int(number), Kind.WHOLE
-    return as_float(number), Kind.FLOAT
+        return int(number), ColumnType.WHOLE
+    return as_float(number), ColumnType.FLOAT
 
 
-def _as_kind(text: str | None, kind: Kind) -> Any:
-    if text is None or kind is Kind.TEXT:
+def _as_kind(text: str | None, kind: ColumnType) -> Any:
+    if text is None or kind is ColumnType.TEXT:
         return text
     value, own = spelled(text)
-    return value if kind is Kind.WHOLE or own is Kind.FLOAT else as_float(parse_exact(text))
+    return value if kind is ColumnType.WHOLE or own is ColumnType.FLOAT else as_float(parse_exact(text))

@@ -80,7 +80,7 @@ class Complaints:
             self.add(str(error), *key)
 
 
-class Statement(NamedTuple):
+class PlanStatement(NamedTuple):
     """A header, or a key with its value, as it is written."""
 
     line: int
@@ -89,13 +89,13 @@ class Statement(NamedTuple):
     """The depth of brackets within brackets, or the parts of a key, whichever is more."""
 
 
-def statements(text: str) -> Iterator[Statement]:
+def statements(text: str) -> Iterator[PlanStatement]:
     """The statements of a TOML text; of a text that is none, pieces of it that no parser takes.
 
     One pass that knows strings, comments and brackets: a statement ends with its line, unless within them.
 
-    >>> list(statements("[[sweep]]\\nseeds = [\\n  1,\\n]"))
-    [Statement(line=1, text='[[sweep]]', depth=2), Statement(line=2, text='seeds = [\\n  1,\\n]', depth=1)]
+    >>> list(statements("[[sweep]]\\nn = [\\n 1,\\n]"))
+    [PlanStatement(line=1, text='[[sweep]]', depth=2), PlanStatement(line=2, text='n = [\\n 1,\\n]', depth=1)]
     """
     line, start, begun = 1, 0, 1
     opened = parts = depth = 0
@@ -104,7 +104,7 @@ def statements(text: str) -> Iterator[Statement]:
         if mark == "\n" and opened <= 0:
             written = text[start : token.start()].removesuffix("\r")
             if written.strip():
-                yield Statement(begun, written, depth)
+                yield PlanStatement(begun, written, depth)
             start, begun, opened, parts, depth = token.end(), line + 1, 0, 0, 0
         elif mark is not None:
             opened += (mark in "[{") - (mark in "]}")
@@ -112,7 +112,7 @@ def statements(text: str) -> Iterator[Statement]:
             depth = max(depth, opened, parts)
         line += token[0].count("\n")
     if text[start:].strip():
-        yield Statement(begun, text[start:], depth)
+        yield PlanStatement(begun, text[start:], depth)
 
 
 def read_toml(text: str, where: str = "plan") -> tuple[dict[str, Any], dict[Path, int]]:

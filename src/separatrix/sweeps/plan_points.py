@@ -59,7 +59,7 @@ def read_values(schema: type[Parameters], name: str, given: Any) -> tuple[Any, .
 
 
 @dataclass(frozen=True)
-class Points:
+class PlanPoints:
     """A grid over the parameters of one construction."""
 
     kind: type[Construction]
@@ -97,7 +97,7 @@ class Points:
 
 def points_of(
     kind: type[Construction], values: Mapping[str, tuple[Any, ...]], move_n: bool = False
-) -> Iterator[Points]:
+) -> Iterator[PlanPoints]:
     """One grid for each choice of what is not a number; `move_n` if the plan left it to us to choose n."""
     words = [name for name in values if not is_number(kind.schema, name)]
     axes = tuple({name: taken} for name, taken in values.items() if len(taken) > 1 and name not in words)
@@ -109,4 +109,4 @@ def points_of(
             every = [item for axis in axes for item in axis.items()]
             first = {**grid.fixed, **{name: taken[0] for name, taken in every}}
             n = nearest_lengths(kind, first, every, grid.exact_columns(kind.schema)["n"])
-        yield Points(kind, grid, n)
+        yield PlanPoints(kind, grid, n)

@@ -23,7 +23,7 @@ from separatrix.parameters.model import printed
 from separatrix.parameters.ranges import is_axis
 from separatrix.sweeps.code import code_version
 from separatrix.sweeps.plan_file import Complaints
-from separatrix.sweeps.plan_points import Points, points_of, read_values, written_values
+from separatrix.sweeps.plan_points import PlanPoints, points_of, read_values, written_values
 from separatrix.sweeps.verdict_cells import Cell, Draws
 from separatrix.verdicts.verdict import parse_delta
 
@@ -114,7 +114,7 @@ class VerdictTable:
 
     name: str
     keys: VerdictKeys
-    grids: tuple[Points, ...]
+    grids: tuple[PlanPoints, ...]
     mechanisms: tuple[Mechanism, ...]
     codes: Mapping[tuple[str, str], str]
     """The version of the code, by construction and mechanism."""
@@ -149,7 +149,7 @@ class VerdictTable:
             return None
         return Draws(draws, seed, self.keys.confidence, self.keys.dtype, self.keys.until_decided)
 
-    def _draws(self, points: Points, mechanism: Mechanism) -> int:
+    def _draws(self, points: PlanPoints, mechanism: Mechanism) -> int:
         if self.keys.draws is not None:
             return self.keys.draws
         return enough_draws(points.first, mechanism) if self.keys.until_decided else Sampling().draws
@@ -236,7 +236,7 @@ def _mechanism(name: str, allow: Collection[str]) -> Mechanism:
     return mechanism_from(name)
 
 
-def _grids(keys: VerdictKeys, complaints: Complaints) -> Iterator[Points]:
+def _grids(keys: VerdictKeys, complaints: Complaints) -> Iterator[PlanPoints]:
     """One grid for each construction and each choice of what is not a number."""
     if keys.construction == ALL:
         if keys.parameters:
@@ -256,7 +256,7 @@ def _grids(keys: VerdictKeys, complaints: Complaints) -> Iterator[Points]:
             yield from _points(name, keys.parameters, complaints)
 
 
-def _points(construction: str, parameters: Mapping[str, Any], complaints: Complaints) -> Iterator[Points]:
+def _points(construction: str, parameters: Mapping[str, Any], complaints: Complaints) -> Iterator[PlanPoints]:
     kind, before = construction_named(construction), len(complaints.found)
     values: dict[str, tuple[Any, ...]] = {}
     for name, given in parameters.items():

@@ -25,7 +25,7 @@ UNITS = {"a0", "a1", "b", "c", "r_Q"}
 
 
 @dataclass(frozen=True)
-class Scale:
+class ColourScale:
     """What colours stand for, the same for every panel."""
 
     label: str
@@ -41,19 +41,21 @@ class Scale:
         return np.where(np.isfinite(shown), shown, np.nan)
 
 
-def scale(found: Map) -> Scale:
+def scale(found: Map) -> ColourScale:
     """Probabilities from 0 to 1, differences around 0, all else from its smallest to its largest value."""
     name = QUANTITIES[found.of]
     values = np.concatenate([layer.values[np.isfinite(layer.values)] for layer in found.shown])
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
     if found.difference:
         reach = 1.0 if found.of in PROBABILITIES else max(abs(low), abs(high)) or 1.0
-        return Scale(f"difference of {name}", -reach, reach, "RdBu")
+        return ColourScale(f"difference of {name}", -reach, reach, "RdBu")
     if found.of in PROBABILITIES:
-        return Scale(name, 0.0, 1.0, "cividis")
+        return ColourScale(name, 0.0, 1.0, "cividis")
     if found.of == "margin" and low > 0 and high > MANY_DECADES * low:
-        return Scale("log₁₀ of the margin", float(np.log10(low)), float(np.log10(high)), "cividis", True)
-    return Scale(name, low, high if high > low else low + 1, "cividis")
+        return ColourScale(
+            "log₁₀ of the margin", float(np.log10(low)), float(np.log10(high)), "cividis", True
+        )
+    return ColourScale(name, low, high if high > low else low + 1, "cividis")
 
 
 def lines(found: Map, layer: Layer) -> dict[str, Line]:
@@ -90,7 +92,7 @@ def heatmap(
     x: Axis,
     y: Axis,
     values: Array,
-    scale: Scale,
+    scale: ColourScale,
     hover: str,
     lines: Mapping[str, Line],
     meta: Sequence[str] | None = None,

@@ -14,7 +14,7 @@ from separatrix.reports.commands import spelled
 from separatrix.reports.drawing import Key, looks
 from separatrix.reports.pages import short
 from separatrix.reports.store import plots
-from separatrix.reports.store.figure import Figure, Grid, Row, Verdict
+from separatrix.reports.store.figure import Figure, FigureRow, ShownVerdict, VerdictGrid
 from separatrix.reports.store.groups import Curve, Group
 from separatrix.reports.store.wording import count, evidence, words
 from separatrix.reports.verdict_words import MARKED, MARKS, probability
@@ -83,9 +83,9 @@ def _figure(curves: Sequence[Curve], keys: Mapping[str, Key], most: int) -> Figu
         what=f"P against {short(first.x)}",
         sentences=list(_sentences(curves, most, many)),
         rows=[
-            Row(words(curve.choice), grid=_grid(curve))
+            FigureRow(words(curve.choice), grid=_grid(curve))
             if many
-            else Row(words(curve.choice), [("", each) for each in _plots(curve, keys, most)])
+            else FigureRow(words(curve.choice), [("", each) for each in _plots(curve, keys, most)])
             for curve in curves
         ],
         keys=[] if many else [_key(keys[name], kinds) for name, kinds in _kinds(curves).items()],
@@ -143,11 +143,11 @@ def _longest(curve: Curve, exact: bool) -> int:
     return max(own.group_by("mechanism").len()["len"].to_list(), default=0)
 
 
-def _grid(curve: Curve) -> Grid:
+def _grid(curve: Curve) -> VerdictGrid:
     """P of each mechanism at a few values of the parameter."""
     at = f"at:{curve.x}"
     places = plots.thinned(curve.answered.unique(at, keep="first", maintain_order=True), MOST_COLUMNS)
-    found: dict[tuple[str, float], Verdict] = {}
+    found: dict[tuple[str, float], ShownVerdict] = {}
     known = curve.answered.filter(pl.col(at).is_in(places[at].to_list())).sort(pl.col("kind") == "sampled")
     for row in known.iter_rows(named=True):
         found.setdefault((row["mechanism"], row[at]), _verdict(row))
@@ -156,7 +156,7 @@ def _grid(curve: Curve) -> Grid:
         left_out.append(f"{places.height} of {curve.places:,} values of {short(curve.x)}")
     if len(curve.mechanisms) > MOST_ROWS:
         left_out.append(f"{MOST_ROWS} of {len(curve.mechanisms):,} mechanisms")
-    return Grid(
+    return VerdictGrid(
         corner=curve.x,
         head=[short(spelled(text), 12) for text in places[f"is:{curve.x}"]],
         rows=[
@@ -167,7 +167,7 @@ def _grid(curve: Curve) -> Grid:
     )
 
 
-def _verdict(row: Mapping[str, Any]) -> Verdict:
+def _verdict(row: Mapping[str, Any]) -> ShownVerdict:
     word, p = row["word"], row["p"]
     told = f"{word}, P = {p:.6g} in [{row['low']:.6g}, {row['high']:.6g}], {row['kind']}"
-    return Verdict(word, f" {MARKS[row['kind']]}{probability(p)}", told)
+    return ShownVerdict(word, f" {MARKS[row['kind']]}{probability(p)}", told)

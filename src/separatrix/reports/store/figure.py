@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ShownVerdict:
     """The verdict in a cell of a grid."""
 
     word: str
@@ -26,23 +26,23 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Grid:
+class VerdictGrid:
     """Verdicts by row and column; None where there is no cell."""
 
     corner: str
     head: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[Verdict | None]]]
+    rows: Sequence[tuple[str, Sequence[ShownVerdict | None]]]
     note: str = ""
     """What was left out."""
 
 
 @dataclass(frozen=True)
-class Row:
+class FigureRow:
     """Plots side by side, each with its heading, or one grid."""
 
     title: str = ""
     plots: Sequence[tuple[str, go.Figure]] = ()
-    grid: Grid | None = None
+    grid: VerdictGrid | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,6 @@ class Figure:
     group: Group
     what: str
     sentences: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[FigureRow]
     keys: Sequence[Key] = ()
     columns: int = 2

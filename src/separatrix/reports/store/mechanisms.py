@@ -9,7 +9,7 @@ import polars as pl
 
 from separatrix.reports import pages
 from separatrix.reports.pages import short
-from separatrix.reports.store.figure import Grid, Verdict
+from separatrix.reports.store.figure import ShownVerdict, VerdictGrid
 from separatrix.reports.store.stored_cells import StoredCells
 from separatrix.reports.store.wording import chance
 from separatrix.reports.verdict_words import COLOURS
@@ -95,7 +95,7 @@ def _shares(counts: list[dict[str, Any]], cells: int) -> list[tuple[str, str, st
     return [(word, f"{found[word]:,}", f"{100 * found[word] / cells:.4g}") for word in words]
 
 
-def _overview(rows: pl.DataFrame) -> Grid | None:
+def _overview(rows: pl.DataFrame) -> VerdictGrid | None:
     """The most frequent verdict of each pair; nothing where there are few constructions."""
     kinds = rows["construction"].unique(maintain_order=True).to_list()
     if len(kinds) < FEWEST:
@@ -103,11 +103,11 @@ def _overview(rows: pl.DataFrame) -> Grid | None:
     found = {(row["mechanism"], row["construction"]): _most(row) for row in rows.iter_rows(named=True)}
     mechanisms = rows["mechanism"].unique(maintain_order=True)
     lines = [(short(name, 40), [found.get((name, kind)) for kind in kinds]) for name in mechanisms]
-    return Grid("", [short(kind, 30) for kind in kinds], lines)
+    return VerdictGrid("", [short(kind, 30) for kind in kinds], lines)
 
 
-def _most(row: Mapping[str, Any]) -> Verdict:
+def _most(row: Mapping[str, Any]) -> ShownVerdict:
     words = sorted((-each["count"], str(each["word"])) for each in row["words"])
     count, word = words[0]
     rest = "" if len(words) == 1 else f" {-100 * count / row['cells']:.0f}"
-    return Verdict(word, rest, short(", ".join(f"{-count:,} {word}" for count, word in words), 200))
+    return ShownVerdict(word, rest, short(", ".join(f"{-count:,} {word}" for count, word in words), 200))

@@ -12,9 +12,9 @@ import polars as pl
 from separatrix.maps import Axis, Span
 from separatrix.numbers import parse_exact
 from separatrix.reports import pages
-from separatrix.reports.maps.heatmap import Array, Scale, contour, heatmap
+from separatrix.reports.maps.heatmap import Array, ColourScale, contour, heatmap
 from separatrix.reports.pages import short
-from separatrix.reports.store.figure import Figure, Row
+from separatrix.reports.store.figure import Figure, FigureRow
 from separatrix.reports.store.groups import Group, is_log
 from separatrix.reports.store.wording import count, evidence, words
 from separatrix.reports.verdict_words import MARKED
@@ -22,7 +22,7 @@ from separatrix.reports.verdict_words import MARKED
 MOST_MAPS, MOST_ACROSS = 24, 100
 """What is drawn on one page, and cells across one map."""
 HOVER = "%{meta[0]}<br>%{meta[1]} ≈ %{x:.6~g}<br>%{meta[2]} ≈ %{y:.6~g}<br>P = %{z:.9~g}<extra></extra>"
-SCALE = Scale("P[distinguishes]", 0, 1, "cividis")
+SCALE = ColourScale("P[distinguishes]", 0, 1, "cividis")
 
 INTRODUCTION = (
     "P over the reader's random signs, on one scale from 0 to 1 in every map; a cell without an answer is "
@@ -67,7 +67,7 @@ def _figure(group: Group, chosen: Sequence[str]) -> Figure:
         group=group,
         what=f"P over {short(x.name)} and {short(y.name)}",
         sentences=_sentences(group, chosen, x, y),
-        rows=[Row(plots=plots)],
+        rows=[FigureRow(plots=plots)],
         columns=min(len(chosen), 2),
     )
 
