@@ -320,6 +320,16 @@ def test_a_store_with_files_is_checked_copied_and_repaired(store: Store, url: st
     assert file_names(open_store(str(path)), cell) == ["curves.parquet"]
 
 
+@pytest.mark.parametrize("data", ["1000000000000", "'text'", "-1"])
+def test_what_is_no_file_takes_no_memory(lite: Store, data: str) -> None:
+    keep_checkpoint(lite, "f" * 32, Checkpoint(b"unfinished", 1.5))
+    with lite.writing() as connection:
+        connection.execute(text(f"UPDATE files SET data = {data}"))
+    assert check_store(lite.where).damage.words == "1 file is altered"
+    with pytest.raises(StoreError, match="is damaged"):
+        checkpoints(lite, ["f" * 32])
+
+
 @pytest.mark.parametrize("change", ["kind = 'other'", 'found = \'{"loss": "0.5"}\'', "kind = 'verdict'"])
 @pytest.mark.parametrize("place", [0, 1])
 def test_an_altered_kind_hides_nothing(store: Store, change: str, place: int) -> None:

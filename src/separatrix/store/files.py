@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, Select, delete, func, select, type_coerce
+from sqlalchemy.types import NullType
 
 from separatrix.parameters.model import require_known
 from separatrix.store.errors import DAMAGED, StoreError
@@ -28,6 +29,13 @@ CHECKPOINT = ".checkpoint"
 CURVES = "curves.parquet"
 AT_ONCE = 500
 """Cells in one query."""
+ROWS: Select[Any] = select(
+    *(
+        column if column.name != "data" else type_coerce(column, NullType()).label("data")
+        for column in files.c
+    )
+)
+"""Rows as they stand: where SQLite has a number for the bytes, so many bytes would be made of it."""
 
 
 def curves_file(rows: Iterable[tuple[int, str, float]]) -> File:
@@ -58,13 +66,14 @@ def read_file(store: Store, cell: str, name: str) -> bytes:
     if found is None:
         require_known("file", name, file_names(store, cell) or ["none"])
         raise StoreError(f"the store {store.where} {DAMAGED}")
-    return bytes(found["data"])
+    data: bytes = found["data"]
+    return data
 
 
 def checkpoints(store: Store, ids: Sequence[str]) -> dict[str, Checkpoint]:
     """From where those of the cells can be gone on with that an earlier run began."""
     found = _read(store, ids, CHECKPOINT)
-    return {cell: Checkpoint(bytes(row["data"]), row["seconds"]) for cell, row in found.items()}
+    return {cell: Checkpoint(row["data"], row["seconds"]) for cell, row in found.items()}
 
 
 def keep_checkpoint(store: Store, cell: str, checkpoint: Checkpoint) -> None:
@@ -97,12 +106,10 @@ def put(store: Store, connection: Connection, rows: Mapping[str, Sequence[Mappin
 
 def is_intact(row: Mapping[str, Any]) -> bool:
     """Whether a row is what was stored: its bytes by their digest, the rest by its seal."""
-    try:
-        data = bytes(row["data"])
-    except (TypeError, ValueError):
+    data, values = row["data"], tuple(row[name] for name in sealed_names(files))
+    if not isinstance(data, bytes) or row["seal"] != seal(values):
         return False
-    values = tuple(row[name] for name in sealed_names(files))
-    return bool(row["seal"] == seal(values)) and hashlib.sha256(data).hexdigest() == row["digest"]
+    return bool(hashlib.sha256(data).hexdigest() == row["digest"])
 
 
 def _row(cell: str, name: str, media_type: str, seconds: float, data: bytes) -> dict[str, Any]:
@@ -114,7 +121,7 @@ def _read(store: Store, ids: Sequence[str], name: str) -> dict[str, Mapping[str,
     found: dict[str, Mapping[str, Any]] = {}
     for start in range(0, len(ids), AT_ONCE):
         some = files.c.cell.in_(ids[start : start + AT_ONCE])
-        for row in store.select(select(files).where(some, files.c.name == name)):
+        for row in store.select(ROWS.where(some, files.c.name == name)):
             if not is_intact(row._mapping):
                 raise StoreError(f"the store {store.where} {DAMAGED}")
             found[row.cell] = row._mapping

@@ -32,7 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 
 from separatrix.store.damage import Damage, is_damage, read_around
-from separatrix.store.files import is_intact
+from separatrix.store.files import ROWS, is_intact
 from separatrix.store.filters import Filter
 from separatrix.store.migrations import KINDS_KNOWN, SEALED_ALL, SEALED_CELLS
 from separatrix.store.rows import Sweep
@@ -359,13 +359,13 @@ class Scan:
 
     def _file_rows(self) -> Iterator[Any]:
         if not self.sqlite:
-            asked = select(files).execution_options(yield_per=1)
+            asked = ROWS.execution_options(yield_per=1)
             yield from (row._mapping for row in self.connection.execute(asked))
             return
         number = literal_column("files.rowid", Integer)
 
         def read(first: int, last: int) -> list[Any]:
-            own = select(files).where(number == first).with_hint(files, "NOT INDEXED", "sqlite")
+            own = ROWS.where(number == first).with_hint(files, "NOT INDEXED", "sqlite")
             return list(self.connection.execute(own))
 
         for first, _ in self._windows(files, 1):
