@@ -474,7 +474,7 @@ def test_the_checker_loads_nothing_it_checks() -> None:
 import sys
 import separatrix.checker
 rooms = {name.split(".")[1] for name in sys.modules if name.startswith("separatrix.")}
-assert rooms <= {"checker", "errors", "parameters", "secrets"}, rooms
+assert rooms <= {"checker", "errors", "files", "secrets"}, rooms
 loaded = {"flint", "numpy", "scipy", "torch"} & set(sys.modules)
 assert not loaded, loaded
 """

@@ -301,6 +301,7 @@ def test_the_command_line_takes_the_defaults(tmp_path: Path) -> None:
     done = subprocess.run([*command, *words], capture_output=True, text=True, env=narrow, check=False)
     assert done.returncode == 2
     assert "no certificates for duplication" in done.stderr
+    assert "leave out --certificate" in done.stderr
     assert not list(tmp_path.iterdir())
     assert verdict("duplication", "linear", n=100, m=12).word == "blind"
 

@@ -409,7 +409,7 @@ def test_a_parameter_may_be_called_as_an_option_is(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("more", "options", "complaint"),
     [
-        (["noise=0.1"], {}, "noise is an option; write --noise 0.1"),
+        (["noise=0.1"], {}, "noise is an option; write `noise` 0.1"),
         ([], {"noise": "0"}, "noise=0 is out of range"),
         (["n=abc"], {}, "n is given twice"),
         ([], {"delta": "1"}, "delta=1 is out of range"),

@@ -55,7 +55,7 @@ def verdict(
 
     Example: separatrix verdict spike softmax n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
     """
-    from separatrix.engines import Sampling, engine_named
+    from separatrix.engines import EngineRefusal, Sampling, engine_named
     from separatrix.files.writing import require_writable
     from separatrix.parameters import UsageError
     from separatrix.verdicts import certify, write_certificate
@@ -78,7 +78,10 @@ def verdict(
         sampling=sampling,
     )
     if certificate is not None:
-        write_certificate(certificate, certify(found.construction, found.mechanism, found.delta)[1])
+        try:
+            write_certificate(certificate, certify(found.construction, found.mechanism, found.delta)[1])
+        except EngineRefusal as refused:
+            raise UsageError(f"{refused.reason}; leave out --certificate") from None
     show(found, as_json, lambda: view(found))
     if certificate is not None and not as_json:
         typer.echo(f"certificate written; verify it with: separatrix check {certificate}")
