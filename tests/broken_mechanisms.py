@@ -83,9 +83,10 @@ class DropsNormalisation(Twisted):
 
 
 class ForgetsAtChunkEdges(Retention):
-    def chunked(self, q: Tensor, k: Tensor, v: Tensor, chunk: int = 64) -> Tensor:
+    def chunked(self, q: Tensor, k: Tensor, v: Tensor, chunk: int = 64, **more: Any) -> Any:
         parts = zip(*(x.split(chunk, dim=-2) for x in (q, k, v)), strict=True)
-        return torch.cat([Retention.chunked(self, *part) for part in parts], dim=-2)
+        found = [Retention.chunked(self, *part, **more) for part in parts]
+        return torch.cat([out for out, _ in found], dim=-2), found[-1][1]
 
 
 class GrowingState(Retention):

@@ -3,7 +3,9 @@
 A mechanism maps `(q, k, v, counts=None, causal=False)` to the attended values, with shapes
 `(batch, heads, tokens, width)` as in `torch.nn.functional.scaled_dot_product_attention`. Logits are
 plain inner products `<q, k>`: there is no hidden `1/sqrt(width)`. `counts[..., i]` says that key i
-stands for that many equal tokens, so a group of a billion tokens costs one.
+stands for that many equal tokens, so a group of a billion tokens costs one. `first` is the place of the
+first query among the keys, `present` says which keys are there (both in `_request`), and what else a
+mechanism takes it declares as `extras`.
 
 Every mechanism has a `definition`, to be read against its formula, and is called in its fast form;
 the two must agree. A mechanism whose score is a scalar function of the logit is a `ScoreMechanism`
@@ -13,14 +15,24 @@ and is open to the exact engines as well.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from enum import Enum
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from separatrix.mechanisms._request import (
+    Causality,
+    Present,
+    check_request,
+    filled,
+    form,
+    placed,
+    seen_keys,
+    widened,
+)
+from separatrix.mechanisms.extras import Extra, Sizes
 from separatrix.numbers.logforms import Flint, LogForm
-from separatrix.parameters import Parameters, UsageError
+from separatrix.parameters import Parameters
 from separatrix.tensors import Float, Tensor, torch
 
 Floats = NDArray[np.float64] | np.float64
@@ -38,14 +50,6 @@ class NoParameters(Parameters):
     """The parameters of mechanisms that take none."""
 
     owner = "this mechanism"
-
-
-class Causality(Enum):
-    """Whether a mechanism can look ahead."""
-
-    EITHER = "with causal=True a query sees only keys up to its own place, else all"
-    ALWAYS = "only the past is ever seen; causal=False is refused"
-    NEVER = "all keys are seen; causal=True is refused"
 
 
 class Mechanism(ABC):
@@ -70,6 +74,14 @@ class Mechanism(ABC):
     """Whether a causal result does not depend on how many tokens follow."""
     streams: ClassVar[bool] = True
     """Whether the fast form needs memory linear, not quadratic, in the tokens."""
+    extras: ClassVar[tuple[Extra, ...]] = ()
+    """What it takes beside q, k and v, each by its name."""
+    takes_first: ClassVar[bool] = False
+    """Whether its forms understand `first`; if not, queries of zeros are put before the first."""
+    takes_present: ClassVar[bool] = False
+    """Whether its forms understand `present`; if not, they are called with the present tokens alone."""
+    accumulates: ClassVar[bool] = True
+    """Whether 16-bit numbers are to be made float32; a kernel that adds up in float32 needs no help."""
 
     parameters: Any
 
@@ -92,15 +104,41 @@ class Mechanism(ABC):
 
     @abstractmethod
     def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        counts: Counts | None = None,
+        causal: bool = False,
+        *,
+        first: int = 0,
+        present: Present | None = None,
+        **extras: Any,
     ) -> Attended:
         """The formula, written to be checked and not to be fast."""
 
     def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        counts: Counts | None = None,
+        causal: bool = False,
+        *,
+        first: int = 0,
+        present: Present | None = None,
+        **extras: Any,
     ) -> Attended:
         """The fast form; the definition unless a mechanism has a better one."""
-        return self.definition(q, k, v, counts, causal)
+
+        def attend(q: Tensor, k: Tensor, v: Tensor, options: dict[str, Any], given: dict[str, Any]) -> Tensor:
+            return self.definition(q, k, v, counts, causal, **options, **given)
+
+        return placed(self, attend, q, k, v, causal, first, present, extras)
+
+    def sizes(self, q: Queries, k: Keys, v: Values) -> Sizes:
+        """The sizes that the shapes of its extras are made of."""
+        return Sizes(k.shape[0], k.shape[1], k.shape[-2], k.shape[-1], v.shape[-1])
 
     def sensitivity(self, q: Queries, k: Keys, causal: bool = False, order: int = 0) -> float:
         """How many times the formula magnifies rounding on these tokens, in its derivatives of this order."""
@@ -115,6 +153,8 @@ class ScoreMechanism(Mechanism):
 
     family = "score kernel"
     coordinate_free = True
+    takes_first = True
+    takes_present = True
 
     @property
     def roundings(self) -> float:
@@ -133,52 +173,68 @@ class ScoreMechanism(Mechanism):
     def ratio(self, base: LogForm, step: LogForm) -> Flint:
         """`g(base + step) / g(base)`: a rational where it is one, else a ball."""
 
+    @form
     def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
-        check_request(self, counts, causal)
-        scores = self.score(q @ k.mT)
-        if counts is not None:
-            scores = scores * counts[..., None, :]
-        if causal:
-            scores = scores.tril()
-        return (scores / scores.sum(-1, keepdim=True)) @ v
+        scores, total = self._scores(q, k, counts, seen_keys(range(q.shape[-2]), k, causal, **more))
+        return (scores / total) @ v
 
+    @form
     def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """The definition, a block of queries at a time: memory stays linear in the tokens."""
-        check_request(self, counts, causal)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
-        step = max(1, BLOCK // (k.shape[-2] * k.shape[0] * k.shape[1]))
         out = []
-        for start in range(0, q.shape[-2], step):
-            scores = self.score(q[..., start : start + step, :] @ k.mT)
-            if counts is not None:
-                scores = scores * counts[..., None, :]
-            if causal:
-                scores = scores.tril(start)
-            out.append((scores @ v) / scores.sum(-1, keepdim=True))
-        return torch.cat(out, dim=-2).to(dtype)
+        for rows in blocks_of_queries(q, k):
+            seen = seen_keys(rows, k, causal, **more)
+            scores, total = self._scores(q[..., rows.start : rows.stop, :], k, counts, seen)
+            out.append((scores @ v) / total)
+        return torch.cat(out, dim=-2)
+
+    def _scores(
+        self, q: Queries, k: Keys, counts: Counts | None, seen: Tensor | None
+    ) -> tuple[Float[Tensor, "batch heads queries keys"], Float[Tensor, "batch heads queries 1"]]:
+        """The scores of the keys in sight, 0 elsewhere, and their sum, or 1 for a row that sees none."""
+        logits = q @ k.mT
+        scores = self.score(logits if seen is None else logits.where(seen, 1))
+        if counts is not None:
+            scores = scores * counts[..., None, :]
+        if seen is None:
+            return scores, scores.sum(-1, keepdim=True)
+        scores = scores.where(seen, 0)
+        return scores, scores.sum(-1, keepdim=True).where(seen.any(-1, keepdim=True), 1)
 
 
-def check_request(mechanism: Mechanism, counts: Counts | None, causal: bool) -> None:
-    """Refuse what a mechanism does not do, in one line."""
-    if causal and mechanism.causality is Causality.NEVER:
-        raise UsageError(f"{mechanism.name} has no causal form; call it with causal=False")
-    if not causal and mechanism.causality is Causality.ALWAYS:
-        raise UsageError(f"{mechanism.name} only looks back; call it with causal=True")
-    if counts is not None and not mechanism.takes_counts:
-        raise UsageError(f"{mechanism.name} depends on the order of tokens, so it does not take counts")
-    if counts is not None and causal:
-        raise UsageError("counts and causal do not go together: counted tokens have no order")
-
-
-def widened(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """16-bit numbers are added up in float32, as fused kernels do; the result is rounded once."""
-    return tuple(x.float() if x.dtype.itemsize < 4 else x for x in tensors)
+def blocks_of_queries(q: Queries, k: Keys) -> list[range]:
+    """The queries, in blocks whose scores fit the streaming budget."""
+    step = max(1, BLOCK // max(1, k.shape[-2] * k.shape[0] * k.shape[1]))
+    return [range(start, min(start + step, q.shape[-2])) for start in range(0, q.shape[-2], step)]
 
 
 def divided(weighted: Tensor, total: Tensor) -> Tensor:
     """`weighted / total`, and 0 where the total is 0."""
     return weighted / total.masked_fill(total == 0, torch.inf)
+
+
+__all__ = [
+    "BLOCK",
+    "Attended",
+    "Causality",
+    "Counts",
+    "Floats",
+    "Keys",
+    "Mechanism",
+    "NoParameters",
+    "Present",
+    "Queries",
+    "ScoreMechanism",
+    "Values",
+    "blocks_of_queries",
+    "check_request",
+    "divided",
+    "filled",
+    "form",
+    "seen_keys",
+    "widened",
+]

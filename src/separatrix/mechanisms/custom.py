@@ -18,16 +18,23 @@ from separatrix.mechanisms._base import (
     Values,
     check_request,
 )
+from separatrix.mechanisms._request import filled, placed
+from separatrix.mechanisms.extras import Extra
 from separatrix.parameters import UsageError
 from separatrix.tensors import Tensor, torch
 
 SIGNATURE = "(q, k, v, counts=None, causal=False)"
+OPTIONS = ("counts", "causal", "first", "present")
+"""What a callable is given if it takes it."""
 
 
 class CustomMechanism(Mechanism):
     """A callable as a mechanism: it is its own definition, and claims nothing that was not seen.
 
-    A module is copied, set to evaluation, and cast to the dtype of the values it is given.
+    A module is copied, set to evaluation, and cast to the dtype of the values it is given. One that does not
+    take `first` gets queries of zeros before the others, and one that does not take `present` each element of
+    the batch cut to its present tokens. Of what else it takes by name, what it declares as `extras` (a tuple
+    of `Extra`) is known to the contract and to layers; the rest is passed as given.
     """
 
     family = "custom"
@@ -35,6 +42,7 @@ class CustomMechanism(Mechanism):
     permutation_equivariant = False
     streams = False
     takes_causal: ClassVar[bool]
+    takes_by_name: ClassVar[frozenset[str]]
 
     def __init__(self, attend: Callable[..., Tensor]) -> None:
         super().__init__()
@@ -60,10 +68,26 @@ class CustomMechanism(Mechanism):
         return self._adds_up
 
     def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         check_request(self, counts, causal)
-        options: dict[str, Any] = {}
+        first, present = more.pop("first", 0), more.pop("present", None)
+        declared = {extra.name for extra in self.extras}
+        for name in more:
+            if name not in self.takes_by_name:
+                raise UsageError(f"{self.spelled} does not take {name}")
+
+        def attend(q: Tensor, k: Tensor, v: Tensor, options: dict[str, Any], given: dict[str, Any]) -> Tensor:
+            known = filled(self, q, k, v, {name: x for name, x in given.items() if name in declared})
+            return self._attended(q, k, v, counts, causal, {**options, **given, **known})
+
+        return placed(self, attend, q, k, v, causal, first, present, more)
+
+    __call__ = definition
+
+    def _attended(
+        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None, causal: bool, options: dict[str, Any]
+    ) -> Tensor:
         if counts is not None:
             options["counts"] = counts
         if self.takes_causal:
@@ -110,6 +134,10 @@ def wrap(attend: Any, name: str | None = None) -> Mechanism:
         "causality": Causality.EITHER if takes_causal else Causality.NEVER,
         "takes_counts": "counts" in known,
         "takes_causal": takes_causal,
+        "takes_first": "first" in known,
+        "takes_present": "present" in known,
+        "takes_by_name": frozenset(known.difference(OPTIONS)),
+        "extras": tuple(_declared(attend, name, known)),
         "__doc__": inspect.getdoc(attend),
         "__module__": __name__,
     }
@@ -118,16 +146,28 @@ def wrap(attend: Any, name: str | None = None) -> Mechanism:
 
 
 def _parameters(attend: Any, name: str) -> set[str]:
-    """Which of `counts` and `causal` a callable takes, if it can be called with q, k and v at all."""
+    """What a callable takes by name, if it can be called with q, k and v at all."""
     if not callable(attend):
         raise UsageError(f"{name} is not callable; an attention mechanism is called as {SIGNATURE}")
     try:
         signature = inspect.signature(attend.forward if isinstance(attend, torch.nn.Module) else attend)
     except (TypeError, ValueError):
         raise UsageError(f"{name} has no signature that can be read; wrap it in {SIGNATURE}") from None
-    known = {each for each in ("counts", "causal") if each in signature.parameters}
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    named = [each.name for each in signature.parameters.values() if each.kind in kinds]
+    known = set(named[3:])
+    declared = {getattr(each, "name", None) for each in getattr(attend, "extras", ())}
     try:
-        signature.bind(None, None, None, **dict.fromkeys(known))
+        signature.bind(None, None, None, **dict.fromkeys(known & {*OPTIONS, *declared}))
     except TypeError as error:
         raise UsageError(f"{name}{signature} cannot be called as {SIGNATURE}: {error}") from None
     return known
+
+
+def _declared(attend: Any, name: str, known: set[str]) -> tuple[Extra, ...]:
+    """The extras that a callable declares, all of which it must take."""
+    extras = tuple(getattr(attend, "extras", ()))
+    for extra in extras:
+        if not isinstance(extra, Extra) or extra.name not in known:
+            raise UsageError(f"{name} declares an extra that it does not take by name: {extra}")
+    return extras

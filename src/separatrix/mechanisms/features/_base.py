@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from separatrix.mechanisms._base import (
     Attended,
@@ -21,9 +21,9 @@ from separatrix.mechanisms._base import (
     Mechanism,
     Queries,
     Values,
-    check_request,
     divided,
-    widened,
+    form,
+    seen_keys,
 )
 from separatrix.mechanisms._running import CACHED, running, tokens_at_once
 from separatrix.parameters import Flag, Parameters, UsageError
@@ -57,6 +57,7 @@ class FeatureMechanism(Mechanism):
 
     family = "feature map"
     schema: ClassVar[type[Parameters]] = FeatureParameters
+    takes_present: ClassVar[bool] = True
 
     @property
     def normalised(self) -> bool:
@@ -70,22 +71,26 @@ class FeatureMechanism(Mechanism):
         """phi as factors and logarithms."""
         return self.features(x, side), None
 
-    def placed(self, q: Queries, k: Keys) -> tuple[Tensor, Tensor]:
-        """Queries and keys with their places worked in, for maps that use them."""
+    def mapped(self, q: Queries, k: Keys, extras: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Queries and keys with their places, or learned maps, worked in."""
         return q, k
 
+    @form
     def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
-        check(self, q, k, counts, causal)
-        q, k = self.placed(q, k)
+        check(self, q, k, causal)
+        present = more.pop("present", None)
+        q, k = self.mapped(q, k, more)
         scores = self.features(q, "query") @ self.features(k, "key").mT
         if counts is not None:
             scores = scores * counts[..., None, :]
-        if causal:
-            scores = scores.tril()
+        seen = seen_keys(range(q.shape[-2]), k, causal, present=present)
+        if seen is not None:
+            scores = scores.where(seen, 0)
         return divided(scores @ v, scores.sum(-1, keepdim=True)) if self.normalised else scores @ v
 
+    @form
     def __call__(
         self,
         q: Queries,
@@ -93,52 +98,56 @@ class FeatureMechanism(Mechanism):
         v: Values,
         counts: Counts | None = None,
         causal: bool = False,
+        *,
         chunk: int = CHUNK,
+        **more: Any,
     ) -> Attended:
         """`phi(q) (phi(k)ᵀ v) / phi(q) (phi(k)ᵀ 1)`; the features of few tokens are held at a time."""
-        check(self, q, k, counts, causal)
+        check(self, q, k, causal)
         if chunk < 1:
             raise UsageError(f"chunk={chunk} is out of range; a chunk holds at least one token")
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
-        q, k = self.placed(q, k)
+        times = times_there(k, counts, more.pop("present", None))
+        q, k = self.mapped(q, k, more)
         memory = Memory(self.scaled(k[..., :1, :], "key"), v.shape[-1], self.normalised)
         if causal:
-            rows = list(self._past(memory, q, k, v, chunk, tokens_at_once(memory.sums, chunk)))
+            rows = list(self._past(memory, q, k, v, times, chunk, tokens_at_once(memory.sums, chunk)))
         else:
-            rows = list(self._all(memory, q, k, v, counts))
-        return (rows[0] if len(rows) == 1 else torch.cat(rows, dim=-2)).to(dtype)
+            rows = list(self._all(memory, q, k, v, times))
+        return rows[0] if len(rows) == 1 else torch.cat(rows, dim=-2)
 
-    def _all(
-        self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None
-    ) -> Iterator[Tensor]:
+    def _all(self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Iterator[Tensor]:
         step = max(1, CACHED // memory.sums[..., 0].numel())
         for start in range(0, k.shape[-2], step):
             block = slice(start, start + step)
-            key, some = self.scaled(k[..., block, :], "key"), None
-            if counts is not None:
-                some = counts[..., block].to(v.dtype)
-                key = without_absent(key, some)
+            key, some = self._keys(k, times, block)
             memory.measure_by(key)
-            memory.add(memory.keys(key), v[..., block, :], some)
+            memory.add(memory.keys(key, some), v[..., block, :])
         for start in range(0, q.shape[-2], step):
             phi, top = memory.queries(self.scaled(q[..., start : start + step, :], "query"))
             yield memory.read(phi, top)
 
     def _past(
-        self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, chunk: int, run: int
+        self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None, chunk: int, run: int
     ) -> Iterator[Tensor]:
         for start in range(0, q.shape[-2], run):
             here = slice(start, start + run)
-            key = self.scaled(k[..., here, :], "key")
+            key, some = self._keys(k, times, here)
             memory.measure_by(first(key))
             size = v[..., here, :].shape[-2]
             if size > 1 and memory.surged(key):
-                inner = q[..., here, :], k[..., here, :], v[..., here, :]
+                inner = q[..., here, :], k[..., here, :], v[..., here, :], some
                 yield from self._past(memory, *inner, chunk, -(-size // 2))
                 continue
             phi, top = memory.queries(self.scaled(q[..., here, :], "query"))
-            yield memory.pass_by(phi, top, memory.keys(key), v[..., here, :], chunk)
+            yield memory.pass_by(phi, top, memory.keys(key, some), v[..., here, :], chunk)
             memory.measure_by(key)
+
+    def _keys(self, k: Tensor, times: Tensor | None, block: slice) -> tuple[Scaled, Tensor | None]:
+        """The features of some keys, and how often each is there."""
+        key = self.scaled(k[..., block, :], "key")
+        if times is None:
+            return key, None
+        return without_absent(key, times[..., block]), times[..., block]
 
 
 class LogFeatureMechanism(FeatureMechanism):
@@ -154,25 +163,29 @@ class LogFeatureMechanism(FeatureMechanism):
     def features(self, x: Tokens, side: Side) -> Features:
         return product(*self.scaled(x, side))
 
+    @form
     def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """The quadratic form over a common reference; a causal row is one over the keys it sees."""
-        check(self, q, k, counts, causal)
-        if causal:
-            seen = [
-                (q[..., i : i + 1, :], k[..., : i + 1, :], v[..., : i + 1, :]) for i in range(q.shape[-2])
-            ]
-            return torch.cat([self.definition(*row) for row in seen], dim=-2)
-        key = self.scaled(k, "key")
-        if counts is not None:
-            key = without_absent(key, counts)
+        check(self, q, k, causal)
+        times = times_there(k, counts, more.pop("present", None))
+        q, k = self.mapped(q, k, more)
+        if not causal:
+            return self._whole(q, k, v, times)
+        rows = []
+        for i in range(q.shape[-2]):
+            past = None if times is None else times[..., : i + 1]
+            rows.append(self._whole(q[..., i : i + 1, :], k[..., : i + 1, :], v[..., : i + 1, :], past))
+        return torch.cat(rows, dim=-2)
+
+    def _whole(self, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Tensor:
+        """The quadratic form, where every query sees every key that is there."""
+        key, times = self._keys(k, times, slice(None))
         memory = Memory(key, 0, self.normalised)
         memory.measure_by(key)
         phi, top = memory.queries(self.scaled(q, "query"))
-        scores = phi @ memory.keys(key).mT
-        if counts is not None:
-            scores = scores * counts[..., None, :]
+        scores = phi @ memory.keys(key, times).mT
         if self.normalised:
             return divided(scores @ v, scores.sum(-1, keepdim=True))
         return scores @ v if top is None else (scores @ v) * top.exp()
@@ -209,10 +222,11 @@ class Memory:
             return False
         return bool((key[1].detach() - self.reference).amax() > SURGE)
 
-    def keys(self, key: Scaled) -> Tensor:
-        """phi(k), in units of the reference."""
+    def keys(self, key: Scaled, times: Tensor | None = None) -> Tensor:
+        """phi(k), in units of the reference, as often as each key is there."""
         factors, logs = key
-        return product(factors, None if logs is None or self.reference is None else logs - self.reference)
+        phi = product(factors, None if logs is None or self.reference is None else logs - self.reference)
+        return phi if times is None else phi * times[..., None]
 
     def queries(self, query: Scaled) -> tuple[Tensor, Tensor | None]:
         """phi(q) such that its product with phi(k), times exp of the second result, is the score.
@@ -227,10 +241,8 @@ class Memory:
         phi = logs.softmax(-1) if factors is None else logs.softmax(-1) * factors
         return phi, logs.logsumexp(-1, keepdim=True) if self.totals is None else None
 
-    def add(self, keys: Tensor, values: Tensor, counts: Tensor | None = None) -> None:
+    def add(self, keys: Tensor, values: Tensor) -> None:
         """Add keys to the memory."""
-        if counts is not None:
-            keys = keys * counts[..., None]
         self.sums = self.sums + keys.mT @ values
         if self.totals is not None:
             self.totals = self.totals + keys.sum(-2, keepdim=True).mT
@@ -246,12 +258,19 @@ class Memory:
         return finished(found.read, found.total, top)
 
 
-def check(mechanism: Mechanism, q: Tensor, k: Tensor, counts: Tensor | None, causal: bool) -> None:
+def check(mechanism: Mechanism, q: Tensor, k: Tensor, causal: bool) -> None:
     """Refuse a request that feature maps do not serve, in one line."""
-    check_request(mechanism, counts, causal)
     if causal and q.shape[-2] != k.shape[-2]:
         numbers = f"{q.shape[-2]} and {k.shape[-2]}"
         raise UsageError(f"causal needs as many queries as keys, not {numbers}: row i sees keys up to i")
+
+
+def times_there(k: Keys, counts: Counts | None, present: Tensor | None) -> Counts | None:
+    """How often each key is there: its count, or 0 where it is absent."""
+    if present is None:
+        return None if counts is None else counts.to(k.dtype)
+    there = present[:, None, :].to(k.dtype)
+    return there if counts is None else there * counts.to(k.dtype)
 
 
 def product(factors: Tensor | None, logs: Tensor | None) -> Tensor:
@@ -268,11 +287,11 @@ def first(key: Scaled) -> Scaled:
     return factors, logs
 
 
-def without_absent(key: Scaled, counts: Tensor) -> Scaled:
+def without_absent(key: Scaled, times: Tensor) -> Scaled:
     """Keys that stand for no token at all are no reference for the others."""
     factors, logs = key
     if logs is not None:
-        logs = logs.masked_fill(counts[..., None] == 0, torch.finfo(logs.dtype).min / 4)
+        logs = logs.masked_fill(times[..., None] == 0, torch.finfo(logs.dtype).min / 4)
     return factors, logs
 
 

@@ -26,9 +26,10 @@ class Cosformer(FeatureMechanism):
     source = "[rec] cosFormer, arXiv 2202.08791"
     permutation_equivariant = False
     takes_counts = False
+    takes_present = False
     length_free = False
 
-    def placed(self, q: Queries, k: Keys) -> tuple[Tensor, Tensor]:
+    def mapped(self, q: Queries, k: Keys, extras: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         longest = max(q.shape[-2], k.shape[-2])
         angles = torch.arange(longest, dtype=q.dtype, device=q.device)[:, None] * (math.pi / 2 / longest)
         turns = angles.cos(), angles.sin()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from separatrix.mechanisms._base import Keys, Queries
+from separatrix.mechanisms.extras import KEY_MAP, QUERY_MAP
 from separatrix.mechanisms.features._base import (
     FeatureParameters,
     LogFeatureMechanism,
@@ -25,10 +27,11 @@ class HedgehogParameters(FeatureParameters):
 class Hedgehog(LogFeatureMechanism):
     """`phi(x) = [exp(Wx), exp(-Wx)]`; with softmax=yes `[softmax(Wx), softmax(-Wx)]` [rec].
 
-    W is the identity, or that of `Hedgehog.weighted`, for all heads or for each: a `torch.nn.Parameter`
-    trains. In public code W is trained to mimic softmax and starts at the identity, with a bias that is
-    not here. The softmax is over features, of each half by itself, as in the reference code of LoLCATs;
-    flash-linear-attention takes one over both halves, of 2 (Wx + b).
+    W is one map for queries and another for keys, per head: `W_q` and `W_k`, of shape (heads, width, width),
+    the identity if they are not given. `Hedgehog.weighted` has one more W for both, also of another shape: a
+    `torch.nn.Parameter` trains. In public code W is trained to mimic softmax and starts at the identity,
+    with a bias that is not here. The softmax is over features, of each half by itself, as in the reference
+    code of LoLCATs; flash-linear-attention takes one over both halves, of 2 (Wx + b).
 
     >>> x = torch.tensor([[0.0, 1.0]]).reshape(1, 1, 1, 2)
     >>> Hedgehog(softmax="yes").features(x, "key").sum().item()
@@ -43,6 +46,7 @@ class Hedgehog(LogFeatureMechanism):
     source = "[rec] Hedgehog, arXiv 2402.04347"
     schema = HedgehogParameters
     parameters: HedgehogParameters
+    extras = (QUERY_MAP, KEY_MAP)
 
     weight: Tensor | None = None
 
@@ -52,6 +56,9 @@ class Hedgehog(LogFeatureMechanism):
         made = cls(**parameters)
         made.weight = weight
         return made
+
+    def mapped(self, q: Queries, k: Keys, extras: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        return q @ extras["W_q"].to(q).mT, k @ extras["W_k"].to(k).mT
 
     def scaled(self, x: Tokens, side: Side) -> Scaled:
         if self.weight is not None:

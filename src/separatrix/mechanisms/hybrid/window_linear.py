@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form, widened
 from separatrix.mechanisms._limits import least
+from separatrix.mechanisms._request import one_token, run_of_tokens
 from separatrix.mechanisms.features.elu import elu_plus_one
 from separatrix.mechanisms.recurrent._base import (
     Key,
@@ -51,35 +52,37 @@ class WindowLinear(RecurrentMechanism):
     source = "[rec] arXiv 2410.10254, with a feature map that is not learned"
     family = "hybrid"
     schema = WindowLinearParameters
+    takes_present = False
     parameters: WindowLinearParameters
 
     @property
     def normalised(self) -> bool:
         return True
 
+    @form
     def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
-        check_request(self, counts, causal)
         check_lengths(self, q, k)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
         past = torch.ones(k.shape[-2], k.shape[-2], dtype=torch.bool, device=k.device).tril()
         older = past.tril(-self.parameters.size)
         logits = (q @ k.mT).masked_fill(~past | older, -torch.inf)
         near = (logits - logits.amax(-1, keepdim=True)).exp()
         far = (elu_plus_one(q) @ elu_plus_one(k).mT).masked_fill(~older, 0)
         weights = near + far
-        return (weights / weights.sum(-1, keepdim=True) @ v).to(dtype)
+        return weights / weights.sum(-1, keepdim=True) @ v
 
     def init_state(self, q: Queries, v: Values) -> State:
         q, v = widened(q, v)
         return memory(q, v, more=1), q[..., :0, :], v[..., :0, :]
 
-    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value) -> tuple[State, Output]:
+    @one_token
+    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
         state, out = self.advance(state, q_t[..., None, :], k_t[..., None, :], v_t[..., None, :])
         return state, out[..., 0, :]
 
-    def advance(self, state: State, q: Queries, k: Keys, v: Values) -> tuple[State, Attended]:
+    @run_of_tokens
+    def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
         """Every token reads the kept keys and those of the run, each as near, far or future."""
         old, kept_keys, kept_values = state
         keys, values = torch.cat([kept_keys, k], dim=-2), _with_one(torch.cat([kept_values, v], dim=-2))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
-from separatrix.mechanisms import _base
 from separatrix.mechanisms._base import (
     Attended,
     Counts,
@@ -12,8 +12,9 @@ from separatrix.mechanisms._base import (
     Mechanism,
     Queries,
     Values,
-    check_request,
-    widened,
+    blocks_of_queries,
+    form,
+    seen_keys,
 )
 from separatrix.tensors import Float, Tensor, torch
 
@@ -28,46 +29,40 @@ class StreamedMechanism(Mechanism):
 
     family = "score kernel"
     coordinate_free = True
+    takes_first = True
+    takes_present = True
 
     @abstractmethod
     def weights(self, logits: Logits, copies: Copies) -> Logits:
         """The weight of every key, all its copies taken together; 0 where there are none."""
 
+    @form
     def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
-        check_request(self, counts, causal)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
         logits = q @ k.mT
-        return (self.weights(logits, copies_seen(logits, counts, causal)) @ v).to(dtype)
+        return (
+            self.weights(logits, _copies(logits, counts, seen_keys(range(q.shape[-2]), k, causal, **more)))
+            @ v
+        )
 
+    @form
     def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """The definition, a block of queries at a time: memory stays linear in the tokens."""
-        check_request(self, counts, causal)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
-        step = rows_at_once(k)
         out = []
-        for start in range(0, q.shape[-2], step):
-            logits = q[..., start : start + step, :] @ k.mT
-            out.append(self.weights(logits, copies_seen(logits, counts, causal, start)) @ v)
-        return torch.cat(out, dim=-2).to(dtype)
+        for rows in blocks_of_queries(q, k):
+            logits = q[..., rows.start : rows.stop, :] @ k.mT
+            copies = _copies(logits, counts, seen_keys(rows, k, causal, **more))
+            out.append(self.weights(logits, copies) @ v)
+        return torch.cat(out, dim=-2)
 
 
-def rows_at_once(k: Keys) -> int:
-    """How many queries make a block whose scores fit the streaming budget."""
-    return max(1, _base.BLOCK // (k.shape[-2] * k.shape[0] * k.shape[1]))
-
-
-def copies_seen(logits: Logits, counts: Counts | None, causal: bool, start: int = 0) -> Copies:
-    """The copies of every key that the queries from place `start` on see."""
-    if counts is not None:
-        return counts[..., None, :].to(logits.dtype)
-    rows, keys = logits.shape[-2:]
-    if causal:
-        return logits.new_ones(rows, keys).tril(start)
-    return logits.new_ones(1, keys)
+def _copies(logits: Logits, counts: Counts | None, seen: Tensor | None) -> Copies:
+    """The copies of every key that the queries see."""
+    copies = logits.new_ones(1, logits.shape[-1]) if counts is None else counts[..., None, :].to(logits.dtype)
+    return copies if seen is None else copies * seen
 
 
 def softmax_of(logits: Logits, copies: Copies) -> Logits:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from separatrix.mechanisms._base import (
-    Attended,
-    Counts,
-    Floats,
-    Keys,
-    Queries,
-    ScoreMechanism,
-    Values,
-    widened,
-)
+from separatrix.mechanisms._base import Attended, Counts, Floats, Keys, Queries, ScoreMechanism, Values, form
 from separatrix.numbers.logforms import Flint, LogForm
 from separatrix.tensors import Float, Tensor
 
@@ -39,12 +32,15 @@ class Linear(ScoreMechanism):
     def ratio(self, base: LogForm, step: LogForm) -> Flint:
         return (base + step).over(base)
 
+    @form
     def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """`q (kᵀ v) / q (kᵀ 1)`: linear in the tokens. Causal rows go through the streamed definition."""
         if causal:
-            return super().__call__(q, k, v, counts, causal)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
+            return super().__call__(q, k, v, counts, causal, **more)
         weighted = k if counts is None else k * counts[..., None]
-        return ((q @ (weighted.mT @ v)) / (q @ weighted.sum(-2)[..., None])).to(dtype)
+        total = q @ weighted.sum(-2)[..., None]
+        if "present" in more:
+            total = total.where(more["present"].any(-1)[:, None, None, None], 1)
+        return (q @ (weighted.mT @ v)) / total

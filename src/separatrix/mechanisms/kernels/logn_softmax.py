@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, softmax_of
 from separatrix.mechanisms.kernels.softmax import Softmax
 from separatrix.numbers import format_exact
@@ -50,15 +50,14 @@ class LogNSoftmax(StreamedMechanism):
         n = copies.sum(-1, keepdim=True).clamp(min=1)
         return softmax_of(float(self.parameters.scale) * n.log() * logits, copies)
 
+    @form
     def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
-        """torch's fused softmax of scaled queries; counted keys are few and go through the definition."""
-        check_request(self, counts, causal)
-        if counts is not None:
-            return super().__call__(q, k, v, counts, causal)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
+        """torch's fused softmax of scaled queries; counts, places and gaps go through the definition."""
+        if counts is not None or more:
+            return super().__call__(q, k, v, counts, causal, **more)
         n = torch.full((q.shape[-2], 1), float(k.shape[-2]), dtype=q.dtype, device=q.device)
         if causal:
             n = torch.arange(1, len(n) + 1, dtype=q.dtype, device=q.device)[:, None].minimum(n)
-        return Softmax()(float(self.parameters.scale) * n.log() * q, k, v, causal=causal).to(dtype)
+        return Softmax()(float(self.parameters.scale) * n.log() * q, k, v, causal=causal)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import (
     Attended,
@@ -13,7 +13,9 @@ from separatrix.mechanisms._base import (
     Queries,
     ScoreMechanism,
     Values,
-    check_request,
+    blocks_of_queries,
+    form,
+    seen_keys,
 )
 from separatrix.numbers import format_exact
 from separatrix.numbers.logforms import Flint, LogForm, rational
@@ -52,6 +54,7 @@ class Softmax(ScoreMechanism):
     source = "[paper] arXiv 2310.11685; Vaswani et al. 2017, without 1/sqrt(width)"
     schema = SoftmaxParameters
     parameters: SoftmaxParameters
+    accumulates = False
 
     @property
     def _temperature(self) -> float:
@@ -66,33 +69,51 @@ class Softmax(ScoreMechanism):
     def ratio(self, base: LogForm, step: LogForm) -> Flint:
         return (1 / rational(self.parameters.temperature) * step).exp()
 
+    @form
     def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
-        check_request(self, counts, causal)
         logits = q @ k.mT / self._temperature
         if counts is not None:
             logits = logits + counts.log()[..., None, :]
-        if causal:
-            future = torch.ones_like(logits, dtype=torch.bool).triu(1)
-            logits = logits.masked_fill(future, -torch.inf)
-        return logits.softmax(-1) @ v
+        seen = seen_keys(range(q.shape[-2]), k, causal, **more)
+        if seen is None:
+            return logits.softmax(-1) @ v
+        blind = ~seen.any(-1, keepdim=True)
+        return logits.where(seen | blind, -torch.inf).softmax(-1).masked_fill(blind, 0) @ v
 
+    @form
     def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """torch's fused kernel, at one common width: with unequal widths it would fill n-by-n memory.
 
-        Counts enter as one more column, `<(q, 1), (k, log count)>`, since a mask would be n-by-n too.
+        Counts enter as one more column, `<(q, 1), (k, log count)>`, since a mask would be n-by-n too. Places
+        and gaps need a mask, and are taken a block of queries at a time.
         """
-        check_request(self, counts, causal)
-        features = v.shape[-1]
+        features, blocks = v.shape[-1], blocks_of_queries(q, k)
         if counts is not None:
             q = functional.pad(q, (0, 1), value=1.0)
             logs = self._temperature * counts.log().expand(k.shape[:-1])
-            k = torch.cat([k, logs[..., None]], dim=-1)
+            k = torch.cat([k, logs[..., None].to(k.dtype)], dim=-1)
         if max(q.shape[-1], features) != min(q.shape[-1], features):
             width = -(-max(q.shape[-1], features) // LANES) * LANES
             q, k, v = (functional.pad(x, (0, width - x.shape[-1])) for x in (q, k, v))
         scale = 1 / self._temperature
-        return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)[..., :features]
+        if not more:
+            found = functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
+            return found[..., :features]
+        out = []
+        for rows in blocks:
+            some, seen = q[..., rows.start : rows.stop, :], seen_keys(rows, k, causal, **more)
+            out.append(masked_softmax(some, k, v, seen, scale))
+        return torch.cat(out, dim=-2)[..., :features]
+
+
+def masked_softmax(q: Queries, k: Keys, v: Values, seen: Tensor | None, scale: float = 1.0) -> Attended:
+    """torch's fused softmax over the keys in sight, and zeros for a query that sees none."""
+    if seen is None:
+        return functional.scaled_dot_product_attention(q, k, v, scale=scale)
+    blind = ~seen.any(-1, keepdim=True)
+    found = functional.scaled_dot_product_attention(q, k, v, attn_mask=seen | blind, scale=scale)
+    return found.masked_fill(blind, 0)

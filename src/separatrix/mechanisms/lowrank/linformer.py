@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import (
     Attended,
@@ -14,10 +15,10 @@ from separatrix.mechanisms._base import (
     Mechanism,
     Queries,
     Values,
-    check_request,
-    widened,
+    form,
 )
 from separatrix.mechanisms._limits import SEED
+from separatrix.mechanisms.extras import KEY_PROJECTION, VALUE_PROJECTION, Sizes
 from separatrix.parameters import Constraint, Natural, Parameters
 from separatrix.tensors import Float, Tensor, functional, torch
 
@@ -43,8 +44,9 @@ class LinformerParameters(Parameters):
 class Linformer(Mechanism):
     """`softmax(q (E k)ᵀ) (F v)`, with E and F of rank × n numbers from N(0, 1/rank) [rec].
 
-    E and F are learned in Linformer; here they are the random ones of its theorem, drawn for the seed
-    and the number of keys. The weights on the values, `softmax(q (E k)ᵀ) F`, need not add up to 1.
+    E and F are learned in Linformer, and can be given, (rank, keys). Else they are the random ones of its
+    theorem, drawn for the seed and the number of keys. The weights on the values, `softmax(q (E k)ᵀ) F`,
+    need not add up to 1.
 
     >>> x = torch.ones(1, 1, 5, 2)
     >>> Linformer(rank=3)(x, x, x).shape
@@ -60,6 +62,7 @@ class Linformer(Mechanism):
     causality = Causality.NEVER
     permutation_equivariant = False
     takes_counts = False
+    extras = (KEY_PROJECTION, VALUE_PROJECTION)
 
     @property
     def normalised(self) -> bool:
@@ -69,22 +72,24 @@ class Linformer(Mechanism):
         """E and F, in float64."""
         return _drawn(self.parameters.rank, keys, self.parameters.seed)
 
+    def sizes(self, q: Queries, k: Keys, v: Values) -> Sizes:
+        return replace(super().sizes(q, k, v), rank=self.parameters.rank)
+
+    @form
     def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
-        check_request(self, counts, causal)
-        of_keys, of_values = (each.to(v) for each in self.projections(k.shape[-2]))
-        weights = (q @ (of_keys @ k).mT).softmax(-1) @ of_values
+        of_keys, of_values = (more[name].to(v) for name in "EF")
+        weights: Tensor = (q @ (of_keys @ k).mT).softmax(-1) @ of_values
         return weights @ v
 
+    @form
     def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """torch's kernel on the summaries: memory is linear in the tokens."""
-        check_request(self, counts, causal)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
-        of_keys, of_values = (each.to(v) for each in self.projections(k.shape[-2]))
-        return functional.scaled_dot_product_attention(q, of_keys @ k, of_values @ v, scale=1.0).to(dtype)
+        of_keys, of_values = (more[name].to(v) for name in "EF")
+        return functional.scaled_dot_product_attention(q, of_keys @ k, of_values @ v, scale=1.0)
 
 
 @lru_cache(maxsize=8)

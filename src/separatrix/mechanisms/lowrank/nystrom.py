@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import (
     Attended,
@@ -12,7 +12,7 @@ from separatrix.mechanisms._base import (
     Mechanism,
     Queries,
     Values,
-    check_request,
+    form,
     widened,
 )
 from separatrix.parameters import Constraint, Natural, Parameters
@@ -74,24 +74,23 @@ class Nystrom(Mechanism):
         count = min(self.parameters.landmarks, x.shape[-2])
         return torch.stack([segment.mean(-2) for segment in x.tensor_split(count, dim=-2)], dim=-2)
 
+    @form
     def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
-        check_request(self, counts, causal)
         to_few, between, from_few = self._factors(q, k)
         weights: Tensor = to_few @ _solved(between, from_few)
         return weights @ v
 
+    @form
     def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """From right to left, on a few summaries of the values: memory is linear in the tokens."""
-        check_request(self, counts, causal)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
         few_q, few_k = self.landmarks(q), self.landmarks(k)
         between = (few_q @ few_k.mT).softmax(-1)
         summaries = _solved(between, functional.scaled_dot_product_attention(few_q, k, v, scale=1.0))
-        return functional.scaled_dot_product_attention(q, few_k, summaries, scale=1.0).to(dtype)
+        return functional.scaled_dot_product_attention(q, few_k, summaries, scale=1.0)
 
     def sensitivity(self, q: Queries, k: Keys, causal: bool = False, order: int = 0) -> float:
         """The largest `|A S⁺| |S⁺ B|` of a head, for weights `A S⁺ B`; each derivative adds a `|S⁻¹|` [ours].

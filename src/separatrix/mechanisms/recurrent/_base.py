@@ -2,14 +2,15 @@
 
 Each has four forms that must agree: `definition`, to be read against the formula; `unrolled`, one
 `step` per token, as a model decodes; `chunked`, one `advance` per run of tokens, parallel inside it;
-and the call, which is `chunked`.
+and the call, which is `chunked`. A prompt is read by `chunked`, which gives the state after it, and
+what follows by `step`, or by `chunked` from that state.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import (
     Attended,
@@ -17,11 +18,14 @@ from separatrix.mechanisms._base import (
     Counts,
     Keys,
     Mechanism,
+    Present,
     Queries,
     Values,
     check_request,
+    filled,
     widened,
 )
+from separatrix.mechanisms._request import alike, check_places, cleared, full_precision, placed
 from separatrix.parameters import UsageError
 from separatrix.tensors import Float, Tensor, torch
 
@@ -39,6 +43,9 @@ class RecurrentMechanism(Mechanism):
     causality = Causality.ALWAYS
     permutation_equivariant = False
     takes_counts = False
+    takes_present: ClassVar[bool] = True
+    minds_absence: ClassVar[bool] = False
+    """Whether `step` and `advance` take `present`; to others an absent token is one of zeros."""
     streams = True
     run: ClassVar[int] = 128
     """Tokens read at once by the call, unless their width decides: where it was fastest."""
@@ -52,27 +59,47 @@ class RecurrentMechanism(Mechanism):
         return (memory(q, v),)
 
     @abstractmethod
-    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value) -> tuple[State, Output]:
+    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
         """Read one token: the state after it, and its output."""
 
     @abstractmethod
-    def advance(self, state: State, q: Queries, k: Keys, v: Values) -> tuple[State, Attended]:
+    def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
         """Read a run of tokens at once: the state after them, and their outputs."""
 
-    def unrolled(self, q: Queries, k: Keys, v: Values) -> Attended:
+    def unrolled(
+        self, q: Queries, k: Keys, v: Values, *, present: Present | None = None, **extras: Any
+    ) -> Attended:
         """One step per token."""
-        return self._unrolled(q, k, v)
+        return self._read(q, k, v, None, present, extras, steps=True)[0]
 
-    def chunked(self, q: Queries, k: Keys, v: Values, chunk: int | None = None) -> Attended:
-        """Parallel within runs of `chunk` tokens (or `tokens_per_run`), the state carried across."""
-        return self._chunked(chunk, q, k, v)
+    def chunked(
+        self,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        chunk: int | None = None,
+        *,
+        state: State | None = None,
+        present: Present | None = None,
+        **extras: Any,
+    ) -> tuple[Attended, State]:
+        """Parallel within runs of `chunk` tokens (or `tokens_per_run`), from `state` or from the beginning.
+
+        Gives the outputs, and the state after the last token.
+        """
+        return self._read(q, k, v, chunk, present, extras, state)
 
     def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """The chunked form: time linear in the tokens, and no matrix of tokens by tokens."""
         check_request(self, counts, causal)
-        return self.chunked(q, k, v)
+        first, present = more.pop("first", 0), more.pop("present", None)
+
+        def attend(q: Tensor, k: Tensor, v: Tensor, options: dict[str, Any], given: dict[str, Any]) -> Tensor:
+            return self.chunked(q, k, v, **options, **given)[0]
+
+        return placed(self, attend, q, k, v, causal, first, present, more)
 
     def tokens_per_run(self, k: Keys) -> int:
         """Tokens read at once by the call."""
@@ -82,27 +109,47 @@ class RecurrentMechanism(Mechanism):
         """The memory that `state` takes, measured."""
         return bytes_of(state)
 
-    def _unrolled(self, q: Tensor, k: Tensor, v: Tensor, *more: Tensor) -> Tensor:
+    def _read(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        chunk: int | None,
+        present: Tensor | None,
+        given: dict[str, Any],
+        state: State | None = None,
+        steps: bool = False,
+    ) -> tuple[Tensor, State]:
+        """Read tokens run by run, or one by one; who is absent changes no state."""
         check_lengths(self, q, k)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
-        state, out = self.init_state(q, v), []
-        for t in range(k.shape[-2]):
-            state, out_t = self.step(state, *(x[..., t, :] for x in (q, k, v, *more)))
-            out.append(out_t)
-        return torch.stack(out, dim=-2).to(dtype) if out else v.to(dtype)
-
-    def _chunked(self, chunk: int | None, q: Tensor, k: Tensor, v: Tensor, *more: Tensor) -> Tensor:
-        check_lengths(self, q, k)
+        check_places(self, q, k, 0, present)
+        if present is not None and not self.takes_present:
+            raise UsageError(
+                f"the state of {self.name} is one for a whole batch; call it where some are absent"
+            )
         chunk = self.tokens_per_run(k) if chunk is None else chunk
         if chunk < 1:
             raise UsageError(f"chunk={chunk} is no number of tokens; chunk must be 1 or more")
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
-        state, out = self.init_state(q, v), []
-        for start in range(0, k.shape[-2], chunk):
-            tokens = (x[..., start : start + chunk, :] for x in (q, k, v, *more))
-            state, attended = self.advance(state, *tokens)
-            out.append(attended)
-        return torch.cat(out, dim=-2).to(dtype) if out else v.to(dtype)
+        with full_precision(v):
+            dtype, (q, k, v) = v.dtype, alike(q, k, v)
+            if present is not None:
+                k, v = (x.masked_fill(~present[:, None, :, None], 0) for x in (k, v))
+            extras = cleared(self, filled(self, q, k, v, given, defaults=present is not None), present)
+            if present is not None and self.minds_absence:
+                extras["present"] = present[:, None, :, None]
+            steady = [each.name for each in self.extras if not each.per_token and each.name in extras]
+            fixed = {name: extras.pop(name) for name in steady}
+            read_on: Callable[..., tuple[State, Tensor]] = self.step if steps else self.advance
+            state, out = self.init_state(q, v) if state is None else state, []
+            for start in range(0, k.shape[-2], 1 if steps else chunk):
+                here = start if steps else slice(start, start + chunk)
+                tokens = (x[..., here, :] for x in (q, k, v))
+                some = {name: x[..., here, :] for name, x in extras.items()}
+                state, attended = read_on(state, *tokens, **some, **fixed)
+                out.append(attended)
+            if not out:
+                return v.to(dtype), state
+            return (torch.stack(out, dim=-2) if steps else torch.cat(out, dim=-2)).to(dtype), state
 
 
 def bytes_of(state: Iterable[Tensor]) -> int:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from separatrix.mechanisms._base import (
-    Attended,
-    Counts,
-    Keys,
-    Queries,
-    Values,
-    check_request,
-    divided,
-    widened,
-)
+from typing import Any
+
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, divided, form
+from separatrix.mechanisms._request import one_token, run_of_tokens
 from separatrix.mechanisms._running import running
 from separatrix.mechanisms.recurrent._base import (
     Key,
@@ -65,16 +59,15 @@ class CausalLinear(RecurrentMechanism):
     def normalised(self) -> bool:
         return self.parameters.normalised
 
+    @form
     def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
-        check_request(self, counts, causal)
         check_lengths(self, q, k)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
         scores = (q @ k.mT).tril()
         if self.normalised:
             scores = divided(scores, scores.sum(-1, keepdim=True))
-        return (scores @ v).to(dtype)
+        return scores @ v
 
     def tokens_per_run(self, k: Keys) -> int:
         """In proportion to the width, so that scores within chunks take no more memory than keys do."""
@@ -84,14 +77,16 @@ class CausalLinear(RecurrentMechanism):
         sums = memory(q, v)
         return (sums, sums.new_zeros(*sums.shape[:-1], 1)) if self.normalised else (sums,)
 
-    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value) -> tuple[State, Output]:
+    @one_token
+    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
         sums = state[0] + outer(k_t, v_t)
         if not self.normalised:
             return (sums,), read(sums, q_t)
         totals = state[1] + k_t[..., None]
         return (sums, totals), divided(read(sums, q_t), read(totals, q_t))
 
-    def advance(self, state: State, q: Queries, k: Keys, v: Values) -> tuple[State, Attended]:
+    @run_of_tokens
+    def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
         sums, totals = state if self.normalised else (state[0], None)
         found = running(sums, totals, q, k, v, CHUNK)
         if found.total is None or found.totals is None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
+from separatrix.mechanisms._request import one_token, run_of_tokens
+from separatrix.mechanisms.extras import BETA
 from separatrix.mechanisms.recurrent._base import (
     Key,
     Output,
@@ -20,7 +22,12 @@ from separatrix.mechanisms.recurrent._base import (
 )
 from separatrix.numbers import format_exact
 from separatrix.parameters import Constraint, Exact, Flag, Parameters
-from separatrix.tensors import Float, Tensor, functional, torch
+from separatrix.tensors import Float, Tensor, torch
+
+SHORTEST = 1e-12
+"""A key that is shorter has no direction."""
+
+Betas = Float[Tensor, "batch heads keys 1"]
 
 
 class DeltaParameters(Parameters):
@@ -39,11 +46,13 @@ class DeltaParameters(Parameters):
 
 
 class Delta(RecurrentMechanism):
-    """`S_t = (I - beta k_t k_tᵀ) S_{t-1} + beta k_t v_tᵀ`, `o_t = q_t S_t` [rec].
+    """`S_t = (I - beta_t k_t k_tᵀ) S_{t-1} + beta_t k_t v_tᵀ`, `o_t = q_t S_t` [rec].
 
     Keys are scaled to length 1 (a zero key stays zero) unless unit_keys=no. The state is stable while
     `beta |k|²` is at most 2: longer keys make it grow without bound, as the formula says. In the paper
-    beta is learned per token.
+    beta is learned per token: `beta` of shape (batch, heads, tokens, 1), between 0 and 2, above 1 for
+    negative eigenvalues (arXiv 2411.12537); where none is given it is the parameter. The paper scales
+    queries to length 1 as well, which is left to whoever makes them: it scales the output alone.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> one = torch.ones(1, 1, 2, 1)
@@ -58,57 +67,71 @@ class Delta(RecurrentMechanism):
     schema = DeltaParameters
     parameters: DeltaParameters
 
-    def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
-    ) -> Attended:
-        check_request(self, counts, causal)
-        check_lengths(self, q, k)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
-        return delta_definition(q, self._keys(k), v, float(self.parameters.beta)).to(dtype)
+    extras = (BETA,)
 
-    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value) -> tuple[State, Output]:
+    @form
+    def definition(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
+    ) -> Attended:
+        check_lengths(self, q, k)
+        return delta_definition(q, self._keys(k), v, more["beta"])
+
+    @one_token
+    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
         k_t = self._keys(k_t)
-        error = float(self.parameters.beta) * (v_t - read(state[0], k_t))
+        error = extras_t["beta"].to(v_t) * (v_t - read(state[0], k_t))
         state = (state[0] + outer(k_t, error),)
         return state, read(state[0], q_t)
 
-    def advance(self, state: State, q: Queries, k: Keys, v: Values) -> tuple[State, Attended]:
+    @run_of_tokens
+    def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
         k = self._keys(k)
-        errors = solved(k @ k.mT, v - k @ state[0], float(self.parameters.beta))
+        errors = solved(k @ k.mT, v - k @ state[0], extras["beta"])
         return (state[0] + k.mT @ errors,), q @ state[0] + (q @ k.mT).tril() @ errors
 
     def _keys(self, k: Tensor) -> Tensor:
-        return functional.normalize(k, dim=-1) if self.parameters.unit_keys else k
+        return unit(k) if self.parameters.unit_keys else k
+
+
+def unit(k: Float[Tensor, "*tokens width"]) -> Float[Tensor, "*tokens width"]:
+    """Keys scaled to length 1. One without a direction stays as it is, and so do its gradients.
+
+    >>> unit(torch.tensor([[3.0, 4.0], [0.0, 0.0]])).tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    """
+    square = k.square().sum(-1, keepdim=True)
+    return k / square.where(square > SHORTEST**2, 1).sqrt()
 
 
 def delta_definition(
     q: Queries,
     k: Keys,
     v: Values,
-    beta: float,
+    beta: Betas,
     gates: Float[Tensor, "batch heads keys 1"] | None = None,
 ) -> Attended:
-    """`S_t = gate_t (I - beta k_t k_tᵀ) S_{t-1} + beta k_t v_tᵀ`, `o_t = q_t S_t`, literally."""
+    """`S_t = gate_t (I - beta_t k_t k_tᵀ) S_{t-1} + beta_t k_t v_tᵀ`, `o_t = q_t S_t`, literally."""
     identity = torch.eye(k.shape[-1], dtype=k.dtype, device=k.device)
-    state, out = memory(q, v), []
+    state, out, beta = memory(q, v), [], beta.to(v)
     for t in range(k.shape[-2]):
-        key, value = k[..., t, :, None], v[..., t, :, None]
-        state = (identity - beta * key @ key.mT) @ state
+        key, value, strength = k[..., t, :, None], v[..., t, :, None], beta[..., t, :, None]
+        state = (identity - strength * key @ key.mT) @ state
         if gates is not None:
             state = gates[..., t, :, None] * state
-        state = state + beta * key @ value.mT
+        state = state + strength * key @ value.mT
         out.append(q[..., t, None, :] @ state)
     return torch.cat(out, dim=-2) if out else v
 
 
 def solved(
-    overlaps: Float[Tensor, "batch heads keys keys"], targets: Values, beta: float
+    overlaps: Float[Tensor, "batch heads keys keys"], targets: Values, beta: Betas
 ) -> Float[Tensor, "batch heads keys features"]:
-    """What each token of a chunk writes: `u_i = beta (target_i - sum_{j<i} overlap_ij u_j)`.
+    """What each token of a chunk writes: `u_i = beta_i (target_i - sum_{j<i} overlap_ij u_j)`.
 
     One triangular system, `(I + beta tril(overlaps, -1)) u = beta targets`: the UT transform of the
     paper, applied to the right-hand side instead of inverted.
     """
+    beta = beta.to(targets)
     system = beta * overlaps.tril(-1)
     written: Tensor = torch.linalg.solve_triangular(system, beta * targets, upper=False, unitriangular=True)
     return written

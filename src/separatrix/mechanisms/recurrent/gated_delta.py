@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from separatrix.mechanisms._base import Attended, Keys, Queries, Values
-from separatrix.mechanisms.recurrent._base import Key, Output, Query, State, Value, outer, read
-from separatrix.mechanisms.recurrent._decay import LogGates, accumulated, between
-from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters, LogGate
-from separatrix.mechanisms.recurrent.delta import DeltaParameters, delta_definition, solved
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
+from separatrix.mechanisms._request import one_token, run_of_tokens
+from separatrix.mechanisms.extras import BETA, DELTA_GATES
+from separatrix.mechanisms.recurrent._base import Key, Output, Query, State, Value, check_lengths, outer, read
+from separatrix.mechanisms.recurrent._decay import accumulated, gated
+from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters
+from separatrix.mechanisms.recurrent.delta import DeltaParameters, delta_definition, solved, unit
 from separatrix.parameters import Constraint, Exact, Flag
-from separatrix.tensors import Tensor, functional
+from separatrix.tensors import Tensor
 
 
 class GatedDeltaParameters(GateParameters):
@@ -27,11 +29,11 @@ class GatedDeltaParameters(GateParameters):
 
 
 class GatedDelta(GatedMechanism):
-    """`S_t = a_t (I - beta k_t k_tᵀ) S_{t-1} + beta k_t v_tᵀ`, `o_t = q_t S_t` [rec]; a_t = 1 is delta.
+    """`S_t = a_t (I - beta_t k_t k_tᵀ) S_{t-1} + beta_t k_t v_tᵀ`, `o_t = q_t S_t` [rec]; a_t = 1 is delta.
 
-    Gates are those of ssd: gate=key sets `a_t = exp(-softplus(mean of k_t))`, with the key as given,
-    before it is scaled; gate=0.9 is a constant; `log_gates` of shape (batch, heads, tokens, 1) take the
-    place of both. In the paper gate and beta are learned per token.
+    In the paper gate and beta are learned per token: `log_gates` (minus infinity for a reset) and `beta`,
+    both of shape (batch, heads, tokens, 1). Where they are not given, gate=key sets `a_t = exp(-softplus(mean
+    of k_t))`, with the key as given, before it is scaled, gate=0.9 a constant, and beta is the parameter.
 
     >>> import torch
     >>> from separatrix.mechanisms import mechanism_named
@@ -45,32 +47,32 @@ class GatedDelta(GatedMechanism):
     formula = "S_t = a_t (I - beta k_t k_t^T) S_{t-1} + beta k_t v_t^T, o_t = q_t S_t"
     source = "[rec] arXiv 2412.06464, with gate and beta that are not learned"
     schema = GatedDeltaParameters
-    per_channel = False
     parameters: GatedDeltaParameters
+    extras = (DELTA_GATES, BETA)
 
-    def gated_definition(self, q: Queries, k: Keys, v: Values, log_gates: LogGates) -> Attended:
-        gates = log_gates.to(v.dtype).exp()
-        return delta_definition(q, self._keys(k), v, float(self.parameters.beta), gates)
+    @form
+    def definition(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
+    ) -> Attended:
+        check_lengths(self, q, k)
+        return delta_definition(q, self._keys(k), v, more["beta"], more["log_gates"].to(v).exp())
 
-    def gated_step(
-        self, state: State, q_t: Query, k_t: Key, v_t: Value, log_gate_t: LogGate
-    ) -> tuple[State, Output]:
+    @one_token
+    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
         k_t = self._keys(k_t)
-        kept = log_gate_t.to(v_t.dtype).exp()[..., None] * state[0]
-        error = float(self.parameters.beta) * (v_t - read(kept, k_t))
+        kept = gated(extras_t["log_gates"], state[0])
+        error = extras_t["beta"].to(v_t) * (v_t - read(kept, k_t))
         state = (kept + outer(k_t, error),)
         return state, read(state[0], q_t)
 
-    def gated_advance(
-        self, state: State, q: Queries, k: Keys, v: Values, log_gates: LogGates
-    ) -> tuple[State, Attended]:
-        k, cumulative = self._keys(k), accumulated(log_gates)
-        decay = between(cumulative, v.dtype)
-        whole = cumulative.to(v.dtype).exp()
-        errors = solved(k @ k.mT * decay, v - whole * (k @ state[0]), float(self.parameters.beta))
+    @run_of_tokens
+    def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
+        k, kept = self._keys(k), accumulated(extras["log_gates"], v.dtype)
+        decay, whole = kept.between()[..., 0], kept.whole
+        errors = solved(k @ k.mT * decay, v - whole * (k @ state[0]), extras["beta"])
         out = whole * (q @ state[0]) + (q @ k.mT * decay) @ errors
         after = whole[..., -1:, :] * state[0] + (k * decay[..., -1, :, None]).mT @ errors
         return (after,), out
 
     def _keys(self, k: Tensor) -> Tensor:
-        return functional.normalize(k, dim=-1) if self.parameters.unit_keys else k
+        return unit(k) if self.parameters.unit_keys else k

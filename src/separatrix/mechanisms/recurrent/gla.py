@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from separatrix.mechanisms._base import Attended, Keys, Queries, Values
-from separatrix.mechanisms.recurrent._base import State
-from separatrix.mechanisms.recurrent._decay import LogGates, accumulated
+from typing import Any
+
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
+from separatrix.mechanisms._request import one_token, run_of_tokens
+from separatrix.mechanisms.extras import CHANNEL_GATES
+from separatrix.mechanisms.recurrent._base import Key, Output, Query, State, Value, check_lengths, outer, read
+from separatrix.mechanisms.recurrent._decay import Kept, accumulated, gated
 from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters
 from separatrix.tensors import Float, Tensor, functional, torch
 
@@ -19,12 +23,12 @@ class GlaParameters(GateParameters):
 
 
 class Gla(GatedMechanism):
-    """`S_t = diag(a_t) S_{t-1} + k_t v_tᵀ`, `o_t = q_t S_t`, with gates a_t in (0, 1]^width [rec].
+    """`S_t = diag(a_t) S_{t-1} + k_t v_tᵀ`, `o_t = q_t S_t`, with gates a_t in [0, 1]^width [rec].
 
-    The paper's gates are `sigmoid(W x_t + bias)^(1/16)` with a learned W of low rank. Here gate=key sets
-    `a_t = sigmoid(k_t)^(1/16)`, that is W = 1 on the key and no bias: trained models learn this map, and
-    what holds for the fixed one need not hold for them. gate=0.9 is a constant; `log_gates` of shape
-    (batch, heads, tokens, width) take the place of both.
+    The paper's gates are `sigmoid(W x_t + bias)^(1/16)` with a learned W of low rank. `log_gates` of shape
+    (batch, heads, tokens, width) are such gates, from wherever they come; a log of minus infinity is a
+    reset. Where none are given, gate=key sets `a_t = sigmoid(k_t)^(1/16)`, that is W = 1 on the key and no
+    bias (what holds for this map need not hold for a learned one), and gate=0.9 a constant.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> one = torch.ones(1, 1, 3, 1)
@@ -36,34 +40,36 @@ class Gla(GatedMechanism):
     formula = "S_t = diag(a_t) S_{t-1} + k_t v_t^T, o_t = q_t S_t, a_t = sigmoid(k_t)^(1/16)"
     source = "[rec] arXiv 2312.06635, with gates that are not learned"
     schema = GlaParameters
-    per_channel = True
+    extras = (CHANNEL_GATES,)
     run = 256
 
     def key_gates(self, k: Float[Tensor, "*tokens width"]) -> Float[Tensor, "*tokens width"]:
         return functional.logsigmoid(k) / TEMPERATURE
 
-    def gated_definition(self, q: Queries, k: Keys, v: Values, log_gates: LogGates) -> Attended:
-        cumulative = accumulated(log_gates)
-        span = cumulative[..., :, None, :] - cumulative[..., None, :, :]
-        future = torch.ones(span.shape[-3:-1], dtype=torch.bool, device=k.device).triu(1)[..., None]
-        kept = span.masked_fill(future, -torch.inf).exp().to(v.dtype)
+    @form
+    def definition(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
+    ) -> Attended:
+        check_lengths(self, q, k)
+        kept = accumulated(more["log_gates"], v.dtype).between()
         return torch.einsum("bhid,bhijd,bhjd->bhij", q, kept, k) @ v
 
-    def gated_advance(
-        self, state: State, q: Queries, k: Keys, v: Values, log_gates: LogGates
-    ) -> tuple[State, Attended]:
+    @one_token
+    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
+        state = (gated(extras_t["log_gates"], state[0]) + outer(k_t, v_t),)
+        return state, read(state[0], q_t)
+
+    @run_of_tokens
+    def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
         length = k.shape[-2]
         padding = (0, 0, 0, (1 << (length - 1).bit_length()) - length)
-        q, k, v, log_gates = (functional.pad(x, padding) for x in (q, k, v, log_gates))
-        cumulative = accumulated(log_gates)
-        last = cumulative[..., -1:, :]
-        earlier = (q * cumulative.to(v.dtype).exp()) @ state[0]
-        written = (k * (last - cumulative).to(v.dtype).exp()).mT @ v
-        after = last.to(v.dtype).exp().mT * state[0] + written
-        return (after,), (earlier + _within(q, k, v, cumulative))[..., :length, :]
+        q, k, v, log_gates = (functional.pad(x, padding) for x in (q, k, v, extras["log_gates"]))
+        kept = accumulated(log_gates, v.dtype)
+        after = kept.whole[..., -1:, :].mT * state[0] + (k * kept.rest).mT @ v
+        return (after,), ((q * kept.whole) @ state[0] + _within(q, k, v, kept))[..., :length, :]
 
 
-def _within(q: Queries, k: Keys, v: Values, cumulative: Float[Tensor, "batch heads keys width"]) -> Attended:
+def _within(q: Queries, k: Keys, v: Values, kept: Kept) -> Attended:
     """What the tokens of a chunk say to each other, by halves; their number is a power of two.
 
     The second half hears the first through `(q exp(L_i - L_mid)) (k exp(L_mid - L_j))ᵀ`, where mid is the
@@ -73,17 +79,21 @@ def _within(q: Queries, k: Keys, v: Values, cumulative: Float[Tensor, "batch hea
     out = (q * k).sum(-1, keepdim=True) * v
     half = 1
     while half < v.shape[-2]:
-        queries, keys, values, logs = (_halves(x, half) for x in (q, k, v, cumulative))
-        middle = logs[..., 0, -1:, :]
-        heard = queries[..., 1, :, :] * (logs[..., 1, :, :] - middle).to(v.dtype).exp()
-        said = keys[..., 0, :, :] * (middle - logs[..., 0, :, :]).to(v.dtype).exp()
+        queries, keys, values, logs = (_halves(x, half) for x in (q, k, v, kept.logs))
+        resets = None if kept.resets is None else _halves(kept.resets, half)
+        earlier, later = (
+            Kept(logs[..., i, :, :], None if resets is None else resets[..., i, :, :], v.dtype)
+            for i in (0, 1)
+        )
+        middle = earlier.part(slice(-1, None))
+        heard = queries[..., 1, :, :] * later.since(middle)
+        said = keys[..., 0, :, :] * middle.since(earlier)
         second = heard @ said.mT @ values[..., 0, :, :]
         out = out + torch.stack([torch.zeros_like(second), second], dim=-3).flatten(-4, -2)
         half *= 2
     return out
 
 
-def _halves(
-    x: Float[Tensor, "batch heads tokens width"], half: int
-) -> Float[Tensor, "batch heads pairs 2 half width"]:
+def _halves(x: Tensor, half: int) -> Tensor:
+    """(batch, heads, tokens, width) as (batch, heads, pairs, 2, half, width)."""
     return x.reshape(*x.shape[:-2], -1, 2, half, x.shape[-1])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
+from separatrix.mechanisms._request import one_token, run_of_tokens
+from separatrix.mechanisms.extras import DECAY
 from separatrix.mechanisms.recurrent._base import (
     Key,
     Output,
@@ -17,10 +19,12 @@ from separatrix.mechanisms.recurrent._base import (
     outer,
     read,
 )
-from separatrix.mechanisms.recurrent._decay import log_exact, scalar_advance
+from separatrix.mechanisms.recurrent._decay import scalar_advance
 from separatrix.numbers import format_exact
 from separatrix.parameters import Constraint, Exact, Parameters
-from separatrix.tensors import torch
+from separatrix.tensors import Bool, Tensor, torch
+
+There = Bool[Tensor, "batch 1 keys 1"]
 
 
 class RetentionParameters(Parameters):
@@ -40,7 +44,10 @@ class RetentionParameters(Parameters):
 class Retention(RecurrentMechanism):
     """`S_t = decay S_{t-1} + k_t v_tᵀ`, `o_t = q_t S_t` [rec]; decay = 1 is causal-linear.
 
-    One decay for all heads; the rotation of queries and keys and the group norm of RetNet are left out.
+    One decay for all heads, or `decay` of shape (heads,), one for each, as RetNet has it: 1 - 2^(-5-h). Left
+    out are its rotation of queries and keys, the 1/sqrt(width) on scores, the division of decays by the
+    root of their sum and of rows by the size of theirs, and the group norm. An absent token does not decay
+    what is kept.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> one = torch.ones(1, 1, 3, 1)
@@ -54,22 +61,47 @@ class Retention(RecurrentMechanism):
     schema = RetentionParameters
     parameters: RetentionParameters
 
-    def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
-    ) -> Attended:
-        check_request(self, counts, causal)
-        check_lengths(self, q, k)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
-        place = torch.arange(k.shape[-2], device=k.device, dtype=torch.float64)
-        distance = (place[:, None] - place).clamp(min=0)
-        kept = (float(self.parameters.decay) ** distance).tril()
-        return ((q @ k.mT * kept.to(v.dtype)) @ v).to(dtype)
+    extras = (DECAY,)
+    minds_absence = True
 
-    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value) -> tuple[State, Output]:
-        state = (float(self.parameters.decay) * state[0] + outer(k_t, v_t),)
+    @form
+    def definition(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
+    ) -> Attended:
+        check_lengths(self, q, k)
+        there = more.get("present", torch.ones(1, k.shape[-2], dtype=torch.bool, device=k.device))
+        place = there.double().cumsum(-1)
+        distance = (place[:, None, :, None] - place[:, None, None, :]).clamp(min=0)
+        kept: Tensor = (more["decay"].double()[:, None, None] ** distance).tril()
+        return (q @ k.mT * kept.to(v.dtype)) @ v
+
+    @one_token
+    def step(
+        self,
+        state: State,
+        q_t: Query,
+        k_t: Key,
+        v_t: Value,
+        present: Bool[Tensor, "batch 1 1"] | None = None,
+        **extras_t: Any,
+    ) -> tuple[State, Output]:
+        decay = extras_t["decay"].to(v_t)[:, None]
+        kept = decay if present is None else decay.where(present, 1)
+        state = (kept[..., None] * state[0] + outer(k_t, v_t),)
         return state, read(state[0], q_t)
 
-    def advance(self, state: State, q: Queries, k: Keys, v: Values) -> tuple[State, Attended]:
-        log_gates = k.new_full((*k.shape[:-1], 1), log_exact(self.parameters.decay), dtype=torch.float64)
+    @run_of_tokens
+    def advance(
+        self,
+        state: State,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        present: There | None = None,
+        **extras: Any,
+    ) -> tuple[State, Attended]:
+        log_gates = extras["decay"].double().log()[:, None, None].expand(*k.shape[:-1], 1)
+        if present is not None:
+            log_gates = log_gates.where(present, 0)
         after, out = scalar_advance(state[0], q, k, v, log_gates)
         return (after,), out

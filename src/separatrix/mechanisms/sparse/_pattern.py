@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from typing import Any
 
 from separatrix.mechanisms import _base
 from separatrix.mechanisms._base import (
@@ -13,11 +14,11 @@ from separatrix.mechanisms._base import (
     Mechanism,
     Queries,
     Values,
-    check_request,
-    widened,
+    form,
 )
 from separatrix.mechanisms.kernels._streamed import softmax_of
-from separatrix.tensors import Bool, Int, Tensor, functional, torch
+from separatrix.mechanisms.kernels.softmax import masked_softmax
+from separatrix.tensors import Bool, Int, Tensor, torch
 
 QueryPlaces = Int[Tensor, "queries 1"]
 KeyPlaces = Int[Tensor, "#queries keys"]
@@ -28,11 +29,15 @@ ROWS = 128
 
 
 class PatternMechanism(Mechanism):
-    """`f = softmax(<q,k>)` over the keys in sight, 0 elsewhere; a query that sees none gets zeros."""
+    """`f = softmax(<q,k>)` over the keys in sight, 0 elsewhere; a query that sees none gets zeros.
+
+    Query i stands at place `first + i` among the keys. Absent tokens have no place: the others move up.
+    """
 
     family = "sparse"
     permutation_equivariant = False
     takes_counts = False
+    takes_first = True
 
     @abstractmethod
     def sees(self, i: QueryPlaces, j: KeyPlaces, keys: int, causal: bool) -> Seen:
@@ -46,27 +51,29 @@ class PatternMechanism(Mechanism):
         """The queries, in the blocks in which they are computed."""
         return (range(start, min(start + ROWS, queries)) for start in range(0, queries, ROWS))
 
+    @form
     def definition(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
-        check_request(self, counts, causal)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
-        i = torch.arange(q.shape[-2], device=q.device)[:, None]
+        first = more.get("first", 0)
+        i = torch.arange(first, first + q.shape[-2], device=q.device)[:, None]
         j = torch.arange(k.shape[-2], device=q.device)[None, :]
         seen = self.sees(i, j, k.shape[-2], causal)
         if causal:
             seen = seen & (j <= i)
-        return (softmax_of(q @ k.mT, seen.to(q.dtype)) @ v).to(dtype)
+        return softmax_of(q @ k.mT, seen.to(q.dtype)) @ v
 
+    @form
     def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """A block of queries at a time, each with the keys that it sees and no others."""
-        check_request(self, counts, causal)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
-        keys = k.shape[-2]
+        keys, first = k.shape[-2], more.get("first", 0)
         out = []
-        for rows in self.row_blocks(q.shape[-2]):
+        for block in self.row_blocks(first + q.shape[-2]):
+            rows = range(max(block.start, first), block.stop)
+            if not rows:
+                continue
             columns = self.columns(rows, min(keys, rows.stop) if causal else keys, causal)
             if not any(columns):
                 out.append(v.new_zeros(*q.shape[:-2], len(rows), v.shape[-1]))
@@ -79,12 +86,6 @@ class PatternMechanism(Mechanism):
                 seen = self.sees(i, j, keys, causal)
                 if causal:
                     seen = seen & (j <= i)
-                out.append(masked_softmax(q[..., start : start + len(i), :], some_k, some_v, seen))
-        return torch.cat(out, dim=-2).to(dtype)
-
-
-def masked_softmax(q: Queries, k: Keys, v: Values, seen: Seen) -> Attended:
-    """torch's fused softmax over the keys in sight, and zeros for a query that sees none."""
-    blind = ~seen.any(-1, keepdim=True)
-    found = functional.scaled_dot_product_attention(q, k, v, attn_mask=seen | blind, scale=1.0)
-    return found.masked_fill(blind, 0)
+                some_q = q[..., start - first : start - first + len(i), :]
+                out.append(masked_softmax(some_q, some_k, some_v, seen))
+        return torch.cat(out, dim=-2)

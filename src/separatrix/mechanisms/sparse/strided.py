@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from separatrix.mechanisms import _base
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, check_request, widened
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms._limits import least
 from separatrix.mechanisms.kernels._streamed import softmax_of
 from separatrix.mechanisms.sparse._pattern import ROWS, KeyPlaces, PatternMechanism, QueryPlaces, Seen
@@ -47,16 +47,15 @@ class Strided(PatternMechanism):
     def columns(self, rows: range, keys: int, causal: bool) -> list[range]:
         return [range(keys)]
 
+    @form
     def __call__(
-        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """Near keys as in a window; far ones by phase, i mod stride, since a phase sees only itself."""
-        check_request(self, counts, causal)
         queries, keys, groups = q.shape[-2], k.shape[-2], k.shape[0] * k.shape[1]
         stride = min(self.parameters.stride, max(queries, keys))
-        if 3 * groups * stride**2 > max(_base.BLOCK, groups * keys):
-            return super().__call__(q, k, v, counts, causal)
-        dtype, (q, k, v) = v.dtype, widened(q, k, v)
+        if more or 3 * groups * stride**2 > max(_base.BLOCK, groups * keys):
+            return super().__call__(q, k, v, counts, causal, **more)
         q = functional.pad(q, (0, 0, 0, -queries % stride))
         k_phases, v_phases = (_by_phase(functional.pad(x, (0, 0, 0, -keys % stride)), stride) for x in (k, v))
         cycles = torch.arange(k_phases.shape[-2], device=q.device)[None, :]
@@ -78,7 +77,7 @@ class Strided(PatternMechanism):
             near_weights, far_weights = weights[..., : len(near)], weights[..., len(near) :]
             far_values = _by_place(_by_phase(far_weights, stride) @ v_phases)
             out.append(near_weights @ v[..., near.start : near.stop, :] + far_values)
-        return torch.cat(out, dim=-2)[..., :queries, :].to(dtype)
+        return torch.cat(out, dim=-2)[..., :queries, :]
 
 
 def _by_phase(

@@ -1,0 +1,190 @@
+"""What a mechanism takes beside queries, keys and values: gates, the strength of a write, learned maps.
+
+Each is declared once, as data, and mechanisms name those that they take in `Mechanism.extras`. Where a call
+does not give one, its `default` stands in: a constant, or a fixed function of the key, which the closed
+forms are about. A model learns it from its tokens by the module that `learned` makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from separatrix.tensors import Bool, Float, Tensor, torch
+
+if TYPE_CHECKING:
+    from separatrix.mechanisms.learned import FromTokens
+
+Drawn = Float[Tensor, "*shape"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes that the shape of an extra is made of."""
+
+    batch: int
+    heads: int
+    tokens: int
+    width: int
+    """Of a query or key of one head."""
+    features: int
+    """Of a value of one head."""
+    rank: int = 0
+    """How many summaries of the keys there are, in mechanisms that have such."""
+    model: int = 0
+    """The width of the tokens that an extra is learned from; 0 if nothing is learned."""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """One input beside q, k and v.
+
+    >>> sizes = Sizes(batch=2, heads=3, tokens=9, width=4, features=5)
+    >>> BETA.shape(sizes)
+    (2, 3, 9, 1)
+    """
+
+    name: str
+    """The keyword it is given by."""
+    per_token: bool
+    """Whether there is one for each token, in the last dimension but one; else it is for all of them."""
+    shape: Callable[[Sizes], tuple[int, ...]]
+    default: Callable[[Any, Tensor, Tensor, Tensor], Tensor]
+    """What stands in where none is given, from the mechanism, q, k and v."""
+    draw: Callable[[Sizes, torch.Generator], Drawn]
+    """Random numbers of its domain, in float64, for trying mechanisms on them."""
+    learned: Callable[[Sizes], FromTokens]
+    """The module that learns it, from tokens (batch, tokens, model) to this shape, as in its source paper."""
+    allowed: Callable[[Tensor], Bool[Tensor, "*shape"]]
+    """Where numbers are in its domain."""
+    domain: str
+    """The domain in words."""
+
+
+def _per_head(sizes: Sizes) -> tuple[int, ...]:
+    return sizes.batch, sizes.heads, sizes.tokens, 1
+
+
+def _per_channel(sizes: Sizes) -> tuple[int, ...]:
+    return sizes.batch, sizes.heads, sizes.tokens, sizes.width
+
+
+def _map(sizes: Sizes) -> tuple[int, ...]:
+    return sizes.heads, sizes.width, sizes.width
+
+
+def _uniform(low: float, high: float, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    return low + (high - low) * torch.rand(shape, generator=generator, dtype=torch.float64)
+
+
+def _normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+
+def _module(name: str, **options: float) -> Callable[[Sizes], FromTokens]:
+    """A factory of a module in `learned`, which is imported when one is made: it needs torch."""
+
+    def made(sizes: Sizes) -> FromTokens:
+        found: FromTokens = getattr(import_module("separatrix.mechanisms.learned"), name)(sizes, **options)
+        return found
+
+    return made
+
+
+def _log_gates(shape: Callable[[Sizes], tuple[int, ...]], learned: Callable[[Sizes], FromTokens]) -> Extra:
+    return Extra(
+        name="log_gates",
+        per_token=True,
+        shape=shape,
+        default=lambda mechanism, q, k, v: mechanism.default_gates(k),
+        draw=lambda sizes, generator: _uniform(-2.0, 0.0, shape(sizes), generator),
+        learned=learned,
+        allowed=lambda x: x <= 0,
+        domain="at most 0, as logs of [0, 1]",
+    )
+
+
+CHANNEL_GATES = _log_gates(_per_channel, _module("LowRankGates"))
+"""Logs of gates per token and channel of the key, as in GLA; minus infinity is a reset."""
+
+HEAD_GATES = _log_gates(_per_head, _module("StepGates", low=1.0, high=16.0))
+"""Logs of gates per token and head, as in Mamba-2."""
+
+DELTA_GATES = _log_gates(_per_head, _module("StepGates", low=0.0, high=16.0))
+"""The same, from the initial values of Gated DeltaNet."""
+
+BETA = Extra(
+    name="beta",
+    per_token=True,
+    shape=_per_head,
+    default=lambda mechanism, q, k, v: k.new_full((*k.shape[:-1], 1), float(mechanism.parameters.beta)),
+    draw=lambda sizes, generator: _uniform(0.0, 1.0, _per_head(sizes), generator),
+    learned=_module("SigmoidStrength"),
+    allowed=lambda x: (x >= 0) & (x <= 2),
+    domain="between 0 and 2",
+)
+"""How strongly a token is written by the delta rule."""
+
+DECAY = Extra(
+    name="decay",
+    per_token=False,
+    shape=lambda sizes: (sizes.heads,),
+    default=lambda mechanism, q, k, v: k.new_full(
+        (k.shape[1],), float(mechanism.parameters.decay), dtype=torch.float64
+    ),
+    draw=lambda sizes, generator: _uniform(0.5, 1.0, (sizes.heads,), generator),
+    learned=_module("FixedDecays"),
+    allowed=lambda x: (x >= 0) & (x <= 1),
+    domain="between 0 and 1",
+)
+"""What each head keeps from one token to the next."""
+
+
+def _map_of(name: str) -> Extra:
+    return Extra(
+        name=name,
+        per_token=False,
+        shape=_map,
+        default=lambda mechanism, q, k, v: torch.eye(k.shape[-1], dtype=k.dtype, device=k.device).expand(
+            k.shape[1], -1, -1
+        ),
+        draw=lambda sizes, generator: _normal(_map(sizes), generator) / sizes.width**0.5,
+        learned=_module("IdentityMaps"),
+        allowed=lambda x: x.isfinite(),
+        domain="finite",
+    )
+
+
+QUERY_MAP, KEY_MAP = _map_of("W_q"), _map_of("W_k")
+"""What queries and keys are multiplied by before their features are taken, one map per head."""
+
+
+def _projection(name: str, place: int) -> Extra:
+    return Extra(
+        name=name,
+        per_token=False,
+        shape=lambda sizes: (sizes.rank, sizes.tokens),
+        default=lambda mechanism, q, k, v: mechanism.projections(k.shape[-2])[place].to(v),
+        draw=lambda sizes, generator: _normal((sizes.rank, sizes.tokens), generator) / sizes.rank**0.5,
+        learned=_module("Projection"),
+        allowed=lambda x: x.isfinite(),
+        domain="finite",
+    )
+
+
+KEY_PROJECTION, VALUE_PROJECTION = _projection("E", 0), _projection("F", 1)
+"""What makes a few summaries of keys, and of values, in Linformer."""
+
+SINK = Extra(
+    name="sink",
+    per_token=False,
+    shape=lambda sizes: (sizes.heads,),
+    default=lambda mechanism, q, k, v: k.new_full((k.shape[1],), -torch.inf),
+    draw=lambda sizes, generator: _normal((sizes.heads,), generator),
+    learned=_module("SinkLogits"),
+    allowed=lambda x: x < torch.inf,
+    domain="below infinity",
+)
+"""The logit of one more key per head, whose value is 0; minus infinity is none. For mechanisms to come."""
