@@ -443,10 +443,40 @@ def test_a_step_checks_its_extras() -> None:
         delta.advance(state, *tokens(), gate=0)
 
 
-def test_a_window_of_a_ragged_batch_has_no_common_state() -> None:
-    mechanism: Any = mechanism_named("window-linear")
-    with pytest.raises(UsageError, match="state of window-linear is one for a whole batch"):
-        mechanism.chunked(*tokens(), present=torch.ones(2, 9, dtype=torch.bool).tril())
+@pytest.mark.parametrize("spelling", RECURRENT)
+def test_a_padded_prompt_and_then_tokens_are_each_row_alone(spelling: str) -> None:
+    """Elements of a batch whose states hold different tokens; some are absent later, too."""
+    mechanism: Any = mechanism_named(spelling)
+    q, k, v = tokens(16)
+    present = torch.tensor(
+        [[True] * 16, [False] * 4 + [True] * 3 + [False] * 2 + [True] * 4 + [False, True, True]]
+    )
+    for chunk in (1, 3, 10):
+        found, state = mechanism.chunked(*(x[..., :10, :] for x in (q, k, v)), chunk, present=present[:, :10])
+        rows, state = mechanism.chunked(
+            *(x[..., 10:14, :] for x in (q, k, v)), state=state, present=present[:, 10:14]
+        )
+        found = torch.cat([found, rows], dim=-2)
+        for t in (14, 15):
+            state, out = mechanism.step(state, *(x[..., t, :] for x in (q, k, v)))
+            found = torch.cat([found, out[..., None, :]], dim=-2)
+        for element, there in enumerate(present):
+            alone = (x[element : element + 1, :, there] for x in (q, k, v))
+            same(found[element : element + 1, :, there], mechanism.definition(*alone, causal=True), 1e-11)
+
+
+def test_a_recurrence_that_cannot_skip_is_given_the_others_alone() -> None:
+    class Counting(type(mechanism_named("causal-linear"))):  # type: ignore[misc]
+        name, takes_present = "counting", False
+
+    q, k, v = tokens()
+    present = torch.ones(2, 9, dtype=torch.bool).tril()
+    with pytest.raises(UsageError, match="counting has no state that skips absent tokens"):
+        Counting().chunked(q, k, v, present=present)
+    found, expected = (
+        each(q, k, v, causal=True, present=present) for each in (Counting(), Counting.__base__())
+    )
+    same(found, expected.where(present[:, None, :, None], 0))
 
 
 def plain(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:

@@ -131,7 +131,8 @@ def placed(
     """Attend with `first` and `present` as options, or, where a mechanism does not take them, without.
 
     Without `first`, queries of zeros stand before the others; without `present`, the elements of a batch
-    that have the same tokens present are attended by themselves, cut to these.
+    that have the same tokens present are attended by themselves, cut to these. A query for each key is then
+    taken for the same token, and cut with it.
     """
     check_places(mechanism, q, k, first, present)
     options: dict[str, Any] = {}
@@ -140,7 +141,7 @@ def placed(
             return _cut(mechanism, attend, q, k, v, causal, first, present, extras)
         options["present"] = present
         k, v = (x.masked_fill(~present[:, None, :, None], 0) for x in (k, v))
-    if not first or not (causal or not mechanism.permutation_equivariant):
+    if first == 0 or (mechanism.permutation_equivariant and not causal):
         return attend(q, k, v, options, extras)
     if mechanism.takes_first:
         return attend(q, k, v, {**options, "first": first}, extras)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form, widened
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, divided, form, widened
 from separatrix.mechanisms._limits import least
-from separatrix.mechanisms._request import one_token, run_of_tokens
+from separatrix.mechanisms._request import Seen, one_token, run_of_tokens
 from separatrix.mechanisms.features.elu import elu_plus_one
 from separatrix.mechanisms.recurrent._base import (
     Key,
@@ -19,7 +19,9 @@ from separatrix.mechanisms.recurrent._base import (
     memory,
 )
 from separatrix.parameters import Constraint, Natural, Parameters
-from separatrix.tensors import Tensor, functional, torch
+from separatrix.tensors import Bool, Float, Tensor, functional, torch
+
+Scores = Float[Tensor, "batch heads queries keys"]
 
 
 class WindowLinearParameters(Parameters):
@@ -38,7 +40,8 @@ class WindowLinear(RecurrentMechanism):
     factor on the window are learned; here `phi(x) = elu(x) + 1` (arXiv 2006.16236), which is positive and
     cannot overflow, and the factor is 1. A window of all tokens is causal softmax.
 
-    The state is the last `size` keys and values, and for what is older the sum of `phi(k) (v, 1)ᵀ`.
+    The state is the last `size` keys and values, which of them are there, and for what is older the sum of
+    `phi(k) (v, 1)ᵀ`.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> zero = torch.zeros(1, 1, 3, 1)
@@ -52,7 +55,7 @@ class WindowLinear(RecurrentMechanism):
     source = "[rec] arXiv 2410.10254, with a feature map that is not learned"
     family = "hybrid"
     schema = WindowLinearParameters
-    takes_present = False
+    minds_absence = True
     parameters: WindowLinearParameters
 
     @property
@@ -64,41 +67,79 @@ class WindowLinear(RecurrentMechanism):
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         check_lengths(self, q, k)
-        past = torch.ones(k.shape[-2], k.shape[-2], dtype=torch.bool, device=k.device).tril()
-        older = past.tril(-self.parameters.size)
-        logits = (q @ k.mT).masked_fill(~past | older, -torch.inf)
-        near = (logits - logits.amax(-1, keepdim=True)).exp()
-        far = (elu_plus_one(q) @ elu_plus_one(k).mT).masked_fill(~older, 0)
-        weights = near + far
-        return weights / weights.sum(-1, keepdim=True) @ v
+        there = more.get("present", torch.ones(1, k.shape[-2], dtype=torch.bool, device=k.device))
+        near, far = _in_sight(there[:, None], q.shape[-2], self.parameters.size)
+        older = (elu_plus_one(q) @ elu_plus_one(k).mT).masked_fill(~far, 0)
+        weights = _softmax_scores(q @ k.mT, near) + older
+        return divided(weights, weights.sum(-1, keepdim=True)) @ v
 
     def init_state(self, q: Queries, v: Values) -> State:
         q, v = widened(q, v)
-        return memory(q, v, more=1), q[..., :0, :], v[..., :0, :]
+        return memory(q, v, more=1), q[..., :0, :], v[..., :0, :], v[:, :1, :0, :1]
 
     @one_token
-    def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
-        state, out = self.advance(state, q_t[..., None, :], k_t[..., None, :], v_t[..., None, :])
+    def step(
+        self,
+        state: State,
+        q_t: Query,
+        k_t: Key,
+        v_t: Value,
+        present: Bool[Tensor, "batch 1 1"] | None = None,
+        **extras_t: Any,
+    ) -> tuple[State, Output]:
+        there = None if present is None else present[..., None, :]
+        q, k, v = (x[..., None, :] for x in (q_t, k_t, v_t))
+        state, out = self.advance(state, q, k, v, present=there)
         return state, out[..., 0, :]
 
     @run_of_tokens
-    def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
-        """Every token reads the kept keys and those of the run, each as near, far or future."""
-        old, kept_keys, kept_values = state
-        keys, values = torch.cat([kept_keys, k], dim=-2), _with_one(torch.cat([kept_values, v], dim=-2))
-        kept, size = kept_keys.shape[-2], self.parameters.size
-        past = torch.ones(q.shape[-2], keys.shape[-2], dtype=torch.bool, device=k.device).tril(kept)
-        older = past.tril(kept - size)
-        logits = (q @ keys.mT).masked_fill(~past | older, -torch.inf)
-        near = (logits - logits.amax(-1, keepdim=True)).exp()
-        out = near @ values + elu_plus_one(q) @ old
-        leaving = max(0, keys.shape[-2] - size)
+    def advance(
+        self,
+        state: State,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        present: Bool[Tensor, "batch 1 keys 1"] | None = None,
+        **extras: Any,
+    ) -> tuple[State, Attended]:
+        """Every token reads the kept keys and those of the run, each as near, far or future.
+
+        Where some are absent, elements of a batch keep different tokens, and have gaps before the first.
+        """
+        old, *kept = state
+        here = torch.ones_like(v[:, :1, :, :1]) if present is None else present.to(v.dtype)
+        keys, values, there = (torch.cat(pair, dim=-2) for pair in zip(kept, (k, v, here), strict=True))
+        near, far = _in_sight(there[..., 0] > 0, q.shape[-2], self.parameters.size)
+        values, leaving = _with_one(values), max(0, keys.shape[-2] - self.parameters.size)
+        out = _softmax_scores(q @ keys.mT, near) @ values + elu_plus_one(q) @ old
         if leaving:
-            features, gone = elu_plus_one(keys[..., :leaving, :]), values[..., :leaving, :]
-            far = (elu_plus_one(q) @ features.mT).masked_fill(~older[:, :leaving], 0)
-            out, old = out + far @ gone, old + features.mT @ gone
-        state = (old, keys[..., leaving:, :], values[..., leaving:, :-1])
-        return state, out[..., :-1] / out[..., -1:]
+            scores = elu_plus_one(q) @ elu_plus_one(keys[..., :leaving, :]).mT
+            out = out + scores.masked_fill(~far[..., :leaving], 0) @ values[..., :leaving, :]
+        if not bool(there.all()):
+            order = there.argsort(stable=True, dim=-2)
+            keys, values, there = (x.gather(-2, order.expand(x.shape)) for x in (keys, values, there))
+        if leaving:
+            gone = values[..., :leaving, :] * there[..., :leaving, :]
+            old = old + elu_plus_one(keys[..., :leaving, :]).mT @ gone
+        state = (old, keys[..., leaving:, :], values[..., leaving:, :-1], there[..., leaving:, :])
+        return state, divided(out[..., :-1], out[..., -1:])
+
+
+def _in_sight(there: Bool[Tensor, "#batch 1 keys"], queries: int, size: int) -> tuple[Seen, Seen]:
+    """Which keys are among the last `size` that are there, and which are older, for the last as queries."""
+    keys = there.shape[-1]
+    place = there.long().cumsum(-1)
+    since = place[..., keys - queries :, None] - place[..., None, :]
+    past = torch.ones(queries, keys, dtype=torch.bool, device=there.device).tril(keys - queries)
+    past = past & there[..., None, :]
+    return past & (since < min(size, keys)), past & (since >= min(size, keys))
+
+
+def _softmax_scores(logits: Scores, near: Seen) -> Scores:
+    """`exp(logit - largest)` of the keys that are near."""
+    logits = logits.masked_fill(~near, -torch.inf)
+    top = logits.amax(-1, keepdim=True)
+    return (logits - top.masked_fill(top == -torch.inf, 0)).exp()
 
 
 def _with_one(v: Tensor) -> Tensor:

@@ -125,7 +125,7 @@ class RecurrentMechanism(Mechanism):
         check_places(self, q, k, 0, present)
         if present is not None and not self.takes_present:
             raise UsageError(
-                f"the state of {self.name} is one for a whole batch; call it where some are absent"
+                f"{self.name} has no state that skips absent tokens; call it, and it gets the others"
             )
         chunk = self.tokens_per_run(k) if chunk is None else chunk
         if chunk < 1:
