@@ -4,7 +4,7 @@ A mechanism maps `(q, k, v, counts=None, causal=False)` to the attended values, 
 `(batch, heads, tokens, width)` as in `torch.nn.functional.scaled_dot_product_attention`. Logits are
 plain inner products `<q, k>`: there is no hidden `1/sqrt(width)`. `counts[..., i]` says that key i
 stands for that many equal tokens, so a group of a billion tokens costs one. `first` is the place of the
-first query among the keys, `present` says which keys are there (both in `_request`), and what else a
+first query among the keys, `present` says which keys are there (both in `_places`), and what else a
 mechanism takes it declares as `extras`.
 
 Every mechanism has a `definition`, to be read against its formula, and is called in its fast form;
@@ -20,16 +20,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.mechanisms._request import (
-    Causality,
-    Present,
-    check_request,
-    filled,
-    form,
-    placed,
-    seen_keys,
-    widened,
-)
+from separatrix.mechanisms._places import Causality, Present, check_request, placed, seen_keys
+from separatrix.mechanisms._request import filled, form, widened
 from separatrix.mechanisms.extras import Extra, Sizes
 from separatrix.numbers.logforms import Flint, LogForm
 from separatrix.parameters import Parameters

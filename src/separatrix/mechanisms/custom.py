@@ -18,7 +18,8 @@ from separatrix.mechanisms._base import (
     Values,
     check_request,
 )
-from separatrix.mechanisms._request import filled, placed
+from separatrix.mechanisms._places import placed
+from separatrix.mechanisms._request import filled
 from separatrix.mechanisms.extras import Extra
 from separatrix.parameters import UsageError
 from separatrix.tensors import Tensor, torch

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, divided, form, widened
 from separatrix.mechanisms._limits import least
-from separatrix.mechanisms._request import Seen, one_token, run_of_tokens
+from separatrix.mechanisms._places import Seen
+from separatrix.mechanisms._request import one_token, run_of_tokens
 from separatrix.mechanisms.features.elu import elu_plus_one
 from separatrix.mechanisms.recurrent._base import (
     Key,

@@ -25,7 +25,8 @@ from separatrix.mechanisms._base import (
     filled,
     widened,
 )
-from separatrix.mechanisms._request import alike, check_places, cleared, full_precision, placed
+from separatrix.mechanisms._places import check_places, placed
+from separatrix.mechanisms._request import alike, cleared, full_precision
 from separatrix.parameters import UsageError
 from separatrix.tensors import Float, Tensor, torch
 
