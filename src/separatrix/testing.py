@@ -8,7 +8,8 @@
             return my_attention
 
 The fixture gives a `separatrix.mechanisms.Mechanism`, or a function or nn.Module that is called as
-`(q, k, v, counts=None, causal=False)`; one without `counts` or `causal` is taken not to have them.
+`(q, k, v, counts=None, causal=False)`; one without `counts` or `causal` is taken not to have them. What
+else it takes, `first`, `present` and extras of its own, is described in `separatrix.mechanisms.custom`.
 """
 
 from __future__ import annotations
