@@ -501,6 +501,20 @@ def test_a_callable_that_takes_no_places_is_given_what_it_can_bear() -> None:
         mine(q, k, v, beta=v)
 
 
+def test_a_callable_that_takes_counts_has_them_cut_as_well() -> None:
+    def counted(q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None) -> Tensor:
+        return mechanism_named("softmax")(q, k, v, counts)
+
+    q, k, v = tokens(5)
+    present = torch.tensor([[True, False, True, True, False], [True] * 5])
+    for counts in (torch.tensor([2.0, 3, 1, 4, 1]), torch.arange(1.0, 31).reshape(2, 3, 5)):
+        expected = mechanism_named("softmax")(q, k, v, counts, present=present)
+        same(
+            wrap(counted, "mine")(q, k, v, counts, present=present),
+            expected.where(present[:, None, :, None], 0),
+        )
+
+
 def test_a_callable_gets_the_places_and_extras_that_it_takes() -> None:
     seen: dict[str, Any] = {}
 
@@ -533,6 +547,8 @@ def test_a_callable_gets_the_places_and_extras_that_it_takes() -> None:
     same(found, plain(q_1, k_1, beta_1 * v_1))
     with pytest.raises(UsageError, match="beta of own must be between 0 and 2"):
         own(q, k, v, beta=3 + beta)
+    with pytest.raises(UsageError, match="beta of own must have shape"):
+        own(q, k, v, beta=beta[0], present=present)
     with pytest.raises(UsageError, match="does not say what scale is"):
         own(q, k, v, scale=v, present=present)
 

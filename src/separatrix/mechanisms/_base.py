@@ -123,10 +123,12 @@ class Mechanism(ABC):
     ) -> Attended:
         """The fast form; the definition unless a mechanism has a better one."""
 
-        def attend(q: Tensor, k: Tensor, v: Tensor, options: dict[str, Any], given: dict[str, Any]) -> Tensor:
+        def attend(
+            q: Tensor, k: Tensor, v: Tensor, counts: Any, options: dict[str, Any], given: dict[str, Any]
+        ) -> Tensor:
             return self.definition(q, k, v, counts, causal, **options, **given)
 
-        return placed(self, attend, q, k, v, causal, first, present, extras)
+        return placed(self, attend, q, k, v, counts, causal, first, present, extras)
 
     def sizes(self, q: Queries, k: Keys, v: Values) -> Sizes:
         """The sizes that the shapes of its extras are made of."""

@@ -9,9 +9,11 @@ row that sees no present key is 0, with gradients of 0. What a query in an absen
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from separatrix.mechanisms.extras import Sizes, described
 from separatrix.parameters import UsageError
 from separatrix.tensors import Bool, Tensor, functional, torch
 
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 
 Present = Bool[Tensor, "batch keys"]
 Seen = Bool[Tensor, "#batch 1 #queries keys"]
-Attend = Callable[[Tensor, Tensor, Tensor, dict[str, Any], dict[str, Any]], Tensor]
-"""Attends with q, k, v, those of `first` and `present` that a mechanism takes, and the extras given."""
+Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None, dict[str, Any], dict[str, Any]], Tensor]
+"""Attends with q, k, v, counts, those of `first` and `present` that a mechanism takes, and extras."""
 
 
 class Causality(Enum):
@@ -81,6 +83,7 @@ def placed(
     q: Tensor,
     k: Tensor,
     v: Tensor,
+    counts: Tensor | None,
     causal: bool,
     first: int,
     present: Tensor | None,
@@ -96,14 +99,15 @@ def placed(
     options: dict[str, Any] = {}
     if present is not None and not bool(present.all()):
         if not mechanism.takes_present:
-            return _cut(mechanism, attend, q, k, v, causal, first, present, extras)
+            return _cut(mechanism, attend, q, k, v, counts, causal, first, present, extras)
         options["present"] = present
         k, v = (x.masked_fill(~present[:, None, :, None], 0) for x in (k, v))
     if first == 0 or (mechanism.permutation_equivariant and not causal):
-        return attend(q, k, v, options, extras)
+        return attend(q, k, v, counts, options, extras)
     if mechanism.takes_first:
-        return attend(q, k, v, {**options, "first": first}, extras)
-    return attend(functional.pad(q, (0, 0, first, 0)), k, v, options, extras)[..., first:, :]
+        return attend(q, k, v, counts, {**options, "first": first}, extras)
+    q = functional.pad(q, (0, 0, first, 0))
+    return attend(q, k, v, counts, options, extras)[..., first:, :]
 
 
 def _cut(
@@ -112,6 +116,7 @@ def _cut(
     q: Tensor,
     k: Tensor,
     v: Tensor,
+    counts: Tensor | None,
     causal: bool,
     first: int,
     present: Tensor,
@@ -127,6 +132,7 @@ def _cut(
         )
     nothing = q.new_zeros((), dtype=torch.bool)
     out = q[..., :1].where(nothing, 0).expand(*q.shape[:-1], v.shape[-1])
+    sizes = mechanism.sizes(q, k, v)
     patterns, which = torch.unique(present, dim=0, return_inverse=True)
     for number, pattern in enumerate(patterns):
         members = (which == number).nonzero()[:, 0]
@@ -135,33 +141,28 @@ def _cut(
         if not len(places) or not len(asking):
             continue
         tokens = q[members][..., asking, :], k[members][..., places, :], v[members][..., places, :]
-        given = {}
-        for name, value in extras.items():
-            given[name] = None if value is None else _of_tokens(mechanism, name, value, members, places)
-        before = int(pattern[:first].sum())
-        found = placed(mechanism, attend, *tokens, causal, before if own else first, None, given)
+        given = {name: _of_tokens(mechanism, name, x, sizes, members, places) for name, x in extras.items()}
+        times = None if counts is None else counts.expand(k.shape[:-1])[members][..., places]
+        before = int(pattern[:first].sum()) if own else first
+        found = placed(mechanism, attend, *tokens, times, causal, before, None, given)
         rows = found.new_zeros(len(members), *out.shape[1:]).index_copy(-2, asking, found)
         out = out.to(found.dtype).index_copy(0, members, rows)
     return out
 
 
-def _of_tokens(mechanism: Mechanism, name: str, value: Tensor, members: Tensor, places: Tensor) -> Tensor:
+def _of_tokens(
+    mechanism: Mechanism, name: str, value: Any, sizes: Sizes, members: Tensor, places: Tensor
+) -> Any:
     """An extra for some elements of a batch, cut to some of the tokens."""
     extra = next((each for each in mechanism.extras if each.name == name), None)
     if extra is None:
         raise UsageError(
             f"{mechanism.name} does not say what {name} is, so it cannot be cut to present tokens"
         )
+    if value is None:
+        return None
+    value = extra.checked(value, mechanism.name, sizes)
     if extra.per_token:
         return value[members][..., places, :]
     # What is for all tokens may still be as long as they are, as a projection is: its first columns are used.
-    shorter = extra.shape(mechanism.sizes(*(value.new_zeros(1, 1, len(places), 1),) * 3))
-    longer = extra.shape(mechanism.sizes(*(value.new_zeros(1, 1, len(places) + 1, 1),) * 3))
-    cut = (slice(n if n != m else None) for n, m in zip(shorter, longer, strict=True))
-    return value[tuple(cut)]
-
-
-def described(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        return f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
-    return type(value).__name__
+    return value[tuple(slice(n) for n in extra.shape(replace(sizes, tokens=len(places))))]

@@ -8,8 +8,7 @@ from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from separatrix.mechanisms._places import check_request, described, placed
-from separatrix.mechanisms.extras import Extra
+from separatrix.mechanisms._places import check_request, placed
 from separatrix.parameters import UsageError
 from separatrix.tensors import Tensor, torch
 
@@ -46,7 +45,9 @@ def form(method: Form) -> Form:
         check_request(self, counts, causal)
         named = {name: extras.pop(name) for name in own & extras.keys()}
 
-        def inside(q: Tensor, k: Tensor, v: Tensor, options: dict[str, Any], given: dict[str, Any]) -> Tensor:
+        def inside(
+            q: Tensor, k: Tensor, v: Tensor, counts: Any, options: dict[str, Any], given: dict[str, Any]
+        ) -> Tensor:
             dtype = v.dtype
             with full_precision(v):
                 q, k, v = alike(q, k, v, self.accumulates)
@@ -54,7 +55,7 @@ def form(method: Form) -> Form:
                 used = cleared(self, used, options.get("present"))
                 return method(self, q, k, v, counts, causal, **named, **options, **used).to(dtype)
 
-        return placed(self, inside, q, k, v, causal, first, present, extras)
+        return placed(self, inside, q, k, v, counts, causal, first, present, extras)
 
     return cast("Form", attend)
 
@@ -115,23 +116,10 @@ def filled(
     for name, extra in known.items():
         value = given.get(name)
         if value is not None:
-            (found[name],) = widened(_checked(mechanism, extra, value, q, k, v))
+            (found[name],) = widened(extra.checked(value, mechanism.name, mechanism.sizes(q, k, v)))
         elif defaults:
             found[name] = extra.default(mechanism, q, k, v)
     return found
-
-
-def _checked(mechanism: Mechanism, extra: Extra, value: Any, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """A given extra, if it has the right shape, type and range."""
-    wanted = extra.shape(mechanism.sizes(q, k, v))
-    what = f"{extra.name} of {mechanism.name} must"
-    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
-        raise UsageError(f"{what} be a tensor of floats of shape {wanted}, not {described(value)}")
-    if value.shape != wanted:
-        raise UsageError(f"{what} have shape {wanted}, not {tuple(value.shape)}")
-    if not bool(extra.allowed(value.detach()).all()):
-        raise UsageError(f"{what} be {extra.domain}")
-    return value
 
 
 def cleared(mechanism: Mechanism, extras: dict[str, Tensor], present: Tensor | None) -> dict[str, Tensor]:

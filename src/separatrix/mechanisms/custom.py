@@ -78,11 +78,13 @@ class CustomMechanism(Mechanism):
             if name not in self.takes_by_name:
                 raise UsageError(f"{self.spelled} does not take {name}")
 
-        def attend(q: Tensor, k: Tensor, v: Tensor, options: dict[str, Any], given: dict[str, Any]) -> Tensor:
+        def attend(
+            q: Tensor, k: Tensor, v: Tensor, counts: Any, options: dict[str, Any], given: dict[str, Any]
+        ) -> Tensor:
             known = filled(self, q, k, v, {name: x for name, x in given.items() if name in declared})
             return self._attended(q, k, v, counts, causal, {**options, **given, **known})
 
-        return placed(self, attend, q, k, v, causal, first, present, more)
+        return placed(self, attend, q, k, v, counts, causal, first, present, more)
 
     __call__ = definition
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from separatrix.parameters import UsageError
 from separatrix.tensors import Bool, Float, Tensor, torch
 
 if TYPE_CHECKING:
@@ -61,6 +62,24 @@ class Extra:
     """Where numbers are in its domain."""
     domain: str
     """The domain in words."""
+
+    def checked(self, value: Any, owner: str, sizes: Sizes) -> Tensor:
+        """What was given, if it has the shape, the type and the range; else one line that names its owner."""
+        what, wanted = f"{self.name} of {owner} must", self.shape(sizes)
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+            raise UsageError(f"{what} be a tensor of floats of shape {wanted}, not {described(value)}")
+        if value.shape != wanted:
+            raise UsageError(f"{what} have shape {wanted}, not {tuple(value.shape)}")
+        if not bool(self.allowed(value.detach()).all()):
+            raise UsageError(f"{what} be {self.domain}")
+        return value
+
+
+def described(value: Any) -> str:
+    """The type of a value, and of a tensor its dtype and shape."""
+    if isinstance(value, torch.Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} of shape {tuple(value.shape)}"
+    return type(value).__name__
 
 
 def _per_head(sizes: Sizes) -> tuple[int, ...]:

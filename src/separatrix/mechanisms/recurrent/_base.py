@@ -97,10 +97,12 @@ class RecurrentMechanism(Mechanism):
         check_request(self, counts, causal)
         first, present = more.pop("first", 0), more.pop("present", None)
 
-        def attend(q: Tensor, k: Tensor, v: Tensor, options: dict[str, Any], given: dict[str, Any]) -> Tensor:
+        def attend(
+            q: Tensor, k: Tensor, v: Tensor, counts: Any, options: dict[str, Any], given: dict[str, Any]
+        ) -> Tensor:
             return self.chunked(q, k, v, **options, **given)[0]
 
-        return placed(self, attend, q, k, v, causal, first, present, more)
+        return placed(self, attend, q, k, v, counts, causal, first, present, more)
 
     def tokens_per_run(self, k: Keys) -> int:
         """Tokens read at once by the call."""
