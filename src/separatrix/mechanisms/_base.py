@@ -15,6 +15,7 @@ and is open to the exact engines as well.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from separatrix.mechanisms._places import Causality, Present, check_request, placed, seen_keys
 from separatrix.mechanisms._request import filled, form, widened
 from separatrix.mechanisms.extras import Extra, Sizes
+from separatrix.mechanisms.weights import mark
 from separatrix.numbers.logforms import Flint, LogForm
 from separatrix.parameters import Parameters
 from separatrix.tensors import Float, Tensor, torch
@@ -87,9 +89,14 @@ class Mechanism(ABC):
 
     @property
     def spelled(self) -> str:
-        """The mechanism as it is named on the command line, `power:beta=4`."""
+        """The mechanism as it is named on the command line, `power:beta=4`, with a mark of its weights."""
         shown = ",".join(f"{name}={value}" for name, value in self.parameters.chosen().items())
-        return f"{self.name}:{shown}" if shown else self.name
+        return (f"{self.name}:{shown}" if shown else self.name) + mark(self.held_weights)
+
+    @property
+    def held_weights(self) -> Mapping[str, Any]:
+        """The numbers that it computes with beside its parameters, if it holds any."""
+        return {}
 
     def __repr__(self) -> str:
         return f"<mechanism {self.spelled}>"

@@ -21,12 +21,15 @@ from separatrix.mechanisms._base import (
 from separatrix.mechanisms._places import placed
 from separatrix.mechanisms._request import filled
 from separatrix.mechanisms.extras import Extra
+from separatrix.mechanisms.weights import held_by
 from separatrix.parameters import UsageError
 from separatrix.tensors import Tensor, torch
 
 SIGNATURE = "(q, k, v, counts=None, causal=False)"
 OPTIONS = ("counts", "causal", "first", "present")
 """What a callable is given if it takes it."""
+Weights = tuple[tuple[int, int], ...]
+"""Where the numbers of a module lie, and how often they have changed there."""
 
 
 class CustomMechanism(Mechanism):
@@ -44,14 +47,24 @@ class CustomMechanism(Mechanism):
     streams = False
     takes_causal: ClassVar[bool]
     takes_by_name: ClassVar[frozenset[str]]
+    trains: bool = False
+    """Whether a module is called itself, and not as a copy."""
 
     def __init__(self, attend: Callable[..., Tensor]) -> None:
         super().__init__()
         self.attend = attend
-        self._cast: dict[torch.dtype, Callable[..., Tensor]] = {}
+        self._cast: dict[torch.dtype, tuple[Weights, Callable[..., Tensor]]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return wrap, (self.attend, self.name)
+        return _trained if self.trains else wrap, (self.attend, self.name)
+
+    @property
+    def held_weights(self) -> dict[str, Any]:
+        return held_by(self.attend)
+
+    def trained(self) -> CustomMechanism:
+        """The same, but that a module is called itself and not as a copy: gradients reach its weights."""
+        return _trained(self.attend, self.name)
 
     @cached_property
     def _adds_up(self) -> bool:
@@ -107,11 +120,13 @@ class CustomMechanism(Mechanism):
             raise
 
     def _in(self, dtype: torch.dtype) -> Callable[..., Tensor]:
-        if not isinstance(self.attend, torch.nn.Module):
+        if self.trains or not isinstance(self.attend, torch.nn.Module):
             return self.attend
-        if dtype not in self._cast:
-            self._cast[dtype] = deepcopy(self.attend).eval().to(dtype)
-        return self._cast[dtype]
+        held = (*self.attend.parameters(), *self.attend.buffers())
+        weights = tuple((each.data_ptr(), each._version) for each in held)
+        if dtype not in self._cast or self._cast[dtype][0] != weights:
+            self._cast[dtype] = weights, deepcopy(self.attend).eval().to(dtype)
+        return self._cast[dtype][1]
 
 
 def wrap(attend: Any, name: str | None = None) -> Mechanism:
@@ -146,6 +161,13 @@ def wrap(attend: Any, name: str | None = None) -> Mechanism:
     }
     made: type[CustomMechanism] = type("CustomMechanism", (CustomMechanism,), variables)
     return made(attend)
+
+
+def _trained(attend: Any, name: str) -> CustomMechanism:
+    made = wrap(attend, name)
+    assert isinstance(made, CustomMechanism)
+    made.trains = True
+    return made
 
 
 def _parameters(attend: Any, name: str) -> set[str]:

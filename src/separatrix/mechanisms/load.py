@@ -53,6 +53,8 @@ def mechanism_from(source: Any) -> Mechanism:
     """
     if not isinstance(source, str):
         return wrap(source)
+    if "@" in source:
+        return _weighted(source)
     name, _, rest = source.partition(":")
     if name in MECHANISMS:
         return mechanism_named(source)
@@ -66,6 +68,18 @@ def mechanism_from(source: Any) -> Mechanism:
     except Ambiguous as error:
         raise UsageError(f"{source}: {error}") from None
     return wrap(_imported(name, rest, source), source)
+
+
+def _weighted(source: str) -> Mechanism:
+    """A mechanism with the weights that the mark at the end of `source` is of."""
+    name = source.partition("@")[0]
+    found = mechanism_from(name)
+    if found.spelled != source:
+        raise UsageError(
+            f"{name} has other weights here ({found.spelled}) than were asked for ({source}); "
+            "let it load them, or draw them with a seed"
+        )
+    return found
 
 
 def _imported(module: str, attribute: str, source: str) -> Any:

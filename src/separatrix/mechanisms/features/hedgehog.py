@@ -57,6 +57,10 @@ class Hedgehog(LogFeatureMechanism):
         made.weight = weight
         return made
 
+    @property
+    def held_weights(self) -> dict[str, Tensor]:
+        return {} if self.weight is None else {"W": self.weight}
+
     def mapped(self, q: Queries, k: Keys, extras: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         return q @ extras["W_q"].to(q).mT, k @ extras["W_k"].to(k).mT
 
