@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from separatrix import testing
+    from separatrix import layers, testing
     from separatrix.cards import assess
     from separatrix.claims import ledger
     from separatrix.constructions import CONSTRUCTIONS
@@ -57,8 +57,8 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     """Public names are imported when they are first used, so that `import separatrix` loads nothing heavy."""
-    if name == "testing":
-        return import_module("separatrix.testing")
+    if name in ("layers", "testing"):
+        return import_module(f"separatrix.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'separatrix' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
@@ -78,6 +78,7 @@ __all__ = [
     "Verdict",
     "assess",
     "boundary",
+    "layers",
     "ledger",
     "map",
     "readers",

@@ -1,0 +1,259 @@
+"""Attention by any mechanism, as a torch module with weights of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from separatrix.layers.cache import Cache, all_present, appended
+from separatrix.layers.measures import Measured
+from separatrix.layers.parts import RMSNorm, ShortConvolution, rotated
+from separatrix.mechanisms import Causality, Mechanism, mechanism_from
+from separatrix.mechanisms.custom import CustomMechanism
+from separatrix.mechanisms.extras import Extra, Sizes, described
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism
+from separatrix.parameters import UsageError
+from separatrix.tensors import Bool, Float, Tensor
+
+
+class Attention(Measured):
+    """Projections to queries, keys and values, a mechanism, and a projection back.
+
+    Mechanisms take plain inner products for logits, without a hidden `1/sqrt(width)`: this layer multiplies
+    queries by `scale`. What a mechanism takes beside q, k and v is learned from the tokens by the modules in
+    `separatrix.mechanisms.learned`, in the parametrisation and from the initial values of its source paper.
+    They draw from a generator of their own, so that for one seed all other weights of a model are equal
+    whatever the mechanism.
+
+    A mechanism that is an `nn.Module` is a part of the layer: its weights train, and are saved with it.
+
+    **Arguments:**
+
+    - `mechanism`: a name with parameters (`"power:beta=4"`), `"module:attribute"`, or the thing itself.
+    - `width`: of a token; a head has `width / heads` of it.
+    - `heads`: how many there are.
+    - `causal`: whether a token sees only itself and those before it.
+    - `rope`: the base of rotary positions, 10000 in most models; None for none.
+    - `conv`: how many tokens a causal convolution on q, k and v mixes, channel by channel; None for none.
+    - `qk_norm`: whether queries and keys of each head get a root mean square of 1, times learned weights.
+    - `out_norm`: whether what each head returns does, too. The same for all mechanisms: some add up what they
+      see and others average, and a comparison without it compares that.
+    - `scale`: what queries are multiplied by; `1/sqrt(width / heads)` unless given.
+    - `length`: the most tokens, for mechanisms with a learned weight for each, as linformer.
+
+    >>> layer, x = Attention("gated-delta", 16, 2, conv=4), torch.randn(3, 9, 16)
+    >>> prompt, cache = layer(x[:, :8])
+    >>> last, cache = layer(x[:, 8:], cache=cache)
+    >>> torch.allclose(torch.cat([prompt, last], dim=1), layer(x)[0], atol=1e-5)
+    True
+    """
+
+    def __init__(
+        self,
+        mechanism: Any,
+        width: int,
+        heads: int,
+        *,
+        causal: bool = True,
+        rope: float | None = None,
+        conv: int | None = None,
+        qk_norm: bool = False,
+        out_norm: bool = True,
+        scale: float | None = None,
+        length: int | None = None,
+    ) -> None:
+        super().__init__()
+        _check(width, heads, rope, conv, length)
+        seed = int(torch.randint(1 << 62, (), device="cpu"))
+        with _generator(seed):
+            self.mechanism = _attending(mechanism)
+        _check_causal(self.mechanism, causal)
+        self.width, self.heads, self.causal = width, heads, causal
+        self.rope, self.length = rope, length
+        head = width // heads
+        self.scale = head**-0.5 if scale is None else scale
+        self.project = nn.Linear(width, 3 * width, bias=False)
+        self.convolve = None if conv is None else ShortConvolution(3 * width, conv)
+        self.query_norm, self.key_norm = (RMSNorm(head) if qk_norm else nn.Identity() for _ in "qk")
+        self.out_norm = RMSNorm(head) if out_norm else nn.Identity()
+        self.back = nn.Linear(width, width, bias=False)
+        with _generator(seed + 1):
+            self.learned = nn.ModuleDict(
+                {extra.name: extra.learned(self._sizes(extra)) for extra in self.mechanism.extras}
+            )
+        if isinstance(self.mechanism, CustomMechanism) and isinstance(self.mechanism.attend, nn.Module):
+            self.attend = self.mechanism.attend
+        else:
+            held = {name: x for name, x in vars(self.mechanism).items() if isinstance(x, nn.Parameter)}
+            self.own = nn.ParameterDict(held)
+
+    def forward(
+        self,
+        x: Float[Tensor, "batch tokens width"],
+        present: Bool[Tensor, "batch tokens"] | None = None,
+        cache: Cache | None = None,
+    ) -> tuple[Float[Tensor, "batch tokens width"], Cache | None]:
+        """What the tokens get, and what those after them need to know.
+
+        Absent tokens are as if they had never been, and get 0. With the cache of earlier tokens it goes on
+        from there; without `causal` there is no going on, and no cache.
+        """
+        self._check_input(x, present, cache)
+        if present is not None:
+            if bool(present.all()):
+                present = None
+            else:
+                x = x.masked_fill(~present[..., None], 0)
+        extras = {name: module(x) for name, module in self.learned.items()}
+        tokens, tail = self.project(x), None
+        if self.convolve is not None:
+            tokens, tail = self.convolve(tokens, None if cache is None else cache.tail, present)
+        batch, n, _ = x.shape
+        q, k, v = tokens.reshape(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        q, k = self.query_norm(q), self.key_norm(k)
+        there = x.new_ones(batch, n, dtype=torch.long) if present is None else present.long()
+        read = there.cumsum(-1) if cache is None else there.cumsum(-1) + cache.places[:, None]
+        if self.rope is not None:
+            q, k = (rotated(each, read - 1, self.rope) for each in (q, k))
+        out, after = self._attended(self.scale * q, k, v, extras, present, cache)
+        out = self.back(self.out_norm(out).transpose(1, 2).reshape(batch, n, -1))
+        if present is not None:
+            out = out.masked_fill(~present[..., None], 0)
+        if after is None:
+            return out, None
+        last = read[:, -1] if n else there.new_zeros(batch) if cache is None else cache.places
+        return out, replace(after, places=last, tail=tail)
+
+    def _attended(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        extras: dict[str, Any],
+        present: Tensor | None,
+        cache: Cache | None,
+    ) -> tuple[Tensor, Cache | None]:
+        """The mechanism, from the state or after the keys of a cache."""
+        places = k.new_zeros(k.shape[0], dtype=torch.long)
+        if isinstance(self.mechanism, RecurrentMechanism):
+            if cache is not None and present is None and q.shape[-2] == 1:
+                state, out = self._step(self.mechanism, cache.state, q, k, v, extras)
+            else:
+                before = None if cache is None else cache.state
+                out, state = self.mechanism.chunked(q, k, v, state=before, present=present, **extras)
+            return out, Cache(places, state=tuple(state))
+        past = Cache(places) if cache is None else cache
+        first = 0 if past.keys is None else past.keys.shape[-2]
+        keys, values = appended(past.keys, k), appended(past.values, v)
+        streams = [each.name for each in self.mechanism.extras if each.per_token]
+        extras |= {name: appended(past.extras.get(name), extras[name]) for name in streams}
+        there = all_present(past.present, first, present, k[:, 0])
+        out = self.mechanism(q, keys, values, causal=self.causal, first=first, present=there, **extras)
+        if not self.causal:
+            return out, None
+        kept = {name: extras[name] for name in streams}
+        return out, Cache(places, keys=keys, values=values, present=there, extras=kept)
+
+    def _step(
+        self,
+        mechanism: RecurrentMechanism,
+        state: tuple[Tensor, ...],
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        extras: dict[str, Any],
+    ) -> tuple[tuple[Tensor, ...], Tensor]:
+        streams = {each.name for each in mechanism.extras if each.per_token}
+        some = {name: x[..., 0, :] if name in streams else x for name, x in extras.items()}
+        state, out = mechanism.step(state, *(x[..., 0, :] for x in (q, k, v)), **some)
+        return state, out[..., None, :].to(v.dtype)
+
+    def _sizes(self, extra: Extra) -> Sizes:
+        """The sizes that a learned extra is made for."""
+        token = torch.empty(1, self.heads, self.length or 1, self.width // self.heads, device="meta")
+        sizes = replace(self.mechanism.sizes(token, token, token), model=self.width)
+        if self.length is None and not extra.per_token:
+            longer = replace(sizes, tokens=sizes.tokens + 1)
+            if extra.shape(longer) != extra.shape(sizes):
+                raise UsageError(
+                    f"{self.mechanism.spelled} learns {extra.name} for each token; say how many there are at "
+                    "most: length=…"
+                )
+        return sizes
+
+    def _check_input(self, x: Any, present: Any, cache: Any) -> None:
+        if not isinstance(x, torch.Tensor) or x.ndim != 3 or x.shape[-1] != self.width:
+            raise UsageError(f"x must have shape (batch, tokens, {self.width}), not {described(x)}")
+        wanted = tuple(x.shape[:2])
+        if present is not None and (
+            not isinstance(present, torch.Tensor)
+            or present.dtype is not torch.bool
+            or present.shape != wanted
+        ):
+            raise UsageError(
+                f"present must be bool of shape {wanted}, batch and tokens, not {described(present)}"
+            )
+        if self.length is not None and x.shape[1] > self.length:
+            raise UsageError(f"x has {x.shape[1]} tokens; this layer was made for length={self.length}")
+        if cache is None:
+            return
+        if not self.causal:
+            raise UsageError("a layer that is not causal has no cache: tokens to come change those before")
+        if not isinstance(cache, Cache) or cache.places.shape != x.shape[:1]:
+            raise UsageError(f"cache must be what this layer returned for a batch of {x.shape[0]}")
+
+    def example_input(self, tokens: int) -> Tensor:
+        return self.zeros(1, tokens, self.width)
+
+    def extra_repr(self) -> str:
+        """What torch prints of the layer beside its parts."""
+        return f"{self.mechanism.spelled}, width={self.width}, heads={self.heads}, causal={self.causal}"
+
+
+def _attending(mechanism: Any) -> Mechanism:
+    """The mechanism; a module is called as it is, and not as a copy, so that it trains."""
+    found = mechanism_from(mechanism)
+    return found.trained() if isinstance(found, CustomMechanism) else found
+
+
+def check_natural(**given: Any) -> None:
+    """Refuse what is not a whole number of 1 or more, in one line."""
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise UsageError(f"{name}={value} must be a whole number, 1 or more")
+
+
+@contextmanager
+def _generator(seed: int) -> Iterator[None]:
+    """Draw from a generator of its own, and leave that of the others as it is."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+def _check(width: Any, heads: Any, rope: Any, conv: Any, length: Any) -> None:
+    check_natural(width=width, heads=heads)
+    check_natural(**{name: x for name, x in (("conv", conv), ("length", length)) if x is not None})
+    if width % heads:
+        raise UsageError(f"width={width} cannot be shared out among heads={heads}; it must be a multiple")
+    if rope is None:
+        return
+    if isinstance(rope, bool) or not isinstance(rope, int | float) or not rope > 0:
+        raise UsageError(f"rope={rope} is no base of rotary positions; write for example rope=10000")
+    if width // heads % 2:
+        raise UsageError(
+            f"rotary positions turn pairs of channels; width={width} with heads={heads} leaves a head "
+            f"{width // heads}, which is odd"
+        )
+
+
+def _check_causal(mechanism: Mechanism, causal: bool) -> None:
+    if causal and mechanism.causality is Causality.NEVER:
+        raise UsageError(f"{mechanism.spelled} has no causal form; make the layer with causal=False")
+    if not causal and mechanism.causality is Causality.ALWAYS:
+        raise UsageError(f"{mechanism.spelled} only looks back; make the layer with causal=True")
