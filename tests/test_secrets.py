@@ -134,6 +134,7 @@ def test_nor_one_that_stands_in_the_wrong_place(
         [url],
         ["verdict", url, "softmax"],
         ["assess", url],
+        ["assess", url.replace("host/db", "0123456789ab")],
         ["sweep", "plan.toml", "--workers", url],
         ["sweep", "plan.toml", "--allow"],
     ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
@@ -17,6 +18,8 @@ from separatrix.parameters import UsageError, nearest, read_words, require_known
 
 GROUP = "separatrix.mechanisms"
 """Entry points of this group register the mechanisms of other packages by name."""
+MARKED = re.compile("((?!.*//)[^@]+)@[0-9a-f]{12}")
+"""A mechanism with the mark of its weights; an address with a password is none."""
 
 
 MECHANISMS: dict[str, type[Mechanism]] = registered(sys.modules["separatrix.mechanisms"])
@@ -53,8 +56,8 @@ def mechanism_from(source: Any) -> Mechanism:
     """
     if not isinstance(source, str):
         return wrap(source)
-    if "@" in source:
-        return _weighted(source)
+    if marked := MARKED.fullmatch(source):
+        return _weighted(source, marked[1])
     name, _, rest = source.partition(":")
     if name in MECHANISMS:
         return mechanism_named(source)
@@ -70,9 +73,8 @@ def mechanism_from(source: Any) -> Mechanism:
     return wrap(_imported(name, rest, source), source)
 
 
-def _weighted(source: str) -> Mechanism:
-    """A mechanism with the weights that the mark at the end of `source` is of."""
-    name = source.partition("@")[0]
+def _weighted(source: str, name: str) -> Mechanism:
+    """The mechanism `name` with the weights that the mark at the end of `source` is of."""
     found = mechanism_from(name)
     if found.spelled != source:
         raise UsageError(
