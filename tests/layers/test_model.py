@@ -125,6 +125,8 @@ def test_each_block_has_a_copy_of_a_module() -> None:
     [
         (lambda: Model("softmax", 12, 3, depth=1, outputs=2), "give either vocabulary, for symbols, or"),
         (lambda: model("softmax", features=3), "give either vocabulary"),
+        (lambda: model("softmax", vocabulary=0), "vocabulary=0 must be a whole number, 1 or more"),
+        (lambda: model("softmax", vocabulary=None, features=-1), "features=-1 must be a whole number"),
         (lambda: model("softmax", depth=0), "depth=0 must be a whole number"),
         (lambda: model("softmax", mlp=-1), "mlp=-1 must be a whole number"),
         (lambda: model("softmax")(symbols().double()), "x must be symbols, int64 of shape"),

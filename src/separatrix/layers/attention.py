@@ -150,7 +150,7 @@ class Attention(Measured):
         past = Cache(places) if cache is None else cache
         first = 0 if past.keys is None else past.keys.shape[-2]
         keys, values = appended(past.keys, k), appended(past.values, v)
-        streams = [each.name for each in self.mechanism.extras if each.per_token]
+        streams = self.mechanism.token_extras
         extras |= {name: appended(past.extras.get(name), extras[name]) for name in streams}
         there = all_present(past.present, first, present, k[:, 0])
         out = self.mechanism(q, keys, values, causal=self.causal, first=first, present=there, **extras)
@@ -168,8 +168,7 @@ class Attention(Measured):
         v: Tensor,
         extras: dict[str, Any],
     ) -> tuple[tuple[Tensor, ...], Tensor]:
-        streams = {each.name for each in mechanism.extras if each.per_token}
-        some = {name: x[..., 0, :] if name in streams else x for name, x in extras.items()}
+        some = {name: x[..., 0, :] if name in mechanism.token_extras else x for name, x in extras.items()}
         state, out = mechanism.step(state, *(x[..., 0, :] for x in (q, k, v)), **some)
         return state, out[..., None, :].to(v.dtype)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from separatrix.mechanisms.recurrent._base import bytes_of
 from separatrix.tensors import Bool, Float, Int64, Tensor, torch
 
 Present = Bool[Tensor, "batch tokens"]
@@ -35,7 +36,7 @@ class Cache:
     @property
     def state_bytes(self) -> int:
         """The memory that it takes, measured."""
-        return sum(each.numel() * each.element_size() for each in self.tensors())
+        return bytes_of(self.tensors())
 
 
 def appended(past: Tensor | None, new: Tensor) -> Tensor:

@@ -109,9 +109,12 @@ class Model(Measured):
         check_natural(width=width, depth=depth, outputs=outputs)
         if (vocabulary is None) == (features is None):
             raise UsageError("give either vocabulary, for symbols, or features, for numbers as inputs")
-        self.inputs = (
-            nn.Embedding(vocabulary, width) if vocabulary is not None else nn.Linear(features or 0, width)
-        )
+        if vocabulary is not None:
+            check_natural(vocabulary=vocabulary)
+            self.inputs: nn.Embedding | nn.Linear = nn.Embedding(vocabulary, width)
+        else:
+            check_natural(features=features)
+            self.inputs = nn.Linear(features or 0, width)
         chosen = [mechanism if isinstance(mechanism, str) else deepcopy(mechanism) for _ in range(depth)]
         self.blocks = nn.ModuleList(Block(each, width, heads, norm=norm, **options) for each in chosen)
         self.norm = RMSNorm(width) if norm else nn.Identity()

@@ -137,6 +137,11 @@ class Mechanism(ABC):
 
         return placed(self, attend, q, k, v, counts, causal, first, present, extras)
 
+    @property
+    def token_extras(self) -> list[str]:
+        """The names of the extras of which there is one for each token."""
+        return [extra.name for extra in self.extras if extra.per_token]
+
     def sizes(self, q: Queries, k: Keys, v: Values) -> Sizes:
         """The sizes that the shapes of its extras are made of."""
         return Sizes(k.shape[0], k.shape[1], k.shape[-2], k.shape[-1], v.shape[-1])

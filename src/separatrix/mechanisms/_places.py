@@ -59,6 +59,11 @@ def check_places(mechanism: Mechanism, q: Tensor, k: Tensor, first: int, present
         raise UsageError(f"present must be bool of shape {wanted}, batch and keys, not {described(present)}")
 
 
+def which_present(present: Tensor | None, k: Tensor) -> Tensor:
+    """Which keys are there, (batch or 1, keys), said of all of them where nothing was said."""
+    return k.new_ones(1, k.shape[-2], dtype=torch.bool) if present is None else present
+
+
 def seen_keys(
     queries: range, k: Tensor, causal: bool, first: int = 0, present: Tensor | None = None
 ) -> Tensor | None:

@@ -89,7 +89,7 @@ def one_token(method: Method) -> Method:
         self: Mechanism, state: Any, q_t: Tensor, k_t: Tensor, v_t: Tensor, **extras_t: Any
     ) -> tuple[Any, Tensor]:
         named = {name: extras_t.pop(name) for name in own & extras_t.keys()}
-        streams = {each.name for each in self.extras if each.per_token}
+        streams = self.token_extras
         given = {
             name: x[..., None, :] if name in streams and x is not None else x for name, x in extras_t.items()
         }
@@ -126,7 +126,7 @@ def cleared(mechanism: Mechanism, extras: dict[str, Tensor], present: Tensor | N
     """Extras that come with each token as 0 where it is absent: a gate is open, a write has no strength."""
     if present is None:
         return extras
-    absent, streams = ~present[:, None, :, None], {each.name for each in mechanism.extras if each.per_token}
+    absent, streams = ~present[:, None, :, None], mechanism.token_extras
     return {name: x.masked_fill(absent, 0) if name in streams else x for name, x in extras.items()}
 
 

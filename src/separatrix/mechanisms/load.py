@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 from functools import cache
 from importlib.metadata import EntryPoints, entry_points
@@ -14,12 +13,11 @@ from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._registry import registered
 from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.own_modules import OWN, Ambiguous
+from separatrix.mechanisms.weights import MARKED
 from separatrix.parameters import UsageError, nearest, read_words, require_known
 
 GROUP = "separatrix.mechanisms"
 """Entry points of this group register the mechanisms of other packages by name."""
-MARKED = re.compile("((?!.*//)[^@]+)@[0-9a-f]{12}")
-"""A mechanism with the mark of its weights; an address with a password is none."""
 
 
 MECHANISMS: dict[str, type[Mechanism]] = registered(sys.modules["separatrix.mechanisms"])

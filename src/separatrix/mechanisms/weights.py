@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -12,6 +13,8 @@ from typing import Any
 
 from separatrix.tensors import Tensor, torch
 
+MARKED = re.compile("((?!.*//)[^@]+)@[0-9a-f]{12}")
+"""A mechanism with the mark of its weights; an address with a password is none."""
 PLAIN = (bool, int, float, complex, str, type(None))
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, divided, form, widened
 from separatrix.mechanisms._limits import least
-from separatrix.mechanisms._places import Seen
+from separatrix.mechanisms._places import Seen, which_present
 from separatrix.mechanisms._request import one_token, run_of_tokens
 from separatrix.mechanisms.features.elu import elu_plus_one
 from separatrix.mechanisms.recurrent._base import (
@@ -68,7 +68,7 @@ class WindowLinear(RecurrentMechanism):
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         check_lengths(self, q, k)
-        there = more.get("present", torch.ones(1, k.shape[-2], dtype=torch.bool, device=k.device))
+        there = which_present(more.get("present"), k)
         near, far = _in_sight(there[:, None], q.shape[-2], self.parameters.size)
         older = (elu_plus_one(q) @ elu_plus_one(k).mT).masked_fill(~far, 0)
         weights = _softmax_scores(q @ k.mT, near) + older

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
+from separatrix.mechanisms._places import which_present
 from separatrix.mechanisms._request import one_token, run_of_tokens
 from separatrix.mechanisms.extras import DECAY
 from separatrix.mechanisms.recurrent._base import (
@@ -22,7 +23,7 @@ from separatrix.mechanisms.recurrent._base import (
 from separatrix.mechanisms.recurrent._decay import scalar_advance
 from separatrix.numbers import format_exact
 from separatrix.parameters import Constraint, Exact, Parameters
-from separatrix.tensors import Bool, Tensor, torch
+from separatrix.tensors import Bool, Tensor
 
 There = Bool[Tensor, "batch 1 keys 1"]
 
@@ -69,7 +70,7 @@ class Retention(RecurrentMechanism):
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         check_lengths(self, q, k)
-        there = more.get("present", torch.ones(1, k.shape[-2], dtype=torch.bool, device=k.device))
+        there = which_present(more.get("present"), k)
         place = there.double().cumsum(-1)
         distance = (place[:, None, :, None] - place[:, None, None, :]).clamp(min=0)
         kept: Tensor = (more["decay"].double()[:, None, None] ** distance).tril()
