@@ -50,6 +50,7 @@ class Retention(RecurrentMechanism):
     root of their sum and of rows by the size of theirs, and the group norm. An absent token does not decay
     what is kept.
 
+    >>> import torch
     >>> from separatrix.mechanisms import mechanism_named
     >>> one = torch.ones(1, 1, 3, 1)
     >>> mechanism_named("retention:decay=0.5")(one, one, one, causal=True).flatten().tolist()
