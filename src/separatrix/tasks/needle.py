@@ -1,0 +1,130 @@
+"""The needle: one token among n stands out along a direction that the last token names."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from scipy.special import ndtr, softmax
+
+from separatrix.parameters import Constraint, Exact, Natural, Parameters
+from separatrix.tasks._base import Bound, ProvedCeiling, Samples, Split, Task, commonest_class
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+    from separatrix.mechanisms import Mechanism
+    from separatrix.tasks.setting import Setting
+
+LINEAR = ("identity-features:normalised=no", "linear", "causal-linear")
+"""Spellings of attention whose output is a sum of (query · key) value, and nothing else."""
+
+
+class NeedleParameters(Parameters):
+    """How many tokens there are, how wide they are, and how far the needle stands out."""
+
+    owner = "needle"
+    n: Natural = 64
+    dz: Natural = 4
+    strength: Exact = Fraction(3, 2)
+    """The needle is moved by A = strength sqrt(2 ln n)."""
+    constraints: ClassVar[tuple[Constraint, ...]] = (
+        Constraint(
+            ("n",),
+            lambda p: (p.n >= 4) & (p.n <= 10**6) & (p.n % 2 == 0),
+            lambda p: (
+                f"n={p.n} must be an even number from 4 to 1000000: half of the tokens have either mark"
+            ),
+        ),
+        Constraint(
+            ("dz",), lambda p: (p.dz >= 1) & (p.dz <= 4096), lambda p: f"dz={p.dz} must be from 1 to 4096"
+        ),
+        Constraint(("strength",), lambda p: p.strength > 0, lambda p: "strength must be above 0"),
+    )
+
+
+class Needle(Task):
+    """Tokens carry z ~ N(0, I) and a mark of ±1; one has z + A u, and the last says u: which mark has it?"""
+
+    name = "needle"
+    title = "Say the mark of the one token that stands out along the direction the last token names."
+    provenance = "[ours] docs/theory.md 9"
+    description = (
+        "n tokens, each with dz normal numbers z and a mark, half of them +1 and half -1, in random order. "
+        "One token, anywhere, is moved by A u, where u is a random direction that the last token says, and A "
+        "= strength sqrt(2 ln n). The answer is its mark. The best rule is the sign of sum_i softmax(A "
+        "<u, z_i>) w_i, one softmax head; the linear kernel gets second moments alone, whose best reader is "
+        "right with probability Phi(A / sqrt n). In few dimensions the needle is also the largest token, "
+        "which a nonlinearity before attention can see: that is the floor of models that have one."
+    )
+    schema = NeedleParameters
+    example: ClassVar[dict[str, object]] = {"n": 16}
+    setting: ClassVar[dict[str, object]] = {
+        "width": 32,
+        "norm": "no",
+        "out_norm": "no",
+        "batch": 64,
+        "steps": 400,
+        "rates": "0.003,0.01,0.03",
+    }
+    tolerance = 0.005
+    parameters: NeedleParameters
+
+    @property
+    def features(self) -> int:
+        return self.parameters.dz + 2
+
+    @property
+    def outputs(self) -> int:
+        return 2
+
+    @property
+    def shift(self) -> float:
+        """A: how far the needle is moved."""
+        return float(self.parameters.strength) * math.sqrt(2 * math.log(self.parameters.n))
+
+    def draw(self, count: int, split: Split, chance: Generator) -> Samples:
+        n, dz = self.parameters.n, self.parameters.dz
+        z = chance.standard_normal((count, n, dz), dtype=np.float32)
+        u = chance.standard_normal((count, dz), dtype=np.float32)
+        u /= np.linalg.norm(u, axis=-1, keepdims=True)
+        marks = chance.permuted(
+            np.tile(np.repeat(np.array([1, -1], dtype=np.float32), n // 2), (count, 1)), axis=1
+        )
+        place, row = chance.integers(n, size=count), np.arange(count)
+        z[row, place] += self.shift * u
+        inputs = np.zeros((count, n + 1, dz + 2), dtype=np.float32)
+        inputs[:, :n, :dz], inputs[:, :n, dz] = z, marks
+        inputs[:, n, :dz], inputs[:, n, dz + 1] = u, 1
+        targets = (marks[row, place] > 0).astype(np.int64)[:, None]
+        return Samples(
+            inputs, np.full((count, 1), n), targets, hidden={"along": np.einsum("cnd,cd->cn", z, u)}
+        )
+
+    def ceiling(self, samples: Samples) -> Bound:
+        weights = softmax(self.shift * samples.hidden["along"].astype(np.float64), axis=1)
+        return Bound(self._right(weights, samples), "the Bayes rule, one softmax head, on these samples")
+
+    def floor(self, samples: Samples, setting: Setting) -> Bound:
+        if setting.depth == 1 or not setting.mlp:
+            return commonest_class(samples)
+        largest = np.square(samples.inputs[:, :-1, :-2]).sum(-1)
+        weights = (largest == largest.max(1, keepdims=True)).astype(np.float64)
+        return Bound(self._right(weights, samples), "the mark of the largest token, whatever the direction")
+
+    def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
+        plain = setting.depth == 1 and not (setting.conv or setting.rope or setting.norm)
+        if mechanism.spelled not in LINEAR or not plain:
+            return None
+        return ProvedCeiling(
+            float(ndtr(self.shift / math.sqrt(self.parameters.n))),
+            "one layer of linear-kernel heads, any number, on linear maps of the tokens, whatever reads it",
+            "docs/theory.md 9: of second moments only the sum of z w depends on the label",
+        )
+
+    def _right(self, weights: object, samples: Samples) -> float:
+        marks = samples.inputs[:, :-1, -2]
+        said = (np.asarray(weights) * marks).sum(1) > 0
+        return float((said == (samples.targets[:, 0] == 1)).mean())
