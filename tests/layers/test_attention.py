@@ -31,6 +31,7 @@ CAUSAL = [each for each in SPELLINGS if mechanism_named(each).causality is not C
 CACHED = [each for each in CAUSAL if mechanism_named(each).length_free]
 LEARNING = [each for each in SPELLINGS if mechanism_named(each).extras]
 OPTIONS: dict[str, Any] = {"rope": 10000, "conv": 3, "qk_norm": True}
+NARROW, WIDE = {**OPTIONS, "key_width": 2}, {"key_width": 6}
 WIDTH, HEADS, LONGEST = 12, 3, 16
 
 
@@ -54,10 +55,10 @@ def same(ours: Tensor, theirs: Tensor, bound: float = 1e-8) -> None:
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-@pytest.mark.parametrize("options", [{}, OPTIONS], ids=["plain", "all"])
+@pytest.mark.parametrize("options", [{}, OPTIONS, NARROW, WIDE], ids=["plain", "all", "narrow", "wide"])
 def test_it_is_projections_around_the_mechanism(spelling: str, options: dict[str, Any]) -> None:
     """Against the same computation, written out for each part."""
-    made, x = layer(spelling, **options), tokens()
+    made, x, width = layer(spelling, **options), tokens(), options.get("key_width", 4)
     given = x @ made.project.weight.T
     if made.convolve is not None:
         taps, mixed = made.convolve.weight[:, 0], torch.zeros_like(given)
@@ -65,24 +66,27 @@ def test_it_is_projections_around_the_mechanism(spelling: str, options: dict[str
             for back in range(min(3, t + 1)):
                 mixed[:, t] += taps[:, 2 - back] * given[:, t - back]
         given = mixed
-    q, k, v = (part.reshape(2, 9, HEADS, 4).transpose(1, 2) for part in given.split(WIDTH, dim=-1))
-    if options:
+    sizes = (HEADS * width, HEADS * width, WIDTH)
+    q, k, v = (part.reshape(2, 9, HEADS, -1).transpose(1, 2) for part in given.split(sizes, dim=-1))
+    if made.rope is not None:
         q, k = (x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt() for x in (q, k))
+        half = width // 2
         turns = torch.polar(
-            torch.ones(9, 2, dtype=torch.float64),
-            torch.arange(9.0, dtype=torch.float64)[:, None] * torch.tensor([1.0, 0.01], dtype=torch.float64),
+            torch.ones(9, half, dtype=torch.float64),
+            torch.arange(9.0, dtype=torch.float64)[:, None]
+            * torch.tensor([1.0, 0.01][:half], dtype=torch.float64),
         )
-        q, k = (torch.complex(x[..., :2], x[..., 2:]) * turns for x in (q, k))
+        q, k = (torch.complex(x[..., :half], x[..., half:]) * turns for x in (q, k))
         q, k = (torch.cat([x.real, x.imag], dim=-1) for x in (q, k))
     extras = {name: module(x) for name, module in made.learned.items()}
     assert set(extras) == {each.name for each in made.mechanism.extras}
-    out = made.mechanism.definition(q / 2, k, v, causal=made.causal, **extras)
+    out = made.mechanism.definition(q / width**0.5, k, v, causal=made.causal, **extras)
     out = out / (out.square().mean(-1, keepdim=True) + 1e-6).sqrt()
     same(made(x)[0], out.transpose(1, 2).reshape(2, 9, WIDTH) @ made.back.weight.T, 1e-6)
 
 
 @pytest.mark.parametrize("spelling", CACHED)
-@pytest.mark.parametrize("options", [{}, OPTIONS], ids=["plain", "all"])
+@pytest.mark.parametrize("options", [{}, OPTIONS, NARROW], ids=["plain", "all", "narrow"])
 def test_prompt_and_steps_are_the_whole(spelling: str, options: dict[str, Any]) -> None:
     made, x = layer(spelling, **options), tokens(12)
     whole, after = made(x)
@@ -231,6 +235,9 @@ def test_what_is_carried_is_measured() -> None:
     softmax = layer("softmax", conv=3)
     assert softmax.state_bytes(10) == 8 + 10 * 2 * WIDTH * 8 + 2 * 3 * WIDTH * 8
     assert softmax.parameter_count == 4 * WIDTH**2 + 3 * 3 * WIDTH + 4
+    narrow = layer("causal-linear", key_width=2)
+    assert narrow.state_bytes(10) == 8 + HEADS * 2 * 4 * 8
+    assert narrow.parameter_count == 2 * HEADS * 2 * WIDTH + 2 * WIDTH**2 + 4
     with pytest.raises(UsageError, match="not causal carries nothing"):
         layer("softmax", causal=False).state_bytes(3)
 
@@ -303,6 +310,8 @@ def test_a_mechanism_may_be_named_as_module_and_attribute() -> None:
     [
         ("softmax", 10, 3, {}, "width=10 cannot be shared out among heads=3; it must be a multiple"),
         ("softmax", 10, 2, {"rope": 10000}, "width=10 with heads=2 leaves a head 5, which is odd"),
+        ("softmax", 12, 3, {"rope": 10000, "key_width": 3}, "pairs of channels; key_width=3 is odd"),
+        ("softmax", 12, 3, {"key_width": 0}, "key_width=0 must be a whole number, 1 or more"),
         ("softmax", 12, 3, {"rope": True}, "rope=True is no base of rotary positions"),
         ("softmax", 12, 3, {"rope": -1.0}, "rope=-1.0 is no base"),
         ("softmax", 12, 0, {}, "heads=0 must be a whole number, 1 or more"),

@@ -35,15 +35,16 @@ class Attention(Measured):
     **Arguments:**
 
     - `mechanism`: a name with parameters (`"power:beta=4"`), `"module:attribute"`, or the thing itself.
-    - `width`: of a token; a head has `width / heads` of it.
+    - `width`: of a token; the values of a head have `width / heads` of it.
     - `heads`: how many there are.
+    - `key_width`: of the queries and keys of a head; that of its values, `width / heads`, unless given.
     - `causal`: whether a token sees only itself and those before it.
     - `rope`: the base of rotary positions, 10000 in most models; None for none.
     - `conv`: how many tokens a causal convolution on q, k and v mixes, channel by channel; None for none.
     - `qk_norm`: whether queries and keys of each head get a root mean square of 1, times learned weights.
     - `out_norm`: whether what each head returns does, too. The same for all mechanisms: some add up what they
       see and others average, and a comparison without it compares that.
-    - `scale`: what queries are multiplied by; `1/sqrt(width / heads)` unless given.
+    - `scale`: what queries are multiplied by; `1/sqrt(key_width)` unless given.
     - `length`: the most tokens, for mechanisms with a learned weight for each, as linformer.
 
     >>> layer, x = Attention("gated-delta", 16, 2, conv=4), torch.randn(3, 9, 16)
@@ -59,6 +60,7 @@ class Attention(Measured):
         width: int,
         heads: int,
         *,
+        key_width: int | None = None,
         causal: bool = True,
         rope: float | None = None,
         conv: int | None = None,
@@ -68,19 +70,20 @@ class Attention(Measured):
         length: int | None = None,
     ) -> None:
         super().__init__()
-        _check(width, heads, rope, conv, length)
+        _check(width, heads, key_width, rope, conv, length)
         seed = int(torch.randint(1 << 62, (), device="cpu"))
         with _generator(seed):
             self.mechanism = _attending(mechanism)
         _check_causal(self.mechanism, causal)
         self.width, self.heads, self.causal = width, heads, causal
         self.rope, self.length = rope, length
-        head = width // heads
-        self.scale = head**-0.5 if scale is None else scale
-        self.project = nn.Linear(width, 3 * width, bias=False)
-        self.convolve = None if conv is None else ShortConvolution(3 * width, conv)
-        self.query_norm, self.key_norm = (RMSNorm(head) if qk_norm else nn.Identity() for _ in "qk")
-        self.out_norm = RMSNorm(head) if out_norm else nn.Identity()
+        self.key_width = key = width // heads if key_width is None else key_width
+        self.scale = key**-0.5 if scale is None else scale
+        self.channels = (heads * key, heads * key, width)
+        self.project = nn.Linear(width, sum(self.channels), bias=False)
+        self.convolve = None if conv is None else ShortConvolution(sum(self.channels), conv)
+        self.query_norm, self.key_norm = (RMSNorm(key) if qk_norm else nn.Identity() for _ in "qk")
+        self.out_norm = RMSNorm(width // heads) if out_norm else nn.Identity()
         self.back = nn.Linear(width, width, bias=False)
         with _generator(seed + 1):
             self.learned = nn.ModuleDict(
@@ -114,7 +117,10 @@ class Attention(Measured):
         if self.convolve is not None:
             tokens, tail = self.convolve(tokens, None if cache is None else cache.tail, present)
         batch, n, _ = x.shape
-        q, k, v = tokens.reshape(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        q, k, v = (
+            part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+            for part in tokens.split(self.channels, dim=-1)
+        )
         q, k = self.query_norm(q), self.key_norm(k)
         there = x.new_ones(batch, n, dtype=torch.long) if present is None else present.long()
         read = there.cumsum(-1) if cache is None else there.cumsum(-1) + cache.places[:, None]
@@ -174,8 +180,11 @@ class Attention(Measured):
 
     def _sizes(self, extra: Extra) -> Sizes:
         """The sizes that a learned extra is made for."""
-        token = torch.empty(1, self.heads, self.length or 1, self.width // self.heads, device="meta")
-        sizes = replace(self.mechanism.sizes(token, token, token), model=self.width)
+        key, value = (
+            torch.empty(1, self.heads, self.length or 1, size, device="meta")
+            for size in (self.key_width, self.width // self.heads)
+        )
+        sizes = replace(self.mechanism.sizes(key, key, value), model=self.width)
         if self.length is None and not extra.per_token:
             longer = replace(sizes, tokens=sizes.tokens + 1)
             if extra.shape(longer) != extra.shape(sizes):
@@ -211,7 +220,8 @@ class Attention(Measured):
 
     def extra_repr(self) -> str:
         """What torch prints of the layer beside its parts."""
-        return f"{self.mechanism.spelled}, width={self.width}, heads={self.heads}, causal={self.causal}"
+        sizes = f"width={self.width}, heads={self.heads}, key_width={self.key_width}"
+        return f"{self.mechanism.spelled}, {sizes}, causal={self.causal}"
 
 
 def _attending(mechanism: Any) -> Mechanism:
@@ -235,20 +245,21 @@ def _generator(seed: int) -> Iterator[None]:
         yield
 
 
-def _check(width: Any, heads: Any, rope: Any, conv: Any, length: Any) -> None:
+def _check(width: Any, heads: Any, key_width: Any, rope: Any, conv: Any, length: Any) -> None:
     check_natural(width=width, heads=heads)
-    check_natural(**{name: x for name, x in (("conv", conv), ("length", length)) if x is not None})
+    optional = {"key_width": key_width, "conv": conv, "length": length}
+    check_natural(**{name: x for name, x in optional.items() if x is not None})
     if width % heads:
         raise UsageError(f"width={width} cannot be shared out among heads={heads}; it must be a multiple")
     if rope is None:
         return
     if isinstance(rope, bool) or not isinstance(rope, int | float) or not rope > 0:
         raise UsageError(f"rope={rope} is no base of rotary positions; write for example rope=10000")
-    if width // heads % 2:
-        raise UsageError(
-            f"rotary positions turn pairs of channels; width={width} with heads={heads} leaves a head "
-            f"{width // heads}, which is odd"
-        )
+    key, said = key_width, f"key_width={key_width}"
+    if key is None:
+        key, said = width // heads, f"width={width} with heads={heads} leaves a head {width // heads}, which"
+    if key % 2:
+        raise UsageError(f"rotary positions turn pairs of channels; {said} is odd")
 
 
 def _check_causal(mechanism: Mechanism, causal: bool) -> None:
