@@ -47,6 +47,12 @@ SMALLER = (
     "ssd:gate=1/2",
     "delta:beta=1/2,unit_keys=no",
     "gated-delta:gate=1/2",
+    "kda:gate=1/2",
+    "deltaproduct:factors=3,beta=3/2",
+    "fox:gate=1/2",
+    "softmax-sink:sink=none",
+    "differential:lam=0",
+    "rotary:inner=delta",
     "window-linear:size=3",
 )
 """Parameters at which windows, ranks and the like are smaller than the inputs."""

@@ -18,13 +18,20 @@ from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.extras import (
     BETA,
     CHANNEL_GATES,
+    CHANNEL_STEP_GATES,
     DECAY,
     DELTA_GATES,
+    DIFFERENCE,
+    FACTOR_BETAS,
+    FORGET_GATES,
+    FURTHER_KEYS,
+    FURTHER_VALUES,
     HEAD_GATES,
     KEY_MAP,
     KEY_PROJECTION,
     QUERY_MAP,
     SINK,
+    SLOPES,
     VALUE_PROJECTION,
     Sizes,
 )
@@ -47,6 +54,9 @@ SPELLINGS = [
     "hedgehog:softmax=yes,normalised=no",
     "power:beta=1/2",
     "delta:unit_keys=no,beta=1/2",
+    "deltaproduct:factors=3",
+    "softmax-sink:sink=none",
+    "rotary:inner=kda",
 ]
 RECURRENT = [each for each in SPELLINGS if isinstance(mechanism_named(each), RecurrentMechanism)]
 CACHED = [
@@ -55,7 +65,7 @@ CACHED = [
     if mechanism_named(each).causality is not Causality.NEVER and mechanism_named(each).length_free
 ]
 WITH_EXTRAS = [each for each in SPELLINGS if mechanism_named(each).extras]
-GATED = ["gla", "ssd", "gated-delta"]
+GATED = ["gla", "ssd", "gated-delta", "kda"]
 TRUE, FALSE = True, False
 
 
@@ -187,7 +197,8 @@ def test_a_prompt_and_then_tokens_are_the_whole(spelling: str, given: bool) -> N
         rows.append(out)
     for t in range(15, 20):
         some = of_tokens(mechanism, extras, slice(t, t + 1))
-        some = {name: x[..., 0, :] if name in ("log_gates", "beta") else x for name, x in some.items()}
+        streams = {each.name for each in mechanism.extras if each.per_token}
+        some = {name: x[..., 0, :] if name in streams else x for name, x in some.items()}
         state, out = mechanism.step(state, *(x[..., t, :] for x in (q, k, v)), **some)
         rows.append(out[..., None, :])
     same(torch.cat(rows, dim=-2), whole, 1e-11)
@@ -568,6 +579,13 @@ BUILT_IN = {
     "key projection": KEY_PROJECTION,
     "value projection": VALUE_PROJECTION,
     "sink": SINK,
+    "channel step gates": CHANNEL_STEP_GATES,
+    "forget gates": FORGET_GATES,
+    "further keys": FURTHER_KEYS,
+    "further values": FURTHER_VALUES,
+    "factor betas": FACTOR_BETAS,
+    "difference": DIFFERENCE,
+    "slopes": SLOPES,
 }
 
 
@@ -581,7 +599,7 @@ def test_what_is_learned_has_shape_and_range(name: str) -> None:
         assert each.shape == extra.shape(SIZES)
         assert bool(extra.allowed(each).all())
     weights = list(learned.parameters())
-    assert bool(weights) == (extra is not DECAY)
+    assert bool(weights) == (extra not in (DECAY, SLOPES))
     if weights:
         for slope in torch.autograd.grad(found.square().sum() + found.sum(), weights):
             assert (slope != 0).any()
@@ -634,7 +652,10 @@ names = sorted({extra.name for each in MECHANISMS.values() for extra in each.ext
 print(*names, BETA.shape(Sizes(2, 3, 9, 4, 5))[2], "torch" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["E", "F", "W_k", "W_q", "beta", "decay", "log_gates", "9", "False"]
+    assert done.stdout.split() == [
+        *("E", "F", "W_k", "W_q", "beta", "decay", "further_keys", "further_values", "lam", "log_gates"),
+        *("sink", "slopes", "9", "False"),
+    ]
 
 
 def test_every_mechanism_is_tried() -> None:

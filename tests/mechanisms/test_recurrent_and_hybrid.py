@@ -27,10 +27,17 @@ SPELLINGS = [
     "delta:beta=0.3,unit_keys=no",
     "gated-delta",
     "gated-delta:gate=0.9,beta=2",
+    "kda",
+    "kda:gate=0.9,beta=2",
+    "deltaproduct",
+    "deltaproduct:factors=3,beta=3/2",
+    "deltaproduct:beta=0.3,unit_keys=no",
     "window-linear:size=10",
     "window-linear:size=1",
     "window-linear",
 ]
+CHANNELS = ("gla", "kda")
+"""Those with a gate for each channel."""
 LENGTHS = [1, 5, 63, 64, 65, 130]
 CHUNKS = [1, 7, 16, 64, 1000]
 
@@ -83,12 +90,12 @@ def test_the_four_forms_agree(mechanism: RecurrentMechanism, n: int) -> None:
         same(mechanism.chunked(q, k, v, chunk)[0], literal)
 
 
-@pytest.mark.parametrize("name", ["gla", "ssd", "gated-delta"])
+@pytest.mark.parametrize("name", ["gla", "ssd", "gated-delta", "kda"])
 @pytest.mark.parametrize("n", LENGTHS)
 def test_the_four_forms_agree_on_given_gates(name: str, n: int) -> None:
     mechanism: Any = mechanism_named(name)
     q, k, v = tokens(n=n)
-    given = gates(k, 5 if name == "gla" else 1)
+    given = gates(k, 5 if name in CHANNELS else 1)
     literal = mechanism.definition(q, k, v, causal=True, log_gates=given)
     same(mechanism.unrolled(q, k, v, log_gates=given), literal)
     same(mechanism(q, k, v, causal=True, log_gates=given), literal)
@@ -108,6 +115,10 @@ def test_the_four_forms_agree_on_given_gates(name: str, n: int) -> None:
         ("gla:gate=0.9", "ssd:gate=0.9"),
         ("gated-delta:gate=1", "delta"),
         ("gated-delta:gate=1,beta=1/2,unit_keys=no", "delta:beta=1/2,unit_keys=no"),
+        ("kda:gate=1", "delta"),
+        ("kda:gate=0.9,beta=1/2,unit_keys=no", "gated-delta:gate=0.9,beta=1/2,unit_keys=no"),
+        ("deltaproduct:factors=1,beta=2", "delta:beta=2"),
+        ("fox:gate=1", "softmax"),
         ("window-linear:size=130", "softmax"),
         ("window-linear:size=1e18", "softmax"),
     ],
@@ -188,11 +199,11 @@ def test_gradients(mechanism: RecurrentMechanism) -> None:
     assert torch.autograd.gradcheck(lambda *args: mechanism.chunked(*args, 4)[0], (q, k, v))
 
 
-@pytest.mark.parametrize("name", ["gla", "ssd", "gated-delta"])
+@pytest.mark.parametrize("name", ["gla", "ssd", "gated-delta", "kda"])
 def test_gradients_of_given_gates(name: str) -> None:
     mechanism: Any = mechanism_named(name)
     q, k, v = (x[:1, :1] for x in tokens(n=7, width=3, features=2))
-    given = gates(k, 3 if name == "gla" else 1).requires_grad_()
+    given = gates(k, 3 if name in CHANNELS else 1).requires_grad_()
     assert torch.autograd.gradcheck(lambda logs: mechanism.chunked(q, k, v, 4, log_gates=logs)[0], (given,))
 
 
@@ -283,7 +294,8 @@ def test_long_sequences_are_finite(mechanism: RecurrentMechanism) -> None:
 
 
 @pytest.mark.parametrize(
-    "spelling", ["retention:decay=0.5", "ssd:gate=0.5", "gla:gate=0.5", "gated-delta:gate=0.5"]
+    "spelling",
+    ["retention:decay=0.5", "ssd:gate=0.5", "gla:gate=0.5", "gated-delta:gate=0.5", "kda:gate=0.5"],
 )
 def test_products_of_decays_underflow_without_harm(spelling: str) -> None:
     """0.5 to the 1500 is below every float; what is near must not suffer."""
@@ -295,11 +307,11 @@ def test_products_of_decays_underflow_without_harm(spelling: str) -> None:
         torch.testing.assert_close(mechanism.chunked(q, k, v, chunk)[0], exact, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", ["gla", "ssd", "gated-delta"])
+@pytest.mark.parametrize("name", ["gla", "ssd", "gated-delta", "kda"])
 def test_a_gate_that_shuts_costs_the_later_ones_no_digits(name: str) -> None:
     mechanism: Any = mechanism_named(name)
     q, k, v = tokens(n=64, dtype=torch.float32)
-    given = gates(k, 5 if name == "gla" else 1).float()
+    given = gates(k, 5 if name in CHANNELS else 1).float()
     given[..., 20, :] = -1e6
     exact = mechanism.unrolled(q.double(), k.double(), v.double(), log_gates=given.double())
     ours = mechanism(q, k, v, causal=True, log_gates=given)
@@ -363,6 +375,9 @@ def test_what_is_refused(mechanism: RecurrentMechanism) -> None:
         ("ssd:gate=query", "gate=query is not a number"),
         ("delta:beta=3", "beta=3 is out of range; beta must be above 0, up to 2"),
         ("gated-delta:gate=0", "gate=0 is out of range; gate must be key, or above 0, up to 1"),
+        ("kda:gate=2", "gate=2 is out of range; gate must be key, or above 0, up to 1"),
+        ("deltaproduct:factors=0", "factors=0 is out of range; factors must be 1 or more"),
+        ("deltaproduct:beta=3", "beta=3 is out of range; beta must be above 0, up to 2"),
         ("gated-delta:beta=0", "beta=0 is out of range; beta must be above 0, up to 2"),
         ("causal-linear:normalised=maybe", "normalised=maybe is neither yes nor no"),
         ("window-linear:size=0", "size=0 is out of range; size must be 1 or more"),
@@ -374,7 +389,7 @@ def test_parameters_out_of_range(spelling: str, line: str) -> None:
     assert str(caught.value) == line
 
 
-@pytest.mark.parametrize("name", ["gla", "ssd", "gated-delta"])
+@pytest.mark.parametrize("name", ["gla", "ssd", "gated-delta", "kda"])
 def test_gates_that_are_none(name: str) -> None:
     mechanism: Any = mechanism_named(name)
     q, k, v = tokens()
@@ -382,4 +397,4 @@ def test_gates_that_are_none(name: str) -> None:
         mechanism(q, k, v, causal=True, log_gates=gates(k, 2))
     for bad in (0.5, torch.nan):
         with pytest.raises(UsageError, match=f"log_gates of {name} must be at most 0, as logs of"):
-            mechanism(q, k, v, causal=True, log_gates=gates(k, 5 if name == "gla" else 1) * 0 + bad)
+            mechanism(q, k, v, causal=True, log_gates=gates(k, 5 if name in CHANNELS else 1) * 0 + bad)

@@ -22,7 +22,7 @@ BOUND = 1e-11
 """For edges that are equalities; edges that are limits say their own."""
 
 
-Inputs = Literal["all", "positive", "small", "unit keys"]
+Inputs = Literal["all", "positive", "small", "unit keys", "first half"]
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,14 @@ EDGES: tuple[Edge, ...] = (
     Edge("ssd:gate=9/10", "retention:decay=9/10", "a constant gate is a decay", PAST),
     Edge("gated-delta:gate=1", "delta", "the gate is open", PAST),
     Edge("delta:unit_keys=no", "delta", "keys of length 1 are not scaled", PAST, "unit keys"),
+    Edge("kda:gate=1", "delta", "the gates are open", PAST),
+    Edge("kda:gate=9/10", "gated-delta:gate=9/10", "one gate for every channel", PAST),
+    Edge("deltaproduct:factors=1", "delta", "one write per token", PAST),
+    Edge("deltaproduct:factors=1,beta=2", "delta:beta=2", "one reflection per token", PAST),
+    Edge("fox:gate=1", "softmax", "nothing is forgotten", PAST),
+    Edge("softmax-sink:sink=none", "softmax", "there is no sink"),
+    Edge("softmax-sink:sink=-1000", "softmax", "the sink gets nothing"),
+    Edge("differential:lam=0", "softmax", "nothing is taken away", inputs="first half"),
     Edge(f"window-linear:size={ALL}", "softmax", "the window covers everything", PAST),
 )
 
@@ -117,6 +125,9 @@ def _tokens(inputs: Inputs, length: int) -> tuple[Tensor, Tensor, Tensor]:
     q, k, v = tokens(length, signed=inputs != "positive")
     if inputs == "small":
         return q / 4, k / 4, v
+    if inputs == "first half":
+        half = -(-q.shape[-1] // 2)
+        return q * (torch.arange(q.shape[-1]) < half), k, v
     if inputs == "unit keys":
         return q, torch.nn.functional.normalize(k, dim=-1), v
     return q, k, v

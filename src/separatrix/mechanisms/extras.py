@@ -8,7 +8,7 @@ forms are about. A model learns it from its tokens by the module that `learned` 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ class Sizes:
     features: int
     """Of a value of one head."""
     rank: int = 0
-    """How many summaries of the keys there are, in mechanisms that have such."""
+    """How many summaries of the keys there are, or writes per token, in mechanisms that have such."""
     model: int = 0
     """The width of the tokens that an extra is learned from; 0 if nothing is learned."""
 
@@ -102,7 +102,7 @@ def _normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     return torch.randn(shape, generator=generator, dtype=torch.float64)
 
 
-def _module(name: str, **options: float) -> Callable[[Sizes], FromTokens]:
+def _module(name: str, **options: float | int) -> Callable[[Sizes], FromTokens]:
     """A factory of a module in `learned`, which is imported when one is made: it needs torch."""
 
     def made(sizes: Sizes) -> FromTokens:
@@ -134,6 +134,12 @@ HEAD_GATES = _log_gates(_per_head, _module("StepGates", low=1.0, high=16.0))
 DELTA_GATES = _log_gates(_per_head, _module("StepGates", low=0.0, high=16.0))
 """The same, from the initial values of Gated DeltaNet."""
 
+CHANNEL_STEP_GATES = _log_gates(_per_channel, _module("LowRankStepGates"))
+"""Logs of gates per token and channel of the key, as in Kimi delta attention."""
+
+FORGET_GATES = _log_gates(_per_head, _module("ForgetGates"))
+"""Logs of gates per token and head, as in the Forgetting Transformer."""
+
 BETA = Extra(
     name="beta",
     per_token=True,
@@ -145,6 +151,48 @@ BETA = Extra(
     domain="between 0 and 2",
 )
 """How strongly a token is written by the delta rule."""
+
+
+def _per_factor(sizes: Sizes) -> tuple[int, ...]:
+    return sizes.batch, sizes.heads, sizes.tokens, sizes.rank
+
+
+def _further(name: str, per_factor: Callable[[Sizes], int], default: Callable[..., Tensor]) -> Extra:
+    def shape(sizes: Sizes) -> tuple[int, ...]:
+        return sizes.batch, sizes.heads, sizes.tokens, (sizes.rank - 1) * per_factor(sizes)
+
+    return Extra(
+        name=name,
+        per_token=True,
+        shape=shape,
+        default=default,
+        draw=lambda sizes, generator: _normal(shape(sizes), generator),
+        learned=lambda sizes: _module("PerHead", channels=shape(sizes)[-1])(sizes),
+        allowed=lambda x: x.isfinite(),
+        domain="finite",
+    )
+
+
+FURTHER_KEYS = _further(
+    "further_keys", lambda sizes: sizes.width, lambda mechanism, q, k, v: mechanism.further_keys(k)
+)
+FURTHER_VALUES = _further(
+    "further_values",
+    lambda sizes: sizes.features,
+    lambda mechanism, q, k, v: v.new_zeros(*v.shape[:-1], (mechanism.parameters.factors - 1) * v.shape[-1]),
+)
+"""What a token writes before its own key and value, in DeltaProduct; `rank` is the number of all writes."""
+
+FACTOR_BETAS = replace(
+    BETA,
+    shape=_per_factor,
+    default=lambda mechanism, q, k, v: k.new_full(
+        (*k.shape[:-1], mechanism.parameters.factors), float(mechanism.parameters.beta)
+    ),
+    draw=lambda sizes, generator: _uniform(0.0, 2.0, _per_factor(sizes), generator),
+    learned=lambda sizes: _module("SigmoidStrength", largest=2.0, each=sizes.rank)(sizes),
+)
+"""How strongly each of a token's writes is written, in DeltaProduct."""
 
 DECAY = Extra(
     name="decay",
@@ -200,10 +248,36 @@ SINK = Extra(
     name="sink",
     per_token=False,
     shape=lambda sizes: (sizes.heads,),
-    default=lambda mechanism, q, k, v: k.new_full((k.shape[1],), -torch.inf),
+    default=lambda mechanism, q, k, v: k.new_full(
+        (k.shape[1],), -torch.inf if mechanism.parameters.sink == "none" else float(mechanism.parameters.sink)
+    ),
     draw=lambda sizes, generator: _normal((sizes.heads,), generator),
     learned=_module("SinkLogits"),
     allowed=lambda x: x < torch.inf,
     domain="below infinity",
 )
-"""The logit of one more key per head, whose value is 0; minus infinity is none. For mechanisms to come."""
+"""The logit of one more key per head, whose value is 0; minus infinity is none."""
+
+SLOPES = Extra(
+    name="slopes",
+    per_token=False,
+    shape=lambda sizes: (sizes.heads,),
+    default=lambda mechanism, q, k, v: mechanism.default_slopes(k),
+    draw=lambda sizes, generator: _uniform(0.0, 1.0, (sizes.heads,), generator),
+    learned=_module("FixedSlopes"),
+    allowed=lambda x: (x >= 0) & x.isfinite(),
+    domain="0 or more, and finite",
+)
+"""By how much the logits of each head fall from one token to the next, in ALiBi."""
+
+DIFFERENCE = Extra(
+    name="lam",
+    per_token=False,
+    shape=lambda sizes: (sizes.heads,),
+    default=lambda mechanism, q, k, v: k.new_full((k.shape[1],), float(mechanism.parameters.lam)),
+    draw=lambda sizes, generator: _normal((sizes.heads,), generator),
+    learned=_module("DifferenceOfExponentials"),
+    allowed=lambda x: x.isfinite(),
+    domain="finite",
+)
+"""How much of the second softmax is taken from the first, in differential attention."""

@@ -81,16 +81,69 @@ class StepGates(FromTokens):
         return -self.log_rate.exp()[:, None, None] * steps
 
 
+class LowRankStepGates(FromTokens):
+    """`log a = -A softplus(W2 W1 x + b)`, W1 to the width of a head: KDA, arXiv 2510.26692.
+
+    As in flash-linear-attention A, one per head and kept as its logarithm, starts uniform between 1 and 16,
+    and b at 0.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.heads = sizes.heads
+        self.down = nn.Linear(sizes.model, sizes.width, bias=False)
+        self.up = nn.Linear(sizes.width, sizes.heads * sizes.width, bias=False)
+        self.log_rate = nn.Parameter((1 + 15 * torch.rand(sizes.heads)).log())
+        self.bias = nn.Parameter(torch.zeros(sizes.heads, 1, sizes.width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logs of gates per token and channel."""
+        steps = functional.softplus(_by_head(self.up(self.down(x)), self.heads) + self.bias)
+        return -self.log_rate.exp()[:, None, None] * steps
+
+
+class ForgetGates(FromTokens):
+    """`log a = logsigmoid(W x + b)`, b from 0: Forgetting Transformer, arXiv 2503.02130."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.heads = sizes.heads
+        self.gate = nn.Linear(sizes.model, sizes.heads)
+        nn.init.zeros_(self.gate.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logs of gates per token and head."""
+        return functional.logsigmoid(_by_head(self.gate(x), self.heads))
+
+
+class PerHead(FromTokens):
+    """`W x`, some channels for each head: the further keys and values of DeltaProduct, arXiv 2502.10297.
+
+    W starts as that of `nn.Linear` does. The paper's short convolution and SiLU are left out.
+    """
+
+    def __init__(self, sizes: Sizes, channels: int) -> None:
+        super().__init__()
+        self.heads = sizes.heads
+        bound = 1 / math.sqrt(sizes.model)
+        self.weight = nn.Parameter(torch.empty(sizes.heads * channels, sizes.model).uniform_(-bound, bound))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Channels per token and head."""
+        return _by_head(functional.linear(x, self.weight), self.heads)
+
+
 class SigmoidStrength(FromTokens):
     """`beta = largest sigmoid(W x)`: DeltaNet, arXiv 2406.06484; largest = 2 as in arXiv 2411.12537.
 
-    With 2, the state's transition may have negative eigenvalues.
+    With 2, the state's transition may have negative eigenvalues. DeltaProduct, arXiv 2502.10297, has 2, and
+    one strength for `each` of a token's writes.
     """
 
-    def __init__(self, sizes: Sizes, largest: float = 1.0) -> None:
+    def __init__(self, sizes: Sizes, largest: float = 1.0, each: int = 1) -> None:
         super().__init__()
         self.heads, self.largest = sizes.heads, largest
-        self.strength = nn.Linear(sizes.model, sizes.heads, bias=False)
+        self.strength = nn.Linear(sizes.model, sizes.heads * each, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """The strength of a write per token and head."""
@@ -107,6 +160,20 @@ class FixedDecays(FromTokens):
     def forward(self, x: Tensor) -> Tensor:
         """The decay of each head, whatever the tokens, in float64: they are close to 1."""
         return 1 - 2.0 ** (-5 - torch.arange(self.heads, dtype=torch.float64, device=x.device))
+
+
+class FixedSlopes(FromTokens):
+    """`2^(-8h/heads)` for head h = 1, 2, ...: ALiBi, arXiv 2108.12409, whose slopes are not learned."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.heads = sizes.heads
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The slope of each head, whatever the tokens."""
+        return 2.0 ** (
+            -8 * torch.arange(1, self.heads + 1, dtype=torch.float64, device=x.device) / self.heads
+        )
 
 
 class IdentityMaps(FromTokens):
@@ -146,3 +213,22 @@ class SinkLogits(FromTokens):
     def forward(self, x: Tensor) -> Tensor:
         """The logits, whatever the tokens."""
         return self.logits
+
+
+class DifferenceOfExponentials(FromTokens):
+    """`lam = exp(<a,b>) - exp(<c,d>) + 0.8` for all heads: Differential Transformer, arXiv 2410.05258.
+
+    The four vectors are as wide as half a head and start as N(0, 0.1²). The paper's constant grows from 0.2
+    in the first layer to 0.8 in deep ones, and may as well be 0.8 in all of them, as it is here.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.heads = sizes.heads
+        self.vectors = nn.Parameter(0.1 * torch.randn(4, -(-sizes.width // 2)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same number for every head, whatever the tokens."""
+        a, b, c, d = self.vectors
+        found: Tensor = (a * b).sum().exp() - (c * d).sum().exp() + 0.8
+        return found.expand(self.heads)

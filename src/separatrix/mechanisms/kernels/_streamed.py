@@ -34,29 +34,35 @@ class StreamedMechanism(Mechanism):
 
     @abstractmethod
     def weights(self, logits: Logits, copies: Copies) -> Logits:
-        """The weight of every key, all its copies taken together; 0 where there are none."""
+        """The weight of every key, all its copies taken together; 0 where there are none. Extras follow."""
 
     @form
     def definition(
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
+        places, extras = _parted(more)
         logits = q @ k.mT
-        return (
-            self.weights(logits, _copies(logits, counts, seen_keys(range(q.shape[-2]), k, causal, **more)))
-            @ v
-        )
+        copies = _copies(logits, counts, seen_keys(range(q.shape[-2]), k, causal, **places))
+        return self.weights(logits, copies, **extras) @ v
 
     @form
     def __call__(
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """The definition, a block of queries at a time: memory stays linear in the tokens."""
+        places, extras = _parted(more)
         out = []
         for rows in blocks_of_queries(q, k):
             logits = q[..., rows.start : rows.stop, :] @ k.mT
-            copies = _copies(logits, counts, seen_keys(rows, k, causal, **more))
-            out.append(self.weights(logits, copies) @ v)
+            copies = _copies(logits, counts, seen_keys(rows, k, causal, **places))
+            out.append(self.weights(logits, copies, **extras) @ v)
         return torch.cat(out, dim=-2)
+
+
+def _parted(more: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Where queries stand and which keys are there, and the extras."""
+    places = {name: x for name, x in more.items() if name in ("first", "present")}
+    return places, {name: x for name, x in more.items() if name not in places}
 
 
 def _copies(logits: Logits, counts: Counts | None, seen: Tensor | None) -> Copies:

@@ -50,15 +50,27 @@ class Delta(RecurrentMechanism):
 
     Keys are scaled to length 1 (a zero key stays zero) unless unit_keys=no. The state is stable while
     `beta |k|²` is at most 2: longer keys make it grow without bound, as the formula says. In the paper
-    beta is learned per token: `beta` of shape (batch, heads, tokens, 1), between 0 and 2, above 1 for
-    negative eigenvalues (arXiv 2411.12537); where none is given it is the parameter. The paper scales
-    queries to length 1 as well, which is left to whoever makes them: it scales the output alone.
+    beta is learned per token: `beta` of shape (batch, heads, tokens, 1), between 0 and 2; where none is given
+    it is the parameter. The paper scales queries to length 1 as well, which is left to whoever makes them: it
+    scales the output alone.
+
+    A write multiplies what the state says about its key by 1 - beta: up to 1 it fades, at 1 it is replaced.
+    Above 1 this eigenvalue is negative (arXiv 2411.12537), and beta = 2 with a value of 0 flips the sign of
+    what is held, so that a state of fixed size can count modulo 2 at any length, as no beta in [0, 1] can.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> one = torch.ones(1, 1, 2, 1)
     >>> v = torch.tensor([5.0, 7.0]).reshape(1, 1, 2, 1)
     >>> mechanism_named("delta")(one, one, v, causal=True).flatten().tolist()
     [5.0, 7.0]
+
+    The parity of the ones so far, as a sign: a zero has beta 0 and leaves the state alone, a one has beta 2.
+
+    >>> bits = torch.tensor([1.0, 0, 1, 1, 1]).reshape(1, 1, 5, 1)
+    >>> one, start = torch.ones(1, 1, 6, 1), torch.tensor([1.0, 0, 0, 0, 0, 0]).reshape(1, 1, 6, 1)
+    >>> beta = torch.cat([one[..., :1, :], 2 * bits], dim=-2)
+    >>> mechanism_named("delta")(one, one, start, causal=True, beta=beta).flatten().tolist()
+    [1.0, -1.0, -1.0, 1.0, -1.0, 1.0]
     """
 
     name = "delta"

@@ -79,8 +79,8 @@ def _within(q: Queries, k: Keys, v: Values, kept: Kept) -> Attended:
     out = (q * k).sum(-1, keepdim=True) * v
     half = 1
     while half < v.shape[-2]:
-        queries, keys, values, logs = (_halves(x, half) for x in (q, k, v, kept.logs))
-        resets = None if kept.resets is None else _halves(kept.resets, half)
+        queries, keys, values, logs = (halves(x, half) for x in (q, k, v, kept.logs))
+        resets = None if kept.resets is None else halves(kept.resets, half)
         earlier, later = (
             Kept(logs[..., i, :, :], None if resets is None else resets[..., i, :, :], v.dtype)
             for i in (0, 1)
@@ -94,6 +94,6 @@ def _within(q: Queries, k: Keys, v: Values, kept: Kept) -> Attended:
     return out
 
 
-def _halves(x: Tensor, half: int) -> Tensor:
+def halves(x: Tensor, half: int) -> Tensor:
     """(batch, heads, tokens, width) as (batch, heads, pairs, 2, half, width)."""
     return x.reshape(*x.shape[:-2], -1, 2, half, x.shape[-1])

@@ -1,0 +1,36 @@
+"""Softpick: a softmax whose weights can all be 0."""
+
+from __future__ import annotations
+
+from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, over
+from separatrix.tensors import torch
+
+
+class Softpick(StreamedMechanism):
+    """`f = relu(exp(z) - 1) / sum |exp(z) - 1|`, z = `<q,k>` (arXiv 2504.20966).
+
+    Keys with negative logits get nothing and still count below, so that weights add up to at most 1. The
+    paper adds a small number to the sum against a row of zeros; here such a row has weights 0.
+
+    >>> from separatrix.mechanisms import mechanism_named
+    >>> logits = torch.tensor([3.0, 2.0, 0.5]).log().reshape(1, 1, 3, 1)
+    >>> mechanism_named("softpick")(torch.ones(1, 1, 1, 1), logits, torch.eye(3)[None, None]).flatten()
+    tensor([0.5714, 0.2857, 0.0000])
+    """
+
+    name = "softpick"
+    formula = "relu(exp(<q,k>) - 1) / sum |exp(<q,k>) - 1|"
+    source = "[rec] arXiv 2504.20966, without the small number in its sum"
+
+    @property
+    def normalised(self) -> bool:
+        return False
+
+    def weights(self, logits: Logits, copies: Copies) -> Logits:
+        logits = logits.masked_fill(copies <= 0, 0)
+        top = logits.detach().amax(-1, keepdim=True).clamp(min=0)
+        above, below = logits.clamp(min=0), logits.clamp(max=0)
+        # Both are |exp(z) - 1| over exp(top), for one sign of z: neither overflows, nor loses digits near 0.
+        picked = -copies * (above - top).exp() * torch.expm1(-above)
+        passed = -copies * (-top).exp() * torch.expm1(below)
+        return over(picked, (picked + passed).sum(-1, keepdim=True))

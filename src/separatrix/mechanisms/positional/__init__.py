@@ -1,0 +1,1 @@
+"""Softmax that knows how far apart tokens are."""

@@ -1,0 +1,114 @@
+"""Rotary positions, for any mechanism: queries and keys are turned by their places."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from separatrix.mechanisms._base import Attended, Counts, Keys, Mechanism, Queries, Values, form
+from separatrix.mechanisms.extras import Extra, Sizes
+from separatrix.numbers import format_exact
+from separatrix.parameters import Constraint, Exact, Parameters
+from separatrix.tensors import Float, Tensor, torch
+
+
+class RotaryParameters(Parameters):
+    """Which mechanism reads the turned tokens, and how slowly the slowest pair turns."""
+
+    owner = "rotary"
+    inner: str = "softmax"
+    base: Exact = Fraction(10_000)
+    constraints: ClassVar[tuple[Constraint, ...]] = (
+        Constraint(
+            ("base",),
+            lambda p: 1 <= p.base <= 10**12,
+            lambda p: f"base={format_exact(p.base)} is out of range; base must be between 1 and 1e12",
+        ),
+    )
+
+
+class Rotary(Mechanism):
+    """The mechanism `inner` on `R_i q_i` and `R_j k_j`: logits are `<q_i, R_{j-i} k_j>` (arXiv 2104.09864).
+
+    R_t turns channels 2c and 2c + 1 by the angle `t base^(-2c/width)`, where t is the place of the token
+    among those present; of an odd width the last channel stays. `inner` is any mechanism, with one parameter
+    at most as in rotary:inner=power:beta=4. Its extras are taken, too; where none are given they come from
+    the keys before they are turned. Logits have both signs then, which not every kernel bears.
+
+    >>> from separatrix.mechanisms import mechanism_named
+    >>> turned(torch.tensor([[[[1.0, 0.0], [1.0, 0.0]]]]), first=0)[0, 0, 1]
+    tensor([0.5403, 0.8415])
+    >>> mechanism_named("rotary:inner=gla").causality.name
+    'ALWAYS'
+    """
+
+    name = "rotary"
+    formula = "another mechanism on R_i q_i and R_j k_j, R_t turning pairs of channels by t base^(-2c/width)"
+    source = "[rec] RoFormer, arXiv 2104.09864"
+    family = "positional"
+    schema = RotaryParameters
+    parameters: RotaryParameters
+    permutation_equivariant = False
+    takes_counts = False
+    takes_first = True
+
+    def __init__(self, /, **parameters: object) -> None:
+        from separatrix.mechanisms.load import mechanism_named
+
+        super().__init__(**parameters)
+        inner = self.inner = mechanism_named(self.parameters.inner)
+        vars(self).update(
+            causality=inner.causality,
+            length_free=inner.length_free,
+            streams=inner.streams,
+            extras=tuple(_of(inner, extra) for extra in inner.extras),
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from separatrix.mechanisms.load import mechanism_named
+
+        return mechanism_named, (self.spelled,)
+
+    @property
+    def normalised(self) -> bool:
+        return self.inner.normalised
+
+    def sizes(self, q: Queries, k: Keys, v: Values) -> Sizes:
+        return self.inner.sizes(q, k, v)
+
+    @form
+    def definition(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
+    ) -> Attended:
+        return self.inner.definition(*self._turned(q, k, more), v, causal=causal, **more)
+
+    @form
+    def __call__(
+        self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
+    ) -> Attended:
+        """The fast form of the other mechanism."""
+        return self.inner(*self._turned(q, k, more), v, causal=causal, **more)
+
+    def _turned(self, q: Queries, k: Keys, more: dict[str, Any]) -> tuple[Queries, Keys]:
+        base = float(self.parameters.base)
+        return turned(q, more.get("first", 0), base), turned(k, 0, base)
+
+
+def turned(
+    x: Float[Tensor, "batch heads tokens width"], first: int, base: float = 1e4
+) -> Float[Tensor, "batch heads tokens width"]:
+    """Tokens from place `first` on, each pair of channels turned by its angle times the place."""
+    pairs, width = x.shape[-1] // 2, x.shape[-1]
+    places = torch.arange(first, first + x.shape[-2], dtype=torch.float64, device=x.device)
+    speeds = base ** (-2 * torch.arange(pairs, dtype=torch.float64, device=x.device) / width)
+    angles = places[:, None] * speeds
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    one, two = x[..., 0 : 2 * pairs : 2], x[..., 1 : 2 * pairs : 2]
+    both = torch.stack([cos * one - sin * two, sin * one + cos * two], dim=-1).flatten(-2)
+    return torch.cat([both, x[..., 2 * pairs :]], dim=-1)
+
+
+def _of(inner: Mechanism, extra: Extra) -> Extra:
+    """An extra of another mechanism, whose default is what stands in there."""
+    return replace(extra, default=lambda mechanism, q, k, v: extra.default(inner, q, k, v))

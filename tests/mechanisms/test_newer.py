@@ -1,0 +1,392 @@
+"""Newer mechanisms against literal loops, written from the papers' formulas with plain numbers."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from separatrix.mechanisms import Mechanism, mechanism_named
+from separatrix.mechanisms.extras import (
+    CHANNEL_STEP_GATES,
+    DIFFERENCE,
+    FACTOR_BETAS,
+    FORGET_GATES,
+    FURTHER_KEYS,
+    FURTHER_VALUES,
+    SLOPES,
+    Sizes,
+)
+from separatrix.parameters import UsageError
+
+Row = list[float]
+Rows = list[Row]
+
+
+def tokens(n: int = 11, width: int = 4, features: int = 3) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(n)
+    q, k, v = (
+        torch.randn(2, 3, n, each, generator=generator, dtype=torch.float64)
+        for each in (width, width, features)
+    )
+    return q, k, v
+
+
+def drawn(mechanism: Mechanism, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    return {each.name: each.draw(mechanism.sizes(q, k, v), generator) for each in mechanism.extras}
+
+
+def same(ours: Tensor, theirs: Tensor, bound: float = 1e-12) -> None:
+    torch.testing.assert_close(ours, theirs, rtol=bound, atol=bound)
+
+
+def dot(x: Row, y: Row) -> float:
+    return sum(a * b for a, b in zip(x, y, strict=True))
+
+
+def unit(x: Row) -> Row:
+    return [each / math.sqrt(dot(x, x)) for each in x]
+
+
+def mixed(weights: Row, v: Rows) -> Row:
+    return [dot(weights, list(column)) for column in zip(*v[: len(weights)], strict=True)]
+
+
+def write(state: Rows, key: Row, value: Row, beta: float) -> Rows:
+    """`(I - beta k kᵀ) S + beta k vᵀ`, number by number."""
+    width = len(key)
+    turned = [[(i == j) - beta * key[i] * key[j] for j in range(width)] for i in range(width)]
+    return [
+        [
+            sum(turned[i][j] * state[j][f] for j in range(width)) + beta * key[i] * value[f]
+            for f in range(len(value))
+        ]
+        for i in range(width)
+    ]
+
+
+def fox(q: Rows, k: Rows, v: Rows, last: bool, extras: dict[str, Any]) -> Rows:
+    gates = [math.exp(each[0]) for each in extras["log_gates"]]
+    out = []
+    for i, query in enumerate(q):
+        scores = [math.exp(dot(query, k[j])) * math.prod(gates[j + 1 : i + 1]) for j in range(i + 1)]
+        out.append(mixed([each / sum(scores) for each in scores], v))
+    return out
+
+
+def alibi(q: Rows, k: Rows, v: Rows, last: bool, extras: dict[str, Any]) -> Rows:
+    out = []
+    for i, query in enumerate(q):
+        scores = [math.exp(dot(query, k[j]) - extras["slopes"] * (i - j)) for j in range(i + 1)]
+        out.append(mixed([each / sum(scores) for each in scores], v))
+    return out
+
+
+def kda(q: Rows, k: Rows, v: Rows, last: bool, extras: dict[str, Any]) -> Rows:
+    state, out = [[0.0] * len(v[0]) for _ in k[0]], []
+    for t, query in enumerate(q):
+        state = [
+            [math.exp(log) * x for x in row] for log, row in zip(extras["log_gates"][t], state, strict=True)
+        ]
+        state = write(state, unit(k[t]), v[t], extras["beta"][t][0])
+        out.append(mixed(query, state))
+    return out
+
+
+def deltaproduct(q: Rows, k: Rows, v: Rows, last: bool, extras: dict[str, Any]) -> Rows:
+    state, out = [[0.0] * len(v[0]) for _ in k[0]], []
+    for t, query in enumerate(q):
+        width, features = len(k[t]), len(v[t])
+        for j, beta in enumerate(extras["beta"][t]):
+            key = [*extras["further_keys"][t], *k[t]][j * width : (j + 1) * width]
+            value = [*extras["further_values"][t], *v[t]][j * features : (j + 1) * features]
+            state = write(state, unit(key), value, beta)
+        out.append(mixed(query, state))
+    return out
+
+
+def softpick(q: Rows, k: Rows, v: Rows, causal: bool, extras: dict[str, Any]) -> Rows:
+    out = []
+    for i, query in enumerate(q):
+        scores = [math.exp(dot(query, key)) - 1 for key in k[: i + 1 if causal else None]]
+        below = sum(abs(each) for each in scores)
+        out.append(mixed([max(each, 0.0) / below for each in scores], v))
+    return out
+
+
+def softmax_sink(q: Rows, k: Rows, v: Rows, causal: bool, extras: dict[str, Any]) -> Rows:
+    out = []
+    for i, query in enumerate(q):
+        scores = [math.exp(dot(query, key)) for key in k[: i + 1 if causal else None]]
+        below = sum(scores) + math.exp(extras["sink"])
+        out.append(mixed([each / below for each in scores], v))
+    return out
+
+
+def differential(q: Rows, k: Rows, v: Rows, causal: bool, extras: dict[str, Any]) -> Rows:
+    half, out = (len(q[0]) + 1) // 2, []
+    for i, query in enumerate(q):
+        seen = k[: i + 1 if causal else None]
+        one = [math.exp(dot(query[:half], key[:half])) for key in seen]
+        two = [math.exp(dot(query[half:], key[half:])) for key in seen]
+        weights = [a / sum(one) - extras["lam"] * b / sum(two) for a, b in zip(one, two, strict=True)]
+        out.append(mixed(weights, v))
+    return out
+
+
+LITERAL: dict[str, Callable[..., Rows]] = {
+    "fox": fox,
+    "alibi": alibi,
+    "kda": kda,
+    "deltaproduct": deltaproduct,
+    "deltaproduct:factors=1": deltaproduct,
+    "deltaproduct:factors=4": deltaproduct,
+    "softpick": softpick,
+    "softmax-sink": softmax_sink,
+    "differential": differential,
+}
+
+
+def literal(
+    spelling: str, q: Tensor, k: Tensor, v: Tensor, causal: bool, extras: dict[str, Tensor]
+) -> Tensor:
+    out = torch.zeros(*q.shape[:-1], v.shape[-1], dtype=v.dtype)
+    for b, h in product(range(q.shape[0]), range(q.shape[1])):
+        given = {name: (x[b, h] if x.ndim == 4 else x[h]).tolist() for name, x in extras.items()}
+        rows = LITERAL[spelling](*(x[b, h].tolist() for x in (q, k, v)), causal, given)
+        out[b, h] = torch.tensor(rows, dtype=v.dtype)
+    return out
+
+
+@pytest.mark.parametrize("spelling", LITERAL)
+@pytest.mark.parametrize("width", [1, 4, 5])
+def test_mechanisms_are_their_formulas(spelling: str, width: int) -> None:
+    mechanism: Any = mechanism_named(spelling)
+    for n, causal in product((1, 11, 21), (True, False)):
+        if not causal and mechanism.causality.name == "ALWAYS":
+            continue
+        q, k, v = tokens(n, width)
+        extras = drawn(mechanism, q, k, v)
+        expected = literal(spelling, q, k, v, causal, extras)
+        same(mechanism.definition(q, k, v, causal=causal, **extras), expected)
+        same(mechanism(q, k, v, causal=causal, **extras), expected)
+        if hasattr(mechanism, "unrolled"):
+            same(mechanism.unrolled(q, k, v, **extras), expected)
+            for chunk in (1, 2, 7, 16, 100):
+                same(mechanism.chunked(q, k, v, chunk, **extras)[0], expected)
+
+
+@pytest.mark.parametrize("spelling", ["fox", "alibi", "softmax-sink", "differential", "softpick"])
+def test_blocks_of_queries_are_the_whole(spelling: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mechanism = mechanism_named(spelling)
+    q, k, v = tokens(40)
+    extras = drawn(mechanism, q, k, v)
+    monkeypatch.setattr("separatrix.mechanisms._base.BLOCK", 40 * 6 * 7)
+    same(mechanism(q, k, v, causal=True, **extras), mechanism.definition(q, k, v, causal=True, **extras))
+
+
+@pytest.mark.parametrize("name", ["fox", "kda"])
+def test_nothing_is_seen_across_a_reset(name: str) -> None:
+    mechanism: Any = mechanism_named(name)
+    q, k, v = tokens(21)
+    extras = drawn(mechanism, q, k, v)
+    extras["log_gates"][..., (7, 8, 15), :] = -torch.inf
+    expected = literal(name, q, k, v, True, extras)
+    for attend in (mechanism, mechanism.definition):
+        found = attend(q, k, v, causal=True, **extras)
+        same(found, expected)
+        after = {each: x[..., 15:, :] for each, x in extras.items()}
+        same(found[..., 15:, :], attend(*(x[..., 15:, :] for x in (q, k, v)), causal=True, **after))
+        leaves = [x.clone().requires_grad_() for x in (q, k, v, *extras.values())]
+        out = attend(*leaves[:3], causal=True, **dict(zip(extras, leaves[3:], strict=True)))
+        for slope in torch.autograd.grad(out.square().sum(), leaves):
+            assert slope.isfinite().all()
+
+
+def test_long_forgetting_loses_no_digits() -> None:
+    """Sums of log gates of -100,000 and more: what is near keeps float32's digits."""
+    fox = mechanism_named("fox")
+    q, k, v = tokens(400)
+    gates = torch.full((2, 3, 400, 1), -500.0)
+    gates[..., 350:, :] = -0.01
+    exact = fox(q, k, v, causal=True, log_gates=gates.double())
+    found = fox(q.float(), k.float(), v.float(), causal=True, log_gates=gates)
+    assert (found - exact).abs().max() < 1e-4 * exact.abs().max()
+    same(found[..., 100, :], v[..., 100, :].float(), 1e-6)
+
+
+def test_slopes_are_those_of_the_paper() -> None:
+    """Eight heads: a half, a quarter, ..., 1/256; and a constant gate is a slope."""
+    q, k, v = (x.repeat(1, 3, 1, 1)[:, :8] for x in tokens())
+    alibi, expected = mechanism_named("alibi"), [2.0**-h for h in range(1, 9)]
+    assert SLOPES.default(alibi, q, k, v).tolist() == expected
+    assert SLOPES.learned(replace(SIZES, heads=8))(torch.zeros(1, 1, 16)).tolist() == expected
+    found = alibi(q, k, v, causal=True, slopes=torch.full((8,), -math.log(0.9), dtype=torch.float64))
+    same(found, mechanism_named("fox:gate=0.9")(q, k, v, causal=True))
+    same(alibi(q, k, v, causal=True, slopes=torch.zeros(8)), mechanism_named("softmax")(q, k, v, causal=True))
+
+
+def spun(x: Tensor, place: int, base: float) -> Tensor:
+    """One token turned, by complex numbers."""
+    pairs = x.shape[-1] // 2
+    out = x.clone()
+    for c in range(pairs):
+        angle = place * base ** (-2 * c / x.shape[-1])
+        number = complex(x[2 * c], x[2 * c + 1]) * complex(math.cos(angle), math.sin(angle))
+        out[2 * c], out[2 * c + 1] = number.real, number.imag
+    return out
+
+
+@pytest.mark.parametrize("of", ["softmax", "delta", "window:size=3", "kda", "elu", "linformer:rank=3"])
+@pytest.mark.parametrize("width", [4, 5])
+def test_rotary_is_another_mechanism_on_turned_tokens(of: str, width: int) -> None:
+    rotary, inner = mechanism_named(f"rotary:inner={of},base=100"), mechanism_named(of)
+    q, k, v = tokens(9, width)
+    extras = drawn(rotary, q, k, v)
+    causal = inner.causality.name != "NEVER"
+    turned = [x.clone() for x in (q, k)]
+    for x, b, h, t in product(turned, range(2), range(3), range(9)):
+        x[b, h, t] = spun(x[b, h, t], t, 100.0)
+    expected = inner.definition(*turned, v, causal=causal, **extras)
+    for attend in (rotary, rotary.definition):
+        same(attend(q, k, v, causal=causal, **extras), expected)
+    if of == "softmax":
+        same(rotary(q[..., 6:, :], k, v, causal=True, first=6), expected[..., 6:, :])
+    assert mechanism_named(rotary.spelled).parameters == rotary.parameters
+
+
+def test_rotary_logits_depend_on_the_distance_alone() -> None:
+    rotary = mechanism_named("rotary")
+    q, k = (x[..., :1, :].expand(-1, -1, 12, -1) for x in tokens()[:2])
+    eye = torch.eye(12, dtype=torch.float64).expand(2, 3, 12, 12)
+    weights = rotary(q, k, eye)
+    ratios = weights[..., 1:] / weights[..., :-1]
+    for gap in range(-5, 6):
+        along = ratios.diagonal(gap, -2, -1)
+        same(along, along[..., :1].expand_as(along), 1e-10)
+    assert not torch.allclose(weights, torch.full_like(weights, 1 / 12))
+
+
+def test_two_reflections_are_a_rotation() -> None:
+    """DeltaProduct turns a plane by any angle, token after token, and keeps its length; delta cannot."""
+    n, angle = 24, 2 * math.pi / 24
+    product_: Any = mechanism_named("deltaproduct:factors=2,beta=2")
+    k = torch.zeros(1, 1, n, 2, dtype=torch.float64)
+    k[..., 0] = 1
+    k[..., 1:, :] = torch.tensor([math.cos(angle / 2), math.sin(angle / 2)], dtype=torch.float64)
+    further = torch.zeros_like(k)
+    further[..., 1:, 0] = 1
+    v = torch.zeros(1, 1, n, 1, dtype=torch.float64)
+    v[..., 0, :] = 1
+    beta = torch.full((1, 1, n, 2), 2.0, dtype=torch.float64)
+    beta[..., 0, :] = torch.tensor([0.0, 1.0])
+    axes = torch.eye(2, dtype=torch.float64)
+    held = torch.cat(
+        [
+            product_(axis.expand_as(k), k, v, causal=True, beta=beta, further_keys=further)[0, 0]
+            for axis in axes
+        ],
+        dim=-1,
+    )
+    turns = angle * torch.arange(n, dtype=torch.float64)
+    same(held, torch.stack([turns.cos(), turns.sin()], dim=-1))
+
+
+def test_beta_of_two_keeps_parity_at_any_length() -> None:
+    delta: Any = mechanism_named("delta")
+    n = 3000
+    bits = torch.randint(0, 2, (n,), generator=torch.Generator().manual_seed(1)).double()
+    one, start = (
+        torch.ones(1, 1, n + 1, 1, dtype=torch.float64),
+        torch.zeros(1, 1, n + 1, 1, dtype=torch.float64),
+    )
+    start[..., 0, :] = 1
+    beta = torch.cat([torch.ones(1), 2 * bits]).reshape(1, 1, n + 1, 1).double()
+    found = delta(one, one, start, causal=True, beta=beta).flatten()
+    same(found[1:], (-1.0) ** bits.cumsum(0))
+
+
+def test_softpick_bears_large_and_vanishing_logits() -> None:
+    softpick = mechanism_named("softpick")
+    v = torch.eye(3, dtype=torch.float64)[None, None]
+    for logits, expected in (
+        ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0]),
+        ([-5.0, -1e4, -1.0], [0.0, 0.0, 0.0]),
+        ([1e4, 1e4, -1e4], [0.5, 0.5, 0.0]),
+        ([1e-12, -1e-12, 2e-12], [0.25, 0.0, 0.5]),
+    ):
+        k = torch.tensor(logits, dtype=torch.float64).reshape(1, 1, 3, 1).requires_grad_()
+        out = softpick(torch.ones(1, 1, 1, 1, dtype=torch.float64), k, v)
+        same(out.flatten(), torch.tensor(expected, dtype=torch.float64))
+        (slope,) = torch.autograd.grad(out.square().sum(), k)
+        assert slope.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("spelling", "line"),
+    [
+        (
+            "softmax-sink:sink=1e7",
+            "sink=10000000 is out of range; sink must be none, or between -1e6 and 1e6",
+        ),
+        ("softmax-sink:sink=some", "sink=some is not a number"),
+        ("differential:lam=1e7", "lam=10000000 is out of range; lam must be between -1e6 and 1e6"),
+        ("rotary:base=0", "base=0 is out of range; base must be between 1 and 1e12"),
+        ("fox:gate=0", "gate=0 is out of range; gate must be key, or above 0, up to 1"),
+    ],
+)
+def test_parameters_out_of_range(spelling: str, line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        mechanism_named(spelling)
+    assert str(caught.value) == line
+
+
+@pytest.mark.parametrize("spelling", ["rotary", "rotary:inner=kda", "rotary:inner=power:beta=4"])
+def test_rotary_is_the_same_after_a_journey(spelling: str) -> None:
+    rotary = pickle.loads(pickle.dumps(mechanism_named(spelling)))
+    assert rotary.spelled == spelling
+    q, k, v = tokens()
+    same(rotary(q, k, v, causal=True), mechanism_named(spelling)(q, k, v, causal=True))
+
+
+def test_rotary_of_nothing_says_so() -> None:
+    with pytest.raises(UsageError, match=r"there is no mechanism softmaxx \(did you mean softmax\?\)"):
+        mechanism_named("rotary:inner=softmaxx")
+
+
+SIZES = Sizes(batch=2, heads=3, tokens=9, width=4, features=5, rank=3, model=16)
+
+
+def test_what_is_learned_is_as_in_the_papers() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 9, 16)
+    forget = FORGET_GATES.learned(SIZES)
+    weights = forget.state_dict()
+    assert (weights["gate.bias"] == 0).all()
+    same(forget(x)[..., 0].exp(), torch.sigmoid(x @ weights["gate.weight"].T).permute(0, 2, 1), 1e-5)
+    steps = CHANNEL_STEP_GATES.learned(SIZES)
+    weights = steps.state_dict()
+    assert weights["down.weight"].shape == (4, 16)
+    assert (weights["bias"] == 0).all()
+    logits = ((x @ weights["down.weight"].T) @ weights["up.weight"].T).reshape(2, 9, 3, 4)
+    rate = weights["log_rate"].exp()[:, None]
+    assert ((rate >= 1) & (rate <= 16)).all()
+    same(steps(x), (-rate * torch.log1p(logits.exp())).permute(0, 2, 1, 3), 1e-5)
+    betas = FACTOR_BETAS.learned(SIZES)
+    same(betas(0 * x), torch.ones(2, 3, 9, 3))
+    assert betas(100 * x).max() > 1.9
+    for extra, channels in ((FURTHER_KEYS, 8), (FURTHER_VALUES, 10)):
+        assert extra.learned(SIZES)(x).shape == (2, 3, 9, channels)
+        assert extra.learned(replace(SIZES, rank=1))(x).shape == (2, 3, 9, 0)
+    difference = DIFFERENCE.learned(SIZES)
+    a, b, c, d = difference.state_dict()["vectors"].tolist()
+    expected = math.exp(dot(a, b)) - math.exp(dot(c, d)) + 0.8
+    assert difference(x).tolist() == pytest.approx([expected] * 3, abs=1e-6)
