@@ -30,7 +30,7 @@ SPELLINGS = [
     "kda",
     "kda:gate=0.9,beta=2",
     "deltaproduct",
-    "deltaproduct:factors=3,beta=3/2",
+    "deltaproduct:factors=3,beta=2",
     "deltaproduct:beta=0.3,unit_keys=no",
     "window-linear:size=10",
     "window-linear:size=1",

@@ -9,7 +9,7 @@ what follows by `step`, or by `chunked` from that state.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import (
@@ -86,7 +86,7 @@ class RecurrentMechanism(Mechanism):
     ) -> tuple[Attended, State]:
         """Parallel within runs of `chunk` tokens (or `tokens_per_run`), from `state` or from the beginning.
 
-        Gives the outputs, and the state after the last token.
+        Runs are cut to `longest_run`. Gives the outputs, and the state after the last token.
         """
         return self._read(q, k, v, chunk, present, extras, state)
 
@@ -107,6 +107,10 @@ class RecurrentMechanism(Mechanism):
     def tokens_per_run(self, k: Keys) -> int:
         """Tokens read at once by the call."""
         return self.run
+
+    def longest_run(self, extras: Mapping[str, Tensor]) -> int | None:
+        """Of how many tokens a run may be before it magnifies rounding; None if of any number."""
+        return None
 
     def state_bytes(self, state: State) -> int:
         """The memory that `state` takes, measured."""
@@ -138,6 +142,8 @@ class RecurrentMechanism(Mechanism):
             if present is not None:
                 k, v = (x.masked_fill(~present[:, None, :, None], 0) for x in (k, v))
             extras = cleared(self, filled(self, q, k, v, given, defaults=present is not None), present)
+            longest = self.longest_run(extras)
+            chunk = chunk if longest is None else min(chunk, longest)
             if present is not None and self.minds_absence:
                 extras["present"] = present[:, None, :, None]
             steady = [each.name for each in self.extras if not each.per_token and each.name in extras]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -26,6 +27,9 @@ from separatrix.tensors import Float, Tensor, torch
 
 SHORTEST = 1e-12
 """A key that is shorter has no direction."""
+
+REFLECTED = 16
+"""Writes solved for at once where one is stronger than 1: more of them magnify rounding."""
 
 Betas = Float[Tensor, "batch heads keys 1"]
 
@@ -57,6 +61,8 @@ class Delta(RecurrentMechanism):
     A write multiplies what the state says about its key by 1 - beta: up to 1 it fades, at 1 it is replaced.
     Above 1 this eigenvalue is negative (arXiv 2411.12537), and beta = 2 with a value of 0 flips the sign of
     what is held, so that a state of fixed size can count modulo 2 at any length, as no beta in [0, 1] can.
+    Writes of a run then cancel each other, and rounding grows with their number: runs with a beta above 1
+    are cut to 16 tokens.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> one = torch.ones(1, 1, 2, 1)
@@ -101,8 +107,23 @@ class Delta(RecurrentMechanism):
         errors = solved(k @ k.mT, v - k @ state[0], extras["beta"])
         return (state[0] + k.mT @ errors,), q @ state[0] + (q @ k.mT).tril() @ errors
 
+    def longest_run(self, extras: Mapping[str, Tensor]) -> int | None:
+        return reflected_run(self.parameters.beta, extras)
+
     def _keys(self, k: Tensor) -> Tensor:
         return unit(k) if self.parameters.unit_keys else k
+
+
+def reflected_run(beta: Fraction, extras: Mapping[str, Tensor]) -> int | None:
+    """The longest run for these betas, or for the parameter where none are given.
+
+    At 2 a write turns the sign of what the state says about its key, so that the writes u_j of keys alike
+    have alternating signs: of `sum_j <k_i,k_j> u_j` each of the n terms is as large as the sum, and none of
+    their rounding fades. Read through the state, only the sum is rounded.
+    """
+    given = extras.get("beta")
+    stronger = beta > 1 if given is None else bool((given.detach() > 1).any())
+    return REFLECTED if stronger else None
 
 
 def unit(k: Float[Tensor, "*tokens width"]) -> Float[Tensor, "*tokens width"]:

@@ -22,12 +22,9 @@ from separatrix.mechanisms.recurrent._base import (
     outer,
     read,
 )
-from separatrix.mechanisms.recurrent.delta import DeltaParameters, solved, unit
+from separatrix.mechanisms.recurrent.delta import REFLECTED, DeltaParameters, solved, unit
 from separatrix.parameters import Constraint, Exact, Flag, Natural, Parameters
 from separatrix.tensors import Float, Tensor, torch
-
-WRITES = 16
-"""Writes solved for at once: where keys are alike and betas above 1, more of them magnify rounding."""
 
 
 class DeltaProductParameters(Parameters):
@@ -102,7 +99,7 @@ class DeltaProduct(RecurrentMechanism):
         """The triangular system of delta over a few tokens' writes at a time."""
         factors, now, out = self.parameters.factors, state[0], []
         whole = self._factors(k, v, extras)
-        length = max(1, WRITES // factors)
+        length = max(1, REFLECTED // factors)
         future = torch.ones(length, length, dtype=torch.bool, device=k.device).triu(1)
         future = future.repeat_interleave(factors, dim=-1)
         for start in range(0, k.shape[-2], length):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -11,7 +12,13 @@ from separatrix.mechanisms.extras import BETA, DELTA_GATES
 from separatrix.mechanisms.recurrent._base import Key, Output, Query, State, Value, check_lengths, outer, read
 from separatrix.mechanisms.recurrent._decay import accumulated, gated
 from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters
-from separatrix.mechanisms.recurrent.delta import DeltaParameters, delta_definition, solved, unit
+from separatrix.mechanisms.recurrent.delta import (
+    DeltaParameters,
+    delta_definition,
+    reflected_run,
+    solved,
+    unit,
+)
 from separatrix.parameters import Constraint, Exact, Flag
 from separatrix.tensors import Tensor
 
@@ -73,6 +80,9 @@ class GatedDelta(GatedMechanism):
         out = whole * (q @ state[0]) + (q @ k.mT * decay) @ errors
         after = whole[..., -1:, :] * state[0] + (k * decay[..., -1, :, None]).mT @ errors
         return (after,), out
+
+    def longest_run(self, extras: Mapping[str, Tensor]) -> int | None:
+        return reflected_run(self.parameters.beta, extras)
 
     def _keys(self, k: Tensor) -> Tensor:
         return unit(k) if self.parameters.unit_keys else k

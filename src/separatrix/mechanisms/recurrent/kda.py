@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
@@ -20,7 +21,7 @@ from separatrix.mechanisms.recurrent._base import (
 )
 from separatrix.mechanisms.recurrent._decay import Kept, accumulated, gated
 from separatrix.mechanisms.recurrent._gated import GatedMechanism
-from separatrix.mechanisms.recurrent.delta import solved, unit
+from separatrix.mechanisms.recurrent.delta import reflected_run, solved, unit
 from separatrix.mechanisms.recurrent.gated_delta import GatedDeltaParameters
 from separatrix.mechanisms.recurrent.gla import halves
 from separatrix.tensors import Float, Tensor, functional, torch
@@ -95,6 +96,9 @@ class Kda(GatedMechanism):
         out = (q * kept.whole) @ state[0] + faded_overlaps(q, k, kept) @ errors
         after = kept.whole[..., -1:, :].mT * state[0] + (k * kept.rest).mT @ errors
         return (after,), out[..., :length, :]
+
+    def longest_run(self, extras: Mapping[str, Tensor]) -> int | None:
+        return reflected_run(self.parameters.beta, extras)
 
     def _keys(self, k: Tensor) -> Tensor:
         return unit(k) if self.parameters.unit_keys else k
