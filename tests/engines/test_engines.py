@@ -95,7 +95,7 @@ def test_where_the_spike_stands_changes_nothing(
 @given(point=points(), mechanism=mechanisms)
 def test_a_larger_threshold_fires_less(point: Construction, mechanism: Mechanism) -> None:
     """p0 and p1 do not increase with tau."""
-    tau = point.parameters.values()["tau"]
+    tau = point.parameters.filled()["tau"]
     lax, strict = (_with(point, tau=tau + add) for add in (0, Fraction(1, 20)))
     low, high = certified.count(strict, mechanism).low, certified.count(lax, mechanism).low
     assert low.p0 <= high.p0
@@ -127,7 +127,7 @@ def test_distinguishing_needs_firing(point: Construction, mechanism: Mechanism) 
 
 
 def _with(point: Construction, **changes: object) -> Construction:
-    kept = {name: value for name, value in point.parameters.values().items() if value is not None}
+    kept = {name: value for name, value in point.parameters.filled().items() if value is not None}
     return type(point).read({**kept, **changes})
 
 

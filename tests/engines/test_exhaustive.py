@@ -44,7 +44,7 @@ def by_enumeration(point: Construction, mechanism: Mechanism) -> tuple[Fraction,
     tokens = [_tokens(point, label) for label in (0, 1)]
     attention = [[_weights(mechanism, parameters, rows, query) for query in rows] for rows in tokens]
     fired = [0, 0, 0]
-    tau = parameters.values()["tau"]
+    tau = parameters.filled()["tau"]
     for signs in product((1, -1), repeat=d):
         seen = [[sum(x * y for x, y in zip(row, signs, strict=True)) for row in rows] for rows in tokens]
         fires = [
@@ -100,7 +100,7 @@ def test_fractions_equal_the_enumeration(spelling: str, changes: dict[str, objec
     found = certified.count(point, mechanism)
     assert found.decided
     assert (found.low.p0, found.low.p1, found.low.only) == by_enumeration(point, mechanism)
-    parameters = {name: value for name, value in point.parameters.values().items() if value is not None}
+    parameters = {name: value for name, value in point.parameters.filled().items() if value is not None}
     grid = exact.evaluate(type(point), mechanism, Grid(parameters))
     assert grid.p0.item() == pytest.approx(float(found.low.p0), abs=1e-14)
     assert grid.p1.item() == pytest.approx(float(found.low.p1), abs=1e-14)

@@ -75,7 +75,7 @@ def _table(found: Readers) -> Table:
 
     table = new_table()
     outcome, tuned, linear = found.fixed.outcome, found.threshold, found.linear
-    tau = Fraction(found.construction.parameters.values()["tau"])
+    tau = Fraction(found.construction.parameters.filled()["tau"])
     table.add_row(
         "fixed reader",
         f"{chance_of(outcome)}, {found.fixed.word} (m {found.construction.m}, tau {_number(tau)}; "

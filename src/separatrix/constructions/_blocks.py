@@ -122,7 +122,7 @@ class BlockConstruction(Construction):
 
     @property
     def threshold(self) -> float:
-        return float(self.parameters.values()["tau"]) * self.unit
+        return float(self.parameters.filled()["tau"]) * self.unit
 
     @property
     def signs(self) -> int:

@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from separatrix.constructions._base import Construction, Exchangeable, Label, Tokens
 from separatrix.constructions._blocks import THRESHOLD, at_least, at_most
-from separatrix.numbers import format_exact
 from separatrix.parameters import Constraint, Exact, Natural, Parameters
 from separatrix.tensors import torch
 
@@ -63,21 +62,6 @@ def unit_vector(place: int, width: int) -> Vector:
 def present(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
     """The kinds of which there is at least one token."""
     return tuple(kind for kind in kinds if kind.count > 0)
-
-
-def between(name: str, low: Fraction | int, high: Fraction | int) -> Constraint:
-    """`name` lies between two numbers, ends included."""
-    limits = f"{_short(low)} to {_short(high)}"
-    return Constraint(
-        (name,),
-        lambda p: (getattr(p, name) >= low) & (getattr(p, name) <= high),
-        lambda p: f"{name}={format_exact(getattr(p, name))} is out of range; {name} must be {limits}",
-    )
-
-
-def _short(value: Fraction | int) -> str:
-    plain = value == 0 or Fraction(1, 1000) <= value < 10**6
-    return format_exact(value) if plain else f"{float(value):.0e}"
 
 
 class ExactParameters(Parameters):
@@ -131,7 +115,7 @@ class ExactConstruction(Construction):
     @property
     def tau(self) -> Fraction:
         """The reader's threshold, exactly."""
-        return Fraction(self.parameters.values()["tau"])
+        return Fraction(self.parameters.filled()["tau"])
 
     @property
     def threshold(self) -> float:

@@ -13,10 +13,9 @@ from separatrix.constructions._exact import (
     ExactConstruction,
     ExactParameters,
     Kind,
-    between,
     present,
 )
-from separatrix.parameters import Constraint, Exact, Natural
+from separatrix.parameters import Constraint, Exact, Natural, between
 
 
 class AveragingParameters(ExactParameters):

@@ -14,9 +14,8 @@ from separatrix.constructions._exact import (
     ExactConstruction,
     ExactParameters,
     Kind,
-    between,
 )
-from separatrix.parameters import Constraint, Exact
+from separatrix.parameters import Constraint, Exact, between
 
 
 class InjectivityParameters(ExactParameters):

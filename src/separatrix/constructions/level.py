@@ -14,9 +14,8 @@ from separatrix.constructions._exact import (
     ExactConstruction,
     ExactParameters,
     Kind,
-    between,
 )
-from separatrix.parameters import Constraint, Exact, Natural, is_absent
+from separatrix.parameters import Constraint, Exact, Natural, between, is_absent
 
 
 class LevelParameters(ExactParameters):

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 from separatrix.constructions._base import BlockModel, Label, Presence, QueryRow, Tokens
 from separatrix.constructions._blocks import BlockConstruction, BlockParameters
-from separatrix.constructions._exact import between
-from separatrix.parameters import Constraint, Exact, Natural
+from separatrix.parameters import Constraint, Exact, Natural, between
 from separatrix.tensors import Tensor, torch
 
 

@@ -14,11 +14,10 @@ from separatrix.constructions._exact import (
     ExactConstruction,
     ExactParameters,
     Kind,
-    between,
     present,
     unit_vector,
 )
-from separatrix.parameters import Constraint, Exact, Natural
+from separatrix.parameters import Constraint, Exact, Natural, between
 
 
 class MajorityParameters(ExactParameters):

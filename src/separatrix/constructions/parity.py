@@ -16,9 +16,8 @@ from separatrix.constructions._exact import (
     ExactParameters,
     Kind,
     Vector,
-    between,
 )
-from separatrix.parameters import Constraint, Exact
+from separatrix.parameters import Constraint, Exact, between
 
 
 class ParityParameters(ExactParameters):

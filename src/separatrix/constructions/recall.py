@@ -16,10 +16,9 @@ from separatrix.constructions._exact import (
     ExactParameters,
     Kind,
     Vector,
-    between,
     unit_vector,
 )
-from separatrix.parameters import Constraint, Exact, Natural
+from separatrix.parameters import Constraint, Exact, Natural, between
 
 MOST_DIGITS = 12
 

@@ -14,10 +14,9 @@ from separatrix.constructions._exact import (
     ExactConstruction,
     ExactParameters,
     Kind,
-    between,
     unit_vector,
 )
-from separatrix.parameters import Constraint, Exact, Natural
+from separatrix.parameters import Constraint, Exact, Natural, between
 
 
 class RegressionParameters(ExactParameters):

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 from separatrix.constructions._base import BlockModel, Exchangeable, Label
 from separatrix.constructions._blocks import EXAMPLE, WHOLE_BLOCKS
-from separatrix.constructions._exact import between
 from separatrix.constructions.spike import Spike, SpikeParameters
-from separatrix.parameters import Constraint, Exact, Natural
+from separatrix.parameters import Constraint, Exact, Natural, between
 from separatrix.tensors import Float, Tensor, torch
 
 

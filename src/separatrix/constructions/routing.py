@@ -15,9 +15,8 @@ from separatrix.constructions._exact import (
     ExactConstruction,
     ExactParameters,
     Kind,
-    between,
 )
-from separatrix.parameters import Constraint, Exact
+from separatrix.parameters import Constraint, Exact, between
 
 LIFT = 1.25
 """Added to every cosine, so that all logits are positive."""

@@ -40,7 +40,7 @@ def _asked(found: Boundary) -> dict[str, Any]:
     given = {each: getattr(point.parameters, each) for each in type(point.parameters).model_fields}
     if "n" in asked.fixed:
         given["n"] = parse_integer(asked.fixed["n"], "n")
-    settings = {"name": mechanism.name, **spelled_parameters(mechanism.parameters.values())}
+    settings = {"name": mechanism.name, **spelled_parameters(mechanism.parameters.filled())}
     parts = {"mechanism": settings, "parameters": spelled_parameters(given)}
     return {
         "construction": point.name,

@@ -189,7 +189,7 @@ def rational_model(construction: Construction, n: int | None = None) -> BlockMod
     """The closed form in rationals and logarithms, at the construction's n or another."""
     model = None
     if not isinstance(construction, ExactConstruction):
-        given = construction.parameters.values()
+        given = construction.parameters.filled()
         values = {name: x if isinstance(x, str) else rational(x) for name, x in given.items()}
         if n is not None:
             values["n"] = rational(n)

@@ -73,7 +73,7 @@ def hoeffding(construction: Construction, mechanism: str) -> float:
     block k. Given y_d it must exceed tau - c y_d, and by Hoeffding a sum of independent signs with
     weights of squared length V_j exceeds s with probability at most exp(-s²/(2 V_j)).
     """
-    values = construction.parameters.values()
+    values = construction.parameters.filled()
     n, d, size = int(values["n"]), int(values["d"]), int(values["n"] // (values["d"] - 2))
     a0, b, c, tau = (float(values[name]) for name in ("a0", "b", "c", "tau"))
     total = 0.0

@@ -54,6 +54,21 @@ class Constraint:
     message: Callable[[Any], str]
 
 
+def between(name: str, low: Fraction | int, high: Fraction | int) -> Constraint:
+    """`name` lies between two numbers, ends included."""
+    limits = f"{_short(low)} to {_short(high)}"
+    return Constraint(
+        (name,),
+        lambda p: (getattr(p, name) >= low) & (getattr(p, name) <= high),
+        lambda p: f"{name}={format_exact(getattr(p, name))} is out of range; {name} must be {limits}",
+    )
+
+
+def _short(value: Fraction | int) -> str:
+    plain = value == 0 or Fraction(1, 1000) <= value < 10**6
+    return format_exact(value) if plain else f"{float(value):.0e}"
+
+
 class Parameters(BaseModel):
     """Base of every parameter set: frozen, exact, and closed to unknown names."""
 
@@ -106,7 +121,7 @@ class Parameters(BaseModel):
         """Fill what follows from other parameters; numbers or arrays of them."""
         return values
 
-    def values(self) -> dict[str, Any]:
+    def filled(self) -> dict[str, Any]:
         """Every parameter with what follows from others filled in."""
         return self.derive({name: getattr(self, name) for name in type(self).model_fields})
 

@@ -55,7 +55,7 @@ def best_threshold(
     sampling: Sampling,
 ) -> Tuned:
     """The best tau, and P by the strongest engine that applies; `fixed` is the outcome at the usual tau."""
-    usual = Fraction(construction.parameters.values()["tau"])
+    usual = Fraction(construction.parameters.filled()["tau"])
     states = sign_states(construction, outputs)
     among = _among(states)
     gap = _best_gap(states, usual)

@@ -46,8 +46,8 @@ def certify(
         "format": FORMAT,
         "version": VERSION,
         "construction": construction.name,
-        "mechanism": {"name": mechanism.name, **spelled_parameters(mechanism.parameters.values())},
-        "parameters": spelled_parameters(construction.parameters.values()),
+        "mechanism": {"name": mechanism.name, **spelled_parameters(mechanism.parameters.filled())},
+        "parameters": spelled_parameters(construction.parameters.filled()),
         "spike_weights": [
             {"label": label, "row": row, "enclosure": _enclosure(weight)}
             for label in (0, 1)

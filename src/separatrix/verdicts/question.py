@@ -78,7 +78,7 @@ class Question:
     def numbers(self, chosen: Mapping[str, Number]) -> dict[str, float]:
         """Every parameter of a point that is a number, the mechanism's own among them, as floats."""
         own, point = self.mechanism(chosen).parameters, self.point(chosen).parameters
-        given = {**own.values(), **point.values()}
+        given = {**own.filled(), **point.filled()}
         return {name: float(value) for name, value in given.items() if isinstance(value, int | Fraction)}
 
 
