@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -104,9 +105,8 @@ class Task(ABC):
     answers: ClassVar[Answers] = Answers.CLASSES
     tolerance: ClassVar[float] = 0.01
     """A run has solved the task when it scores within this of the ceiling, on validation samples."""
-    few: ClassVar[bool] = False
-    """Whether so few inputs exist that two draws can be the same one: splits are then told apart by a
-    digest of the input, and no input is in two of them."""
+    asks_length: ClassVar[bool] = False
+    """Whether the number of tokens is what is asked for. In every other task it tells nothing."""
     parameters: Any
 
     def __init__(self, parameters: Parameters) -> None:
@@ -139,6 +139,16 @@ class Task(ABC):
         return None
 
     @property
+    def bits(self) -> float:
+        """The logarithm to base 2 of how many inputs there are; infinite where they are real numbers."""
+        return math.inf
+
+    @property
+    def few(self) -> bool:
+        """Whether two draws can be the same input: a digest of it then says which split an input is of."""
+        return self.bits < MANY_BITS
+
+    @property
     @abstractmethod
     def outputs(self) -> int:
         """How many classes there are to answer with; 1 where answers are numbers."""
@@ -159,6 +169,11 @@ class Task(ABC):
         """The best that a model of this mechanism can do, where that is proved."""
         return None
 
+    def origin(self, samples: Samples) -> NDArray[Any]:
+        """What an input is known by where there are few, a row of numbers for each."""
+        rows = samples.inputs.reshape(len(samples), -1)
+        return rows if samples.present is None else np.concatenate([rows, samples.present], axis=1)
+
     def samples(self, count: int, split: Split, seed: int = 0, step: int = 0) -> Samples:
         """So many samples of a split: always the same for a seed and a step."""
         chance = np.random.default_rng((split.value, seed, step))
@@ -167,7 +182,7 @@ class Task(ABC):
         kept, found = list[Samples](), 0
         for _ in range(MOST_TRIES):
             drawn = self.draw(2 * count, split, chance)
-            kept.append(drawn.chosen(np.flatnonzero(split_of(drawn) == split.value)))
+            kept.append(drawn.chosen(np.flatnonzero(split_of(self.origin(drawn)) == split.value)))
             found += len(kept[-1])
             if found >= count:
                 return joined(kept).chosen(np.arange(count))
@@ -182,16 +197,15 @@ class Task(ABC):
         return float(error / targets.double().square().mean())
 
 
+MANY_BITS = 64
+"""With 2^64 inputs and a million samples, two are the same once in ten million times."""
 MOST_TRIES = 200
 """Draws after which a task is said to have too few inputs."""
 
 
-def split_of(samples: Samples) -> NDArray[np.int64]:
-    """The split that each input belongs to by a digest of it: half to train, a quarter to each other."""
-    rows = np.ascontiguousarray(samples.inputs).reshape(len(samples), -1)
-    if samples.present is not None:
-        rows = np.concatenate([rows, samples.present], axis=1)
-    words = np.ascontiguousarray(rows.astype(np.float64)).view(np.uint64)
+def split_of(origins: NDArray[Any]) -> NDArray[np.int64]:
+    """The split that each row belongs to by a digest of it: half to train, a quarter to each other."""
+    words = np.ascontiguousarray(origins.astype(np.float64)).view(np.uint64)
     digest = np.zeros(len(words), dtype=np.uint64)
     for column in words.T:  # splitmix64 over the columns
         digest = (digest ^ column) + np.uint64(0x9E3779B97F4A7C15)
@@ -218,3 +232,9 @@ def commonest_class(samples: Samples) -> Bound:
     """The floor of a task without a better shortcut: the class that is right most often."""
     counts = np.bincount(samples.targets.reshape(-1))
     return Bound(float(counts.max() / counts.sum()), "always the commonest answer")
+
+
+def relative_error(said: NDArray[Any], samples: Samples) -> float:
+    """The squared error of answers, as a share of that of the answer 0."""
+    targets = samples.targets.astype(np.float64)
+    return float(np.square(said - targets).mean() / np.square(targets).mean())

@@ -9,17 +9,15 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy.special import ndtr, softmax
 
-from separatrix.parameters import Constraint, Exact, Natural, Parameters
+from separatrix.parameters import Constraint, Exact, Natural, Parameters, between
 from separatrix.tasks._base import Bound, ProvedCeiling, Samples, Split, Task, commonest_class
+from separatrix.tasks._proofs import linear_inputs, second_moments
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
     from separatrix.mechanisms import Mechanism
     from separatrix.tasks.setting import Setting
-
-LINEAR = ("identity-features:normalised=no", "linear", "causal-linear")
-"""Spellings of attention whose output is a sum of (query · key) value, and nothing else."""
 
 
 class NeedleParameters(Parameters):
@@ -33,15 +31,11 @@ class NeedleParameters(Parameters):
     constraints: ClassVar[tuple[Constraint, ...]] = (
         Constraint(
             ("n",),
-            lambda p: (p.n >= 4) & (p.n <= 10**6) & (p.n % 2 == 0),
-            lambda p: (
-                f"n={p.n} must be an even number from 4 to 1000000: half of the tokens have either mark"
-            ),
+            lambda p: (p.n >= 4) & (p.n <= 4096) & (p.n % 2 == 0),
+            lambda p: f"n={p.n} must be an even number from 4 to 4096: half of the tokens have either mark",
         ),
-        Constraint(
-            ("dz",), lambda p: (p.dz >= 1) & (p.dz <= 4096), lambda p: f"dz={p.dz} must be from 1 to 4096"
-        ),
-        Constraint(("strength",), lambda p: p.strength > 0, lambda p: "strength must be above 0"),
+        between("dz", 1, 1024),
+        between("strength", Fraction(1, 1000), 1000),
     )
 
 
@@ -50,7 +44,7 @@ class Needle(Task):
 
     name = "needle"
     title = "Say the mark of the one token that stands out along the direction the last token names."
-    provenance = "[ours] docs/theory.md 9"
+    provenance = "[ours] docs/theory.md 9.1"
     description = (
         "n tokens, each with dz normal numbers z and a mark, half of them +1 and half -1, in random order. "
         "One token, anywhere, is moved by A u, where u is a random direction that the last token says, and A "
@@ -115,13 +109,12 @@ class Needle(Task):
         return Bound(self._right(weights, samples), "the mark of the largest token, whatever the direction")
 
     def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
-        plain = setting.depth == 1 and not (setting.conv or setting.rope or setting.norm)
-        if mechanism.spelled not in LINEAR or not plain:
+        if not (second_moments(mechanism) and linear_inputs(setting)):
             return None
         return ProvedCeiling(
             float(ndtr(self.shift / math.sqrt(self.parameters.n))),
             "one layer of linear-kernel heads, any number, on linear maps of the tokens, whatever reads it",
-            "docs/theory.md 9: of second moments only the sum of z w depends on the label",
+            "docs/theory.md 9.1: of second moments only the sum of z w depends on the label",
         )
 
     def _right(self, weights: object, samples: Samples) -> float:
