@@ -81,6 +81,10 @@ GOOD = (
     "store upgrade --store results.db",
     "store backup new.db --store results.db",
     "list sweeps --store results.db",
+    "data --folder folder --json",
+    "data show listops --folder folder",
+    "data floors digits --folder folder",
+    "data fetch listops --folder folder",
     "list mechanisms --lattice --json",
 )
 LONG = (

@@ -59,6 +59,7 @@ def test_closed_forms_in_float64_boundaries_maps_certificates_and_lists(tmp_path
     plane = ["map", "spike", "softmax,linear", "a1=0.5:1.5:5", "n=1e3:1e18:5:log", *AROUND]
     commands = [
         *(["list", what] for what in ("constructions", "mechanisms", "claims")),
+        ["data", "--folder", str(tmp_path)],
         ["verdict", "spike", "power:beta=4", *POINT, "--certificate", str(tmp_path / "proof.json")],
         ["check", str(tmp_path / "proof.json")],
         *(

@@ -12,6 +12,7 @@ from separatrix.cli import (
     boundary,
     cards,
     check,
+    data,
     lists,
     maps,
     readers,
@@ -43,6 +44,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
 for each in COMMANDS:
     app.command(each.__name__.strip("_"))(each)
 app.add_typer(store.commands, name="store")
+app.add_typer(data.commands, name="data")
 
 
 @app.callback(invoke_without_command=True)

