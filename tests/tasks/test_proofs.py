@@ -8,8 +8,7 @@ import pytest
 from separatrix.mechanisms import MECHANISMS, mechanism_named
 from separatrix.tasks import Samples, Split, task_named
 from separatrix.tasks._base import relative_error
-from separatrix.tasks._proofs import PROPORTIONAL, SECOND_MOMENTS, SUMS, proportional
-from separatrix.tasks.mqar import commonest_share
+from separatrix.tasks._proofs import PROPORTIONAL, SECOND_MOMENTS, SUMS, commonest_share, proportional
 from separatrix.tasks.spike import log_moment_ratio, moment_ceiling
 from separatrix.tensors import torch
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+from scipy.stats import poisson
+
 if TYPE_CHECKING:
     from separatrix.mechanisms import Mechanism
     from separatrix.tasks.setting import Setting
@@ -61,3 +64,27 @@ def linear_inputs(setting: Setting) -> bool:
 def linear_reader(setting: Setting) -> bool:
     """Whether in addition the answer is linear in what attention returns."""
     return linear_inputs(setting) and not (setting.out_norm or setting.mlp)
+
+
+def commonest_share(draws: int, classes: int) -> float:
+    """The expected share of the commonest of some classes among independent draws.
+
+    The counts are those of independent Poisson variables of mean draws / classes, given that they add up to
+    the draws.
+
+    >>> [round(commonest_share(pairs, 32), 3) for pairs in (4, 8, 16, 32)]
+    [0.295, 0.208, 0.15, 0.11]
+    """
+    each, total = poisson.pmf(np.arange(draws + 1), draws / classes), poisson.pmf(draws, draws)
+    expected = 0.0
+    for most in range(draws):
+        alone, together = np.where(np.arange(draws + 1) <= most, each, 0), np.eye(1, draws + 1)[0]
+        for bit in bin(classes)[2:]:
+            together = np.convolve(together, together)[: draws + 1]
+            if bit == "1":
+                together = np.convolve(together, alone)[: draws + 1]
+        more = 1 - together[draws] / total
+        if more < 1e-12:
+            break
+        expected += more
+    return float(expected / draws)

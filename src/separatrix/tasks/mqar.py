@@ -6,11 +6,10 @@ import math
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from scipy.stats import poisson
 
 from separatrix.parameters import Constraint, Natural, Parameters, between
 from separatrix.tasks._base import Bound, ProvedCeiling, Samples, Split, Task
-from separatrix.tasks._proofs import one_layer_without_places
+from separatrix.tasks._proofs import commonest_share, one_layer_without_places
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -96,27 +95,3 @@ class Recall(Task):
             "whatever reads it",
             "docs/theory.md 9.3: every way to pair the keys with the values is equally likely",
         )
-
-
-def commonest_share(draws: int, classes: int) -> float:
-    """The expected share of the commonest of some classes among independent draws.
-
-    The counts are those of independent Poisson variables of mean draws / classes, given that they add up to
-    the draws.
-
-    >>> [round(commonest_share(pairs, 32), 3) for pairs in (4, 8, 16, 32)]
-    [0.295, 0.208, 0.15, 0.11]
-    """
-    each, total = poisson.pmf(np.arange(draws + 1), draws / classes), poisson.pmf(draws, draws)
-    expected = 0.0
-    for most in range(draws):
-        alone, together = np.where(np.arange(draws + 1) <= most, each, 0), np.eye(1, draws + 1)[0]
-        for bit in bin(classes)[2:]:
-            together = np.convolve(together, together)[: draws + 1]
-            if bit == "1":
-                together = np.convolve(together, alone)[: draws + 1]
-        more = 1 - together[draws] / total
-        if more < 1e-12:
-            break
-        expected += more
-    return float(expected / draws)

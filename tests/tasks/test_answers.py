@@ -1,0 +1,137 @@
+"""Answers of tasks, and what their shortcuts say, found again by literal reading of the tokens."""
+
+from collections import Counter
+from statistics import median_low
+
+import numpy as np
+import pytest
+
+from separatrix.errors import UsageError
+from separatrix.mechanisms import mechanism_named
+from separatrix.tasks import Samples, Split, Task, task_named
+
+
+def some(name: str, count: int = 60, split: Split = Split.TEST, **given: object) -> tuple[Task, Samples]:
+    task = task_named(name).read(given)
+    return task, task.samples(count, split)
+
+
+def floor(task: Task, samples: Samples) -> float:
+    return task.floor(samples, task.default_setting()).score
+
+
+def test_induction_answers_with_what_followed() -> None:
+    task, samples = some("induction", 2000, n=20, symbols=6)
+    right = 0
+    for tokens, (target,) in zip(samples.inputs.tolist(), samples.targets, strict=True):
+        *context, last = tokens
+        assert context.count(last) == 1
+        assert context[context.index(last) + 1] == target
+        counts = Counter(each for each in context if each != last)
+        right += target == min(counts, key=lambda each: (-counts[each], each))
+    assert floor(task, samples) == pytest.approx(right / 2000)
+    proved = task.proved_ceiling(mechanism_named("softmax"), task.default_setting(conv=0))
+    assert proved is not None
+    assert proved.score == pytest.approx(right / 2000, abs=0.04)
+    assert task.proved_ceiling(mechanism_named("softmax"), task.default_setting()) is None
+
+
+@pytest.mark.parametrize("blanks", [0, 2])
+def test_copies_are_the_symbols_in_order_and_the_shortcut_knows_neighbours_alone(blanks: int) -> None:
+    task, samples = some("copy", 40, blanks=blanks, trained=4, tested=7)
+    blank, begin, expected = 16, 17, []
+    for tokens, places, targets in zip(
+        samples.inputs.tolist(), samples.places, samples.targets.tolist(), strict=True
+    ):
+        at = tokens.index(begin)
+        context = tokens[:at]
+        assert [each for each in context if each != blank] == targets
+        assert context.count(blank) == 7 * blanks
+        assert tokens[at + 1 :] == targets[:-1]
+        assert places.tolist() == list(range(at, at + 7))
+        heads = {b for a, b in zip([blank, *context], context, strict=False) if a == blank and b != blank}
+        heads |= {context[0]} - {blank}
+        for i, target in enumerate(targets):
+            after = context[context.index(targets[i - 1]) + 1 :][:1] if i else []
+            if after and after != [blank]:
+                expected.append(float(after == [target]))
+            else:
+                left = heads - set(targets[:i])
+                expected.append((target in left) / len(left))
+    assert floor(task, samples) == pytest.approx(np.mean(expected))
+
+
+def test_the_largest_item_is_retrieved() -> None:
+    task, samples = some("retrieval")
+    assert samples.inputs.shape[1] == 65
+    assert task.samples(3, Split.TRAIN).inputs.shape[1] == 17
+    right = 0
+    for tokens, (target,) in zip(samples.inputs, samples.targets, strict=True):
+        items = [(token[0], int(token[2:].argmax())) for token in tokens[:-1]]
+        assert max(items)[1] == target
+        sums = [sum(priority for priority, kind in items if kind == each) for each in range(10)]
+        right += sums.index(max(sums)) == target
+    assert floor(task, samples) == pytest.approx(right / 60)
+
+
+@pytest.mark.parametrize("name", ["parity", "modular"])
+def test_only_what_lies_beyond_the_trained_length_is_asked(name: str) -> None:
+    task, tested = some(name, 4, trained=6, tested=9)
+    step = 2 if name == "modular" else 1
+    assert tested.places[0].tolist() == [6 * step, 7 * step, 8 * step]
+    trained = task.samples(4, Split.TRAIN)
+    assert trained.places[0].tolist() == [i * step for i in range(6)]
+    with pytest.raises(UsageError, match="tested=5 must be trained=6 or more"):
+        task_named(name).read({"trained": 6, "tested": 5})
+
+
+def test_parity_is_that_of_the_ones_so_far() -> None:
+    for split in Split:
+        _, samples = some("parity", 20, split)
+        for tokens, places, targets in zip(
+            samples.inputs.tolist(), samples.places, samples.targets, strict=True
+        ):
+            assert [sum(tokens[: place + 1]) % 2 for place in places] == targets.tolist()
+
+
+def test_modular_expressions_have_the_value_that_python_gives_them() -> None:
+    for split in Split:
+        _, samples = some("modular", 20, split, modulus=7)
+        for tokens, places, targets in zip(samples.inputs, samples.places, samples.targets, strict=True):
+            words = "".join("0123456+-*"[token] for token in tokens)
+            assert [eval(words[: place + 1]) % 7 for place in places] == targets.tolist()
+    with pytest.raises(UsageError, match="modulus=6 must be a prime number"):
+        task_named("modular").read({"modulus": 6})
+
+
+def value(words: list[str]) -> int:
+    """The value of an expression of ListOps, from a stack."""
+    does = {"MAX": max, "MIN": min, "MED": median_low, "SM": lambda each: sum(each) % 10}
+    stack: list[list[object]] = [[]]
+    for word in words:
+        if word in does:
+            stack.append([word])
+        elif word == "]":
+            operator, *elements = stack.pop()
+            assert len(elements) > 1
+            stack[-1].append(does[str(operator)](elements))
+        else:
+            stack[-1].append(int(word))
+    ((found,),) = stack
+    assert isinstance(found, int)
+    return found
+
+
+def test_listops_have_the_value_that_a_stack_finds_and_one_length() -> None:
+    names = [*"0123456789", "MAX", "MIN", "MED", "SM", "]"]
+    task, samples = some("listops", 300)
+    deepest, flat = 0, 0
+    for tokens, (target,) in zip(samples.inputs, samples.targets, strict=True):
+        words = [names[token] for token in tokens]
+        assert value(words) == target
+        open_lists = np.cumsum([(word in names[10:14]) - (word == "]") for word in words])
+        assert open_lists[-1] == 0
+        deepest = max(deepest, int(open_lists.max()))
+        flat += value([words[0], *(word for word in words if word in names[:10]), "]"]) == target
+    assert deepest == 3
+    assert floor(task, samples) >= flat / 300
