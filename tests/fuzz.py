@@ -86,6 +86,7 @@ GOOD = (
     "data floors digits --folder folder",
     "data fetch listops --folder folder",
     "list mechanisms --lattice --json",
+    "list tasks --json",
 )
 LONG = (
     "assess softmax --against linear --out new.html",

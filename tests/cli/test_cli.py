@@ -96,6 +96,15 @@ def test_lists() -> None:
         assert expected in run("list", what).stdout
 
 
+def test_tasks_are_listed_with_their_ceiling_and_floor() -> None:
+    rows = {row["name"]: row for row in json.loads(run("list", "tasks", "--json").stdout)}
+    assert 0.97 < rows["needle"]["ceiling"] < 0.99
+    assert rows["mqar"]["ceiling"] == 1
+    assert rows["regression"]["floor"] == 1
+    assert all(isinstance(row["mechanisms_with_witness"], list) for row in rows.values())
+    assert "the Bayes rule, one softmax head" in run("list", "tasks").stdout
+
+
 def test_help_and_version() -> None:
     assert "verdict" in run("--help").stdout
     assert run("--version").stdout.strip().count(".") == 2

@@ -1,4 +1,4 @@
-"""`list`: mechanisms, constructions, claims, plans, sweeps."""
+"""`list`: mechanisms, constructions, claims, tasks, plans, sweeps."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ if TYPE_CHECKING:
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help="mechanisms, constructions, claims, plans or sweeps")],
+    what: Annotated[str, typer.Argument(help="mechanisms, constructions, claims, tasks, plans or sweeps")],
     lattice: Annotated[
         bool, typer.Option("--lattice", help="With mechanisms: which is a special case of which.")
     ] = False,
     store: StoreUrl = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """List mechanisms, constructions, claims, plans, sweeps."""
+    """List mechanisms, constructions, claims, tasks, plans, sweeps."""
     from separatrix.parameters import UsageError, require_known
 
     lists: dict[str, Callable[[bool], None]] = {
         "mechanisms": _lattice if lattice else _mechanisms,
         "constructions": _constructions,
         "claims": _claims,
+        "tasks": _tasks,
         "plans": _plans,
         "sweeps": lambda as_json: _sweeps(store, as_json),
     }
@@ -93,6 +94,31 @@ def _claims(as_json: bool) -> None:
     rows = [
         {"name": each.name, "provenance": each.provenance, "statement": each.statement} for each in CLAIMS
     ]
+    _listing(rows, as_json)
+
+
+def _tasks(as_json: bool) -> None:
+    """Every task at its default parameters, with the ceiling and the floor on its samples to test with."""
+    from separatrix.tasks import TASKS, Split
+
+    rows = []
+    for each in TASKS.values():
+        task, setting = each.read(), each.default_setting()
+        samples = task.samples(setting.tests, Split.TEST)
+        ceiling, floor = task.ceiling(samples), task.floor(samples, setting)
+        rows.append(
+            {
+                "name": each.name,
+                "title": each.title,
+                "score": each.answers.value,
+                "ceiling": ceiling.score if as_json else f"{ceiling.score:.4f}: {ceiling.how}",
+                "floor": floor.score if as_json else f"{floor.score:.4f}: {floor.how}",
+                "mechanisms_with_witness": list[str](),
+                "parameters": _names(each.schema),
+                "provenance": each.provenance,
+                "description": each.description,
+            }
+        )
     _listing(rows, as_json)
 
 

@@ -54,7 +54,7 @@ class Duplication(Task):
         "norm": "no",
         "out_norm": "no",
         "steps": 300,
-        "rates": "0.001,0.003,0.01",
+        "rates": "0.003,0.01,0.03",
     }
     asks_length = True
     parameters: DuplicationParameters

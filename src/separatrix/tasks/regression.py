@@ -46,8 +46,10 @@ class Regression(Task):
         "width": 32,
         "norm": "no",
         "out_norm": "no",
-        "batch": 64,
-        "rates": "0.001,0.003,0.01",
+        "batch": 128,
+        "steps": 600,
+        "rates": "0.003,0.01,0.03",
+        "validation": 4096,
     }
     parameters: RegressionParameters
 
