@@ -12,7 +12,7 @@ from torch import nn
 
 from separatrix.layers.cache import Cache, all_present, appended
 from separatrix.layers.measures import Measured
-from separatrix.layers.parts import RMSNorm, ShortConvolution, rotated
+from separatrix.layers.parts import RMSNorm, ShortConvolution, keeping_size, rotated
 from separatrix.mechanisms import Causality, Mechanism, mechanism_from
 from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.mechanisms.extras import Extra, Sizes, described
@@ -80,7 +80,7 @@ class Attention(Measured):
         self.key_width = key = width // heads if key_width is None else key_width
         self.scale = key**-0.5 if scale is None else scale
         self.channels = (heads * key, heads * key, width)
-        self.project = nn.Linear(width, sum(self.channels), bias=False)
+        self.project = keeping_size(nn.Linear(width, sum(self.channels), bias=False))
         self.convolve = None if conv is None else ShortConvolution(sum(self.channels), conv)
         self.query_norm, self.key_norm = (RMSNorm(key) if qk_norm else nn.Identity() for _ in "qk")
         self.out_norm = RMSNorm(width // heads) if out_norm else nn.Identity()

@@ -12,7 +12,7 @@ from torch import nn
 from separatrix.layers.attention import Attention, check_natural
 from separatrix.layers.cache import Cache
 from separatrix.layers.measures import Measured
-from separatrix.layers.parts import RMSNorm
+from separatrix.layers.parts import RMSNorm, keeping_size
 from separatrix.mechanisms.extras import described
 from separatrix.parameters import UsageError
 from separatrix.tensors import Bool, Float, Tensor
@@ -114,7 +114,7 @@ class Model(Measured):
             self.inputs: nn.Embedding | nn.Linear = nn.Embedding(vocabulary, width)
         else:
             check_natural(features=features)
-            self.inputs = nn.Linear(features or 0, width)
+            self.inputs = keeping_size(nn.Linear(features or 0, width))
         chosen = [mechanism if isinstance(mechanism, str) else deepcopy(mechanism) for _ in range(depth)]
         self.blocks = nn.ModuleList(Block(each, width, heads, norm=norm, **options) for each in chosen)
         self.norm = RMSNorm(width) if norm else nn.Identity()

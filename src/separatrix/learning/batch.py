@@ -1,0 +1,83 @@
+"""Samples as tensors, what a model answers to them, and how good that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from separatrix.tasks import Answers, Samples, Task
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+READ_AT_ONCE = 2**16
+"""Tokens that a model reads at once when it is scored, which bounds the memory of that."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Samples on the device of a model."""
+
+    inputs: Tensor
+    places: Tensor
+    targets: Tensor
+    present: Tensor | None
+
+    @classmethod
+    def of(cls, samples: Samples, device: str = "cpu") -> Batch:
+        """The samples; on a CPU they share the memory of the arrays."""
+        there = samples.present
+        return cls(
+            _tensor(samples.inputs, device),
+            _tensor(samples.places, device),
+            _tensor(samples.targets, device),
+            None if there is None else _tensor(there, device),
+        )
+
+
+def _tensor(array: NDArray[Any], device: str) -> Tensor:
+    made = torch.from_numpy(np.ascontiguousarray(array)).to(device)
+    return made.float() if made.is_floating_point() else made
+
+
+def answers(model: nn.Module, batch: Batch) -> Tensor:
+    """What the model says at the places that are asked, (samples, asked, outputs)."""
+    said, _ = model(batch.inputs, batch.present)
+    found: Tensor = said.take_along_dim(batch.places[..., None], dim=1)
+    return found
+
+
+def loss_of(said: Tensor, batch: Batch, task: Task) -> Tensor:
+    """Cross-entropy where classes are asked for, the mean squared error where numbers are."""
+    if task.answers is Answers.CLASSES:
+        return functional.cross_entropy(said.flatten(0, 1), batch.targets.flatten())
+    return functional.mse_loss(said[..., 0], batch.targets)
+
+
+def score_of(model: nn.Module, task: Task, samples: Samples, device: str = "cpu") -> float:
+    """The score of a model on samples; where it says what is no number, it is taken to say 0.
+
+    >>> from separatrix.learning import model_for
+    >>> from separatrix.tasks import Split, task_named
+    >>> needle = task_named("needle").read({"n": 16})
+    >>> untrained = model_for(needle, "softmax", needle.default_setting())
+    >>> 0.4 < score_of(untrained, needle, needle.samples(1000, Split.VALIDATION)) < 0.6
+    True
+    """
+    was_training = model.training
+    model.eval()
+    rows = max(1, READ_AT_ONCE // samples.inputs.shape[1])
+    with torch.no_grad():
+        said = [
+            answers(
+                model, Batch.of(samples.chosen(np.arange(start, min(start + rows, len(samples)))), device)
+            )
+            for start in range(0, len(samples), rows)
+        ]
+    model.train(was_training)
+    return task.score(torch.cat(said).nan_to_num(0.0, 0.0, 0.0), samples)
