@@ -55,6 +55,8 @@ SPELLINGS = [
     "power:beta=1/2",
     "delta:unit_keys=no,beta=1/2",
     "deltaproduct:factors=3",
+    "log-linear:levels=3",
+    "multiscale-retention:normalised=no",
     "softmax-sink:sink=none",
     "rotary:inner=kda",
 ]
@@ -65,7 +67,7 @@ CACHED = [
     if mechanism_named(each).causality is not Causality.NEVER and mechanism_named(each).length_free
 ]
 WITH_EXTRAS = [each for each in SPELLINGS if mechanism_named(each).extras]
-GATED = ["gla", "ssd", "gated-delta", "kda"]
+GATED = ["gla", "ssd", "gated-delta", "kda", "rwkv7", "mesanet", "log-linear"]
 TRUE, FALSE = True, False
 
 

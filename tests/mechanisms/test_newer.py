@@ -21,6 +21,13 @@ from separatrix.mechanisms.extras import (
     FORGET_GATES,
     FURTHER_KEYS,
     FURTHER_VALUES,
+    INPUT_GATES,
+    LEVEL_SCALES,
+    RATES,
+    REMOVAL,
+    REPLACEMENT,
+    RIDGES,
+    SIGMOID_GATES,
     SLOPES,
     Sizes,
 )
@@ -113,6 +120,82 @@ def deltaproduct(q: Rows, k: Rows, v: Rows, last: bool, extras: dict[str, Any]) 
     return out
 
 
+def rwkv7(q: Rows, k: Rows, v: Rows, last: bool, extras: dict[str, Any]) -> Rows:
+    state, out = [[0.0] * len(v[0]) for _ in k[0]], []
+    for t, query in enumerate(q):
+        removed = unit([x * scale for x, scale in zip(k[t], extras["removal"], strict=True)])
+        said = [dot(removed, list(column)) for column in zip(*state, strict=True)]
+        for i, rate in enumerate(extras["rates"][t]):
+            written = k[t][i] * (1 + (rate - 1) * extras["replacement"][i])
+            gate = math.exp(extras["log_gates"][t][i])
+            state[i] = [
+                gate * old - rate * removed[i] * taken + written * value
+                for old, taken, value in zip(state[i], said, v[t], strict=True)
+            ]
+        out.append(mixed(query, state))
+    return out
+
+
+def eliminated(matrix: Rows, columns: Rows) -> Rows:
+    """`matrix⁻¹ columns`, by elimination."""
+    rows = [[*left, *right] for left, right in zip(matrix, columns, strict=True)]
+    for i, pivot in enumerate(rows):
+        rows[i] = [x / pivot[i] for x in pivot]
+        for j, row in enumerate(rows):
+            if j != i:
+                rows[j] = [x - row[i] * y for x, y in zip(row, rows[i], strict=True)]
+    return [row[len(matrix) :] for row in rows]
+
+
+def mesanet(q: Rows, k: Rows, v: Rows, last: bool, extras: dict[str, Any]) -> Rows:
+    gates, betas = ([each[0] for each in extras[name]] for name in ("log_gates", "beta"))
+    keys, width, out = [unit(key) for key in k], range(len(k[0])), []
+    for t, query in enumerate(q):
+        weights = [betas[s] * math.prod(math.exp(x) for x in gates[s + 1 : t + 1]) for s in range(t + 1)]
+        fitted = [
+            [
+                sum(w * keys[s][i] * keys[s][j] for s, w in enumerate(weights))
+                + (i == j) * extras["ridges"][i]
+                for j in width
+            ]
+            for i in width
+        ]
+        seen = [
+            [sum(w * keys[s][i] * v[s][f] for s, w in enumerate(weights)) for f in range(len(v[0]))]
+            for i in width
+        ]
+        out.append(mixed(query, eliminated(fitted, seen)))
+    return out
+
+
+def log_linear(q: Rows, k: Rows, v: Rows, last: bool, extras: dict[str, Any]) -> Rows:
+    """A walk down the Fenwick tree: each segment ends where the one after it begins."""
+    out = []
+    for t, query in enumerate(q):
+        scales, segments, end = extras["level_scales"][t], [(0, range(t, t + 1))], t
+        while end:
+            length = end & -end
+            segments.append((length.bit_length(), range(end - length, end)))
+            end -= length
+        weights = [0.0] * (t + 1)
+        for level, segment in segments:
+            for s in segment:
+                kept = math.exp(sum(gate[0] for gate in extras["log_gates"][s + 1 : t + 1]))
+                weights[s] = scales[min(level, len(scales) - 1)] * kept * dot(query, k[s])
+        out.append(mixed(weights, v))
+    return out
+
+
+def multiscale_retention(q: Rows, k: Rows, v: Rows, last: bool, extras: dict[str, Any]) -> Rows:
+    out = []
+    for i, query in enumerate(q):
+        decays = [extras["decay"] ** (i - j) for j in range(i + 1)]
+        below = math.sqrt(sum(decays) * len(query))
+        row = [dot(query, k[j]) * decay / below for j, decay in enumerate(decays)]
+        out.append(mixed([each / max(abs(sum(row)), 1.0) for each in row], v))
+    return out
+
+
 def softpick(q: Rows, k: Rows, v: Rows, causal: bool, extras: dict[str, Any]) -> Rows:
     out = []
     for i, query in enumerate(q):
@@ -149,6 +232,11 @@ LITERAL: dict[str, Callable[..., Rows]] = {
     "deltaproduct": deltaproduct,
     "deltaproduct:factors=1": deltaproduct,
     "deltaproduct:factors=4": deltaproduct,
+    "rwkv7": rwkv7,
+    "mesanet": mesanet,
+    "log-linear": log_linear,
+    "log-linear:levels=3": log_linear,
+    "multiscale-retention": multiscale_retention,
     "softpick": softpick,
     "softmax-sink": softmax_sink,
     "differential": differential,
@@ -193,7 +281,76 @@ def test_blocks_of_queries_are_the_whole(spelling: str, monkeypatch: pytest.Monk
     same(mechanism(q, k, v, causal=True, **extras), mechanism.definition(q, k, v, causal=True, **extras))
 
 
-@pytest.mark.parametrize("name", ["fox", "kda"])
+@pytest.mark.parametrize("name", ["rwkv7", "log-linear"])
+def test_gates_may_be_shut_where_something_stays(name: str) -> None:
+    """Places go on after a reset, and a gate of RWKV-7 is none: what is taken back stays, negated."""
+    mechanism: Any = mechanism_named(name)
+    q, k, v = tokens(21)
+    extras = drawn(mechanism, q, k, v)
+    extras["log_gates"][..., (7, 8, 15), :] = -torch.inf
+    expected = literal(name, q, k, v, True, extras)
+    same(mechanism.definition(q, k, v, causal=True, **extras), expected)
+    for chunk in (1, 7, 8, 100):
+        same(mechanism.chunked(q, k, v, chunk, **extras)[0], expected)
+    leaves = [x.clone().requires_grad_() for x in (q, k, v, *extras.values())]
+    out = mechanism(*leaves[:3], causal=True, **dict(zip(extras, leaves[3:], strict=True)))
+    for slope in torch.autograd.grad(out.square().sum(), leaves):
+        assert slope.isfinite().all()
+
+
+def test_mesanet_is_ridge_regression() -> None:
+    """The fit by least squares on keys and values, with rows of the root of the ridge below."""
+    mesanet = mechanism_named("mesanet:gate=1,ridge=1/4,unit_keys=no")
+    q, k, v = tokens(30)
+    found = mesanet(q, k, v, causal=True)
+    for n in (1, 3, 30):
+        keys = torch.cat([k[..., :n, :], 0.5 * torch.eye(4, dtype=k.dtype).expand(2, 3, 4, 4)], dim=-2)
+        values = torch.cat([v[..., :n, :], torch.zeros(2, 3, 4, 3, dtype=v.dtype)], dim=-2)
+        fitted = torch.linalg.lstsq(keys, values).solution
+        same(found[..., n - 1, :], (q[..., n - 1, None, :] @ fitted)[..., 0, :], 1e-11)
+
+
+def test_mesanet_without_stiffness_says_what_it_was_told() -> None:
+    """Asked for a key it gives its value, while keys are fewer than they are wide."""
+    mesanet = mechanism_named("mesanet:gate=1,ridge=1/10000000000")
+    _, k, v = tokens(4)
+    for t in range(4):
+        asked = torch.nn.functional.normalize(k[..., t : t + 1, :], dim=-1).expand_as(k)
+        same(mesanet(asked, k, v, causal=True)[..., 3, :], v[..., t, :], 1e-6)
+
+
+def test_levels_hold_as_many_tokens_as_the_paper_says() -> None:
+    """Weights of one level alone count its tokens: a power of two, or none."""
+    n, levels = 37, 8
+    mechanism: Any = mechanism_named(f"log-linear:gate=1,levels={levels}")
+    one = torch.ones(1, 1, n, 1, dtype=torch.float64)
+    for level in range(levels):
+        scales = torch.zeros(1, 1, n, levels, dtype=torch.float64)
+        scales[..., level] = 1
+        found = mechanism(one, one, one, causal=True, level_scales=scales).flatten().tolist()
+        digit = 1 << level >> 1
+        assert found == [1 if level == 0 else t & digit for t in range(n)]
+
+
+def test_a_log_linear_state_has_a_fixed_size_and_holds_any_length() -> None:
+    mechanism: Any = mechanism_named("log-linear:levels=4")
+    q, k, v = tokens(100)
+    out, state = mechanism.chunked(q[..., :77, :], k[..., :77, :], v[..., :77, :], 10)
+    assert mechanism.state_bytes(state) == 8 * (2 * 3 * 3 * 4 * 3 + 2)
+    more, _ = mechanism.chunked(q[..., 77:, :], k[..., 77:, :], v[..., 77:, :], 9, state=state)
+    same(torch.cat([out, more], dim=-2), mechanism.definition(q, k, v, causal=True))
+
+
+def test_decays_of_heads_are_those_of_the_paper() -> None:
+    q, k, v = tokens(9)
+    found = mechanism_named("multiscale-retention")(q, k, v, causal=True)
+    decays = torch.tensor([31 / 32, 63 / 64, 127 / 128], dtype=torch.float64)
+    same(found, literal("multiscale-retention", q, k, v, True, {"decay": decays}))
+    rows = mechanism_named("multiscale-retention")(100 * q, k, torch.ones_like(v), causal=True)
+    assert (rows.abs() <= 1 + 1e-12).all()
+
+
+@pytest.mark.parametrize("name", ["fox", "kda", "mesanet"])
 def test_nothing_is_seen_across_a_reset(name: str) -> None:
     mechanism: Any = mechanism_named(name)
     q, k, v = tokens(21)
@@ -203,7 +360,7 @@ def test_nothing_is_seen_across_a_reset(name: str) -> None:
     for attend in (mechanism, mechanism.definition):
         found = attend(q, k, v, causal=True, **extras)
         same(found, expected)
-        after = {each: x[..., 15:, :] for each, x in extras.items()}
+        after = {each: x[..., 15:, :] if x.ndim == 4 else x for each, x in extras.items()}
         same(found[..., 15:, :], attend(*(x[..., 15:, :] for x in (q, k, v)), causal=True, **after))
         leaves = [x.clone().requires_grad_() for x in (q, k, v, *extras.values())]
         out = attend(*leaves[:3], causal=True, **dict(zip(extras, leaves[3:], strict=True)))
@@ -386,6 +543,29 @@ def test_what_is_learned_is_as_in_the_papers() -> None:
     for extra, channels in ((FURTHER_KEYS, 8), (FURTHER_VALUES, 10)):
         assert extra.learned(SIZES)(x).shape == (2, 3, 9, channels)
         assert extra.learned(replace(SIZES, rank=1))(x).shape == (2, 3, 9, 0)
+    gates = SIGMOID_GATES.learned(SIZES)
+    weights = gates.state_dict()
+    assert weights["down"].shape == (32, 16)
+    start = [-6 + 6 * c / 11 + 0.5 + 2.5 * wave for c, wave in enumerate([-1, -1 / 9, 1 / 9, 1] * 3)]
+    expected = torch.tensor(start).sigmoid().reshape(3, 1, 4) * -math.exp(-0.5)
+    same(gates(x), expected.expand(2, 3, 9, 4), 1e-5)
+    gates.load_state_dict({**weights, "down": torch.randn(32, 16)})
+    inner = torch.tanh(x @ gates.state_dict()["down"].T) @ weights["up"].T + weights["bias"]
+    expected = torch.exp(-math.exp(-0.5) * inner.sigmoid()).reshape(2, 9, 3, 4)
+    same(gates(x).exp(), expected.permute(0, 2, 1, 3), 1e-5)
+    start = [-0.19 + 0.3 * wave + 0.4 * (c / 11 - 0.5) for c, wave in enumerate([-1, -1 / 9, 1 / 9, 1] * 3)]
+    expected = torch.tensor(start).sigmoid().reshape(3, 1, 4).expand(2, 3, 9, 4)
+    same(RATES.learned(SIZES)(x), expected, 1e-5)
+    removal = REMOVAL.learned(SIZES)(x)
+    assert removal.flatten().tolist() == pytest.approx([0.76 - 0.1 * c / 11 for c in range(12)], abs=1e-6)
+    same(REPLACEMENT.learned(SIZES)(x), torch.full((3, 4), 1.02))
+    same(RIDGES.learned(SIZES)(x), torch.ones(3, 4), 1e-6)
+    same(INPUT_GATES.learned(SIZES)(0 * x), torch.full((2, 3, 9, 1), 0.5))
+    scales = LEVEL_SCALES.learned(SIZES)
+    weights = scales.state_dict()
+    assert (weights["levels"] == 1).all()
+    logits = (x @ weights["scales.weight"].T).reshape(2, 9, 3, 3).permute(0, 2, 1, 3)
+    same(scales(x), torch.log1p(logits.exp()), 1e-5)
     difference = DIFFERENCE.learned(SIZES)
     a, b, c, d = difference.state_dict()["vectors"].tolist()
     expected = math.exp(dot(a, b)) - math.exp(dot(c, d)) + 0.8

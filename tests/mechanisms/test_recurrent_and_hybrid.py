@@ -32,11 +32,20 @@ SPELLINGS = [
     "deltaproduct",
     "deltaproduct:factors=3,beta=2",
     "deltaproduct:beta=0.3,unit_keys=no",
+    "rwkv7",
+    "rwkv7:gate=0.9,rate=0.5,replacement=0.5",
+    "mesanet",
+    "mesanet:gate=1,ridge=0.1,unit_keys=no",
+    "log-linear",
+    "log-linear:gate=1,levels=3",
+    "multiscale-retention",
+    "multiscale-retention:decay=1/2,normalised=no",
     "window-linear:size=10",
     "window-linear:size=1",
     "window-linear",
 ]
-CHANNELS = ("gla", "kda")
+GATED = ["gla", "ssd", "gated-delta", "kda", "rwkv7", "mesanet", "log-linear"]
+CHANNELS = ("gla", "kda", "rwkv7")
 """Those with a gate for each channel."""
 LENGTHS = [1, 5, 63, 64, 65, 130]
 CHUNKS = [1, 7, 16, 64, 1000]
@@ -90,7 +99,7 @@ def test_the_four_forms_agree(mechanism: RecurrentMechanism, n: int) -> None:
         same(mechanism.chunked(q, k, v, chunk)[0], literal)
 
 
-@pytest.mark.parametrize("name", ["gla", "ssd", "gated-delta", "kda"])
+@pytest.mark.parametrize("name", GATED)
 @pytest.mark.parametrize("n", LENGTHS)
 def test_the_four_forms_agree_on_given_gates(name: str, n: int) -> None:
     mechanism: Any = mechanism_named(name)
@@ -199,7 +208,7 @@ def test_gradients(mechanism: RecurrentMechanism) -> None:
     assert torch.autograd.gradcheck(lambda *args: mechanism.chunked(*args, 4)[0], (q, k, v))
 
 
-@pytest.mark.parametrize("name", ["gla", "ssd", "gated-delta", "kda"])
+@pytest.mark.parametrize("name", GATED)
 def test_gradients_of_given_gates(name: str) -> None:
     mechanism: Any = mechanism_named(name)
     q, k, v = (x[:1, :1] for x in tokens(n=7, width=3, features=2))
@@ -210,10 +219,12 @@ def test_gradients_of_given_gates(name: str) -> None:
 def test_batches_and_heads_are_strangers(mechanism: RecurrentMechanism) -> None:
     q, k, v = tokens_for(mechanism, n=70)
     together = mechanism(q, k, v, causal=True)
+    of_heads = {x.name: x.default(mechanism, q, k, v) for x in mechanism.extras if not x.per_token}
     for batch in range(2):
         for head in range(3):
             alone = (x[batch : batch + 1, head : head + 1] for x in (q, k, v))
-            same(mechanism(*alone, causal=True)[0, 0], together[batch, head])
+            own = {name: x[head : head + 1] for name, x in of_heads.items()}
+            same(mechanism(*alone, causal=True, **own)[0, 0], together[batch, head])
 
 
 def test_float32_keeps_its_digits(mechanism: RecurrentMechanism) -> None:
@@ -237,7 +248,8 @@ def test_sixteen_bits_are_rounded_once(mechanism: RecurrentMechanism, dtype: tor
     ):
         assert ours.dtype == dtype
         torch.testing.assert_close(ours.double(), exact, rtol=torch.finfo(dtype).eps, atol=slack)
-    assert all(part.dtype == torch.float32 for part in mechanism.init_state(q, v))
+    for part in mechanism.init_state(q, v):
+        assert part.dtype in (torch.float32, torch.int64)
 
 
 def test_the_state_does_not_grow(mechanism: RecurrentMechanism) -> None:
@@ -307,7 +319,7 @@ def test_products_of_decays_underflow_without_harm(spelling: str) -> None:
         torch.testing.assert_close(mechanism.chunked(q, k, v, chunk)[0], exact, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.parametrize("name", ["gla", "ssd", "gated-delta", "kda"])
+@pytest.mark.parametrize("name", GATED)
 def test_a_gate_that_shuts_costs_the_later_ones_no_digits(name: str) -> None:
     mechanism: Any = mechanism_named(name)
     q, k, v = tokens(n=64, dtype=torch.float32)
@@ -378,6 +390,14 @@ def test_what_is_refused(mechanism: RecurrentMechanism) -> None:
         ("kda:gate=2", "gate=2 is out of range; gate must be key, or above 0, up to 1"),
         ("deltaproduct:factors=0", "factors=0 is out of range; factors must be 1 or more"),
         ("deltaproduct:beta=3", "beta=3 is out of range; beta must be above 0, up to 2"),
+        ("rwkv7:rate=2", "rate=2 is out of range; rate must be between 0 and 1"),
+        ("mesanet:ridge=0", "ridge=0 is out of range; ridge must be between 1e-12 and 1e12"),
+        ("log-linear:levels=1", "levels=1 is out of range; levels must be between 2 and 53"),
+        ("log-linear:share=2", "share=2 is out of range; share must be between 0 and 1"),
+        (
+            "multiscale-retention:decay=2",
+            "decay=2 is out of range; decay must be scales, or above 0, up to 1",
+        ),
         ("gated-delta:beta=0", "beta=0 is out of range; beta must be above 0, up to 2"),
         ("causal-linear:normalised=maybe", "normalised=maybe is neither yes nor no"),
         ("window-linear:size=0", "size=0 is out of range; size must be 1 or more"),
@@ -389,7 +409,7 @@ def test_parameters_out_of_range(spelling: str, line: str) -> None:
     assert str(caught.value) == line
 
 
-@pytest.mark.parametrize("name", ["gla", "ssd", "gated-delta", "kda"])
+@pytest.mark.parametrize("name", GATED)
 def test_gates_that_are_none(name: str) -> None:
     mechanism: Any = mechanism_named(name)
     q, k, v = tokens()

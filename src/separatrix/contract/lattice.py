@@ -38,10 +38,13 @@ class Edge:
     """The tokens for which it holds."""
     over_keys: bool = False
     """Whether `general` is to be divided by the number of keys that a query sees."""
+    times: float = 1.0
+    """What `special` is to be multiplied by."""
     bound: float = BOUND
 
 
 PLAIN = "causal-linear"
+STIFF = "unit_keys=no,ridge=1000000000"
 BOTH, PAST, WHOLE = (False, True), (True,), (False,)
 
 EDGES: tuple[Edge, ...] = (
@@ -79,6 +82,25 @@ EDGES: tuple[Edge, ...] = (
     Edge("kda:gate=9/10", "gated-delta:gate=9/10", "one gate for every channel", PAST),
     Edge("deltaproduct:factors=1", "delta", "one write per token", PAST),
     Edge("deltaproduct:factors=1,beta=2", "delta:beta=2", "one reflection per token", PAST),
+    Edge("rwkv7:gate=1,rate=1/2", "delta:beta=1/2", "the gates are open", PAST, "unit keys"),
+    Edge(
+        "rwkv7:gate=9/10,rate=9/20,replacement=10/11",
+        "gated-delta:gate=9/10,beta=1/2",
+        "one gate, one rate, and half of each key written",
+        PAST,
+        "unit keys",
+    ),
+    Edge("rwkv7:gate=9/10,rate=0,replacement=0", "gla:gate=9/10", "nothing is taken back", PAST),
+    Edge(f"mesanet:gate=1,{STIFF}", PLAIN, "a stiff fit adds up", PAST, times=1e9, bound=1e-6),
+    Edge(f"mesanet:gate=9/10,{STIFF}", "ssd:gate=9/10", "a stiff fit adds up", PAST, times=1e9, bound=1e-6),
+    Edge("log-linear:share=1", "ssd", "near and far weigh the same", PAST),
+    Edge("log-linear:gate=1,share=1", PLAIN, "nothing decays, near and far weigh the same", PAST),
+    Edge(
+        "multiscale-retention:decay=9/10,normalised=no",
+        "retention:decay=9/10",
+        "one decay, no normalisation",
+        PAST,
+    ),
     Edge("fox:gate=1", "softmax", "nothing is forgotten", PAST),
     Edge("softmax-sink:sink=none", "softmax", "there is no sink"),
     Edge("softmax-sink:sink=-1000", "softmax", "the sink gets nothing"),
@@ -94,9 +116,10 @@ def check_edge(edge: Edge) -> None:
         q, k, v = _tokens(edge.inputs, length)
         shares = _keys_seen(length, causal) if edge.over_keys else torch.ones(1, 1, dtype=q.dtype)
         what = f"{edge.special} is not {edge.general} ({length} tokens, causal={causal})"
-        found, expected = special(q, k, v, causal=causal), general(q, k, v, causal=causal) / shares
+        found = edge.times * special(q, k, v, causal=causal)
+        expected = general(q, k, v, causal=causal) / shares
         require_equal(found, expected, edge.bound, f"{what}, in the fast forms")
-        found = special.definition(q, k, v, causal=causal)
+        found = edge.times * special.definition(q, k, v, causal=causal)
         expected = general.definition(q, k, v, causal=causal) / shares
         require_equal(found, expected, edge.bound, f"{what}, by definition")
 
@@ -105,7 +128,7 @@ def shown() -> list[dict[str, str]]:
     """A row for every edge, to be shown as a table."""
     return [
         {
-            "special": each.special,
+            "special": each.special + (f" times {each.times:g}" if each.times != 1 else ""),
             "general": each.general + (" over the number of keys" if each.over_keys else ""),
             "causal": {BOTH: "either", PAST: "yes", WHOLE: "no"}[each.causal],
             "inputs": each.inputs,

@@ -7,6 +7,7 @@ forms are about. A model learns it from its tokens by the module that `learned` 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -138,7 +139,10 @@ CHANNEL_STEP_GATES = _log_gates(_per_channel, _module("LowRankStepGates"))
 """Logs of gates per token and channel of the key, as in Kimi delta attention."""
 
 FORGET_GATES = _log_gates(_per_head, _module("ForgetGates"))
-"""Logs of gates per token and head, as in the Forgetting Transformer."""
+"""Logs of gates per token and head, as in the Forgetting Transformer and MesaNet."""
+
+SIGMOID_GATES = _log_gates(_per_channel, _module("SigmoidGates"))
+"""Logs of gates per token and channel of the key, as in RWKV-7."""
 
 BETA = Extra(
     name="beta",
@@ -151,6 +155,21 @@ BETA = Extra(
     domain="between 0 and 2",
 )
 """How strongly a token is written by the delta rule."""
+
+INPUT_GATES = replace(BETA, learned=_module("SigmoidStrength", bias=True))
+"""How much a token counts, in MesaNet."""
+
+RATES = Extra(
+    name="rates",
+    per_token=True,
+    shape=_per_channel,
+    default=lambda mechanism, q, k, v: torch.full_like(k, float(mechanism.parameters.rate)),
+    draw=lambda sizes, generator: _uniform(0.0, 1.0, _per_channel(sizes), generator),
+    learned=_module("SigmoidRates"),
+    allowed=lambda x: (x >= 0) & (x <= 1),
+    domain="between 0 and 1",
+)
+"""How strongly each channel of a token is written, in RWKV-7."""
 
 
 def _per_factor(sizes: Sizes) -> tuple[int, ...]:
@@ -194,6 +213,18 @@ FACTOR_BETAS = replace(
 )
 """How strongly each of a token's writes is written, in DeltaProduct."""
 
+LEVEL_SCALES = Extra(
+    name="level_scales",
+    per_token=True,
+    shape=_per_factor,
+    default=lambda mechanism, q, k, v: mechanism.default_scales(k),
+    draw=lambda sizes, generator: _uniform(0.0, 1.0, _per_factor(sizes), generator),
+    learned=_module("LevelScales"),
+    allowed=lambda x: (x >= 0) & x.isfinite(),
+    domain="0 or more, and finite",
+)
+"""What each level of the past weighs for a token, in log-linear attention; `rank` is how many there are."""
+
 DECAY = Extra(
     name="decay",
     per_token=False,
@@ -207,6 +238,37 @@ DECAY = Extra(
     domain="between 0 and 1",
 )
 """What each head keeps from one token to the next."""
+
+
+def _of_channels(
+    name: str, default: Callable[[Any], float], least: float, learned: Callable[[Sizes], FromTokens]
+) -> Extra:
+    def shape(sizes: Sizes) -> tuple[int, ...]:
+        return sizes.heads, sizes.width
+
+    return Extra(
+        name=name,
+        per_token=False,
+        shape=shape,
+        default=lambda mechanism, q, k, v: k.new_full((k.shape[1], k.shape[-1]), default(mechanism)),
+        draw=lambda sizes, generator: _uniform(0.25, 2.0, shape(sizes), generator),
+        learned=learned,
+        allowed=lambda x: (x > least) & x.isfinite(),
+        domain="finite" if least == -math.inf else f"above {least:g}, and finite",
+    )
+
+
+REMOVAL = _of_channels("removal", lambda mechanism: 1.0, -math.inf, _module("RemovalScales"))
+"""What a key is multiplied by before it takes back, in RWKV-7."""
+REPLACEMENT = _of_channels(
+    "replacement",
+    lambda mechanism: float(mechanism.parameters.replacement),
+    -math.inf,
+    _module("ReplacementShares"),
+)
+"""How much of the rate goes into the key that is written, in RWKV-7."""
+RIDGES = _of_channels("ridges", lambda mechanism: float(mechanism.parameters.ridge), 0.0, _module("Ridges"))
+"""How stiff a fit is in each channel of the key, in MesaNet."""
 
 
 def _map_of(name: str) -> Extra:

@@ -19,6 +19,8 @@ LOW_RANK = 16
 """The inner width of GLA's gates."""
 TEMPERATURE = 16
 """GLA's: gates are `sigmoid(...)^(1/16)`, so that they start near 1."""
+SOFTEST = 0.25
+"""The least ridge of MesaNet."""
 SHORTEST, LONGEST, FLOOR = 1e-3, 1e-1, 1e-4
 """Initial step sizes of Mamba-2 and Gated DeltaNet: log-uniform between the first two."""
 
@@ -116,6 +118,116 @@ class ForgetGates(FromTokens):
         return functional.logsigmoid(_by_head(self.gate(x), self.heads))
 
 
+class Adapted(FromTokens):
+    """`b + W2 f(W1 x)` for each channel of each head, as RWKV-7 makes gates and rates, arXiv 2503.14456.
+
+    As in its program W1 starts at 0, W2 orthogonal with a tenth of its usual size, and the inner width is
+    `1.8 sqrt(model)` in steps of 32, at least 32.
+    """
+
+    def __init__(self, sizes: Sizes, bias: Tensor) -> None:
+        super().__init__()
+        self.heads, channels = sizes.heads, sizes.heads * sizes.width
+        inner = max(32, 32 * round(1.8 * math.sqrt(sizes.model) / 32))
+        self.down = nn.Parameter(torch.zeros(inner, sizes.model))
+        wider = math.sqrt(max(1.0, inner / channels))
+        self.up = nn.Parameter(nn.init.orthogonal_(torch.empty(inner, channels), gain=0.1 * wider).mT.clone())
+        self.bias = nn.Parameter(bias)
+
+    def adapted(self, inner: Tensor) -> Tensor:
+        """What is learned, from `f(W1 x)`."""
+        return _by_head(functional.linear(inner, self.up, self.bias.to(inner)), self.heads)
+
+
+class SigmoidGates(Adapted):
+    """`log w = -sigmoid(b + W2 tanh(W1 x)) / sqrt(e)`, between -0.61 and 0: RWKV-7, arXiv 2503.14456.
+
+    b starts as in the first layer of its program: slow channels first, fast ones last.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        slope, wave = _along_channels(sizes)
+        super().__init__(sizes, -6 + 6 * slope + 0.5 + 2.5 * wave)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Logs of gates per token and channel."""
+        return -math.exp(-0.5) * self.adapted(functional.linear(x, self.down).tanh()).sigmoid()
+
+
+class SigmoidRates(Adapted):
+    """`a = sigmoid(b + W2 W1 x)`: the rates of learning in context of RWKV-7, arXiv 2503.14456."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        slope, wave = _along_channels(sizes)
+        super().__init__(sizes, -0.19 + 0.3 * wave + 0.4 * (slope - 0.5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Rates per token and channel."""
+        return self.adapted(functional.linear(x, self.down)).sigmoid()
+
+
+def _along_channels(sizes: Sizes) -> tuple[Tensor, Tensor]:
+    """From 0 to 1 along all channels, and in each head from -1 to 1, as squares with their sign."""
+    slope = torch.linspace(0, 1, sizes.heads * sizes.width)
+    line = torch.linspace(-1, 1, sizes.width).repeat(sizes.heads)
+    return slope, line * line.abs()
+
+
+class RemovalScales(FromTokens):
+    """One number per channel, from 0.76 down to 0.66 along all heads: the ξ of RWKV-7, arXiv 2503.14456."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        slope = torch.linspace(0, 1, sizes.heads * sizes.width)
+        self.weight = nn.Parameter((0.71 - 0.1 * (slope - 0.5)).reshape(sizes.heads, sizes.width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The numbers, whatever the tokens."""
+        return self.weight
+
+
+class ReplacementShares(FromTokens):
+    """One number per channel that starts at 1.02: the α of RWKV-7, arXiv 2503.14456."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.full((sizes.heads, sizes.width), 1.02))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The numbers, whatever the tokens."""
+        return self.weight
+
+
+class Ridges(FromTokens):
+    """`Λ = 1/4 + softplus(p)`, which starts at 1: MesaNet, arXiv 2506.05233."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        start = math.log(math.expm1(1 - SOFTEST))
+        self.weight = nn.Parameter(torch.full((sizes.heads, sizes.width), start))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The diagonal of Λ for each head, whatever the tokens."""
+        return SOFTEST + functional.softplus(self.weight)
+
+
+class LevelScales(FromTokens):
+    """`λ = softplus(c W x)` for each level, c one number per head and level that starts at 1.
+
+    Log-linear attention, arXiv 2506.04761, as in flash-linear-attention.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.heads = sizes.heads
+        self.scales = nn.Linear(sizes.model, sizes.heads * sizes.rank, bias=False)
+        self.levels = nn.Parameter(torch.ones(sizes.heads, 1, sizes.rank))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The weight of each level per token and head."""
+        return functional.softplus(self.levels * _by_head(self.scales(x), self.heads))
+
+
 class PerHead(FromTokens):
     """`W x`, some channels for each head: the further keys and values of DeltaProduct, arXiv 2502.10297.
 
@@ -137,13 +249,15 @@ class SigmoidStrength(FromTokens):
     """`beta = largest sigmoid(W x)`: DeltaNet, arXiv 2406.06484; largest = 2 as in arXiv 2411.12537.
 
     With 2, the state's transition may have negative eigenvalues. DeltaProduct, arXiv 2502.10297, has 2, and
-    one strength for `each` of a token's writes.
+    one strength for `each` of a token's writes. MesaNet, arXiv 2506.05233, has a bias, here from 0.
     """
 
-    def __init__(self, sizes: Sizes, largest: float = 1.0, each: int = 1) -> None:
+    def __init__(self, sizes: Sizes, largest: float = 1.0, each: int = 1, bias: bool = False) -> None:
         super().__init__()
         self.heads, self.largest = sizes.heads, largest
-        self.strength = nn.Linear(sizes.model, sizes.heads * each, bias=False)
+        self.strength = nn.Linear(sizes.model, sizes.heads * each, bias=bias)
+        if bias:
+            nn.init.zeros_(self.strength.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """The strength of a write per token and head."""
