@@ -13,8 +13,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "data.md"
 def test_the_examples_of_the_page_run() -> None:
     text = PAGE.read_text()
     examples = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert len(examples) == 1
-    exec(compile(examples[0], str(PAGE), "exec"), {"__name__": "page"})
+    assert len(examples) == text.count("```python") == 2
+    for example in examples:
+        exec(compile(example, str(PAGE), "exec"), {"__name__": "page"})
 
 
 def test_the_table_of_the_page_names_every_data_set_and_its_package() -> None:

@@ -13,7 +13,7 @@ from typing import ClassVar
 from separatrix.datasets._base import DataSet, FileState
 from separatrix.datasets.archives import untar
 from separatrix.datasets.floors import Floor, LogisticRegression, NaiveBayes, byte_counts, majority
-from separatrix.datasets.folder import DataFile, find, read_file
+from separatrix.datasets.folder import DataFile, MissingData, find, read_file
 from separatrix.datasets.packages import Package
 from separatrix.datasets.samples import Splits, Texts
 from separatrix.errors import UsageError
@@ -104,6 +104,30 @@ class Imdb(DataSet[Texts]):
             train = [each for each in halves["train/"] if _part(each[0]) != 1]
             test = halves["test/"]
         return _texts(train), _texts(validation), _texts(test)
+
+    def training_half(self, folder: Path) -> Splits[Texts]:
+        """The 25,000 reviews for training alone, split by their sha256 as those of the package are.
+
+        The splits are the same, and in the same order, whichever way the reviews lie in the folder.
+        """
+        contents = self.contents(folder)
+        if TABLE in contents:
+            reviews = list(_rows(contents[TABLE]))
+        else:
+            names = (name for name in contents if name.startswith("train/"))
+            reviews = [(contents[name], SIGNS[name.split("/")[1]]) for name in names]
+        reviews.sort(key=lambda review: (sha256(review[0]).digest(), review[1]))
+        train, validation, test = (
+            _texts([each for each in reviews if _part(each[0]) == part]) for part in range(3)
+        )
+        digest = sha256(b"".join(sha256(text).digest() + bytes([label]) for text, label in reviews))
+        return Splits(train, validation, test, digest.hexdigest())
+
+    def official(self, folder: Path) -> Splits[Texts]:
+        """With the test half of aclImdb, on which others have published; the package does not have it."""
+        if not find(folder, self.where(), [self.archive.name, "aclImdb"]):
+            raise MissingData(f"aclImdb is not in {folder}; put aclImdb_v1.tar.gz there: {self.source}")
+        return self.load(folder)
 
     def floors(self, splits: Splits[Texts]) -> tuple[Floor, ...]:
         """The commonest label, which bytes how often, and which words."""

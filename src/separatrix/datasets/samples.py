@@ -57,6 +57,17 @@ class Texts:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __getitem__(self, chosen: NDArray[np.int64]) -> Texts:
+        """Some of the texts.
+
+        >>> bytes(Texts.of([b"bad", b"good"], [0, 1])[np.array([1, 0])].symbols)
+        b'goodbad'
+        """
+        lengths = np.diff(self.starts)[chosen]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.arange(starts[-1]) + np.repeat(self.starts[:-1][chosen] - starts[:-1], lengths)
+        return Texts(self.symbols[places], starts, self.labels[chosen])
+
     def samples(self) -> Iterator[bytes]:
         """Each text as bytes."""
         whole, ends = self.symbols.tobytes(), self.starts.tolist()

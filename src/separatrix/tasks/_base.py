@@ -35,6 +35,7 @@ class Answers(Enum):
 
     CLASSES = "the share of right answers"
     NUMBERS = "the squared error, as a share of that of the answer 0"
+    BITS = "the bits that the right answer takes, at the mean"
 
     @property
     def sign(self) -> int:
@@ -193,6 +194,9 @@ class Task(ABC):
         targets = torch.from_numpy(samples.targets).to(said.device)
         if self.answers is Answers.CLASSES:
             return float((said.argmax(-1) == targets).double().mean())
+        if self.answers is Answers.BITS:
+            nats = torch.nn.functional.cross_entropy(said.double().flatten(0, 1), targets.flatten())
+            return float(nats) / math.log(2)
         error = (said[..., 0].double() - targets.double()).square().mean()
         return float(error / targets.double().square().mean())
 
