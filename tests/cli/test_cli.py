@@ -102,7 +102,10 @@ def test_tasks_are_listed_with_their_ceiling_and_floor() -> None:
     assert rows["mqar"]["ceiling"] == 1
     assert rows["regression"]["floor"] == 1
     assert all(isinstance(row["mechanisms_with_witness"], list) for row in rows.values())
-    assert "the Bayes rule, one softmax head" in run("list", "tasks").stdout
+    assert rows["smnist"]["ceiling"] is None
+    shown = run("list", "tasks").stdout
+    assert "the Bayes rule, one softmax head" in shown
+    assert "separatrix data floors mnist" in shown
 
 
 def test_help_and_version() -> None:

@@ -203,3 +203,18 @@ def test_texts_that_repeat_are_known_to_bigrams(tmp_path: Path, monkeypatch: pyt
     floor = made.floor(made.samples(6, Split.TEST), made.default_setting())
     assert floor.score < 0.01
     assert floor.how.startswith(("bigrams", "trigrams"))
+
+
+def test_a_model_learns_bytes_and_images(folder: Path) -> None:
+    """A few steps of the usual loop: the loss is that of classes, and falls."""
+    from separatrix.learning import Run, train
+
+    for name in ("enwik8", "digits", "imdb"):
+        made = task(name)
+        small = {"width": 16, "heads": 2, "depth": 1, "steps": 60, "every": 30, "batch": 16}
+        setting = made.default_setting(**small, validation=5, tests=5)
+        found = train(Run(made, "softmax", setting, rate=0.01, seed=0, test=True))
+        losses = found.curves.loss[: found.steps]
+        assert losses[:5].mean() > losses[-5:].mean()
+        assert found.score is not None
+        assert 0 <= found.score < 8

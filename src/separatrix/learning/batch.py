@@ -54,9 +54,9 @@ def answers(model: nn.Module, batch: Batch) -> Tensor:
 
 def loss_of(said: Tensor, batch: Batch, task: Task) -> Tensor:
     """Cross-entropy where classes are asked for, the mean squared error where numbers are."""
-    if task.answers is Answers.CLASSES:
-        return functional.cross_entropy(said.flatten(0, 1), batch.targets.flatten())
-    return functional.mse_loss(said[..., 0], batch.targets)
+    if task.answers is Answers.NUMBERS:
+        return functional.mse_loss(said[..., 0], batch.targets)
+    return functional.cross_entropy(said.flatten(0, 1), batch.targets.flatten())
 
 
 def score_of(model: nn.Module, task: Task, samples: Samples, device: str = "cpu") -> float:

@@ -6,13 +6,14 @@ from separatrix.parameters import UsageError, require_known
 from separatrix.registry import by_name, defined
 from separatrix.tasks import real
 from separatrix.tasks._base import Answers, Bound, ProvedCeiling, Samples, Split, Task
+from separatrix.tasks.real._base import RealTask
 from separatrix.tasks.setting import Setting
 
 _found = defined(sys.modules[__name__], Task)
 TASKS: dict[str, type[Task]] = by_name(_found, "tasks")
 """Every task that a file in this folder defines, by name."""
-_real = defined(real, Task)
-REAL_TASKS: dict[str, type[Task]] = by_name(_real, "tasks")
+_real = defined(real, RealTask)
+REAL_TASKS: dict[str, type[RealTask]] = by_name(_real, "tasks")
 """Every task on real data, by name: a file each in the folder `real`. The data set must be there."""
 
 
@@ -20,7 +21,7 @@ def task_named(name: str) -> type[Task]:
     """The task called `name`, such as `needle`, or a UsageError that lists them."""
     if not isinstance(name, str):
         raise UsageError(f"{name!r} is not the name of a task; write for example 'needle'")
-    known = TASKS | REAL_TASKS
+    known: dict[str, type[Task]] = {**TASKS, **REAL_TASKS}
     require_known("task", name, known)
     return known[name]
 
@@ -31,6 +32,7 @@ __all__ = [
     "Answers",
     "Bound",
     "ProvedCeiling",
+    "RealTask",
     "Samples",
     "Setting",
     "Split",
