@@ -59,6 +59,11 @@ def test_copies_are_the_symbols_in_order_and_the_shortcut_knows_neighbours_alone
                 left = heads - set(targets[:i])
                 expected.append((target in left) / len(left))
     assert floor(task, samples) == pytest.approx(np.mean(expected))
+    proved = task.proved_ceiling(mechanism_named("softmax"), task.default_setting(depth=1, conv=0))
+    assert proved is not None
+    assert proved.score == pytest.approx(sum(1 / left for left in range(1, 8)) / 7)
+    assert proved.score < np.mean(expected)
+    assert task.proved_ceiling(mechanism_named("softmax"), task.default_setting()) is None
 
 
 def test_the_largest_item_is_retrieved() -> None:

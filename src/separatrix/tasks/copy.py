@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from separatrix.parameters import Constraint, Natural, between
-from separatrix.tasks._base import Bound, Samples, Split, Task
+from separatrix.tasks._base import Bound, ProvedCeiling, Samples, Split, Task
 from separatrix.tasks._lengths import Lengths
+from separatrix.tasks._proofs import one_layer_without_places
 
 if TYPE_CHECKING:
     from numpy.random import Generator
 
+    from separatrix.mechanisms import Mechanism
     from separatrix.tasks.setting import Setting
 
 
@@ -93,4 +95,15 @@ class Copy(Task):
         return Bound(
             float(np.where(alone, 1 / np.maximum(left, 1), 1).mean()),
             "what followed in context, and where that is a blank any symbol after a blank not said yet",
+        )
+
+    def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
+        if not (mechanism.permutation_equivariant and one_layer_without_places(setting)):
+            return None
+        left = np.arange(1, self.parameters.tested + 1)
+        return ProvedCeiling(
+            float(np.mean(1 / left)),
+            "one layer without convolution or places, of a mechanism that does not see the order, "
+            "whatever reads it",
+            "docs/theory.md 9.3: each symbol that was not said yet is equally likely to be the next",
         )

@@ -61,7 +61,7 @@ class Needle(Task):
         "out_norm": "no",
         "batch": 64,
         "steps": 400,
-        "rates": "0.003,0.01,0.03",
+        "rates": "0.001,0.003,0.01",
     }
     tolerance = 0.005
     parameters: NeedleParameters

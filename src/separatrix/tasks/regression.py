@@ -48,7 +48,7 @@ class Regression(Task):
         "out_norm": "no",
         "batch": 128,
         "steps": 600,
-        "rates": "0.003,0.01,0.03",
+        "rates": "0.001,0.003,0.01",
         "validation": 4096,
     }
     parameters: RegressionParameters
