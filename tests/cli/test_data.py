@@ -70,6 +70,19 @@ def test_the_folder_is_named_by_the_environment_or_is_a_cache(
     assert {each["folder"] for each in json.loads(out)} == {str(tmp_path / "cache/separatrix/data")}
 
 
+def test_without_a_home_a_folder_has_to_be_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(*_: object) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    code, out, err = run(capsys, "data")
+    assert (code, out) == (2, "")
+    assert err == "separatrix: there is no home folder here; name a folder by --folder or SEPARATRIX_DATA\n"
+
+
 @pytest.mark.parametrize("name", tiny_data.FILES)
 def test_floors_come_with_splits(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     tiny_data.lay(tmp_path, name)

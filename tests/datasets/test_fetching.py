@@ -15,7 +15,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from http.client import IncompleteRead
 from pathlib import Path
+from urllib.error import URLError
 
 import pytest
 
@@ -238,6 +240,55 @@ def test_npm_that_never_ends_is_left(
     monkeypatch.setattr(packages, "PATIENCE", 0.3)
     with pytest.raises(UsageError, match="nothing came within"):
         fetch(DATASETS["mnist"], tmp_path / "data")
+
+
+class Answer:
+    """What a server sends, bit by bit, before it breaks off."""
+
+    def __init__(self, *parts: bytes | Exception) -> None:
+        self.parts = list(parts)
+
+    def __enter__(self) -> Answer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self, size: int) -> bytes:
+        part = self.parts.pop(0) if self.parts else b""
+        if isinstance(part, Exception):
+            raise part
+        return part[:size]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        TimeoutError("timed out"),
+        IncompleteRead(b"x", 10),
+        ConnectionResetError(104, "reset"),
+        URLError("no route"),
+    ],
+)
+def test_a_connection_that_breaks_is_told_in_one_line(
+    broken: Exception, publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish("enwik8", sdist("enwik8", tmp_path / "ran"))
+    monkeypatch.setattr(packages, "urlopen", lambda *_, **__: Answer(b"some", broken))
+    with pytest.raises(UsageError, match=r"^cannot fetch file://.*mingru_pytorch-0.2.1.tar.gz: \S"):
+        fetch(DATASETS["enwik8"], tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_file_that_never_ends_is_read_no_further_than_it_should_be(
+    publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish("enwik8", sdist("enwik8", tmp_path / "ran"))
+    endless = Answer(*[bytes(100)] * 10**6)
+    monkeypatch.setattr(packages, "urlopen", lambda *_, **__: endless)
+    with pytest.raises(UsageError, match="is not what it was"):
+        fetch(DATASETS["enwik8"], tmp_path / "data")
+    assert len(endless.parts) > 10**6 - 100
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -56,10 +56,13 @@ def data_folder(given: Path | None = None, new: bool = False) -> Path:
 
     One that somebody named must be there, unless it may be `new`.
     """
-    if given is None and (named := os.environ.get(VARIABLE)):
-        given = Path(named)
-    if given is None:
-        return _cache() / "separatrix" / "data"
+    try:
+        if given is None and (named := os.environ.get(VARIABLE)):
+            given = Path(named).expanduser()
+        if given is None:
+            return _cache() / "separatrix" / "data"
+    except RuntimeError:
+        raise UsageError(f"there is no home folder here; name a folder by `folder` or {VARIABLE}") from None
     if not (new or given.is_dir()):
         raise UsageError(f"there is no folder {given}")
     return given

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from http.client import HTTPException
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import unquote, urlsplit
@@ -115,14 +116,14 @@ def _run(command: Sequence[str], folder: Path, what: str) -> str:
 def _download(link: str, most: int, progress: Callable[[int], None]) -> bytes:
     """The bytes behind a link, no more than one beyond `most`."""
     data = bytearray()
-    secure = ssl.create_default_context(cafile=os.environ.get("PIP_CERT") or None)
     try:
+        secure = ssl.create_default_context(cafile=os.environ.get("PIP_CERT") or None)
         request = Request(link.partition("#")[0], headers={"User-Agent": "separatrix"})
         with urlopen(request, timeout=SILENCE, context=secure) as answer:
             while len(data) <= most and (chunk := answer.read(min(CHUNK, most + 1 - len(data)))):
                 data += chunk
                 progress(len(data))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, HTTPException) as error:
         why = error.reason if isinstance(error, URLError) else error
         raise UsageError(f"cannot fetch {without_passwords(link.partition('#')[0])}: {why}") from None
     return bytes(data)
