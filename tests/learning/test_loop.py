@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -59,7 +60,7 @@ def same(one: Trained, other: Trained) -> None:
         one.model.state_dict().items(), other.model.state_dict().values(), strict=True
     ):
         assert torch.equal(ours, theirs), name
-    kept = ("outcome", "score", "validation", "loss", "steps", "parameter_count", "state_bytes")
+    kept = ("outcome", "score", "validation", "loss", "steps", "solved_at", "parameter_count", "state_bytes")
     assert [getattr(one, each) for each in kept] == [getattr(other, each) for each in kept]
 
 
@@ -222,21 +223,22 @@ def test_a_run_stops_when_the_task_is_solved() -> None:
     asked = run(task=Needle.read({"n": 8, "strength": 3}), steps=400, every=20, width=16, batch=32)
     found = train(asked)
     assert found.outcome is Outcome.SOLVED
-    assert found.steps == found.solved_at == len(found.curves.rate[~np.isnan(found.curves.rate)]) < 400
     _, ceiling = samples_to_validate(asked.task, asked.setting)
-    assert found.validation >= ceiling - asked.task.tolerance
-    looks = [value for _, name, value in found.curves.rows() if name == "validation"]
-    assert looks[-1] == found.validation
-    assert all(each < ceiling - asked.task.tolerance for each in looks[:-1])
-    again = train(replace(asked, first=found.model))
-    assert (again.outcome, again.steps, again.solved_at) == (Outcome.SOLVED, 0, 0)
-    assert math.isnan(again.loss)
+    good = ceiling - asked.task.tolerance
+    looks = [(step, value >= good) for step, name, value in found.curves.rows() if name == "validation"]
+    pairs = [one and other for (_, one), (_, other) in itertools.pairwise(looks)]
+    assert pairs == [False] * (len(pairs) - 1) + [True]
+    assert (found.solved_at, found.steps) == (looks[-2][0], looks[-1][0])
+    assert found.steps == found.curves.made < 400
+    assert found.validation >= good
+    again = train(replace(asked, first=found.model, setting=asked.setting.model_copy(update={"steps": 20})))
+    assert (again.outcome, again.steps, again.solved_at) == (Outcome.SOLVED, 20, 0)
 
 
 def test_divergence_is_an_outcome_with_its_step() -> None:
     found = train(run("identity-features:normalised=no", rate=1e8, steps=40, test=True, warmup=0))
     assert found.outcome is Outcome.DIVERGED
-    assert found.diverged_at == found.steps < 40
+    assert found.diverged_at == found.steps + 1 < 40
     assert found.solved_at is None
     assert found.score is not None
     assert 0 <= found.score <= 1
@@ -262,7 +264,7 @@ class Exploding(nn.Module):
 @pytest.mark.parametrize("backward", [False, True])
 def test_numbers_that_are_none_are_divergence_and_leave_the_weights(backward: bool) -> None:
     found = train(run(Exploding(backward), test=True))
-    assert (found.outcome, found.diverged_at) == (Outcome.DIVERGED, 3)
+    assert (found.outcome, found.diverged_at) == (Outcome.DIVERGED, 4)
     assert all(weight.isfinite().all() for weight in found.model.parameters())
     assert math.isfinite(found.validation)
 

@@ -40,7 +40,8 @@ class Outcome(StrEnum):
     """How a run ended."""
 
     SOLVED = "solved"
-    """Its validation score came within the task's tolerance of the ceiling, and it stopped there."""
+    """Its validation score was within the task's tolerance of the ceiling at two looks in a row, where it
+    stopped, or at the last one."""
     UNSOLVED = "unsolved"
     DIVERGED = "diverged"
     """Its loss or gradient was no number any more, or the loss exploded; the weights are those before."""
@@ -80,6 +81,8 @@ class Trained:
     """On the training batch of the last step; NaN where there was none."""
     steps: int
     """How many were made: fewer than allowed where it was solved or diverged before."""
+    solved_at: int | None
+    """The steps after which it had solved the task."""
     parameter_count: int
     state_bytes: int | None
     """Carried from token to token after the longest input; None where the mechanism has no causal form."""
@@ -87,14 +90,9 @@ class Trained:
     model: Model
 
     @property
-    def solved_at(self) -> int | None:
-        """The steps it took to solve the task."""
-        return self.steps if self.outcome is Outcome.SOLVED else None
-
-    @property
     def diverged_at(self) -> int | None:
-        """The step in which it diverged."""
-        return self.steps if self.outcome is Outcome.DIVERGED else None
+        """The step in which it diverged, counted from 1."""
+        return self.steps + 1 if self.outcome is Outcome.DIVERGED else None
 
 
 def train(run: Run) -> Trained:
@@ -127,12 +125,14 @@ def training(run: Run, checkpoint: bytes | None = None) -> Iterator[bytes | Trai
     curves = Curves(setting.steps)
     outcome: Outcome | None = None
 
+    enough = task.answers.sign * ceiling - task.tolerance
+
     def look() -> Outcome | None:
-        score = score_of(model, task, held_out, run.device)
-        curves.looked(step, score)
-        if task.answers.sign * (score - ceiling) >= -task.tolerance:
-            return Outcome.SOLVED
-        return Outcome.UNSOLVED if step == setting.steps else None
+        curves.looked(step, score_of(model, task, held_out, run.device))
+        good = [task.answers.sign * score >= enough for _, score in curves.looks[-2:]]
+        if step == setting.steps:
+            return Outcome.SOLVED if good[-1] else Outcome.UNSOLVED
+        return Outcome.SOLVED if good == [True, True] else None
 
     if checkpoint is None:
         step = 0
@@ -159,12 +159,14 @@ def training(run: Run, checkpoint: bytes | None = None) -> Iterator[bytes | Trai
         if outcome is None:
             yield snapshot(step, model, optimizer, curves)
     model.eval()
+    good_looks = [step for step, score in curves.looks[-2:] if task.answers.sign * score >= enough]
     yield Trained(
         outcome=outcome,
         score=score_of(model, task, samples_to_test(task, setting), run.device) if run.test else None,
         validation=curves.looks[-1][1],
         loss=curves.last_loss,
         steps=step,
+        solved_at=good_looks[0] if outcome is Outcome.SOLVED else None,
         parameter_count=model.parameter_count,
         state_bytes=model.state_bytes(tokens_of(task))
         if mechanism.causality is not Causality.NEVER
@@ -205,21 +207,26 @@ def perturbed(model: Model, noise: float, seed: int) -> Model:
     return made
 
 
-@lru_cache(maxsize=4)
-def _samples(kind: type[Task], parameters: Parameters, count: int, split: Split) -> Samples:
-    """The samples of a split that every run is held to; those of the last tasks are kept."""
-    return kind(parameters).samples(count, split)
+@lru_cache(maxsize=2)  # the next run of a worker is often on the same task
+def _validation(kind: type[Task], parameters: Parameters, count: int) -> tuple[Samples, float]:
+    task = kind(parameters)
+    samples = task.samples(count, Split.VALIDATION)
+    return samples, task.ceiling(samples).score
+
+
+@lru_cache(maxsize=1)
+def _tests(kind: type[Task], parameters: Parameters, count: int) -> Samples:
+    return kind(parameters).samples(count, Split.TEST)
 
 
 def samples_to_validate(task: Task, setting: Setting) -> tuple[Samples, float]:
     """The samples that decide when a run ends, and the ceiling on them."""
-    samples = _samples(type(task), task.parameters, setting.validation, Split.VALIDATION)
-    return samples, task.ceiling(samples).score
+    return _validation(type(task), task.parameters, setting.validation)
 
 
 def samples_to_test(task: Task, setting: Setting) -> Samples:
     """The samples that every run on a task is tested with: one fixed set for all mechanisms and seeds."""
-    return _samples(type(task), task.parameters, setting.tests, Split.TEST)
+    return _tests(type(task), task.parameters, setting.tests)
 
 
 def _backward(loss: Tensor, mechanism: Mechanism, step: int) -> None:

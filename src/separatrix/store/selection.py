@@ -140,7 +140,7 @@ class Selection:
     @property
     def parameters(self) -> dict[str, str]:
         """The columns of parameters: each one's name there, and in the construction."""
-        taken = {*TAKEN, *self.found} if self.found else {"part", *FIRST, *AFTER}
+        taken = {*TAKEN, *self.found} - {"n"} if self.found else {"part", *FIRST, *AFTER}
         named = {f"{PARAMETER}{name}" if name in taken else name: name for name in self.spreads}
         if len(named) < len(self.spreads):
             listed = list(self.spreads)

@@ -23,17 +23,31 @@ from separatrix.constructions import Construction
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.mechanisms.own_modules import OWN, locate
+from separatrix.tasks import Task
 
-LISTS = ("separatrix.constructions", "separatrix.mechanisms")
+LISTS = ("separatrix.constructions", "separatrix.mechanisms", "separatrix.tasks")
 """Rooms that only list what is in them: a name imported from one leads to the module that defines it."""
 ROOTS = ("separatrix.engines", "separatrix.verdicts.verdict")
 """Where the answer of every cell comes from."""
+LEARNING = ("separatrix.learning.loop", "separatrix.mechanisms.learned")
+"""Where training comes from; the modules that learn extras are imported by name."""
 OURS = "separatrix"
 
 
 def code_version(kind: type[Construction], mechanism: Mechanism) -> str:
     """The digest for cells of this construction and mechanism; the same on every machine."""
     return code_of(*ROOTS, *_origins(kind), *_origins(type(mechanism)), *_own(mechanism))
+
+
+def training_code(task: type[Task], mechanism: Mechanism, from_witness: bool) -> str:
+    """The digest for training of this mechanism on this task, from scratch or from weights written down."""
+    first: tuple[str, ...] = ()
+    if from_witness:
+        from separatrix.learning.witnesses import WITNESSES
+
+        written = WITNESSES.get(task.name)
+        first = ("separatrix.learning.witnesses", *(_origins(written) if written else ()))
+    return code_of(*LEARNING, *_origins(task), *_origins(type(mechanism)), *_own(mechanism), *first)
 
 
 def code_of(*names: str) -> str:

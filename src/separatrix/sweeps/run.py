@@ -122,10 +122,19 @@ class _Run:
                 self._keep([(rest[0], timed_out(limit))])
                 rest = rest[1:]
             else:
-                keep_checkpoint(self.store, rest[0].id, last)
+                self._keep_checkpoint(rest[0], last)
                 known[rest[0].id] = last
         if rest:
             self.again.append(Batch(rest, checkpoints=known))
+
+    def _keep_checkpoint(self, cell: Work, checkpoint: Checkpoint) -> None:
+        """What cannot be kept for a later run is no reason to end this one, which still has it."""
+        try:
+            keep_checkpoint(self.store, cell.id, checkpoint)
+        except StoreError as error:
+            note = f"a checkpoint of {cell} is not kept, and it goes on without: {error}"
+            if note not in self.progress.notes:
+                self.progress.notes.append(note)
 
     def _keep(self, finished: list[tuple[Work, Result]]) -> None:
         self.store.add((cell.id, cell.asked(), result) for cell, result in finished)

@@ -19,6 +19,7 @@ from separatrix.sweeps.local import LocalExecutor
 from separatrix.sweeps.plan import Plan, load_plan
 from separatrix.sweeps.progress import Progress, Tell
 from separatrix.sweeps.run import run
+from separatrix.sweeps.work import Planned
 
 SHIPPED = Path(__file__).parent / "plans"
 MOST_WORKERS = 1024
@@ -67,7 +68,7 @@ def cores() -> int:
 
 
 def sweep(
-    plan: str | Path | Plan,
+    plan: str | Path | Planned,
     store: str | Address = DEFAULT,
     *,
     workers: int | None = None,
@@ -85,7 +86,8 @@ def sweep(
 
     **Arguments:**
 
-    - `plan`: a TOML file, the name of one that comes with separatrix, or a plan that was read.
+    - `plan`: a TOML file, the name of one that comes with separatrix, a plan that was read, or a
+      `WorkList`.
     - `store`: where cells are kept: a URL or a file.
     - `workers`, `scheduler`: how many processes here, or the address of a Dask cluster.
     - `retry_failed`: also compute cells that failed before.
@@ -94,7 +96,7 @@ def sweep(
     - `allow`: mechanisms of your own, `module:attribute`, that the plan may load.
     - `tell`, `hear`: called with the progress, and when a signal asks to stop.
     """
-    read = plan if isinstance(plan, Plan) else find_plan(str(plan), allow)
+    read = find_plan(str(plan), allow) if isinstance(plan, str | Path) else plan
     _require_limit(store_timeout)
     with (
         stop_on_signals(hear) as stop,  # also while workers start: half a worker ends with a traceback

@@ -131,6 +131,29 @@ class Planned(Protocol):
 
 
 @dataclass(frozen=True)
+class WorkList:
+    """Work that a program wants done, as `run` and `sweep` take it: each with the name of its part."""
+
+    name: str
+    works: tuple[tuple[str, Work], ...]
+    text: str = "made by a program"
+
+    @property
+    def key(self) -> str:
+        """The same for the same work and the same versions of the code."""
+        spelled = "\0".join((self.name, *(f"{part} {work.id}" for part, work in self.works)))
+        return hashlib.sha256(spelled.encode()).hexdigest()[:32]
+
+    @property
+    def count(self) -> int:
+        """How many there are; one that is named twice counts twice."""
+        return len(self.works)
+
+    def __iter__(self) -> Iterator[tuple[str, Work]]:
+        return iter(self.works)
+
+
+@dataclass(frozen=True)
 class Batch:
     """Work of one cost key that goes to a worker together."""
 
