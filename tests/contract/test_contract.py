@@ -61,6 +61,13 @@ SMALLER = (
     "softmax-sink:sink=none",
     "differential:lam=0",
     "rotary:inner=delta",
+    "alibi:inner=elu",
+    "alibi:inner=sigmoid",
+    "alibi:inner=power:beta=4",
+    "alibi:inner=window:size=3",
+    "path:beta=3/2",
+    "simplicial:window=5,second_window=3",
+    "block-routing:block=4,k=2",
     "window-linear:size=3",
 )
 """Parameters at which windows, ranks and the like are smaller than the inputs."""

@@ -22,6 +22,7 @@ from separatrix.mechanisms.extras import (
     DECAY,
     DELTA_GATES,
     DIFFERENCE,
+    DIRECTIONS,
     FACTOR_BETAS,
     FORGET_GATES,
     FURTHER_KEYS,
@@ -29,7 +30,10 @@ from separatrix.mechanisms.extras import (
     HEAD_GATES,
     KEY_MAP,
     KEY_PROJECTION,
+    PATH_BETA,
     QUERY_MAP,
+    SECOND_KEYS,
+    SECOND_VALUES,
     SINK,
     SLOPES,
     VALUE_PROJECTION,
@@ -59,6 +63,11 @@ SPELLINGS = [
     "multiscale-retention:normalised=no",
     "softmax-sink:sink=none",
     "rotary:inner=kda",
+    "alibi:inner=softmax-sink",
+    "alibi:inner=hedgehog",
+    "alibi:inner=window:size=3",
+    "simplicial:window=4,second_window=3",
+    "block-routing:block=3,k=2",
 ]
 RECURRENT = [each for each in SPELLINGS if isinstance(mechanism_named(each), RecurrentMechanism)]
 CACHED = [
@@ -588,6 +597,10 @@ BUILT_IN = {
     "factor betas": FACTOR_BETAS,
     "difference": DIFFERENCE,
     "slopes": SLOPES,
+    "directions": DIRECTIONS,
+    "path betas": PATH_BETA,
+    "second keys": SECOND_KEYS,
+    "second values": SECOND_VALUES,
 }
 
 
@@ -656,7 +669,7 @@ print(*names, BETA.shape(Sizes(2, 3, 9, 4, 5))[2], "torch" in sys.modules)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [
         *("E", "F", "W_k", "W_q", "beta", "decay", "further_keys", "further_values", "lam", "log_gates"),
-        *("sink", "slopes", "9", "False"),
+        *("second_keys", "second_values", "sink", "slopes", "w", "9", "False"),
     ]
 
 

@@ -176,20 +176,34 @@ def _per_factor(sizes: Sizes) -> tuple[int, ...]:
     return sizes.batch, sizes.heads, sizes.tokens, sizes.rank
 
 
-def _further(name: str, per_factor: Callable[[Sizes], int], default: Callable[..., Tensor]) -> Extra:
-    def shape(sizes: Sizes) -> tuple[int, ...]:
-        return sizes.batch, sizes.heads, sizes.tokens, (sizes.rank - 1) * per_factor(sizes)
+def _per_feature(sizes: Sizes) -> tuple[int, ...]:
+    return sizes.batch, sizes.heads, sizes.tokens, sizes.features
 
+
+def _of_token(
+    name: str,
+    shape: Callable[[Sizes], tuple[int, ...]],
+    default: Callable[[Any, Tensor, Tensor, Tensor], Tensor],
+    learned: Callable[[Sizes], FromTokens],
+) -> Extra:
+    """Channels of each token, of any finite size."""
     return Extra(
         name=name,
         per_token=True,
         shape=shape,
         default=default,
         draw=lambda sizes, generator: _normal(shape(sizes), generator),
-        learned=lambda sizes: _module("PerHead", channels=shape(sizes)[-1])(sizes),
+        learned=learned,
         allowed=lambda x: x.isfinite(),
         domain="finite",
     )
+
+
+def _further(name: str, per_factor: Callable[[Sizes], int], default: Callable[..., Tensor]) -> Extra:
+    def shape(sizes: Sizes) -> tuple[int, ...]:
+        return sizes.batch, sizes.heads, sizes.tokens, (sizes.rank - 1) * per_factor(sizes)
+
+    return _of_token(name, shape, default, lambda sizes: _module("PerHead", channels=shape(sizes)[-1])(sizes))
 
 
 FURTHER_KEYS = _further(
@@ -224,6 +238,30 @@ LEVEL_SCALES = Extra(
     domain="0 or more, and finite",
 )
 """What each level of the past weighs for a token, in log-linear attention; `rank` is how many there are."""
+
+DIRECTIONS = _of_token("w", _per_channel, lambda mechanism, q, k, v: k, _module("LowRankDirections"))
+"""Along which each token changes the keys before it, in PaTH; of any length, since they are scaled to 1."""
+
+PATH_BETA = replace(
+    BETA,
+    draw=lambda sizes, generator: _uniform(0.0, 2.0, _per_head(sizes), generator),
+    learned=_module("SigmoidStrength", largest=2.0, bias=True),
+)
+"""By how much, in PaTH: 1 takes a direction out, 2 reflects it."""
+
+SECOND_KEYS = _of_token(
+    "second_keys",
+    _per_channel,
+    lambda mechanism, q, k, v: mechanism.default_keys(k),
+    lambda sizes: _module("PerHead", channels=sizes.width, offset=1 / sizes.width)(sizes),
+)
+SECOND_VALUES = _of_token(
+    "second_values",
+    _per_feature,
+    lambda mechanism, q, k, v: torch.ones_like(v),
+    lambda sizes: _module("PerHead", channels=sizes.features, offset=1.0)(sizes),
+)
+"""Keys and values of the second of two tokens attended to together, in 2-simplicial attention."""
 
 DECAY = Extra(
     name="decay",

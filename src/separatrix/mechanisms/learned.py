@@ -17,6 +17,8 @@ from separatrix.mechanisms.extras import Sizes
 
 LOW_RANK = 16
 """The inner width of GLA's gates."""
+PATH_RANK = 32
+"""The inner width of PaTH's directions."""
 TEMPERATURE = 16
 """GLA's: gates are `sigmoid(...)^(1/16)`, so that they start near 1."""
 SOFTEST = 0.25
@@ -229,27 +231,47 @@ class LevelScales(FromTokens):
 
 
 class PerHead(FromTokens):
-    """`W x`, some channels for each head: the further keys and values of DeltaProduct, arXiv 2502.10297.
+    """`W x + offset`, some channels for each head; W starts as that of `nn.Linear` does.
 
-    W starts as that of `nn.Linear` does. The paper's short convolution and SiLU are left out.
+    The further keys and values of DeltaProduct, arXiv 2502.10297, without its short convolution and SiLU; and
+    the second keys and values of 2-simplicial attention, arXiv 2507.02754, whose program adds the constants
+    1/width to the keys and 1 to the values.
     """
 
-    def __init__(self, sizes: Sizes, channels: int) -> None:
+    def __init__(self, sizes: Sizes, channels: int, offset: float = 0.0) -> None:
         super().__init__()
-        self.heads = sizes.heads
+        self.heads, self.offset = sizes.heads, offset
         bound = 1 / math.sqrt(sizes.model)
         self.weight = nn.Parameter(torch.empty(sizes.heads * channels, sizes.model).uniform_(-bound, bound))
 
     def forward(self, x: Tensor) -> Tensor:
         """Channels per token and head."""
-        return _by_head(functional.linear(x, self.weight), self.heads)
+        return _by_head(functional.linear(x, self.weight), self.heads) + self.offset
+
+
+class LowRankDirections(FromTokens):
+    """`w = W2 W1 x`, W1 to 32 numbers: PaTH, arXiv 2505.16381, without its short convolution and SiLU.
+
+    Weights start as those of `nn.Linear` do; flash-linear-attention has N(0, 0.02²) for all of a model.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        super().__init__()
+        self.heads = sizes.heads
+        self.down = nn.Linear(sizes.model, PATH_RANK, bias=False)
+        self.up = nn.Linear(PATH_RANK, sizes.heads * sizes.width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A direction per token and head, of any length."""
+        return _by_head(self.up(self.down(x)), self.heads)
 
 
 class SigmoidStrength(FromTokens):
     """`beta = largest sigmoid(W x)`: DeltaNet, arXiv 2406.06484; largest = 2 as in arXiv 2411.12537.
 
     With 2, the state's transition may have negative eigenvalues. DeltaProduct, arXiv 2502.10297, has 2, and
-    one strength for `each` of a token's writes. MesaNet, arXiv 2506.05233, has a bias, here from 0.
+    one strength for `each` of a token's writes. PaTH, arXiv 2505.16381, has 2 and a bias, and MesaNet, arXiv
+    2506.05233, a bias, both here from 0.
     """
 
     def __init__(self, sizes: Sizes, largest: float = 1.0, each: int = 1, bias: bool = False) -> None:
@@ -318,7 +340,10 @@ class Projection(FromTokens):
 
 
 class SinkLogits(FromTokens):
-    """One logit per head that starts at 0, the zero sink of StreamingLLM, arXiv 2309.17453."""
+    """One logit per head that starts at 0, the zero sink of StreamingLLM, arXiv 2309.17453.
+
+    It is learned as in gpt-oss, which starts it as N(0, 0.02²) in the transformers library.
+    """
 
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
@@ -332,8 +357,9 @@ class SinkLogits(FromTokens):
 class DifferenceOfExponentials(FromTokens):
     """`lam = exp(<a,b>) - exp(<c,d>) + 0.8` for all heads: Differential Transformer, arXiv 2410.05258.
 
-    The four vectors are as wide as half a head and start as N(0, 0.1²). The paper's constant grows from 0.2
-    in the first layer to 0.8 in deep ones, and may as well be 0.8 in all of them, as it is here.
+    The four vectors are as wide as half a head and start as N(0, 0.1²). The constant of the authors' program
+    is 0.8 - 0.6 exp(-0.3 l) in layer l = 0, 1, ..., from 0.2 towards 0.8; here it is 0.8 in all of them: a
+    layer does not know its place.
     """
 
     def __init__(self, sizes: Sizes) -> None:

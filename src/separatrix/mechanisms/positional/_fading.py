@@ -1,4 +1,4 @@
-"""Softmax over logits that fade with what lies between key and query."""
+"""Weights that fade with what lies between key and query."""
 
 from __future__ import annotations
 
@@ -11,14 +11,21 @@ from separatrix.mechanisms._base import (
     Counts,
     Keys,
     Mechanism,
+    Present,
     Queries,
     Values,
     blocks_of_queries,
     form,
     seen_keys,
 )
-from separatrix.mechanisms.recurrent._decay import Kept, LogGates, accumulated
-from separatrix.tensors import Float, Tensor, torch
+from separatrix.mechanisms._places import which_present
+from separatrix.mechanisms.kernels._streamed import softmax_of
+from separatrix.mechanisms.recurrent._decay import Kept
+from separatrix.tensors import Bool, Float, Tensor, torch
+
+Fade = Float[Tensor, "batch heads queries keys"]
+"""The logs of what is left between key and query, 0 or less."""
+Seen = Bool[Tensor, "#batch 1 #queries keys"]
 
 
 class FadingMechanism(Mechanism):
@@ -35,15 +42,21 @@ class FadingMechanism(Mechanism):
     takes_present = True
 
     @abstractmethod
-    def gates(self, k: Keys, extras: dict[str, Any]) -> LogGates:
-        """Logs of the gates, one per token and head."""
+    def kept(self, k: Keys, present: Present | None, extras: dict[str, Any]) -> Kept:
+        """The sums of log gates up to each token, of which there is one per token and head."""
+
+    def weights(
+        self, q: Queries, k: Keys, fade: Fade, seen: Seen, places: range, extras: dict[str, Any]
+    ) -> Float[Tensor, "batch heads queries keys"]:
+        """The weights of these keys, for queries at these places."""
+        return softmax_of(q @ k.mT + fade, seen.to(fade))
 
     @form
     def definition(
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         first, present = more.pop("first", 0), more.pop("present", None)
-        return _attended(q, k, v, self._kept(k, present, more), range(q.shape[-2]), first, present)
+        return self._attended(q, k, v, self.kept(k, present, more), range(q.shape[-2]), first, present, more)
 
     @form
     def __call__(
@@ -51,35 +64,34 @@ class FadingMechanism(Mechanism):
     ) -> Attended:
         """A block of queries at a time, each with the keys up to its last: memory is linear in the tokens."""
         first, present = more.pop("first", 0), more.pop("present", None)
-        kept, out = self._kept(k, present, more), [v[..., :0, :]]
+        kept, out = self.kept(k, present, more), [v[..., :0, :]]
         for rows in blocks_of_queries(q, k):
             past = slice(0, first + rows.stop)
             there = None if present is None else present[:, past]
             some = q[..., rows.start : rows.stop, :]
             keys, values = k[..., past, :], v[..., past, :]
-            out.append(_attended(some, keys, values, kept.part(past), rows, first, there))
+            out.append(self._attended(some, keys, values, kept.part(past), rows, first, there, more))
         return torch.cat(out, dim=-2)
 
-    def _kept(self, k: Keys, present: Tensor | None, extras: dict[str, Any]) -> Kept:
-        gates = self.gates(k, extras)
-        if present is not None:
-            gates = gates.masked_fill(~present[:, None, :, None], 0)
-        return accumulated(gates, k.dtype)
+    def _attended(
+        self,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        kept: Kept,
+        rows: range,
+        first: int,
+        present: Tensor | None,
+        extras: dict[str, Any],
+    ) -> Attended:
+        """What the queries of these rows read from the keys up to theirs."""
+        places = range(first + rows.start, first + rows.stop)
+        seen = seen_keys(rows, k, True, first, which_present(present, k))
+        assert seen is not None
+        return self.weights(q, k, _faded(kept, places), seen, places, extras) @ v
 
 
-def _attended(
-    q: Queries, k: Keys, v: Values, kept: Kept, rows: range, first: int = 0, present: Tensor | None = None
-) -> Attended:
-    """What the queries of these rows read from the keys up to theirs."""
-    seen = seen_keys(rows, k, True, first, present)
-    logits = q @ k.mT + _faded(kept, range(first + rows.start, first + rows.stop))
-    if seen is None:
-        return logits.softmax(-1) @ v
-    blind = ~seen.any(-1, keepdim=True)
-    return logits.where(seen, -torch.inf).masked_fill(blind, 0).softmax(-1).masked_fill(blind, 0) @ v
-
-
-def _faded(kept: Kept, places: range) -> Float[Tensor, "batch heads queries keys"]:
+def _faded(kept: Kept, places: range) -> Fade:
     """The sum of log gates after each key up to each place; minus infinity across a reset.
 
     A place past the last key is taken for the last: there are no gates beyond.

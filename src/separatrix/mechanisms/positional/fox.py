@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from separatrix.mechanisms._base import Keys
+from separatrix.mechanisms._base import Keys, Present
 from separatrix.mechanisms.extras import FORGET_GATES
 from separatrix.mechanisms.positional._fading import FadingMechanism
-from separatrix.mechanisms.recurrent._decay import LogGates, log_exact
+from separatrix.mechanisms.recurrent._decay import Kept, accumulated, log_exact
 from separatrix.mechanisms.recurrent._gated import GateParameters
 from separatrix.tensors import Float, Tensor, functional, torch
 
@@ -47,6 +47,5 @@ class Fox(FadingMechanism):
             return k.new_full((*k.shape[:-1], 1), log_exact(gate), dtype=torch.float64)
         return functional.logsigmoid(k.mean(-1, keepdim=True))
 
-    def gates(self, k: Keys, extras: dict[str, Any]) -> LogGates:
-        found: Tensor = extras["log_gates"]
-        return found
+    def kept(self, k: Keys, present: Present | None, extras: dict[str, Any]) -> Kept:
+        return accumulated(extras["log_gates"], k.dtype)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from separatrix.mechanisms._base import Attended, Counts, Keys, Mechanism, Queries, Values, form
-from separatrix.mechanisms.extras import Extra, Sizes
+from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
+from separatrix.mechanisms.positional._around import AroundAnother, AroundParameters
 from separatrix.numbers import format_exact
-from separatrix.parameters import Constraint, Exact, Parameters
+from separatrix.parameters import Constraint, Exact
 from separatrix.tensors import Float, Tensor, torch
 
 
-class RotaryParameters(Parameters):
+class RotaryParameters(AroundParameters):
     """Which mechanism reads the turned tokens, and how slowly the slowest pair turns."""
 
     owner = "rotary"
-    inner: str = "softmax"
     base: Exact = Fraction(10_000)
     constraints: ClassVar[tuple[Constraint, ...]] = (
         Constraint(
@@ -28,7 +26,7 @@ class RotaryParameters(Parameters):
     )
 
 
-class Rotary(Mechanism):
+class Rotary(AroundAnother):
     """The mechanism `inner` on `R_i q_i` and `R_j k_j`: logits are `<q_i, R_{j-i} k_j>` (arXiv 2104.09864).
 
     R_t turns channels 2c and 2c + 1 by the angle `t base^(-2c/width)`, where t is the place of the token
@@ -46,36 +44,15 @@ class Rotary(Mechanism):
     name = "rotary"
     formula = "another mechanism on R_i q_i and R_j k_j, R_t turning pairs of channels by t base^(-2c/width)"
     source = "[rec] RoFormer, arXiv 2104.09864"
-    family = "positional"
     schema = RotaryParameters
     parameters: RotaryParameters
-    permutation_equivariant = False
-    takes_counts = False
-    takes_first = True
 
     def __init__(self, /, **parameters: object) -> None:
-        from separatrix.mechanisms.load import mechanism_named
-
         super().__init__(**parameters)
-        inner = self.inner = mechanism_named(self.parameters.inner)
-        vars(self).update(
-            causality=inner.causality,
-            length_free=inner.length_free,
-            streams=inner.streams,
-            extras=tuple(_of(inner, extra) for extra in inner.extras),
-        )
+        vars(self).update(causality=self.inner.causality)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        from separatrix.mechanisms.load import mechanism_named
-
-        return mechanism_named, (self.spelled,)
-
-    @property
-    def normalised(self) -> bool:
-        return self.inner.normalised
-
-    def sizes(self, q: Queries, k: Keys, v: Values) -> Sizes:
-        return self.inner.sizes(q, k, v)
+    def sensitivity(self, q: Queries, k: Keys, causal: bool = False, order: int = 0) -> float:
+        return self.inner.sensitivity(*self._turned(q, k, {}), causal, order)
 
     @form
     def definition(
@@ -107,8 +84,3 @@ def turned(
     one, two = x[..., 0 : 2 * pairs : 2], x[..., 1 : 2 * pairs : 2]
     both = torch.stack([cos * one - sin * two, sin * one + cos * two], dim=-1).flatten(-2)
     return torch.cat([both, x[..., 2 * pairs :]], dim=-1)
-
-
-def _of(inner: Mechanism, extra: Extra) -> Extra:
-    """An extra of another mechanism, whose default is what stands in there."""
-    return replace(extra, default=lambda mechanism, q, k, v: extra.default(inner, q, k, v))
