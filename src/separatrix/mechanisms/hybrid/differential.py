@@ -31,8 +31,11 @@ class Differential(Mechanism):
     """`f = softmax(<q_1,k_1>) - lam softmax(<q_2,k_2>)`, where q = (q_1, q_2) and k = (k_1, k_2).
 
     The Differential Transformer (arXiv 2410.05258) learns lam, one for a layer: `lam` of shape (heads,). An
-    odd width gives the first half one channel more. Left out are the 1/sqrt(width) on logits, and the
-    normalisation of each head's output with its factor 1 - 0.8. The weights of a row add up to 1 - lam.
+    odd width gives the first half one channel more. The weights of a row add up to 1 - lam. Held against the
+    authors' program, left out are the division of logits by the root of the width of a half (a layer divides
+    by that of a head, smaller by sqrt(2): give it `scale`), rotary positions of each half by itself (a layer
+    turns the head as one), and the root-mean-square norm of each head's output (a layer has it) times 1 less
+    the constant in lam.
 
     >>> import torch
     >>> from separatrix.mechanisms import mechanism_named

@@ -38,7 +38,9 @@ class SoftmaxSink(StreamedMechanism):
     """`f = exp(<q,k>) / (exp(sink) + sum exp(<q,k>))`: softmax with one more key, whose value is 0.
 
     sink=0 is the zero sink of StreamingLLM (arXiv 2309.17453), sink=none softmax. gpt-oss learns
-    one logit for each head: `sink` of shape (heads,).
+    one logit for each head: `sink` of shape (heads,). What StreamingLLM itself does is another thing: it
+    keeps the first tokens in sight beside a window, as window-global does, or has one more token learned in
+    front, whose value is not 0.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> one = torch.ones(1, 1, 1, 1)

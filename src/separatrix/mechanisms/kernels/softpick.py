@@ -10,7 +10,8 @@ class Softpick(StreamedMechanism):
     """`f = relu(exp(z) - 1) / sum |exp(z) - 1|`, z = `<q,k>` (arXiv 2504.20966).
 
     Keys with negative logits get nothing and still count below, so that weights add up to at most 1. The
-    paper adds a small number to the sum against a row of zeros; here such a row has weights 0.
+    paper adds a small number (1e-8 in its program, after the division by the largest exp) to the sum against
+    a row of zeros; here such a row has weights 0.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> logits = torch.tensor([3.0, 2.0, 0.5]).log().reshape(1, 1, 3, 1)
