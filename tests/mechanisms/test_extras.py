@@ -668,8 +668,9 @@ print(*names, BETA.shape(Sizes(2, 3, 9, 4, 5))[2], "torch" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [
-        *("E", "F", "W_k", "W_q", "beta", "decay", "further_keys", "further_values", "lam", "log_gates"),
-        *("second_keys", "second_values", "sink", "slopes", "w", "9", "False"),
+        *("E", "F", "W_k", "W_q", "beta", "decay", "further_keys", "further_values", "lam", "level_scales"),
+        *("log_gates", "rates", "removal", "replacement", "ridges", "second_keys", "second_values", "sink"),
+        *("slopes", "w", "9", "False"),
     ]
 
 
