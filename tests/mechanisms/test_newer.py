@@ -457,6 +457,23 @@ def test_two_reflections_are_a_rotation() -> None:
     same(held, torch.stack([turns.cos(), turns.sin()], dim=-1))
 
 
+def test_reflections_keep_their_rounding() -> None:
+    """By the definition itself: at beta 2 float32 drifts on and on, at beta 1 it does not."""
+
+    def drift(beta: int, n: int) -> float:
+        mechanism = mechanism_named(f"deltaproduct:factors=3,beta={beta}")
+        q, k, v = (x.float() for x in tokens(1024))
+        exact = mechanism.definition(q.double(), k.double(), v.double(), causal=True)[..., :n, :]
+        gap = mechanism.definition(q, k, v, causal=True)[..., :n, :] - exact
+        return (gap.abs().max() / exact.abs().max()).item()
+
+    assert drift(2, 1024) > 2 * drift(2, 64)
+    assert drift(1, 1024) < 1.5 * drift(1, 64)
+    q, k, _ = tokens(1024)
+    assert mechanism_named("deltaproduct:factors=3,beta=2").sensitivity(q, k) == math.sqrt(48)
+    assert mechanism_named("deltaproduct:factors=3").sensitivity(q, k) == 1
+
+
 def test_beta_of_two_keeps_parity_at_any_length() -> None:
     delta: Any = mechanism_named("delta")
     n = 3000

@@ -43,7 +43,7 @@ class Hedgehog(LogFeatureMechanism):
 
     name = "hedgehog"
     formula = "<phi(q),phi(k)> / sum <phi(q),phi(k)>, phi(x) = [exp(Wx), exp(-Wx)]"
-    source = "[rec] Hedgehog, arXiv 2402.04347"
+    source = "[rec] Hedgehog, arXiv 2402.04347, its two maps the identity if not given, and no bias"
     schema = HedgehogParameters
     parameters: HedgehogParameters
     extras = (QUERY_MAP, KEY_MAP)

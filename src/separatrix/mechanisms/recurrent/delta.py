@@ -81,7 +81,7 @@ class Delta(RecurrentMechanism):
 
     name = "delta"
     formula = "S_t = (I - beta k_t k_t^T) S_{t-1} + beta k_t v_t^T, o_t = q_t S_t"
-    source = "[rec] arXiv 2406.06484, with a beta that is not learned"
+    source = "[rec] arXiv 2406.06484, with a beta that is not learned, and queries of any length"
     schema = DeltaParameters
     parameters: DeltaParameters
 

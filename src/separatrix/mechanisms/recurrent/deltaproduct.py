@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -26,6 +27,9 @@ from separatrix.mechanisms.recurrent.delta import REFLECTED, DeltaParameters, so
 from separatrix.parameters import Constraint, Exact, Flag, Natural, Parameters
 from separatrix.tensors import Float, Tensor, torch
 
+FEW = 64
+"""Writes whose rounding is no more than that of one sum."""
+
 
 class DeltaProductParameters(Parameters):
     """How many writes there are per token, how strong they are, and whether keys are scaled to length 1."""
@@ -48,6 +52,9 @@ class DeltaProduct(RecurrentMechanism):
     given, factor j before the last has the key with its channels moved up by j and the value 0, so that it
     only takes back, and every beta is the parameter. The forget gate of the paper's gated form is left out.
 
+    With a beta of 2 writes are reflections, which keep lengths: what was rounded never fades, and adds up
+    like the root of the number of writes.
+
     >>> from separatrix.mechanisms import mechanism_named
     >>> eye, both = torch.eye(2)[None, None], torch.ones(1, 1, 2, 2)
     >>> mechanism_named("deltaproduct")(both, eye, eye, causal=True)[0, 0].tolist()
@@ -64,6 +71,11 @@ class DeltaProduct(RecurrentMechanism):
 
     def sizes(self, q: Queries, k: Keys, v: Values) -> Sizes:
         return replace(super().sizes(q, k, v), rank=self.parameters.factors)
+
+    def sensitivity(self, q: Queries, k: Keys, causal: bool = False, order: int = 0) -> float:
+        """The root of the number of writes by that of the few whose rounding goes unseen, if none fades."""
+        writes = self.parameters.factors * k.shape[-2]
+        return max(1.0, math.sqrt(writes / FEW)) if self.parameters.beta > 1 else 1.0
 
     def further_keys(self, k: Keys) -> Float[Tensor, "batch heads keys further"]:
         """The keys of the factors before the last, where none are given, side by side."""

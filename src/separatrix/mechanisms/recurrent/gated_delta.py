@@ -41,6 +41,7 @@ class GatedDelta(GatedMechanism):
     In the paper gate and beta are learned per token: `log_gates` (minus infinity for a reset) and `beta`,
     both of shape (batch, heads, tokens, 1). Where they are not given, gate=key sets `a_t = exp(-softplus(mean
     of k_t))`, with the key as given, before it is scaled, gate=0.9 a constant, and beta is the parameter.
+    The paper scales queries to length 1 as well, which scales the output alone.
 
     >>> import torch
     >>> from separatrix.mechanisms import mechanism_named
@@ -52,7 +53,7 @@ class GatedDelta(GatedMechanism):
 
     name = "gated-delta"
     formula = "S_t = a_t (I - beta k_t k_t^T) S_{t-1} + beta k_t v_t^T, o_t = q_t S_t"
-    source = "[rec] arXiv 2412.06464, with gate and beta that are not learned"
+    source = "[rec] arXiv 2412.06464, with gate and beta that are not learned, and queries of any length"
     schema = GatedDeltaParameters
     parameters: GatedDeltaParameters
     extras = (DELTA_GATES, BETA)

@@ -46,9 +46,9 @@ class Retention(RecurrentMechanism):
     """`S_t = decay S_{t-1} + k_t v_tᵀ`, `o_t = q_t S_t` [rec]; decay = 1 is causal-linear.
 
     One decay for all heads, or `decay` of shape (heads,), one for each, as RetNet has it: 1 - 2^(-5-h). Left
-    out are its rotation of queries and keys, the 1/sqrt(width) on scores, the division of decays by the
-    root of their sum and of rows by the size of theirs, and the group norm. An absent token does not decay
-    what is kept.
+    out are its normalisations, the 1/sqrt(width) on scores, the division of decays by the root of their sum
+    and of rows by the size of theirs, which multiscale-retention has, its rotation of queries and keys, which
+    rotary has, and the group norm, which layers have. An absent token does not decay what is kept.
 
     >>> import torch
     >>> from separatrix.mechanisms import mechanism_named
@@ -59,7 +59,7 @@ class Retention(RecurrentMechanism):
 
     name = "retention"
     formula = "S_t = decay S_{t-1} + k_t v_t^T, o_t = q_t S_t"
-    source = "[rec] arXiv 2307.08621"
+    source = "[rec] RetNet, arXiv 2307.08621, without its normalisations: multiscale-retention"
     schema = RetentionParameters
     parameters: RetentionParameters
 

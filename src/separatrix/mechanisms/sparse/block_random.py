@@ -34,6 +34,9 @@ class BlockRandom(PatternMechanism):
     from the past, and the same ones however long the input is. With more queries than keys, those past
     the end still see the first block.
 
+    BigBird has no causal form. Its program lets the last block see all and be seen by all, too, which here it
+    is not; it draws 3 random blocks, and others for each head, where all heads have the same here.
+
     >>> import torch
     >>> from separatrix.mechanisms import mechanism_named
     >>> x = torch.arange(6.0).reshape(1, 1, 6, 1)
@@ -43,7 +46,7 @@ class BlockRandom(PatternMechanism):
 
     name = "block-random"
     formula = "softmax(<q,k>) over the own, neighbouring, first and random blocks"
-    source = "[rec] BigBird, arXiv 2007.14062"
+    source = "[rec] BigBird, arXiv 2007.14062, whose last block is global, too, and whose heads draw apart"
     schema = BlockRandomParameters
     parameters: BlockRandomParameters
 
