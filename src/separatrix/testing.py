@@ -8,8 +8,11 @@
             return my_attention
 
 The fixture gives a `separatrix.mechanisms.Mechanism`, or a function or nn.Module that is called as
-`(q, k, v, counts=None, causal=False)`; one without `counts` or `causal` is taken not to have them. What
-else it takes, `first`, `present` and extras of its own, is described in `separatrix.mechanisms.custom`.
+`(q, k, v, counts=None, causal=False)`; one without `counts` or `causal` (or `is_causal`) is taken not to have
+them. What a function or module does not keep it says by attributes: `causality = "always"`, `length_free`,
+`normalised`, `linear_in_values`, `twice_differentiable = False`, `fixed_width = 64` and others
+(`separatrix.mechanisms.custom.SAYS`). One fault fails one test: tests that rest on it are skipped.
+What else it takes, `first`, `present` and extras of its own, is described in `separatrix.mechanisms.custom`.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from separatrix.contract import CHECKS, Broken, Skipped, run
+from separatrix.contract import CHECKS, Broken, Skipped, root_of, run
 from separatrix.mechanisms.custom import wrap
 
 __all__ = ["MechanismContract"]
@@ -36,11 +39,17 @@ class MechanismContract:
 
 def _method(name: str) -> Callable[[MechanismContract, Any], None]:
     def test(self: MechanismContract, mechanism: Any) -> None:
+        wrapped = wrap(mechanism)
         try:
-            run(name, wrap(mechanism))
+            run(name, wrapped)
         except Skipped as reason:
             pytest.skip(str(reason))
         except Broken as what:
+            root = root_of(name, what, wrapped)
+            if root is not None:
+                pytest.skip(f"not tried, since {root} failed")
+            if what.__cause__ is not None:
+                raise what.__cause__ from None
             pytest.fail(f"{name}: {what}", pytrace=False)
 
     test.__name__ = f"test_{name}"

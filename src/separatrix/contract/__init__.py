@@ -1,18 +1,33 @@
 """The contract that every attention mechanism is held to, as plain functions.
 
 A check takes a mechanism and returns, raises `Broken` with what is wrong, or raises `Skipped` with
-the reason; `examine` runs them all. `separatrix.testing` has the same contract as a pytest class.
+the reason; `examine` runs them all, each after those it rests on. `separatrix.testing` has the same
+contract as a pytest class.
 """
 
 from __future__ import annotations
 
-from separatrix.contract._base import CHECKS, Broken, Check, Examination, Skipped, examine, run
+from separatrix.contract._base import (
+    CHECKS,
+    RESTS_ON,
+    Broken,
+    Check,
+    Examination,
+    Skipped,
+    examine,
+    put_in_order,
+    root_of,
+    run,
+)
 
-from separatrix.contract import agreement, calculus, causal, numerics, recurrence, symmetry  # isort: skip
+from separatrix.contract import numerics, symmetry, causal, recurrence, agreement, counted, calculus  # isort: skip
 from separatrix.contract.inputs import sensitivity
+
+put_in_order()
 
 __all__ = [
     "CHECKS",
+    "RESTS_ON",
     "Broken",
     "Check",
     "Examination",
@@ -20,9 +35,11 @@ __all__ = [
     "agreement",
     "calculus",
     "causal",
+    "counted",
     "examine",
     "numerics",
     "recurrence",
+    "root_of",
     "run",
     "sensitivity",
     "symmetry",

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import torch
 
 from separatrix.errors import one_line
 from separatrix.mechanisms import Mechanism
+from separatrix.tensors import one_thread
 
 Check = Callable[[Mechanism], None]
 
 CHECKS: dict[str, Check] = {}
-"""Every check of the contract, by name, in the order they are run."""
+"""Every check of the contract, by name, in the order they are run: after what they rest on."""
+
+RESTS_ON: dict[str, tuple[str, ...]] = {}
+"""The checks that must hold for a check to tell anything, by its name."""
+
+GROUND = "repeatable"
+"""What every check rests on unless it says otherwise."""
+NUMBERS = "finite"
+"""The check that owns every result that is not finite."""
 
 
 class Broken(Exception):
     """The mechanism breaks the contract; the message says in one line what is wrong, with numbers."""
+
+
+class NotFinite(Broken):
+    """There are numbers that are not finite: told once, by the check whose matter that is."""
 
 
 class Skipped(Exception):
@@ -30,9 +43,11 @@ class Examination:
 
     passed: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
-    """What is wrong, by the name of the check that found it."""
+    """What is wrong, by the name of the check that found it: each fault once, by its root."""
     skipped: dict[str, str] = field(default_factory=dict)
     """Why it does not apply, by the name of the check."""
+    not_tried: dict[str, str] = field(default_factory=dict)
+    """The failed check that it rests on, by the name of the check."""
 
     @property
     def holds(self) -> bool:
@@ -40,21 +55,54 @@ class Examination:
         return not self.failed
 
 
-def check(function: Check) -> Check:
-    """Register a check of the contract."""
-    CHECKS[function.__name__] = function
-    return function
+def check(*rests_on: str) -> Callable[[Check], Check]:
+    """Register a check, with the names of those it rests on: GROUND if none is named, none if ""."""
+
+    def register(function: Check) -> Check:
+        name = function.__name__
+        CHECKS[name], RESTS_ON[name] = function, tuple(filter(None, rests_on or (GROUND,)))
+        return function
+
+    return register
+
+
+def put_in_order() -> None:
+    """Sort the checks, so that each comes after those it rests on; once all are registered."""
+    waiting = dict(CHECKS)
+    done: dict[str, Check] = {}
+    while waiting:
+        name = next(name for name in waiting if all(each in done for each in RESTS_ON[name]))
+        done[name] = waiting.pop(name)
+    CHECKS.clear()
+    CHECKS.update(done)
+
+
+def foundations(name: str) -> Iterator[str]:
+    """All that a check rests on, at first or second hand, the first to be run first."""
+    below: set[str] = set()
+    new = [name]
+    while new:
+        new = [each for one in new for each in RESTS_ON[one] if each not in below]
+        below.update(new)
+    yield from (each for each in CHECKS if each in below)
 
 
 def run(name: str, mechanism: Mechanism) -> None:
     """Run one check, seeded and with gradients on; the caller's random numbers stay as they were."""
-    with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad():
+    with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad(), one_thread():
         torch.manual_seed(0)
-        CHECKS[name](mechanism)
+        try:
+            CHECKS[name](mechanism)
+        except (Broken, Skipped):
+            raise
+        except Exception as error:  # a stranger's mechanism may raise anything
+            raise Broken(f"raised {type(error).__name__}: {one_line(error)}") from error
 
 
-def examine(mechanism: Mechanism) -> Examination:
+def examine(mechanism: Mechanism, tell: Callable[[str], None] = lambda _: None) -> Examination:
     """Run every check; an exception inside the mechanism is a failed check and does not come out.
+
+    A check that rests on one that failed is not tried. `tell` hears of each check before it is run.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> examine(mechanism_named("softmax")).failed
@@ -62,14 +110,34 @@ def examine(mechanism: Mechanism) -> Examination:
     """
     found = Examination()
     for name in CHECKS:
+        roots = {**found.not_tried, **{each: each for each in found.failed}}
+        root = next((roots[each] for each in foundations(name) if each in roots), None)
+        if root is not None:
+            found.not_tried[name] = root
+            continue
+        tell(name)
         try:
             run(name, mechanism)
         except Skipped as reason:
             found.skipped[name] = one_line(reason)
         except Broken as what:
-            found.failed[name] = one_line(what)
-        except Exception as error:
-            found.failed[name] = f"raised {type(error).__name__}: {one_line(error)}"
+            if isinstance(what, NotFinite) and NUMBERS in found.failed:
+                found.not_tried[name] = NUMBERS
+            else:
+                found.failed[name] = one_line(what)
         else:
             found.passed.append(name)
     return found
+
+
+def root_of(name: str, what: Broken, mechanism: Mechanism) -> str | None:
+    """The check that a failed one rests on and that fails itself, if any: the fault is told there."""
+    own = (NUMBERS,) if isinstance(what, NotFinite) and name != NUMBERS else ()
+    for each in (*foundations(name), *own):
+        try:
+            run(each, mechanism)
+        except Skipped:
+            continue
+        except Broken:
+            return each
+    return None

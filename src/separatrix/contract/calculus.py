@@ -10,27 +10,49 @@ from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 from separatrix.contract._base import Broken, Skipped, check
-from separatrix.contract.inputs import Shape, Tokens, attender, calmest, modes, require_equal, tokens, trial
+from separatrix.contract.calls import defined
+from separatrix.contract.inputs import (
+    LENGTH,
+    Shape,
+    Tokens,
+    attender,
+    calmest,
+    few,
+    modes,
+    require_equal,
+    require_finite,
+    rounding,
+    sizes,
+    tokens,
+    trial,
+)
 from separatrix.errors import one_line
 from separatrix.mechanisms import Mechanism
 
-SMALL = (1, 2, 3, 2)
 STEP = 1e-5
 """The step of central differences in float64: their error is about STEP**2, plus rounding / STEP."""
 SLOPE_BOUND = 1e-6
 STEEP = 100.0
 """Where rounding in a derivative is magnified more than this, steps are too long for what they measure."""
+KINK = 1e-3
+"""Where the slopes to both sides differ by more than this, there is no derivative."""
+LARGEST_SLOPE = 1e6
+"""No gradient of tokens of size 1 is larger, unless something small was divided by."""
 
 
-@check
+@check("causality_of_gradients")
 def gradient(mechanism: Mechanism) -> None:
     """The first derivative of the fast form is what finite differences say, in float64."""
     for causal in modes(mechanism):
         attend = attender(mechanism, causal)
-        inputs = tuple(x.requires_grad_() for x in _smooth_at(mechanism, causal, 4, SMALL))
+        inputs = tuple(x.requires_grad_() for x in _smooth_at(mechanism, causal, 4, _small(mechanism)))
         out = attend(*inputs)
         if not out.requires_grad:
             raise Broken(f"the result is detached from q, k and v: no gradient flows (causal={causal})")
+        require_finite(out, "ordinary tokens")
+        if out.shape[-1] > FULL_WIDTH or inputs[0].shape[-1] > FULL_WIDTH:
+            _require_slope(mechanism, causal, inputs, "")
+            continue
         try:
             gradcheck(attend, inputs)
         except GradcheckError as error:
@@ -41,53 +63,134 @@ def gradient(mechanism: Mechanism) -> None:
             ) from None
 
 
-@check
+FULL_WIDTH = 8
+"""Wider tokens are moved along a few directions only, not along every axis."""
+
+
+@check("gradient", "lengths")
+def gradient_of_long_inputs(mechanism: Mechanism) -> None:
+    """The first derivative of the fast form is what finite differences say, at 33 to 520 tokens."""
+    for causal in modes(mechanism):
+        for length in (33, 66, 130, 260, 520):
+            inputs = _smooth_at(mechanism, causal, length, few(mechanism))
+            _require_slope(mechanism, causal, inputs, f", {length} tokens")
+
+
+@check("gradient", "half_precision")
+def gradient_in_float32(mechanism: Mechanism) -> None:
+    """The gradient of float32 tokens is that of float64 ones, within rounding."""
+    for causal in modes(mechanism):
+        for length in (LENGTH, 66, 130):
+            drawn, steepness = calmest(mechanism, causal, length, shape=sizes(mechanism), order=1)
+            if steepness > STEEP:
+                raise Skipped(f"it magnifies rounding {steepness:.2g} times in a derivative")
+            bound = 4 * rounding(torch.float32) * max(1.0, steepness)
+            narrow = tuple(x.float() for x in drawn)
+            point = tuple(x.double() for x in narrow)
+            attend = attender(mechanism, causal)
+            with torch.no_grad():
+                exact = attend(*point)
+                require_finite(exact, "ordinary tokens")
+                apart = (attend(*narrow).double() - exact).abs() > 1e-4 * exact.abs().max().clamp_min(1)
+            weights = _weights(exact).masked_fill(apart.any(-1, keepdim=True), 0)  # ties broken otherwise
+            wide, found = (_gradients(mechanism, causal, each, weights) for each in (point, narrow))
+            size = max(1.0, *(each.abs().max().item() for each in wide))
+            for letter, one, other in zip("qkv", found, wide, strict=True):
+                what = f"the gradient of {letter} in float32 is not that in float64 ({length} tokens"
+                require_equal(one / size, other / size, bound, f"{what}, causal={causal})")
+
+
+@check("gradient", "finite")
+def gradient_on_zero_keys(mechanism: Mechanism) -> None:
+    """A key of zeros among others, as padding leaves it, has a gradient that is finite and not huge."""
+    for causal in modes(mechanism):
+        for dtype in (torch.float64, torch.float32):
+            q, k, v = tokens(dtype=dtype, shape=sizes(mechanism))
+            k[..., LENGTH // 2, :] = 0
+            for letter, slope in zip("qkv", _gradients(mechanism, causal, (q, k, v)), strict=True):
+                what = f"the gradient of {letter} with a key of zeros ({dtype}, causal={causal})"
+                require_finite(slope, what)
+                largest = slope.abs().max().item()
+                if largest > LARGEST_SLOPE:
+                    raise Broken(f"{what} is {largest:.2g}: something is divided by the length of the key")
+
+
+@check("gradient")
 def double_backward(mechanism: Mechanism) -> None:
     """The definition can be differentiated twice, and rightly, in float64."""
-    causal = modes(mechanism)[-1]
-    inputs = tuple(x.requires_grad_() for x in _smooth_at(mechanism, causal, 3, (1, 1, 3, 2)))
+    claimed, causal = mechanism.twice_differentiable, modes(mechanism)[-1]
+    if claimed is False:
+        raise Skipped("it says that it cannot be differentiated twice")
+    shape = sizes(mechanism, 1, 1, 3, 2)
+    if max(shape) > FULL_WIDTH:
+        raise Skipped("tokens of its width are too wide for second derivatives by differences")
+    inputs = tuple(x.requires_grad_() for x in _smooth_at(mechanism, causal, 3, shape))
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return defined(mechanism, q, k, v, causal=causal)
+
+    require_finite(attend(*inputs), "ordinary tokens")
     try:
-        gradgradcheck(lambda q, k, v: mechanism.definition(q, k, v, causal=causal), inputs)
+        gradgradcheck(attend, inputs)
     except GradcheckError as error:
-        raise Broken(
-            f"the second derivative of the definition is not what finite differences say (causal={causal}): "
-            f"{one_line(error, 90)}"
-        ) from None
+        what = f"the second derivative of the definition is not what finite differences say (causal={causal})"
+        if claimed is None:
+            raise Skipped(f"it does not claim that it can be differentiated twice, and {what}") from None
+        raise Broken(f"{what}: {one_line(error, 90)}") from None
+    except Exception as error:
+        if claimed is None:
+            raise Skipped(f"it cannot be differentiated twice: {one_line(error, 90)}") from None
+        raise
 
 
-@check
+@check("double_backward")
 def forward_mode(mechanism: Mechanism) -> None:
     """Forward-mode derivatives of the definition are what finite differences say, in float64."""
+    claimed = mechanism.twice_differentiable
+    if claimed is False:
+        raise Skipped("it says that it has backward derivatives alone")
     for causal in modes(mechanism):
 
         def attend(q: Tensor, k: Tensor, v: Tensor, causal: bool = causal) -> Tensor:
-            return mechanism.definition(q, k, v, causal=causal)
+            return defined(mechanism, q, k, v, causal=causal)
 
-        point = _smooth_at(mechanism, causal, 4, SMALL)
-        direction = tokens(4, shape=SMALL, signed=True, seed=2)
+        point = _smooth_at(mechanism, causal, 4, _small(mechanism))
+        direction = tokens(4, shape=_small(mechanism), signed=True, seed=2)
         with warnings.catch_warnings():
             # torch's own, from the first use of forward mode; the mechanism has no part in it.
             warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
-            found: Tensor = torch.func.jvp(attend, point, direction)[1]
+            try:
+                found: Tensor = torch.func.jvp(attend, point, direction)[1]
+            except Exception as error:
+                if claimed is None:
+                    raise Skipped(f"it has no forward mode: {one_line(error, 90)}") from None
+                raise
         what = f"the forward-mode derivative differs from finite differences (causal={causal})"
         require_equal(found, _slope(attend, point, direction), SLOPE_BOUND, what)
 
 
-@check
+@check("lengths", "widths")
 def linear_in_values(mechanism: Mechanism) -> None:
-    """Attending to a mixture of values gives the mixture of the results."""
+    """Attending to a mixture of values gives the mixture of the results, where the mechanism says so."""
+    if not mechanism.linear_in_values:
+        raise Skipped("it does not say that results are linear in the values")
     for causal in modes(mechanism):
-        q, k, first, bound = trial(mechanism, causal)
-        second = tokens(seed=2)[2]
-        attend = attender(mechanism, causal)
-        found = attend(q, k, 3 * first - 2 * second)
-        expected = 3 * attend(q, k, first) - 2 * attend(q, k, second)
-        what = f"attending to 3 v1 - 2 v2 is not 3 times v1's result minus 2 times v2's (causal={causal})"
-        require_equal(found, expected, bound, what)
+        for length, shape in ((LENGTH, sizes(mechanism)), (130, few(mechanism)), (520, few(mechanism))):
+            q, k, first, bound = trial(mechanism, causal, length, shape=shape)
+            second = tokens(length, shape=shape, seed=2)[2]
+            attend = attender(mechanism, causal)
+            found = attend(q, k, 3 * first - 2 * second)
+            expected = 3 * attend(q, k, first) - 2 * attend(q, k, second)
+            what = f"attending to 3 v1 - 2 v2 is not 3 times v1's result minus 2 times v2's (causal={causal})"
+            require_equal(found, expected, 2 * bound, what)
 
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 Triple = tuple[Tensor, ...]
+
+
+def _small(mechanism: Mechanism) -> Shape:
+    return sizes(mechanism, 1, 2, 3, 2)
 
 
 def _smooth_at(mechanism: Mechanism, causal: bool, length: int, shape: Shape) -> Tokens:
@@ -100,6 +203,52 @@ def _smooth_at(mechanism: Mechanism, causal: bool, length: int, shape: Shape) ->
     return found
 
 
+def _gradients(mechanism: Mechanism, causal: bool, point: Triple, weights: Tensor | None = None) -> Triple:
+    """The gradient of the results, weighted so that none cancels, with respect to q, k and v."""
+    inputs = tuple(x.detach().clone().requires_grad_() for x in point)
+    out = attender(mechanism, causal)(*inputs)
+    weights = _weights(out) if weights is None else weights.to(out.dtype)
+    slopes = torch.autograd.grad((out * weights).sum(), inputs, allow_unused=True)
+    return tuple(
+        torch.zeros_like(x) if slope is None else slope for x, slope in zip(inputs, slopes, strict=True)
+    )
+
+
+def _weights(out: Tensor) -> Tensor:
+    """Seeded weights of both signs, one for each result."""
+    drawn = torch.Generator().manual_seed(4)
+    return torch.randn(out.shape, generator=drawn, dtype=torch.float64).to(out.dtype)
+
+
+def _require_slope(mechanism: Mechanism, causal: bool, point: Triple, where: str) -> None:
+    """The gradient along a direction of q, of k and of v is the central difference along it.
+
+    Results with a kink on the way, where one side says another slope than the other, are left out.
+    """
+    attend, at = attender(mechanism, causal), tuple(x.detach() for x in point)
+    drawn = torch.Generator().manual_seed(5)
+    for i, letter in enumerate("qkv"):
+        move = torch.randn(at[i].shape, generator=drawn, dtype=at[i].dtype)
+        with torch.no_grad():
+            ahead, here, behind = (
+                attend(*(x + sign * STEP * move if i == j else x for j, x in enumerate(at)))
+                for sign in (1, 0, -1)
+            )
+        require_finite(here, "ordinary tokens")
+        slope, bend = (ahead - behind) / (2 * STEP), (ahead - 2 * here + behind).abs() / STEP
+        kinked = bend > KINK * slope.abs().max().clamp_min(1)
+        weights = _weights(slope).masked_fill(kinked, 0)
+        expected = (slope * weights).sum().item()
+        found = (_gradients(mechanism, causal, at, weights)[i] * move).sum().item()
+        size = max(1.0, (slope * weights).norm().item())
+        allowed = SLOPE_BOUND * size + (bend * weights).norm().item()
+        if not abs(found - expected) <= allowed:
+            raise Broken(
+                f"the gradient of {letter} is off by {abs(found - expected):.3g} from finite differences "
+                f"along one direction, allowed {allowed:.1g} (causal={causal}{where})"
+            )
+
+
 def _slope(attend: Attend, point: Triple, direction: Triple) -> Tensor:
     """The central difference of `attend` along a direction."""
     ahead, behind = (
@@ -110,7 +259,8 @@ def _slope(attend: Attend, point: Triple, direction: Triple) -> Tensor:
 
 def _gradient_gap(attend: Attend, inputs: Triple) -> float:
     """How far backward and central differences are apart along one direction, for the message."""
-    direction = tokens(4, shape=SMALL, signed=True, seed=2)
+    shape = (*inputs[0].shape[:2], inputs[0].shape[-1], inputs[2].shape[-1])
+    direction = tokens(4, shape=(shape[0], shape[1], shape[2], shape[3]), signed=True, seed=2)
     slopes = torch.autograd.grad(attend(*inputs).sum(), inputs, allow_unused=True)
     along = sum((g * d).sum().item() for g, d in zip(slopes, direction, strict=True) if g is not None)
     expected = _slope(attend, tuple(x.detach() for x in inputs), direction).sum().item()

@@ -3,52 +3,123 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from separatrix.contract._base import Broken, Skipped, check
-from separatrix.contract.inputs import LENGTH, modes, place_of, require_equal, rounding, tokens, trial
+from separatrix.contract.calls import FORMS, fast
+from separatrix.contract.inputs import (
+    LENGTH,
+    few,
+    modes,
+    place_of,
+    require_equal,
+    require_finite,
+    rounding,
+    sizes,
+    tokens,
+    trial,
+)
 from separatrix.mechanisms import Causality, Mechanism
 from separatrix.parameters import UsageError
 
+CUTS: tuple[tuple[int, tuple[int, ...]], ...] = (
+    (LENGTH, tuple(range(1, LENGTH))),
+    (66, tuple(range(1, 66))),
+    (128, tuple(range(64, 128))),
+    (257, (127, *range(128, 256, 2), 129, 255, 256)),
+    (520, (288, 300, 320, 384, 400, 500, 511, 512, 513)),
+    (1030, (768, 1000, 1024)),
+)
+"""Numbers of tokens, and the places before which the past ends: all up to 128, then where chunks end."""
+AT_ONCE = 1 << 22
+"""Scores held at once, of all the cuts that are tried together."""
+BEGINNINGS: tuple[tuple[int, tuple[int, ...]], ...] = (
+    (LENGTH, (1, 8)),
+    (66, tuple(range(1, 66))),
+    (520, (66, 100, 127, 128, 129, 192, 255, 256, 257, 300, 384, 500, 511, 512, 513)),
+    (1030, (600, 768, 1000, 1024)),
+)
+"""Numbers of tokens, and how many of them are tried alone."""
 
-@check
+
+@check()
+def causal_flag(mechanism: Mechanism) -> None:
+    """A value of `causal` that the mechanism does not have is refused with a UsageError."""
+    if mechanism.causality is Causality.EITHER:
+        raise Skipped("it takes causal=True and causal=False")
+    wrong = mechanism.causality is Causality.NEVER
+    q, k, v = tokens(4, shape=sizes(mechanism))
+    for form, attend in FORMS.items():
+        try:
+            attend(mechanism, q, k, v, causal=wrong)
+        except UsageError:
+            continue
+        raise Broken(f"the {form} took causal={wrong} without a UsageError, but: {mechanism.causality.value}")
+
+
+@check("batch_independence", "causal_flag")
 def causality(mechanism: Mechanism) -> None:
-    """With causal=True, changing future tokens changes no earlier result."""
+    """With causal=True, changing future tokens changes no earlier result, at every place up to 128 and on."""
     _needs_causal(mechanism)
-    for length, place in ((LENGTH, 1), (LENGTH, 8), (66, 33), (66, 64)):
-        q, k, v, bound = trial(mechanism, True, length)
-        before = mechanism(q, k, v, causal=True)[..., :place, :]
-        for name, changed in (("q", 0), ("k", 1), ("v", 2)):
-            inputs = [x.clone() for x in (q, k, v)]
-            inputs[changed][..., place:, :] += 1
-            after = mechanism(inputs[0], inputs[1], inputs[2], causal=True)[..., :place, :]
-            what = f"the past sees the future: {name} from token {place} on changed earlier results"
-            require_equal(after, before, bound, f"{what} ({length} tokens)")
+    for length, places in CUTS:
+        for dtype in (torch.float64, torch.float32) if length == LENGTH else (torch.float64,):
+            q, k, v, bound = trial(mechanism, True, length, dtype=dtype, shape=few(mechanism))
+            before = fast(mechanism, q, k, v, causal=True)
+            together = max(1, AT_ONCE // (length * length))
+            for start in range(0, len(places), together):
+                _require_past(mechanism, (q, k, v), before, places[start : start + together], bound)
 
 
-@check
-def prefix(mechanism: Mechanism) -> None:
-    """With causal=True, the first tokens give alone what they give when others follow."""
-    _needs_causal(mechanism)
-    if not mechanism.length_free:
-        raise Skipped("it says that causal results depend on how many tokens follow")
-    for length, place in ((LENGTH, 1), (LENGTH, 8), (66, 33), (66, 64)):
-        q, k, v, bound = trial(mechanism, True, length)
-        whole = mechanism(q, k, v, causal=True)[..., :place, :]
-        alone = mechanism(q[..., :place, :], k[..., :place, :], v[..., :place, :], causal=True)
-        what = f"the first {place} of {length} tokens give another result than alone"
-        require_equal(whole, alone, bound, f"{what}; if that is meant, say length_free = False")
+def _require_past(
+    mechanism: Mechanism,
+    inputs: tuple[Tensor, Tensor, Tensor],
+    before: Tensor,
+    places: tuple[int, ...],
+    bound: float,
+    changed: str = "qkv",
+) -> None:
+    """Change what comes from each place on, one place in each element of a batch; earlier results stay."""
+    length = before.shape[-2]
+    later = torch.arange(length) >= torch.tensor(places)[:, None]
+    moved = [
+        x + later[:, None, :, None].to(x.dtype) if letter in changed else x.expand(len(places), -1, -1, -1)
+        for letter, x in zip("qkv", inputs, strict=True)
+    ]
+    after = fast(mechanism, moved[0], moved[1], moved[2], causal=True)
+    past = after.masked_fill(later[:, None, :, None], 0)
+    expected = before.masked_fill(later[:, None, :, None], 0)
+    what = f"the past sees the future: {changed} from token {{}} on changed earlier results ({length} tokens)"
+    try:
+        require_equal(past, expected, bound, what)
+    except Broken:
+        for i, place in enumerate(places):
+            now, then = past[i : i + 1], expected[i : i + 1]
+            try:
+                require_equal(now, then, bound, what.format(place))
+            except Broken:
+                if len(changed) > 1:
+                    for letter in changed:
+                        _require_past(mechanism, inputs, before, (place,), bound, letter)
+                raise
+        raise
 
 
-@check
+@check("causality")
 def causality_of_gradients(mechanism: Mechanism) -> None:
     """With causal=True, the gradient of a result with respect to later tokens is zero."""
     _needs_causal(mechanism)
-    q, k, v = (x.requires_grad_() for x in tokens(9, shape=(1, 2, 4, 3)))
-    out = mechanism(q, k, v, causal=True)
+    for length, rows in ((9, range(8)), (66, (0, 15, 31, 32, 63, 64)), (257, (99, 127, 128, 255))):
+        _require_no_slope(mechanism, length, rows)
+
+
+def _require_no_slope(mechanism: Mechanism, length: int, rows: range | tuple[int, ...]) -> None:
+    q, k, v = (x.requires_grad_() for x in tokens(length, shape=sizes(mechanism, 1, 2, 4, 3)))
+    out = fast(mechanism, q, k, v, causal=True)
     if not out.requires_grad:
-        raise Broken("the result has no gradient at all: it is detached from q, k and v")
+        raise Skipped("no gradient flows at all")
+    require_finite(out, "ordinary tokens")
     weights = torch.linspace(0.5, 1.5, out.shape[-1], dtype=out.dtype)
-    for i in range(q.shape[-2] - 1):
+    for i in rows:
         row = (out[..., i, :] * weights).sum()
         slopes = torch.autograd.grad(row, (q, k, v), retain_graph=True, allow_unused=True)
         for name, slope in zip("qkv", slopes, strict=True):
@@ -64,19 +135,20 @@ def causality_of_gradients(mechanism: Mechanism) -> None:
                 )
 
 
-@check
-def causal_flag(mechanism: Mechanism) -> None:
-    """A value of `causal` that the mechanism does not have is refused with a UsageError."""
-    if mechanism.causality is Causality.EITHER:
-        raise Skipped("it takes causal=True and causal=False")
-    wrong = mechanism.causality is Causality.NEVER
-    q, k, v = tokens(4)
-    for form, attend in (("fast form", mechanism), ("definition", mechanism.definition)):
-        try:
-            attend(q, k, v, causal=wrong)
-        except UsageError:
-            continue
-        raise Broken(f"the {form} took causal={wrong} without a UsageError, but: {mechanism.causality.value}")
+@check("normalised")
+def prefix(mechanism: Mechanism) -> None:
+    """With causal=True, the first tokens give alone what they give when others follow."""
+    _needs_causal(mechanism)
+    if not mechanism.length_free:
+        raise Skipped("it says that causal results depend on how many tokens follow")
+    for length, places in BEGINNINGS:
+        q, k, v, bound = trial(mechanism, True, length, shape=few(mechanism))
+        whole = fast(mechanism, q, k, v, causal=True)
+        for place in places:
+            alone = fast(mechanism, q[..., :place, :], k[..., :place, :], v[..., :place, :], causal=True)
+            what = f"the first {place} of {length} tokens give another result than alone"
+            what = f"{what}; if that is meant, say length_free = False"
+            require_equal(whole[..., :place, :], alone, bound, what)
 
 
 def _needs_causal(mechanism: Mechanism) -> None:

@@ -9,13 +9,16 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from separatrix.contract._base import Broken, Skipped
+from separatrix.contract._base import Broken, NotFinite, Skipped
+from separatrix.contract.calls import fast
 from separatrix.mechanisms import Causality, Mechanism
 
 BATCH, HEADS, WIDTH, FEATURES = 2, 3, 5, 7
 LENGTH = 13
 LENGTHS = (1, 2, 7, 33, 66)
 """One token, odd lengths, and lengths beyond the usual chunk sizes."""
+LONG_LENGTHS = (101, 128, 257, 520, 1030)
+"""Lengths at and beyond the larger chunk sizes, for fewer tokens at once."""
 SLACK = 64
 """Two ways to the same number may differ by this many units of rounding."""
 MEANINGLESS = 1e-2
@@ -35,7 +38,10 @@ def tokens(
     shape: Shape = (BATCH, HEADS, WIDTH, FEATURES),
     seed: int = 1,
 ) -> Tokens:
-    """Queries, keys and values; positive unless `signed`, since some kernels need positive logits."""
+    """Queries, keys and values; positive unless `signed`, since some kernels need positive logits.
+
+    Tokens wider than usual are shorter in each coordinate, so that their logits are of the usual size.
+    """
     generator = torch.Generator().manual_seed(seed)
     batch, heads, width, features = shape
     keys = queries if keys is None else keys
@@ -45,11 +51,29 @@ def tokens(
             return torch.randn(size, generator=generator, dtype=torch.float64).to(dtype)
         return (torch.rand(size, generator=generator, dtype=torch.float64) + 0.1).to(dtype)
 
+    size = min(1.0, (WIDTH / width) ** 0.5)
     return (
-        draw(batch, heads, queries, width),
-        draw(batch, heads, keys, width),
+        size * draw(batch, heads, queries, width),
+        size * draw(batch, heads, keys, width),
         draw(batch, heads, keys, features),
     )
+
+
+def sizes(
+    mechanism: Mechanism, batch: int = BATCH, heads: int = HEADS, width: int = WIDTH, features: int = FEATURES
+) -> Shape:
+    """The sizes of tokens to try a mechanism on: its own where it takes one alone."""
+    return (
+        batch,
+        mechanism.fixed_heads or heads,
+        mechanism.fixed_width or width,
+        mechanism.fixed_features or features,
+    )
+
+
+def few(mechanism: Mechanism) -> Shape:
+    """Sizes for long inputs."""
+    return sizes(mechanism, 1, 1, 3, 2)
 
 
 def tokens_on_an_arc(
@@ -88,7 +112,8 @@ def calmest(
 
 def sensitivity(mechanism: Mechanism) -> float:
     """How many times a mechanism magnifies rounding on the usual tokens, at the worst of their lengths."""
-    return max(mechanism.sensitivity(*tokens(length)[:2], modes(mechanism)[0]) for length in LENGTHS)
+    shape, causal = sizes(mechanism), modes(mechanism)[0]
+    return max(mechanism.sensitivity(*tokens(length, shape=shape)[:2], causal) for length in LENGTHS)
 
 
 def trial(
@@ -97,12 +122,13 @@ def trial(
     queries: int = LENGTH,
     keys: int | None = None,
     dtype: torch.dtype = torch.float64,
+    shape: Shape | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, float]:
     """Tokens to try a mechanism on, and the bound for two ways to its result on them.
 
     16-bit tokens are added up in float32, and the result is within a few roundings.
     """
-    (q, k, v), magnified = calmest(mechanism, causal, queries, keys, dtype)
+    (q, k, v), magnified = calmest(mechanism, causal, queries, keys, dtype, shape or sizes(mechanism))
     inside = torch.promote_types(dtype, torch.float32)
     bound = rounding(inside) * magnified
     if magnified > 1 and bound >= MEANINGLESS:
@@ -114,13 +140,16 @@ def trial(
 
 
 def trials(
-    mechanism: Mechanism, lengths: Iterable[int], dtypes: Iterable[torch.dtype]
+    mechanism: Mechanism,
+    lengths: Iterable[int],
+    dtypes: Iterable[torch.dtype],
+    shape: Shape | None = None,
 ) -> Iterator[tuple[bool, Tensor, Tensor, Tensor, float]]:
     """`causal`, tokens and bound in every mode; a case whose bound tells nothing is told of at the end."""
     left_out = None
     for causal, dtype, length in product(modes(mechanism), dtypes, lengths):
         try:
-            q, k, v, bound = trial(mechanism, causal, length, dtype=dtype)
+            q, k, v, bound = trial(mechanism, causal, length, dtype=dtype, shape=shape)
         except Skipped as reason:
             left_out = reason
             continue
@@ -140,7 +169,7 @@ def modes(mechanism: Mechanism) -> tuple[bool, ...]:
 
 def attender(mechanism: Mechanism, causal: bool) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     """The fast form as a function of tokens alone."""
-    return lambda q, k, v: mechanism(q, k, v, causal=causal)
+    return lambda q, k, v: fast(mechanism, q, k, v, causal=causal)
 
 
 def rounding(dtype: torch.dtype, slack: float = SLACK) -> float:
@@ -168,7 +197,7 @@ def require_finite(found: Tensor, what: str) -> None:
     bad = ~found.isfinite()
     if bad.any():
         first = place_of(bad.double())
-        raise Broken(
+        raise NotFinite(
             f"{what}: {int(bad.sum())} of {bad.numel()} numbers are not finite, the first at {first}"
         )
 

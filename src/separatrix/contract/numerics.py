@@ -2,95 +2,153 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from separatrix.contract._base import Broken, Skipped, check
-from separatrix.contract.inputs import FEATURES, modes, require_equal, require_finite, tokens, trial
+from separatrix.contract.calls import FORMS, fast
+from separatrix.contract.inputs import (
+    few,
+    modes,
+    require_equal,
+    require_finite,
+    sizes,
+    tokens,
+    trial,
+)
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 
 LARGE = 1e4
 
 
-@check
+@check("")
 def form(mechanism: Mechanism) -> None:
     """The result has the shape of the queries with the features, and the dtype, of the values."""
+    shape = sizes(mechanism)
     for causal in modes(mechanism):
         for dtype in (torch.float64, torch.float32, torch.bfloat16):
-            q, k, v = tokens(dtype=dtype)
-            out = mechanism(q, k, v, causal=causal)
-            expected = (*q.shape[:-1], FEATURES)
+            q, k, v = tokens(dtype=dtype, shape=shape)
+            out = fast(mechanism, q, k, v, causal=causal)
+            expected = (*q.shape[:-1], shape[-1])
             if out.shape != expected:
                 raise Broken(f"wrong shape: {tuple(out.shape)}, promised {expected} (causal={causal})")
             if out.dtype is not dtype:
                 raise Broken(f"wrong dtype: {out.dtype} from {dtype} tokens (causal={causal})")
 
 
-@check
+@check("form")
 def inputs_kept(mechanism: Mechanism) -> None:
     """Neither the fast form nor the definition writes into its inputs."""
     for causal in modes(mechanism):
-        for name, attend in (("fast form", mechanism), ("definition", mechanism.definition)):
-            given, kept = tokens(), tokens()
-            attend(*given, causal=causal)
+        for name, attend in FORMS.items():
+            given, kept = (tokens(shape=sizes(mechanism)) for _ in range(2))
+            attend(mechanism, *given, causal=causal)
             for letter, now, before in zip("qkv", given, kept, strict=True):
                 if not torch.equal(now, before):
                     gap = (now - before).abs().max().item()
                     raise Broken(f"the {name} changed {letter} in place by {gap:.3g} (causal={causal})")
 
 
-@check
-def repeatable(mechanism: Mechanism) -> None:
-    """The same tokens give the same result, bit for bit."""
+@check("inputs_kept")
+def poisoned_memory(mechanism: Mechanism) -> None:
+    """Nothing uninitialised is read: the result is the same when fresh memory is full of NaN."""
     for causal in modes(mechanism):
-        q, k, v = tokens()
-        first, second = (mechanism(q, k, v, causal=causal) for _ in range(2))
-        if not torch.equal(first.nan_to_num(), second.nan_to_num()):
-            gap = (first - second).abs().max().item()
-            raise Broken(f"the same tokens gave two results, {gap:.3g} apart (causal={causal})")
+        for length in (1, 13, 66):
+            q, k, v, bound = trial(mechanism, causal, length)
+            plain = fast(mechanism, q, k, v, causal=causal)
+            with _poison():
+                found = fast(mechanism, q, k, v, causal=causal)
+            what = f"uninitialised memory is read ({length} tokens, causal={causal})"
+            if bool(plain.isfinite().all()):
+                require_finite(found, what)
+            if torch.equal(plain, fast(mechanism, q, k, v, causal=causal)):
+                require_equal(found.nan_to_num(), plain.nan_to_num(), bound, what)
 
 
-@check
+@check("poisoned_memory")
+def repeatable(mechanism: Mechanism) -> None:
+    """The same tokens give the same result bit for bit, and no random numbers that others share are used."""
+    q, k, v = tokens(shape=sizes(mechanism))
+    for causal in modes(mechanism):
+        for name, attend in FORMS.items():
+            first, second = (attend(mechanism, q, k, v, causal=causal) for _ in range(2))
+            _require_same(first, second, f"the same tokens gave two results, {{}} apart (causal={causal})")
+            for seed in (1, 2):
+                torch.manual_seed(seed)
+                before = _generators()
+                again = attend(mechanism, q, k, v, causal=causal)
+                what = f"the {name} depends on torch's global generator: results {{}} apart (causal={causal})"
+                _require_same(first, again, what)
+                for whose, state in _generators().items():
+                    if state != before[whose]:
+                        raise Broken(f"the {name} moved the global generator of {whose} (causal={causal})")
+
+
+def _require_same(first: Tensor, second: Tensor, what: str) -> None:
+    if not torch.equal(first.nan_to_num(), second.nan_to_num()):
+        raise Broken(what.format(f"{(first - second).abs().max().item():.3g}"))
+
+
+def _generators() -> dict[str, object]:
+    """The states of the generators that all code shares."""
+    return {
+        "torch": torch.get_rng_state().numpy().tobytes(),
+        "numpy": str(np.random.get_state()),
+        "random": random.getstate(),
+    }
+
+
+@check("permutation")
 def normalised(mechanism: Mechanism) -> None:
     """The weights of every row add up to 1, where the mechanism says so."""
     if not mechanism.normalised:
         raise Skipped("it does not say that its weights add up to 1")
+    usual = sizes(mechanism)
+    shapes = [(length, usual) for length in (1, 2, 13, 66)]
+    shapes += [(length, few(mechanism)) for length in (130, 520, 1030)]
+    shapes += [(13, sizes(mechanism, 1, 1, width, 2)) for width in (64, 128)]
     for causal in modes(mechanism):
-        for length in (1, 2, 13, 66):
-            q, k, v, bound = trial(mechanism, causal, length)
+        for length, shape in shapes:
+            q, k, v, bound = trial(mechanism, causal, length, shape=shape)
             ones = torch.ones_like(v)
             what = f"the weights of a row do not add up to 1 ({length} tokens, causal={causal})"
-            require_equal(mechanism(q, k, ones, causal=causal), ones, bound, what)
+            require_equal(fast(mechanism, q, k, ones, causal=causal), ones, bound, what)
 
 
-@check
+@check()
 def finite(mechanism: Mechanism) -> None:
     """Finite on logits of 1e4, values of 1e4, equal tokens and a single token."""
-    q, k, v = tokens()
+    shape = sizes(mechanism)
+    q, k, v = tokens(shape=shape)
     top = (q @ k.mT).max().item()
+    one = tokens(1, shape=shape)
     equal = [x[..., :1, :].expand_as(x) for x in (q, k, v)]
     cases = {
+        "ordinary tokens": (q, k, v),
         "logits of 1e4": (q * (LARGE / top), k, v),
         "values of 1e4": (q, k, v * LARGE),
         "equal tokens": (equal[0], equal[1], equal[2]),
-        "one token": tokens(1),
-        "one token, logits up to 1e4": (tokens(1)[0] * (LARGE / top), *tokens(1)[1:]),
+        "one token": one,
+        "one token, logits up to 1e4": (one[0] * (LARGE / top), *one[1:]),
     }
     _require_finite(mechanism, cases)
 
 
-@check
+@check("finite")
 def finite_signed(mechanism: Mechanism) -> None:
     """Finite on Gaussian tokens and logits of both signs up to 1e4, unless the kernel needs positive ones."""
-    q, k, v = tokens()
+    shape = sizes(mechanism)
+    q, k, v = tokens(shape=shape)
     top = (q @ k.mT).max().item()
-    signed = tokens(signed=True)
+    signed = tokens(signed=True, shape=shape)
     signed_top = (signed[0] @ signed[1].mT).abs().max().item()
     cases = {
         "Gaussian tokens": signed,
@@ -106,24 +164,11 @@ def finite_signed(mechanism: Mechanism) -> None:
         raise Skipped(reason) from None
 
 
-@check
-def poisoned_memory(mechanism: Mechanism) -> None:
-    """Nothing uninitialised is read: the result is the same when fresh memory is full of NaN."""
-    for causal in modes(mechanism):
-        for length in (1, 13, 66):
-            q, k, v, bound = trial(mechanism, causal, length)
-            with _poison():
-                found = mechanism(q, k, v, causal=causal)
-            what = f"uninitialised memory is read ({length} tokens, causal={causal})"
-            require_finite(found, what)
-            require_equal(found, mechanism(q, k, v, causal=causal), bound, what)
-
-
 def _require_finite(mechanism: Mechanism, cases: dict[str, tuple[Tensor, Tensor, Tensor]]) -> None:
     for causal in modes(mechanism):
         for dtype in (torch.float64, torch.float32):
             for what, (q, k, v) in cases.items():
-                out = mechanism(q.to(dtype), k.to(dtype), v.to(dtype), causal=causal)
+                out = fast(mechanism, q.to(dtype), k.to(dtype), v.to(dtype), causal=causal)
                 require_finite(out, f"{what} ({dtype}, causal={causal})")
 
 

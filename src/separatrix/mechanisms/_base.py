@@ -66,6 +66,16 @@ class Mechanism(ABC):
     """Whether a key can stand for many."""
     length_free: ClassVar[bool] = True
     """Whether a causal result does not depend on how many tokens follow."""
+    linear_in_values: ClassVar[bool] = True
+    """Whether attending to a mixture of values gives the mixture of the results."""
+    twice_differentiable: ClassVar[bool | None] = True
+    """Whether the definition has second derivatives and forward mode; None where nobody claims it."""
+    fixed_width: ClassVar[int | None] = None
+    """The only width of queries and keys that it takes, as learned maps have one."""
+    fixed_features: ClassVar[int | None] = None
+    """The only width of values that it takes."""
+    fixed_heads: ClassVar[int | None] = None
+    """The only number of heads that it takes."""
     streams: ClassVar[bool] = True
     """Whether the fast form needs memory linear, not quadratic, in the tokens."""
     extras: ClassVar[tuple[Extra, ...]] = ()
@@ -145,6 +155,14 @@ class Mechanism(ABC):
     def sizes(self, q: Queries, k: Keys, v: Values) -> Sizes:
         """The sizes that the shapes of its extras are made of."""
         return Sizes(k.shape[0], k.shape[1], k.shape[-2], k.shape[-1], v.shape[-1])
+
+    def order_free(self, length: int, width: int) -> bool:
+        """Whether the order of so many tokens of this width is nothing to it."""
+        return self.permutation_equivariant
+
+    def free_of_coordinates(self, length: int, width: int) -> bool:
+        """Whether the order of the coordinates of such tokens is nothing to it."""
+        return self.coordinate_free
 
     def sensitivity(self, q: Queries, k: Keys, causal: bool = False, order: int = 0) -> float:
         """How many times the formula magnifies rounding on these tokens, in its derivatives of this order."""

@@ -1,0 +1,147 @@
+"""What a callable does, seen on a few seeded tokens: the sizes it takes, whether it looks ahead.
+
+A callable has no class in which to say such things. What it says by attributes is taken; what it does not
+say is looked at here, so that the contract asks it for nothing it never promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from separatrix.parameters import UsageError
+from separatrix.tensors import Tensor, torch
+
+LENGTH, HEADS, WIDTH, FEATURES = 13, 3, 5, 7
+USUAL = (8, 16, 32, 64, 128)
+"""Widths that are tried where the odd ones fail."""
+MOST_TRIED = 200
+ROUNDINGS = 64
+
+REFUSALS = (UsageError, NotImplementedError, ValueError, AssertionError)
+"""How a callable says that it does not do something."""
+
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes that were tried and taken; None where any will do."""
+
+    width: int | None = None
+    features: int | None = None
+    heads: int | None = None
+
+
+def tokens(sizes: Sizes, length: int = LENGTH, seed: int = 1) -> tuple[Tensor, Tensor, Tensor]:
+    """Seeded positive tokens in float64."""
+    drawn = torch.Generator().manual_seed(seed)
+    heads, width, features = sizes.heads or HEADS, sizes.width or WIDTH, sizes.features or FEATURES
+
+    def draw(last: int) -> Tensor:
+        return torch.rand(2, heads, length, last, generator=drawn, dtype=torch.float64) + 0.1
+
+    return draw(width), draw(width), draw(features)
+
+
+def sizes_taken(attend: Attend, module: Any, said: Sizes) -> Sizes:
+    """The first sizes that a callable takes, those it says before others; as said where it takes none."""
+    return next((sizes for sizes in _sizes(module, said) if attends(attend, sizes)), said)
+
+
+def attends(attend: Attend, sizes: Sizes) -> bool:
+    """Whether a callable takes tokens of these sizes."""
+    try:
+        attend(*tokens(sizes))
+    except Exception:  # whatever a stranger raises: these sizes are not for it
+        return False
+    return True
+
+
+def refuses(attend: Attend, sizes: Sizes) -> bool:
+    """Whether a callable says that it does not do this, which is more than to break."""
+    try:
+        attend(*tokens(sizes))
+    except REFUSALS:
+        return True
+    except Exception:
+        return False
+    return False
+
+
+def _sizes(module: Any, said: Sizes) -> Iterator[Sizes]:
+    yield said
+    if said.width is not None and said.features is None:
+        yield Sizes(said.width, said.width, said.heads)
+    parameters = module.parameters() if isinstance(module, torch.nn.Module) else ()
+    own = sorted({size for each in parameters for size in each.shape if 1 < size <= 4096})
+    widths = list(dict.fromkeys((*own, *USUAL))) if said.width is None else [said.width]
+    heads = [said.heads] if said.heads is not None else [None, *(each for each in own if each <= 64)]
+    tried = (
+        Sizes(width, features, head)
+        for head in heads
+        for width in (widths if said.width is not None else [None, *widths])
+        for features in ((said.features,) if said.features is not None else (None, width))
+    )
+    for _, sizes in zip(range(MOST_TRIED), tried, strict=False):
+        yield sizes
+
+
+def only_looks_back(attend: Attend, sizes: Sizes) -> bool:
+    """Whether no result changed when later tokens did."""
+    try:
+        given = tokens(sizes)
+        before = attend(*given)
+        for place in (1, LENGTH // 2, LENGTH - 1):
+            moved = [x.clone() for x in given]
+            for x in moved:
+                x[..., place:, :] += 1
+            after = attend(*moved)
+            if not alike(after[..., :place, :], before[..., :place, :]):
+                return False
+    except Exception:
+        return False
+    return True
+
+
+def is_linear_in_values(attend: Attend, sizes: Sizes) -> bool:
+    """Whether attending to a mixture of values gave the mixture of the results."""
+    try:
+        q, k, first = tokens(sizes)
+        second = tokens(sizes, seed=2)[2]
+        found = attend(q, k, 3 * first - 2 * second)
+        return alike(found, 3 * attend(q, k, first) - 2 * attend(q, k, second))
+    except Exception:
+        return True
+
+
+def minds_no_order(attend: Attend, sizes: Sizes, length: int) -> bool:
+    """Whether permuted tokens gave the permuted result, and a query alone what it gives among others."""
+    try:
+        q, k, v = (x[:1, :1] if sizes.heads is None else x[:1] for x in tokens(sizes, length))
+        order = torch.randperm(length, generator=torch.Generator().manual_seed(3))
+        expected = attend(q, k, v)
+        found = attend(*(x[..., order, :] for x in (q, k, v)))
+        place = length // 3
+        alone = attend(q[..., place : place + 1, :], k, v)
+        return alike(found, expected[..., order, :]) and alike(alone, expected[..., place : place + 1, :])
+    except Exception:
+        return False
+
+
+def minds_no_coordinates(attend: Attend, sizes: Sizes, length: int) -> bool:
+    """Whether reordering the coordinates of queries and keys alike changed nothing."""
+    try:
+        q, k, v = (x[:1, :1] if sizes.heads is None else x[:1] for x in tokens(sizes, length))
+        order = torch.randperm(q.shape[-1], generator=torch.Generator().manual_seed(3))
+        return alike(attend(q[..., order], k[..., order], v), attend(q, k, v))
+    except Exception:
+        return False
+
+
+def alike(found: Tensor, expected: Tensor) -> bool:
+    """Whether two results are the same within rounding."""
+    size = max(1.0, expected.abs().max().item())
+    allowed = ROUNDINGS * torch.finfo(expected.dtype).eps * size
+    return found.shape == expected.shape and bool(((found - expected).abs() <= allowed).all())

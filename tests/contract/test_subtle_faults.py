@@ -1,0 +1,97 @@
+"""The contract finds what is wrong only here and there, and does not accuse what is merely unusual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from correct_mechanisms import CORRECT, Projected, causal_alone, causal_by_order, squashed
+from separatrix.contract import examine
+from separatrix.mechanisms import Causality
+from separatrix.mechanisms.custom import of_width, wrap
+from separatrix.parameters import UsageError
+from subtly_broken_mechanisms import SUBTLE
+
+
+def _name(x: object) -> str:
+    return x if isinstance(x, str) else str(getattr(x, "__name__", x))
+
+
+@pytest.mark.parametrize(("broken", "name"), SUBTLE, ids=_name)
+def test_what_is_subtly_broken_is_named_once(broken: Callable[..., Any], name: str) -> None:
+    found = examine(wrap(broken))
+    assert set(found.failed) == {name}, found
+    assert set(found.not_tried.values()) <= {name}
+
+
+@pytest.mark.parametrize("correct", CORRECT, ids=_name)
+def test_what_is_correct_is_not_accused(correct: Callable[..., Any]) -> None:
+    found = examine(wrap(correct))
+    assert found.failed == {}
+    assert found.not_tried == {}
+    assert len(found.passed) >= 14
+
+
+def test_a_callable_is_taken_for_what_it_does() -> None:
+    assert wrap(causal_alone).causality is Causality.ALWAYS
+    assert wrap(causal_by_order).causality is Causality.ALWAYS
+    assert not wrap(squashed).linear_in_values
+    assert wrap(lambda q, k, v: v.mean(-2, keepdim=True).expand_as(v)).causality is Causality.NEVER
+    assert wrap(lambda q, k, v, is_causal=False: causal_alone(q, k, v)).causality is Causality.ALWAYS
+
+
+def test_sizes_are_found_by_trying() -> None:
+    found = wrap(Projected(24))
+    assert (found.fixed_width, found.fixed_features, found.fixed_heads) == (24, 24, None)
+    with pytest.raises(UsageError, match=r"Projected takes width 24, not 5 and features 24, not 7 \(Runtime"):
+        found(*torch.ones(3, 1, 1, 2, 5)[:2], torch.ones(1, 1, 2, 7))
+    assert wrap(causal_alone).fixed_width is None
+    assert of_width(wrap(Projected(36)), 36).fixed_width == 36
+    with pytest.raises(UsageError, match="Projected does not take tokens of width 5"):
+        of_width(wrap(Projected(36)), 5)
+
+
+def test_order_is_looked_at_where_it_counts() -> None:
+    """A window of 64 tokens minds the order of 200, and not that of 50."""
+
+    def window(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        far = (torch.arange(q.shape[-2])[:, None] - torch.arange(k.shape[-2])).abs() >= 64
+        return (q @ k.mT).masked_fill(far, -torch.inf).softmax(-1) @ v
+
+    plain = wrap(lambda q, k, v: (q @ k.mT).softmax(-1) @ v)
+    assert plain.order_free(200, 4)
+    assert plain.free_of_coordinates(200, 4)
+    assert [wrap(window).order_free(length, 4) for length in (50, 200)] == [True, False]
+    assert not wrap(lambda q, k, v: (q[..., :1] @ k[..., :1].mT).softmax(-1) @ v).free_of_coordinates(50, 4)
+    assert not plain.permutation_equivariant
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "why"),
+    [
+        ("causality", "sometimes", "is not either, always or never"),
+        ("length_free", "no", "is not bool"),
+        ("fixed_width", 0, "is not int"),
+        ("fixed_width", True, "is not int"),
+    ],
+)
+def test_what_is_said_wrongly_is_refused_in_one_line(attribute: str, value: object, why: str) -> None:
+    def mine(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return v
+
+    setattr(mine, attribute, value)
+    with pytest.raises(UsageError, match=rf"mine\.{attribute} = .* {why}"):
+        wrap(mine)
+
+
+def test_looking_at_a_callable_draws_nothing() -> None:
+    """The probe leaves the caller's random numbers alone, and a module's weights."""
+    before, module = torch.get_rng_state(), Projected()
+    wrap(lambda q, k, v: nn.functional.dropout(v, 0.5))
+    wrap(module)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert module.training

@@ -1,0 +1,211 @@
+"""Attention of many kinds, with nothing wrong: the contract must not accuse it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from broken_mechanisms import Sound
+
+
+def _masked(logits: Tensor, causal: bool = True) -> Tensor:
+    future = torch.ones_like(logits, dtype=torch.bool).triu(1)
+    return logits.masked_fill(future, -torch.inf) if causal else logits
+
+
+def causal_alone(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal, and there is no word for it."""
+    return _masked(q @ k.mT).softmax(-1) @ v
+
+
+def causal_by_order(q: Tensor, k: Tensor, v: Tensor, causal: bool = True) -> Tensor:
+    """Causal, and anything else is refused."""
+    if not causal:
+        raise NotImplementedError("this kernel is causal")
+    return causal_alone(q, k, v)
+
+
+def named_as_in_torch(q: Tensor, k: Tensor, v: Tensor, is_causal: bool = False) -> Tensor:
+    return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+
+
+def squashed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A recurrence that is not linear in the values: `S_t = tanh(S_{t-1} / 2 + k_t v_tᵀ)`."""
+    state = torch.zeros(*k.shape[:2], k.shape[-1], v.shape[-1], dtype=v.dtype)
+    out = []
+    for t in range(k.shape[-2]):
+        state = torch.tanh(state / 2 + k[..., t, :, None] * v[..., t, None, :])
+        out.append((q[..., t, None, :] @ state)[..., 0, :])
+    return torch.stack(out, dim=-2)
+
+
+class SquashedValues(Sound):
+    """A mechanism that says that it is not linear in the values, nor normalised."""
+
+    linear_in_values = False
+
+    @property
+    def normalised(self) -> bool:
+        return False
+
+    def definition(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        return super().definition(q, k, v.tanh(), *more, **options)
+
+
+class Fused(torch.autograd.Function):
+    """Softmax attention with a hand-written backward that cannot be differentiated again."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        weights = _masked(q @ k.mT).softmax(-1)
+        ctx.save_for_backward(q, k, v, weights)
+        return weights @ v
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, ...]:
+        return _slopes(*ctx.saved_tensors, slope)
+
+
+class FusedWithoutAWord(Fused):
+    """The same, and nobody says that its second derivative would be wrong: the weights are saved."""
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, ...]:
+        return _slopes(*ctx.saved_tensors, slope)
+
+
+def _slopes(q: Tensor, k: Tensor, v: Tensor, weights: Tensor, slope: Tensor) -> tuple[Tensor, ...]:
+    of_weights = slope @ v.mT
+    of_logits = weights * (of_weights - (of_weights * weights).sum(-1, keepdim=True))
+    return of_logits @ k, of_logits.mT @ q, weights.mT @ slope
+
+
+def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return Fused.apply(q, k, v)
+
+
+def fused_without_a_word(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return FusedWithoutAWord.apply(q, k, v)
+
+
+def fused_that_says_so(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return Fused.apply(q, k, v)
+
+
+fused_that_says_so.twice_differentiable = False  # type: ignore[attr-defined]
+fused_that_says_so.causality = "always"  # type: ignore[attr-defined]
+
+
+class Projected(nn.Module):
+    """Learned maps of one width for queries, keys and values."""
+
+    def __init__(self, width: int = 24) -> None:
+        super().__init__()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            self.maps = nn.ModuleList(nn.Linear(width, width) for _ in range(3))
+        self.drop = nn.Dropout(0.3)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+        q, k, v = (each(x) for each, x in zip(self.maps, (q, k, v), strict=True))
+        return self.drop(_masked(q @ k.mT / math.sqrt(q.shape[-1]), causal).softmax(-1)) @ v
+
+
+class TemperaturePerHead(nn.Module):
+    """Weights for a fixed number of heads, said by an attribute."""
+
+    fixed_heads = 4
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.linspace(0.5, 1.5, 4)[:, None, None])
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return (self.scale * (q @ k.mT)).softmax(-1) @ v
+
+
+class HeadsAndWidth(nn.Module):
+    """A map for each head: both sizes are fixed, and it does not say so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        drawn = torch.Generator().manual_seed(0)
+        self.mix = nn.Parameter(torch.randn(6, 12, 12, generator=drawn) / 6)
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return ((q @ self.mix) @ k.mT).softmax(-1) @ v
+
+
+def rotated(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """Rotary positions: the width must be even."""
+    if q.shape[-1] % 2:
+        raise ValueError("rotary positions need an even width")
+    return _masked(_turned(q) @ _turned(k).mT, causal).softmax(-1) @ v
+
+
+def _turned(x: Tensor) -> Tensor:
+    half = x.shape[-1] // 2
+    speed = 100.0 ** -(torch.arange(half, dtype=x.dtype) / half)
+    angle = torch.arange(x.shape[-2], dtype=x.dtype)[:, None] * speed
+    one, other = x[..., :half], x[..., half:]
+    return torch.cat([one * angle.cos() - other * angle.sin(), one * angle.sin() + other * angle.cos()], -1)
+
+
+def hotter_with_length(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """The number of all tokens sets the temperature, and it says so."""
+    return _masked(math.log(1 + k.shape[-2]) * (q @ k.mT), causal).softmax(-1) @ v
+
+
+hotter_with_length.length_free = False  # type: ignore[attr-defined]
+
+
+def gates(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """Sigmoid attention, which nothing normalises."""
+    return _masked(q @ k.mT - 2, causal).sigmoid() @ v
+
+
+def random_features(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Features from a generator of its own."""
+    drawn = torch.Generator().manual_seed(1)
+    waves = torch.randn(q.shape[-1], 8, generator=drawn, dtype=torch.float64).to(q.dtype)
+    q, k = (nn.functional.softplus(x @ waves) + 0.1 for x in (q, k))
+    return q @ (k.mT @ v) / (q @ k.sum(-2)[..., None])
+
+
+def counted(q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False) -> Tensor:
+    logits = _masked(q @ k.mT, causal)
+    return (logits if counts is None else logits + counts.log()[..., None, :]).softmax(-1) @ v
+
+
+def windowed(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """A window of 64 tokens, which small inputs do not fill."""
+    far = (torch.arange(q.shape[-2])[:, None] - torch.arange(k.shape[-2])).abs() >= 64
+    return _masked((q @ k.mT).masked_fill(far, -1e4), causal).softmax(-1) @ v
+
+
+CORRECT: list[Callable[..., Any]] = [
+    causal_alone,
+    causal_by_order,
+    named_as_in_torch,
+    squashed,
+    SquashedValues,
+    fused,
+    fused_without_a_word,
+    fused_that_says_so,
+    Projected,
+    TemperaturePerHead,
+    HeadsAndWidth,
+    rotated,
+    hotter_with_length,
+    gates,
+    random_features,
+    counted,
+    windowed,
+]
+"""What must pass."""

@@ -1,0 +1,319 @@
+"""Mechanisms that are wrong only here and there: late, in one format, for some sizes; and who must tell."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from broken_mechanisms import FastTwisted, Sound, Twisted
+from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.recurrent._base import outer, read
+from separatrix.mechanisms.recurrent.retention import Retention
+
+
+def leaking_at(place: int, length: int | None = None) -> type[Mechanism]:
+    """Causal softmax whose result before one place has a little of the token there."""
+
+    class LeaksAtAPlace(Sound):
+        def definition(
+            self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
+        ) -> Tensor:
+            out = super().definition(q, k, v, counts, causal)
+            if causal and v.shape[-2] > place and length in (None, v.shape[-2]):
+                out = out.clone()
+                out[..., place - 1, :] += 1e-6 * v[..., place, :]
+            return out
+
+    LeaksAtAPlace.__name__ = f"LeaksAt{place}"
+    return LeaksAtAPlace
+
+
+class LeaksInTheFastFormOnly(Sound):
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        out = self.definition(q, k, v, *more, **options)
+        return out + 1e-6 * v.roll(-1, dims=-2) if options.get("causal") or True in more else out
+
+
+class LeaksInFloat32(Sound):
+    def definition(
+        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
+        out = super().definition(q, k, v, counts, causal)
+        return out + 1e-3 * v.roll(-1, dims=-2) if causal and v.dtype is torch.float32 else out
+
+
+class MixesLargeBatches(Twisted):
+    def twist(self, out: Tensor) -> Tensor:
+        return out if out.shape[0] < 4 else 0.999 * out + 0.001 * out.mean(0, keepdim=True)
+
+
+class MixesManyHeads(Twisted):
+    def twist(self, out: Tensor) -> Tensor:
+        return out if out.shape[1] < 8 else 0.999 * out + 0.001 * out.mean(1, keepdim=True)
+
+
+class TwoPercentOffInBfloat16(FastTwisted):
+    def twist(self, out: Tensor) -> Tensor:
+        return (1.02 * out.float()).bfloat16() if out.dtype is torch.bfloat16 else out
+
+
+class OnePercentOffInFloat16(FastTwisted):
+    def twist(self, out: Tensor) -> Tensor:
+        return (0.99 * out.float()).half() if out.dtype is torch.float16 else out
+
+
+class ClampsCounts(Sound):
+    def definition(
+        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
+        return super().definition(q, k, v, None if counts is None else counts.clamp(max=1e6), causal)
+
+
+class CountsInFloat32(Sound):
+    def definition(
+        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
+        return super().definition(q, k, v, None if counts is None else counts.float().double(), causal)
+
+
+class GrowsLate(Retention):
+    def step(self, state: Any, q_t: Tensor, k_t: Tensor, v_t: Tensor, **extras: Any) -> Any:
+        read_tokens = state[1] if len(state) > 1 else torch.zeros((), dtype=torch.int64)
+        after, out = super().step(state[:1], q_t, k_t, v_t, **extras)
+        more = (k_t,) if read_tokens > 900 else ()
+        return (*after, read_tokens + 1, *state[2:], *more), out
+
+
+class ForgetsAtLongEdges(Retention):
+    """The state is lost at the end of a run of 128 tokens or more."""
+
+    def advance(self, state: Any, q: Tensor, k: Tensor, v: Tensor, **extras: Any) -> Any:
+        after, out = super().advance(state, q, k, v, **extras)
+        return (after[0] * (0.5 if k.shape[-2] >= 128 else 1),), out
+
+
+class SeedsTheGenerator(Twisted):
+    def twist(self, out: Tensor) -> Tensor:
+        torch.manual_seed(0)
+        return out
+
+
+class DependsOnTheSeed(Twisted):
+    def twist(self, out: Tensor) -> Tensor:
+        return out * (1 + 1e-12 * torch.initial_seed())
+
+
+class DrawsWithNumpy(Twisted):
+    def twist(self, out: Tensor) -> Tensor:
+        return out + 0 * np.random.rand()
+
+
+class DrawsWithPython(Twisted):
+    def twist(self, out: Tensor) -> Tensor:
+        return out + 0 * random.random()
+
+
+def wrong_beyond(tokens: int) -> type[Mechanism]:
+    """Softmax whose fast form is off by a millionth on longer inputs."""
+
+    class WrongBeyond(FastTwisted):
+        def twist(self, out: Tensor) -> Tensor:
+            return out * (1 + 1e-6 * (out.shape[-2] > tokens))
+
+    WrongBeyond.__name__ = f"WrongBeyond{tokens}"
+    return WrongBeyond
+
+
+class WrongForWideKeys(Sound):
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        return self.definition(q * (1 + 1e-6 * (q.shape[-1] >= 64)), k, v, *more, **options)
+
+
+class WrongForWideValues(FastTwisted):
+    def twist(self, out: Tensor) -> Tensor:
+        return out * (1 + 1e-6 * (out.shape[-1] >= 100))
+
+
+class OffForASingleQuery(Sound):
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        out = self.definition(q, k, v, *more, **options)
+        return 1.001 * out if q.shape[-2] == 1 and k.shape[-2] > 100 else out
+
+
+class TakesExpandedForWhole(Sound):
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        shared = 0 in v.stride() and v.shape[1] > 1
+        return self.definition(q, k, 1.001 * v if shared else v, *more, **options)
+
+
+class BendsLongValues(Twisted):
+    def twist(self, out: Tensor) -> Tensor:
+        return out + 1e-6 * out**2 * (out.shape[-2] > 100)
+
+
+class MindsTheOrderOfMany(Twisted):
+    def twist(self, out: Tensor) -> Tensor:
+        growing = torch.linspace(0, 1, out.shape[-2], dtype=out.dtype)[:, None]
+        return out * (1 + 1e-6 * growing * (200 < out.shape[-2] < 530))
+
+
+class NormalisesFewOnly(Twisted):
+    def twist(self, out: Tensor) -> Tensor:
+        return out * (1 + 1e-6 * (out.shape[-2] > 600))
+
+
+class Slope(torch.autograd.Function):
+    """The same number, with a gradient that is `off` times what it should be."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, off: float) -> Tensor:
+        ctx.off = off
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None]:
+        return ctx.off * slope, None
+
+
+class WrongGradientInFloat32(FastTwisted):
+    def twist(self, out: Tensor) -> Tensor:
+        return Slope.apply(out, 1.01 if out.dtype is torch.float32 else 1.0)
+
+
+class WrongGradientOfLongInputs(FastTwisted):
+    def twist(self, out: Tensor) -> Tensor:
+        return Slope.apply(out, 1.001 if out.shape[-2] > 200 else 1.0)
+
+
+class LeakyBackward(FastTwisted):
+    """Results are causal; their gradients are not."""
+
+    def twist(self, out: Tensor) -> Tensor:
+        return NextSlope.apply(out)
+
+
+class NextSlope(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> Tensor:
+        return slope + 1e-3 * slope.roll(1, dims=-2)
+
+
+class WrongForwardMode(Twisted):
+    def twist(self, out: Tensor) -> Tensor:
+        return Tangent.apply(out)
+
+
+class Tangent(torch.autograd.Function):
+    """The same number, with a wrong forward-mode derivative."""
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> Tensor:
+        return slope
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor) -> Tensor:
+        return 1.01 * tangent
+
+
+class ExplodesOnZeroKeys(Sound):
+    def definition(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        return super().definition(q, torch.nn.functional.normalize(k, dim=-1), v, *more, **options)
+
+
+class NoSlopeOnZeroKeys(Sound):
+    def definition(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        length = k.square().sum(-1, keepdim=True).sqrt()
+        return super().definition(q, k * (1 + length), v, *more, **options)
+
+
+def longer_is_hotter(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A callable, causal as it is, that does otherwise beyond 100 tokens."""
+    return _softmax(q * (1.001 if k.shape[-2] > 100 else 1), k, v, True)
+
+
+def long_is_unnormalised(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax(q, k, v, False) * (1.02 if k.shape[-2] > 512 else 1)
+
+
+def wide_is_unnormalised(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax(q, k, v, False) * (1.02 if k.shape[-1] >= 64 else 1)
+
+
+def leaks_at_96(q: Tensor, k: Tensor, v: Tensor, is_causal: bool = False) -> Tensor:
+    out = _softmax(q, k, v, is_causal)
+    if is_causal and k.shape[-2] > 96:
+        out[..., 95, :] += 1e-3 * (v[..., 96, :] - out[..., 95, :])
+    return out
+
+
+def _softmax(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Tensor:
+    logits = q @ k.mT
+    if causal:
+        logits = logits.masked_fill(torch.ones_like(logits, dtype=torch.bool).triu(1), -torch.inf)
+    return logits.softmax(-1) @ v
+
+
+class StepsApart(Retention):
+    """One token at a time it reads the state before it is written."""
+
+    def step(self, state: Any, q_t: Tensor, k_t: Tensor, v_t: Tensor, **extras: Any) -> Any:
+        after, _ = super().step(state, q_t, k_t, v_t, **extras)
+        return after, read(after[0] - outer(k_t, v_t), q_t)
+
+
+SUBTLE: list[tuple[Callable[..., Any], str]] = [
+    *((leaking_at(place), "causality") for place in (11, 24, 48, 65, 100, 127, 192, 256, 320, 512, 1000)),
+    (leaking_at(64, length=128), "causality"),
+    (LeaksInTheFastFormOnly, "causality"),
+    (LeaksInFloat32, "causality"),
+    (leaks_at_96, "causality"),
+    (MixesLargeBatches, "batch_independence"),
+    (MixesManyHeads, "head_independence"),
+    (TwoPercentOffInBfloat16, "half_precision"),
+    (OnePercentOffInFloat16, "half_precision"),
+    (ClampsCounts, "counts_split"),
+    (CountsInFloat32, "counts_split"),
+    (GrowsLate, "state_size"),
+    (ForgetsAtLongEdges, "chunks"),
+    (StepsApart, "chunks"),
+    (SeedsTheGenerator, "repeatable"),
+    (DependsOnTheSeed, "repeatable"),
+    (DrawsWithNumpy, "repeatable"),
+    (DrawsWithPython, "repeatable"),
+    (wrong_beyond(100), "lengths"),
+    (wrong_beyond(512), "lengths"),
+    (WrongForWideKeys, "widths"),
+    (WrongForWideValues, "widths"),
+    (OffForASingleQuery, "cross"),
+    (TakesExpandedForWhole, "layout"),
+    (BendsLongValues, "linear_in_values"),
+    (MindsTheOrderOfMany, "permutation"),
+    (NormalisesFewOnly, "normalised"),
+    (WrongGradientInFloat32, "gradient_in_float32"),
+    (WrongGradientOfLongInputs, "gradient_of_long_inputs"),
+    (LeakyBackward, "causality_of_gradients"),
+    (WrongForwardMode, "forward_mode"),
+    (ExplodesOnZeroKeys, "gradient_on_zero_keys"),
+    (NoSlopeOnZeroKeys, "gradient_on_zero_keys"),
+    (longer_is_hotter, "prefix"),
+    (long_is_unnormalised, "normalised"),
+    (wide_is_unnormalised, "normalised"),
+]
+"""What is wrong, and the one check that must tell it."""
