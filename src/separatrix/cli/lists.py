@@ -44,6 +44,7 @@ def list_(
 def _mechanisms(as_json: bool) -> None:
     """Every mechanism with its formula, parameters and source."""
     from separatrix.mechanisms import MECHANISMS
+    from separatrix.mechanisms.load import installed, whose
 
     rows = [
         {
@@ -54,6 +55,16 @@ def _mechanisms(as_json: bool) -> None:
             "source": each.source,
         }
         for each in MECHANISMS.values()
+    ]
+    rows += [
+        {
+            "name": name,
+            "family": "of another package",
+            "formula": "as programmed",
+            "parameters": ["as its package says"],
+            "source": whose(plugin),
+        }
+        for name, plugin in installed().items()
     ]
     _listing(rows, as_json)
 

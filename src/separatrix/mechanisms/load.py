@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
-from functools import cache
-from importlib.metadata import EntryPoints, entry_points
+from functools import cache, partial, update_wrapper
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any
 
 from separatrix.errors import one_line
@@ -46,8 +47,30 @@ def _plugins() -> EntryPoints:
     return entry_points(group=GROUP)
 
 
+def installed() -> dict[str, EntryPoint]:
+    """The mechanisms that other packages register, by name; nothing of theirs is imported."""
+    return {each: _installed(each) for each in sorted(_plugins().names)}
+
+
+def whose(plugin: EntryPoint) -> str:
+    """Where a mechanism of another package is from: the package, and the place in it."""
+    package = f"{plugin.dist.name} {plugin.dist.version}, " if plugin.dist is not None else ""
+    return f"{package}{plugin.value}"
+
+
+def _installed(name: str) -> EntryPoint:
+    """The one entry point of that name; a second one, or a mechanism of ours, is a clash."""
+    places = {each.value: each for each in _plugins() if each.name == name}
+    others = [*(["separatrix itself"] if name in MECHANISMS else []), *map(whose, places.values())]
+    if len(others) > 1:
+        raise UsageError(
+            f"{name} is the name of several mechanisms, of {' and of '.join(others)}; remove one"
+        )
+    return next(iter(places.values()))
+
+
 def mechanism_from(source: Any) -> Mechanism:
-    """A mechanism from its name, `module:attribute`, or the thing itself.
+    """A mechanism from its name, `module:attribute` (or `file.py:attribute`), or the thing itself.
 
     >>> mechanism_from("power:beta=4")
     <mechanism power:beta=4>
@@ -57,13 +80,14 @@ def mechanism_from(source: Any) -> Mechanism:
     if marked := MARKED.fullmatch(source):
         return _weighted(source, marked[1])
     name, _, rest = source.partition(":")
+    if name.endswith(".py") and rest:
+        return mechanism_from(f"{name.removesuffix('.py')}:{rest}")
+    if name in _plugins().names and (not rest or "=" in rest):
+        return _of_package(_installed(name), source)
     if name in MECHANISMS:
         return mechanism_named(source)
-    plugin = next((each for each in _plugins() if each.name == source), None)
-    if plugin is not None:
-        return wrap(_imported(plugin.module, plugin.attr, source), source)
     if not rest or "=" in rest:
-        return mechanism_named(source)
+        require_known("mechanism", name, [*MECHANISMS, *sorted(_plugins().names)])
     try:
         OWN.name(name)
     except Ambiguous as error:
@@ -82,6 +106,45 @@ def _weighted(source: str, name: str) -> Mechanism:
     return found
 
 
+def _of_package(plugin: EntryPoint, source: str) -> Mechanism:
+    """A mechanism of another package: a class is made with the parameters, a function is called with them."""
+    found = _imported(plugin.module, plugin.attr, plugin.name)
+    words = source.partition(":")[2]
+    given = read_words(words.split(",") if words else [])
+    if isinstance(found, type) and issubclass(found, Mechanism):
+        if found.name != plugin.name:
+            raise UsageError(
+                f"{plugin.name}: {whose(plugin)} calls itself {found.name}; both must be the same"
+            )
+        return found(**given)
+    if isinstance(found, Mechanism) or not given:
+        if given:
+            raise UsageError(f"{plugin.name} takes no parameters, but {words} was given")
+        return wrap(found, plugin.name)
+    try:
+        known = inspect.signature(found).parameters
+    except (TypeError, ValueError):
+        raise UsageError(f"{plugin.name} takes no parameters, but {words} was given") from None
+    skipped = 0 if isinstance(found, type) else 3
+    names = [each for each in list(known)[skipped:] if each not in ("counts", "causal", "is_causal")]
+    for each in given:
+        require_known(f"parameter of {plugin.name} called", each, names)
+    options = {each: _value(text) for each, text in given.items()}
+    if isinstance(found, type):
+        return wrap(found(**options), source)
+    return wrap(update_wrapper(partial(found, **options), found), source)
+
+
+def _value(text: str) -> object:
+    """A number or a flag from a word, or the word."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"yes": True, "no": False}.get(text, text)
+
+
 def _imported(module: str, attribute: str, source: str) -> Any:
     """The attribute of a module; whatever goes wrong is told in one line."""
     try:
@@ -91,7 +154,7 @@ def _imported(module: str, attribute: str, source: str) -> Any:
             raise UsageError(
                 f"{source}: importing {module} needs {error.name}, which is not installed"
             ) from None
-        near = nearest(module, list(MECHANISMS))
+        near = nearest(module, [*MECHANISMS, *sorted(_plugins().names)])
         raise UsageError(
             f"{source}: there is no module {module} here and no mechanism of that name{near}"
         ) from None
