@@ -7,7 +7,18 @@ import sys
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import attention, closed_form, cluster, commands, coverage, maps, sampled, store, sweeps
+from benchmarks import (
+    attention,
+    cards,
+    closed_form,
+    cluster,
+    commands,
+    coverage,
+    maps,
+    sampled,
+    store,
+    sweeps,
+)
 from benchmarks._base import Measurement
 
 
@@ -16,7 +27,18 @@ def main() -> int:
     console = Console()
     measured: list[Measurement] = []
     with console.status("measuring"):
-        for suite in (closed_form, maps, sampled, coverage, attention, cluster, store, sweeps, commands):
+        for suite in (
+            closed_form,
+            maps,
+            sampled,
+            coverage,
+            attention,
+            cards,
+            cluster,
+            store,
+            sweeps,
+            commands,
+        ):
             for line in suite.measure():
                 measured.append(line)
                 console.print(f"{line.what}: {line.measured:,.3g} {line.unit}")

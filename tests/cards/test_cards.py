@@ -192,6 +192,24 @@ def test_what_a_mechanism_raises_is_an_answer() -> None:
     assert found.broke
 
 
+def test_a_strangers_function_is_attended_once_where_order_is_nothing_to_it() -> None:
+    """The draws of softmax as a function are those at one place, and agree with the exact answer."""
+    attended = []
+
+    def mine(q, k, v):  # type: ignore[no-untyped-def]
+        attended.append(q.shape)
+        return (q @ k.mT).softmax(-1) @ v
+
+    mechanism, point = wrap(mine), points()["spike, identity"]
+    found = standing("spike, identity", point, mechanism)
+    assert isinstance(found, Standing)
+    low, high = found.verdict.outcome.interval
+    exact = verdict("spike", "softmax", **point.parameters.shown()).outcome
+    assert low <= exact.distinguish <= high
+    assert found.word == "distinguishes"
+    assert len(attended) < 60
+
+
 def test_likeness_knows_its_own() -> None:
     nearest = likenesses(mechanism_named("identity-features"))
     assert "linear" in [each.mechanism for each in nearest if each.distance < 1e-9]

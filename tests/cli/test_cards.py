@@ -56,6 +56,14 @@ class Learned(nn.Module):
     def forward(self, q, k, v):
         return (self.scale * q @ k.mT).softmax(-1) @ v
 
+class Wide(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Parameter(torch.eye(12))
+
+    def forward(self, q, k, v):
+        return (q @ self.mix @ k.mT).softmax(-1) @ v
+
 class Unnormalised(Mechanism):
     name = "unnormalised"
     formula = "exp(qk) v"
@@ -166,6 +174,44 @@ def test_a_card_in_one_command(separatrix: Run, tmp_path: Path, attribute: str) 
     page = (tmp_path / "card.html").read_text()
     assert f"own_attention:{attribute}" in page
     assert "causal-linear" in page
+
+
+def test_the_contract_alone(separatrix: Run) -> None:
+    code, out, _ = separatrix("assess", "own_attention.py:good", "--quick")
+    assert code == 0
+    assert "contract: 2" in out
+    assert "keeps the contract" in out
+    assert "construction" not in out
+    code, out, _ = separatrix("assess", "own_attention:leaks", "--quick")
+    assert code == 1
+    assert out.count("broken ") == 1
+    assert "not tried, since causality failed: " in out
+    code, out, _ = separatrix("assess", "own_attention:leaks", "--quick", "--json")
+    shown = json.loads(out)
+    assert set(shown["contract"]["failed"]) == {"causality"}
+    assert shown["contract"]["not_tried"]["prefix"] == "causality"
+    assert shown["constructions"] == {}
+
+
+def test_a_module_of_one_width(separatrix: Run) -> None:
+    code, out, _ = separatrix("assess", "own_attention:Wide", "--width", "12")
+    assert code == 0
+    assert "takes width 12, not" in " ".join(out.split())
+    code, out, error = separatrix("assess", "own_attention:Wide", "--width", "7", "--quick")
+    assert (code, out) == (2, "")
+    assert "does not take tokens of width 7" in error
+    code, _, error = separatrix("assess", "softmax", "--width", "7", "--quick")
+    assert code == 2
+    assert "softmax takes tokens of any width" in error
+
+
+def test_the_contract_is_shown_before_the_rest(separatrix: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("separatrix.cards.card.standings", stopped)
+    _, out, _ = separatrix("assess", "own_attention:good")
+    assert "contract: 2" in out
 
 
 def test_an_unknown_comparison_is_found_out_before_the_work(separatrix: Run) -> None:

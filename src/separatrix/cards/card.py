@@ -9,7 +9,7 @@ from typing import Any
 from separatrix.cards.likeness import Likeness, likenesses
 from separatrix.cards.standing import Standing, Unanswered, standings
 from separatrix.contract import Broken, Examination, examine, run, sensitivity
-from separatrix.contract.inputs import modes, require_finite, tokens
+from separatrix.contract.inputs import modes, require_finite, sizes, tokens
 from separatrix.costs.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
 from separatrix.errors import one_line
 from separatrix.laws.costs import cost_law
@@ -17,6 +17,7 @@ from separatrix.mechanisms import Mechanism, Softmax
 from separatrix.mechanisms.load import mechanism_from
 
 Tell = Callable[[str], None]
+Examined = Callable[[Mechanism, Examination], None]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Card:
     against: tuple[Card, ...]
     """The cards of the mechanisms it is compared with; these have none of their own."""
     softmax_cost: CostCurve | Disagreement
+    quick: bool = False
+    """Whether the contract alone was asked for."""
 
     @property
     def holds(self) -> bool:
@@ -41,6 +44,8 @@ class Card:
     @property
     def reading(self) -> str:
         """The card in one plain paragraph."""
+        if self.quick:
+            return self._contract_words()
         if not self.standings:
             return f"{self._contract_words()} It does not attend, so nothing else was tried."
         return " ".join([self._contract_words(), self._standing_words(), self._cost_words()])
@@ -48,7 +53,7 @@ class Card:
     @property
     def magnified(self) -> float:
         """How many times the formula magnifies rounding; 1 where the mechanism does not attend."""
-        return sensitivity(self.mechanism) if self.standings else 1.0
+        return sensitivity(self.mechanism) if self.standings or (self.quick and self.holds) else 1.0
 
     def _contract_words(self) -> str:
         magnified = self.magnified
@@ -95,6 +100,7 @@ class Card:
                 "passed": self.contract.passed,
                 "failed": self.contract.failed,
                 "skipped": self.contract.skipped,
+                "not_tried": self.contract.not_tried,
                 "magnifies_rounding": self.magnified,
             },
             "constructions": {standing.name: standing.as_json() for standing in self.standings},
@@ -105,7 +111,14 @@ class Card:
         }
 
 
-def assess(mechanism: Any, against: Sequence[Any] = (), tell: Tell = lambda _: None) -> Card:
+def assess(
+    mechanism: Any,
+    against: Sequence[Any] = (),
+    tell: Tell = lambda _: None,
+    *,
+    quick: bool = False,
+    examined: Examined = lambda _, __: None,
+) -> Card:
     """The report card of a mechanism: contract, verdicts on every construction, likeness, cost.
 
     **Arguments:**
@@ -113,24 +126,46 @@ def assess(mechanism: Any, against: Sequence[Any] = (), tell: Tell = lambda _: N
     - `mechanism`: as for `verdict`: `assess("mine:attend", against=["softmax", "linear"])`.
     - `against`: mechanisms whose cards stand beside it.
     - `tell`: hears of each step before it starts.
+    - `quick`: the contract alone, in seconds.
+    - `examined`: hears what the mechanism keeps of the contract, before anything else is tried.
     """
     one, others = mechanism_from(mechanism), [mechanism_from(each) for each in against]
+    contract, attending = _contract(one, tell)
+    examined(one, contract)
+    if quick:
+        unasked = Disagreement(one.spelled, "only the contract was asked for")
+        return Card(one, contract, (), (), unasked, (), unasked, quick=True)
     tell("softmax: cost")
     softmax_cost = checked_cost(Softmax())
-    cards = tuple(_one(each, (), softmax_cost, tell) for each in others)
-    return _one(one, cards, softmax_cost, tell)
+    cards = []
+    for each in others:
+        kept, does = _contract(each, tell)
+        cards.append(_card(each, kept, does, (), softmax_cost, tell))
+    return _card(one, contract, attending, tuple(cards), softmax_cost, tell)
 
 
-def _one(
-    mechanism: Mechanism, against: tuple[Card, ...], softmax_cost: CostCurve | Disagreement, tell: Tell
-) -> Card:
+def _contract(mechanism: Mechanism, tell: Tell) -> tuple[Examination, bool]:
+    """What a mechanism keeps of the contract, and whether it attends at all."""
     name = mechanism.spelled
     tell(f"{name}: contract")
     failed = attends(mechanism)
     if failed:
+        return Examination(failed=failed), False
+    return examine(mechanism, lambda check: tell(f"{name}: contract, {check}")), True
+
+
+def _card(
+    mechanism: Mechanism,
+    contract: Examination,
+    attending: bool,
+    against: tuple[Card, ...],
+    softmax_cost: CostCurve | Disagreement,
+    tell: Tell,
+) -> Card:
+    name = mechanism.spelled
+    if not attending:
         untimed = Disagreement(name, "it does not attend")
-        return Card(mechanism, Examination(failed=failed), (), (), untimed, against, softmax_cost)
-    contract = examine(mechanism)
+        return Card(mechanism, contract, (), (), untimed, against, softmax_cost)
     found = tuple(standings(mechanism, lambda where: tell(f"{name}: {where}")))
     tell(f"{name}: likeness")
     alike = tuple(likenesses(mechanism))
@@ -144,7 +179,7 @@ def attends(mechanism: Mechanism) -> dict[str, str]:
 
     Nothing else is tried then: every other check would only say the same in its own words.
     """
-    q, k, v = tokens()
+    q, k, v = tokens(shape=sizes(mechanism))
     for name in ("form", "finite"):
         try:
             if name == "form":

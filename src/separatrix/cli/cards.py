@@ -15,16 +15,24 @@ if TYPE_CHECKING:
 
     from separatrix.cards import Card, Standing, Unanswered
     from separatrix.cards.atlas import Atlas
+    from separatrix.contract import Examination
     from separatrix.costs import CostCurve, Disagreement
+    from separatrix.mechanisms import Mechanism
 
 
 def assess(
     mechanism: Annotated[str, typer.Argument(help="A name, or module:attribute of your own.")],
     against: Annotated[str, typer.Option(help="Mechanisms to compare with, separated by commas.")] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="The contract alone, in seconds.")] = False,
+    width: Annotated[
+        int | None, typer.Option(help="The width of a head, if your own takes no other.", min=1)
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the card as a page: card.html.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Report card: contract, verdicts, likeness, cost.
+
+    The contract comes first and is shown at once; --quick stops there.
 
     Exit code 0: the contract is kept; 1: it is broken, or the mechanism raised on the way, and the card
     names the check; 2: there is nothing to assess (no such module or attribute, it does not import, it
@@ -34,35 +42,55 @@ def assess(
     """
     from separatrix.cards import assess as run
     from separatrix.files.writing import require_writable
+    from separatrix.mechanisms.custom import of_width
     from separatrix.mechanisms.load import mechanism_from
     from separatrix.reports import card
 
     if out is not None:
         require_writable(out, card.ENDINGS)
     one = mechanism_from(mechanism)
+    if width is not None:
+        one = of_width(one, width)
     others = [mechanism_from(name) for name in against.split(",") if name]
     with working(as_json) as tell:
-        found = run(one, others, tell)
+        found = run(one, others, tell, quick=quick, examined=_no_view if as_json else _contract_view)
     if out is not None:
         card.write(found, out)
     show(found, as_json, lambda: _view(found))
     raise typer.Exit(0 if found.holds else 1)
 
 
+def _no_view(mechanism: Mechanism, contract: Examination) -> None:
+    """Nothing: JSON has the contract with all else."""
+
+
+def _contract_view(mechanism: Mechanism, contract: Examination) -> None:
+    """Print what a mechanism is and what it keeps of the contract."""
+    out = console()
+    out.print(f"[bold]{escape(mechanism.spelled)}[/]  {escape(mechanism.formula)}")
+    counted = {
+        "kept": len(contract.passed),
+        "broken": len(contract.failed),
+        "not tried": len(contract.not_tried),
+        "do not apply": len(contract.skipped),
+    }
+    shown = (f"{count} {word}" for word, count in counted.items() if count or word != "not tried")
+    out.print(f"contract: {', '.join(shown)}")
+    for name, what in contract.failed.items():
+        out.print(f"  [red]broken[/] {escape(name)}: {escape(what)}")
+    for name, untried in _by_message(contract.not_tried).items():
+        out.print(f"  not tried, since {escape(name)} failed: {escape(', '.join(untried))}", style="dim")
+
+
 def _view(found: Card) -> None:
-    """Print a report card."""
+    """Print the rest of a report card; the contract was printed when it was known."""
     from separatrix.cards import Unanswered
     from separatrix.reports.verdict_words import MARKS
 
     out = console()
-    out.print(f"[bold]{escape(found.mechanism.spelled)}[/]  {escape(found.mechanism.formula)}")
-    contract = found.contract
-    counted = (
-        f"{len(contract.passed)} kept, {len(contract.failed)} broken, {len(contract.skipped)} do not apply"
-    )
-    out.print(f"contract: {counted}")
-    for what, names in _by_message(contract.failed).items():
-        out.print(f"  [red]broken[/] {escape(', '.join(names))}: {escape(what)}")
+    if found.quick:
+        out.print(escape(found.reading))
+        return
     titles = ("construction", "verdict", "P", "margin", "bits", "blind from")
     table = new_table(*titles, pad_edge=False)
     for each in (found, *found.against):

@@ -147,7 +147,8 @@ def cost_json(cost: CostCurve | Disagreement, softmax: CostCurve | Disagreement)
 def disagreement(mechanism: Mechanism) -> str | None:
     """How the fast form differs from the definition, if it does; a recurrent one is cut into runs as well."""
     causal = mechanism.causality is Causality.ALWAYS
-    q, k, v = tokens(CHECKED, dtype=torch.float64)
+    heads = mechanism.fixed_heads or 1
+    q, k, v = tokens(CHECKED, mechanism.fixed_width or WIDTH, torch.float64, heads)
     fast, slow = [mechanism(q, k, v, causal=causal)], mechanism.definition(q, k, v, causal=causal)
     if isinstance(mechanism, RecurrentMechanism):
         fast.append(mechanism.chunked(q, k, v, CUT)[0])
@@ -159,26 +160,28 @@ def disagreement(mechanism: Mechanism) -> str | None:
 
 
 def tokens(
-    length: int, width: int = WIDTH, dtype: torch.dtype = torch.float32
+    length: int, width: int = WIDTH, dtype: torch.dtype = torch.float32, heads: int = 1
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Seeded positive tokens of moderate logits, as every mechanism can bear."""
     generator = torch.Generator().manual_seed(0)
-    drawn = torch.rand((3, 1, 1, length, width), generator=generator) / math.sqrt(width)
+    drawn = torch.rand((3, 1, heads, length, width), generator=generator) / math.sqrt(width)
     q, k, v = drawn.to(dtype)
     return q, k, v
 
 
 def measure(mechanism: Mechanism, lengths: Sequence[int] | None = None, width: int = WIDTH) -> CostCurve:
-    """The cost at each of `lengths`, at this `width` of a head, until one takes too long."""
+    """The cost at each of `lengths`, at this `width` of a head (or its own), until one takes too long."""
+    width = mechanism.fixed_width or width
     costs = tuple(_costs(mechanism, lengths or LENGTHS, width))
     return CostCurve(mechanism.spelled, width, costs, kind_of_state(mechanism))
 
 
 def _costs(mechanism: Mechanism, lengths: Sequence[int], width: int) -> Iterator[Cost]:
     causal = mechanism.causality is Causality.ALWAYS
-    carried = state_bytes(mechanism, lengths, *tokens(max(lengths), width))
+    heads = mechanism.fixed_heads or 1
+    carried = state_bytes(mechanism, lengths, *tokens(max(lengths), width, heads=heads))
     for length in lengths:
-        q, k, v = tokens(length, width)
+        q, k, v = tokens(length, width, heads=heads)
 
         def run(q: Tensor = q, k: Tensor = k, v: Tensor = v) -> Tensor:
             with torch.no_grad():

@@ -28,10 +28,11 @@ def attend(
 
     Where places matter, a single query stands at every place, or with `last` each after all tokens.
     """
-    if last and not mechanism.permutation_equivariant:
+    order_free = mechanism.order_free(k.shape[1], k.shape[2])
+    if last and not order_free:
         each = [attend(mechanism, q[:, i : i + 1], k, v, counts)[:, -1:] for i in range(q.shape[1])]
         return torch.cat(each, dim=1)
-    if not mechanism.permutation_equivariant and q.shape[1] == 1:
+    if not order_free and q.shape[1] == 1:
         q = q.expand(-1, k.shape[1], -1)
     counted = None if counts is None else counts[:, None]
     with torch.no_grad():

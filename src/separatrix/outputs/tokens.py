@@ -85,14 +85,17 @@ def place_matters(construction: Construction, mechanism: Mechanism) -> bool:
     >>> place_matters(spike, mechanism_named("window:size=8"))
     True
     """
-    if construction.exchangeable is Exchangeable.NOT or not mechanism.permutation_equivariant:
+    n, width = construction.n, construction.dense_width()
+    if construction.exchangeable is Exchangeable.NOT or not mechanism.order_free(n, width):
         return True
     return coordinates_matter(construction, mechanism)
 
 
 def coordinates_matter(construction: Construction, mechanism: Mechanism) -> bool:
     """Whether the place shows even in tokens that are counted, and so have no order."""
-    return construction.exchangeable is Exchangeable.COORDINATES and not mechanism.coordinate_free
+    if construction.exchangeable is not Exchangeable.COORDINATES:
+        return False
+    return not mechanism.free_of_coordinates(construction.n, construction.dense_width())
 
 
 def draw_places(rng: np.random.Generator, n: int, count: int) -> list[int]:

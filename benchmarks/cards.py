@@ -1,0 +1,52 @@
+"""Report cards of a function of one's own, in CPU seconds against what importing torch takes."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+from benchmarks._base import Measurement, at_most, require
+
+OWN = """
+import torch
+
+def attend(q, k, v, causal=False):
+    logits = q @ k.mT
+    if causal:
+        logits = logits.masked_fill(torch.ones_like(logits, dtype=torch.bool).triu(1), -torch.inf)
+    return logits.softmax(-1) @ v
+"""
+IMPORTS = "import torch, torch.func, numpy, scipy.special"
+
+
+def measure() -> Iterator[Measurement]:
+    """All lines of this file."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "mine.py").write_text(OWN)
+        imports = median(cpu_seconds(folder, IMPORTS) for _ in range(5))
+        quick = median(_assess(folder, "--quick") for _ in range(3))
+        whole = _assess(folder)
+    unit = "times the CPU seconds of importing torch"
+    yield at_most("separatrix assess mine:attend --quick", quick / imports, unit, 4.0)
+    yield at_most("separatrix assess mine:attend", whole / imports, unit, 25.0)
+
+
+def _assess(folder: str, *words: str) -> float:
+    command = ("from separatrix.cli import main; main()", "assess", "mine:attend", *words)
+    return cpu_seconds(folder, *command)
+
+
+def cpu_seconds(folder: str, program: str, *words: str) -> float:
+    """What a program that must not fail takes of the processors, in a process of its own."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+    require(done.returncode == 0, f"{program} {' '.join(words)}: {done.stderr}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
