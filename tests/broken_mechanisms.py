@@ -91,9 +91,9 @@ class ForgetsAtChunkEdges(Retention):
 
 class GrowingState(Retention):
     def step(
-        self, state: tuple[Tensor, ...], q_t: Tensor, k_t: Tensor, v_t: Tensor
+        self, state: tuple[Tensor, ...], q_t: Tensor, k_t: Tensor, v_t: Tensor, **extras_t: Any
     ) -> tuple[tuple[Tensor, ...], Tensor]:
-        after, out = super().step(state[:1], q_t, k_t, v_t)
+        after, out = super().step(state[:1], q_t, k_t, v_t, **extras_t)
         return (*after, *state[1:], k_t), out
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,9 @@ from torch import Tensor
 from broken_mechanisms import FastTwisted, Sound, Twisted
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.recurrent._base import outer, read
+from separatrix.mechanisms.recurrent.delta import Delta
 from separatrix.mechanisms.recurrent.retention import Retention
+from separatrix.mechanisms.recurrent.ssd import Ssd
 
 
 def leaking_at(place: int, length: int | None = None) -> type[Mechanism]:
@@ -111,11 +112,6 @@ class DependsOnTheSeed(Twisted):
 class DrawsWithNumpy(Twisted):
     def twist(self, out: Tensor) -> Tensor:
         return out + 0 * np.random.rand()
-
-
-class DrawsWithPython(Twisted):
-    def twist(self, out: Tensor) -> Tensor:
-        return out + 0 * random.random()
 
 
 def wrong_beyond(tokens: int) -> type[Mechanism]:
@@ -278,6 +274,32 @@ class StepsApart(Retention):
         return after, read(after[0] - outer(k_t, v_t), q_t)
 
 
+class PeeksAtTheNextGate(Ssd):
+    """Given gates it takes that of the next token."""
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        if "log_gates" in options:
+            options["log_gates"] = options["log_gates"].roll(-1, dims=-2)
+        return super().__call__(q, k, v, *more, **options)
+
+
+class IgnoresBeta(Delta):
+    """Given the strength of a write it takes the constant."""
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        options.pop("beta", None)
+        return super().__call__(q, k, v, *more, **options)
+
+
+class StepsWithoutGates(Ssd):
+    """Token by token all gates are open, if they are given."""
+
+    def unrolled(self, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+        if "log_gates" in options:
+            options["log_gates"] = torch.zeros_like(options["log_gates"])
+        return super().unrolled(q, k, v, **options)
+
+
 SUBTLE: list[tuple[Callable[..., Any], str]] = [
     *((leaking_at(place), "causality") for place in (11, 24, 48, 65, 100, 127, 192, 256, 320, 512, 1000)),
     (leaking_at(64, length=128), "causality"),
@@ -296,7 +318,6 @@ SUBTLE: list[tuple[Callable[..., Any], str]] = [
     (SeedsTheGenerator, "repeatable"),
     (DependsOnTheSeed, "repeatable"),
     (DrawsWithNumpy, "repeatable"),
-    (DrawsWithPython, "repeatable"),
     (wrong_beyond(100), "lengths"),
     (wrong_beyond(512), "lengths"),
     (WrongForWideKeys, "widths"),
@@ -312,6 +333,9 @@ SUBTLE: list[tuple[Callable[..., Any], str]] = [
     (WrongForwardMode, "forward_mode"),
     (ExplodesOnZeroKeys, "gradient_on_zero_keys"),
     (NoSlopeOnZeroKeys, "gradient_on_zero_keys"),
+    (PeeksAtTheNextGate, "causality"),
+    (IgnoresBeta, "definition"),
+    (StepsWithoutGates, "chunks"),
     (longer_is_hotter, "prefix"),
     (long_is_unnormalised, "normalised"),
     (wide_is_unnormalised, "normalised"),

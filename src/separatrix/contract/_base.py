@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from separatrix.contract.calls import extras_drawn
 from separatrix.errors import one_line
 from separatrix.mechanisms import Mechanism
 from separatrix.tensors import one_thread
@@ -88,15 +89,23 @@ def foundations(name: str) -> Iterator[str]:
 
 
 def run(name: str, mechanism: Mechanism) -> None:
-    """Run one check, seeded and with gradients on; the caller's random numbers stay as they were."""
+    """Run one check, seeded and with gradients on; the caller's random numbers stay as they were.
+
+    A mechanism that takes extras is checked with their defaults, and then with drawn ones.
+    """
     with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad(), one_thread():
         torch.manual_seed(0)
-        try:
-            CHECKS[name](mechanism)
-        except (Broken, Skipped):
-            raise
-        except Exception as error:  # a stranger's mechanism may raise anything
-            raise Broken(f"raised {type(error).__name__}: {one_line(error)}") from error
+        for drawn in (False, True) if mechanism.extras else (False,):
+            given = " with drawn extras" if drawn else ""
+            try:
+                with extras_drawn(drawn):
+                    CHECKS[name](mechanism)
+            except Skipped:
+                raise
+            except Broken as what:
+                raise type(what)(f"{what}{given}") from what.__cause__
+            except Exception as error:  # a stranger's mechanism may raise anything
+                raise Broken(f"raised {type(error).__name__}{given}: {one_line(error)}") from error
 
 
 def examine(mechanism: Mechanism, tell: Callable[[str], None] = lambda _: None) -> Examination:
@@ -132,7 +141,7 @@ def examine(mechanism: Mechanism, tell: Callable[[str], None] = lambda _: None) 
 
 def root_of(name: str, what: Broken, mechanism: Mechanism) -> str | None:
     """The check that a failed one rests on and that fails itself, if any: the fault is told there."""
-    own = (NUMBERS,) if isinstance(what, NotFinite) and name != NUMBERS else ()
+    own: tuple[str, ...] = (NUMBERS,) if isinstance(what, NotFinite) and name != NUMBERS else ()
     for each in (*foundations(name), *own):
         try:
             run(each, mechanism)

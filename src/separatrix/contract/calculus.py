@@ -27,7 +27,7 @@ from separatrix.contract.inputs import (
     trial,
 )
 from separatrix.errors import one_line
-from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms import Mechanism, ScoreMechanism
 
 STEP = 1e-5
 """The step of central differences in float64: their error is about STEP**2, plus rounding / STEP."""
@@ -103,6 +103,8 @@ def gradient_in_float32(mechanism: Mechanism) -> None:
 @check("gradient", "finite")
 def gradient_on_zero_keys(mechanism: Mechanism) -> None:
     """A key of zeros among others, as padding leaves it, has a gradient that is finite and not huge."""
+    if isinstance(mechanism, ScoreMechanism) and not _slope_at_zero(mechanism):
+        raise Skipped("its kernel has no slope at a logit of 0")
     for causal in modes(mechanism):
         for dtype in (torch.float64, torch.float32):
             q, k, v = tokens(dtype=dtype, shape=sizes(mechanism))
@@ -187,6 +189,13 @@ def linear_in_values(mechanism: Mechanism) -> None:
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 Triple = tuple[Tensor, ...]
+
+
+def _slope_at_zero(mechanism: ScoreMechanism) -> bool:
+    """Whether the score has a derivative at a logit of 0."""
+    zero = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+    score = mechanism.score(zero).sum()
+    return not score.requires_grad or bool(torch.autograd.grad(score, zero)[0].isfinite().all())
 
 
 def _small(mechanism: Mechanism) -> Shape:

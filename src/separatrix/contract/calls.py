@@ -1,36 +1,94 @@
-"""How the contract calls a mechanism: all checks go through here, so what a call is given is said once."""
+"""How the contract calls a mechanism: all checks go through here, so what a call is given is said once.
+
+Every check is run as it is and, for mechanisms that take extras, once more with drawn ones. These are the
+same for all elements of a batch, and the first tokens have the same ones however many follow.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import torch
 from torch import Tensor
 
 from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.extras import Extra, Sizes
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
+
+MOST_TOKENS = 1100
+"""Drawn extras are drawn for so many tokens, and cut."""
+
+_drawn = ContextVar("drawn", default=False)
+
+
+@contextmanager
+def extras_drawn(drawn: bool) -> Iterator[None]:
+    """Call mechanisms with drawn extras, or with their defaults."""
+    before = _drawn.set(drawn)
+    try:
+        yield
+    finally:
+        _drawn.reset(before)
 
 
 def fast(
-    mechanism: Mechanism, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
+    mechanism: Mechanism,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    counts: Tensor | None = None,
+    causal: bool = False,
+    changed: Tensor | None = None,
 ) -> Tensor:
-    """The fast form."""
-    return mechanism(q, k, v, counts, causal)
+    """The fast form; where `changed` (batch, tokens) is true, with other drawn extras."""
+    return mechanism(q, k, v, counts, causal, **_extras(mechanism, q, k, v, changed))
 
 
 def defined(
     mechanism: Mechanism, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
 ) -> Tensor:
     """The definition."""
-    return mechanism.definition(q, k, v, counts, causal)
+    return mechanism.definition(q, k, v, counts, causal, **_extras(mechanism, q, k, v))
 
 
 def stepped(mechanism: RecurrentMechanism, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """A recurrence token by token."""
-    return mechanism.unrolled(q, k, v)
+    return mechanism.unrolled(q, k, v, **_extras(mechanism, q, k, v))
 
 
 def chunked(mechanism: RecurrentMechanism, q: Tensor, k: Tensor, v: Tensor, chunk: int) -> Tensor:
     """A recurrence in runs of tokens."""
-    return mechanism.chunked(q, k, v, chunk)[0]
+    return mechanism.chunked(q, k, v, chunk, **_extras(mechanism, q, k, v))[0]
 
 
 FORMS = {"fast form": fast, "definition": defined}
 """Both forms, by the name they have in messages."""
+
+
+def _extras(
+    mechanism: Mechanism, q: Tensor, k: Tensor, v: Tensor, changed: Tensor | None = None
+) -> dict[str, Any]:
+    """The extras of a call: none, so that defaults stand in, or drawn ones."""
+    if not _drawn.get():
+        return {}
+    sizes = mechanism.sizes(q, k, v)
+    return {each.name: _of_call(each, sizes, changed) for each in mechanism.extras}
+
+
+def _of_call(extra: Extra, sizes: Sizes, changed: Tensor | None) -> Tensor:
+    if not extra.per_token:
+        return _draw(extra, sizes, 1)
+    many = replace(sizes, batch=1, tokens=max(MOST_TOKENS, sizes.tokens))
+    one, other = (_draw(extra, many, seed)[..., : sizes.tokens, :] for seed in (1, 2))
+    found = one if changed is None else torch.where(changed[:, None, :, None], other, one)
+    return found.expand(sizes.batch, -1, -1, -1)
+
+
+@lru_cache(maxsize=64)
+def _draw(extra: Extra, sizes: Sizes, seed: int) -> Tensor:
+    return extra.draw(sizes, torch.Generator().manual_seed(seed))

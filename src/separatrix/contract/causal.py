@@ -62,12 +62,19 @@ def causality(mechanism: Mechanism) -> None:
     """With causal=True, changing future tokens changes no earlier result, at every place up to 128 and on."""
     _needs_causal(mechanism)
     for length, places in CUTS:
-        for dtype in (torch.float64, torch.float32) if length == LENGTH else (torch.float64,):
-            q, k, v, bound = trial(mechanism, True, length, dtype=dtype, shape=few(mechanism))
-            before = fast(mechanism, q, k, v, causal=True)
-            together = max(1, AT_ONCE // (length * length))
-            for start in range(0, len(places), together):
-                _require_past(mechanism, (q, k, v), before, places[start : start + together], bound)
+        _require_no_leak(mechanism, length, places, torch.float64)
+    try:
+        _require_no_leak(mechanism, *CUTS[0], torch.float32)
+    except Skipped:  # rounding hides it in this format, and float64 was looked at
+        return
+
+
+def _require_no_leak(mechanism: Mechanism, length: int, places: tuple[int, ...], dtype: torch.dtype) -> None:
+    q, k, v, bound = trial(mechanism, True, length, dtype=dtype, shape=few(mechanism))
+    before = fast(mechanism, q, k, v, causal=True)
+    together = max(1, AT_ONCE // (length * length))
+    for start in range(0, len(places), together):
+        _require_past(mechanism, (q, k, v), before, places[start : start + together], bound)
 
 
 def _require_past(
@@ -76,19 +83,25 @@ def _require_past(
     before: Tensor,
     places: tuple[int, ...],
     bound: float,
-    changed: str = "qkv",
+    changed: str = "qkvx",
 ) -> None:
-    """Change what comes from each place on, one place in each element of a batch; earlier results stay."""
+    """Change what comes from each place on, one place in each element of a batch; earlier results stay.
+
+    `changed` says what: q, k, v, and x for the drawn extras.
+    """
     length = before.shape[-2]
     later = torch.arange(length) >= torch.tensor(places)[:, None]
     moved = [
         x + later[:, None, :, None].to(x.dtype) if letter in changed else x.expand(len(places), -1, -1, -1)
         for letter, x in zip("qkv", inputs, strict=True)
     ]
-    after = fast(mechanism, moved[0], moved[1], moved[2], causal=True)
+    others = later if "x" in changed else None
+    after = fast(mechanism, moved[0], moved[1], moved[2], causal=True, changed=others)
     past = after.masked_fill(later[:, None, :, None], 0)
     expected = before.masked_fill(later[:, None, :, None], 0)
-    what = f"the past sees the future: {changed} from token {{}} on changed earlier results ({length} tokens)"
+    named = changed.replace("x", " and extras" if mechanism.extras else "") if len(changed) > 1 else changed
+    named = "extras" if changed == "x" else named
+    what = f"the past sees the future: {named} from token {{}} on changed earlier results ({length} tokens)"
     try:
         require_equal(past, expected, bound, what)
     except Broken:

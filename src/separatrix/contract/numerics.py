@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -98,11 +97,10 @@ def _require_same(first: Tensor, second: Tensor, what: str) -> None:
 
 
 def _generators() -> dict[str, object]:
-    """The states of the generators that all code shares."""
+    """The states of the generators that numerical code shares; type checkers draw from Python's own."""
     return {
         "torch": torch.get_rng_state().numpy().tobytes(),
         "numpy": str(np.random.get_state()),
-        "random": random.getstate(),
     }
 
 

@@ -260,7 +260,8 @@ def _said(attend: Any, name: str) -> dict[str, Any]:
         if attribute == "causality":
             known = {each.name.lower(): each for each in Causality}
             value = value if isinstance(value, Causality) else known.get(str(value).lower())
-        if not isinstance(value, kinds) or (kinds is int and (isinstance(value, bool) or value < 1)):
+        small = isinstance(value, int) and kinds is int and (isinstance(value, bool) or value < 1)
+        if not isinstance(value, kinds) or small:
             wanted = "either, always or never" if attribute == "causality" else kinds.__name__
             raise UsageError(f"{name}.{attribute} = {getattr(attend, attribute)!r} is not {wanted}")
         found["said_normalised" if attribute == "normalised" else attribute] = value
@@ -281,10 +282,11 @@ def _look_at(mechanism: CustomMechanism, said: dict[str, Any]) -> None:
         if "causality" not in said and observed.only_looks_back(ahead, sizes):
             made.causality = Causality.ALWAYS
         elif "causality" not in said and flag:
-            refused = tuple(observed.refuses(each, sizes) for each in (back, ahead))
-            made.causality = {(True, False): Causality.NEVER, (False, True): Causality.ALWAYS}.get(
-                refused, Causality.EITHER
-            )
+            refused = [observed.refuses(each, sizes) for each in (back, ahead)]
+            if refused == [True, False]:
+                made.causality = Causality.NEVER
+            elif refused == [False, True]:
+                made.causality = Causality.ALWAYS
         if "linear_in_values" not in said:
             usual = back if made.causality is Causality.ALWAYS else ahead
             made.linear_in_values = observed.is_linear_in_values(usual, sizes)
