@@ -36,6 +36,11 @@ def extras_drawn(drawn: bool) -> Iterator[None]:
         _drawn.reset(before)
 
 
+def drawing() -> bool:
+    """Whether extras are drawn."""
+    return _drawn.get()
+
+
 def fast(
     mechanism: Mechanism,
     q: Tensor,
@@ -44,47 +49,59 @@ def fast(
     counts: Tensor | None = None,
     causal: bool = False,
     changed: Tensor | None = None,
+    kept: Tensor | None = None,
+    **places: Any,
 ) -> Tensor:
-    """The fast form; where `changed` (batch, tokens) is true, with other drawn extras."""
-    return mechanism(q, k, v, counts, causal, **_extras(mechanism, q, k, v, changed))
+    """The fast form, with `first` and `present` if these are given.
+
+    Where `changed` (batch, tokens) is true, drawn extras are others. `kept` says which tokens these are of all
+    for which extras were drawn.
+    """
+    return mechanism(q, k, v, counts, causal, **places, **extras_of(mechanism, q, k, v, changed, kept))
 
 
 def defined(
     mechanism: Mechanism, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
 ) -> Tensor:
     """The definition."""
-    return mechanism.definition(q, k, v, counts, causal, **_extras(mechanism, q, k, v))
+    return mechanism.definition(q, k, v, counts, causal, **extras_of(mechanism, q, k, v))
 
 
 def stepped(mechanism: RecurrentMechanism, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """A recurrence token by token."""
-    return mechanism.unrolled(q, k, v, **_extras(mechanism, q, k, v))
+    return mechanism.unrolled(q, k, v, **extras_of(mechanism, q, k, v))
 
 
 def chunked(mechanism: RecurrentMechanism, q: Tensor, k: Tensor, v: Tensor, chunk: int) -> Tensor:
     """A recurrence in runs of tokens."""
-    return mechanism.chunked(q, k, v, chunk, **_extras(mechanism, q, k, v))[0]
+    return mechanism.chunked(q, k, v, chunk, **extras_of(mechanism, q, k, v))[0]
 
 
 FORMS = {"fast form": fast, "definition": defined}
 """Both forms, by the name they have in messages."""
 
 
-def _extras(
-    mechanism: Mechanism, q: Tensor, k: Tensor, v: Tensor, changed: Tensor | None = None
-) -> dict[str, Any]:
+def extras_of(
+    mechanism: Mechanism,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    changed: Tensor | None = None,
+    kept: Tensor | None = None,
+) -> dict[str, Tensor]:
     """The extras of a call: none, so that defaults stand in, or drawn ones."""
     if not _drawn.get():
         return {}
     sizes = mechanism.sizes(q, k, v)
-    return {each.name: _of_call(each, sizes, changed) for each in mechanism.extras}
+    return {each.name: _of_call(each, sizes, changed, kept) for each in mechanism.extras}
 
 
-def _of_call(extra: Extra, sizes: Sizes, changed: Tensor | None) -> Tensor:
+def _of_call(extra: Extra, sizes: Sizes, changed: Tensor | None, kept: Tensor | None) -> Tensor:
+    longest = replace(sizes, batch=1, tokens=max(MOST_TOKENS, sizes.tokens))
     if not extra.per_token:
-        return _draw(extra, sizes, 1)
-    many = replace(sizes, batch=1, tokens=max(MOST_TOKENS, sizes.tokens))
-    one, other = (_draw(extra, many, seed)[..., : sizes.tokens, :] for seed in (1, 2))
+        return _draw(extra, longest, 1)[tuple(slice(size) for size in extra.shape(sizes))]
+    these = torch.arange(sizes.tokens) if kept is None else kept
+    one, other = (_draw(extra, longest, seed)[..., these, :] for seed in (1, 2))
     found = one if changed is None else torch.where(changed[:, None, :, None], other, one)
     return found.expand(sizes.batch, -1, -1, -1)
 

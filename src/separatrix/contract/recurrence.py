@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from separatrix.contract._base import Broken, Skipped, check
-from separatrix.contract.calls import chunked, defined, stepped
+from separatrix.contract.calls import chunked, defined, drawing, stepped
 from separatrix.contract.inputs import few, require_equal, sizes, tokens, trial
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism, bytes_of
@@ -47,12 +48,14 @@ def _require_alike(
 def state_size(mechanism: Mechanism) -> None:
     """The bytes of the state, as measured, stop growing: a window may fill, the length must not matter."""
     recurrent = _recurrent(mechanism)
+    if drawing():  # what is written is as large as before
+        return
     q, k, v = tokens(LAST, shape=sizes(mechanism))
     sizes_seen: list[int] = []
     with torch.no_grad():
         state = recurrent.init_state(q, v)
         for t in range(LAST):
-            state, _ = recurrent.step(state, q[..., t, :], k[..., t, :], v[..., t, :])
+            state, _ = recurrent.step(state, *at(t, q, k, v))
             sizes_seen.append(bytes_of(state))
     full, most = sizes_seen[FILLED - 1], max(sizes_seen[FILLED:])
     if most > full:
@@ -61,6 +64,11 @@ def state_size(mechanism: Mechanism) -> None:
             f"the state grew from {full} bytes at token {FILLED} to {most} by token {LAST}; "
             f"it grows at token {grown + 1}"
         )
+
+
+def at(t: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """One token."""
+    return q[..., t, :], k[..., t, :], v[..., t, :]
 
 
 def _recurrent(mechanism: Mechanism) -> RecurrentMechanism:

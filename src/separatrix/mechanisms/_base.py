@@ -139,13 +139,13 @@ class Mechanism(ABC):
         **extras: Any,
     ) -> Attended:
         """The fast form; the definition unless a mechanism has a better one."""
-
-        def attend(
-            q: Tensor, k: Tensor, v: Tensor, counts: Any, options: dict[str, Any], given: dict[str, Any]
-        ) -> Tensor:
-            return self.definition(q, k, v, counts, causal, **options, **given)
-
-        return placed(self, attend, q, k, v, counts, causal, first, present, extras)
+        return placed(
+            self,
+            lambda q, k, v, counts, options, given: self.definition(
+                q, k, v, counts, causal, **options, **given
+            ),
+            *(q, k, v, counts, causal, first, present, extras),
+        )
 
     @property
     def token_extras(self) -> list[str]:

@@ -45,19 +45,35 @@ def form(method: Form) -> Form:
         check_request(self, counts, causal)
         named = {name: extras.pop(name) for name in own & extras.keys()}
 
-        def inside(
-            q: Tensor, k: Tensor, v: Tensor, counts: Any, options: dict[str, Any], given: dict[str, Any]
-        ) -> Tensor:
-            dtype = v.dtype
-            with full_precision(v):
-                q, k, v = alike(q, k, v, self.accumulates)
-                used = filled(self, q, k, v, given)
-                used = cleared(self, used, options.get("present"))
-                return method(self, q, k, v, counts, causal, **named, **options, **used).to(dtype)
-
-        return placed(self, inside, q, k, v, counts, causal, first, present, extras)
+        return placed(
+            self,
+            lambda q, k, v, counts, options, given: _computed(
+                self, method, q, k, v, counts, causal, named, options, given
+            ),
+            *(q, k, v, counts, causal, first, present, extras),
+        )
 
     return cast("Form", attend)
+
+
+def _computed(
+    mechanism: Mechanism,
+    method: Callable[..., Tensor],
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    counts: Tensor | None,
+    causal: bool,
+    named: dict[str, Any],
+    options: dict[str, Any],
+    given: dict[str, Any],
+) -> Tensor:
+    """What the method of a form gives, in the dtype of v."""
+    dtype = v.dtype
+    with full_precision(v):
+        q, k, v = alike(q, k, v, mechanism.accumulates)
+        used = cleared(mechanism, filled(mechanism, q, k, v, given), options.get("present"))
+        return method(mechanism, q, k, v, counts, causal, **named, **options, **used).to(dtype)
 
 
 def run_of_tokens(method: Method) -> Method:

@@ -137,24 +137,30 @@ class CustomMechanism(Mechanism):
     ) -> Attended:
         check_request(self, counts, causal)
         first, present = more.pop("first", 0), more.pop("present", None)
-        declared = {extra.name for extra in self.extras}
         for name in more:
             if name not in self.takes_by_name:
                 raise UsageError(f"{self.spelled} does not take {name}")
-
-        def attend(
-            q: Tensor, k: Tensor, v: Tensor, counts: Any, options: dict[str, Any], given: dict[str, Any]
-        ) -> Tensor:
-            known = filled(self, q, k, v, {name: x for name, x in given.items() if name in declared})
-            return self._attended(q, k, v, counts, causal, {**options, **given, **known})
-
-        return placed(self, attend, q, k, v, counts, causal, first, present, more)
+        return placed(
+            self,
+            lambda q, k, v, counts, options, given: self._attended(q, k, v, counts, causal, options, given),
+            *(q, k, v, counts, causal, first, present, more),
+        )
 
     __call__ = definition
 
     def _attended(
-        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None, causal: bool, options: dict[str, Any]
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        counts: Tensor | None,
+        causal: bool,
+        options: dict[str, Any],
+        given: dict[str, Any],
     ) -> Tensor:
+        declared = {extra.name for extra in self.extras}
+        known = filled(self, q, k, v, {name: x for name, x in given.items() if name in declared})
+        options = {**options, **given, **known}
         if counts is not None:
             options["counts"] = counts
         if self.flag:

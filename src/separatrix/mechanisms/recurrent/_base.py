@@ -96,13 +96,11 @@ class RecurrentMechanism(Mechanism):
         """The chunked form: time linear in the tokens, and no matrix of tokens by tokens."""
         check_request(self, counts, causal)
         first, present = more.pop("first", 0), more.pop("present", None)
-
-        def attend(
-            q: Tensor, k: Tensor, v: Tensor, counts: Any, options: dict[str, Any], given: dict[str, Any]
-        ) -> Tensor:
-            return self.chunked(q, k, v, **options, **given)[0]
-
-        return placed(self, attend, q, k, v, counts, causal, first, present, more)
+        return placed(
+            self,
+            lambda q, k, v, counts, options, given: self.chunked(q, k, v, **options, **given)[0],
+            *(q, k, v, counts, causal, first, present, more),
+        )
 
     def tokens_per_run(self, k: Keys) -> int:
         """Tokens read at once by the call."""
