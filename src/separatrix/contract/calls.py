@@ -54,8 +54,8 @@ def fast(
 ) -> Tensor:
     """The fast form, with `first` and `present` if these are given.
 
-    Where `changed` (batch, tokens) is true, drawn extras are others. `kept` says which tokens these are of all
-    for which extras were drawn.
+    Where `changed` (batch, tokens) is true, drawn extras are others. `kept` says which tokens these are of
+    all for which extras were drawn.
     """
     return mechanism(q, k, v, counts, causal, **places, **extras_of(mechanism, q, k, v, changed, kept))
 

@@ -172,7 +172,7 @@ class CustomMechanism(Mechanism):
             if not other:
                 raise
             why = f"{type(error).__name__}: {one_line(error, 90)}"
-            raise UsageError(f"{self.spelled} takes {other} ({why})") from None
+            raise UsageError(f"{self.name} takes {other} ({why})") from None
 
     def _other_sizes(self, q: Tensor, v: Tensor) -> str:
         """In which sizes tokens differ from those that it takes, in words."""
@@ -252,7 +252,7 @@ def of_width(mechanism: Mechanism, width: int) -> Mechanism:
     made.fixed_width, made.fixed_features = width, None
     _look_at(mechanism, _said(mechanism.attend, mechanism.name))
     if not observed.attends(mechanism._in(torch.float64), mechanism._sizes):
-        raise UsageError(f"{mechanism.spelled} does not take tokens of width {width}")
+        raise UsageError(f"{mechanism.name} does not take tokens of width {width}")
     return mechanism
 
 
