@@ -88,7 +88,7 @@ def extras_of(
     v: Tensor,
     changed: Tensor | None = None,
     kept: Tensor | None = None,
-) -> dict[str, Tensor]:
+) -> dict[str, Any]:
     """The extras of a call: none, so that defaults stand in, or drawn ones."""
     if not _drawn.get():
         return {}

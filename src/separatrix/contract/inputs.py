@@ -130,7 +130,8 @@ def trial(
     """
     (q, k, v), magnified = calmest(mechanism, causal, queries, keys, dtype, shape or sizes(mechanism))
     inside = torch.promote_types(dtype, torch.float32)
-    bound = rounding(inside) * magnified
+    added_up = max(1.0, queries / LENGTHS[-1]) ** 0.5
+    bound = rounding(inside) * magnified * added_up
     if magnified > 1 and bound >= MEANINGLESS:
         raise Skipped(
             f"it magnifies rounding {magnified:.2g} times on {queries} tokens in {inside}: "
