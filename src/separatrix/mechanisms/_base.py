@@ -15,13 +15,15 @@ and is open to the exact engines as well.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.mechanisms._places import Causality, Present, check_request, placed, seen_keys
+from separatrix.mechanisms._recomputed import Out, recomputed
 from separatrix.mechanisms._request import filled, form, widened
 from separatrix.mechanisms.extras import Extra, Sizes
 from separatrix.mechanisms.weights import mark
@@ -110,6 +112,12 @@ class Mechanism(ABC):
 
     def __repr__(self) -> str:
         return f"<mechanism {self.spelled}>"
+
+    def recomputed(self, part: Callable[..., Out], *inputs: Tensor | None) -> Out:
+        """`part(*inputs)`, which backward computes again, unless weights are held that learn beside it."""
+        if any(weight.requires_grad for weight in self.held_weights.values()):
+            return part(*inputs)
+        return recomputed(part, *inputs)
 
     @abstractmethod
     def definition(
@@ -209,12 +217,21 @@ class ScoreMechanism(Mechanism):
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """The definition, a block of queries at a time: memory stays linear in the tokens."""
-        out = []
-        for rows in blocks_of_queries(q, k):
-            seen = seen_keys(rows, k, causal, **more)
-            scores, total = self._scores(q[..., rows.start : rows.stop, :], k, counts, seen)
-            out.append((scores @ v) / total)
-        return torch.cat(out, dim=-2)
+        return by_blocks_of_queries(partial(self._rows, causal, more), q, k, v, counts)
+
+    def _rows(
+        self,
+        causal: bool,
+        places: dict[str, Any],
+        rows: range,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        counts: Tensor | None,
+    ) -> Tensor:
+        """What the queries of these rows read."""
+        scores, total = self._scores(q, k, counts, seen_keys(rows, k, causal, **places))
+        return (scores @ v) / total
 
     def _scores(
         self, q: Queries, k: Keys, counts: Counts | None, seen: Tensor | None
@@ -236,6 +253,26 @@ def blocks_of_queries(q: Queries, k: Keys) -> list[range]:
     return [range(start, min(start + step, q.shape[-2])) for start in range(0, q.shape[-2], step)]
 
 
+def by_blocks_of_queries(
+    attend: Callable[..., Attended], q: Queries, k: Keys, v: Values, *more: Tensor | None
+) -> Attended:
+    """`attend(rows, queries of these rows, k, v, *more)` a block of queries at a time, end to end.
+
+    Backward computes each block again, unless there is only one: memory stays linear in the tokens.
+    """
+    blocks = blocks_of_queries(q, k)
+    if len(blocks) < 2:
+        return attend(range(q.shape[-2]), q, k, v, *more)
+    queries = torch.split(q, [len(rows) for rows in blocks], dim=-2)
+    return torch.cat(
+        [
+            recomputed(partial(attend, rows), some, k, v, *more)
+            for rows, some in zip(blocks, queries, strict=True)
+        ],
+        dim=-2,
+    )
+
+
 def divided(weighted: Tensor, total: Tensor) -> Tensor:
     """`weighted / total`, and 0 where the total is 0."""
     return weighted / total.masked_fill(total == 0, torch.inf)
@@ -255,6 +292,7 @@ __all__ = [
     "ScoreMechanism",
     "Values",
     "blocks_of_queries",
+    "by_blocks_of_queries",
     "check_request",
     "divided",
     "filled",

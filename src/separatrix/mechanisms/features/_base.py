@@ -1,7 +1,8 @@
 """What feature-map attention is: scores that are inner products, `<phi(q), phi(k)>`.
 
 Since a score factors, no score matrix is needed: `phi(q) (phi(k)ᵀ v)` is linear in the tokens. With
-`causal` the tokens go by in chunks, quadratic within a chunk, with a running sum over those before.
+`causal` the tokens go by in chunks, quadratic within a chunk, with a running sum over those before. Features
+of a few tokens are held at a time, by backward too, which computes them again.
 
 Features that grow like exp come as factors and logarithms (`LogFeatureMechanism`). Keys are then
 measured against the largest logarithm so far, feature by feature, and queries against their own
@@ -11,7 +12,9 @@ largest: both cancel in the quotient, so that large logits neither overflow nor 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import repeat
 from typing import Any, ClassVar, Literal
 
 from separatrix.mechanisms._base import (
@@ -25,7 +28,8 @@ from separatrix.mechanisms._base import (
     form,
     seen_keys,
 )
-from separatrix.mechanisms._running import CACHED, running, tokens_at_once
+from separatrix.mechanisms._recomputed import Out
+from separatrix.mechanisms._running import CACHED, parts, running, tokens_at_once, with_one
 from separatrix.parameters import Flag, Parameters, UsageError
 from separatrix.tensors import Float, Tensor, torch
 
@@ -40,6 +44,10 @@ Tokens = Float[Tensor, "batch heads tokens width"]
 Features = Float[Tensor, "batch heads tokens features"]
 Scaled = tuple[Tensor | None, Tensor | None]
 """Factors and logarithms of features, `factors * exp(logs)`; None for a factor 1 or a logarithm 0."""
+Parts = Float[Tensor, "batch heads parts tokens width"]
+Times = Float[Tensor, "*#heads keys 1"]
+Kept = tuple[Tensor, Tensor | None]
+"""The sums of a `Memory`, and its reference, if there are logarithms."""
 
 
 class FeatureParameters(Parameters):
@@ -108,46 +116,82 @@ class FeatureMechanism(Mechanism):
             raise UsageError(f"chunk={chunk} is out of range; a chunk holds at least one token")
         times = times_there(k, counts, more.pop("present", None))
         q, k = self.mapped(q, k, more)
-        memory = Memory(self.scaled(k[..., :1, :], "key"), v.shape[-1], self.normalised)
-        if causal:
-            rows = list(self._past(memory, q, k, v, times, chunk, tokens_at_once(memory.sums, chunk)))
-        else:
-            rows = list(self._all(memory, q, k, v, times))
-        return rows[0] if len(rows) == 1 else torch.cat(rows, dim=-2)
+        memory = Memory.empty(self.scaled(k[..., :1, :], "key"), v.shape[-1], self.normalised)
+        rows = self._past(memory, q, k, v, times, chunk) if causal else self._all(memory, q, k, v, times)
+        return joined(list(rows))
+
+    def kernel(self, q: Parts, k: Parts) -> Float[Tensor, "batch heads parts queries keys"] | None:
+        """The scores of a few tokens, where they are cheaper to have without their features."""
+        return None
 
     def _all(self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Iterator[Tensor]:
-        step = max(1, CACHED // memory.sums[..., 0].numel())
-        for start in range(0, k.shape[-2], step):
-            block = slice(start, start + step)
-            key, some = self._keys(k, times, block)
-            memory.measure_by(key)
-            memory.add(memory.keys(key, some), v[..., block, :])
-        for start in range(0, q.shape[-2], step):
-            phi, top = memory.queries(self.scaled(q[..., start : start + step, :], "query"))
-            yield memory.read(phi, top)
+        """Take in every key, then read for every query."""
+        step = max(1, CACHED // max(1, memory.sums[..., 0].numel()))
+        for some in blocks(step, k, v, times):
+            memory.join(Memory(self.normalised, *self._part(self._taken, k.shape[-2] > step, *some)))
+        for some in blocks(step, q):
+            yield self._part(self._answered, q.shape[-2] > step, *some, *memory.kept)
 
     def _past(
-        self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None, chunk: int, run: int
+        self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None, chunk: int
     ) -> Iterator[Tensor]:
-        for start in range(0, q.shape[-2], run):
-            here = slice(start, start + run)
-            key, some = self._keys(k, times, here)
-            memory.measure_by(first(key))
-            size = v[..., here, :].shape[-2]
-            if size > 1 and memory.surged(key):
-                inner = q[..., here, :], k[..., here, :], v[..., here, :], some
-                yield from self._past(memory, *inner, chunk, -(-size // 2))
-                continue
-            phi, top = memory.queries(self.scaled(q[..., here, :], "query"))
-            yield memory.pass_by(phi, top, memory.keys(key, some), v[..., here, :], chunk)
-            memory.measure_by(key)
+        """For one query after the other, take in its key and read: runs of a few chunks at once."""
+        width, features = memory.sums.shape[-2:]
+        run = tokens_at_once(k.shape[0] * k.shape[1], width, features, chunk)
+        kept: list[Any] = list(memory.kept)
+        for some in blocks(run, q, k, v, times):
+            rows, *kept = self._part(partial(self._passed, chunk), k.shape[-2] > run, *some, *kept)
+            yield rows
 
-    def _keys(self, k: Tensor, times: Tensor | None, block: slice) -> tuple[Scaled, Tensor | None]:
-        """The features of some keys, and how often each is there."""
-        key = self.scaled(k[..., block, :], "key")
-        if times is None:
-            return key, None
-        return without_absent(key, times[..., block]), times[..., block]
+    def _taken(self, k: Tensor, v: Tensor, times: Tensor | None) -> Kept:
+        """A memory of some keys."""
+        key = self._keys(k, times)
+        memory = Memory.empty(key, v.shape[-1], self.normalised)
+        memory.measure_by(key)
+        memory.add(memory.keys(key, times), v)
+        return memory.kept
+
+    def _answered(self, q: Tensor, *kept: Any) -> Tensor:
+        """What some queries read from a memory."""
+        memory = Memory(self.normalised, *kept)
+        return memory.read(*memory.queries(self.scaled(q, "query")))
+
+    def _passed(
+        self, chunk: int, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None, *kept: Any
+    ) -> tuple[Any, ...]:
+        """What some tokens read, and the memory after them."""
+        memory = Memory(self.normalised, *kept)
+        return joined(list(self._run(memory, q, k, v, times, chunk))), *memory.kept
+
+    def _run(
+        self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None, chunk: int
+    ) -> Iterator[Tensor]:
+        """One run, or where its keys grow too fast to be measured by its first, one half after the other."""
+        key = self._keys(k, times)
+        memory.measure_by(first(key))
+        if k.shape[-2] > 1 and memory.surged(key):
+            for q_half, k_half, v_half, there in blocks(-(-k.shape[-2] // 2), q, k, v, times):
+                yield from self._run(memory, q_half, k_half, v_half, there, chunk)
+            return
+        phi, top = memory.queries(self.scaled(q, "query"))
+        yield memory.pass_by(phi, top, memory.keys(key, times), v, chunk, self._near(q, k, times, chunk))
+        memory.measure_by(key)
+
+    def _keys(self, k: Tensor, times: Tensor | None) -> Scaled:
+        """The features of some keys; those that are not there are no reference for others."""
+        key = self.scaled(k, "key")
+        return key if times is None else without_absent(key, times)
+
+    def _near(self, q: Tensor, k: Tensor, times: Tensor | None, chunk: int) -> Tensor | None:
+        """The scores within chunks, if they are to be had without features."""
+        scores = self.kernel(parts(q, chunk), parts(k, chunk))
+        if scores is None or times is None:
+            return scores
+        return scores * parts(times.expand(*k.shape[:-1], 1), chunk).mT
+
+    def _part(self, part: Callable[..., Out], again: bool, *inputs: Tensor | None) -> Out:
+        """A part of the tokens, computed again by backward if it is one of several."""
+        return self.recomputed(part, *inputs) if again else part(*inputs)
 
 
 class LogFeatureMechanism(FeatureMechanism):
@@ -175,14 +219,14 @@ class LogFeatureMechanism(FeatureMechanism):
             return self._whole(q, k, v, times)
         rows = []
         for i in range(q.shape[-2]):
-            past = None if times is None else times[..., : i + 1]
+            past = None if times is None else times[..., : i + 1, :]
             rows.append(self._whole(q[..., i : i + 1, :], k[..., : i + 1, :], v[..., : i + 1, :], past))
         return torch.cat(rows, dim=-2)
 
     def _whole(self, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Tensor:
         """The quadratic form, where every query sees every key that is there."""
-        key, times = self._keys(k, times, slice(None))
-        memory = Memory(key, 0, self.normalised)
+        key = self._keys(k, times)
+        memory = Memory.empty(key, 0, self.normalised)
         memory.measure_by(key)
         phi, top = memory.queries(self.scaled(q, "query"))
         scores = phi @ memory.keys(key, times).mT
@@ -192,29 +236,42 @@ class LogFeatureMechanism(FeatureMechanism):
 
 
 class Memory:
-    """`sum phi(k)ᵀ v` and `sum phi(k)` over the keys so far, each feature in units of `exp(reference)`.
+    """`sum phi(k)ᵀ v` over the keys so far, each feature in units of `exp(reference)`.
 
-    References are constants to differentiation: results do not depend on them. The reference is
-    always that of a key already seen, so a normaliser of positive features never vanishes.
+    To divide rows by the sum of their scores, there is a column of ones beside the values. References are
+    constants to differentiation: results do not depend on them. The reference is always that of a key
+    already seen, so a normaliser of positive features never vanishes.
     """
 
-    def __init__(self, key: Scaled, values: int, normalised: bool = True) -> None:
+    def __init__(self, normalised: bool, sums: Tensor, reference: Tensor | None) -> None:
+        self.normalised, self.sums = normalised, sums
+        self.reference = None if reference is None else reference.detach()
+
+    @classmethod
+    def empty(cls, key: Scaled, values: int, normalised: bool = True) -> Memory:
+        """Of keys such as these, nothing yet."""
         factors, logs = key
         some = logs if factors is None else factors
         assert some is not None
-        self.sums = some.new_zeros(*some.shape[:-2], some.shape[-1], values)
-        self.totals = some.new_zeros(*some.shape[:-2], some.shape[-1], 1) if normalised else None
-        self.reference = None if logs is None else torch.full_like(logs[..., :1, :], -torch.inf).detach()
+        sums = some.new_zeros(*some.shape[:-2], some.shape[-1], values + normalised)
+        return cls(normalised, sums, None if logs is None else torch.full_like(logs[..., :1, :], -torch.inf))
+
+    @property
+    def kept(self) -> Kept:
+        """What it is made of."""
+        return self.sums, self.reference
 
     def measure_by(self, key: Scaled) -> None:
         """Let the reference be at least the logarithms of these keys."""
-        if self.reference is None or key[1] is None:
+        if key[1] is not None:
+            self._measure(key[1].detach().amax(-2, keepdim=True))
+
+    def _measure(self, least: Tensor) -> None:
+        if self.reference is None:
             return
-        reference = torch.maximum(self.reference, key[1].detach().amax(-2, keepdim=True))
+        reference = torch.maximum(self.reference, least)
         scale = (self.reference - reference).exp().mT
         self.sums, self.reference = self.sums * scale, reference
-        if self.totals is not None:
-            self.totals = self.totals * scale
 
     def surged(self, key: Scaled) -> bool:
         """Whether keys exceed the reference by more than a sum can bear."""
@@ -226,7 +283,7 @@ class Memory:
         """phi(k), in units of the reference, as often as each key is there."""
         factors, logs = key
         phi = product(factors, None if logs is None or self.reference is None else logs - self.reference)
-        return phi if times is None else phi * times[..., None]
+        return phi if times is None else phi * times
 
     def queries(self, query: Scaled) -> tuple[Tensor, Tensor | None]:
         """phi(q) such that its product with phi(k), times exp of the second result, is the score.
@@ -239,23 +296,42 @@ class Memory:
             return product(factors, None), None
         logs = logs + self.reference
         phi = logs.softmax(-1) if factors is None else logs.softmax(-1) * factors
-        return phi, logs.logsumexp(-1, keepdim=True) if self.totals is None else None
+        return phi, None if self.normalised else logs.logsumexp(-1, keepdim=True)
 
     def add(self, keys: Tensor, values: Tensor) -> None:
         """Add keys to the memory."""
-        self.sums = self.sums + keys.mT @ values
-        if self.totals is not None:
-            self.totals = self.totals + keys.sum(-2, keepdim=True).mT
+        self.sums = self.sums + keys.mT @ (with_one(values) if self.normalised else values)
+
+    def join(self, other: Memory) -> None:
+        """Take in what another has taken in."""
+        if other.reference is not None and self.reference is not None:
+            self._measure(other.reference)
+            other._measure(self.reference)
+        self.sums = self.sums + other.sums
 
     def read(self, phi: Tensor, top: Tensor | None) -> Tensor:
         """What queries get from the keys taken in."""
-        return finished(phi @ self.sums, None if self.totals is None else phi @ self.totals, top)
+        return self._finished(phi @ self.sums, top)
 
-    def pass_by(self, phi: Tensor, top: Tensor | None, keys: Tensor, values: Tensor, chunk: int) -> Tensor:
-        """Take keys in one by one, and read after each."""
-        found = running(self.sums, self.totals, phi, keys, values, chunk)
-        self.sums, self.totals = found.sums, found.totals
-        return finished(found.read, found.total, top)
+    def pass_by(
+        self,
+        phi: Tensor,
+        top: Tensor | None,
+        keys: Tensor,
+        values: Tensor,
+        chunk: int,
+        scores: Tensor | None = None,
+    ) -> Tensor:
+        """Take keys in one by one, and read after each; scores within chunks may be given."""
+        values = with_one(values) if self.normalised else values
+        self.sums, read = running(self.sums, phi, keys, values, chunk, scores)
+        return self._finished(read, top)
+
+    def _finished(self, read: Tensor, top: Tensor | None) -> Tensor:
+        """The output divided by its total, or if there is none back in its own units."""
+        if self.normalised:
+            return divided(read[..., :-1], read[..., -1:])
+        return read if top is None else read * top.exp()
 
 
 def check(mechanism: Mechanism, q: Tensor, k: Tensor, causal: bool) -> None:
@@ -265,12 +341,22 @@ def check(mechanism: Mechanism, q: Tensor, k: Tensor, causal: bool) -> None:
         raise UsageError(f"causal needs as many queries as keys, not {numbers}: row i sees keys up to i")
 
 
-def times_there(k: Keys, counts: Counts | None, present: Tensor | None) -> Counts | None:
+def blocks(step: int, *tensors: Tensor | None) -> Iterator[tuple[Any, ...]]:
+    """Some tokens after the other, of each of the tensors."""
+    return zip(*(repeat(None) if x is None else torch.split(x, step, dim=-2) for x in tensors), strict=False)
+
+
+def joined(rows: list[Tensor]) -> Tensor:
+    """Rows of outputs, end to end."""
+    return rows[0] if len(rows) == 1 else torch.cat(rows, dim=-2)
+
+
+def times_there(k: Keys, counts: Counts | None, present: Tensor | None) -> Times | None:
     """How often each key is there: its count, or 0 where it is absent."""
     if present is None:
-        return None if counts is None else counts.to(k.dtype)
-    there = present[:, None, :].to(k.dtype)
-    return there if counts is None else there * counts.to(k.dtype)
+        return None if counts is None else counts.to(k.dtype)[..., None]
+    there = present[:, None, :, None].to(k.dtype)
+    return there if counts is None else there * counts.to(k.dtype)[..., None]
 
 
 def product(factors: Tensor | None, logs: Tensor | None) -> Tensor:
@@ -287,16 +373,9 @@ def first(key: Scaled) -> Scaled:
     return factors, logs
 
 
-def without_absent(key: Scaled, times: Tensor) -> Scaled:
+def without_absent(key: Scaled, times: Times) -> Scaled:
     """Keys that stand for no token at all are no reference for the others."""
     factors, logs = key
     if logs is not None:
-        logs = logs.masked_fill(times[..., None] == 0, torch.finfo(logs.dtype).min / 4)
+        logs = logs.masked_fill(times == 0, torch.finfo(logs.dtype).min / 4)
     return factors, logs
-
-
-def finished(read: Tensor, total: Tensor | None, top: Tensor | None) -> Tensor:
-    """The output divided by its total, in place, or if there is none back in its own units."""
-    if total is not None:
-        return read.div_(total.masked_fill(total == 0, torch.inf))
-    return read if top is None else read * top.exp()

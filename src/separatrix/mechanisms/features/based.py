@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from separatrix.mechanisms.features._base import FeatureMechanism, Features, Side, Tokens
-from separatrix.tensors import torch
+from separatrix.mechanisms.features._base import FeatureMechanism, Features, Parts, Side, Tokens
+from separatrix.tensors import Float, Tensor, torch
 
 
 class Based(FeatureMechanism):
@@ -27,5 +27,11 @@ class Based(FeatureMechanism):
     coordinate_free = True
 
     def features(self, x: Tokens, side: Side) -> Features:
-        mixed = [x[..., i : i + 1] * x[..., i + 1 :] for i in range(x.shape[-1] - 1)]
-        return torch.cat([torch.ones_like(x[..., :1]), x, x.square() / math.sqrt(2), *mixed], dim=-1)
+        """Feature by feature for all tokens, which lie side by side then."""
+        x = x.mT.contiguous()
+        mixed = [x[..., i : i + 1, :] * x[..., i + 1 :, :] for i in range(x.shape[-2] - 1)]
+        return torch.cat([torch.ones_like(x[..., :1, :]), x, x.square() / math.sqrt(2), *mixed], dim=-2).mT
+
+    def kernel(self, q: Parts, k: Parts) -> Float[Tensor, "batch heads parts queries keys"]:
+        logits = q @ k.mT
+        return torch.addcmul(1 + logits, logits, logits, value=0.5)

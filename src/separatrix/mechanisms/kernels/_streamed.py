@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any
 
 from separatrix.mechanisms._base import (
@@ -12,7 +13,7 @@ from separatrix.mechanisms._base import (
     Mechanism,
     Queries,
     Values,
-    blocks_of_queries,
+    by_blocks_of_queries,
     form,
     seen_keys,
 )
@@ -51,12 +52,25 @@ class StreamedMechanism(Mechanism):
     ) -> Attended:
         """The definition, a block of queries at a time: memory stays linear in the tokens."""
         places, extras = _parted(more)
-        out = []
-        for rows in blocks_of_queries(q, k):
-            logits = q[..., rows.start : rows.stop, :] @ k.mT
-            copies = _copies(logits, counts, seen_keys(rows, k, causal, **places))
-            out.append(self.weights(logits, copies, **extras) @ v)
-        return torch.cat(out, dim=-2)
+        attend = partial(self._rows, causal, places, tuple(extras))
+        return by_blocks_of_queries(attend, q, k, v, counts, *extras.values())
+
+    def _rows(
+        self,
+        causal: bool,
+        places: dict[str, Any],
+        names: tuple[str, ...],
+        rows: range,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        counts: Tensor | None,
+        *given: Tensor,
+    ) -> Tensor:
+        """What the queries of these rows read."""
+        logits = q @ k.mT
+        copies = _copies(logits, counts, seen_keys(rows, k, causal, **places))
+        return self.weights(logits, copies, **dict(zip(names, given, strict=True))) @ v
 
 
 def _parted(more: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

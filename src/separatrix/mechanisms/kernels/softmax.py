@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import (
@@ -13,7 +14,7 @@ from separatrix.mechanisms._base import (
     Queries,
     ScoreMechanism,
     Values,
-    blocks_of_queries,
+    by_blocks_of_queries,
     form,
     seen_keys,
 )
@@ -91,7 +92,7 @@ class Softmax(ScoreMechanism):
         Counts enter as one more column, `<(q, 1), (k, log count)>`, since a mask would be n-by-n too. Places
         and gaps need a mask, and are taken a block of queries at a time.
         """
-        features, blocks = v.shape[-1], blocks_of_queries(q, k)
+        features = v.shape[-1]
         if counts is not None:
             q = functional.pad(q, (0, 1), value=1.0)
             logs = self._temperature * counts.log().expand(k.shape[:-1])
@@ -103,11 +104,14 @@ class Softmax(ScoreMechanism):
         if not more:
             found = functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
             return found[..., :features]
-        out = []
-        for rows in blocks:
-            some, seen = q[..., rows.start : rows.stop, :], seen_keys(rows, k, causal, **more)
-            out.append(masked_softmax(some, k, v, seen, scale))
-        return torch.cat(out, dim=-2)[..., :features]
+        return by_blocks_of_queries(partial(_masked_rows, causal, scale, more), q, k, v)[..., :features]
+
+
+def _masked_rows(
+    causal: bool, scale: float, places: dict[str, Any], rows: range, q: Tensor, k: Tensor, v: Tensor
+) -> Tensor:
+    """What the queries of these rows read."""
+    return masked_softmax(q, k, v, seen_keys(rows, k, causal, **places), scale)
 
 
 def masked_softmax(q: Queries, k: Keys, v: Values, seen: Tensor | None, scale: float = 1.0) -> Attended:

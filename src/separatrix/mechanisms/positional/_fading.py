@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any
 
 from separatrix.mechanisms._base import (
@@ -14,7 +15,7 @@ from separatrix.mechanisms._base import (
     Present,
     Queries,
     Values,
-    blocks_of_queries,
+    by_blocks_of_queries,
     form,
     seen_keys,
 )
@@ -64,14 +65,29 @@ class FadingMechanism(Mechanism):
     ) -> Attended:
         """A block of queries at a time, each with the keys up to its last: memory is linear in the tokens."""
         first, present = more.pop("first", 0), more.pop("present", None)
-        kept, out = self.kept(k, present, more), [v[..., :0, :]]
-        for rows in blocks_of_queries(q, k):
-            past = slice(0, first + rows.stop)
-            there = None if present is None else present[:, past]
-            some = q[..., rows.start : rows.stop, :]
-            keys, values = k[..., past, :], v[..., past, :]
-            out.append(self._attended(some, keys, values, kept.part(past), rows, first, there, more))
-        return torch.cat(out, dim=-2)
+        kept = self.kept(k, present, more)
+        attend = partial(self._rows, tuple(more), kept.dtype, first, present)
+        return by_blocks_of_queries(attend, q, k, v, kept.logs, kept.resets, *more.values())
+
+    def _rows(
+        self,
+        names: tuple[str, ...],
+        dtype: torch.dtype,
+        first: int,
+        present: Tensor | None,
+        rows: range,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        logs: Tensor,
+        resets: Tensor | None,
+        *given: Any,
+    ) -> Tensor:
+        """What the queries of these rows read."""
+        past, extras = slice(0, first + rows.stop), dict(zip(names, given, strict=True))
+        there = None if present is None else present[:, past]
+        kept = Kept(logs, resets, dtype).part(past)
+        return self._attended(q, k[..., past, :], v[..., past, :], kept, rows, first, there, extras)
 
     def _attended(
         self,

@@ -3,13 +3,16 @@
 Each has four forms that must agree: `definition`, to be read against the formula; `unrolled`, one
 `step` per token, as a model decodes; `chunked`, one `advance` per run of tokens, parallel inside it;
 and the call, which is `chunked`. A prompt is read by `chunked`, which gives the state after it, and
-what follows by `step`, or by `chunked` from that state.
+what follows by `step`, or by `chunked` from that state. Backward reads each run again, from the state
+before it.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from math import isqrt
 from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import (
@@ -27,6 +30,7 @@ from separatrix.mechanisms._base import (
 )
 from separatrix.mechanisms._places import check_places, placed
 from separatrix.mechanisms._request import alike, cleared, full_precision
+from separatrix.mechanisms._running import CACHED
 from separatrix.parameters import UsageError
 from separatrix.tensors import Float, Tensor, torch
 
@@ -35,6 +39,9 @@ Query = Float[Tensor, "batch heads width"]
 Key = Float[Tensor, "batch heads width"]
 Value = Float[Tensor, "batch heads features"]
 Output = Float[Tensor, "batch heads features"]
+
+FEWEST = 32
+"""Tokens worth reading at once, however many heads there are."""
 
 
 class RecurrentMechanism(Mechanism):
@@ -49,7 +56,7 @@ class RecurrentMechanism(Mechanism):
     """Whether `step` and `advance` take `present`; to others an absent token is one of zeros."""
     streams = True
     run: ClassVar[int] = 128
-    """Tokens read at once by the call, unless their width decides: where it was fastest."""
+    """Tokens read at once by the call, at most: where it was fastest for a single head."""
 
     @property
     def normalised(self) -> bool:
@@ -103,8 +110,9 @@ class RecurrentMechanism(Mechanism):
         )
 
     def tokens_per_run(self, k: Keys) -> int:
-        """Tokens read at once by the call."""
-        return self.run
+        """Tokens read at once by the call, from 32 on, so that the scores of all heads lie near a core."""
+        side = isqrt(CACHED // (4 * max(1, k.shape[0] * k.shape[1])))
+        return min(self.run, max(FEWEST, 1 << side.bit_length() - 1))
 
     def longest_run(self, extras: Mapping[str, Tensor]) -> int | None:
         """Of how many tokens a run may be before it magnifies rounding; None if of any number."""
@@ -146,17 +154,29 @@ class RecurrentMechanism(Mechanism):
                 extras["present"] = present[:, None, :, None]
             steady = [each.name for each in self.extras if not each.per_token and each.name in extras]
             fixed = {name: extras.pop(name) for name in steady}
+            state = self.init_state(q, v) if state is None else state
             read_on: Callable[..., tuple[State, Tensor]] = self.step if steps else self.advance
-            state, out = self.init_state(q, v) if state is None else state, []
-            for start in range(0, k.shape[-2], 1 if steps else chunk):
-                here = start if steps else slice(start, start + chunk)
-                tokens = (x[..., here, :] for x in (q, k, v))
-                some = {name: x[..., here, :] for name, x in extras.items()}
-                state, attended = read_on(state, *tokens, **some, **fixed)
-                out.append(attended)
-            if not out:
+            part = partial(_read_on, read_on, len(state), (*extras, *fixed))
+            out, streams = [], (q, k, v, *extras.values())
+            if not k.shape[-2]:
                 return v.to(dtype), state
+            cut = (x.unbind(-2) if steps else torch.split(x, chunk, -2) for x in streams)
+            alone = steps or k.shape[-2] <= chunk
+            for some in zip(*cut, strict=True):
+                inputs = (*state, *some, *fixed.values())
+                attended, *after = part(*inputs) if alone else self.recomputed(part, *inputs)
+                state = tuple(after)
+                out.append(attended)
             return (torch.stack(out, dim=-2) if steps else torch.cat(out, dim=-2)).to(dtype), state
+
+
+def _read_on(
+    read: Callable[..., tuple[State, Tensor]], size: int, names: tuple[str, ...], *given: Any
+) -> tuple[Tensor, ...]:
+    """The outputs of some tokens, and the state after them, from the state before them, tokens and extras."""
+    tokens, extras = given[size : size + 3], dict(zip(names, given[size + 3 :], strict=True))
+    after, attended = read(given[:size], *tokens, **extras)
+    return attended, *after
 
 
 def bytes_of(state: Iterable[Tensor]) -> int:

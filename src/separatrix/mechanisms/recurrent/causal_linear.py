@@ -6,7 +6,7 @@ from typing import Any
 
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, divided, form
 from separatrix.mechanisms._request import one_token, run_of_tokens
-from separatrix.mechanisms._running import running
+from separatrix.mechanisms._running import running, tokens_at_once, with_one
 from separatrix.mechanisms.recurrent._base import (
     Key,
     Output,
@@ -20,11 +20,12 @@ from separatrix.mechanisms.recurrent._base import (
     read,
 )
 from separatrix.parameters import Flag, Parameters
+from separatrix.tensors import Tensor
 
 CHUNK = 64
 """Tokens that hear each other by their scores."""
 RUN = 128
-"""Tokens computed at once, for each number in a key."""
+"""Tokens computed at once, for each number in a key, at most."""
 
 
 class CausalLinearParameters(Parameters):
@@ -70,25 +71,26 @@ class CausalLinear(RecurrentMechanism):
         return scores @ v
 
     def tokens_per_run(self, k: Keys) -> int:
-        """In proportion to the width, so that scores within chunks take no more memory than keys do."""
-        return max(1, RUN * k.shape[-1])
+        """As many as have sums and scores that lie near a core, and no more of them than numbers in keys."""
+        near = tokens_at_once(k.shape[0] * k.shape[1], k.shape[-1], k.shape[-1], CHUNK)
+        return max(1, min(near, RUN * k.shape[-1]))
 
     def init_state(self, q: Queries, v: Values) -> State:
-        sums = memory(q, v)
-        return (sums, sums.new_zeros(*sums.shape[:-1], 1)) if self.normalised else (sums,)
+        return (memory(q, v, more=1 if self.normalised else 0),)
 
     @one_token
     def step(self, state: State, q_t: Query, k_t: Key, v_t: Value, **extras_t: Any) -> tuple[State, Output]:
-        sums = state[0] + outer(k_t, v_t)
-        if not self.normalised:
-            return (sums,), read(sums, q_t)
-        totals = state[1] + k_t[..., None]
-        return (sums, totals), divided(read(sums, q_t), read(totals, q_t))
+        sums = state[0] + outer(k_t, self._summed(v_t))
+        return (sums,), self._averaged(read(sums, q_t))
 
     @run_of_tokens
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
-        sums, totals = state if self.normalised else (state[0], None)
-        found = running(sums, totals, q, k, v, CHUNK)
-        if found.total is None or found.totals is None:
-            return (found.sums,), found.read
-        return (found.sums, found.totals), divided(found.read, found.total)
+        sums, out = running(state[0], q, k, self._summed(v), CHUNK)
+        return (sums,), self._averaged(out)
+
+    def _summed(self, v: Tensor) -> Tensor:
+        """What is added up: values, and the number 1 if rows are to be divided by their sums."""
+        return with_one(v) if self.normalised else v
+
+    def _averaged(self, out: Tensor) -> Tensor:
+        return divided(out[..., :-1], out[..., -1:]) if self.normalised else out
