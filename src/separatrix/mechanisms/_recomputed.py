@@ -64,19 +64,19 @@ def _function() -> Any:
                 x if x is None else x.view_as(x) if twice else x.detach().requires_grad_(wanted)
                 for x, wanted in zip(ctx.saved_tensors, needed, strict=True)
             ]
-            with torch.enable_grad(), full_precision(next(x for x in inputs if x is not None)):
-                out = ctx.part(*inputs)
-            outputs = [out] if isinstance(out, torch.Tensor) else out
-            pairs = [
-                (x, slope)
-                for x, slope in zip(outputs, slopes, strict=True)
-                if slope is not None and x is not None and x.requires_grad
-            ]
-            if not pairs:
-                return None, *(None for _ in inputs)
-            wanted = [x for x, need in zip(inputs, needed, strict=True) if need and x is not None]
-            made, along = zip(*pairs, strict=True)
-            found = iter(torch.autograd.grad(made, wanted, along, create_graph=twice, allow_unused=True))
+            with full_precision(next(x for x in inputs if x is not None)):
+                with torch.enable_grad():
+                    out = ctx.part(*inputs)
+                pairs = [
+                    (x, slope)
+                    for x, slope in zip([out] if isinstance(out, torch.Tensor) else out, slopes, strict=True)
+                    if slope is not None and x is not None and x.requires_grad
+                ]
+                if not pairs:
+                    return None, *(None for _ in inputs)
+                wanted = [x for x, need in zip(inputs, needed, strict=True) if need and x is not None]
+                made, along = zip(*pairs, strict=True)
+                found = iter(torch.autograd.grad(made, wanted, along, create_graph=twice, allow_unused=True))
             return None, *(next(found) if need else None for need in needed)
 
     return Recomputed

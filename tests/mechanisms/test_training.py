@@ -1,0 +1,225 @@
+"""Training: backward computes parts again, with the right gradients, in memory linear in the tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from separatrix.costs.memory import peak_bytes
+from separatrix.mechanisms import Causality, Mechanism, _base, _running, examples, mechanism_named
+from separatrix.mechanisms._recomputed import recomputed
+from separatrix.mechanisms.features import _base as features_base
+from separatrix.mechanisms.features.hedgehog import Hedgehog
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism
+
+MECHANISMS = [each.spelled for each in examples() if each.name != "nystrom"]
+"""All but one whose inverse magnifies rounding, and whose parts are torch's own."""
+JUMPING = {"hardmax", "topk"}
+"""Weights that jump: a derivative of the second order says nothing about them."""
+
+FUSED = {
+    "softmax",
+    "logn-softmax",
+    "differential",
+    "linformer",
+    "rotary",
+    "block-random",
+    "strided",
+    "window",
+    "window-global",
+}
+"""What calls torch's fused softmax, which cannot be differentiated twice."""
+
+
+@pytest.fixture
+def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few tokens at a time, so that short inputs have many parts."""
+    monkeypatch.setattr(_base, "BLOCK", 1000)
+    monkeypatch.setattr(_running, "CACHED", 1)
+    monkeypatch.setattr(features_base, "CACHED", 100)
+    monkeypatch.setattr(RecurrentMechanism, "tokens_per_run", lambda self, k: 16)
+
+
+def mode(mechanism: Mechanism) -> bool:
+    return mechanism.causality is not Causality.NEVER
+
+
+def tokens(n: int, width: int = 4, dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    drawn = torch.Generator().manual_seed(n)
+    return [torch.rand(2, 2, n, width, generator=drawn, dtype=torch.float64).to(dtype) for _ in range(3)]
+
+
+def with_extras(mechanism: Mechanism, q: Tensor, k: Tensor, v: Tensor) -> dict[str, Tensor]:
+    drawn, sizes = torch.Generator().manual_seed(3), mechanism.sizes(q, k, v)
+    return {extra.name: extra.draw(sizes, drawn) for extra in mechanism.extras}
+
+
+def slopes(attend: Any, q: Tensor, k: Tensor, v: Tensor, extras: dict[str, Tensor], **more: Any) -> Any:
+    """The gradients of the outputs, weighted by random numbers, with respect to every input."""
+    inputs = [x.detach().clone().requires_grad_() for x in (q, k, v, *extras.values())]
+    out = attend(*inputs[:3], **dict(zip(extras, inputs[3:], strict=True)), **more)
+    weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    found = torch.autograd.grad((out * weights).sum(), inputs, create_graph=True, materialize_grads=True)
+    return inputs, found
+
+
+@pytest.mark.usefixtures("in_parts")
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("spelling", MECHANISMS)
+def test_gradients_are_those_of_the_definition(spelling: str, gaps: bool) -> None:
+    mechanism = mechanism_named(spelling)
+    q, k, v = tokens(70)
+    more: dict[str, Any] = {"causal": mode(mechanism)}
+    if gaps:
+        more["present"] = torch.rand(2, 70, generator=torch.Generator().manual_seed(5)) > 0.2
+    if gaps and mechanism.causality is Causality.NEVER:
+        pytest.skip("tried without gaps: the present tokens are attended alone")
+    extras = with_extras(mechanism, q, k, v)
+    (_, ours), (_, theirs) = (
+        slopes(form, q, k, v, extras, **more) for form in (mechanism, mechanism.definition)
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.usefixtures("in_parts")
+@pytest.mark.parametrize("spelling", [each for each in MECHANISMS if each not in JUMPING | FUSED])
+def test_second_derivatives_are_those_of_the_definition(spelling: str) -> None:
+    mechanism = mechanism_named(spelling)
+    for one, other in zip(*map(curvature, (mechanism, mechanism), (False, True)), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.usefixtures("in_parts")
+@pytest.mark.parametrize("spelling", sorted(FUSED))
+def test_fused_softmax_says_that_it_has_no_second_derivative(spelling: str) -> None:
+    with pytest.raises(RuntimeError, match=r"derivative for aten::_scaled_dot_product.* is not implemented"):
+        curvature(mechanism_named(spelling), fast=True)
+
+
+def curvature(mechanism: Mechanism, fast: bool) -> tuple[Tensor, ...]:
+    """The gradient of the size of the gradient."""
+    q, k, v = tokens(40, width=2)
+    form = mechanism if fast else mechanism.definition
+    inputs, first = slopes(form, q, k, v, with_extras(mechanism, q, k, v), causal=mode(mechanism))
+    return torch.autograd.grad(sum(x.square().sum() for x in first), inputs, materialize_grads=True)
+
+
+RECURRENT = [each for each in MECHANISMS if isinstance(mechanism_named(each), RecurrentMechanism)]
+
+
+@pytest.mark.parametrize("spelling", RECURRENT)
+def test_gradients_pass_through_states(spelling: str) -> None:
+    """Into the state that reading begins with, and from the one that it ends with."""
+    mechanism = mechanism_named(spelling)
+    assert isinstance(mechanism, RecurrentMechanism)
+    q, k, v = tokens(60)
+    _, state = mechanism.chunked(*(x[..., :20, :] for x in (q, k, v)))
+
+    def read(chunk: int) -> Any:
+        inputs = [x.detach().clone().requires_grad_() for x in (q, k, v, *state)]
+        later = (x[..., 20:, :] for x in inputs[:3])
+        out, after = mechanism.chunked(*later, chunk, state=tuple(inputs[3:]))
+        size = out.square().sum() + sum(x.square().sum() for x in after)
+        return torch.autograd.grad(size, inputs, materialize_grads=True)
+
+    for one, other in zip(read(7), read(1000), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("spelling", [each for each in MECHANISMS if mechanism_named(each).streams])
+def test_memory_of_backward_is_linear_in_the_tokens(
+    spelling: str, gaps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted as torch makes and frees tensors, forward and backward together."""
+    monkeypatch.setattr(_base, "BLOCK", 1 << 15)
+    mechanism, peaks = mechanism_named(spelling), []
+    if gaps and not mechanism.takes_present:
+        pytest.skip("the present tokens are attended alone")
+    for n in (1024, 2048) if mechanism.family == "sparse" else (512, 1024):
+        q, k, v = (x[:1, :1].clone().requires_grad_() for x in tokens(n, width=16, dtype=torch.float32))
+        present = torch.rand(1, n, generator=torch.Generator().manual_seed(5)) > 0.1 if gaps else None
+
+        def train(q: Tensor = q, k: Tensor = k, v: Tensor = v, present: Any = present) -> None:
+            out = mechanism(q, k, v, causal=mode(mechanism), present=present)
+            torch.autograd.grad(out.sum(), (q, k, v), allow_unused=True)
+
+        peaks.append(peak_bytes(train))
+    assert peaks[1] < 2.2 * peaks[0]
+
+
+def test_a_part_is_computed_again_when_its_gradient_is_due() -> None:
+    calls = []
+
+    def part(x: Tensor, nothing: None, y: Tensor) -> tuple[Tensor, Tensor]:
+        calls.append(torch.is_grad_enabled())
+        return x * y, x.square()
+
+    x, y = torch.tensor(3.0, requires_grad=True), torch.tensor(2.0)
+    product, square = recomputed(part, x, None, y)
+    assert calls == [False]
+    assert torch.autograd.grad(square, x, retain_graph=True) == (torch.tensor(6.0),)
+    assert torch.autograd.grad(product + square, x) == (torch.tensor(8.0),)
+    assert calls == [False, True, True]
+    with torch.no_grad():
+        recomputed(part, x, None, y)
+    recomputed(part, x.detach(), None, y)
+    assert calls[3:] == [False, True]
+
+
+def test_inputs_changed_before_backward_are_noticed() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = 2 * x
+    out = recomputed(torch.sin, y)
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
+
+
+def test_a_gate_that_comes_from_the_key_counts_once_in_second_derivatives() -> None:
+    """An input that another input was made from is not differentiated through it."""
+    k = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda k: recomputed(torch.mul, k, k.sin()), k)
+
+
+def test_backward_under_autocast_is_in_full_precision() -> None:
+    mechanism = mechanism_named("ssd")
+    q, k, v = (x.requires_grad_() for x in tokens(200, dtype=torch.float32))
+    expected = torch.autograd.grad(mechanism(q, k, v, causal=True).sum(), (q, k, v))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = torch.autograd.grad(mechanism(q, k, v, causal=True).sum(), (q, k, v))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.usefixtures("in_parts")
+@pytest.mark.parametrize("spelling", ["ssd", "elu", "relu", "fox"])
+def test_transforms_of_torch_see_every_operation(spelling: str) -> None:
+    mechanism = mechanism_named(spelling)
+    q, k, v = tokens(40)
+
+    def total(k: Tensor) -> Tensor:
+        return mechanism(q, k, v, causal=True).square().sum()
+
+    leaf = k.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(total(leaf), leaf)
+    torch.testing.assert_close(torch.func.grad(total)(k), expected)
+    slope = torch.func.jvp(total, (k,), (torch.ones_like(k),))[1]
+    torch.testing.assert_close(slope, expected.sum())
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_held_weights_have_gradients() -> None:
+    q, k, v = tokens(100)
+    weight = torch.eye(4, dtype=torch.float64, requires_grad=True)
+    mechanism = Hedgehog.weighted(weight)
+    one, other = (
+        torch.autograd.grad(form(q, k, v, causal=True).square().sum(), weight)[0]
+        for form in (mechanism, mechanism.definition)
+    )
+    torch.testing.assert_close(one, other)
