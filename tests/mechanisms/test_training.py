@@ -27,6 +27,7 @@ FUSED = {
     "linformer",
     "rotary",
     "block-random",
+    "block-routing",
     "strided",
     "window",
     "window-global",
