@@ -54,7 +54,13 @@ class Copy(Task):
     )
     schema = CopyParameters
     example: ClassVar[dict[str, object]] = {"trained": 5, "tested": 9}
-    setting: ClassVar[dict[str, object]] = {"depth": 2, "conv": 4, "rates": "0.002,0.005,0.015"}
+    setting: ClassVar[dict[str, object]] = {
+        "depth": 2,
+        "conv": 4,
+        "rates": "0.002,0.005,0.015",
+        "validation": 256,
+        "tests": 2000,
+    }
     parameters: CopyParameters
 
     @property

@@ -52,7 +52,12 @@ class Recall(Task):
     )
     schema = RecallParameters
     example: ClassVar[dict[str, object]] = {"pairs": 8}
-    setting: ClassVar[dict[str, object]] = {"conv": 3, "rates": "0.002,0.005,0.015"}
+    setting: ClassVar[dict[str, object]] = {
+        "conv": 3,
+        "rates": "0.002,0.005,0.015",
+        "validation": 256,
+        "tests": 2000,
+    }
     parameters: RecallParameters
 
     @property
