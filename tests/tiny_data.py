@@ -58,8 +58,8 @@ IMDB = {
     + b"another,1,rotten_tomatoes\n"
 }
 LISTOPS = {
-    f"basic_{split}.tsv": b"Source\tTarget\n"
-    + b"( ( ( [MAX 4 ) ( ( ( [MIN 2 ) 3 ) ] ) ) ] )\t4\n"
+    f"basic_{split}.tsv": b"Source\tTarget\r\n"
+    + b"( ( ( [MAX 4 ) ( ( ( [MIN 2 ) 3 ) ] ) ) ] )\t4\r\n"
     + b"( ( ( ( [MED 1 ) 9 ) 4 ) ] )\t4\n" * count
     + b"( ( ( [SM 7 ) 8 ) ] )\t5\n"
     for split, count in (("train", 3), ("val", 2), ("test", 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from io import BytesIO
 from itertools import islice
 from typing import ClassVar
 
@@ -92,15 +93,17 @@ def _parts(splits: Splits[Texts]) -> dict[str, Texts]:
 
 def _table(data: bytes, where: str) -> Texts:
     """The expressions and values of a table with the columns Source and Target."""
-    head, _, rest = data.partition(b"\n")
-    if head.split() != [b"Source", b"Target"]:
+    lines = BytesIO(data)
+    if lines.readline().split() != [b"Source", b"Target"]:
         raise UsageError(f"{where} does not begin with the columns Source and Target")
-    rows = [line.rpartition(b"\t") for line in rest.splitlines()]
-    texts = [_numbers(source) for source, _, _ in rows]
-    labels = [int(target) if target.isdigit() and len(target) == 1 else -1 for _, _, target in rows]
-    for number, (text, label) in enumerate(zip(texts, labels, strict=True), 2):
-        if label < 0 or not text or max(text) > END or not min(text):
+    texts, labels = list[bytes](), list[int]()
+    for number, line in enumerate(lines, 2):
+        source, _, target = line.rstrip(b"\r\n").rpartition(b"\t")
+        text = _numbers(source)
+        if len(target) != 1 or not target.isdigit() or not text or max(text) > END or not min(text):
             raise UsageError(f"{where}, line {number}: this is no expression with its value")
+        texts.append(text)
+        labels.append(int(target))
     for number, (text, label) in enumerate(islice(zip(texts, labels, strict=True), CHECKED), 2):
         try:
             right = value(text) == label
