@@ -129,13 +129,15 @@ def _tasks(as_json: bool) -> None:
 
 
 def _task(kind: type[Task], ceiling: object, floor: object) -> dict[str, Any]:
+    from separatrix.learning.witnesses import witnessed
+
     return {
         "name": kind.name,
         "title": kind.title,
         "score": kind.answers.value,
         "ceiling": ceiling,
         "floor": floor,
-        "mechanisms_with_witness": list[str](),
+        "mechanisms_with_witness": witnessed(kind),
         "parameters": _names(kind.schema),
         "provenance": kind.provenance,
         "description": kind.description,

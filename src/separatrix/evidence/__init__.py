@@ -1,1 +1,0 @@
-"""What training shows, and what it does not: the protocol, intervals, and a sentence for each mechanism."""

@@ -1,0 +1,128 @@
+"""What can be done with a mechanism: the few kinds that witnesses are written for."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from separatrix.learning.witnesses._writing import OPEN
+from separatrix.tensors import torch
+
+if TYPE_CHECKING:
+    from separatrix.mechanisms import Mechanism
+
+
+class Family(Enum):
+    """How the weight of a key depends on its logit."""
+
+    SHARP = "like exp, or sharper: at large logits the largest one takes all"
+    SUM = "the logit itself: a sum of <q,k> v, perhaps forgotten slowly or divided by its total"
+    DELTA = "a sum as well, where writes are weak: the delta rule"
+    SERIES = "the first terms of exp, up to an even power"
+    POWER = "an even power of the logit"
+    RECTIFIED = "the positive part of the logit, perhaps squared"
+    FEATURES = "an inner product of features that are not negative"
+
+
+NAMED = {
+    "softmax": Family.SHARP,
+    "logn-softmax": Family.SHARP,
+    "hardmax": Family.SHARP,
+    "sparsemax": Family.SHARP,
+    "entmax": Family.SHARP,
+    "topk": Family.SHARP,
+    "linear": Family.SUM,
+    "identity-features": Family.SUM,
+    "causal-linear": Family.SUM,
+    "retention": Family.SUM,
+    "ssd": Family.SUM,
+    "gla": Family.SUM,
+    "delta": Family.DELTA,
+    "gated-delta": Family.DELTA,
+    "based": Family.SERIES,
+    "taylor": Family.SERIES,
+    "power": Family.POWER,
+    "relu": Family.RECTIFIED,
+    "squared-relu": Family.RECTIFIED,
+    "elu": Family.FEATURES,
+    "relu-features": Family.FEATURES,
+    "squared-relu-features": Family.FEATURES,
+    "exp-features": Family.FEATURES,
+}
+
+
+SPELLINGS = (
+    "softmax",
+    "identity-features:normalised=no",
+    "identity-features",
+    "linear",
+    "causal-linear",
+    "retention",
+    "ssd",
+    "gla",
+    "delta",
+    "gated-delta",
+    "based",
+    "taylor:order=2",
+    "power:beta=4",
+    "relu",
+    "squared-relu",
+    "elu",
+    "relu-features",
+    "squared-relu-features",
+    "exp-features",
+    "logn-softmax",
+    "hardmax",
+    "sparsemax",
+    "entmax",
+    "topk",
+)
+"""One spelling of each of them, and both of the sum."""
+
+
+def family_of(mechanism: Mechanism) -> Family | None:
+    """The family of a mechanism; None where it is another, or its parameters make it one.
+
+    >>> from separatrix.mechanisms import mechanism_named
+    >>> family_of(mechanism_named("power:beta=4")).name, family_of(mechanism_named("power:beta=3"))
+    ('POWER', None)
+    """
+    family = NAMED.get(mechanism.name)
+    degree = {Family.SERIES: "order", Family.POWER: "beta"}.get(family or Family.SUM)
+    if degree is not None and getattr(mechanism.parameters, degree, 2) % 2:
+        return None
+    if mechanism.held_weights:
+        return None
+    return family
+
+
+def cooling(mechanism: Mechanism, tokens: int) -> float:
+    """What to multiply logits by so that a mechanism of softmax's kind is softmax, over so many tokens."""
+    parameters: Any = mechanism.parameters
+    if mechanism.name == "logn-softmax":
+        scale = float(parameters.scale) * math.log(tokens)
+        return 1 / scale if scale else 1.0
+    return float(getattr(parameters, "temperature", 1))
+
+
+def features_to_inputs(mechanism: Mechanism, features: Any) -> Any:
+    """What has these features under the map of a mechanism of FEATURES; 0 is a small number instead.
+
+    >>> from separatrix.mechanisms import mechanism_named
+    >>> elu = mechanism_named("elu")
+    >>> features = torch.tensor([0.5, 3.0])[None, None, None]
+    >>> elu.features(features_to_inputs(elu, features), "key").flatten().tolist()
+    [0.5, 3.0]
+    """
+    logs = features.clamp(min=math.exp(-OPEN)).log()
+    if mechanism.name == "elu":
+        return torch.where(features >= 1, features - 1, logs)
+    if mechanism.name == "exp-features":
+        return logs
+    return features.sqrt() if mechanism.name == "squared-relu-features" else features
+
+
+def write_weakly(attention: Any, where: Any, strength: float = -OPEN) -> None:
+    """Let a delta rule write with strength sigmoid(strength) the tokens that a map (1, width) takes to 1."""
+    attention.learned["beta"].strength.weight[:] = strength * where
