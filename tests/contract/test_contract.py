@@ -67,7 +67,6 @@ SMALLER = (
     "alibi:inner=power:beta=4",
     "alibi:inner=window:size=3",
     "path:beta=3/2",
-    "simplicial:window=5,second_window=3",
     "block-routing:block=4,k=2",
     "window-linear:size=3",
 )

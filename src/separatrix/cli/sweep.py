@@ -81,7 +81,7 @@ def sweep(
             found = estimate(read, opened, executor, executor.workers, retry_failed)
         _estimate_view(read, found, address.shown, as_json)
         return
-    with _progress(as_json) as bar:
+    with progress(as_json) as bar:
         done = run(
             read,
             address,
@@ -170,7 +170,7 @@ class Bar:
 
 
 @contextmanager
-def _progress(quiet: bool) -> Iterator[Bar]:
+def progress(quiet: bool) -> Iterator[Bar]:
     """A bar if somebody is looking, else a line now and then."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import poisson
 
 if TYPE_CHECKING:
     from separatrix.mechanisms import Mechanism
@@ -75,6 +74,8 @@ def commonest_share(draws: int, classes: int) -> float:
     >>> [round(commonest_share(pairs, 32), 3) for pairs in (4, 8, 16, 32)]
     [0.295, 0.208, 0.15, 0.11]
     """
+    from scipy.stats import poisson
+
     each, total = poisson.pmf(np.arange(draws + 1), draws / classes), poisson.pmf(draws, draws)
     expected = 0.0
     for most in range(draws):

@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from scipy.special import softmax
 
 from separatrix.parameters import Constraint, Exact, Natural, Parameters, between
 from separatrix.tasks._base import Answers, Bound, ProvedCeiling, Samples, Split, Task, relative_error
@@ -76,6 +75,8 @@ class Location(Task):
         return Samples(inputs, np.full((count, 1), n), inputs[rows, place, 1, None])
 
     def ceiling(self, samples: Samples) -> Bound:
+        from scipy.special import softmax
+
         x = samples.inputs[:, :-1].astype(np.float64)
         weights = softmax(float(self.parameters.shift) * x[..., 0], axis=1)
         said = (weights * x[..., 1]).sum(1, keepdims=True)

@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from scipy.special import ndtr, softmax
 
 from separatrix.parameters import Constraint, Exact, Natural, Parameters, between
 from separatrix.tasks._base import Bound, ProvedCeiling, Samples, Split, Task, commonest_class
@@ -98,6 +97,8 @@ class Needle(Task):
         )
 
     def ceiling(self, samples: Samples) -> Bound:
+        from scipy.special import softmax
+
         weights = softmax(self.shift * samples.hidden["along"].astype(np.float64), axis=1)
         return Bound(self._right(weights, samples), "the Bayes rule, one softmax head, on these samples")
 
@@ -109,6 +110,8 @@ class Needle(Task):
         return Bound(self._right(weights, samples), "the mark of the largest token, whatever the direction")
 
     def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
+        from scipy.special import ndtr
+
         if not (second_moments(mechanism) and linear_inputs(setting)):
             return None
         return ProvedCeiling(

@@ -7,9 +7,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy.integrate import quad
-from scipy.special import gammaln, ive, logsumexp, ndtr
-from scipy.stats import chi2, ncx2
 
 from separatrix.parameters import Constraint, Exact, Natural, Parameters, between
 from separatrix.tasks._base import Bound, ProvedCeiling, Samples, Split, Task
@@ -87,6 +84,8 @@ class Spike(Task):
         return Samples(inputs, np.full((count, 1), n), targets[:, None], hidden={"along": along})
 
     def ceiling(self, samples: Samples) -> Bound:
+        from scipy.special import logsumexp
+
         ratio = logsumexp(self.shift * samples.hidden["along"] - self.shift**2 / 2, axis=1)
         right = (ratio > math.log(self.parameters.n)) == samples.targets[:, 0]
         return Bound(float(right.mean()), "the Bayes rule, mean exp(A s - A²/2) > 1, on these samples")
@@ -111,6 +110,8 @@ def log_moment_ratio(total: Any, remainder: Any, n: int, shift: float) -> Any:
     Without a spike, s_i - mean(s) is then R sqrt(1 - 1/n) times a coordinate of a uniform direction in
     n - 1 dimensions, and E exp(k coordinate) = Gamma(v + 1) (2/k)^v I_v(k) with v = (n - 3)/2.
     """
+    from scipy.special import gammaln, ive
+
     order, k = (n - 3) / 2, shift * np.sqrt(remainder * (1 - 1 / n))
     bessel = np.log(ive(order, k)) + k + gammaln(order + 1) + order * np.log(2 / k)
     return shift * total / n - shift**2 / 2 + bessel
@@ -122,6 +123,10 @@ def moment_ceiling(n: int, shift: float) -> float:
     >>> round(moment_ceiling(64, 1.5 * math.sqrt(2 * math.log(64))), 4)
     0.7814
     """
+    from scipy.integrate import quad
+    from scipy.special import ndtr
+    from scipy.stats import chi2, ncx2
+
     added = shift**2 * (1 - 1 / n)
 
     def gain(square: float) -> float:

@@ -11,10 +11,7 @@ from separatrix.mechanisms.extras import SECOND_KEYS, SECOND_VALUES
 from separatrix.mechanisms.kernels._streamed import softmax_of
 from separatrix.mechanisms.sparse.window import around, blocks_of
 from separatrix.parameters import Constraint, Natural, Parameters
-from separatrix.tensors import Bool, Tensor, torch
-
-ROWS = 8
-"""Queries in a block: more of them would compute many pairs that only some of them see."""
+from separatrix.tensors import Bool, Float, Tensor, functional, torch
 
 
 class SimplicialParameters(Parameters):
@@ -62,7 +59,7 @@ class Simplicial(Mechanism):
     takes_counts = False
     takes_first = True
     schema = SimplicialParameters
-    example: ClassVar[dict[str, object]] = {"window": 64, "second_window": 8}
+    example: ClassVar[dict[str, object]] = {"window": 16, "second_window": 4}
     parameters: SimplicialParameters
     extras = (SECOND_KEYS, SECOND_VALUES)
 
@@ -77,7 +74,9 @@ class Simplicial(Mechanism):
         second_keys, second_values = more["second_keys"].to(k), more["second_values"].to(v)
         out, first = [v[..., :0, :]], more.get("first", 0)
         for i in range(first, first + q.shape[-2]):
-            near, second = self._columns(range(i, i + 1), k.shape[-2], causal)
+            keys = min(k.shape[-2], i + 1) if causal else k.shape[-2]
+            ranges = (around(range(i, i + 1), size, keys) for size in self._windows)
+            near, second = (slice(each.start, each.stop) for each in ranges)
             pairs = k[..., near, None, :] * second_keys[..., None, second, :]
             values = v[..., near, None, :] * second_values[..., None, second, :]
             logits = (q[..., i - first, None, None, :] * pairs).sum(-1)
@@ -89,43 +88,45 @@ class Simplicial(Mechanism):
     def __call__(
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
-        """A few queries at a time: each times each key is a query to the second keys."""
+        """Some queries at a time, each with its own window: times the keys they ask the second keys."""
         second_keys, second_values = more["second_keys"].to(k), more["second_values"].to(v)
         out, first = [v[..., :0, :]], more.get("first", 0)
-        end, step = first + q.shape[-2], self._rows_at_once(k)
-        for rows in blocks_of(step, first, end):
-            near, second = self._columns(rows, k.shape[-2], causal)
-            seen = self._pairs(rows, near, second, causal).to(k)
-            if not seen.numel():
-                out.append(v.new_zeros(*q.shape[:-2], len(rows), v.shape[-1]))
-                continue
-            asked = q[..., rows.start - first : rows.stop - first, None, :] * k[..., None, near, :]
-            logits = asked @ second_keys[..., None, second, :].mT
-            weights = softmax_of(logits.flatten(-2), seen.flatten(-2)).reshape(logits.shape)
-            out.append((weights @ second_values[..., None, second, :] * v[..., None, near, :]).sum(-2))
+        end, keys = first + q.shape[-2], k.shape[-2]
+        sizes = (min(size, max(end, keys)) for size in self._windows)
+        near, second = (range(1 - size, 1 if causal else size) for size in sizes)
+        held = len(near) * max(len(second), k.shape[-1], v.shape[-1]) * k.shape[0] * k.shape[1]
+        for rows in blocks_of(max(1, _base.BLOCK // held), first, end):
+            asked = q[..., rows.start - first : rows.stop - first, None, :] * windows(k, rows, near)
+            logits = asked @ windows(second_keys, rows, second).mT
+            there, also = (in_range(rows, each, keys).to(k) for each in (near, second))
+            pairs = there[:, :, None] * also[:, None, :]
+            weights = softmax_of(logits.flatten(-2), pairs.flatten(-2)).reshape(logits.shape)
+            heard = weights @ windows(second_values, rows, second)
+            out.append((heard * windows(v, rows, near)).sum(-2))
         return torch.cat(out, dim=-2)
 
-    def _columns(self, rows: range, keys: int, causal: bool) -> tuple[slice, slice]:
-        """The keys, and the second keys, that some of these queries see."""
-        sizes = self.parameters.window, self.parameters.second_window
-        keys = min(keys, rows.stop) if causal else keys
-        one, two = (around(rows, size, keys) for size in sizes)
-        return slice(one.start, one.stop), slice(two.start, two.stop)
+    @property
+    def _windows(self) -> tuple[int, int]:
+        return self.parameters.window, self.parameters.second_window
 
-    def _pairs(
-        self, rows: range, near: slice, second: slice, causal: bool
-    ) -> Bool[Tensor, "queries near second"]:
-        """Which pairs of these keys and second keys each of the queries sees."""
-        i, *columns = (torch.arange(each.start, each.stop) for each in (rows, near, second))
-        back, further = (i[:, None] - j for j in columns)
-        sees, also = back.abs() < self.parameters.window, further.abs() < self.parameters.second_window
-        if causal:
-            sees, also = sees & (back >= 0), also & (further >= 0)
-        return sees[:, :, None] & also[:, None, :]
 
-    def _rows_at_once(self, k: Keys) -> int:
-        """So few queries that the pairs which they see fit the streaming budget."""
-        sizes = self.parameters.window, self.parameters.second_window
-        near, second = (min(size + ROWS, k.shape[-2]) for size in sizes)
-        held = max(1, near * max(second, k.shape[-1]) * k.shape[0] * k.shape[1])
-        return min(ROWS, max(1, _base.BLOCK // held))
+def windows(
+    x: Float[Tensor, "batch heads keys width"], rows: range, offsets: range
+) -> Float[Tensor, "batch heads queries offsets width"]:
+    """What stands at these offsets from each of the rows, and zeros where nothing does.
+
+    >>> windows(torch.arange(5.0).reshape(1, 1, 5, 1), range(1, 3), range(-2, 1)).squeeze()
+    tensor([[0., 0., 1.],
+            [0., 1., 2.]])
+    """
+    start, stop = rows.start + offsets.start, rows.stop + offsets.stop - 1
+    part = x[..., max(0, start) : max(0, stop), :]
+    before = max(0, -start)
+    part = functional.pad(part, (0, 0, before, stop - start - before - part.shape[-2]))
+    return part.unfold(-2, len(offsets), 1).mT
+
+
+def in_range(rows: range, offsets: range, keys: int) -> Bool[Tensor, "queries offsets"]:
+    """Whether there is a key at these offsets from each of the rows."""
+    places = torch.arange(rows.start, rows.stop)[:, None] + torch.arange(offsets.start, offsets.stop)
+    return (places >= 0) & (places < keys)

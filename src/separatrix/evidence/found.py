@@ -1,0 +1,163 @@
+"""What was learned of a task: for each mechanism five numbers, how it was trained, and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from separatrix.evidence.estimates import Difference, Mean, Share
+from separatrix.evidence.sentences import Word
+from separatrix.numbers import format_exact
+from separatrix.tasks import Bound, ProvedCeiling, Setting, Task
+
+Curve = tuple[tuple[int, float], ...]
+"""(step, score on the validation samples)."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run from scratch, with the test data looked at once."""
+
+    seed: int
+    score: float
+    """On the test samples; of a run that diverged, with its last weights."""
+    steps: int
+    solved_at: int | None
+    diverged_at: int | None
+    seconds: float
+    curve: Curve = ()
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """What a learning rate did on the pilot seeds: the mean score on the validation samples."""
+
+    rate: Fraction
+    score: float | None
+    """None where there was nothing to choose."""
+
+
+@dataclass(frozen=True)
+class MechanismEvidence:
+    """All that is known of one mechanism on one task."""
+
+    mechanism: str
+    setting: Setting
+    proved: ProvedCeiling | None
+    witness: float | None
+    tuned: float | None
+    """The witness after training from it with noise: the better lower bound on what can be expressed."""
+    pilots: tuple[Pilot, ...]
+    rate: Fraction
+    window: tuple[Fraction, ...]
+    """The rates whose pilots came as close to the best as the task tells solved from unsolved."""
+    runs: tuple[Run, ...]
+    parameters: int | None
+    state_bytes: int | None
+    failed: tuple[str, ...]
+    """What runs raised that have no score."""
+    word: Word
+    sentence: str
+
+    @property
+    def trained(self) -> Mean | None:
+        """The mean test score over seeds."""
+        return Mean.of([run.score for run in self.runs]) if self.runs else None
+
+    @property
+    def solved(self) -> Share:
+        """How many of the seeds solved the task; a run that failed did not."""
+        return Share(sum(run.solved_at is not None for run in self.runs), len(self.runs) + len(self.failed))
+
+    def as_json(self) -> dict[str, Any]:
+        trained = self.trained
+        return {
+            "mechanism": self.mechanism,
+            "witness": self.witness,
+            "tuned_witness": self.tuned,
+            "proved_ceiling": None if self.proved is None else self.proved.score,
+            "proved_for": None if self.proved is None else self.proved.models,
+            "trained": {
+                "mean": None if trained is None else trained.mean,
+                "interval": None if trained is None else trained.interval,
+                "seeds": [run.score for run in self.runs],
+            },
+            "solved": self.solved.as_json(),
+            "lr": format_exact(self.rate),
+            "lr_window": [format_exact(each) for each in self.window],
+            "pilots": {format_exact(each.rate): each.score for each in self.pilots},
+            "state_bytes": self.state_bytes,
+            "parameters": self.parameters,
+            "steps_to_solve": [run.solved_at for run in self.runs],
+            "diverged": sum(run.diverged_at is not None for run in self.runs),
+            "failed": list(self.failed),
+            "setting": self.setting.shown(),
+            "word": self.word.value,
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What was learned of a task with some mechanisms."""
+
+    task: Task
+    setting: Setting
+    ceiling: Bound
+    floor: Bound
+    mechanisms: tuple[MechanismEvidence, ...]
+    paired: tuple[Difference, ...]
+    store: str
+
+    def __getitem__(self, mechanism: str) -> MechanismEvidence:
+        return next(each for each in self.mechanisms if each.mechanism == mechanism)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "task": self.task.name,
+            "parameters": self.task.parameters.shown(),
+            "setting": self.setting.shown(),
+            "score": self.task.answers.value,
+            "ceiling": self.ceiling.score,
+            "ceiling_by": self.ceiling.how,
+            "floor": self.floor.score,
+            "floor_by": self.floor.how,
+            "mechanisms": [each.as_json() for each in self.mechanisms],
+            "paired": [each.as_json() for each in self.paired],
+        }
+
+
+@dataclass(frozen=True)
+class Part:
+    """Experiments that belong together, one question of the report."""
+
+    name: str
+    title: str
+    question: str
+    """What is asked, and what is seen."""
+    found: tuple[Learned, ...]
+    moved: str | None = None
+    """The parameter in which they differ, where that is one number."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "title": self.title, "found": [each.as_json() for each in self.found]}
+
+
+def window(pilots: Sequence[Pilot], sign: int, tolerance: float) -> list[Pilot]:
+    """The pilots that are as good as the best, within a tolerance."""
+    scores = [0.0 if each.score is None else sign * each.score for each in pilots]
+    return [each for each, score in zip(pilots, scores, strict=True) if max(scores) - score <= tolerance]
+
+
+def differences(scores: Mapping[str, Mapping[int, float]]) -> tuple[Difference, ...]:
+    """Every mechanism against every later one, over the seeds that both have."""
+    found, names = list[Difference](), list(scores)
+    for place, a in enumerate(names):
+        for b in names[place + 1 :]:
+            both = scores[a].keys() & scores[b].keys()
+            if both:
+                gaps = [scores[a][seed] - scores[b][seed] for seed in sorted(both)]
+                found.append(Difference(a, b, Mean.of(gaps)))
+    return tuple(found)

@@ -1,0 +1,174 @@
+"""The prediction ledger: what the exact side says of a mechanism, against what its training reached."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from separatrix.evidence.estimates import CONFIDENCE
+from separatrix.evidence.found import Learned, MechanismEvidence
+from separatrix.evidence.sentences import CLOSE
+from separatrix.parameters import SeparatrixError
+from separatrix.verdicts.verdict import verdict
+
+LIKE: dict[str, tuple[str, Callable[[Any], dict[str, object]]]] = {
+    "needle": ("spike", lambda p: {"n": 102 * max(1, p.n // 102), "d": 104, "m": 12}),
+    "spike": ("spike", lambda p: {"n": 102 * max(1, p.n // 102), "d": 104, "m": 12}),
+    "mqar": ("recall", lambda p: {"n": p.pairs, "m": 12}),
+    "duplication": ("duplication", lambda p: {"n": 100, "m": 12}),
+    "location": ("location", lambda p: {"n": 1000, "m": 12}),
+}
+"""The construction that a task is most like, and its parameters there."""
+LEAST = 4
+"""Pairs from which a rank correlation has an interval."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What was said of a mechanism on a task, and what training reached: both so that more is better."""
+
+    task: str
+    mechanism: str
+    predicted: float
+    trained: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One quantity of the exact side, held against training."""
+
+    name: str
+    what: str
+    pairs: tuple[Pair, ...]
+    misses: tuple[str, ...]
+    """Where it said otherwise, in words."""
+
+    @property
+    def correlation(self) -> float | None:
+        """Spearman's, over all pairs; None where one side is constant or there are too few.
+
+        >>> pairs = tuple(Pair("t", str(i), i, i * i) for i in range(5))
+        >>> round(Prediction("", "", pairs, ()).correlation, 9)
+        1.0
+        """
+        if len(self.pairs) < LEAST:
+            return None
+        one, other = (
+            ranks([getattr(each, name) for each in self.pairs]) for name in ("predicted", "trained")
+        )
+        if np.ptp(one) == 0 or np.ptp(other) == 0:
+            return None
+        return float(np.clip(np.corrcoef(one, other)[0, 1], -1, 1))
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """About 95 %: Fisher's z, with the variance of Bonett and Wright for ranks."""
+        r = self.correlation
+        if r is None:
+            return None
+        if abs(r) > 1 - 1e-9:
+            return r, r
+        half = float(ndtri((1 + CONFIDENCE) / 2)) * math.sqrt((1 + r * r / 2) / (len(self.pairs) - 3))
+        return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "what": self.what,
+            "correlation": self.correlation,
+            "interval": self.interval,
+            "pairs": [vars(each) for each in self.pairs],
+            "misses": list(self.misses),
+        }
+
+
+def predictions(found: Sequence[Learned]) -> tuple[Prediction, ...]:
+    """The ledger for some experiments; a quantity that says nothing of any of them is left out."""
+    made = (_ceilings(found), _constructions(found), _states(found))
+    return tuple(each for each in made if each.pairs)
+
+
+def ranks(values: Sequence[float]) -> Any:
+    """Ranks from 0, equal values sharing theirs.
+
+    >>> ranks([3.0, 1.0, 3.0]).tolist()
+    [1.5, 0.0, 1.5]
+    """
+    each = np.asarray(values, dtype=float)
+    below = (each[:, None] > each).sum(1)
+    return below + ((each[:, None] == each).sum(1) - 1) / 2
+
+
+def _mechanisms(found: Iterable[Learned]) -> Iterator[tuple[Learned, MechanismEvidence, float]]:
+    """Every mechanism that was trained, with its mean score, so that more is better."""
+    for learned in found:
+        for each in learned.mechanisms:
+            if each.trained is not None:
+                yield learned, each, learned.task.answers.sign * each.trained.mean
+
+
+def _ceilings(found: Iterable[Learned]) -> Prediction:
+    pairs, misses = list[Pair](), list[str]()
+    for learned, each, trained in _mechanisms(found):
+        if each.proved is None:
+            continue
+        sign, name = learned.task.answers.sign, f"{each.mechanism} on {learned.task.spelled}"
+        pairs.append(Pair(learned.task.spelled, each.mechanism, sign * each.proved.score, trained))
+        if trained < sign * each.proved.score - CLOSE:
+            misses.append(
+                f"{name} stays below its ceiling: {sign * trained:.4f}, not {each.proved.score:.4f}"
+            )
+        if trained > sign * each.proved.score + CLOSE:
+            misses.append(f"{name} is above its ceiling, which a proof forbids: look into it")
+    return Prediction("proved ceilings", "the best score that is proved for it", tuple(pairs), tuple(misses))
+
+
+def _constructions(found: Iterable[Learned]) -> Prediction:
+    pairs, misses = list[Pair](), list[str]()
+    for learned, each, trained in _mechanisms(found):
+        if learned.task.name not in LIKE:
+            continue
+        construction, parameters = LIKE[learned.task.name]
+        try:
+            said = verdict(construction, each.mechanism, parameters(learned.task.parameters))
+        except SeparatrixError:
+            continue  # it has no answer there
+        predicted = said.outcome.distinguish
+        pairs.append(Pair(learned.task.spelled, each.mechanism, predicted, trained))
+        share = _share(learned, each)
+        if abs(predicted - share) > 0.5:
+            word = "tells them apart" if predicted > 0.5 else "is blind"
+            where = f"on {construction} it {word}, trained on {learned.task.spelled} it"
+            misses.append(f"{each.mechanism}: {where} gets {share:.0%} of the way from floor to ceiling")
+    what = "P[distinguishes] on the construction that is most like the task"
+    return Prediction("constructions", what, tuple(pairs), tuple(misses))
+
+
+def _states(found: Iterable[Learned]) -> Prediction:
+    pairs, misses = list[Pair](), list[str]()
+    for learned, each, trained in _mechanisms(found):
+        if learned.task.name != "mqar" or each.state_bytes is None:
+            continue
+        asked = learned.task.parameters.pairs
+        pairs.append(Pair(learned.task.spelled, each.mechanism, each.state_bytes / asked, trained))
+        if each.state_bytes / asked > ROOMY and _share(learned, each) < 0.5:
+            held = f"{each.state_bytes / asked:,.0f} bytes a pair"
+            misses.append(
+                f"{each.mechanism} on {learned.task.spelled} has {held} and did not learn to use them"
+            )
+    return Prediction("state", "bytes of state for each pair to recall", tuple(pairs), tuple(misses))
+
+
+ROOMY = 128
+"""Bytes for each pair that are enough to hold a key and a value of 16 numbers each."""
+
+
+def _share(learned: Learned, each: MechanismEvidence) -> float:
+    """How far from floor to ceiling it came."""
+    trained = learned.floor.score if each.trained is None else each.trained.mean
+    return (trained - learned.floor.score) / (learned.ceiling.score - learned.floor.score)

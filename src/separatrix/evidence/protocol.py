@@ -1,0 +1,280 @@
+"""The protocol: learning rates by validation on pilot seeds, then fresh seeds, and the test samples once.
+
+Every mechanism begins with the same weights and sees the same samples for a seed, but for what it alone
+learns. Nothing is dropped: a run that diverged counts, and one that failed did not solve the task.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import fmean
+
+from separatrix.evidence.estimates import Share
+from separatrix.evidence.found import (
+    Learned,
+    MechanismEvidence,
+    Pilot,
+    Run,
+    differences,
+    window,
+)
+from separatrix.evidence.runs import Laboratory, Row
+from separatrix.evidence.sentences import Scores, best, judged
+from separatrix.learning import score_of
+from separatrix.learning.witnesses import witness_for
+from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.load import mechanism_from
+from separatrix.parameters import UsageError, all_parameters, nearest, split_mechanisms
+from separatrix.store import DEFAULT, Address, Status, open_store
+from separatrix.sweeps.progress import Tell
+from separatrix.sweeps.sweep import executor_for, stop_on_signals
+from separatrix.sweeps.training_runs import TrainingRun, training_run
+from separatrix.tasks import Bound, Samples, Setting, Split, Task, task_named
+
+LEAST_SEEDS, MOST_SEEDS = 2, 1000
+PILOT = 10_000
+"""The first pilot seed; those that count begin with 1."""
+TUNED = 20_000
+"""The first seed of runs from a witness."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A task, the mechanisms that learn it, and how often."""
+
+    task: Task
+    mechanisms: tuple[Mechanism, ...]
+    setting: Setting
+    seeds: int = 6
+    pilots: int = 1
+    """Seeds on which each learning rate is tried."""
+    tuned: int = 2
+    """Runs from a witness with noise, where there is one."""
+
+    @property
+    def title(self) -> str:
+        return f"learn {self.task.spelled}"
+
+
+def learn(
+    task: str,
+    mechanisms: str | Sequence[str],
+    parameters: Mapping[str, object] | None = None,
+    *,
+    seeds: int = 6,
+    pilots: int = 1,
+    tuned: int = 2,
+    store: str | Address = DEFAULT,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    tell: Tell = lambda _: None,
+    hear: Callable[[], None] = lambda: None,
+    **named: object,
+) -> Learned:
+    """Train models on a task, and say what that shows: `sx.learn("needle", "softmax,elu", n=64)`.
+
+    A script that calls this needs `if __name__ == "__main__":` around it, since workers import it.
+
+    **Arguments:**
+
+    - `task`: the name of a task, such as `mqar`.
+    - `mechanisms`: names with parameters, separated by commas, or a list of them.
+    - `parameters`: of the task, and of the model and its training; they may be given by name as well.
+    - `seeds`: fresh runs of each mechanism, the same for all.
+    - `pilots`: seeds on which every learning rate is tried, before.
+    - `tuned`: runs from weights that are written down, with noise, where there are such.
+    - `store`: where runs are kept: a URL or a file. Those that are there are not run again.
+    - `workers`, `scheduler`: how many processes here, or the address of a Dask cluster.
+    - `tell`, `hear`: called with the progress, and when a signal asks to stop.
+    """
+    asked = read_experiment(task, mechanisms, all_parameters(parameters, named), seeds, pilots, tuned)
+    with stop_on_signals(hear) as stop, closing(executor_for(workers, scheduler)) as executor:
+        opened = open_store(store, create=True, check=True)
+        return learned(asked, Laboratory(opened, executor, tell, stop))
+
+
+def read_experiment(
+    task: str,
+    mechanisms: str | Sequence[str],
+    parameters: Mapping[str, object],
+    seeds: int = 6,
+    pilots: int = 1,
+    tuned: int = 2,
+) -> Experiment:
+    """An experiment from words, or a UsageError of one line."""
+    kind = task_named(task)
+    known = kind.schema.model_fields
+    own = {name: value for name, value in parameters.items() if name in known}
+    rest = {name: value for name, value in parameters.items() if name not in known}
+    for name in rest:
+        if name not in Setting.model_fields:
+            known_names = [*known, *Setting.model_fields]
+            raise UsageError(
+                f"{task} has no parameter {name}{nearest(name, known_names)}; it has: "
+                f"{', '.join(known)}; the model and its training have: {', '.join(Setting.model_fields)}"
+            )
+    names = split_mechanisms(mechanisms) if isinstance(mechanisms, str) else list(mechanisms)
+    if not names:
+        raise UsageError("name a mechanism, for example softmax")
+    read = [mechanism_from(each) for each in names]
+    if len({each.spelled for each in read}) < len(read):
+        raise UsageError("a mechanism is named twice; keep one")
+    if not LEAST_SEEDS <= seeds <= MOST_SEEDS:
+        raise UsageError(f"seeds={seeds} must be from {LEAST_SEEDS} to {MOST_SEEDS}")
+    return Experiment(kind.read(own), tuple(read), kind.default_setting(**rest), seeds, pilots, tuned)
+
+
+def learned(asked: Experiment, laboratory: Laboratory) -> Learned:
+    """All stages, one after the other; what the store has is not computed again."""
+    task, setting = asked.task, asked.setting
+    samples = task.samples(setting.tests, Split.TEST)
+    ceiling, floor = task.ceiling(samples), task.floor(samples, setting)
+    written = {each.spelled: _written(task, each, setting, samples) for each in asked.mechanisms}
+    pilots = _pilots(asked, laboratory)
+    chosen = {name: _chosen(some, task) for name, some in pilots.items()}
+    works = {each.spelled: _fresh(asked, each, chosen[each.spelled].rate) for each in asked.mechanisms}
+    from_witness = {
+        each.spelled: _from_witness(asked, each, chosen[each.spelled].rate)
+        for each in asked.mechanisms
+        if written[each.spelled] is not None
+    }
+    every = [work for some in (*works.values(), *from_witness.values()) for work in some]
+    rows = laboratory.rows(f"{asked.title}, seeds", every)
+    found = tuple(
+        _evidence(
+            asked,
+            mechanism,
+            ceiling,
+            written[mechanism.spelled],
+            pilots[mechanism.spelled],
+            [(work, rows[work.id]) for work in works[mechanism.spelled]],
+            [rows[work.id] for work in from_witness.get(mechanism.spelled, [])],
+            laboratory,
+        )
+        for mechanism in asked.mechanisms
+    )
+    scores = {each.mechanism: {run.seed: run.score for run in each.runs} for each in found}
+    return Learned(task, setting, ceiling, floor, found, differences(scores), laboratory.store.where)
+
+
+def _pilots(asked: Experiment, laboratory: Laboratory) -> dict[str, tuple[Pilot, ...]]:
+    """What each learning rate did on the pilot seeds, which never see the test samples."""
+    grid, sign = asked.setting.grid, asked.task.answers.sign
+    if len(grid) == 1:
+        return {each.spelled: (Pilot(grid[0], None),) for each in asked.mechanisms}
+    works = {
+        (mechanism.spelled, rate): [
+            training_run(asked.task, mechanism, asked.setting, rate, PILOT + seed, pilot=True)
+            for seed in range(asked.pilots)
+        ]
+        for mechanism in asked.mechanisms
+        for rate in grid
+    }
+    rows = laboratory.rows(f"{asked.title}, pilots", [each for some in works.values() for each in some])
+
+    def score(work: TrainingRun) -> float:
+        """One that failed is worse than all."""
+        found = rows[work.id]["validation_score"] if rows[work.id]["status"] == Status.DONE else None
+        return -sign * math.inf if found is None else float(found)
+
+    return {
+        mechanism.spelled: tuple(
+            Pilot(rate, fmean(map(score, works[mechanism.spelled, rate]))) for rate in grid
+        )
+        for mechanism in asked.mechanisms
+    }
+
+
+def _chosen(pilots: Sequence[Pilot], task: Task) -> Pilot:
+    """The middle of the window: of the rates as good as the best on validation, with room on either side."""
+    equals = window(pilots, task.answers.sign, task.tolerance)
+    return equals[len(equals) // 2]
+
+
+def _written(task: Task, mechanism: Mechanism, setting: Setting, samples: Samples) -> float | None:
+    """What weights that are written down score, where there are some."""
+    model = witness_for(task, mechanism, setting)
+    return None if model is None else score_of(model, task, samples)
+
+
+def _fresh(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> list[TrainingRun]:
+    """The runs that count, on seeds that chose nothing."""
+    return [
+        training_run(asked.task, mechanism, asked.setting, rate, seed) for seed in range(1, asked.seeds + 1)
+    ]
+
+
+def _from_witness(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> list[TrainingRun]:
+    """Runs from weights that are written down, with noise."""
+    return [
+        training_run(asked.task, mechanism, asked.setting, rate, TUNED + seed, start="witness")
+        for seed in range(asked.tuned)
+    ]
+
+
+def _evidence(
+    asked: Experiment,
+    mechanism: Mechanism,
+    ceiling: Bound,
+    witness: float | None,
+    pilots: tuple[Pilot, ...],
+    fresh: Sequence[tuple[TrainingRun, Row]],
+    tuned: Sequence[Row],
+    laboratory: Laboratory,
+) -> MechanismEvidence:
+    """Everything about one mechanism, with the sentence that follows from it."""
+    task, setting, sign = asked.task, asked.setting, asked.task.answers.sign
+    runs = tuple(_run(work, row, laboratory) for work, row in fresh if row["status"] == Status.DONE)
+    failed = tuple(str(row["message"]) for _, row in fresh if row["status"] != Status.DONE)
+    improved = _best_by_validation(tuned, sign)
+    scores = Scores(
+        sign=sign,
+        tolerance=task.tolerance,
+        ceiling=ceiling.score,
+        proved=task.proved_ceiling(mechanism, setting),
+        witness=best((witness, improved), sign),
+        trained=fmean(run.score for run in runs) if runs else None,
+        solved=Share(sum(run.solved_at is not None for run in runs), len(fresh)),
+    )
+    word, sentence = judged(scores)
+    chosen = _chosen(pilots, task)
+    sizes = next((row for _, row in fresh if row["status"] == Status.DONE), {})
+    return MechanismEvidence(
+        mechanism=mechanism.spelled,
+        setting=setting,
+        proved=scores.proved,
+        witness=witness,
+        tuned=improved,
+        pilots=pilots,
+        rate=chosen.rate,
+        window=tuple(each.rate for each in window(pilots, sign, task.tolerance)),
+        runs=runs,
+        parameters=sizes.get("weight_count"),
+        state_bytes=sizes.get("state_bytes"),
+        failed=failed,
+        word=word,
+        sentence=sentence,
+    )
+
+
+def _run(work: TrainingRun, row: Row, laboratory: Laboratory) -> Run:
+    """A finished run from its row; one that diverged is scored with its last weights."""
+    return Run(
+        seed=work.seed,
+        score=float(row["score"]),
+        steps=int(row["last_step"]),
+        solved_at=row.get("solved_at"),
+        diverged_at=row.get("diverged_at"),
+        seconds=float(row["seconds"]),
+        curve=laboratory.curve(work),
+    )
+
+
+def _best_by_validation(tuned: Sequence[Row], sign: int) -> float | None:
+    """The test score of the run from a witness that did best on validation samples."""
+    done = [row for row in tuned if row["status"] == Status.DONE]
+    return float(max(done, key=lambda row: sign * row["validation_score"])["score"]) if done else None

@@ -1,0 +1,79 @@
+"""Training runs through a sweep: what the store lacks is computed, and all of it is read back."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from separatrix.errors import SeparatrixError
+from separatrix.store import Store, frame
+from separatrix.store.files import read_curves
+from separatrix.store.filters import read_filter
+from separatrix.sweeps.executors import Executor
+from separatrix.sweeps.progress import Progress, Tell
+from separatrix.sweeps.run import run
+from separatrix.sweeps.training_runs import TrainingRun
+
+Row = dict[str, Any]
+
+
+class Stopped(SeparatrixError):
+    """The user stopped it; what was finished is kept."""
+
+
+@dataclass(frozen=True)
+class RunList:
+    """Training runs as a sweep takes them."""
+
+    name: str
+    works: tuple[TrainingRun, ...]
+
+    @property
+    def text(self) -> str:
+        """What stands in the store for the text of a plan."""
+        return "\n".join(map(str, self.works))
+
+    @property
+    def key(self) -> str:
+        """The same for the same runs."""
+        ids = "\0".join((self.name, *(work.id for work in self.works)))
+        return hashlib.sha256(ids.encode()).hexdigest()[:32]
+
+    @property
+    def count(self) -> int:
+        return len(self.works)
+
+    def __iter__(self) -> Iterator[tuple[str, TrainingRun]]:
+        return ((self.name, work) for work in self.works)
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """Where runs are kept, and who computes them."""
+
+    store: Store
+    executor: Executor
+    tell: Tell = lambda _: None
+    stop: Callable[[], bool] = lambda: False
+
+    def rows(self, name: str, works: Sequence[TrainingRun]) -> dict[str, Row]:
+        """The stored rows of runs by identity, those of failed ones too, once all are there."""
+        if not works:
+            return {}
+        done = run(RunList(name, tuple(works)), self.store, self.executor, tell=self.tell, stop=self.stop)
+        if done.stopped:
+            raise Stopped(_stopped(done))
+        asked = read_filter({}, kind=TrainingRun.kind)
+        found = {row["id"]: row for row in frame(self.store, asked, done.sweep).iter_rows(named=True)}
+        return {work.id: found[work.id] for work in works}
+
+    def curve(self, work: TrainingRun) -> tuple[tuple[int, float], ...]:
+        """The scores of a run on the validation samples, by step."""
+        rows = read_curves(self.store, work.id).filter(name="validation")
+        return tuple(zip(rows["step"], rows["value"], strict=True))
+
+
+def _stopped(done: Progress) -> str:
+    return f"stopped after {done.finished} of {done.total} runs; the same command goes on from there"

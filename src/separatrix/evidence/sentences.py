@@ -1,0 +1,81 @@
+"""One sentence for a task and a mechanism, which keeps "cannot" and "did not learn" apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from separatrix.evidence.estimates import Share
+from separatrix.tasks import ProvedCeiling
+
+CLOSE = 0.015
+"""Within this of a proved ceiling is at it: what test samples scatter by."""
+
+
+class Word(Enum):
+    """What is known of a mechanism on a task."""
+
+    CANNOT = "cannot"
+    LEARNS = "can, and learns it"
+    NOT_LEARNED = "can, and did not learn it here"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What there is to judge by; `sign` is -1 where lower scores are better."""
+
+    sign: int
+    tolerance: float
+    ceiling: float
+    proved: ProvedCeiling | None
+    witness: float | None
+    """The better of the one written down and the one tuned from it."""
+    trained: float | None
+    """The mean over seeds; None where every run failed."""
+    solved: Share
+
+    def reaches(self, score: float, goal: float, slack: float) -> bool:
+        """Whether a score is at a goal, but for some slack."""
+        return self.sign * (goal - score) <= slack
+
+
+def judged(found: Scores) -> tuple[Word, str]:
+    """The word for it, and the sentence that says why."""
+    proved, solved = found.proved, found.solved
+    if proved is not None and not found.reaches(proved.score, found.ceiling, found.tolerance):
+        most = "at most" if found.sign > 0 else "at best"
+        why = f"cannot: {most} {proved.score:.4f} is proved for {proved.models}"
+        return Word.CANNOT, f"{why}; {_within(found, proved)}"
+    runs = f"{solved.count} of {solved.of} seeds solved it"
+    if solved.count == solved.of:
+        return Word.LEARNS, f"can, and learns it: {runs}"
+    if solved.count:
+        return Word.LEARNS, f"can, and learns it on some seeds: {runs}"
+    if found.witness is not None and found.reaches(found.witness, found.ceiling, found.tolerance):
+        written = f"weights that reach {found.witness:.4f} are written down"
+        return Word.NOT_LEARNED, f"can, and did not learn it here: {written}, {_trained(found)}"
+    known = "no weights are known that do"
+    if found.witness is not None:
+        known = f"the best weights known reach {found.witness:.4f}"
+    return Word.UNKNOWN, f"unknown: {_trained(found)}, {runs}, and {known}; that proves nothing"
+
+
+def _trained(found: Scores) -> str:
+    return "every run failed" if found.trained is None else f"training reached {found.trained:.4f}"
+
+
+def _within(found: Scores, proved: ProvedCeiling) -> str:
+    """Whether it learned what is left to it."""
+    if found.trained is not None and found.reaches(found.trained, proved.score, CLOSE):
+        return f"what it can it learned: {found.trained:.4f}"
+    if found.witness is not None and found.reaches(found.witness, proved.score, CLOSE):
+        written = f"weights that reach {found.witness:.4f} are written down"
+        return f"{written}, and it did not learn that here: {_trained(found)}"
+    return f"{_trained(found)}; whether it can do better is unknown"
+
+
+def best(scores: Iterable[float | None], sign: int) -> float | None:
+    """The best of the scores that there are."""
+    return max((each for each in scores if each is not None), key=lambda each: sign * each, default=None)

@@ -1,0 +1,122 @@
+"""The protocol from beginning to end, on models so small that it takes seconds."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import run as separatrix
+from separatrix.cli.application import run as typed
+from separatrix.errors import UsageError
+from separatrix.evidence.protocol import PILOT, learn, read_experiment
+from separatrix.store import results
+
+TINY = {"n": 8, "steps": 20, "every": 10, "width": 8, "batch": 8, "validation": 64, "tests": 200}
+WORDS = [f"{name}={value}" for name, value in TINY.items()]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"sqlite:///{tmp_path_factory.mktemp('evidence')}/runs.db"
+
+
+@pytest.fixture(scope="module")
+def found(store: str) -> Any:
+    return learn("needle", "softmax,elu", TINY, seeds=3, store=store, workers=2, rates="0.001,0.01")
+
+
+def test_all_that_is_asked_for_is_there(found: Any) -> None:
+    printed = json.loads(json.dumps(found.as_json()))
+    assert set(printed) >= {"task", "parameters", "ceiling", "floor", "mechanisms", "paired"}
+    for each in printed["mechanisms"]:
+        assert set(each) >= {
+            *("mechanism", "witness", "proved_ceiling", "trained", "solved", "lr", "lr_window"),
+            *("state_bytes", "parameters", "steps_to_solve", "sentence", "word"),
+        }
+        low, high = each["trained"]["interval"]
+        assert low <= each["trained"]["mean"] <= high
+        assert len(each["trained"]["seeds"]) == each["solved"]["of"] == 3
+        assert each["lr"] in each["lr_window"]
+        assert each["parameters"] > 0
+        assert each["state_bytes"] > 0
+    assert [(pair["a"], pair["b"]) for pair in printed["paired"]] == [("softmax", "elu")]
+
+
+def test_pilots_never_see_the_test_samples_and_seeds_that_count_chose_nothing(found: Any, store: str) -> None:
+    rows = results(store, kind="training").to_dicts()
+    pilots = [row for row in rows if row["purpose"] == "pilot"]
+    assert len(pilots) == 4
+    assert all(row["score"] is None and row["seed"] >= PILOT for row in pilots)
+    tested = [row for row in rows if row["purpose"] == "test" and row["start"] == "scratch"]
+    assert sorted(row["seed"] for row in tested) == [1, 1, 2, 2, 3, 3]
+    assert all(row["score"] is not None for row in tested)
+    by_rate = {(row["mechanism"], float(row["rate"])): row["validation_score"] for row in pilots}
+    for each in found.mechanisms:
+        assert {float(p.rate): p.score for p in each.pilots} == {
+            rate: score for (name, rate), score in by_rate.items() if name == each.mechanism
+        }
+
+
+def test_the_same_again_is_read_from_the_store_and_more_seeds_add_only_theirs(found: Any, store: str) -> None:
+    before = len(results(store, kind="training"))
+    again = learn("needle", "softmax,elu", TINY, seeds=3, store=store, workers=1, rates="0.001,0.01")
+    assert again.as_json() == found.as_json()
+    assert len(results(store, kind="training")) == before
+    more = learn("needle", "softmax,elu", TINY, seeds=4, store=store, workers=1, rates="0.001,0.01")
+    assert len(results(store, kind="training")) == before + 2
+    assert [run.score for run in more["elu"].runs[:3]] == [run.score for run in found["elu"].runs]
+
+
+def test_a_run_that_diverges_counts(tmp_path: Path) -> None:
+    wild = learn(
+        "regression", "softmax", seeds=2, store=f"sqlite:///{tmp_path}/d.db", workers=1,
+        rates="1e9", steps=30, every=10, warmup=0, clip="1e30", width=8, batch=8, validation=32, tests=64,
+    )  # fmt: skip
+    (each,) = wild.mechanisms
+    assert len(each.runs) == 2
+    assert all(math.isfinite(run.score) for run in each.runs)
+    assert each.as_json()["diverged"] == 2
+    assert each.solved.count == 0
+
+
+def test_the_command_prints_the_sentence_and_json(found: Any, store: str) -> None:
+    asked = ["learn", "needle", "softmax,elu", *WORDS, "rates=0.001,0.01", "--seeds", "3", "--store", store]
+    said = separatrix(*asked)
+    assert said.returncode == 0, said.stderr
+    assert "ceiling" in said.stdout
+    assert " ".join(found["elu"].sentence.split()[:3]) in " ".join(said.stdout.split())
+    assert json.loads(separatrix(*asked, "--json").stdout)["task"] == "needle"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["neddle", "softmax"], "there is no task neddle (did you mean needle?)"),
+        (["needle", "sofmax"], "there is no mechanism sofmax (did you mean softmax?)"),
+        (["needle", "softmax", "step=3"], "needle has no parameter step (did you mean steps?)"),
+        (["needle", "softmax", "n=7"], "n=7 must be an even number"),
+        (["needle", "softmax,softmax"], "a mechanism is named twice"),
+        (["needle", "softmax", "--seeds", "1"], "seeds=1 must be from 2"),
+        (["needle", "softmax", "seeds=3"], "write `seeds` 3"),
+        (["mqar", "softmax", "pairs=33"], "pairs=33 is more than keys=32"),
+        (["needle"], "name the mechanisms after the task"),
+        (["needle", "n=64"], "name the mechanisms after the task"),
+        (["needle", "softmax", "rates=0"], "rates=0 must be numbers above 0"),
+    ],
+)
+def test_bad_input_is_one_line(words: list[str], says: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as told:
+        typed(["learn", *words, "--store", f"sqlite:///{tmp_path}/none.db"])
+    assert says in str(told.value)
+    assert "\n" not in str(told.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_are_read_as_words() -> None:
+    asked = read_experiment("mqar", ["softmax"], {"pairs": "8", "key_width": 8})
+    assert asked.task.parameters.pairs == 8
+    assert asked.setting.key_width == 8
+    with pytest.raises(UsageError, match="name a mechanism"):
+        read_experiment("mqar", "", {})
