@@ -18,6 +18,7 @@ from benchmarks import (
     sampled,
     store,
     sweeps,
+    training,
 )
 from benchmarks._base import Measurement
 
@@ -33,6 +34,7 @@ def main() -> int:
             sampled,
             coverage,
             attention,
+            training,
             cards,
             cluster,
             store,

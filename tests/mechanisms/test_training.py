@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -227,3 +229,37 @@ def test_held_weights_have_gradients() -> None:
         for form in (mechanism, mechanism.definition)
     )
     torch.testing.assert_close(one, other)
+
+
+COMPILED = """
+import sys, torch
+from separatrix.mechanisms import Causality, mechanism_named
+
+for spelling in sys.argv[1:]:
+    mechanism = mechanism_named(spelling)
+    causal = mechanism.causality is not Causality.NEVER
+    drawn = torch.Generator().manual_seed(0)
+    inputs = [torch.rand(2, 2, 140, 4, generator=drawn).requires_grad_() for _ in range(3)]
+    attend = lambda q, k, v: mechanism(q, k, v, causal=causal)
+    torch._dynamo.reset()
+    found = []
+    whole = spelling != "linformer"  # which draws numbers with a generator of its own: no part of a graph
+    for form in (torch.compile(attend, backend="aot_eager", fullgraph=whole), attend):
+        out = form(*inputs)
+        found.append((out, *torch.autograd.grad(out.square().sum(), inputs)))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    print(spelling)
+"""
+
+
+def test_torch_compiles_mechanisms_of_every_family() -> None:
+    """As one graph, forward and backward, by torch's tracing without its C++ compiler, which may be missing.
+
+    There torch decides what backward computes again. In a process of its own: what checks shapes in tests is
+    nothing that torch can trace.
+    """
+    names = ["softmax", "relu", "fox", "elu", "window", "linformer", "retention", "ssd", "delta", "gla"]
+    done = subprocess.run([sys.executable, "-c", COMPILED, *names], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == names

@@ -72,7 +72,8 @@ class Kept:
 def accumulated(log_gates: LogGates, dtype: torch.dtype) -> Kept:
     """What is left between tokens that have these gates."""
     shut = log_gates.detach() < SHUT
-    if not bool(shut.any()):
+    # A compiler cannot look at numbers: it gets the form that is right for all.
+    if not torch.compiler.is_compiling() and not bool(shut.any()):
         return Kept(log_gates.double().cumsum(-2), None, dtype)
     return Kept(log_gates.double().masked_fill(shut, 0).cumsum(-2), shut.long().cumsum(-2), dtype)
 
