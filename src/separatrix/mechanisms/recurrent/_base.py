@@ -161,10 +161,11 @@ class RecurrentMechanism(Mechanism):
             if not k.shape[-2]:
                 return v.to(dtype), state
             cut = (x.unbind(-2) if steps else torch.split(x, chunk, -2) for x in streams)
-            alone = steps or k.shape[-2] <= chunk
             for some in zip(*cut, strict=True):
                 inputs = (*state, *some, *fixed.values())
-                attended, *after = part(*inputs) if alone else self.recomputed(part, *inputs)
+                # Backward begins with the last run, which may as well be kept.
+                kept = steps or (len(out) + 1) * chunk >= k.shape[-2]
+                attended, *after = part(*inputs) if kept else self.recomputed(part, *inputs)
                 state = tuple(after)
                 out.append(attended)
             return (torch.stack(out, dim=-2) if steps else torch.cat(out, dim=-2)).to(dtype), state

@@ -15,7 +15,7 @@ from fractions import Fraction
 from separatrix.mechanisms._base import Attended, Keys, Queries, Values
 from separatrix.tensors import Float, Int64, Tensor, torch
 
-LogGates = Float[Tensor, "batch heads keys channels"]
+LogGates = Float[Tensor, "#batch heads keys channels"]
 """Logs of gates in [0, 1]: one for each channel of the key, or a single one."""
 
 SHUT = -746.0

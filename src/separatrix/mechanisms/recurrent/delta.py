@@ -165,6 +165,7 @@ def solved(
     paper, applied to the right-hand side instead of inverted.
     """
     beta = beta.to(targets)
-    system = beta * overlaps.tril(-1)
+    # Of the system only what is below the diagonal is read, here and by its derivative.
+    system = beta * overlaps
     written: Tensor = torch.linalg.solve_triangular(system, beta * targets, upper=False, unitriangular=True)
     return written

@@ -102,7 +102,7 @@ class Retention(RecurrentMechanism):
         present: There | None = None,
         **extras: Any,
     ) -> tuple[State, Attended]:
-        log_gates = extras["decay"].double().log()[:, None, None].expand(*k.shape[:-1], 1)
+        log_gates = extras["decay"].double().log()[None, :, None, None].expand(1, *k.shape[1:-1], 1)
         if present is not None:
             log_gates = log_gates.where(present, 0)
         after, out = scalar_advance(state[0], q, k, v, log_gates)
