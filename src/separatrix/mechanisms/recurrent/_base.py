@@ -157,7 +157,8 @@ class RecurrentMechanism(Mechanism):
             state = self.init_state(q, v) if state is None else state
             read_on: Callable[..., tuple[State, Tensor]] = self.step if steps else self.advance
             part = partial(_read_on, read_on, len(state), (*extras, *fixed))
-            out, streams = [], (q, k, v, *extras.values())
+            out: list[Tensor] = []
+            streams = (q, k, v, *extras.values())
             if not k.shape[-2]:
                 return v.to(dtype), state
             cut = (x.unbind(-2) if steps else torch.split(x, chunk, -2) for x in streams)
