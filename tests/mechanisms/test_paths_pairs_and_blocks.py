@@ -160,12 +160,12 @@ def test_blocks_of_queries_are_the_whole(spelling: str, rows: int, monkeypatch: 
 
 def test_the_paths_of_keys_are_those_of_the_delta_rule() -> None:
     """Without softmax, with beta on the values and w the key, PaTH's logits make up the delta rule."""
-    from separatrix.mechanisms.positional.path import Chunks
+    from separatrix.mechanisms.positional.path import chunks_of
     from separatrix.mechanisms.recurrent.delta import unit
 
     q, k, v = tokens(70)
     k, beta = unit(k), drawn(mechanism_named("path"), q, k, v)["beta"]
-    logits = Chunks(k, k, beta).logits(q, 0)[..., :70].tril()
+    logits = chunks_of(k, k, beta).logits(q, 0)[..., :70].tril()
     same(logits @ (beta * v), mechanism_named("delta")(q, k, v, causal=True, beta=beta), 1e-10)
 
 

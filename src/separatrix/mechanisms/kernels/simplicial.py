@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 from separatrix.mechanisms import _base
 from separatrix.mechanisms._base import Attended, Counts, Keys, Mechanism, Queries, Values, form
 from separatrix.mechanisms._limits import least
+from separatrix.mechanisms._recomputed import recomputed
 from separatrix.mechanisms.extras import SECOND_KEYS, SECOND_VALUES
 from separatrix.mechanisms.kernels._streamed import softmax_of
 from separatrix.mechanisms.sparse.window import around, blocks_of
@@ -96,18 +98,34 @@ class Simplicial(Mechanism):
         near, second = (range(1 - size, 1 if causal else size) for size in sizes)
         held = len(near) * max(len(second), k.shape[-1], v.shape[-1]) * k.shape[0] * k.shape[1]
         for rows in blocks_of(max(1, _base.BLOCK // held), first, end):
-            asked = q[..., rows.start - first : rows.stop - first, None, :] * windows(k, rows, near)
-            logits = asked @ windows(second_keys, rows, second).mT
-            there, also = (in_range(rows, each, keys).to(k) for each in (near, second))
-            pairs = there[:, :, None] * also[:, None, :]
-            weights = softmax_of(logits.flatten(-2), pairs.flatten(-2)).reshape(logits.shape)
-            heard = weights @ windows(second_values, rows, second)
-            out.append((heard * windows(v, rows, near)).sum(-2))
+            some = q[..., rows.start - first : rows.stop - first, :]
+            attend = partial(_rows, rows, near, second)
+            out.append(recomputed(attend, some, k, second_keys, v, second_values))
         return torch.cat(out, dim=-2)
 
     @property
     def _windows(self) -> tuple[int, int]:
         return self.parameters.window, self.parameters.second_window
+
+
+def _rows(
+    rows: range,
+    near: range,
+    second: range,
+    q: Tensor,
+    k: Tensor,
+    second_keys: Tensor,
+    v: Tensor,
+    second_values: Tensor,
+) -> Tensor:
+    """What the queries of these rows read, from keys and second keys at these offsets."""
+    asked = q[..., None, :] * windows(k, rows, near)
+    logits = asked @ windows(second_keys, rows, second).mT
+    there, also = (in_range(rows, each, k.shape[-2]).to(k) for each in (near, second))
+    pairs = there[:, :, None] * also[:, None, :]
+    weights = softmax_of(logits.flatten(-2), pairs.flatten(-2)).reshape(logits.shape)
+    heard = weights @ windows(second_values, rows, second)
+    return (heard * windows(v, rows, near)).sum(-2)
 
 
 def windows(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import (
@@ -13,7 +15,7 @@ from separatrix.mechanisms._base import (
     Mechanism,
     Queries,
     Values,
-    blocks_of_queries,
+    by_blocks_of_queries,
     form,
     seen_keys,
 )
@@ -98,19 +100,24 @@ class Path(Mechanism):
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """Queries go back through the keys, a chunk at a time, and are changed by each in one product."""
-        first, present = more.get("first", 0), more.get("present")
-        chunks = Chunks(k, unit(more["w"].to(k)), more["beta"].to(k))
-        out = [v[..., :0, :]]
-        for rows in blocks_of_queries(q, k):
-            past = slice(0, min(first + rows.stop, k.shape[-2]))
-            there = which_present(None if present is None else present[:, past], k[..., past, :])
-            seen = seen_keys(rows, k[..., past, :], True, first, there)
-            assert seen is not None
-            logits = chunks.logits(q[..., rows.start : rows.stop, :], first + rows.start)
-            out.append(softmax_of(logits[..., past], seen.to(logits)) @ v[..., past, :])
-        return torch.cat(out, dim=-2)
+        chunks = chunks_of(k, unit(more["w"].to(k)), more["beta"].to(k))
+        attend = partial(_rows, more.get("first", 0), more.get("present"))
+        return by_blocks_of_queries(attend, q, k, v, chunks.k, chunks.w, chunks.x, chunks.y)
 
 
+def _rows(
+    first: int, present: Tensor | None, rows: range, q: Tensor, k: Tensor, v: Tensor, *chunks: Tensor
+) -> Tensor:
+    """What the queries of these rows read."""
+    past = slice(0, min(first + rows.stop, k.shape[-2]))
+    there = which_present(None if present is None else present[:, past], k[..., past, :])
+    seen = seen_keys(rows, k[..., past, :], True, first, there)
+    assert seen is not None
+    logits = Chunks(*chunks).logits(q, first + rows.start)
+    return softmax_of(logits[..., past], seen.to(logits)) @ v[..., past, :]
+
+
+@dataclass(frozen=True)
 class Chunks:
     """The changes of each chunk of tokens as one product, `H_C ... H_1 = I - Wᵀ Y`: the WY form.
 
@@ -118,14 +125,10 @@ class Chunks:
     by those after it only, are `q kᵀ - h X`.
     """
 
-    def __init__(self, k: Keys, w: Keys, beta: Betas) -> None:
-        batch = len(k)
-        k, w, beta = (_chunks(x) for x in (k, w, beta))
-        heard = (w @ k.mT).tril(-1)
-        both = solved(w @ w.mT, torch.cat([heard, w], dim=-1), beta)
-        self.k, self.w, self.x, self.y = (
-            each.reshape(-1, batch, *each.shape[1:]) for each in (k, w, both[..., :CHUNK], both[..., CHUNK:])
-        )
+    k: Tensor
+    w: Tensor
+    x: Tensor
+    y: Tensor
 
     def logits(self, q: Queries, place: int) -> Float[Tensor, "batch heads queries keys"]:
         """Of queries from a place on with all keys up to the chunk of the last, seen or not."""
@@ -142,7 +145,17 @@ class Chunks:
         return torch.cat(found[::-1], dim=-1)
 
 
-def _chunks(x: Float[Tensor, "batch heads keys width"]) -> Float[Tensor, "chunks heads size width"]:
+def chunks_of(k: Keys, w: Keys, beta: Betas) -> Chunks:
+    """The chunks of all tokens, from their keys, directions of length 1, and betas."""
+    batch = len(k)
+    k, w, beta = (_chunked(x) for x in (k, w, beta))
+    heard = (w @ k.mT).tril(-1)
+    both = solved(w @ w.mT, torch.cat([heard, w], dim=-1), beta)
+    parts = (k, w, both[..., :CHUNK], both[..., CHUNK:])
+    return Chunks(*(each.reshape(-1, batch, *each.shape[1:]) for each in parts))
+
+
+def _chunked(x: Float[Tensor, "batch heads keys width"]) -> Float[Tensor, "chunks heads size width"]:
     """All chunks, the last one filled up with zeros, which change nothing; those of a place side by side."""
     x = functional.pad(x, (0, 0, 0, -x.shape[-2] % CHUNK))
     return x.reshape(*x.shape[:2], -1, CHUNK, x.shape[-1]).movedim(2, 0).flatten(0, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import (
@@ -11,7 +12,7 @@ from separatrix.mechanisms._base import (
     Mechanism,
     Queries,
     Values,
-    blocks_of_queries,
+    by_blocks_of_queries,
     form,
     seen_keys,
 )
@@ -78,11 +79,14 @@ class BlockRouting(Mechanism):
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """torch's fused softmax over the keys in sight, a block of queries at a time."""
-        means, out = block_means(k, self.parameters.block), [v[..., :0, :]]
-        for rows in blocks_of_queries(q, k):
-            some = q[..., rows.start : rows.stop, :]
-            out.append(masked_softmax(some, k, v, self._seen(some, k, means, rows, causal, **more)))
-        return torch.cat(out, dim=-2)
+        means = block_means(k, self.parameters.block)
+        return by_blocks_of_queries(partial(self._rows, causal, more.get("first", 0)), q, k, v, means)
+
+    def _rows(
+        self, causal: bool, first: int, rows: range, q: Tensor, k: Tensor, v: Tensor, means: Tensor
+    ) -> Tensor:
+        """What the queries of these rows read."""
+        return masked_softmax(q, k, v, self._seen(q, k, means, rows, causal, first))
 
     def _seen(
         self, q: Queries, k: Keys, means: Means, rows: range, causal: bool, first: int = 0
