@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -26,9 +25,6 @@ from separatrix.mechanisms.recurrent._base import (
 from separatrix.mechanisms.recurrent.delta import REFLECTED, DeltaParameters, solved, unit
 from separatrix.parameters import Constraint, Exact, Flag, Natural, Parameters
 from separatrix.tensors import Float, Tensor, torch
-
-FEW = 64
-"""Writes whose rounding is no more than that of one sum."""
 
 
 class DeltaProductParameters(Parameters):
@@ -71,11 +67,6 @@ class DeltaProduct(RecurrentMechanism):
 
     def sizes(self, q: Queries, k: Keys, v: Values) -> Sizes:
         return replace(super().sizes(q, k, v), rank=self.parameters.factors)
-
-    def sensitivity(self, q: Queries, k: Keys, causal: bool = False, order: int = 0) -> float:
-        """The root of the number of writes by that of the few whose rounding goes unseen, if none fades."""
-        writes = self.parameters.factors * k.shape[-2]
-        return max(1.0, math.sqrt(writes / FEW)) if self.parameters.beta > 1 else 1.0
 
     def further_keys(self, k: Keys) -> Float[Tensor, "batch heads keys further"]:
         """The keys of the factors before the last, where none are given, side by side."""
