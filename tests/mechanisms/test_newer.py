@@ -457,6 +457,17 @@ def test_two_reflections_are_a_rotation() -> None:
     same(held, torch.stack([turns.cos(), turns.sin()], dim=-1))
 
 
+@pytest.mark.parametrize("spelling", ["delta", "gated-delta:gate=1", "kda:gate=1"])
+def test_runs_of_reflections_are_short(spelling: str) -> None:
+    """Keys alike and betas of 2: long runs would be off by hundreds of roundings."""
+    mechanism: Any = mechanism_named(spelling)
+    q, k, v = (x[:1, :1].abs() + 0.1 for x in tokens(1030))
+    beta = torch.full((1, 1, 1030, 1), 2.0, dtype=torch.float64)
+    exact = mechanism.definition(q, k, v, causal=True, beta=beta)
+    gap = mechanism.chunked(q, k, v, 512, beta=beta)[0] - exact
+    assert gap.abs().max() < 128 * torch.finfo(torch.float64).eps * exact.abs().max()
+
+
 def test_reflections_keep_their_rounding() -> None:
     """By the definition itself: at beta 2 float32 drifts on and on, at beta 1 it does not."""
 
