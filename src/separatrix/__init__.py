@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from separatrix.claims import ledger
     from separatrix.constructions import CONSTRUCTIONS
     from separatrix.engines import Sampling
+    from separatrix.evidence import learn
     from separatrix.laws import scaling
     from separatrix.maps import Boundary, Map, boundary, map
     from separatrix.mechanisms import MECHANISMS
@@ -45,6 +46,7 @@ _HOME = {
     "ledger": "separatrix.claims",
     "assess": "separatrix.cards",
     "boundary": "separatrix.maps",
+    "learn": "separatrix.evidence",
     "map": "separatrix.maps",
     "readers": "separatrix.verdicts",
     "results": "separatrix.store",
@@ -79,6 +81,7 @@ __all__ = [
     "assess",
     "boundary",
     "layers",
+    "learn",
     "ledger",
     "map",
     "readers",

@@ -10,7 +10,9 @@ import pytest
 from command import run as separatrix
 from separatrix.cli.application import run as typed
 from separatrix.errors import UsageError
+from separatrix.evidence.experiments import QUESTIONS, Question, read_typed, report
 from separatrix.evidence.protocol import PILOT, learn, read_experiment
+from separatrix.reports.learned.page import ledger, page
 from separatrix.store import results
 
 TINY = {"n": 8, "steps": 20, "every": 10, "width": 8, "batch": 8, "validation": 64, "tests": 200}
@@ -120,3 +122,28 @@ def test_names_are_read_as_words() -> None:
     assert asked.setting.key_width == 8
     with pytest.raises(UsageError, match="name a mechanism"):
         read_experiment("mqar", "", {})
+
+
+def test_the_page_is_written_and_stands_alone(found: Any, store: str, tmp_path: Path) -> None:
+    asked = ["needle", "softmax,elu", *WORDS, "rates=0.001,0.01", "--seeds", "3", "--store", store]
+    typed(["learn", *asked, "--out", str(tmp_path / "page.html")])
+    text = (tmp_path / "page.html").read_text()
+    assert found["elu"].sentence.split(":")[0] in text
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    with pytest.raises(UsageError, match="nowhere"):
+        typed(["learn", *asked, "--out", str(tmp_path / "nowhere" / "page.html")])
+
+
+def test_the_default_report_asks_what_can_be_read_and_runs() -> None:
+    for question in QUESTIONS:
+        for words in question.experiments:
+            read_typed(words)
+
+
+def test_a_small_report_holds_predictions_against_training(store: str) -> None:
+    small = Question("one", "One", "?", (f"needle softmax,elu {' '.join(WORDS)} rates=0.001,0.01",), "n")
+    found = report(store, seeds=3, questions=(small,), workers=1)
+    assert {each.name for each in found.predictions} == {"constructions"}
+    assert {pair.mechanism for each in found.predictions for pair in each.pairs} <= {"softmax", "elu"}
+    printed = page("What was learned", found.parts, "separatrix learn", ledger(found.predictions))
+    assert "rank correlation" in printed

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from separatrix.cli.options import HERE, AsJson, StoreUrl, Words
-from separatrix.cli.sweep import progress
-from separatrix.cli.terminal import console, escape, new_table, show
+from separatrix.cli.sweep import progress, spell_time
+from separatrix.cli.terminal import console, escape, new_table, print_json, show
 
 if TYPE_CHECKING:
     from separatrix.evidence.found import Learned
+
+REPORT = Path("evidence.html")
+"""Where the default report is written unless told otherwise."""
 
 
 def learn(
@@ -31,9 +37,12 @@ def learn(
     scheduler: Annotated[
         str | None, typer.Option(help="Run on the Dask cluster with this scheduler: tcp://host:8786.")
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write a page: evidence.html. The report is written unasked.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train on a task, and say what that shows.
+    """Train on a task, and say what that shows; without words, the default report.
 
     For each mechanism: what is proved, what weights that are written down score, what training reached
     over seeds, and one sentence: cannot, can and learns it, can and did not learn it here, or unknown.
@@ -42,31 +51,55 @@ def learn(
 
     Example: separatrix learn needle softmax,elu n=64
     """
-    from separatrix.evidence.protocol import learn as run
+    from separatrix.files.writing import require_writable
     from separatrix.parameters import UsageError, read_words
+    from separatrix.reports.learned import page
     from separatrix.store import store_address
     from separatrix.tasks import Setting, task_named
 
+    if out is not None or task is None:
+        require_writable(out or REPORT, page.ENDINGS)
+    how: dict[str, Any] = {"seeds": seeds, "workers": workers, "scheduler": scheduler}
     if task is None:
-        raise UsageError("name a task and mechanisms, for example: separatrix learn needle softmax,elu n=64")
+        _report(store_address(store), out or REPORT, how, as_json)
+        return
     if mechanisms is None or "=" in mechanisms.partition(":")[0]:
         raise UsageError(f"name the mechanisms after the task: separatrix learn {task} softmax,elu")
     known = {*task_named(task).schema.model_fields, *Setting.model_fields}
-    parameters = read_words(words or [], known, {"seeds", "pilots", "store", "workers", "scheduler"})
+    parameters = read_words(words or [], known, {*how, "pilots", "store", "out"})
+    from separatrix.evidence import learn as run
+
+    how |= {"pilots": pilots, "store": store_address(store)}
     with progress(as_json) as bar:
-        found = run(
-            task,
-            mechanisms,
-            parameters,
-            seeds=seeds,
-            pilots=pilots,
-            store=store_address(store),
-            workers=workers,
-            scheduler=scheduler,
-            tell=bar.tell,
-            hear=bar.hear,
-        )
+        found = run(task, mechanisms, parameters, **how, tell=bar.tell, hear=bar.hear)
+    if out is not None:
+        typed = " ".join(("separatrix learn", task, mechanisms, *(words or [])))
+        page.write(f"What was learned: {found.task.spelled}", [found.alone()], typed, out, found.as_json())
     show(found, as_json, lambda: _view(found))
+
+
+def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> None:
+    """Run the default report, write its page, and print its sentences."""
+    from separatrix.evidence.experiments import report
+    from separatrix.reports.learned import page
+
+    with progress(as_json) as bar:
+        found = report(store, **how, tell=bar.tell, hear=bar.hear, say=lambda typed: _say(typed, as_json))
+    ledger = page.ledger(found.predictions)
+    page.write("What was learned", found.parts, "separatrix learn", out, found.as_json(), ledger)
+    if as_json:
+        print_json(found.as_json())
+        return
+    for part in found.parts:
+        console().print(f"\n[bold]{escape(part.title)}[/]")
+        for each in part.found:
+            _view(each)
+    console().print(f"\n{escape(str(out))} has the curves; it took {spell_time(found.seconds)}")
+
+
+def _say(typed: str, quiet: bool) -> None:
+    if not quiet:
+        print(f"separatrix learn {typed}", file=sys.stderr, flush=True)
 
 
 def _view(found: Learned) -> None:

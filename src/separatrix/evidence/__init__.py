@@ -1,1 +1,7 @@
 """What training shows, and what it does not: the protocol, intervals, and a sentence for each mechanism."""
+
+from separatrix.evidence.found import Learned, MechanismEvidence
+from separatrix.evidence.protocol import learn
+from separatrix.evidence.sentences import Word
+
+__all__ = ["Learned", "MechanismEvidence", "Word", "learn"]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from separatrix.evidence.found import Learned, Part
 from separatrix.evidence.predictions import Prediction, predictions
-from separatrix.evidence.protocol import learned, read_experiment
+from separatrix.evidence.protocol import Experiment, learned, read_experiment
 from separatrix.evidence.runs import Laboratory
 from separatrix.parameters import read_words
+from separatrix.store import DEFAULT, Address, open_store
+from separatrix.sweeps.progress import Tell
+from separatrix.sweeps.sweep import executor_for, stop_on_signals
 
 LINEAR = "identity-features:normalised=no"
 MQAR = "rates=0.005,0.015"
@@ -118,20 +122,41 @@ class Report:
 
 
 def report(
-    laboratory: Laboratory,
-    questions: Sequence[Question] = QUESTIONS,
+    store: str | Address = DEFAULT,
+    *,
     seeds: int = 6,
-    tell: Callable[[str], None] = lambda _: None,
+    questions: Sequence[Question] = QUESTIONS,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    tell: Tell = lambda _: None,
+    hear: Callable[[], None] = lambda: None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Every question, one after the other; what the store has is not computed again."""
+    """Every question, one after the other; what the store has is not computed again.
+
+    **Arguments:**
+
+    - `store`: where runs are kept: a URL or a file.
+    - `seeds`: fresh runs of each mechanism in each experiment.
+    - `questions`: those to answer.
+    - `workers`, `scheduler`: how many processes here, or the address of a Dask cluster.
+    - `tell`, `hear`: called with the progress, and when a signal asks to stop.
+    - `say`: called with each experiment as it begins.
+    """
     start, parts = time.monotonic(), list[Part]()
-    for question in questions:
-        found = list[Learned]()
-        for typed in question.experiments:
-            tell(typed)
-            task, mechanisms, *words = typed.split()
-            asked = read_experiment(task, mechanisms, read_words(words), seeds, tuned=1)
-            found.append(learned(asked, laboratory))
-        parts.append(Part(question.name, question.title, question.asks, tuple(found), question.moved))
+    with stop_on_signals(hear) as stop, closing(executor_for(workers, scheduler)) as executor:
+        laboratory = Laboratory(open_store(store, create=True, check=True), executor, tell, stop)
+        for question in questions:
+            found = list[Learned]()
+            for typed in question.experiments:
+                say(typed)
+                found.append(learned(read_typed(typed, seeds), laboratory))
+            parts.append(Part(question.name, question.title, question.asks, tuple(found), question.moved))
     every = [each for part in parts for each in part.found]
     return Report(tuple(parts), predictions(every), time.monotonic() - start)
+
+
+def read_typed(typed: str, seeds: int = 6) -> Experiment:
+    """An experiment as it is typed after `learn`."""
+    task, mechanisms, *words = typed.split()
+    return read_experiment(task, mechanisms, read_words(words), seeds, tuned=1)

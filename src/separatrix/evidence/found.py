@@ -111,6 +111,10 @@ class Learned:
     paired: tuple[Difference, ...]
     store: str
 
+    def alone(self) -> Part:
+        """As the only part of a page."""
+        return Part(self.task.name, self.task.title, self.task.description, (self,))
+
     def __getitem__(self, mechanism: str) -> MechanismEvidence:
         return next(each for each in self.mechanisms if each.mechanism == mechanism)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from separatrix.constructions import construction_named
 from separatrix.evidence.estimates import CONFIDENCE
 from separatrix.evidence.found import Learned, MechanismEvidence
 from separatrix.evidence.sentences import CLOSE
@@ -17,13 +18,13 @@ from separatrix.parameters import SeparatrixError
 from separatrix.verdicts.verdict import verdict
 
 LIKE: dict[str, tuple[str, Callable[[Any], dict[str, object]]]] = {
-    "needle": ("spike", lambda p: {"n": 102 * max(1, p.n // 102), "d": 104, "m": 12}),
-    "spike": ("spike", lambda p: {"n": 102 * max(1, p.n // 102), "d": 104, "m": 12}),
-    "mqar": ("recall", lambda p: {"n": p.pairs, "m": 12}),
-    "duplication": ("duplication", lambda p: {"n": 100, "m": 12}),
-    "location": ("location", lambda p: {"n": 1000, "m": 12}),
+    "needle": ("spike", lambda p: {}),
+    "spike": ("spike", lambda p: {}),
+    "mqar": ("recall", lambda p: {"n": p.pairs}),
+    "duplication": ("duplication", lambda p: {}),
+    "location": ("location", lambda p: {}),
 }
-"""The construction that a task is most like, and its parameters there."""
+"""The construction that a task is most like, and where it is asked, if not at its reference point."""
 LEAST = 4
 """Pairs from which a rank correlation has an interval."""
 
@@ -133,9 +134,10 @@ def _constructions(found: Iterable[Learned]) -> Prediction:
     for learned, each, trained in _mechanisms(found):
         if learned.task.name not in LIKE:
             continue
-        construction, parameters = LIKE[learned.task.name]
+        construction, changed = LIKE[learned.task.name]
+        point = {**construction_named(construction).example, **changed(learned.task.parameters)}
         try:
-            said = verdict(construction, each.mechanism, parameters(learned.task.parameters))
+            said = verdict(construction, each.mechanism, point)
         except SeparatrixError:
             continue  # it has no answer there
         predicted = said.outcome.distinguish

@@ -13,6 +13,7 @@ from separatrix.reports.learned import figures
 
 if TYPE_CHECKING:
     from separatrix.evidence.found import Learned, MechanismEvidence, Part
+    from separatrix.evidence.predictions import Prediction
 
 ENDINGS = (".html", ".json")
 HEAD = ("mechanism", "proved", "witness", "tuned", "trained", "solved", "rate", "weights", "state, bytes")
@@ -76,10 +77,34 @@ def score(found: float | None) -> str:
     return "–" if found is None else f"{found:.4f}"
 
 
-def write(title: str, parts: Sequence[Part], command: str, out: Path, as_json: Any) -> None:
+def ledger(found: Sequence[Prediction]) -> list[pages.Section]:
+    """What the exact side said, against what was trained."""
+    if not found:
+        return []
+    rows = [(each.name, each.what, str(len(each.pairs)), _correlation(each)) for each in found]
+    misses = [(each.name, line) for each in found for line in each.misses]
+    title = "What the exact side predicts"
+    return [pages.section("predictions", title, "learned_ledger.html.j2", rows=rows, misses=misses)]
+
+
+def _correlation(found: Prediction) -> str:
+    if found.correlation is None or found.interval is None:
+        return "too few, or all alike"
+    low, high = found.interval
+    return f"{found.correlation:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def write(
+    title: str,
+    parts: Sequence[Part],
+    command: str,
+    out: Path,
+    as_json: Any,
+    more: Sequence[pages.Section] = (),
+) -> None:
     """In the form the ending of `out` names."""
     makers: dict[str, Callable[[], bytes]] = {
-        ".html": lambda: page(title, parts, command).encode(),
+        ".html": lambda: page(title, parts, command, more).encode(),
         ".json": lambda: json_file(as_json),
     }
     write_whole(out, makers[out.suffix]())
