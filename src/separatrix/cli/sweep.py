@@ -54,6 +54,10 @@ def sweep(
         list[str] | None,
         typer.Option(help="A mechanism of your own, module:attribute, that the plan may name."),
     ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(help="Make training runs there: cuda, cuda:1, mps. Tested on cpu alone."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute a plan's cells, and keep them.
@@ -68,7 +72,7 @@ def sweep(
     from separatrix.sweeps.sweep import sweep as run
 
     address = store_address(store)
-    read = find_plan(plan, allow or ())
+    read = find_plan(plan, allow or (), device)
     if dry_run:
         from separatrix.store import NoStore, open_store
         from separatrix.sweeps.estimate import estimate
@@ -77,7 +81,10 @@ def sweep(
             opened = open_store(address)
         except NoStore:
             opened = None
-        with closing(executor_for(workers, scheduler, cell_timeout)) as executor, _looking(as_json):
+        with (
+            closing(executor_for(workers, scheduler, cell_timeout, read.threads)) as executor,
+            _looking(as_json),
+        ):
             found = estimate(read, opened, executor, executor.workers, retry_failed)
         _estimate_view(read, found, address.shown, as_json)
         return
@@ -228,9 +235,8 @@ def _estimate_view(plan: Plan, found: Estimate, store: str, as_json: bool) -> No
     out.print(f"[bold]{escape(plan.name)}[/]: {counted_cells(found.total)} in {parts}{named}")
     table = new_table()
     for part in plan.parts:
-        what = ", ".join(dict.fromkeys(grid.kind.name for grid in part.grids))
-        who = ", ".join(each.spelled for each in part.mechanisms)
-        table.add_row(escape(part.name), f"{part.count:,}", escape(what), escape(who), part.engine)
+        what, who, how = map(escape, part.summary)
+        table.add_row(escape(part.name), f"{part.count:,}", what, who, how)
     out.print(table)
     out.print(f"{found.stored:,} stored, {found.missing:,} to compute")
     if found.missing:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from separatrix.errors import UsageError, one_line
 from separatrix.tasks import Answers, Samples, Task
 
 if TYPE_CHECKING:
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 
 READ_AT_ONCE = 2**16
 """Tokens that a model reads at once when it is scored, which bounds the memory of that."""
+
+
+def require_device(name: str) -> None:
+    """Refuse a device of torch that is not here."""
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise UsageError(f"device={name} cannot be used here: {one_line(error, 120)}") from None
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from separatrix.errors import one_line
 from separatrix.layers import Model
-from separatrix.learning.batch import Batch, answers, loss_of, score_of
+from separatrix.learning.batch import Batch, answers, loss_of, require_device, score_of
 from separatrix.learning.curves import Curves
 from separatrix.learning.model import model_for, tokens_of
 from separatrix.learning.snapshot import restore, snapshot
@@ -117,6 +117,7 @@ def training(run: Run, checkpoint: bytes | None = None) -> Iterator[bytes | Trai
     """
     task, setting, mechanism = run.task, run.setting, mechanism_from(run.mechanism)
     model = model_for(task, mechanism, setting, run.seed) if run.first is None else deepcopy(run.first)
+    require_device(run.device)
     model.to(run.device).train()
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=run.rate, betas=BETAS, weight_decay=float(setting.decay), fused=True

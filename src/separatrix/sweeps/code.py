@@ -18,12 +18,15 @@ from functools import cache
 from importlib import import_module
 from importlib.util import resolve_name
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from separatrix.constructions import Construction
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.mechanisms.own_modules import OWN, locate
-from separatrix.tasks import Task
+
+if TYPE_CHECKING:
+    from separatrix.tasks import Task
 
 LISTS = ("separatrix.constructions", "separatrix.mechanisms", "separatrix.tasks")
 """Rooms that only list what is in them: a name imported from one leads to the module that defines it."""

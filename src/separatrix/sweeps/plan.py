@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any, TypeVar
@@ -12,15 +12,11 @@ from pydantic import BaseModel, Field, ValidationError
 
 from separatrix.files.reading import read_whole
 from separatrix.parameters import UsageError, require_known
+from separatrix.sweeps.learn_table import LearnKeys, LearnTable, read_learn_table, written_runs
 from separatrix.sweeps.plan_file import Complaints, PlanError, read_toml
-from separatrix.sweeps.verdict_cells import Cell
-from separatrix.sweeps.verdict_table import (
-    VerdictKeys,
-    VerdictTable,
-    read_table,
-    written_cells,
-    written_mechanisms,
-)
+from separatrix.sweeps.table_keys import TableKeys, written_mechanisms
+from separatrix.sweeps.verdict_table import VerdictKeys, VerdictTable, read_table, written_cells
+from separatrix.sweeps.work import Work
 
 MOST_CELLS = 10_000_000
 """More cannot be checked before they run, not within a gigabyte; split such a plan."""
@@ -31,8 +27,12 @@ LARGEST = 1_000_000
 WANTED = {
     "construction": "the name of a construction, or a list of them",
     "mechanisms": "a list of mechanisms",
+    "learn": "made of tables: write [[learn]] and the keys below it",
     "parameters": "a table; write [parameters] or [sweep.parameters], and name = value below it",
+    "setting": "a table; write setting = { width = 64 }, or [learn.setting] and name = value below it",
     "sweep": "made of tables: write [[sweep]] and the keys below it",
+    "task": "the name of a task, or a list of them",
+    "test": "true or false",
     "until_decided": "true or false",
 }
 """What a key has to be that is not a text."""
@@ -45,15 +45,36 @@ class PlanKeys(VerdictKeys):
 
     description: str = ""
     sweep: list[dict[str, Any]] = Field(default=[])
+    learn: list[dict[str, Any]] = Field(default=[])
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """A kind of tables: what they may say, how they are read, and how many cells they spell."""
+
+    keys: type[TableKeys]
+    shared: frozenset[str]
+    """What is taken from outside of the tables where it is not given."""
+    read: Callable[[Any, str, Complaints, Collection[str]], VerdictTable | LearnTable]
+    written: Callable[[Mapping[str, Any]], int]
+
+
+KINDS = {
+    "sweep": TableKind(
+        VerdictKeys, frozenset(VerdictKeys.model_fields) - {"name"}, read_table, written_cells
+    ),
+    "learn": TableKind(LearnKeys, frozenset({"mechanisms", "seeds"}), read_learn_table, written_runs),
+}
+"""By the name that tables have in a plan."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Parts, each a product of constructions, mechanisms, parameters and seeds."""
+    """Parts, each a product of constructions or tasks, mechanisms, parameters and seeds."""
 
     name: str
     text: str
-    parts: tuple[VerdictTable, ...]
+    parts: tuple[VerdictTable | LearnTable, ...]
 
     @property
     def count(self) -> int:
@@ -63,51 +84,72 @@ class Plan:
     @property
     def key(self) -> str:
         """The identity of a plan: that of its text, and of the versions of the code that computes it."""
-        codes = sorted({code for part in self.parts for code in part.codes.values()})
+        codes = sorted({code for part in self.parts for code in part.versions})
         return hashlib.sha256("\0".join((self.name, self.text, *codes)).encode()).hexdigest()[:32]
 
-    def __iter__(self) -> Iterator[tuple[str, Cell]]:
+    @property
+    def threads(self) -> int:
+        """The most threads of torch that a worker computes a cell with."""
+        return max(part.threads for part in self.parts)
+
+    def __iter__(self) -> Iterator[tuple[str, Work]]:
         """Every cell with the name of its part; made one by one, so that a million need no memory."""
         for part in self.parts:
             for cell in part:
                 yield part.name, cell
 
 
-def load_plan(file: File, allow: Collection[str] = ()) -> Plan:
+def load_plan(file: File, allow: Collection[str] = (), device: str | None = None) -> Plan:
     """The plan in a file."""
     try:
         text = read_whole(file, LARGEST, "a plan").decode()
     except UnicodeDecodeError:
         raise UsageError(f"{file} is not a text; a plan is a TOML file") from None
-    return read_plan(text, str(file), file.stem, allow)
+    return read_plan(text, str(file), file.stem, allow, device)
 
 
-def read_plan(text: str, where: str = "plan", name: str = "plan", allow: Collection[str] = ()) -> Plan:
+def read_plan(
+    text: str,
+    where: str = "plan",
+    name: str = "plan",
+    allow: Collection[str] = (),
+    device: str | None = None,
+) -> Plan:
     """The plan that a TOML text spells, or a PlanError with everything that is wrong with it.
 
     `allow` holds those of the user's own mechanisms, `module:attribute`, that the plan may name: a plan
-    is data, and names code only where the user says so.
+    is data, and names code only where the user says so. `device` is where training runs are made, whatever
+    the plan says.
     """
     data, lines = read_toml(text, where)
-    complaints, parts = Complaints(lines), dict[str, VerdictTable]()
+    complaints, parts = Complaints(lines), dict[str, VerdictTable | LearnTable]()
     keys = _checked(PlanKeys, data, complaints)
-    shared = keys.model_fields_set & VerdictKeys.model_fields.keys() - {"name"}
-    defaults = {key: value for key, value in data.items() if key in shared}
-    tables = [_merged(defaults, table) for table in keys.sweep]
+    tables = [
+        (kind, number, _merged(_defaults(data, keys, kind), table))
+        for kind in KINDS
+        for number, table in enumerate(getattr(keys, kind))
+    ]
     _require_few(tables, where)
-    if not data.get("sweep"):
-        complaints.add("there is nothing to compute; write at least one table [[sweep]]")
-    for number, table in enumerate(tables):
-        wrong = complaints.of("sweep", number)
-        given = _checked(VerdictKeys, table, wrong)
-        called = given.name or f"sweep {number + 1}"
+    if not data.get("sweep") and not data.get("learn"):
+        complaints.add("there is nothing to compute; write at least one table [[sweep]] or [[learn]]")
+    for kind, number, table in tables:
+        wrong = complaints.of(kind, number)
+        elsewhere = {"device": device} if kind == "learn" and device is not None else {}
+        given = _checked(KINDS[kind].keys, {**table, **elsewhere}, wrong)
+        called = given.name or f"{kind} {number + 1}"
         if called in parts:
             wrong.add(f"two tables are named {called}; give each a name of its own", "name")
-        parts[called] = read_table(given, called, wrong, allow)
+        parts[called] = KINDS[kind].read(given, called, wrong, allow)
         complaints.found += wrong.found
     if complaints.found:
         raise PlanError(where, complaints.found)
     return Plan(keys.name or name, text, tuple(parts.values()))
+
+
+def _defaults(data: Mapping[str, Any], keys: PlanKeys, kind: str) -> dict[str, Any]:
+    """What stands outside of the tables for those of a kind."""
+    shared = keys.model_fields_set & KINDS[kind].shared
+    return {key: value for key, value in data.items() if key in shared}
 
 
 def _checked(model: type[Keys], given: Mapping[str, Any], complaints: Complaints) -> Keys:
@@ -132,9 +174,10 @@ def _merged(defaults: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, 
     return {**defaults, **table, "parameters": {**defaults.get("parameters", {}), **own}}
 
 
-def _require_few(tables: list[dict[str, Any]], where: str) -> None:
+def _require_few(tables: list[tuple[str, int, dict[str, Any]]], where: str) -> None:
     """Refuse a plan that is too large to be looked at, before it is."""
-    cells, mechanisms = (sum(map(count, tables)) for count in (written_cells, written_mechanisms))
+    cells = sum(KINDS[kind].written(table) for kind, _, table in tables)
+    mechanisms = sum(written_mechanisms(table) for _, _, table in tables)
     if cells > MOST_CELLS:
         raise UsageError(
             f"{where} has {cells:,} cells, more than {MOST_CELLS:,}; make it coarser, or split it"

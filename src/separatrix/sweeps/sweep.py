@@ -32,17 +32,22 @@ def shipped_plans() -> dict[str, Path]:
     return {file.stem: file for file in sorted(SHIPPED.glob("*.toml"))}
 
 
-def find_plan(name: str, allow: Collection[str] = ()) -> Plan:
+def find_plan(name: str, allow: Collection[str] = (), device: str | None = None) -> Plan:
     """A plan from a file, or one that comes with separatrix."""
     file, shipped = Path(name), shipped_plans()
     if file.exists() or name in shipped:
-        return load_plan(file if file.exists() else shipped[name], allow)
+        return load_plan(file if file.exists() else shipped[name], allow, device)
     near, known = nearest(name, list(shipped)), ", ".join(shipped)
     raise UsageError(f"there is no plan {name}{near}; give a TOML file, or one of: {known}")
 
 
-def executor_for(workers: int | None, scheduler: str | None, cell_timeout: float | None = None) -> Executor:
-    """Worker processes here, one for each core unless a number is given, or a Dask cluster."""
+def executor_for(
+    workers: int | None, scheduler: str | None, cell_timeout: float | None = None, threads: int = 1
+) -> Executor:
+    """Worker processes here, or a Dask cluster.
+
+    Unless a number is given there are as many as have cores for `threads` threads each.
+    """
     if cell_timeout is not None:
         _require_limit(cell_timeout)
     if scheduler is not None:
@@ -51,7 +56,7 @@ def executor_for(workers: int | None, scheduler: str | None, cell_timeout: float
         from separatrix.sweeps.cluster import DaskExecutor
 
         return DaskExecutor(scheduler, cell_timeout)
-    count = cores() if workers is None else workers
+    count = max(1, cores() // threads) if workers is None else workers
     if not 1 <= count <= MOST_WORKERS:
         raise UsageError(f"workers={count} is out of range; it must be 1 to {MOST_WORKERS}")
     return LocalExecutor(count, cell_timeout=cell_timeout)
@@ -77,6 +82,7 @@ def sweep(
     cell_timeout: float | None = None,
     store_timeout: float = STORE_TIMEOUT,
     allow: Collection[str] = (),
+    device: str | None = None,
     tell: Tell = lambda _: None,
     hear: Callable[[], None] = lambda: None,
 ) -> Progress:
@@ -94,13 +100,14 @@ def sweep(
     - `cell_timeout`: seconds after which a cell has failed.
     - `store_timeout`: seconds without an answer of the store after which the sweep ends.
     - `allow`: mechanisms of your own, `module:attribute`, that the plan may load.
+    - `device`: where training runs are made, as torch names it; no test here is run on any but `cpu`.
     - `tell`, `hear`: called with the progress, and when a signal asks to stop.
     """
-    read = find_plan(str(plan), allow) if isinstance(plan, str | Path) else plan
+    read = find_plan(str(plan), allow, device) if isinstance(plan, str | Path) else plan
     _require_limit(store_timeout)
     with (
         stop_on_signals(hear) as stop,  # also while workers start: half a worker ends with a traceback
-        closing(executor_for(workers, scheduler, cell_timeout)) as executor,
+        closing(executor_for(workers, scheduler, cell_timeout, read.threads)) as executor,
     ):
         opened = open_store(store, create=True, check=True, patience=store_timeout)
         return run(read, opened, executor, retry_failed=retry_failed, tell=tell, stop=stop)

@@ -126,6 +126,10 @@ class Planned(Protocol):
 
     @property
     def count(self) -> int: ...
+    @property
+    def threads(self) -> int:
+        """The most threads of torch that a worker computes a piece of it with."""
+
     def __iter__(self) -> Iterator[tuple[str, Work]]:
         """Every piece of work, with the name of the part that it belongs to."""
 
@@ -148,6 +152,11 @@ class WorkList:
     def count(self) -> int:
         """How many there are; one that is named twice counts twice."""
         return len(self.works)
+
+    @property
+    def threads(self) -> int:
+        """The most threads of torch that a worker computes one of them with."""
+        return max((work.threads for _, work in self.works), default=1)
 
     def __iter__(self) -> Iterator[tuple[str, Work]]:
         return iter(self.works)
