@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,38 +14,13 @@ from separatrix.sweeps.executors import Executor
 from separatrix.sweeps.progress import Progress, Tell
 from separatrix.sweeps.run import run
 from separatrix.sweeps.training_runs import TrainingRun
+from separatrix.sweeps.work import WorkList
 
 Row = dict[str, Any]
 
 
 class Stopped(SeparatrixError):
     """The user stopped it; what was finished is kept."""
-
-
-@dataclass(frozen=True)
-class RunList:
-    """Training runs as a sweep takes them."""
-
-    name: str
-    works: tuple[TrainingRun, ...]
-
-    @property
-    def text(self) -> str:
-        """What stands in the store for the text of a plan."""
-        return "\n".join(map(str, self.works))
-
-    @property
-    def key(self) -> str:
-        """The same for the same runs."""
-        ids = "\0".join((self.name, *(work.id for work in self.works)))
-        return hashlib.sha256(ids.encode()).hexdigest()[:32]
-
-    @property
-    def count(self) -> int:
-        return len(self.works)
-
-    def __iter__(self) -> Iterator[tuple[str, TrainingRun]]:
-        return ((self.name, work) for work in self.works)
 
 
 @dataclass(frozen=True)
@@ -62,7 +36,8 @@ class Laboratory:
         """The stored rows of runs by identity, those of failed ones too, once all are there."""
         if not works:
             return {}
-        done = run(RunList(name, tuple(works)), self.store, self.executor, tell=self.tell, stop=self.stop)
+        plan = WorkList(name, tuple((name, work) for work in works), "\n".join(map(str, works)))
+        done = run(plan, self.store, self.executor, tell=self.tell, stop=self.stop)
         if done.stopped:
             raise Stopped(_stopped(done))
         asked = read_filter({}, kind=TrainingRun.kind)
