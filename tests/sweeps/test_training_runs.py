@@ -22,6 +22,7 @@ from sqlalchemy import select
 from expectations import run as command
 from separatrix.learning import Run, model_for, score_of, train
 from separatrix.learning import checkpoint as checkpoint_file
+from separatrix.learning.witnesses import witness_for
 from separatrix.mechanisms import mechanism_from
 from separatrix.parameters import UsageError
 from separatrix.store import Checkpoint, Store, StoreError, open_store, results
@@ -205,7 +206,7 @@ def test_killed_training_goes_on_from_its_checkpoints(store: Store, url: str, tm
 def test_faults_are_results_of_their_own_and_the_rest_goes_on(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    good, other, nothing = trained(seed=5), trained(seed=6), trained("elu", start="witness")
+    good, other, nothing = trained(seed=5), trained(seed=6), trained("elu", start="witness", rope=100)
     bad = trained("training_plan:broken")
     with monkeypatch.context() as older:
         older.setattr(checkpoint_file, "VERSION", 0)
@@ -261,3 +262,16 @@ def test_what_is_no_run_is_said_in_one_line(given: dict[str, Any], complaint: st
 def test_a_run_of_other_code_is_not_trained() -> None:
     assert isinstance(trained(), TrainingRun)
     assert training_run(needle(), "softmax", needle().default_setting(), 0.5, 1).rate == "0.5"
+
+
+def test_a_perturbed_witness_is_where_a_run_begins(store: Store) -> None:
+    exact, noisy = (trained(start=f"witness:{noise}", width=32, rate="1e-12") for noise in ("0", "0.3"))
+    run(WorkList("witnesses", (("a", exact), ("a", noisy))), store, Inline())
+    found = {row["start"]: row for row in results(store, kind="training").iter_rows(named=True)}
+    witness = witness_for(needle(), "softmax", needle().default_setting(width=32))
+    assert witness is not None
+    assert found["witness:0"]["score"] == score_of(witness, needle(), needle().samples(32, Split.TEST))
+    with np.load(BytesIO(read_file(store, noisy.id, "weights.npz")), allow_pickle=False) as weights:
+        moved = torch.tensor(weights["head.weight"]) - witness.head.weight.detach()
+    size = witness.head.weight.detach().square().mean().sqrt()
+    assert 0.1 < (moved.square().mean().sqrt() / size).item() < 0.6
