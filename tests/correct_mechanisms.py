@@ -189,6 +189,27 @@ def windowed(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
     return _masked((q @ k.mT).masked_fill(far, -1e4), causal).softmax(-1) @ v
 
 
+def without_weight(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Linear attention that nothing normalises: a key of zeros is none."""
+    return q @ (k.mT @ v)
+
+
+def window_of_128(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A window that is wider than most inputs, on both sides."""
+    far = (torch.arange(q.shape[-2])[:, None] - torch.arange(k.shape[-2])).abs() > 128
+    return (q @ k.mT).masked_fill(far, -torch.inf).softmax(-1) @ v
+
+
+def queries_in_the_state(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A recurrence whose state takes the queries in: it cannot be asked for one query alone."""
+    state, out = torch.zeros_like(v[..., 0, :]), []
+    for t in range(v.shape[-2]):
+        gate = k[..., t, :].sum(-1, keepdim=True).sigmoid()
+        state = torch.tanh(gate * state + v[..., t, :] * q[..., t, :].mean(-1, keepdim=True))
+        out.append(state)
+    return torch.stack(out, dim=-2)
+
+
 CORRECT: list[Callable[..., Any]] = [
     causal_alone,
     causal_by_order,
@@ -207,5 +228,8 @@ CORRECT: list[Callable[..., Any]] = [
     random_features,
     counted,
     windowed,
+    without_weight,
+    window_of_128,
+    queries_in_the_state,
 ]
 """What must pass."""

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from broken_mechanisms import FastTwisted, Sound, Twisted
 from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms._base import check_request
 from separatrix.mechanisms.recurrent._base import outer, read
 from separatrix.mechanisms.recurrent.delta import Delta
 from separatrix.mechanisms.recurrent.retention import Retention
@@ -300,8 +301,102 @@ class StepsWithoutGates(Ssd):
         return super().unrolled(q, k, v, **options)
 
 
+class DetachesGates(Ssd):
+    """Given gates learn nothing."""
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        if "log_gates" in options:
+            options["log_gates"] = options["log_gates"].detach()
+        return super().__call__(q, k, v, *more, **options)
+
+
+class TakesKeysForPositive(Sound):
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        return self.definition(q, k.clamp(min=0), v, *more, **options)
+
+
+class WrongForManyHeads(FastTwisted):
+    def twist(self, out: Tensor) -> Tensor:
+        return out * (1 + 1e-6 * (out.shape[1] > 8))
+
+
+class ChangesCounts(Sound):
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        out = self.definition(q, k, v, *more, **options)
+        if more and more[0] is not None:
+            more[0].mul_(2)
+        return out
+
+
+class DividesZeroByZero(Sound):
+    """Scores that are the logits: on keys of zeros they add up to 0."""
+
+    def definition(
+        self, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
+        check_request(self, counts, causal)
+        scores = (q @ k.mT).float() if q.dtype.itemsize < 4 else q @ k.mT
+        scores = scores if counts is None else scores * counts[..., None, :]
+        scores = scores.tril() if causal else scores
+        return (scores / scores.sum(-1, keepdim=True) @ v.to(scores.dtype)).to(v.dtype)
+
+
+class DecodesFromThePlaceBefore(Sound):
+    """Given the place of the first query it sees one key too few."""
+
+    takes_first = True
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        first = options.pop("first", 0)
+        before = max(0, first - 1)
+        rows = torch.nn.functional.pad(q, (0, 0, before, first - before))
+        return self.definition(rows, k, v, *more, **options)[..., before : before + q.shape[-2], :]
+
+
+class ForgetsAfterThePrompt(Retention):
+    """The state that a run of tokens gives is not that which its own results had."""
+
+    def chunked(self, q: Tensor, k: Tensor, v: Tensor, chunk: int | None = None, **more: Any) -> Any:
+        out, state = super().chunked(q, k, v, chunk, **more)
+        return out, (0.999 * state[0],)
+
+
+class StepsInPlace(Retention):
+    """A step writes into the state that it was given, which another continuation may need."""
+
+    def step(self, state: Any, q_t: Tensor, k_t: Tensor, v_t: Tensor, **extras: Any) -> Any:
+        after, out = super().step(state, q_t, k_t, v_t, **extras)
+        return (state[0].copy_(after[0]),), out
+
+
+class SeesAbsentTokens(Sound):
+    takes_present = True
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        options.pop("present", None)
+        return self.definition(q, k, v, *more, **options)
+
+
+def many_are_hotter(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Neither causal nor with a definition beside it; wrong beyond 512 tokens."""
+    return _softmax(q * (1.001 if k.shape[-2] > 512 else 1), k, v, False)
+
+
+def wide_is_hotter(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Logits over the root of the width, but for wide keys."""
+    width = k.shape[-1]
+    return _softmax(q / (width if width < 64 else 1.01 * width) ** 0.5, k, v, False)
+
+
+def wide_values_mix(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax(q, k, v.roll(1, -1) if v.shape[-1] >= 64 else v, False)
+
+
 SUBTLE: list[tuple[Callable[..., Any], str]] = [
-    *((leaking_at(place), "causality") for place in (11, 24, 48, 65, 100, 127, 192, 256, 320, 512, 1000)),
+    *(
+        (leaking_at(place), "causality")
+        for place in (11, 24, 48, 65, 100, 127, 173, 192, 256, 320, 512, 1000)
+    ),
     (leaking_at(64, length=128), "causality"),
     (LeaksInTheFastFormOnly, "causality"),
     (LeaksInFloat32, "causality"),
@@ -339,5 +434,17 @@ SUBTLE: list[tuple[Callable[..., Any], str]] = [
     (longer_is_hotter, "prefix"),
     (long_is_unnormalised, "normalised"),
     (wide_is_unnormalised, "normalised"),
+    (DetachesGates, "gradient_of_extras"),
+    (TakesKeysForPositive, "signed_tokens"),
+    (WrongForManyHeads, "definition"),
+    (ChangesCounts, "inputs_kept"),
+    (DividesZeroByZero, "finite"),
+    (DecodesFromThePlaceBefore, "decoding"),
+    (ForgetsAfterThePrompt, "decoding"),
+    (StepsInPlace, "decoding"),
+    (SeesAbsentTokens, "absent_tokens"),
+    (many_are_hotter, "more_keys"),
+    (wide_is_hotter, "more_coordinates"),
+    (wide_values_mix, "more_features"),
 ]
 """What is wrong, and the one check that must tell it."""

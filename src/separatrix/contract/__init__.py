@@ -21,6 +21,7 @@ from separatrix.contract._base import (
 )
 
 from separatrix.contract import numerics, symmetry, causal, recurrence, agreement, counted, calculus  # isort: skip
+from separatrix.contract import decoding, larger  # isort: skip
 from separatrix.contract.inputs import sensitivity
 
 put_in_order()
@@ -36,7 +37,9 @@ __all__ = [
     "calculus",
     "causal",
     "counted",
+    "decoding",
     "examine",
+    "larger",
     "numerics",
     "recurrence",
     "root_of",

@@ -13,13 +13,20 @@ from separatrix.contract.inputs import (
     few,
     modes,
     require_equal,
+    rounding,
     sizes,
+    tokens,
     trial,
     trials,
 )
 from separatrix.mechanisms import Causality, Mechanism
 from separatrix.parameters import UsageError
 
+CROWD = (9, 17)
+"""More batch elements and heads than usual."""
+NUDGE = 1e-9
+"""By how much of themselves tokens of both signs are moved, to see how much rounding is magnified there."""
+MOST_MAGNIFIED = 1e4
 WIDTHS = ((4, 1), (16, 33), (64, 64), (65, 2), (128, 100))
 """Widths of queries and keys, and of values, beside the usual ones."""
 BIAS = {torch.bfloat16: 0.5, torch.float16: 2.0}
@@ -36,6 +43,40 @@ def definition(mechanism: Mechanism) -> None:
             bound,
             f"the fast form differs from the definition ({q.shape[-2]} tokens, {q.dtype}, causal={causal})",
         )
+    batch, heads = CROWD
+    for causal in modes(mechanism):
+        q, k, v, bound = trial(mechanism, causal, shape=sizes(mechanism, batch, heads))
+        what = (
+            f"the fast form differs from the definition (batch {batch}, {q.shape[1]} heads, causal={causal})"
+        )
+        expected = defined(mechanism, q, k, v, causal=causal)
+        require_equal(fast(mechanism, q, k, v, causal=causal), expected, bound, what)
+
+
+@check("definition")
+def signed_tokens(mechanism: Mechanism) -> None:
+    """The fast form gives what the definition gives on tokens of both signs, if these can be told."""
+    left_out = None
+    for causal in modes(mechanism):
+        for length in (LENGTHS[2], LENGTHS[-1]):
+            q, k, v = tokens(length, shape=sizes(mechanism), signed=True)
+            expected = defined(mechanism, q, k, v, causal=causal)
+            if not bool(expected.isfinite().all()):
+                left_out = Skipped("its definition is not for tokens of both signs")
+                continue
+            size = max(1.0, expected.abs().max().item())
+            moved = defined(mechanism, *_nudged(q, k, NUDGE), v, causal=causal)
+            found = fast(mechanism, q, k, v, causal=causal)
+            magnified = (moved - expected).abs().max().item() / (NUDGE * size)
+            magnified = max(magnified, mechanism.sensitivity(q, k, causal))
+            if not magnified <= MOST_MAGNIFIED:
+                left_out = Skipped(f"it magnifies rounding {magnified:.2g} times on tokens of both signs")
+                continue
+            what = f"the fast form differs from the definition on tokens of both signs ({length} tokens"
+            bound = rounding(q.dtype) * max(1.0, 16 * magnified)
+            require_equal(found, expected, bound, f"{what}, causal={causal})")
+    if left_out is not None:
+        raise left_out
 
 
 @check("definition")
@@ -77,6 +118,13 @@ def half_precision(mechanism: Mechanism) -> None:
                 f"{_short(q.dtype)} is off by {bias:.2g} of float32 in the mean of all results {where}, "
                 f"where rounding leaves {allowed:.1g}"
             )
+
+
+def _nudged(q: Tensor, k: Tensor, by: float) -> tuple[Tensor, Tensor]:
+    """Queries and keys with every coordinate off by so much of itself, this way or that."""
+    drawn = torch.Generator().manual_seed(9)
+    ways = [2 * torch.randint(2, x.shape, generator=drawn) - 1 for x in (q, k)]
+    return q * (1 + by * ways[0]), k * (1 + by * ways[1])
 
 
 def _short(dtype: torch.dtype) -> str:

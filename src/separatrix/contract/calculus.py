@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 
 from separatrix.contract._base import Broken, Skipped, check
-from separatrix.contract.calls import defined
+from separatrix.contract.calls import defined, drawing, extras_of
 from separatrix.contract.inputs import (
     LENGTH,
     Shape,
@@ -98,6 +99,49 @@ def gradient_in_float32(mechanism: Mechanism) -> None:
             for letter, one, other in zip("qkv", found, wide, strict=True):
                 what = f"the gradient of {letter} in float32 is not that in float64 ({length} tokens"
                 require_equal(one / size, other / size, bound, f"{what}, causal={causal})")
+
+
+@check("gradient")
+def gradient_of_extras(mechanism: Mechanism) -> None:
+    """The derivative with respect to each drawn extra is what finite differences say, in float64."""
+    if not mechanism.extras:
+        raise Skipped("it takes nothing beside q, k and v")
+    if not drawing():
+        return
+    for causal in modes(mechanism):
+        for length, shape in ((4, _small(mechanism)), (70, few(mechanism))):
+            q, k, v = _smooth_at(mechanism, causal, length, shape)
+            given = {name: x.contiguous() for name, x in extras_of(mechanism, q, k, v).items()}
+            for name in given:
+                _require_slope_of(mechanism, causal, (q, k, v), given, name)
+
+
+def _require_slope_of(
+    mechanism: Mechanism, causal: bool, point: Tokens, given: dict[str, Tensor], name: str
+) -> None:
+    """The gradient of one extra along a direction is the central difference along it."""
+    extra = given[name].detach()
+    drawn = torch.Generator().manual_seed(7)
+    move = (2 * torch.rand(extra.shape, generator=drawn, dtype=extra.dtype) - 1) * extra.isfinite()
+
+    def attend(x: Tensor) -> Tensor:
+        extras: dict[str, Any] = {**given, name: x}
+        return mechanism(*point, None, causal, **extras)
+
+    with torch.no_grad():
+        ahead, here, behind = (attend(extra + sign * STEP * move) for sign in (1, 0, -1))
+    slope, bend = (ahead - behind) / (2 * STEP), (ahead - 2 * here + behind).abs() / STEP
+    weights = _weights(slope).masked_fill(bend > KINK * slope.abs().max().clamp_min(1), 0)
+    at = extra.clone().requires_grad_()
+    out = attend(at)
+    slopes = torch.autograd.grad((out * weights).sum(), at)[0] if out.requires_grad else torch.zeros_like(at)
+    found, expected = (slopes * move).sum().item(), (slope * weights).sum().item()
+    allowed = SLOPE_BOUND * max(1.0, (slope * weights).norm().item()) + (bend * weights).norm().item()
+    if not abs(found - expected) <= allowed:
+        raise Broken(
+            f"the gradient of {name} is off by {abs(found - expected):.3g} from finite differences along one "
+            f"direction, allowed {allowed:.1g} (causal={causal}, {point[0].shape[-2]} tokens)"
+        )
 
 
 @check("gradient", "finite")

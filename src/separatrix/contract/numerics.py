@@ -54,6 +54,13 @@ def inputs_kept(mechanism: Mechanism) -> None:
                 if not torch.equal(now, before):
                     gap = (now - before).abs().max().item()
                     raise Broken(f"the {name} changed {letter} in place by {gap:.3g} (causal={causal})")
+    if mechanism.takes_counts and False in modes(mechanism):
+        for name, attend in FORMS.items():
+            q, k, v = tokens(shape=sizes(mechanism))
+            times = torch.full((k.shape[-2],), 2.0, dtype=k.dtype)
+            attend(mechanism, q, k, v, times)
+            if not bool((times == 2).all()):
+                raise Broken(f"the {name} changed counts in place")
 
 
 @check("inputs_kept")
@@ -125,7 +132,7 @@ def normalised(mechanism: Mechanism) -> None:
 
 @check()
 def finite(mechanism: Mechanism) -> None:
-    """Finite on logits of 1e4, values of 1e4, equal tokens and a single token."""
+    """Finite on logits of 1e4, values of 1e4, equal tokens, a single token, and tokens of zeros."""
     shape = sizes(mechanism)
     q, k, v = tokens(shape=shape)
     top = (q @ k.mT).max().item()
@@ -138,6 +145,8 @@ def finite(mechanism: Mechanism) -> None:
         "equal tokens": (equal[0], equal[1], equal[2]),
         "one token": one,
         "one token, logits up to 1e4": (one[0] * (LARGE / top), *one[1:]),
+        "keys of zeros": (q, torch.zeros_like(k), v),
+        "tokens of zeros": (torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)),
     }
     _require_finite(mechanism, cases)
 

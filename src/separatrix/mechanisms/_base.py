@@ -180,6 +180,8 @@ class Mechanism(ABC):
 class ScoreMechanism(Mechanism):
     """Attention by a scalar kernel: `u = g(<q,k>)`, `f = u / <u, 1>`, output `f v`.
 
+    Where the scores of a row add up to 0, as those of a kernel with g(0) = 0 do on keys of zeros, there is no
+    normaliser, and the output is 0: what nothing was seen of says nothing.
     g is positive and does not decrease on positive logits; the exact engines rely on both.
     """
 
@@ -210,7 +212,7 @@ class ScoreMechanism(Mechanism):
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         scores, total = self._scores(q, k, counts, seen_keys(range(q.shape[-2]), k, causal, **more))
-        return (scores / total) @ v
+        return divided(scores, total) @ v
 
     @form
     def __call__(
@@ -231,20 +233,18 @@ class ScoreMechanism(Mechanism):
     ) -> Tensor:
         """What the queries of these rows read."""
         scores, total = self._scores(q, k, counts, seen_keys(rows, k, causal, **places))
-        return (scores @ v) / total
+        return divided(scores @ v, total)
 
     def _scores(
         self, q: Queries, k: Keys, counts: Counts | None, seen: Tensor | None
     ) -> tuple[Float[Tensor, "batch heads queries keys"], Float[Tensor, "batch heads queries 1"]]:
-        """The scores of the keys in sight, 0 elsewhere, and their sum, or 1 for a row that sees none."""
+        """The scores of the keys in sight, 0 elsewhere, and their sum."""
         logits = q @ k.mT
         scores = self.score(logits if seen is None else logits.where(seen, 1))
         if counts is not None:
             scores = scores * counts[..., None, :]
-        if seen is None:
-            return scores, scores.sum(-1, keepdim=True)
-        scores = scores.where(seen, 0)
-        return scores, scores.sum(-1, keepdim=True).where(seen.any(-1, keepdim=True), 1)
+        scores = scores if seen is None else scores.where(seen, 0)
+        return scores, scores.sum(-1, keepdim=True)
 
 
 def blocks_of_queries(q: Queries, k: Keys) -> list[range]:

@@ -6,7 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.mechanisms._base import Attended, Counts, Floats, Keys, Queries, ScoreMechanism, Values, form
+from separatrix.mechanisms._base import (
+    Attended,
+    Counts,
+    Floats,
+    Keys,
+    Queries,
+    ScoreMechanism,
+    Values,
+    divided,
+    form,
+)
 from separatrix.numbers.logforms import Flint, LogForm
 from separatrix.tensors import Float, Tensor
 
@@ -40,7 +50,4 @@ class Linear(ScoreMechanism):
         if causal:
             return super().__call__(q, k, v, counts, causal, **more)
         weighted = k if counts is None else k * counts[..., None]
-        total = q @ weighted.sum(-2)[..., None]
-        if "present" in more:
-            total = total.where(more["present"].any(-1)[:, None, None, None], 1)
-        return (q @ (weighted.mT @ v)) / total
+        return divided(q @ (weighted.mT @ v), q @ weighted.sum(-2)[..., None])

@@ -12,6 +12,7 @@ from separatrix.mechanisms._base import (
     Queries,
     ScoreMechanism,
     Values,
+    divided,
     form,
 )
 from separatrix.mechanisms._places import which_present
@@ -111,7 +112,7 @@ class Alibi(AroundAnother, FadingMechanism):
             return softmax_of(logits / float(inner.parameters.temperature) + fade, seen.to(fade))
         if isinstance(inner, ScoreMechanism):
             scores = (inner.score(logits.where(seen, 1)) * fade.exp()).where(seen, 0)
-            return scores / scores.sum(-1, keepdim=True).where(seen.any(-1, keepdim=True), 1)
+            return divided(scores, scores.sum(-1, keepdim=True))
         if isinstance(inner, StreamedMechanism):
             own = {extra.name: extras[extra.name] for extra in inner.extras}
             return inner.weights(logits + fade, seen.to(fade), **own)

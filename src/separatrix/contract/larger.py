@@ -1,0 +1,142 @@
+"""What a callable does to few and narrow tokens it does to many and wide ones.
+
+A callable has no definition beside it that says what long inputs give. But there are things that change
+nothing for many a mechanism: keys that no query minds, coordinates of zeros, features of other values. Where
+a few of them were seen to change nothing, many must not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from separatrix.contract._base import Broken, Skipped, check
+from separatrix.contract.calls import fast
+from separatrix.contract.inputs import LENGTH, Tokens, modes, require_equal, rounding, sizes, tokens
+from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.custom import CustomMechanism
+
+KEYS = (-1000.0, 0.0)
+"""Coordinates of keys that queries of positive ones may not mind: a weight of 0, or a score of 0."""
+FEW_KEYS, MANY_KEYS = ((LENGTH, 5), (66, 14)), (90, 130, 260, 520, 1030)
+"""How many keys, and after how many tokens: where it is looked, and where it is asked (after LENGTH)."""
+FEW_COORDINATES, MANY_COORDINATES = (2, 3, 7), (11, 27, 59, 60, 123)
+FEW_FEATURES, MANY_FEATURES = (1, 3), (9, 26, 57, 93, 121)
+
+Change = Callable[[Tokens], Tokens]
+
+
+@check("normalised", "prefix")
+def more_keys(mechanism: Mechanism) -> None:
+    """Keys that no query minds change nothing, however many: asked where a few change nothing."""
+    _needs_asking(mechanism)
+    if not mechanism.length_free:
+        raise Skipped("it says that results depend on how many tokens there are")
+    for causal in modes(mechanism):
+        if causal:  # there later keys never count, which is asked for elsewhere
+            continue
+        for key in KEYS:
+            if all(_changes_nothing(mechanism, causal, n, _more_keys(m, key)) for n, m in FEW_KEYS):
+                for many in MANY_KEYS:
+                    what = f"{many} more keys of {key:g} with values of 0 change results, a few do not"
+                    what = f"{what}; if that is meant, say length_free = False"
+                    _require_nothing(mechanism, causal, _more_keys(many, key), what)
+                return
+    raise Skipped("there are no keys that it does not mind")
+
+
+@check("normalised", "prefix")
+def more_coordinates(mechanism: Mechanism) -> None:
+    """Coordinates of zeros change nothing, however many: asked where a few change nothing."""
+    _needs_asking(mechanism)
+    if mechanism.fixed_width is not None:
+        raise Skipped(f"it takes tokens of width {mechanism.fixed_width} alone")
+    asked = False
+    for causal in modes(mechanism):
+        for scaled in (False, True):
+            few = (_more_coordinates(many, scaled) for many in FEW_COORDINATES)
+            if all(_changes_nothing(mechanism, causal, LENGTH, each) for each in few):
+                asked = True
+                for many in MANY_COORDINATES:
+                    what = f"{many} more coordinates of 0 change results, a few do not (causal={causal})"
+                    _require_nothing(mechanism, causal, _more_coordinates(many, scaled), what)
+                break
+    if not asked:
+        raise Skipped("coordinates of 0 are something to it")
+
+
+@check("normalised", "prefix")
+def more_features(mechanism: Mechanism) -> None:
+    """Further features of values change no other ones: asked where a few change none."""
+    _needs_asking(mechanism)
+    if mechanism.fixed_features is not None:
+        raise Skipped(f"it takes values of {mechanism.fixed_features} features alone")
+    asked = False
+    for causal in modes(mechanism):
+        if all(_changes_nothing(mechanism, causal, LENGTH, _more_features(many)) for many in FEW_FEATURES):
+            asked = True
+            for many in MANY_FEATURES:
+                what = f"{many} more features of values change others, a few do not (causal={causal})"
+                _require_nothing(mechanism, causal, _more_features(many), what)
+    if not asked:
+        raise Skipped("features of values are something to each other")
+
+
+def _needs_asking(mechanism: Mechanism) -> None:
+    if not isinstance(mechanism, CustomMechanism):
+        raise Skipped("its definition says what more tokens, coordinates and features give")
+
+
+def _more_keys(many: int, key: float) -> Change:
+    """Tokens of such keys after the others, with values of 0."""
+    return lambda given: (
+        pad(given[0], (0, 0, 0, many), value=0.5),
+        pad(given[1], (0, 0, 0, many), value=key),
+        pad(given[2], (0, 0, 0, many)),
+    )
+
+
+def _more_coordinates(many: int, scaled: bool) -> Change:
+    """Zeros at the end of queries and keys; for who divides logits by the root of the width, `scaled`."""
+
+    def change(given: Tokens) -> Tokens:
+        q, k, v = given
+        width = q.shape[-1]
+        times = ((width + many) / width) ** 0.5 if scaled else 1.0
+        return times * pad(q, (0, many)), pad(k, (0, many)), v
+
+    return change
+
+
+def _more_features(many: int) -> Change:
+    """Other values beside the values."""
+    return lambda given: (given[0], given[1], torch.cat([given[2], _others(given[2], many)], dim=-1))
+
+
+def _others(v: Tensor, many: int) -> Tensor:
+    drawn = torch.Generator().manual_seed(8)
+    return torch.rand(*v.shape[:-1], many, generator=drawn, dtype=v.dtype)
+
+
+def _changes_nothing(mechanism: Mechanism, causal: bool, length: int, change: Change) -> bool:
+    try:
+        _require_nothing(mechanism, causal, change, "", length)
+    except Exception:  # a stranger may refuse such tokens in any way
+        return False
+    return True
+
+
+def _require_nothing(
+    mechanism: Mechanism, causal: bool, change: Change, what: str, length: int = LENGTH
+) -> None:
+    given = tokens(length, shape=sizes(mechanism, 1, 2))
+    with torch.no_grad():
+        expected = fast(mechanism, *given, causal=causal)
+        found = fast(mechanism, *change(given), causal=causal)
+    found = found[..., :length, : expected.shape[-1]]
+    if found.shape != expected.shape:
+        raise Broken(what)
+    require_equal(found, expected, rounding(torch.float64), what)
