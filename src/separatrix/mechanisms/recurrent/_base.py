@@ -156,13 +156,13 @@ class RecurrentMechanism(Mechanism):
             fixed = {name: extras.pop(name) for name in steady}
             state = self.init_state(q, v) if state is None else state
             read_on: Callable[..., tuple[State, Tensor]] = self.step if steps else self.advance
-            part = partial(_read_on, read_on, len(state), (*extras, *fixed))
             out: list[Tensor] = []
             streams = (q, k, v, *extras.values())
             if not k.shape[-2]:
                 return v.to(dtype), state
             cut = (x.unbind(-2) if steps else torch.split(x, chunk, -2) for x in streams)
             for some in zip(*cut, strict=True):
+                part = partial(_read_on, read_on, len(state), (*extras, *fixed))
                 inputs = (*state, *some, *fixed.values())
                 # Backward begins with the last run, which may as well be kept.
                 kept = steps or (len(out) + 1) * chunk >= k.shape[-2]
