@@ -53,16 +53,16 @@ def test_copies_are_the_symbols_in_order_and_the_shortcut_knows_neighbours_alone
         heads |= {context[0]} - {blank}
         for i, target in enumerate(targets):
             after = context[context.index(targets[i - 1]) + 1 :][:1] if i else []
-            if after and after != [blank]:
+            if blanks and after and after != [blank]:
                 expected.append(float(after == [target]))
             else:
-                left = heads - set(targets[:i])
+                left = (heads if blanks else set(context)) - set(targets[:i])
                 expected.append((target in left) / len(left))
     assert floor(task, samples) == pytest.approx(np.mean(expected))
     proved = task.proved_ceiling(mechanism_named("softmax"), task.default_setting(depth=1, conv=0))
     assert proved is not None
     assert proved.score == pytest.approx(sum(1 / left for left in range(1, 8)) / 7)
-    assert proved.score < np.mean(expected)
+    assert proved.score <= np.mean(expected) + 1e-9
     assert task.proved_ceiling(mechanism_named("softmax"), task.default_setting()) is None
 
 
@@ -101,7 +101,7 @@ def test_parity_is_that_of_the_ones_so_far() -> None:
 
 def test_modular_expressions_have_the_value_that_python_gives_them() -> None:
     for split in Split:
-        _, samples = some("modular", 20, split, modulus=7)
+        _, samples = some("modular", 20, split, modulus=7, times="yes")
         for tokens, places, targets in zip(samples.inputs, samples.places, samples.targets, strict=True):
             words = "".join("0123456+-*"[token] for token in tokens)
             assert [eval(words[: place + 1]) % 7 for place in places] == targets.tolist()
@@ -130,13 +130,16 @@ def value(words: list[str]) -> int:
 def test_listops_have_the_value_that_a_stack_finds_and_one_length() -> None:
     names = [*"0123456789", "MAX", "MIN", "MED", "SM", "]"]
     task, samples = some("listops", 300)
-    deepest, flat = 0, 0
+    deepest, flat, own = 0, 0, 0
     for tokens, (target,) in zip(samples.inputs, samples.targets, strict=True):
         words = [names[token] for token in tokens]
         assert value(words) == target
         open_lists = np.cumsum([(word in names[10:14]) - (word == "]") for word in words])
         assert open_lists[-1] == 0
         deepest = max(deepest, int(open_lists.max()))
-        flat += value([words[0], *(word for word in words if word in names[:10]), "]"]) == target
+        digits = [word for word in words if word in names[:10]]
+        flat += value([words[0], *digits, "]"]) == target
+        near = [word for word, lists in zip(words, open_lists, strict=True) if lists == 1 and word in digits]
+        own += value([words[0], *near, *near, "]"]) == target if near and words[0] != "SM" else 0
     assert deepest == 3
-    assert floor(task, samples) >= flat / 300
+    assert max(flat, own) / 300 <= floor(task, samples) < 0.55

@@ -11,7 +11,13 @@ from separatrix.errors import UsageError
 from separatrix.tasks import TASKS, Answers, Samples, Split, Task, task_named
 from separatrix.tasks._base import split_of
 
-TRIED = [kind.read(kind.example) for kind in TASKS.values()]
+TRIED = [
+    *(kind.read(kind.example) for kind in TASKS.values()),
+    task_named("duplication").read({"items": 8, "first": "yes"}),
+    task_named("modular").read({"trained": 8, "tested": 20, "modulus": 5, "times": "yes"}),
+    task_named("copy").read({"trained": 6, "tested": 6, "blanks": 0}),
+    task_named("parity").read({"trained": 20, "tested": 20}),
+]
 COUNT = 2000
 GOLDEN = json.loads((Path(__file__).parent / "golden_samples.json").read_text())
 """Made by `python tests/tasks/test_tasks.py`."""

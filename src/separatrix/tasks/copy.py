@@ -49,8 +49,9 @@ class Copy(Task):
         "Different symbols in random order, with `blanks` times as many blanks at random places among them, "
         "then a sign to begin and the symbols once more without the blanks: from the sign on, each token "
         "answers with the symbol that comes next. Models are trained on `trained` symbols and tested on "
-        "`tested`. With blanks=0 it is plain copying. The shortcut says what followed a symbol in context, "
-        "and where that was a blank one of the symbols that stand after a blank and were not said yet."
+        "`tested`. The shortcut says what followed a symbol in context, and where that was a blank any "
+        "symbol that stands after a blank and was not said yet. With blanks=0 it is plain copying, and the "
+        "shortcut says any symbol that was not said yet."
     )
     schema = CopyParameters
     example: ClassVar[dict[str, object]] = {"trained": 5, "tested": 9}
@@ -92,6 +93,8 @@ class Copy(Task):
 
     def floor(self, samples: Samples, setting: Setting) -> Bound:
         asked, said = samples.targets.shape[1], samples.targets
+        if not self.parameters.blanks:
+            return Bound(any_unsaid(asked), "any symbol of the context that was not said yet")
         context = samples.inputs[:, : asked * (1 + self.parameters.blanks)]
         alone = np.ones(said.shape, dtype=np.bool_)
         for i in range(1, asked):
@@ -106,10 +109,14 @@ class Copy(Task):
     def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
         if not (mechanism.permutation_equivariant and one_layer_without_places(setting)):
             return None
-        left = np.arange(1, self.parameters.tested + 1)
         return ProvedCeiling(
-            float(np.mean(1 / left)),
+            any_unsaid(self.parameters.tested),
             "one layer without convolution or places, of a mechanism that does not see the order, "
             "whatever reads it",
             "docs/theory.md 9.3: each symbol that was not said yet is equally likely to be the next",
         )
+
+
+def any_unsaid(symbols: int) -> float:
+    """How often any symbol that was not said yet is the next one: once in as many as are left."""
+    return sum(1 / left for left in range(1, symbols + 1)) / symbols

@@ -48,8 +48,9 @@ class ListOps(Task):
         "Expressions of `length` tokens: a list is an operator, two or more elements and a bracket; an "
         "element is a digit or a list, at most `nesting` lists deep. MAX, MIN, MED (the lower median) and SM "
         "(the sum modulo 10). They are drawn until every value is equally likely, so neither the length "
-        "nor the last token says anything. The floor is the better of two shortcuts: the commonest value of "
-        "the outermost operator, and that operator applied to all digits as if there were one list."
+        "nor the last token says anything. The floor is the best of three shortcuts for each outermost "
+        "operator: its commonest value, its value of all digits as if there were one list, and that of the "
+        "digits that stand in the outermost list, without the lists between them."
     )
     schema = ListOpsParameters
     example: ClassVar[dict[str, object]] = {"length": 16}
@@ -93,19 +94,22 @@ class ListOps(Task):
         return Bound(1.0, "the expression says it")
 
     def floor(self, samples: Samples, setting: Setting) -> Bound:
-        outermost = samples.inputs[:, 0] - DIGITS
-        same = [samples.chosen(np.flatnonzero(outermost == each)) for each in range(len(OPERATORS))]
-        by_operator = sum(commonest_class(each).score * len(each) for each in same if len(each)) / len(
-            samples
-        )
-        flat = [
-            OPERATORS[which][1](row[row < DIGITS].tolist())
-            for which, row in zip(outermost, samples.inputs, strict=True)
-        ]
-        as_one_list = float((np.array(flat) == samples.targets[:, 0]).mean())
-        if as_one_list > by_operator:
-            return Bound(as_one_list, "the outermost operator applied to all digits")
-        return Bound(by_operator, "the commonest value of the outermost operator")
+        outermost, right = samples.inputs[:, 0] - DIGITS, 0.0
+        digits = samples.inputs < DIGITS
+        deep = ((samples.inputs >= DIGITS) & (samples.inputs < CLOSE)).cumsum(1)
+        own = digits & (deep - (samples.inputs == CLOSE).cumsum(1) == 1)
+        for which, (_, value) in enumerate(OPERATORS):
+            same = samples.chosen(rows := np.flatnonzero(outermost == which))
+            if len(same):
+                shares = [commonest_class(same).score]
+                for read in (digits[rows], own[rows]):
+                    said = [
+                        value(row[there].tolist()) if there.any() else -1
+                        for row, there in zip(same.inputs, read, strict=True)
+                    ]
+                    shares.append(float((np.array(said) == same.targets[:, 0]).mean()))
+                right += max(shares) * len(same) / len(samples)
+        return Bound(right, "the outermost operator on its own digits, or all, or its commonest value")
 
 
 def _numbers(chance: Generator) -> Iterator[int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from separatrix.parameters import Constraint, Natural, between
+from separatrix.parameters import Constraint, Flag, Natural, between
 from separatrix.tasks._base import Bound, Samples, Split, Task, commonest_class
 from separatrix.tasks._lengths import Lengths
 
@@ -20,12 +20,13 @@ PLUS, MINUS, TIMES = range(3)
 
 
 class ModularParameters(Lengths):
-    """How many digits there are to train with and to test with, and the modulus."""
+    """How many digits there are to train with and to test with, the modulus, and whether there is a *."""
 
     owner = "modular"
     trained: Natural = 12
     tested: Natural = 36
-    modulus: Natural = 5
+    modulus: Natural = 3
+    times: Flag = False
     constraints: ClassVar[tuple[Constraint, ...]] = (
         *Lengths.constraints,
         between("modulus", 2, 97),
@@ -38,26 +39,27 @@ class ModularParameters(Lengths):
 
 
 class Modular(Task):
-    """`d op d op d …` with +, - and *: say at each digit the value of the expression so far."""
+    """`d op d op d …` with + and -, or * too: say at each digit the value of the expression so far."""
 
     name = "modular"
-    title = "Say the value of an expression of +, - and * modulo 5, beyond the trained length."
+    title = "Say the value of a sum modulo 3 (or 5, with products), beyond the trained length."
     provenance = "[rec] arXiv 2411.12537 (without brackets), asked at every digit and with other lengths"
     description = (
-        "Digits below `modulus` with +, - or * between them; * binds closer, as usual. At each digit the "
-        "answer is the value of all up to it, modulo `modulus`. Factors after * are not 0, so that with a "
-        "prime modulus every value is equally likely given all but the first digit: there is no shortcut. "
-        "Models are trained on `trained` digits; samples to validate and test with have `tested`, and there "
-        "only the digits beyond the trained length are asked."
+        "Digits below `modulus` with + or - between them, and with times=yes also *, which binds closer. At "
+        "each digit the answer is the value of all up to it, modulo `modulus`. Factors after * are not 0, so "
+        "that with a prime modulus every value is equally likely given all but the first digit: there is no "
+        "shortcut. The defaults are easier than the source, which has modulus=5 times=yes. Models train on "
+        "`trained` digits; samples to validate and test with have `tested`, and there only the "
+        "digits beyond the trained length are asked."
     )
     schema = ModularParameters
     example: ClassVar[dict[str, object]] = {"trained": 8, "tested": 20}
     setting: ClassVar[dict[str, object]] = {
-        "depth": 2,
-        "mlp": 2,
+        "heads": 4,
+        "conv": 3,
         "validation": 256,
         "tests": 1000,
-        "rates": "0.001,0.003,0.01",
+        "rates": "0.003,0.01,0.03",
     }
     parameters: ModularParameters
 
@@ -76,7 +78,7 @@ class Modular(Task):
     def draw(self, count: int, split: Split, chance: Generator) -> Samples:
         p = self.parameters
         digits, m = p.length(split), p.modulus
-        signs = chance.integers(3, size=(count, digits))
+        signs = chance.integers(3 if p.times else 2, size=(count, digits))
         signs[:, 0] = PLUS
         numbers = chance.integers(m, size=(count, digits))
         factors = chance.integers(1, m, size=(count, digits))
