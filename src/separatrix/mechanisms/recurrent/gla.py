@@ -66,34 +66,30 @@ class Gla(GatedMechanism):
         q, k, v, log_gates = (functional.pad(x, padding) for x in (q, k, v, extras["log_gates"]))
         kept = accumulated(log_gates, v.dtype)
         after = kept.whole[..., -1:, :].mT * state[0] + (k * kept.rest).mT @ v
-        return (after,), ((q * kept.whole) @ state[0] + _within(q, k, v, kept))[..., :length, :]
+        return (after,), ((q * kept.whole) @ state[0] + faded_overlaps(q, k, kept) @ v)[..., :length, :]
 
 
-def _within(q: Queries, k: Keys, v: Values, kept: Kept) -> Attended:
-    """What the tokens of a chunk say to each other, by halves; their number is a power of two.
+def faded_overlaps(q: Queries, k: Keys, kept: Kept) -> Float[Tensor, "batch heads queries keys"]:
+    """`sum_c q_ic k_jc exp(L_ic - L_jc)` for j up to i, else 0; the number of tokens is a power of two.
 
-    The second half hears the first through `(q exp(L_i - L_mid)) (k exp(L_mid - L_j))ᵀ`, where mid is the
-    last token of the first half: both exponents are at most 0, so nothing overflows or is divided by
-    what underflowed. Then each half by itself, all at once; at the end every token hears itself.
+    By halves: the second half hears the first through `(q exp(L_i - L_mid)) (k exp(L_mid - L_j))ᵀ`, where mid
+    is the last token of the first half. Both exponents are at most 0, so nothing overflows or is divided by
+    what underflowed.
     """
-    out = (q * k).sum(-1, keepdim=True) * v
-    half = 1
-    while half < v.shape[-2]:
-        queries, keys, values, logs = (halves(x, half) for x in (q, k, v, kept.logs))
-        resets = None if kept.resets is None else halves(kept.resets, half)
-        earlier, later = (
-            Kept(logs[..., i, :, :], None if resets is None else resets[..., i, :, :], v.dtype)
-            for i in (0, 1)
-        )
+    found, half = (q * k).sum(-1)[..., None, None], 1
+    while half < k.shape[-2]:
+        heard, said = _halves(q, half)[..., 1, :, :], _halves(k, half)[..., 0, :, :]
+        logs = _halves(kept.logs, half).unbind(-3)
+        resets = (None, None) if kept.resets is None else _halves(kept.resets, half).unbind(-3)
+        earlier, later = (Kept(log, reset, kept.dtype) for log, reset in zip(logs, resets, strict=True))
         middle = earlier.part(slice(-1, None))
-        heard = queries[..., 1, :, :] * later.since(middle)
-        said = keys[..., 0, :, :] * middle.since(earlier)
-        second = heard @ said.mT @ values[..., 0, :, :]
-        out = out + torch.stack([torch.zeros_like(second), second], dim=-3).flatten(-4, -2)
-        half *= 2
-    return out
+        across = (heard * later.since(middle)) @ (said * middle.since(earlier)).mT
+        first, second = found.reshape(*found.shape[:-3], -1, 2, half, half).unbind(-3)
+        above, below = torch.cat([first, torch.zeros_like(across)], -1), torch.cat([across, second], -1)
+        found, half = torch.cat([above, below], dim=-2), 2 * half
+    return found[..., 0, :, :]
 
 
-def halves(x: Tensor, half: int) -> Tensor:
+def _halves(x: Tensor, half: int) -> Tensor:
     """(batch, heads, tokens, width) as (batch, heads, pairs, 2, half, width)."""
     return x.reshape(*x.shape[:-2], -1, 2, half, x.shape[-1])

@@ -19,11 +19,11 @@ from separatrix.mechanisms.recurrent._base import (
     outer,
     read,
 )
-from separatrix.mechanisms.recurrent._decay import Kept, accumulated, gated
+from separatrix.mechanisms.recurrent._decay import accumulated, gated
 from separatrix.mechanisms.recurrent._gated import GatedMechanism
 from separatrix.mechanisms.recurrent.delta import reflected_run, solved, unit
 from separatrix.mechanisms.recurrent.gated_delta import GatedDeltaParameters
-from separatrix.mechanisms.recurrent.gla import halves
+from separatrix.mechanisms.recurrent.gla import faded_overlaps
 from separatrix.tensors import Float, Tensor, functional, torch
 
 
@@ -102,26 +102,3 @@ class Kda(GatedMechanism):
 
     def _keys(self, k: Tensor) -> Tensor:
         return unit(k) if self.parameters.unit_keys else k
-
-
-def faded_overlaps(q: Queries, k: Keys, kept: Kept) -> Float[Tensor, "batch heads queries keys"]:
-    """`sum_c q_ic k_jc exp(L_ic - L_jc)` for j up to i, else 0; the number of tokens is a power of two.
-
-    By halves: the second half hears the first through `(q exp(L_i - L_mid)) (k exp(L_mid - L_j))ᵀ`, where mid
-    is the last token of the first half, so that both exponents are at most 0.
-    """
-    found, half = (q * k).sum(-1)[..., None, None], 1
-    while half < k.shape[-2]:
-        heard, said, logs = (halves(x, half) for x in (q, k, kept.logs))
-        resets = None if kept.resets is None else halves(kept.resets, half)
-        earlier, later = (
-            Kept(logs[..., i, :, :], None if resets is None else resets[..., i, :, :], kept.dtype)
-            for i in (0, 1)
-        )
-        middle = earlier.part(slice(-1, None))
-        across = (heard[..., 1, :, :] * later.since(middle)) @ (said[..., 0, :, :] * middle.since(earlier)).mT
-        pairs = found.reshape(*found.shape[:-3], -1, 2, half, half)
-        above = torch.cat([pairs[..., 0, :, :], torch.zeros_like(across)], dim=-1)
-        below = torch.cat([across, pairs[..., 1, :, :]], dim=-1)
-        found, half = torch.cat([above, below], dim=-2), 2 * half
-    return found[..., 0, :, :]

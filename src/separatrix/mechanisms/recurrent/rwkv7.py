@@ -23,7 +23,7 @@ from separatrix.mechanisms.recurrent._base import (
 from separatrix.mechanisms.recurrent._decay import Kept, accumulated, gated
 from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters
 from separatrix.mechanisms.recurrent.delta import unit
-from separatrix.mechanisms.recurrent.kda import faded_overlaps
+from separatrix.mechanisms.recurrent.gla import faded_overlaps
 from separatrix.numbers import format_exact
 from separatrix.parameters import Constraint, Exact
 from separatrix.tensors import Float, Tensor, functional, torch
