@@ -86,6 +86,26 @@ def test_the_sentence_follows_from_the_numbers(found: Scores, word: Word, says: 
     assert says in sentence
 
 
+@pytest.mark.parametrize(
+    ("sign", "trained", "floor", "says"),
+    [
+        (1, 0.95, 0.93, "no ceiling is known; training reached 0.9500, where a shortcut has 0.9300"),
+        (1, 0.93, 0.93, "no better than a shortcut, which has 0.9300: that says nothing about the mechanism"),
+        (1, 0.5, 0.93, "training reached 0.5000, no better than a shortcut"),
+        (-1, 2.5, 3.1, "no ceiling is known; training reached 2.5000, where a shortcut has 3.1000"),
+        (-1, 3.7, 3.1, "training reached 3.7000, no better than a shortcut"),
+        (1, None, 0.9, "every run failed"),
+    ],
+)
+def test_real_data_are_judged_beside_the_floor(
+    sign: int, trained: float | None, floor: float, says: str
+) -> None:
+    ceiling = 1.0 if sign > 0 else 0.0
+    word, sentence = judged(Scores(sign, 0.01, ceiling, None, None, trained, Share(0, 6), floor))
+    assert word is Word.UNKNOWN
+    assert says in sentence
+
+
 def test_lower_is_better_where_scores_are_errors() -> None:
     found = Scores(-1, 0.01, 0.0, ProvedCeiling(0.23, "one layer", ""), 0.231, 0.42, Share(0, 6))
     word, sentence = judged(found)

@@ -218,3 +218,13 @@ def test_a_model_learns_bytes_and_images(folder: Path) -> None:
         assert losses[:5].mean() > losses[-5:].mean()
         assert found.score is not None
         assert 0 <= found.score < 8
+
+
+def test_a_stored_run_is_known_by_the_checksums_of_its_data() -> None:
+    from separatrix.sweeps.code import LEARNING, modules
+
+    for name, data in DATA.items():
+        used = set(modules([*LEARNING, REAL_TASKS[name].__module__]))
+        assert f"separatrix.datasets.{data}" in used
+        assert "separatrix.datasets.fetching" not in used
+    assert not any("datasets" in each for each in modules([*LEARNING, TASKS["needle"].__module__]))

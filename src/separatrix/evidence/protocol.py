@@ -149,6 +149,7 @@ def learned(asked: Experiment, laboratory: Laboratory) -> Learned:
             asked,
             mechanism,
             ceiling,
+            floor,
             written[mechanism.spelled],
             pilots[mechanism.spelled],
             [(work, rows[work.id]) for work in works[mechanism.spelled]],
@@ -220,6 +221,7 @@ def _evidence(
     asked: Experiment,
     mechanism: Mechanism,
     ceiling: Bound,
+    floor: Bound,
     witness: float | None,
     pilots: tuple[Pilot, ...],
     fresh: Sequence[tuple[TrainingRun, Row]],
@@ -239,6 +241,7 @@ def _evidence(
         witness=best((witness, improved), sign),
         trained=fmean(run.score for run in runs) if runs else None,
         solved=Share(sum(run.solved_at is not None for run in runs), len(fresh)),
+        floor=None if ceiling.exact else floor.score,
     )
     word, sentence = judged(scores)
     chosen = _chosen(pilots, task)

@@ -35,6 +35,8 @@ class Scores:
     trained: float | None
     """The mean over seeds; None where every run failed."""
     solved: Share
+    floor: float | None = None
+    """Where no ceiling is known, as on real data: what a shortcut scores."""
 
     def reaches(self, score: float, goal: float, slack: float) -> bool:
         """Whether a score is at a goal, but for some slack."""
@@ -56,6 +58,8 @@ def judged(found: Scores) -> tuple[Word, str]:
     if found.witness is not None and found.reaches(found.witness, found.ceiling, found.tolerance):
         written = f"weights that reach {found.witness:.4f} are written down"
         return Word.NOT_LEARNED, f"can, and did not learn it here: {written}, {_trained(found)}"
+    if found.floor is not None:
+        return Word.UNKNOWN, f"unknown: {_beside_the_floor(found, found.floor)}"
     known = "no weights are known that do"
     if found.witness is not None:
         known = f"the best weights known reach {found.witness:.4f}"
@@ -64,6 +68,14 @@ def judged(found: Scores) -> tuple[Word, str]:
 
 def _trained(found: Scores) -> str:
     return "every run failed" if found.trained is None else f"training reached {found.trained:.4f}"
+
+
+def _beside_the_floor(found: Scores, floor: float) -> str:
+    """What training reached on data whose ceiling nobody knows."""
+    if found.trained is None or found.sign * (found.trained - floor) > 0:
+        return f"no ceiling is known; {_trained(found)}, where a shortcut has {floor:.4f}"
+    shortcut = f"no better than a shortcut, which has {floor:.4f}"
+    return f"{_trained(found)}, {shortcut}: that says nothing about the mechanism"
 
 
 def _within(found: Scores, proved: ProvedCeiling) -> str:

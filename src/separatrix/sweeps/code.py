@@ -28,7 +28,7 @@ from separatrix.mechanisms.own_modules import OWN, locate
 if TYPE_CHECKING:
     from separatrix.tasks import Task
 
-LISTS = ("separatrix.constructions", "separatrix.mechanisms", "separatrix.tasks")
+LISTS = ("separatrix.constructions", "separatrix.datasets", "separatrix.mechanisms", "separatrix.tasks")
 """Rooms that only list what is in them: a name imported from one leads to the module that defines it."""
 ROOTS = ("separatrix.engines", "separatrix.verdicts.verdict")
 """Where the answer of every cell comes from."""

@@ -26,7 +26,8 @@ class RealTask(Task):
     """
 
     data: ClassVar[str]
-    """The data set that it is made of, by name."""
+    """The data set that it is made of: the name of the class, which is imported, so that the checksums and
+    splits that it states are part of what a stored run is known by."""
 
     @abstractmethod
     def chosen(self, split: Any, rows: NDArray[np.int64]) -> Samples:

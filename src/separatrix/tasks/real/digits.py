@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from separatrix.datasets.digits import Digits as DigitsData
 from separatrix.tasks.real._images import ImageTask, PatchParameters, fits
 
 
@@ -25,7 +26,7 @@ class Digits(ImageTask):
         "row by row, from -1 to 1; the last token answers. With 500 to test with, a difference of 0.02 is "
         "within chance."
     )
-    data = "digits"
+    data = DigitsData.name
     largest = 16
     schema = DigitsParameters
     setting: ClassVar[dict[str, object]] = {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from separatrix.datasets import Stream, data_folder
+from separatrix.datasets.enwik8 import Enwik8 as Enwik8Data
 from separatrix.datasets.ngrams import NGrams, bits_of
 from separatrix.parameters import Constraint, Natural, Parameters, between
 from separatrix.tasks._base import Answers, Bound, Samples, Split
@@ -40,7 +41,7 @@ class Enwik8(RealTask):
         "more context than these bytes have. Windows to validate and to test with do not overlap. The floor "
         "is the best of uni-, bi- and trigrams counted in all of the training bytes."
     )
-    data = "enwik8"
+    data = Enwik8Data.name
     schema = Enwik8Parameters
     answers = Answers.BITS
     setting: ClassVar[dict[str, object]] = {

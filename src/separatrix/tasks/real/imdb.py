@@ -25,7 +25,7 @@ class ImdbParameters(Parameters):
     """How many bytes of a review are read, and which test samples are taken."""
 
     owner = "imdb"
-    n: Natural = 512
+    n: Natural = 256
     official: Flag = False
     constraints: ClassVar[tuple[Constraint, ...]] = (between("n", 8, 16384),)
 
@@ -41,14 +41,14 @@ class ImdbReviews(RealTask):
         "25,000 reviews for training are split by their sha256 (70, 10 and 20 per cent), which the package "
         "suffices for; official=yes tests with the other 25,000, as others do: aclImdb must be there."
     )
-    data = "imdb"
+    data = Imdb.name
     schema = ImdbParameters
     setting: ClassVar[dict[str, object]] = {
         "depth": 2,
         "heads": 4,
         "mlp": 2,
         "rope": 10000,
-        "steps": 500,
+        "steps": 300,
         "rates": "0.001,0.003",
         "every": 100,
         "tests": 5000,

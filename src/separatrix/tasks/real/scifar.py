@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from separatrix.datasets import Images
+from separatrix.datasets.cifar10 import Cifar10
 from separatrix.parameters import Flag, Natural
 from separatrix.tasks.real._images import ImageTask, PatchParameters, fits
 
@@ -39,7 +40,7 @@ class SequentialCifar(ImageTask):
         "from -1 to 1; the last token answers. patch=4 are 64 tokens; patch=1 grey=yes are the 1,024 pixels "
         "of the Long Range Arena."
     )
-    data = "cifar10"
+    data = Cifar10.name
     schema = SequentialCifarParameters
     setting: ClassVar[dict[str, object]] = {
         "depth": 2,

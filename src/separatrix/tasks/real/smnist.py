@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from separatrix.datasets.mnist import Mnist
 from separatrix.parameters import Natural
 from separatrix.tasks.real._images import ImageTask, PatchParameters, fits
 
@@ -26,7 +27,7 @@ class SequentialMnist(ImageTask):
         "MNIST as sequences of patches of patch × patch pixels, row by row, from -1 to 1; the last token "
         "answers. patch=4 are 49 tokens, patch=1 the 784 pixels of the literature."
     )
-    data = "mnist"
+    data = Mnist.name
     schema = SequentialMnistParameters
     setting: ClassVar[dict[str, object]] = {
         "depth": 2,
