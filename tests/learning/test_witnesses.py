@@ -10,6 +10,7 @@ from separatrix.learning import model_for, score_of
 from separatrix.learning.batch import Batch, answers
 from separatrix.learning.witnesses import WITNESSES, witness_for, witnessed
 from separatrix.learning.witnesses._codes import spread_codes
+from separatrix.mechanisms import mechanism_named
 from separatrix.tasks import Samples, Setting, Split, Task, task_named
 
 CASES = [(name, mechanism) for name, each in WITNESSES.items() for mechanism in each.mechanisms]
@@ -41,6 +42,9 @@ def test_every_witness_is_between_floor_and_ceiling(name: str, mechanism: str) -
     spread = 0.0 if name in ("mqar", "induction", "duplication", "regression") else 3 * (0.02 / 400) ** 0.5
     assert sign * score <= sign * ceiling + spread + 1e-9  # another rule may be luckier on a few samples
     assert sign * score > sign * floor + 0.05
+    proved = task.proved_ceiling(mechanism_named(mechanism), setting)
+    if proved is not None:  # an expectation, and this a sample of it
+        assert sign * score <= sign * proved.score + 3 * (0.25 / 400) ** 0.5
 
 
 @pytest.mark.parametrize("name", WITNESSES)

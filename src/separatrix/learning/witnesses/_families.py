@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from separatrix.learning.witnesses._writing import OPEN
+from separatrix.mechanisms import MECHANISMS
 from separatrix.tensors import torch
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ class Family(Enum):
 
     SHARP = "like exp, or sharper: at large logits the largest one takes all"
     SUM = "the logit itself: a sum of <q,k> v, perhaps forgotten slowly or divided by its total"
-    DELTA = "a sum as well, where writes are weak: the delta rule"
+    DELTA = "a sum as well, where writes are weak: the delta rule, and the fit of a ridge regression"
     SERIES = "the first terms of exp, up to an even power"
     POWER = "an even power of the logit"
     RECTIFIED = "the positive part of the logit, perhaps squared"
@@ -27,6 +28,8 @@ class Family(Enum):
 
 NAMED = {
     "softmax": Family.SHARP,
+    "softmax-sink": Family.SHARP,
+    "fox": Family.SHARP,
     "logn-softmax": Family.SHARP,
     "hardmax": Family.SHARP,
     "sparsemax": Family.SHARP,
@@ -38,8 +41,11 @@ NAMED = {
     "retention": Family.SUM,
     "ssd": Family.SUM,
     "gla": Family.SUM,
+    "log-linear": Family.SUM,
     "delta": Family.DELTA,
     "gated-delta": Family.DELTA,
+    "kda": Family.DELTA,
+    "mesanet": Family.DELTA,
     "based": Family.SERIES,
     "taylor": Family.SERIES,
     "power": Family.POWER,
@@ -61,8 +67,11 @@ SPELLINGS = (
     "retention",
     "ssd",
     "gla",
+    "log-linear",
     "delta",
     "gated-delta",
+    "kda",
+    "mesanet",
     "based",
     "taylor:order=2",
     "power:beta=4",
@@ -72,6 +81,8 @@ SPELLINGS = (
     "relu-features",
     "squared-relu-features",
     "exp-features",
+    "softmax-sink",
+    "fox",
     "logn-softmax",
     "hardmax",
     "sparsemax",
@@ -89,12 +100,10 @@ def family_of(mechanism: Mechanism) -> Family | None:
     ('POWER', None)
     """
     family = NAMED.get(mechanism.name)
-    degree = {Family.SERIES: "order", Family.POWER: "beta"}.get(family or Family.SUM)
-    if degree is not None and getattr(mechanism.parameters, degree, 2) % 2:
+    if family is None or type(mechanism) is not MECHANISMS[mechanism.name]:
         return None
-    if mechanism.held_weights:
-        return None
-    return family
+    degree = {Family.SERIES: "order", Family.POWER: "beta"}.get(family, "")
+    return None if getattr(mechanism.parameters, degree, 2) % 2 else family
 
 
 def cooling(mechanism: Mechanism, tokens: int) -> float:

@@ -30,8 +30,8 @@ Matrix = Float[Tensor, "channels width"]
 def silence(model: Model) -> None:
     """Let every block add nothing to the stream: what it hears and what its MLP says are multiplied by 0.
 
-    Norms weigh all channels alike, convolutions pass the token itself, gates are open, the strength of a
-    write is 1/2, the head says 0.
+    Norms weigh all channels alike, convolutions pass the token itself, gates are open, sinks are empty, the
+    strength of a write is 1/2, the head says 0.
     """
     with torch.no_grad():
         for parameter in (*model.inputs.parameters(), *model.head.parameters()):
@@ -63,8 +63,14 @@ NEUTRAL = {
     "log_rate": -OPEN,
     "bias": 0.0,
     "strength.weight": 0.0,
+    "strength.bias": 0.0,
+    "gate.weight": 0.0,
+    "gate.bias": OPEN,
+    "scales.weight": 0.0,
+    "logits": -OPEN,
 }
-"""Of `separatrix.mechanisms.learned`: GLA's gates, the steps of Mamba-2 and Gated DeltaNet, betas."""
+"""Of `separatrix.mechanisms.learned`, by their names there: low-rank gates, steps, the strength of writes,
+forget gates, the weights of levels, sinks."""
 
 
 def write_head(

@@ -24,9 +24,9 @@ class NeedleWitness(Witness):
 
     - Softmax: logits A <u, z_i> make it the Bayes rule itself. The last token looks at itself as well, but
       its mark is 0, which changes no sign. Sparse relatives of softmax get the same logits.
-    - Sums: sum_i <u, z_i> w_i, whose sign is the best that second moments allow. The last token gives itself
-      a large score, so that a row that is divided by its sum is divided by something positive. A delta rule
-      does the same with weak writes and with keys that are long in a channel nobody asks for.
+    - Sums: sum_i <u, z_i> w_i, whose sign is the best that second moments allow. Where a row is
+      divided by its sum, the last token gives itself a large score, so that the sum is positive. A delta
+      rule does the same with weak writes and with keys that are long in a channel nobody asks for.
     - Series: the kernel at logits A <u, z_i>. Since the marks add up to 0, that is the best mixture of
       sum_i <u, z_i> w_i and sum_i <u, z_i>² w_i.
     - Powers and rectified logits: those of <u, z_i> + c, with the c that is best on training samples.
@@ -56,7 +56,8 @@ def _maps(task: Needle, mechanism: Mechanism, setting: Setting, keys: int) -> It
     if family is Family.SHARP:
         yield shift * cooling(mechanism, n + 1) * z, z
     elif family is Family.SUM:
-        yield torch.cat([z, one]), torch.cat([z, 10 * n * last])
+        own = 10 * n if mechanism.normalised else 0
+        yield torch.cat([z, one]), torch.cat([z, own * last])
     elif family is Family.DELTA:
         yield z, torch.cat([z, FAR * one])
     elif family is Family.SERIES:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from separatrix.learning.witnesses._base import Plan, Witness
@@ -28,7 +27,8 @@ class RegressionWitness(Witness):
 
     - Sums: sum_i <x, x_i> y_i / (n + d + 1), one step of gradient descent from 0 with the best rate. The last
       token gives itself a large score where rows are divided by their sum, which is then nearly constant.
-    - Delta rules: a step of gradient descent for every example, one after the other.
+    - Delta rules: a step of gradient descent for every example, one after the other; mesanet fits all of
+      them at once. Both scale keys to length 1: a constant in them makes their lengths more alike.
     - Softmax, series and features: means of the y_i, weighed by how much x_i is like x (features: along
       directions spread over the sphere). A second head, where there is one, asks with -x and is subtracted:
       that takes away the mean of all y_i.
@@ -63,17 +63,17 @@ def _ways(task: Regression, mechanism: Mechanism, setting: Setting) -> Iterator[
     one, family = Constant(setting, d + 2).one, family_of(mechanism)
     if family is Family.SUM:
         own = 1000.0 * n if mechanism.normalised else 0.0
-        scale = None if mechanism.name == "retention" else (own or 1.0) / (n + d + 1)
+        scale = None if mechanism.name in ("retention", "log-linear") else (own or 1.0) / (n + d + 1)
         yield Way(torch.cat([x, one]), torch.cat([x, own * last]), scale=scale)
     elif family is Family.DELTA:
-        for long, strength in product((0.25, 0.5), (0.0, 1.0, 2.0)):
-            yield Way(x, torch.cat([x, long * one]), strength)
+        for strength in (4.0,) if mechanism.name == "mesanet" else (-1.0, 0.0, 1.0):
+            yield Way(x, torch.cat([x, one / 2]), strength)
     elif family is Family.SHARP:
-        for size in (0.1, 0.2, 0.3, 0.5, 0.7):
+        for size in (0.1, 0.2, 0.5, 0.7, 1.0):
             query = cooling(mechanism, n + 1) * torch.cat([size * x, one])
             yield Way(query, torch.cat([x, HIDDEN * last]))
     elif family is Family.SERIES:
-        for size in (0.1, 0.2, 0.5, 1.0, 2.0):
+        for size in (0.1, 0.3, 0.5):
             yield Way(size * x, x)
     elif family is Family.FEATURES:
         keys = setting.key_width or width // setting.heads

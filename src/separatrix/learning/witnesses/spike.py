@@ -75,7 +75,8 @@ def _maps(task: Spike, mechanism: Mechanism, setting: Setting, keys: int) -> Ite
         own = shift * shift / 2 + math.log(n)
         yield Maps(cooling(mechanism, n + 1) * last, shift * along + own * last, token, exact=True)
     elif family is Family.SUM:
-        yield Maps(last, along + 2 / shift * token + 10 * n * last, along)
+        own = 10.0 * n if mechanism.normalised else 1.0
+        yield Maps(last, along + 2 / shift * token + own * last, along)
     elif family is Family.DELTA:
         yield Maps(last, torch.cat([along + 2 / shift * token + last, FAR * one]), along)
     elif family is Family.SERIES:
