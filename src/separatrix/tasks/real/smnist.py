@@ -34,7 +34,7 @@ class SequentialMnist(ImageTask):
         "heads": 4,
         "mlp": 2,
         "rope": 10000,
-        "steps": 1000,
+        "steps": 1500,
         "rates": "0.001,0.003",
         "every": 100,
     }
