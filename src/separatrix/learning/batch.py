@@ -16,8 +16,8 @@ from separatrix.tasks import Answers, Samples, Task
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-READ_AT_ONCE = 2**16
-"""Tokens that a model reads at once when it is scored, which bounds the memory of that."""
+READ_AT_ONCE = 2**13
+"""Tokens that a model reads at once when it is scored, few enough to stay in a cache."""
 
 
 def require_device(name: str) -> None:

@@ -1,0 +1,100 @@
+"""Training: what the trainer costs beside the model, and what a second worker brings."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import clip_grad_norm_
+
+from benchmarks._base import Measurement, at_least, ratio, require
+from separatrix.layers import Model
+from separatrix.learning import Run, model_for, train
+from separatrix.learning.loop import BETAS, rate_at
+from separatrix.store import frame, open_store
+from separatrix.store.filters import read_filter
+from separatrix.sweeps import run
+from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.training_runs import training_run
+from separatrix.sweeps.work import Batch, WorkList
+from separatrix.tasks import Split, task_named
+
+STEPS, RUNS = 60, 6
+CASES = (("needle", "softmax"), ("mqar", "softmax"), ("mqar", "delta"))
+
+
+def measure() -> Iterator[Measurement]:
+    """All lines of this file."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    for task, mechanism in CASES:
+        yield trainer(task, mechanism)
+    torch.set_num_threads(before)
+    with tempfile.TemporaryDirectory() as folder:
+        alone, together = (swept(workers, Path(folder) / f"{workers}.db") for workers in (1, 2))
+    yield at_least("training runs on two workers against one", alone / together, "x", 1.8)
+
+
+def trainer(name: str, mechanism: str) -> Measurement:
+    """Tokens a second of `train` against those of a bare loop, both of the same model to the same weights.
+
+    It looks at little validation data, and seldom: a look is no overhead, but what was asked for.
+    """
+    task = task_named(name).read()
+    asked = Run(task, mechanism, task.default_setting(steps=STEPS, every=STEPS // 2, validation=8), 0.001, 0)
+    ours, theirs = train(asked), bare(asked)
+    for one, other in zip(ours.model.parameters(), theirs.parameters(), strict=True):
+        require(torch.allclose(one, other, rtol=1e-3, atol=1e-5), f"{mechanism} on {name}: other weights")
+    speed = ratio(lambda: bare(asked), lambda: train(asked), repeats=5)
+    return at_least(f"training {mechanism} on {name}: tokens/s against a bare loop", speed, "x", 0.9)
+
+
+def bare(asked: Run) -> Model:
+    """The same training, with nothing but the steps."""
+    task, setting = asked.task, asked.setting
+    model = model_for(task, asked.mechanism, setting, asked.seed)
+    optimizer = torch.optim.AdamW(model.parameters(), betas=BETAS, weight_decay=float(setting.decay))
+    for step in range(setting.steps):
+        samples = task.samples(setting.batch, Split.TRAIN, asked.seed, step)
+        optimizer.param_groups[0]["lr"] = rate_at(step, asked.rate, setting)
+        said, _ = model(torch.from_numpy(samples.inputs))
+        places = torch.from_numpy(samples.places)[..., None].expand(-1, -1, said.shape[-1])
+        targets = torch.from_numpy(samples.targets).flatten()
+        loss = cross_entropy(said.gather(1, places).flatten(0, 1), targets)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        clip_grad_norm_(model.parameters(), float(setting.clip))
+        optimizer.step()
+    return model
+
+
+def swept(workers: int, file: Path) -> float:
+    """Seconds of a few runs, once workers have begun."""
+    task = task_named("mqar").read()
+    setting = task.default_setting(steps=2 * STEPS, every=STEPS, validation=8)
+    works = [training_run(task, "softmax", setting, "0.001", seed, pilot=True) for seed in range(RUNS)]
+    store, executor = open_store(str(file), create=True), LocalExecutor(workers)
+    try:
+        for _ in range(2 * workers):
+            executor.submit(Batch((works[0],)))
+        while executor.busy:
+            executor.wait(1.0)
+        start = time.perf_counter()
+        done = run(WorkList("runs", tuple(("runs", work) for work in works)), store, executor)
+        wall = time.perf_counter() - start
+    finally:
+        executor.close()
+    kept = frame(store, read_filter({}, kind="training"))
+    require(done.done == len(kept) == RUNS, "some runs are missing")
+    return wall
+
+
+if __name__ == "__main__":
+    from rich import print as show
+
+    for line in measure():
+        show(f"{line.what}: {line.measured:.3g} (promised {line.wanted})")
