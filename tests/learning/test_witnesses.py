@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from separatrix.learning import model_for, score_of
+from separatrix.learning import model_for, perturbed, score_of
 from separatrix.learning.batch import Batch, answers
 from separatrix.learning.witnesses import WITNESSES, witness_for, witnessed
 from separatrix.learning.witnesses._codes import spread_codes
@@ -200,6 +200,18 @@ def test_where_a_construction_does_not_hold_there_is_none(
 ) -> None:
     task = task_of(name)
     assert witness_for(task, mechanism, task.default_setting(**words)) is None
+
+
+@pytest.mark.parametrize(("name", "mechanism"), [("needle", "softmax"), ("mqar", "causal-linear")])
+def test_queries_keys_and_values_are_equally_large(name: str, mechanism: str) -> None:
+    """So that noise in proportion to the weights of the projection drowns none of them."""
+    task = task_of(name)
+    attention = written(task, mechanism).blocks[0].attention
+    sizes = [float(part.norm()) for part in attention.project.weight.split(attention.channels)]
+    assert sizes == pytest.approx([sizes[0]] * 3, rel=1e-4)
+    samples = task.samples(200, Split.TEST)
+    score = score_of(perturbed(written(task, mechanism), 0.1, 0), task, samples)
+    assert score > task.ceiling(samples).score - 0.1
 
 
 def test_codes_are_far_apart() -> None:

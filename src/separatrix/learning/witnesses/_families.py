@@ -6,12 +6,15 @@ import math
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from separatrix.learning.witnesses._writing import OPEN
 from separatrix.mechanisms import MECHANISMS
 from separatrix.tensors import torch
 
 if TYPE_CHECKING:
     from separatrix.mechanisms import Mechanism
+
+
+FAINT = 4e-5
+"""What stands for a feature of 0 where features are above it."""
 
 
 class Family(Enum):
@@ -106,6 +109,10 @@ def family_of(mechanism: Mechanism) -> Family | None:
     return None if getattr(mechanism.parameters, degree, 2) % 2 else family
 
 
+BILINEAR = (Family.SHARP, Family.SUM, Family.SERIES, Family.POWER, Family.RECTIFIED)
+"""Families that know queries and keys by their inner products alone."""
+
+
 def cooling(mechanism: Mechanism, tokens: int) -> float:
     """What to multiply logits by so that a mechanism of softmax's kind is softmax, over so many tokens."""
     parameters: Any = mechanism.parameters
@@ -124,14 +131,9 @@ def features_to_inputs(mechanism: Mechanism, features: Any) -> Any:
     >>> elu.features(features_to_inputs(elu, features), "key").flatten().tolist()
     [0.5, 3.0]
     """
-    logs = features.clamp(min=math.exp(-OPEN)).log()
+    logs = features.clamp(min=FAINT).log()
     if mechanism.name == "elu":
         return torch.where(features >= 1, features - 1, logs)
     if mechanism.name == "exp-features":
         return logs
     return features.sqrt() if mechanism.name == "squared-relu-features" else features
-
-
-def write_weakly(attention: Any, where: Any, strength: float = -OPEN) -> None:
-    """Let a delta rule write with strength sigmoid(strength) the tokens that a map (1, width) takes to 1."""
-    attention.learned["beta"].strength.weight[:] = strength * where

@@ -34,7 +34,7 @@ class Retrieval:
 def retrievals(mechanism: Mechanism, symbols: int, channels: int, tokens: int) -> Iterator[Retrieval]:
     """Ways to tell so many symbols apart in so many channels, among so many tokens.
 
-    - Sharp: directions far apart, at logits so large that all others together weigh a thousandth.
+    - Sharp: directions far apart, at logits so large that all others together weigh a twentieth.
     - Sums, delta rules and powers: the same directions. In a sum the others interfere, by their overlaps.
     - Series: the same, at logits whose last term is the largest.
     - Rectified: logits less the largest overlap, so that nothing but the own symbol is above 0.
@@ -44,7 +44,7 @@ def retrievals(mechanism: Mechanism, symbols: int, channels: int, tokens: int) -
     family = family_of(mechanism)
     if family is Family.SHARP:
         codes = spread_codes(symbols, channels)
-        size = cooling(mechanism, tokens) * (math.log(tokens) + 7) / (1 - largest_overlap(codes))
+        size = cooling(mechanism, tokens) * (math.log(tokens) + 3) / (1 - largest_overlap(codes))
         yield Retrieval(size * codes, codes)
     elif family is Family.SUM and mechanism.normalised and symbols > channels:
         codes = spread_codes(symbols, channels - 1) if channels > 1 else torch.zeros(symbols, 0)

@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from separatrix.learning.witnesses._families import BILINEAR, family_of
 from separatrix.tensors import Float, Tensor, torch
 
 if TYPE_CHECKING:
@@ -88,13 +89,27 @@ def write_head(
     `query` and `key` have at most `key_width` rows and `value` at most width / heads; the others stay 0.
     `back` is (values, width): where in the stream each channel of the values goes. `gain` is what a norm
     divides x and y by, which is undone.
+
+    Where it makes no difference all three are made equally large, so that noise of a size in proportion to
+    the weights, as `learning.perturbed` adds, drowns none of them.
     """
     wide, values = attention.key_width, attention.width // attention.heads
     starts = (head * wide, (attention.heads + head) * wide, 2 * attention.heads * wide + head * values)
+    query = query / attention.scale
+    if family_of(attention.mechanism) in BILINEAR:
+        size = (query.norm() / key.norm()).sqrt()
+        query, key = query / size, key * size
+    size = key.norm() / value.norm()
+    value, back = value * size, back / size
     with torch.no_grad():
-        for start, rows in zip(starts, (query / attention.scale, key, value), strict=True):
+        for start, rows in zip(starts, (query, key, value), strict=True):
             attention.project.weight[start : start + len(rows)] = gain * rows
         attention.back.weight[:, head * values : head * values + len(back)] = back.T
+
+
+def write_weakly(attention: Any, where: Any, strength: float = -OPEN) -> None:
+    """Let a delta rule write with strength sigmoid(strength) the tokens that a map (1, width) takes to 1."""
+    attention.learned["beta"].strength.weight[:] = strength * where
 
 
 def look_back(attention: Any, part: int, tokens: int = 1, channel: int | None = None) -> None:

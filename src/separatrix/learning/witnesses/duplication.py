@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from separatrix.learning.witnesses._base import Plan, Witness
-from separatrix.learning.witnesses._families import family_of, write_weakly
+from separatrix.learning.witnesses._families import family_of
 from separatrix.learning.witnesses._fitting import fit_threshold
-from separatrix.learning.witnesses._writing import chosen_channels, write_head
+from separatrix.learning.witnesses._writing import chosen_channels, write_head, write_weakly
 from separatrix.tensors import torch
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from separatrix.learning.witnesses._base import Plan, Witness
-from separatrix.learning.witnesses._families import SPELLINGS, write_weakly
+from separatrix.learning.witnesses._families import SPELLINGS
 from separatrix.learning.witnesses._retrieval import Retrieval, retrievals
-from separatrix.learning.witnesses._writing import look_back, write_head
+from separatrix.learning.witnesses._writing import look_back, write_head, write_weakly
 from separatrix.tensors import torch
 
 if TYPE_CHECKING:

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from separatrix.learning.witnesses._base import Plan, Witness
 from separatrix.learning.witnesses._codes import spread_codes
-from separatrix.learning.witnesses._families import SPELLINGS, Family, cooling, family_of, write_weakly
-from separatrix.learning.witnesses._writing import FAR, Constant, Matrix, chosen_channels, write_head
+from separatrix.learning.witnesses._families import SPELLINGS, Family, cooling, family_of
+from separatrix.learning.witnesses._writing import (
+    FAR,
+    Constant,
+    Matrix,
+    chosen_channels,
+    write_head,
+    write_weakly,
+)
 from separatrix.tensors import torch
 
 if TYPE_CHECKING:

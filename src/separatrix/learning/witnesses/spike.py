@@ -15,10 +15,16 @@ from separatrix.learning.witnesses._families import (
     cooling,
     family_of,
     features_to_inputs,
-    write_weakly,
 )
 from separatrix.learning.witnesses._fitting import fit_threshold
-from separatrix.learning.witnesses._writing import FAR, Constant, Matrix, chosen_channels, write_head
+from separatrix.learning.witnesses._writing import (
+    FAR,
+    Constant,
+    Matrix,
+    chosen_channels,
+    write_head,
+    write_weakly,
+)
 from separatrix.tensors import torch
 
 if TYPE_CHECKING:
