@@ -207,7 +207,7 @@ def test_queries_keys_and_values_are_equally_large(name: str, mechanism: str) ->
     """So that noise in proportion to the weights of the projection drowns none of them."""
     task = task_of(name)
     attention = written(task, mechanism).blocks[0].attention
-    sizes = [float(part.norm()) for part in attention.project.weight.split(attention.channels)]
+    sizes = [float(part.norm()) for part in attention.project.weight.detach().split(attention.channels)]
     assert sizes == pytest.approx([sizes[0]] * 3, rel=1e-4)
     samples = task.samples(200, Split.TEST)
     score = score_of(perturbed(written(task, mechanism), 0.1, 0), task, samples)
