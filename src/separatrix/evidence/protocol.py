@@ -40,6 +40,8 @@ PILOT = 10_000
 """The first pilot seed; those that count begin with 1."""
 TUNED = 20_000
 """The first seed of runs from a witness."""
+NEAR_WITNESS = "witness:0.5"
+"""Where these begin: with noise of half the size of each weight. As much noise as weights drowns some."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ def _fresh(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> list[Trai
 def _from_witness(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> list[TrainingRun]:
     """Runs from weights that are written down, with noise."""
     return [
-        training_run(asked.task, mechanism, asked.setting, rate, TUNED + seed, start="witness")
+        training_run(asked.task, mechanism, asked.setting, rate, TUNED + seed, start=NEAR_WITNESS)
         for seed in range(asked.tuned)
     ]
 
