@@ -25,6 +25,7 @@ from separatrix.learning import checkpoint as checkpoint_file
 from separatrix.learning.witnesses import witness_for
 from separatrix.mechanisms import mechanism_from
 from separatrix.parameters import UsageError
+from separatrix.reports.store import write_report
 from separatrix.store import Checkpoint, Store, StoreError, open_store, results
 from separatrix.store.files import checkpoints, file_names, keep_checkpoint, read_curves, read_file
 from separatrix.store.schema import files
@@ -36,6 +37,7 @@ from separatrix.sweeps.work import Back, WorkList
 from separatrix.sweeps.worker import work
 from separatrix.tasks import Split, task_named
 from sweep_tools import Inline
+from toy_training import toys
 from training_plan import LONG, needle, runs, trained
 
 WITHOUT = ("seconds", "finished", "host", "versions")
@@ -275,3 +277,25 @@ def test_a_perturbed_witness_is_where_a_run_begins(store: Store) -> None:
         moved = torch.tensor(weights["head.weight"]) - witness.head.weight.detach()
     size = witness.head.weight.detach().square().mean().sqrt()
     assert 0.1 < (moved.square().mean().sqrt() / size).item() < 0.6
+
+
+def test_a_report_shows_the_runs_of_a_sweep(store: Store, url: str, tmp_path: Path) -> None:
+    failing = ("first", trained("training_plan:broken"))
+    run(replace(runs(), works=(*runs().works, failing)), store, Inline())
+    written = write_report(store, tmp_path / "report")
+    assert written.cells == {"done": 5, "failed": 1}
+    assert [path.name for path in written.tables] == ["results.csv", "results.parquet", "training.csv"]
+    page = written.page.read_text()
+    found = results(store, kind="training", mechanism="gla")
+    mean, least, most = (found["score"].mean(), found["score"].min(), found["score"].max())
+    assert "5 training runs are finished." in page
+    assert f"{mean:.4f} ({least:.4f} to {most:.4f})" in page
+    assert page.count('id="training-') == 2  # warm-up differs
+    assert "breaks in backward, at step 1" in page
+    assert "not finished yet" not in page
+    assert (tmp_path / "report" / "training.csv").read_text().count("\n") == 7
+
+
+def test_a_report_bears_what_is_no_run_of_ours(store: Store, tmp_path: Path) -> None:
+    assert run(toys(), store, Inline()).done == 6
+    assert write_report(store, tmp_path / "report").cells == {"done": 6}

@@ -19,6 +19,8 @@ from sqlalchemy import (
 metadata = MetaData()
 VERDICT = "verdict"
 """The kind of work whose answers have columns of their own; others are found under `found`."""
+TRAINING = "training"
+"""The kind of training runs."""
 
 version = Table("separatrix_store", metadata, Column("version", Integer, nullable=False))
 

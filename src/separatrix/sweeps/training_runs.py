@@ -17,6 +17,7 @@ from separatrix.parameters import UsageError
 from separatrix.parameters.model import Parameters
 from separatrix.store import Answer, File, Status
 from separatrix.store.files import curves_file
+from separatrix.store.schema import TRAINING
 from separatrix.sweeps.code import training_code
 from separatrix.sweeps.work import Work
 from separatrix.tasks import Setting, Task, task_named
@@ -41,7 +42,7 @@ class TrainingRun(Work):
     `state_bytes`. Beside it are its curves and its last weights.
     """
 
-    kind = "training"
+    kind = TRAINING
     threads = 1  # models are small: two runs on two cores beat one run on both
     turn = 5.0
     resumes = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 
 import polars as pl
@@ -10,21 +11,24 @@ import polars as pl
 from separatrix.reports import pages
 from separatrix.reports.maps.captions import READER
 from separatrix.reports.store.stored_cells import StoredCells
+from separatrix.reports.store.training import TrainedRuns
 from separatrix.reports.store.wording import evidence
 
 MOST_SHOWN = 6
 """Hosts, engines or sets of versions that are named."""
 
 
-def render(stored: StoredCells, sections: Sequence[pages.Section], made_by: str, results: str) -> str:
+def render(
+    stored: StoredCells, sections: Sequence[pages.Section], made_by: str, results: str, runs: TrainedRuns
+) -> str:
     """The page as text."""
     cells = stored.distinct
     more = len(stored.versions) - MOST_SHOWN
     return pages.page(
         "sweep.html.j2",
         title=pages.short(stored.title, 120),
-        lead=_lead(stored),
-        facts=_facts(stored),
+        lead=_lead(stored, runs),
+        facts=_facts(stored, runs),
         where=f"Engines: {_listed(cells['engine'])}. Hosts: {_listed(cells['host'])}.",
         reader=READER,
         made_by=made_by,
@@ -38,10 +42,12 @@ def render(stored: StoredCells, sections: Sequence[pages.Section], made_by: str,
     )
 
 
-def _lead(stored: StoredCells) -> str:
+def _lead(stored: StoredCells, runs: TrainedRuns) -> str:
     cells = stored.distinct
     when = "" if stored.sweep is None else f"Started {pages.short(_date(stored.sweep.started))}. "
     known = evidence(cells)
+    if (trained := runs.counts.get("done", 0)) and cells.is_empty():
+        return f"{when}{trained:,} training runs are finished."
     counted = (
         f"P is known for {cells['p'].count():,} cells: {known}." if known else "No cell has an answer yet."
     )
@@ -57,14 +63,16 @@ def _date(text: str) -> str:
     return f"{text[:10]} {text[11:16]} UTC" if text[10:11] == "T" and text.endswith("+00:00") else text
 
 
-def _facts(stored: StoredCells) -> list[tuple[str, str]]:
+def _facts(stored: StoredCells, runs: TrainedRuns) -> list[tuple[str, str]]:
     cells = stored.distinct
-    ended = dict(cells.group_by("status").len().iter_rows())
+    ended = Counter(dict(cells.group_by("status").len().iter_rows()))
+    ended.update(runs.counts)
     counts = {name: ended.pop(name, 0) for name in ("done", "refused", "failed")}
     counts |= {f"ended as “{name}”": count for name, count in ended.items()}
-    counts |= {"not finished yet": stored.unfinished} if stored.unfinished else {}
+    unfinished = stored.unfinished - sum(runs.counts.values())
+    counts |= {"not finished yet": unfinished} if unfinished > 0 else {}
     facts = [(pages.short(name, 60), f"{count:,}") for name, count in counts.items()]
-    return [*facts, ("computing time", duration(float(cells["seconds"].sum())))]
+    return [*facts, ("computing time", duration(float(cells["seconds"].sum()) + runs.seconds))]
 
 
 def _listed(values: pl.Series) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from separatrix.files.folder import Folder, Writer
 from separatrix.parameters import UsageError
 from separatrix.reports.pages import Section
-from separatrix.reports.store import changes, curves, mechanisms, planes, refused
+from separatrix.reports.store import changes, curves, mechanisms, planes, refused, training
 from separatrix.reports.store.groups import groups
 from separatrix.reports.store.page import render
 from separatrix.reports.store.stored_cells import StoredCells, open_cells
@@ -55,6 +56,7 @@ def write_report(store: Store, folder: Path, sweep: int | None = None, against: 
     with Folder(folder) as made, open_cells(store, sweep) as (stored, selection):
         comparison, changed = (None, None) if against is None else _changes(store, stored, selection, against)
         found = groups(stored)
+        runs = training.trained_runs(store, None if stored.sweep is None else stored.sweep.id)
         where = f"--store {shlex.quote(stored.store)}" + (
             f" --sweep {stored.sweep.id}" if stored.sweep else ""
         )
@@ -64,23 +66,27 @@ def write_report(store: Store, folder: Path, sweep: int | None = None, against: 
             curves.section(found),
             planes.section(found),
             mechanisms.section(stored),
+            training.section(runs),
             refused.section(stored, results),
         )
         other = "" if against is None else f" --against {against}"
         made_by = f"separatrix report {where}{other} --out {shlex.quote(str(folder))}"
         files: dict[str, bytes | Writer] = {
-            "report.html": render(stored, [each for each in sections if each], made_by, results).encode(
+            "report.html": render(stored, [each for each in sections if each], made_by, results, runs).encode(
                 errors="replace"
             ),
             "results.csv": partial(write, selection, ".csv"),
             "results.parquet": partial(write, selection, ".parquet"),
         }
+        if runs.counts:
+            files["training.csv"] = runs.csv
         made.fill(files)
         damage = selection.scan.damage
     page, *tables = (folder / name for name in files)
-    ended = dict(stored.distinct.group_by("status", maintain_order=True).len().iter_rows())
+    ended = Counter(dict(stored.distinct.group_by("status", maintain_order=True).len().iter_rows()))
+    ended.update(runs.counts)
     number, name = (None, None) if stored.sweep is None else (stored.sweep.id, stored.sweep.name)
-    return Written(page, tuple(tables), number, name, ended, comparison, damage)
+    return Written(page, tuple(tables), number, name, dict(ended), comparison, damage)
 
 
 def _changes(
