@@ -129,6 +129,22 @@ def test_padding_without_causal(spelling: str) -> None:
     same(found[1:, :6], made(x[1:, :6])[0], 1e-7)
 
 
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_no_tokens_change_nothing(spelling: str) -> None:
+    """Neither before the others nor between them, nor in a batch of none."""
+    made, x = layer(spelling, conv=3), tokens()
+    whole, _ = made(x)
+    out, cache = made(x[:, :0])
+    assert out.shape == (2, 0, WIDTH)
+    assert made(x[:0], torch.ones(0, 9, dtype=torch.bool))[0].shape == (0, 9, WIDTH)
+    assert made.causal is False or made.state_bytes(0) == 0
+    if spelling in CACHED:
+        early, cache = made(x[:, :4], cache=cache)
+        none, cache = made(x[:, 4:4], torch.ones(2, 0, dtype=torch.bool), cache)
+        late, _ = made(x[:, 4:], cache=cache)
+        same(torch.cat([early, none, late], dim=1), whole, 1e-7)
+
+
 @pytest.mark.parametrize("spelling", CAUSAL)
 def test_no_token_hears_the_future(spelling: str) -> None:
     made, x = layer(spelling, **OPTIONS), tokens()
@@ -317,6 +333,10 @@ def test_a_mechanism_may_be_named_as_module_and_attribute() -> None:
         ("softmax", 12, 3, {"key_width": 0}, "key_width=0 must be a whole number, 1 or more"),
         ("softmax", 12, 3, {"rope": True}, "rope=True is no base of rotary positions"),
         ("softmax", 12, 3, {"rope": -1.0}, "rope=-1.0 is no base"),
+        ("softmax", 12, 3, {"rope": float("inf")}, "rope=inf is no base"),
+        ("softmax", 12, 3, {"scale": float("nan")}, "scale=nan is no number to multiply queries by"),
+        ("softmax", 12, 3, {"scale": "wide"}, "scale=wide is no number"),
+        ("softmax", 12, 3, {"causal": "no"}, "causal=no must be True or False"),
         ("softmax", 12, 0, {}, "heads=0 must be a whole number, 1 or more"),
         ("softmax", 12, 3, {"conv": 0}, "conv=0 must be a whole number, 1 or more"),
         ("softmx", 12, 3, {}, "softmx.*did you mean softmax"),
@@ -346,6 +366,13 @@ def test_what_is_no_input_is_said_in_one_line() -> None:
     _, cache = made(x)
     with pytest.raises(UsageError, match="cache must be what this layer returned for a batch of 1"):
         made(x[:1], cache=cache)
+    other = layer("gla")(x)[1]
+    shaped = Attention("softmax", WIDTH, 2).double()(x)[1]
+    for wrong in (other, shaped, layer("softmax", conv=3)(x)[1]):
+        with pytest.raises(UsageError, match="not one of another mechanism or sizes"):
+            made(x, cache=wrong)
+    with pytest.raises(UsageError, match="not one of another mechanism or sizes"):
+        layer("gla")(x, cache=cache)
     with pytest.raises(UsageError, match="not causal has no cache"):
         layer("softmax", causal=False)(x, cache=cache)
     with pytest.raises(UsageError, match="x has 17 tokens; this layer was made for length=16"):

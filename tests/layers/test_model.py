@@ -127,6 +127,8 @@ def test_each_block_has_a_copy_of_a_module() -> None:
         (lambda: model("softmax", vocabulary=0), "vocabulary=0 must be a whole number, 1 or more"),
         (lambda: model("softmax", vocabulary=None, features=-1), "features=-1 must be a whole number"),
         (lambda: model("softmax", depth=0), "depth=0 must be a whole number"),
+        (lambda: Block("softmax", -8, 2), "width=-8 must be a whole number"),
+        (lambda: model("softmax")(symbols(), cache=model("softmax")(symbols())[1][0]), "one for each of 2"),
         (lambda: model("softmax", mlp=-1), "mlp=-1 must be a whole number"),
         (lambda: model("softmax")(symbols().double()), "x must be symbols, int64 of shape"),
         (lambda: model("softmax")(symbols() + 1), "x has symbols outside 0 to 6; vocabulary=7"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -71,6 +72,7 @@ class Attention(Measured):
     ) -> None:
         super().__init__()
         _check(width, heads, key_width, rope, conv, length)
+        _check_scale(scale)
         seed = int(torch.randint(1 << 62, (), device="cpu"))
         with _generator(seed):
             self.mechanism = _attending(mechanism)
@@ -104,9 +106,12 @@ class Attention(Measured):
         """What the tokens get, and what those after them need to know.
 
         Absent tokens are as if they had never been, and get 0. With the cache of earlier tokens it goes on
-        from there; without `causal` there is no going on, and no cache.
+        from there; without `causal` there is no going on, and no cache. No tokens at all leave the cache as
+        it was.
         """
         self._check_input(x, present, cache)
+        if not x.shape[0] * x.shape[1]:
+            return self.back(x), cache
         if present is not None:
             if bool(present.all()):
                 present = None
@@ -132,8 +137,7 @@ class Attention(Measured):
             out = out.masked_fill(~present[..., None], 0)
         if after is None:
             return out, None
-        last = read[:, -1] if n else there.new_zeros(batch) if cache is None else cache.places
-        return out, replace(after, places=last, tail=tail)
+        return out, replace(after, places=read[:, -1], tail=tail)
 
     def _attended(
         self,
@@ -214,6 +218,20 @@ class Attention(Measured):
             raise UsageError("a layer that is not causal has no cache: tokens to come change those before")
         if not isinstance(cache, Cache) or cache.places.shape != x.shape[:1]:
             raise UsageError(f"cache must be what this layer returned for a batch of {x.shape[0]}")
+        if not self._returned(cache):
+            raise UsageError("cache must be what this layer returned, not one of another mechanism or sizes")
+
+    def _returned(self, cache: Cache) -> bool:
+        """Whether a cache is of the kind and sizes that this layer returns."""
+        tail = None if cache.tail is None else cache.tail.shape[1:]
+        wanted = None if self.convolve is None else (self.convolve.size - 1, sum(self.channels))
+        if isinstance(self.mechanism, RecurrentMechanism):
+            return bool(cache.state) and cache.keys is None and tail == wanted
+        if cache.keys is None or cache.values is None or cache.state:
+            return False
+        sizes = [(each.shape[1], each.shape[-1]) for each in (cache.keys, cache.values)]
+        own = [(self.heads, self.key_width), (self.heads, self.width // self.heads)]
+        return sizes == own and set(cache.extras) == set(self.mechanism.token_extras) and tail == wanted
 
     def example_input(self, tokens: int) -> Tensor:
         return self.zeros(1, tokens, self.width)
@@ -253,7 +271,7 @@ def _check(width: Any, heads: Any, key_width: Any, rope: Any, conv: Any, length:
         raise UsageError(f"width={width} cannot be shared out among heads={heads}; it must be a multiple")
     if rope is None:
         return
-    if isinstance(rope, bool) or not isinstance(rope, int | float) or not rope > 0:
+    if isinstance(rope, bool) or not isinstance(rope, int | float) or not 0 < rope < math.inf:
         raise UsageError(f"rope={rope} is no base of rotary positions; write for example rope=10000")
     key, said = key_width, f"key_width={key_width}"
     if key is None:
@@ -262,7 +280,16 @@ def _check(width: Any, heads: Any, key_width: Any, rope: Any, conv: Any, length:
         raise UsageError(f"rotary positions turn pairs of channels; {said} is odd")
 
 
-def _check_causal(mechanism: Mechanism, causal: bool) -> None:
+def _check_scale(scale: Any) -> None:
+    if scale is None:
+        return
+    if isinstance(scale, bool) or not isinstance(scale, int | float) or not math.isfinite(scale):
+        raise UsageError(f"scale={scale} is no number to multiply queries by; write for example scale=0.125")
+
+
+def _check_causal(mechanism: Mechanism, causal: Any) -> None:
+    if not isinstance(causal, bool):
+        raise UsageError(f"causal={causal} must be True or False")
     if causal and mechanism.causality is Causality.NEVER:
         raise UsageError(f"{mechanism.spelled} has no causal form; make the layer with causal=False")
     if not causal and mechanism.causality is Causality.ALWAYS:

@@ -26,6 +26,8 @@ class Measured(nn.Module):
 
     def state_bytes(self, tokens: int) -> int:
         """The bytes carried after so many tokens, for one element of a batch: measured on zeros."""
+        if not tokens:
+            return 0
         with torch.no_grad():
             _, cache = self(self.example_input(tokens))
         kept: Iterable[Cache | None] = [cache] if isinstance(cache, Cache) or cache is None else cache

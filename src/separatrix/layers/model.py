@@ -45,8 +45,7 @@ class Block(Measured):
         **options: Any,
     ) -> None:
         super().__init__()
-        if mlp is not None:
-            check_natural(mlp=mlp)
+        check_natural(width=width, **({} if mlp is None else {"mlp": mlp}))
         self.attention_norm = RMSNorm(width) if norm else nn.Identity()
         self.attention = Attention(mechanism, width, heads, **options)
         self.mlp_norm = RMSNorm(width) if norm and mlp else nn.Identity()
@@ -145,7 +144,7 @@ class Model(Measured):
         elif not isinstance(x, torch.Tensor) or x.ndim != 3 or x.shape[-1] != self.inputs.in_features:
             wanted = f"(batch, tokens, {self.inputs.in_features})"
             raise UsageError(f"x must have shape {wanted}, not {described(x)}")
-        if cache is not None and len(cache) != len(self.blocks):
+        if cache is not None and (not isinstance(cache, Sequence) or len(cache) != len(self.blocks)):
             raise UsageError(
                 f"cache must be what this model returned, one for each of {len(self.blocks)} blocks"
             )
