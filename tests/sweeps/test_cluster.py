@@ -26,15 +26,17 @@ from distributed import Client, LocalCluster
 import deadly
 from deadly import Word
 from separatrix.parameters import SeparatrixError, UsageError
-from separatrix.store import Store, frame, open_store
+from separatrix.store import Result, Store, frame, open_store, results
 from separatrix.sweeps import Plan, Progress, read_plan, run
 from separatrix.sweeps import cluster as module
 from separatrix.sweeps.cluster import DaskExecutor
 from separatrix.sweeps.dask_setup import TRIMMING, read_address, settings
 from separatrix.sweeps.executors import AHEAD, Finished
 from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.training_runs import TrainingRun
 from separatrix.sweeps.work import Batch
-from separatrix.sweeps.worker import OtherCode, environment
+from separatrix.sweeps.worker import OtherCode, environment, work
+from training_plan import runs
 from traps import installed, lay_traps
 
 CHEAP = """
@@ -171,6 +173,21 @@ def test_a_sweep_has_the_values_of_its_cells(local: LocalCluster, tmp_path: Path
         progress = run(plan, store, executor)
     assert (progress.done, progress.lost) == (plan.count, 0)
     require_same(plan, store)
+
+
+def test_training_runs_end_there_as_they_do_here(
+    local: LocalCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Handed back at every checkpoint, with the same numbers to the last bit."""
+    monkeypatch.setattr(TrainingRun, "turn", 0.0)
+    plan, store = runs(), open_store(str(tmp_path / "s.db"), create=True)
+    with connected(local.scheduler_address) as executor:
+        assert run(plan, store, executor).done == plan.count
+    found = dict(results(store, kind="training").select("id", "loss").iter_rows())
+    for _, each in plan:
+        (here,) = work([each], 600.0)
+        assert isinstance(here, Result)
+        assert here.found["outcome"] == "diverged" or found[each.id] == here.found["loss"]
 
 
 def test_no_more_in_flight_than_there_is_room_for(local: LocalCluster, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from separatrix.reports.store import write_report
 from separatrix.store import Checkpoint, Store, StoreError, open_store, results
 from separatrix.store.files import checkpoints, file_names, keep_checkpoint, read_curves, read_file
 from separatrix.store.schema import files
-from separatrix.sweeps import run
+from separatrix.sweeps import estimate, run
 from separatrix.sweeps import run as run_of_sweeps
 from separatrix.sweeps.code import modules, training_code
 from separatrix.sweeps.training_runs import TrainingRun, training_run
@@ -299,3 +299,16 @@ def test_a_report_shows_the_runs_of_a_sweep(store: Store, url: str, tmp_path: Pa
 def test_a_report_bears_what_is_no_run_of_ours(store: Store, tmp_path: Path) -> None:
     assert run(toys(), store, Inline()).done == 6
     assert write_report(store, tmp_path / "report").cells == {"done": 6}
+
+
+def test_the_time_of_a_run_is_estimated_from_a_checkpoint() -> None:
+    class Quarter(Turns):
+        def compute(self, cells: Sequence[Any]) -> Back | None:
+            (begun,) = work(cells[:1], 0.0)
+            assert isinstance(begun, Checkpoint)
+            return [replace(begun, seconds=30.0)]
+
+    plan = WorkList("runs", tuple(("a", trained(seed=seed)) for seed in range(3)))
+    found = estimate(plan, None, Quarter(), 2)
+    assert (found.missing, found.tried, found.guessed) == (3, 1, 0)
+    assert found.seconds == pytest.approx(4 + 3 * 120 / 2, abs=0.1)  # a quarter of the steps took 30 s

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from separatrix.engines import ENGINES
-from separatrix.store import Result, Status, Store
+from separatrix.store import Checkpoint, Result, Status, Store
 from separatrix.sweeps.backlog import LOOKED_UP
 from separatrix.sweeps.batches import CostKey
 from separatrix.sweeps.executors import Executor
-from separatrix.sweeps.plan import Plan
-from separatrix.sweeps.work import Batch, Work
+from separatrix.sweeps.work import Batch, Planned, Work
 
 TRIED = 64
 """Cells of a kind that are tried at most."""
@@ -61,7 +60,7 @@ class Estimate:
 
 
 def estimate(
-    plan: Plan,
+    plan: Planned,
     store: Store | None,
     executor: Executor,
     workers: int,
@@ -111,9 +110,14 @@ def _tried(samples: Iterable[list[Work]], executor: Executor, budget: float) -> 
         while waiting and executor.vacancies > 0:
             executor.submit(waiting.pop())
         for each in executor.wait(0.2):
-            results = [one for one in each.results or () if isinstance(one, Result)]
+            cells, back = each.batch.cells, each.results or []
+            results = [one for one in back if isinstance(one, Result)]
             if results:
-                found[each.batch.cells[0].cost_key] = _mean_cost(each.batch.cells, results)
+                found[cells[0].cost_key] = _mean_cost(cells, results)
+            for begun in back[:1]:
+                share = cells[0].share_done(begun.data) if isinstance(begun, Checkpoint) else 0.0
+                if share > 0:
+                    found[cells[0].cost_key] = begun.seconds / share
     return found
 
 

@@ -83,6 +83,11 @@ class TrainingRun(Work):
     def code_here(self) -> str:
         return training_code(task_named(self.task), named(self.mechanism), self.start != SCRATCH)
 
+    def share_done(self, checkpoint: bytes) -> float:
+        from separatrix.learning import read_arrays
+
+        return float(read_arrays(checkpoint)["step"]) / int(self.setting["steps"])
+
     def compute(self, checkpoint: bytes | None) -> Iterator[bytes | Answer]:
         from separatrix.learning import Run, perturbed, training
         from separatrix.learning.witnesses import witness_for

@@ -63,6 +63,10 @@ class Work(ABC):
     def compute(self, checkpoint: bytes | None) -> Iterator[bytes | Answer]:
         """Any number of checkpoints, from each of which it could go on, and then the answer."""
 
+    def share_done(self, checkpoint: bytes) -> float:
+        """How much of it lies behind a checkpoint, up to 1; 0 where that is not known."""
+        return 0.0
+
     @cached_property
     def id(self) -> str:
         """The same for the same work, whatever the plan, the machine or the day."""
