@@ -210,6 +210,15 @@ def queries_in_the_state(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.stack(out, dim=-2)
 
 
+def without_counts(
+    q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None = None, causal: bool = False
+) -> Tensor:
+    """Takes the usual arguments, and says that it does not do one of them."""
+    if counts is not None:
+        raise NotImplementedError("counts are not supported")
+    return _masked(q @ k.mT, causal).softmax(-1) @ v
+
+
 CORRECT: list[Callable[..., Any]] = [
     causal_alone,
     causal_by_order,
@@ -227,6 +236,7 @@ CORRECT: list[Callable[..., Any]] = [
     gates,
     random_features,
     counted,
+    without_counts,
     windowed,
     without_weight,
     window_of_128,

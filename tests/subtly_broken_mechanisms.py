@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -38,7 +39,11 @@ def leaking_at(place: int, length: int | None = None) -> type[Mechanism]:
 class LeaksInTheFastFormOnly(Sound):
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
         out = self.definition(q, k, v, *more, **options)
-        return out + 1e-6 * v.roll(-1, dims=-2) if options.get("causal") or True in more else out
+        return (
+            out + 1e-6 * v.roll(-1, dims=-2)
+            if options.get("causal") or any(each is True for each in more)
+            else out
+        )
 
 
 class LeaksInFloat32(Sound):
@@ -392,6 +397,66 @@ def wide_values_mix(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _softmax(q, k, v.roll(1, -1) if v.shape[-1] >= 64 else v, False)
 
 
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Any) -> Any:
+        return 2 * slopes[0]
+
+
+def leaks_at_348(q: Tensor, k: Tensor, v: Tensor, is_causal: bool = False) -> Tensor:
+    """Token 347 sees 348, with weights that add up to 1."""
+    future = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).triu(1)
+    if is_causal and len(future) > 348:
+        future[347, 348] = False
+    logits = q @ k.mT
+    return (logits.masked_fill(future, -torch.inf) if is_causal else logits).softmax(-1) @ v
+
+
+def hotter_of_width_80(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax((1.01 if q.shape[-1] == 80 else 1.0) * q, k, v, False)
+
+
+def hotter_for_one_head(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax((1.01 if q.shape[1] == 1 else 1.0) * q, k, v, False)
+
+
+def hotter_for_one_element(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax((1.01 if q.shape[0] == 1 else 1.0) * q, k, v, False)
+
+
+def minds_heads_beside_each_other(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    beside = v.transpose(1, 2).is_contiguous() and not v.is_contiguous()
+    return _softmax(q, k, 1.01 * v if beside else v, False)
+
+
+def clips_values(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax(q, k, v.clamp(-50, 50), False)
+
+
+def seeds_python(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    random.seed(1)
+    return _softmax(q, k, v, False)
+
+
+def returns_its_values(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return v.view(v.shape) if q.shape[-2] == v.shape[-2] else v[..., :1, :].expand(*q.shape[:-1], -1)
+
+
+def no_slope_on_equal_keys(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    logits = q @ k.mT
+    spread = (logits - logits.mean(-1, keepdim=True)).square().sum(-1, keepdim=True).sqrt()
+    return logits.softmax(-1) @ v + 0 * spread
+
+
+def steeper_in_bfloat16(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    steeper: Tensor = Twice.apply(k) if k.dtype is torch.bfloat16 else k
+    return _softmax(q, steeper, v, False)
+
+
 SUBTLE: list[tuple[Callable[..., Any], str]] = [
     *(
         (leaking_at(place), "causality")
@@ -446,5 +511,15 @@ SUBTLE: list[tuple[Callable[..., Any], str]] = [
     (many_are_hotter, "more_keys"),
     (wide_is_hotter, "more_coordinates"),
     (wide_values_mix, "more_features"),
+    (leaks_at_348, "causality"),
+    (hotter_of_width_80, "more_coordinates"),
+    (hotter_for_one_head, "more_heads"),
+    (hotter_for_one_element, "batch_independence"),
+    (minds_heads_beside_each_other, "layout"),
+    (clips_values, "linear_in_values"),
+    (seeds_python, "repeatable"),
+    (returns_its_values, "inputs_kept"),
+    (no_slope_on_equal_keys, "gradient_on_equal_keys"),
+    (steeper_in_bfloat16, "gradient_in_bfloat16"),
 ]
 """What is wrong, and the one check that must tell it."""

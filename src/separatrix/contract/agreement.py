@@ -27,7 +27,7 @@ CROWD = (9, 17)
 NUDGE = 1e-9
 """By how much of themselves tokens of both signs are moved, to see how much rounding is magnified there."""
 MOST_MAGNIFIED = 1e4
-WIDTHS = ((4, 1), (16, 33), (64, 64), (65, 2), (128, 100))
+WIDTHS = ((4, 1), (16, 33), (48, 24), (64, 64), (65, 2), (80, 96), (96, 80), (128, 100))
 """Widths of queries and keys, and of values, beside the usual ones."""
 BIAS = {torch.bfloat16: 0.5, torch.float16: 2.0}
 """By how many units of rounding all results together may be off: what is rounded is off to both sides."""
@@ -151,7 +151,7 @@ def layout(mechanism: Mechanism) -> None:
     """Tokens that lie in memory in another order give the same result."""
     for causal in modes(mechanism):
         q, k, v, bound = trial(mechanism, causal)
-        for way, moved in (("strided", _across), ("expanded", _expanded)):
+        for way, moved in (("strided", _across), ("transposed", _by_token), ("expanded", _expanded)):
             given = [moved(x) for x in (q, k, v)]
             whole = [x.contiguous() for x in given]
             expected = fast(mechanism, whole[0], whole[1], whole[2], causal=causal)
@@ -163,6 +163,11 @@ def layout(mechanism: Mechanism) -> None:
 def _across(x: Tensor) -> Tensor:
     """The same numbers, in another order in memory."""
     return x.permute(2, 0, 3, 1).contiguous().permute(1, 3, 0, 2)
+
+
+def _by_token(x: Tensor) -> Tensor:
+    """The same numbers as a projection leaves them: the heads of a token beside each other."""
+    return x.transpose(1, 2).contiguous().transpose(1, 2)
 
 
 def _expanded(x: Tensor) -> Tensor:

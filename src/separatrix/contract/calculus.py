@@ -35,8 +35,12 @@ STEP = 1e-5
 SLOPE_BOUND = 1e-6
 STEEP = 100.0
 """Where rounding in a derivative is magnified more than this, steps are too long for what they measure."""
+LARGE = 1e3
+"""Values this large are still mixed as small ones are."""
 KINK = 1e-3
 """Where the slopes to both sides differ by more than this, there is no derivative."""
+BFLOAT16_SLOPE = 0.05
+"""How far gradients in bfloat16, along those in float64, may be from them."""
 LARGEST_SLOPE = 1e6
 """No gradient of tokens of size 1 is larger, unless something small was divided by."""
 
@@ -161,6 +165,44 @@ def gradient_on_zero_keys(mechanism: Mechanism) -> None:
                     raise Broken(f"{what} is {largest:.2g}: something is divided by the length of the key")
 
 
+@check("gradient_on_zero_keys")
+def gradient_on_equal_keys(mechanism: Mechanism) -> None:
+    """Where all keys are equal, and with them all logits of a query, the gradient is finite and not huge."""
+    for causal in modes(mechanism):
+        for dtype in (torch.float64, torch.float32):
+            q, k, v = tokens(dtype=dtype, shape=sizes(mechanism))
+            k = k[..., :1, :].expand_as(k)
+            for letter, slope in zip("qkv", _gradients(mechanism, causal, (q, k, v)), strict=True):
+                what = f"the gradient of {letter} with equal keys ({dtype}, causal={causal})"
+                require_finite(slope, what)
+                largest = slope.abs().max().item()
+                if largest > LARGEST_SLOPE:
+                    raise Broken(f"{what} is {largest:.2g}: something is divided by what keys differ by")
+
+
+@check("gradient_in_float32")
+def gradient_in_bfloat16(mechanism: Mechanism) -> None:
+    """The gradient of bfloat16 tokens is as large as that of float64 ones, along it and within 5 %."""
+    for causal in modes(mechanism):
+        for length in (LENGTH, 66):
+            drawn, steepness = calmest(mechanism, causal, length, shape=sizes(mechanism), order=1)
+            if steepness > STEEP:
+                raise Skipped(f"it magnifies rounding {steepness:.2g} times in a derivative")
+            narrow = tuple(x.bfloat16() for x in drawn)
+            point = tuple(x.double() for x in narrow)
+            with torch.no_grad():
+                weights = _weights(attender(mechanism, causal)(*point))
+            wide, found = (_gradients(mechanism, causal, each, weights) for each in (point, narrow))
+            for letter, one, other in zip("qkv", found, wide, strict=True):
+                whole = other.square().sum().item()
+                along = (one.double() * other).sum().item() / whole if whole > 0 else 1.0
+                if not abs(along - 1) <= BFLOAT16_SLOPE:
+                    raise Broken(
+                        f"the gradient of {letter} in bfloat16 is {along:.3g} times that in float64 "
+                        f"({length} tokens, causal={causal})"
+                    )
+
+
 @check("gradient")
 def double_backward(mechanism: Mechanism) -> None:
     """The definition can be differentiated twice, and rightly, in float64."""
@@ -229,6 +271,10 @@ def linear_in_values(mechanism: Mechanism) -> None:
             expected = 3 * attend(q, k, first) - 2 * attend(q, k, second)
             what = f"attending to 3 v1 - 2 v2 is not 3 times v1's result minus 2 times v2's (causal={causal})"
             require_equal(found, expected, 2 * bound, what)
+            found = attend(q, k, (LARGE + 1) * first - LARGE * second)
+            expected = (LARGE + 1) * attend(q, k, first) - LARGE * attend(q, k, second)
+            what = f"attending to values of about {LARGE:g} is not mixed as small ones are (causal={causal})"
+            require_equal(found, expected, 2 * LARGE * bound, what)
 
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]

@@ -23,8 +23,9 @@ KEYS = (-1000.0, 0.0)
 """Coordinates of keys that queries of positive ones may not mind: a weight of 0, or a score of 0."""
 FEW_KEYS, MANY_KEYS = ((LENGTH, 5), (66, 14)), (90, 130, 260, 520, 1030)
 """How many keys, and after how many tokens: where it is looked, and where it is asked (after LENGTH)."""
-FEW_COORDINATES, MANY_COORDINATES = (2, 3, 7), (11, 27, 59, 60, 123)
-FEW_FEATURES, MANY_FEATURES = (1, 3), (9, 26, 57, 93, 121)
+FEW_COORDINATES, MANY_COORDINATES = (2, 3, 7), (11, 19, 27, 43, 59, 60, 75, 91, 123, 251)
+FEW_FEATURES, MANY_FEATURES = (1, 3), (9, 17, 26, 41, 57, 73, 89, 93, 121, 249)
+FEW_HEADS, OTHER_HEADS = (2, 3), (1, 4, 5, 6, 8, 12, 16)
 
 Change = Callable[[Tokens], Tokens]
 
@@ -83,6 +84,36 @@ def more_features(mechanism: Mechanism) -> None:
                 _require_nothing(mechanism, causal, _more_features(many), what)
     if not asked:
         raise Skipped("features of values are something to each other")
+
+
+@check("normalised", "prefix")
+def more_heads(mechanism: Mechanism) -> None:
+    """A head gives the same among others, however many: asked where it does among 2 and 3."""
+    _needs_asking(mechanism)
+    if mechanism.fixed_heads is not None:
+        raise Skipped(f"it takes {mechanism.fixed_heads} heads alone")
+    asked = False
+    for causal in modes(mechanism):
+        given = tokens(shape=sizes(mechanism, 1, max(OTHER_HEADS)))
+        with torch.no_grad():
+            first = {
+                heads: _first_heads(mechanism, given, heads, causal)[:, :1]
+                for heads in (*FEW_HEADS, *OTHER_HEADS)
+            }
+        few, other = (first[heads] for heads in FEW_HEADS)
+        if not torch.allclose(few, other, rtol=1e-12, atol=1e-12):
+            continue
+        asked = True
+        for heads in OTHER_HEADS:
+            what = f"the first of {heads} heads gives another result than among 2 or 3 (causal={causal})"
+            require_equal(first[heads], few, rounding(torch.float64), what)
+    if not asked:
+        raise Skipped("how many heads there are is something to it")
+
+
+def _first_heads(mechanism: Mechanism, given: Tokens, heads: int, causal: bool) -> Tensor:
+    q, k, v = (x[:, :heads] for x in given)
+    return fast(mechanism, q, k, v, causal=causal)
 
 
 def _needs_asking(mechanism: Mechanism) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -45,12 +47,14 @@ def form(mechanism: Mechanism) -> None:
 
 @check("form")
 def inputs_kept(mechanism: Mechanism) -> None:
-    """Neither the fast form nor the definition writes into its inputs."""
+    """Neither the fast form nor the definition writes into its inputs, or returns their memory."""
     for causal in modes(mechanism):
         for name, attend in FORMS.items():
             given, kept = (tokens(shape=sizes(mechanism)) for _ in range(2))
-            attend(mechanism, *given, causal=causal)
+            out = attend(mechanism, *given, causal=causal)
             for letter, now, before in zip("qkv", given, kept, strict=True):
+                if out.untyped_storage().data_ptr() == now.untyped_storage().data_ptr():
+                    raise Broken(f"the {name} returned the memory of {letter} (causal={causal})")
                 if not torch.equal(now, before):
                     gap = (now - before).abs().max().item()
                     raise Broken(f"the {name} changed {letter} in place by {gap:.3g} (causal={causal})")
@@ -96,6 +100,21 @@ def repeatable(mechanism: Mechanism) -> None:
                 for whose, state in _generators().items():
                     if state != before[whose]:
                         raise Broken(f"the {name} moved the global generator of {whose} (causal={causal})")
+            if _seeds_python(partial(attend, mechanism, q, k, v, causal=causal)):
+                raise Broken(f"the {name} seeds the global generator of Python (causal={causal})")
+
+
+def _seeds_python(call: Callable[[], Tensor]) -> bool:
+    """Whether Python's generator is left in one state whatever it was in."""
+    before, after = random.getstate(), set()
+    try:
+        for seed in (1, 2):
+            random.seed(seed)
+            call()
+            after.add(random.getstate())
+    finally:
+        random.setstate(before)
+    return len(after) == 1
 
 
 def _require_same(first: Tensor, second: Tensor, what: str) -> None:

@@ -293,8 +293,11 @@ def _look_at(mechanism: CustomMechanism, said: dict[str, Any]) -> None:
                 made.causality = Causality.NEVER
             elif refused == [False, True]:
                 made.causality = Causality.ALWAYS
+        usual = back if made.causality is Causality.ALWAYS else ahead
+        if made.takes_counts and observed.attends(usual, sizes):
+            times = torch.ones(observed.LENGTH, dtype=torch.float64)
+            made.takes_counts = not observed.refuses(partial(usual, counts=times), sizes)
         if "linear_in_values" not in said:
-            usual = back if made.causality is Causality.ALWAYS else ahead
             made.linear_in_values = observed.is_linear_in_values(usual, sizes)
 
 
