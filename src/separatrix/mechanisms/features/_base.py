@@ -44,7 +44,8 @@ Tokens = Float[Tensor, "batch heads tokens width"]
 Features = Float[Tensor, "batch heads tokens features"]
 Scaled = tuple[Tensor | None, Tensor | None]
 """Factors and logarithms of features, `factors * exp(logs)`; None for a factor 1 or a logarithm 0."""
-Parts = Float[Tensor, "batch heads parts tokens width"]
+QueryParts = Float[Tensor, "batch heads parts queries width"]
+KeyParts = Float[Tensor, "batch heads parts keys width"]
 Times = Float[Tensor, "*#heads keys 1"]
 Kept = tuple[Tensor, Tensor | None]
 """The sums of a `Memory`, and its reference, if there are logarithms."""
@@ -120,7 +121,7 @@ class FeatureMechanism(Mechanism):
         rows = self._past(memory, q, k, v, times, chunk) if causal else self._all(memory, q, k, v, times)
         return joined(list(rows))
 
-    def kernel(self, q: Parts, k: Parts) -> Float[Tensor, "batch heads parts queries keys"] | None:
+    def kernel(self, q: QueryParts, k: KeyParts) -> Float[Tensor, "batch heads parts queries keys"] | None:
         """The scores of a few tokens, where they are cheaper to have without their features."""
         return None
 
@@ -137,11 +138,39 @@ class FeatureMechanism(Mechanism):
     ) -> Iterator[Tensor]:
         """For one query after the other, take in its key and read: runs of a few chunks at once."""
         width, features = memory.sums.shape[-2:]
+        if k.shape[-2] <= 2 * width and type(self).kernel is not FeatureMechanism.kernel:
+            yield from self._scored_past(q, k, v, times, chunk)
+            return
         run = tokens_at_once(k.shape[0] * k.shape[1], width, features, chunk)
         kept: list[Any] = list(memory.kept)
         for some in blocks(run, q, k, v, times):
             rows, *kept = self._part(partial(self._passed, chunk), k.shape[-2] > run, *some, *kept)
             yield rows
+
+    def _scored_past(
+        self, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None, chunk: int
+    ) -> Iterator[Tensor]:
+        """The same by scores: of no more keys, on average, than there are features, they are cheaper."""
+        for end in range(chunk, k.shape[-2] + chunk, chunk):
+            past = [None if x is None else x[..., :end, :] for x in (k, v, times)]
+            last = q[..., end - chunk : end, :]
+            yield self._part(partial(self._scored, chunk), k.shape[-2] > chunk, last, *past)
+
+    def _scored(self, chunk: int, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Tensor:
+        """What a chunk of queries reads from the keys up to it, one chunk of them after the other."""
+        values = with_one(v) if self.normalised else v
+        total = values.new_zeros(*q.shape[:-1], values.shape[-1])
+        for place in range(0, k.shape[-2], chunk):
+            keys, some = k[..., place : place + chunk, :], values[..., place : place + chunk, :]
+            scores = self.kernel(q[..., None, :, :], keys[..., None, :, :])
+            assert scores is not None
+            scores = scores[..., 0, :, :]
+            if times is not None:
+                scores = scores * times[..., place : place + chunk, :].mT
+            if place + chunk >= k.shape[-2]:
+                scores = scores.tril()
+            total = total + scores @ some
+        return divided(total[..., :-1], total[..., -1:]) if self.normalised else total
 
     def _taken(self, k: Tensor, v: Tensor, times: Tensor | None) -> Kept:
         """A memory of some keys."""

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import math
 
-from separatrix.mechanisms.features._base import FeatureMechanism, Features, Parts, Side, Tokens
+from separatrix.mechanisms.features._base import (
+    FeatureMechanism,
+    Features,
+    KeyParts,
+    QueryParts,
+    Side,
+    Tokens,
+)
 from separatrix.tensors import Float, Tensor, torch
 
 
@@ -32,6 +39,6 @@ class Based(FeatureMechanism):
         mixed = [x[..., i : i + 1, :] * x[..., i + 1 :, :] for i in range(x.shape[-2] - 1)]
         return torch.cat([torch.ones_like(x[..., :1, :]), x, x.square() / math.sqrt(2), *mixed], dim=-2).mT
 
-    def kernel(self, q: Parts, k: Parts) -> Float[Tensor, "batch heads parts queries keys"]:
+    def kernel(self, q: QueryParts, k: KeyParts) -> Float[Tensor, "batch heads parts queries keys"]:
         logits = q @ k.mT
         return torch.addcmul(1 + logits, logits, logits, value=0.5)
