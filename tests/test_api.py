@@ -31,7 +31,9 @@ def _options(function: Callable[..., Any]) -> set[str]:
 
 
 def test_the_functions_that_take_parameters_are_found() -> None:
-    assert {each.__name__ for each in OPEN} == {"boundary", "map", "readers", "results", "scaling", "verdict"}
+    assert {each.__name__ for each in OPEN} == {
+        *("boundary", "learn", "map", "readers", "results", "scaling", "verdict")
+    }
 
 
 @pytest.mark.parametrize("function", OPEN, ids=lambda each: each.__name__)

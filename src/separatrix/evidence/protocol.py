@@ -85,7 +85,7 @@ def learn(
 
     - `task`: the name of a task, such as `mqar`.
     - `mechanisms`: names with parameters, separated by commas, or a list of them.
-    - `parameters`: of the task, and of the model and its training; they may be given by name as well.
+    - `parameters`, `named`: of the task, and of the model and its training, as a mapping or by name.
     - `seeds`: fresh runs of each mechanism, the same for all.
     - `pilots`: seeds on which every learning rate is tried, before.
     - `tuned`: runs from weights that are written down, with noise, where there are such.
