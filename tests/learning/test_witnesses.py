@@ -180,7 +180,7 @@ def test_regression_works_through_norms() -> None:
     ("name", "mechanism", "words"),
     [
         ("needle", "softmax", {"rope": 10000}),
-        ("needle", "softmax", {"width": 6}),
+        ("needle", "softmax", {"width": 6, "heads": 1}),
         ("needle", "softmax", {"key_width": 4}),
         ("needle", "power:beta=3", {}),
         ("needle", "linformer", {}),
