@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 REPORT = Path("evidence.html")
 """Where the default report is written unless told otherwise."""
+COLUMNS = ("mechanism", "proved", "witness", "tuned", "trained", "rate")
+"""What fits into a line of 80 columns; sentences say the rest."""
 
 
 def learn(
@@ -111,12 +113,15 @@ def _view(found: Learned) -> None:
     out.print(f"score: {found.task.answers.value}")
     out.print(f"ceiling {found.ceiling.score:.4f}  {escape(found.ceiling.how)}")
     out.print(f"floor   {found.floor.score:.4f}  {escape(found.floor.how)}")
-    table = new_table(*HEAD, pad_edge=False)
-    for each in found.mechanisms:
-        table.add_row(*map(escape, row(each)))
+    shown = [dict(zip(HEAD, row(each), strict=True)) for each in found.mechanisms]
+    table = new_table(*COLUMNS, pad_edge=False)
+    for numbers in shown:
+        table.add_row(*(escape(numbers[name]) for name in COLUMNS))
+    table.columns[0].overflow = "fold"
     out.print(table)
-    for each in found.mechanisms:
-        out.print(f"[bold]{escape(each.mechanism)}[/] {escape(each.sentence)}.")
+    for each, numbers in zip(found.mechanisms, shown, strict=True):
+        weighs = f"{numbers['weights']} weights, {numbers['state, bytes']} bytes of state"
+        out.print(f"[bold]{escape(each.mechanism)}[/] {escape(each.sentence)}. [dim]{weighs}[/]")
         for message in dict.fromkeys(each.failed):
             out.print(f"  [red]failed[/] {escape(message)}")
     for pair in found.paired:
