@@ -192,12 +192,24 @@ def test_a_gate_that_comes_from_the_key_counts_once_in_second_derivatives() -> N
     assert torch.autograd.gradgradcheck(lambda k: recomputed(torch.mul, k, k.sin()), k)
 
 
-def test_backward_under_autocast_is_in_full_precision() -> None:
+@pytest.mark.usefixtures("in_parts")
+def test_gradients_of_what_was_attended_under_autocast_are_in_full_precision() -> None:
     mechanism = mechanism_named("ssd")
     q, k, v = (x.requires_grad_() for x in tokens(200, dtype=torch.float32))
     expected = torch.autograd.grad(mechanism(q, k, v, causal=True).sum(), (q, k, v))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = torch.autograd.grad(mechanism(q, k, v, causal=True).sum(), (q, k, v))
+        attended = mechanism(q, k, v, causal=True)
+    for one, other in zip(torch.autograd.grad(attended.sum(), (q, k, v)), expected, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_parts_are_computed_again_in_full_precision_under_autocast() -> None:
+    x, y = (each[0, 0].requires_grad_() for each in tokens(4, dtype=torch.float32)[:2])
+    out = recomputed(torch.matmul, x, y)
+    expected = torch.autograd.grad((x @ y).square().sum(), (x, y))
+    slope = 2 * (x @ y).detach()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = torch.autograd.grad(out, (x, y), slope)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other)
 

@@ -51,6 +51,12 @@ LONGEST_SEEN = 1 << 13
 """On more tokens than this nothing is tried out."""
 
 
+FOUND_OUT = frozenset(
+    ("fixed_width", "fixed_features", "fixed_heads", "causality", "takes_counts", "linear_in_values")
+)
+"""What a callable does not say is found out by calling it."""
+
+
 class CustomMechanism(Mechanism):
     """A callable as a mechanism: it is its own definition, and claims nothing that was not said or seen.
 
@@ -72,6 +78,16 @@ class CustomMechanism(Mechanism):
     flag: ClassVar[str]
     """What its parameter for causal attention is called; empty if it has none."""
     said_normalised: ClassVar[bool | None] = None
+    looked_at: ClassVar[bool] = False
+    """Whether those in FOUND_OUT are known, and not only guessed from its signature."""
+
+    def __getattribute__(self, name: str) -> Any:
+        """What has to be found out is found out when it is first asked for: a plan that names a callable
+        does not call it."""
+        if name in FOUND_OUT and not type(self).looked_at:
+            type(self).looked_at = True
+            _look_at(self, _said(self.attend, self.name))
+        return super().__getattribute__(name)
 
     def __init__(self, attend: Callable[..., Tensor]) -> None:
         super().__init__()
@@ -239,9 +255,7 @@ def wrap(attend: Any, name: str | None = None) -> Mechanism:
     }
     said = _said(attend, name)
     made: type[CustomMechanism] = type("CustomMechanism", (CustomMechanism,), {**variables, **said})
-    mechanism = made(attend)
-    _look_at(mechanism, said)
-    return mechanism
+    return made(attend)
 
 
 def of_width(mechanism: Mechanism, width: int) -> Mechanism:
@@ -249,7 +263,7 @@ def of_width(mechanism: Mechanism, width: int) -> Mechanism:
     if not isinstance(mechanism, CustomMechanism):
         raise UsageError(f"{mechanism.spelled} takes tokens of any width; leave it out")
     made = type(mechanism)
-    made.fixed_width, made.fixed_features = width, None
+    made.looked_at, made.fixed_width, made.fixed_features = True, width, None
     _look_at(mechanism, _said(mechanism.attend, mechanism.name))
     if not observed.attends(mechanism._in(torch.float64), mechanism._sizes):
         raise UsageError(f"{mechanism.name} does not take tokens of width {width}")
