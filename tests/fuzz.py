@@ -93,6 +93,7 @@ LONG = (
     "assess mine:attend --json",
     "atlas --out new.csv --json",
     "bench softmax linear --json",
+    "learn needle softmax,elu n=16 steps=20 tests=100 --seeds 2 --store new.db --out new.html",
     "reproduce --out new",
     "worker tcp://127.0.0.1:9 --workers 1 --death-timeout 1",
 )

@@ -29,7 +29,7 @@ def model_for(task: Task, mechanism: Mechanism | str, setting: Setting, seed: in
     >>> needle = task_named("needle").read({"n": 16})
     >>> softmax, delta = (model_for(needle, name, needle.default_setting()) for name in ("softmax", "delta"))
     >>> softmax.head.weight.equal(delta.head.weight), delta.parameter_count - softmax.parameter_count
-    (True, 32)
+    (True, 128)
     """
     with _seeded(seed):
         found = mechanism_from(
