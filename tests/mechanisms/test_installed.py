@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gc
+import inspect
 import json
 import pickle
 import sys
@@ -72,11 +72,9 @@ def register(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Regist
 
 
 def forget() -> None:
-    """Look for packages anew; collecting doctests imports modules a second time, each with its own memory."""
-    kind: type = type(load._plugins)
-    for each in gc.get_objects():
-        if type(each) is kind and each.__name__ == load._plugins.__name__:
-            each.cache_clear()
+    """Look for packages anew; collecting doctests makes a second module of a name, with its own memory."""
+    for module in (vars(load), inspect.unwrap(mechanism_from).__globals__):
+        module["_plugins"].cache_clear()
 
 
 def factor(mechanism: Mechanism) -> float:

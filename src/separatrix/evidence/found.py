@@ -69,7 +69,7 @@ class MechanismEvidence:
     @property
     def solved(self) -> Share:
         """How many of the seeds solved the task; a run that failed did not."""
-        return Share(sum(run.solved_at is not None for run in self.runs), len(self.runs) + len(self.failed))
+        return solved_share(self.runs, self.failed)
 
     def as_json(self) -> dict[str, Any]:
         trained = self.trained
@@ -109,7 +109,6 @@ class Learned:
     floor: Bound
     mechanisms: tuple[MechanismEvidence, ...]
     paired: tuple[Difference, ...]
-    store: str
 
     def alone(self) -> Part:
         """As the only part of a page."""
@@ -147,6 +146,11 @@ class Part:
 
     def as_json(self) -> dict[str, Any]:
         return {"name": self.name, "title": self.title, "found": [each.as_json() for each in self.found]}
+
+
+def solved_share(runs: Sequence[Run], failed: Sequence[str]) -> Share:
+    """How many of some runs solved the task, of these and those that failed."""
+    return Share(sum(run.solved_at is not None for run in runs), len(runs) + len(failed))
 
 
 def window(pilots: Sequence[Pilot], sign: int, tolerance: float) -> list[Pilot]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from separatrix.constructions import construction_named
 from separatrix.evidence.estimates import CONFIDENCE
@@ -25,6 +26,8 @@ LIKE: dict[str, tuple[str, Callable[[Any], dict[str, object]]]] = {
     "location": ("location", lambda p: {}),
 }
 """The construction that a task is most like, and where it is asked, if not at its reference point."""
+ROOMY = 128
+"""Bytes for each pair that are enough to hold a key and a value of 16 numbers each."""
 LEAST = 4
 """Pairs from which a rank correlation has an interval."""
 
@@ -60,7 +63,7 @@ class Prediction:
         if len(self.pairs) < LEAST:
             return None
         one, other = (
-            ranks([getattr(each, name) for each in self.pairs]) for name in ("predicted", "trained")
+            rankdata([getattr(each, name) for each in self.pairs]) for name in ("predicted", "trained")
         )
         if np.ptp(one) == 0 or np.ptp(other) == 0:
             return None
@@ -92,17 +95,6 @@ def predictions(found: Sequence[Learned]) -> tuple[Prediction, ...]:
     """The ledger for some experiments; a quantity that says nothing of any of them is left out."""
     made = (_ceilings(found), _constructions(found), _states(found))
     return tuple(each for each in made if each.pairs)
-
-
-def ranks(values: Sequence[float]) -> Any:
-    """Ranks from 0, equal values sharing theirs.
-
-    >>> ranks([3.0, 1.0, 3.0]).tolist()
-    [1.5, 0.0, 1.5]
-    """
-    each = np.asarray(values, dtype=float)
-    below = (each[:, None] > each).sum(1)
-    return below + ((each[:, None] == each).sum(1) - 1) / 2
 
 
 def _mechanisms(found: Iterable[Learned]) -> Iterator[tuple[Learned, MechanismEvidence, float]]:
@@ -164,10 +156,6 @@ def _states(found: Iterable[Learned]) -> Prediction:
                 f"{each.mechanism} on {learned.task.spelled} has {held} and did not learn to use them"
             )
     return Prediction("state", "bytes of state for each pair to recall", tuple(pairs), tuple(misses))
-
-
-ROOMY = 128
-"""Bytes for each pair that are enough to hold a key and a value of 16 numbers each."""
 
 
 def _share(learned: Learned, each: MechanismEvidence) -> float:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean
 
-from separatrix.evidence.estimates import Share
 from separatrix.evidence.found import (
     Learned,
     MechanismEvidence,
     Pilot,
     Run,
     differences,
+    solved_share,
     window,
 )
 from separatrix.evidence.runs import Laboratory, Row
@@ -161,7 +161,7 @@ def learned(asked: Experiment, laboratory: Laboratory) -> Learned:
         for mechanism in asked.mechanisms
     )
     scores = {each.mechanism: {run.seed: run.score for run in each.runs} for each in found}
-    return Learned(task, setting, ceiling, floor, found, differences(scores), laboratory.store.where)
+    return Learned(task, setting, ceiling, floor, found, differences(scores))
 
 
 def _pilots(asked: Experiment, laboratory: Laboratory) -> dict[str, tuple[Pilot, ...]]:
@@ -242,7 +242,7 @@ def _evidence(
         proved=task.proved_ceiling(mechanism, setting),
         witness=best((witness, improved), sign),
         trained=fmean(run.score for run in runs) if runs else None,
-        solved=Share(sum(run.solved_at is not None for run in runs), len(fresh)),
+        solved=solved_share(runs, failed),
         floor=None if ceiling.exact else floor.score,
     )
     word, sentence = judged(scores)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from separatrix.parameters import Constraint, Exact, Natural, Parameters, between
+from separatrix.parameters import Constraint
 from separatrix.tasks._base import Bound, ProvedCeiling, Samples, Split, Task, commonest_class
+from separatrix.tasks._moved import MovedParameters
 from separatrix.tasks._proofs import linear_inputs, second_moments
 
 if TYPE_CHECKING:
@@ -19,22 +19,17 @@ if TYPE_CHECKING:
     from separatrix.tasks.setting import Setting
 
 
-class NeedleParameters(Parameters):
+class NeedleParameters(MovedParameters):
     """How many tokens there are, how wide they are, and how far the needle stands out."""
 
     owner = "needle"
-    n: Natural = 64
-    dz: Natural = 4
-    strength: Exact = Fraction(3, 2)
-    """The needle is moved by A = strength sqrt(2 ln n)."""
     constraints: ClassVar[tuple[Constraint, ...]] = (
         Constraint(
             ("n",),
             lambda p: (p.n >= 4) & (p.n <= 4096) & (p.n % 2 == 0),
             lambda p: f"n={p.n} must be an even number from 4 to 4096: half of the tokens have either mark",
         ),
-        between("dz", 1, 1024),
-        between("strength", Fraction(1, 1000), 1000),
+        *MovedParameters.constraints,
     )
 
 
@@ -77,7 +72,7 @@ class Needle(Task):
     @property
     def shift(self) -> float:
         """A: how far the needle is moved."""
-        return float(self.parameters.strength) * math.sqrt(2 * math.log(self.parameters.n))
+        return self.parameters.shift
 
     def draw(self, count: int, split: Split, chance: Generator) -> Samples:
         n, dz = self.parameters.n, self.parameters.dz

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from separatrix.parameters import Constraint, Exact, Natural, Parameters, between
 from separatrix.tasks._base import Bound, ProvedCeiling, Samples, Split, Task
+from separatrix.tasks._moved import MovedParameters
 from separatrix.tasks._proofs import linear_inputs, second_moments
 
 if TYPE_CHECKING:
@@ -19,19 +18,10 @@ if TYPE_CHECKING:
     from separatrix.tasks.setting import Setting
 
 
-class SpikeParameters(Parameters):
+class SpikeParameters(MovedParameters):
     """How many tokens there are, how wide they are, and how far the spike stands out."""
 
     owner = "spike"
-    n: Natural = 64
-    dz: Natural = 4
-    strength: Exact = Fraction(3, 2)
-    """The spike is moved by A = strength sqrt(2 ln n)."""
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        between("n", 4, 4096),
-        between("dz", 1, 1024),
-        between("strength", Fraction(1, 1000), 1000),
-    )
 
 
 class Spike(Task):
@@ -71,7 +61,7 @@ class Spike(Task):
     @property
     def shift(self) -> float:
         """A: how far the spike is moved."""
-        return float(self.parameters.strength) * math.sqrt(2 * math.log(self.parameters.n))
+        return self.parameters.shift
 
     def draw(self, count: int, split: Split, chance: Generator) -> Samples:
         n, dz = self.parameters.n, self.parameters.dz
