@@ -77,6 +77,13 @@ def forget() -> None:
         module["_plugins"].cache_clear()
 
 
+def test_the_older_package_that_finds_packages_may_be_loaded(register: Register) -> None:
+    """Dask imports it where Python is old; from then on all that is found is of its classes."""
+    pytest.importorskip("importlib_metadata")
+    register("toys", toy="Toy")
+    assert factor(mechanism_from("toy:size=3")) == 3.0
+
+
 def factor(mechanism: Mechanism) -> float:
     one = torch.ones(1, 1, 2, 3, dtype=torch.float64)
     causal = mechanism.causality.name == "ALWAYS"

@@ -44,7 +44,7 @@ def list_(
 def _mechanisms(as_json: bool) -> None:
     """Every mechanism with its formula, parameters and source."""
     from separatrix.mechanisms import MECHANISMS
-    from separatrix.mechanisms.load import installed, whose
+    from separatrix.mechanisms.load import installed
 
     rows = [
         {
@@ -62,7 +62,7 @@ def _mechanisms(as_json: bool) -> None:
             "family": "of another package",
             "formula": "as programmed",
             "parameters": ["as its package says"],
-            "source": whose(plugin),
+            "source": str(plugin),
         }
         for name, plugin in installed().items()
     ]

@@ -214,7 +214,11 @@ class CustomMechanism(Mechanism):
             raise
 
     def _in(self, dtype: torch.dtype) -> Callable[..., Tensor]:
-        if self.trains or not isinstance(self.attend, torch.nn.Module):
+        return self.attend if self.trains else self._copy(dtype)
+
+    def _copy(self, dtype: torch.dtype) -> Callable[..., Tensor]:
+        """A copy of a module, in evaluation: what is tried on it leaves the module as it is."""
+        if not isinstance(self.attend, torch.nn.Module):
             return self.attend
         held = (*self.attend.parameters(), *self.attend.buffers())
         weights = tuple((each.data_ptr(), each._version) for each in held)
@@ -265,7 +269,7 @@ def of_width(mechanism: Mechanism, width: int) -> Mechanism:
     made = type(mechanism)
     made.looked_at, made.fixed_width, made.fixed_features = True, width, None
     _look_at(mechanism, _said(mechanism.attend, mechanism.name))
-    if not observed.attends(mechanism._in(torch.float64), mechanism._sizes):
+    if not observed.attends(mechanism._copy(torch.float64), mechanism._sizes):
         raise UsageError(f"{mechanism.name} does not take tokens of width {width}")
     return mechanism
 
@@ -292,7 +296,7 @@ def _said(attend: Any, name: str) -> dict[str, Any]:
 
 def _look_at(mechanism: CustomMechanism, said: dict[str, Any]) -> None:
     """Find out, on a few seeded tokens, what a callable did not say."""
-    made, flag, attend = type(mechanism), mechanism.flag, mechanism._in(torch.float64)
+    made, flag, attend = type(mechanism), mechanism.flag, mechanism._copy(torch.float64)
     back, ahead = (partial(attend, **{flag: causal}) if flag else attend for causal in (True, False))
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         sizes = observed.sizes_taken(back, mechanism.attend, mechanism._sizes)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+from dataclasses import dataclass
 from functools import cache, partial, update_wrapper
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import entry_points
 from typing import Any
 
 from separatrix.errors import one_line
@@ -41,27 +42,48 @@ def mechanism_named(text: str) -> Mechanism:
     return MECHANISMS[name](**read_words(words.split(",") if words else []))
 
 
+@dataclass(frozen=True)
+class Plugin:
+    """A mechanism that another package registers: its name, and where it is."""
+
+    name: str
+    module: str
+    attribute: str
+    package: str
+    """The package and its version; empty where that is not known."""
+
+    def __str__(self) -> str:
+        place = f"{self.module}:{self.attribute}"
+        return f"{self.package}, {place}" if self.package else place
+
+
 @cache
-def _plugins() -> EntryPoints:
+def _plugins() -> tuple[Plugin, ...]:
     """What other packages register; looked for once, since that reads about every installed package."""
-    return entry_points(group=GROUP)
+    return tuple(
+        Plugin(
+            each.name,
+            each.module,
+            each.attr,
+            f"{each.dist.name} {each.dist.version}" if each.dist is not None else "",
+        )
+        for each in entry_points(group=GROUP)
+    )
 
 
-def installed() -> dict[str, EntryPoint]:
+def _names() -> list[str]:
+    return sorted({each.name for each in _plugins()})
+
+
+def installed() -> dict[str, Plugin]:
     """The mechanisms that other packages register, by name; nothing of theirs is imported."""
-    return {each: _installed(each) for each in sorted(_plugins().names)}
+    return {each: _installed(each) for each in _names()}
 
 
-def whose(plugin: EntryPoint) -> str:
-    """Where a mechanism of another package is from: the package, and the place in it."""
-    package = f"{plugin.dist.name} {plugin.dist.version}, " if plugin.dist is not None else ""
-    return f"{package}{plugin.value}"
-
-
-def _installed(name: str) -> EntryPoint:
-    """The one entry point of that name; a second one, or a mechanism of ours, is a clash."""
-    places = {each.value: each for each in _plugins() if each.name == name}
-    others = [*(["separatrix itself"] if name in MECHANISMS else []), *map(whose, places.values())]
+def _installed(name: str) -> Plugin:
+    """The one that is registered by that name; a second one, or a mechanism of ours, is a clash."""
+    places = {(each.module, each.attribute): each for each in _plugins() if each.name == name}
+    others = [*(["separatrix itself"] if name in MECHANISMS else []), *map(str, places.values())]
     if len(others) > 1:
         raise UsageError(
             f"{name} is the name of several mechanisms, of {' and of '.join(others)}; remove one"
@@ -82,12 +104,12 @@ def mechanism_from(source: Any) -> Mechanism:
     name, _, rest = source.partition(":")
     if name.endswith(".py") and rest:
         return mechanism_from(f"{name.removesuffix('.py')}:{rest}")
-    if name in _plugins().names and (not rest or "=" in rest):
+    if name in _names() and (not rest or "=" in rest):
         return _of_package(_installed(name), source)
     if name in MECHANISMS:
         return mechanism_named(source)
     if not rest or "=" in rest:
-        require_known("mechanism", name, [*MECHANISMS, *sorted(_plugins().names)])
+        require_known("mechanism", name, [*MECHANISMS, *_names()])
     try:
         OWN.name(name)
     except Ambiguous as error:
@@ -106,15 +128,15 @@ def _weighted(source: str, name: str) -> Mechanism:
     return found
 
 
-def _of_package(plugin: EntryPoint, source: str) -> Mechanism:
+def _of_package(plugin: Plugin, source: str) -> Mechanism:
     """A mechanism of another package: a class is made with the parameters, a function is called with them."""
-    found = _imported(plugin.module, plugin.attr, plugin.name)
+    found = _imported(plugin.module, plugin.attribute, plugin.name)
     words = source.partition(":")[2]
     given = read_words(words.split(",") if words else [])
     if isinstance(found, type) and issubclass(found, Mechanism):
         if found.name != plugin.name:
             raise UsageError(
-                f"{plugin.name}: {whose(plugin)} calls itself {found.name}; both must be the same"
+                f"{plugin.name}: {plugin} calls itself {found.name}; both must be the same"
             )
         return found(**given)
     if isinstance(found, Mechanism) or not given:
@@ -154,7 +176,7 @@ def _imported(module: str, attribute: str, source: str) -> Any:
             raise UsageError(
                 f"{source}: importing {module} needs {error.name}, which is not installed"
             ) from None
-        near = nearest(module, [*MECHANISMS, *sorted(_plugins().names)])
+        near = nearest(module, [*MECHANISMS, *_names()])
         raise UsageError(
             f"{source}: there is no module {module} here and no mechanism of that name{near}"
         ) from None
