@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from separatrix.laws.noisy_powerlaw import LEVEL, noisy_law, uncertain_law
@@ -71,6 +71,7 @@ def test_logarithms_are_rejected_at_any_length() -> None:
     st.floats(2, 160),
     st.integers(4, 40),
 )
+@example(-3.0, 1.0, 0.54, 138.7, 4)
 def test_a_power_of_log_is_no_power_law_however_far_out(
     p: float, b: float, start: float, decades: float, count: int
 ) -> None:

@@ -92,7 +92,7 @@ def exact_law(x: Sequence[float], y: Sequence[float], accuracy: float = 1e-14) -
     steps = np.diff(across[knots])
     slopes, middles = np.diff(up[knots]) / steps, across[knots][:-1] + steps / 2
     unsure = min(ROUNDING + 2 * accuracy / float(steps.min()), STEADY)
-    end = _settled(middles, slopes, unsure)
+    end = _settled(across[knots], slopes, unsure)
     rival = best_form(x, y) or (late_form(x, y) if end is None or end.open else None)
     seen = tuple((math.exp(at), float(slope)) for at, slope in zip(middles, slopes, strict=True))
     if end is None or end.open or rival is not None:
@@ -153,8 +153,9 @@ class _End:
         return self.far or self.logarithmic or self.few
 
 
-def _settled(at: Array, slopes: Array, unsure: float) -> _End | None:
-    """Where the last local slopes tend to; None where they do not settle."""
+def _settled(ends: Array, slopes: Array, unsure: float) -> _End | None:
+    """Where the last local slopes tend to; None where they do not settle. `ends` are those of their steps."""
+    at = (ends[:-1] + ends[1:]) / 2
     recent, places = slopes[-3:], at[-3:]
     last = float(recent[-1])
     limit = last if np.ptp(recent) <= unsure else _geometric(places, recent)
@@ -166,11 +167,11 @@ def _settled(at: Array, slopes: Array, unsure: float) -> _End | None:
     if abs(moved) <= CLEARLY * unsure:
         return _End(limit, reach, slow=False)
     few = len(slopes) < FEWEST
-    if not few and not _at_pace(places, recent, 3.0):
+    if not few and not _at_pace(ends[-4:], recent, 3.0):
         return _End(limit, reach, slow=False)
     slowly = last + moved * float(places[-2] / (places[-1] - places[-2]))
     reach = max(reach, abs(slowly - last), abs(slowly - limit))
-    return _End(limit, reach, not few, not few and _at_pace(places, recent, 1.5), few)
+    return _End(limit, reach, not few, not few and _at_pace(ends[-4:], recent, 1.5), few)
 
 
 def _moved(at: Array, slopes: Array, limit: float) -> float:
@@ -202,11 +203,11 @@ def _geometric(at: Array, slopes: Array) -> float | None:
     return float(slopes[-1] + after / math.expm1(min(k * h2, 700.0)))
 
 
-def _at_pace(at: Array, slopes: Array, power: float) -> bool:
-    """Whether slopes settle no faster than p + C/(log x)^power."""
-    if at[0] <= 0:
+def _at_pace(ends: Array, slopes: Array, power: float) -> bool:
+    """Whether slopes settle no faster than p + C/(log x)^power, in the mean over each of their steps."""
+    if ends[0] <= 0:
         return False
-    (before, after), (first, second) = np.diff(slopes), np.diff(at**-power)
+    (before, after), (first, second) = np.diff(slopes), np.diff(np.diff(ends ** (1 - power)) / np.diff(ends))
     return bool(before * after > 0 and after / before >= second / first)
 
 

@@ -135,9 +135,7 @@ def _of_package(plugin: Plugin, source: str) -> Mechanism:
     given = read_words(words.split(",") if words else [])
     if isinstance(found, type) and issubclass(found, Mechanism):
         if found.name != plugin.name:
-            raise UsageError(
-                f"{plugin.name}: {plugin} calls itself {found.name}; both must be the same"
-            )
+            raise UsageError(f"{plugin.name}: {plugin} calls itself {found.name}; both must be the same")
         return found(**given)
     if isinstance(found, Mechanism) or not given:
         if given:
