@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import json
 import re
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 
 import separatrix as sx
@@ -16,7 +18,8 @@ from cases import BASE
 from separatrix.cli.boundary import boundary as boundary_command
 from separatrix.cli.scaling import scaling as scaling_command
 
-FUNCTIONS = [each for each in (getattr(sx, name) for name in sx.__all__) if inspect.isfunction(each)]
+NAMES = [name for name in dir(sx) if not name.startswith("_")]
+FUNCTIONS = [each for each in (getattr(sx, name) for name in NAMES) if inspect.isfunction(each)]
 OPEN = [
     each
     for each in FUNCTIONS
@@ -112,3 +115,88 @@ def test_every_argument_of_a_public_function_is_explained(function: Callable[...
     _, _, explained = (inspect.getdoc(function) or "").partition("**Arguments:**")
     listed = re.findall(r"^- (`\w+`(?:, `\w+`)*): ", explained, re.MULTILINE)
     assert sorted(re.findall(r"\w+", " ".join(listed))) == sorted(inspect.signature(function).parameters)
+
+
+def test_public_names_are_listed() -> None:
+    assert {*sx.__all__, "map"} == set(NAMES)
+    assert {"atlas", "bench", "boundary", "map", "readers", "scaling", "verdict"} <= {
+        each.__name__ for each in FUNCTIONS
+    }
+    assert not {*sx.__all__} & {*dir(builtins)}
+    here: dict[str, Any] = {}
+    exec("from separatrix import *", here)
+    assert here["verdict"] is sx.verdict
+    assert "map" not in here
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda each: each.__name__)
+def test_every_public_function_shows_how_it_is_called(function: Callable[..., Any]) -> None:
+    assert re.search(rf"(>>> |sx\.|`).*\b{function.__name__}\(", inspect.getdoc(function) or "")
+
+
+AROUND = {name: value for name, value in BASE.items() if name not in ("n", "a1")}
+
+
+@pytest.mark.parametrize(
+    ("a1", "n"),
+    [
+        (np.linspace(0.5, 1.5, 5), [1000, 1e6, 10**18]),
+        ([Fraction(1, 2), "0.75", 1, np.float32(1.25), 1.5], (1000, np.int64(10**6), 10**18)),
+        ("0.5:1.5:5", "1e3,1e6,1e18"),
+    ],
+)
+def test_lists_and_arrays_are_axes(a1: object, n: object) -> None:
+    found = sx.map("spike", "softmax", AROUND, a1=a1, n=n)
+    assert found.x.values == (Fraction(1, 2), Fraction(3, 4), 1, Fraction(5, 4), Fraction(3, 2))
+    assert (found.y.values, found.y.log) == ((1000, 10**6, 10**18), True)
+    for row, column in ((0, 1), (2, 4)):
+        chosen = found.places.at((row, column))
+        one = sx.verdict("spike", "softmax", {**AROUND, **chosen}, engine="exact")
+        assert found.layers[0].values[row, column] == one.outcome.distinguish
+
+
+def test_an_array_of_lengths_is_whole_numbers() -> None:
+    found = sx.scaling("spike", "linear", {**AROUND, "a1": "1.2"}, n=np.logspace(3, 9, 8))
+    assert [int(value.x) == value.x for value in found.values] == [True] * 8
+    assert found.law.exponent == pytest.approx(-1, abs=1e-6)
+
+
+def test_a_pair_is_a_range_to_search() -> None:
+    pair, typed = (sx.boundary("spike", "softmax", AROUND, n=1000, a1=a1) for a1 in ((0.5, 1.5), "0.5:1.5"))
+    assert pair == typed
+
+
+@pytest.mark.parametrize(
+    ("a1", "complaint"),
+    [
+        ([], "a1 has no values; an axis needs at least 2"),
+        ([1], "a1=1, has one point"),
+        ([2, 1], "a1=2,1 runs backwards; write its values in growing order"),
+        ([1, 3, 2, 4], "a1=1,3,2,4 has 2 after 3; write the values of an axis in growing order"),
+        (np.zeros((2, 2)), "a1 has 2 dimensions"),
+        ([1, float("nan")], "a1=nan is not a finite number"),
+        ([1, "two"], "a1=two is not a number"),
+        ("1,,two", "a1=two is not a number"),
+        (range(2_000_000), "a1 has 2,000,000 points"),
+    ],
+)
+def test_an_axis_that_is_none_is_refused(a1: object, complaint: str) -> None:
+    with pytest.raises(sx.UsageError, match=complaint):
+        sx.map("spike", "softmax", AROUND, a1=a1, n="1e3:1e6:3:log")
+
+
+def test_several_mechanisms_are_written_as_on_the_command_line() -> None:
+    axes = {"a1": [0.5, 1, 1.5], "n": [1000, 10**6]}
+    typed, listed = (
+        sx.map("spike", each, AROUND, **axes)
+        for each in ("softmax,power:beta=4", ("softmax", sx.MECHANISMS["power"](beta=4)))
+    )
+    assert [layer.mechanism for layer in typed.layers] == ["softmax", "power:beta=4"]
+    assert typed.as_json() == listed.as_json()
+    timed = sx.bench("softmax,linear", lengths=[16]).found
+    assert [each.mechanism for each in timed] == ["softmax", "linear"]
+    found = sx.atlas("softmax,linear", ["averaging", "spikes"])
+    assert [region.mechanism.spelled for region in found.regions] == ["softmax", "linear"]
+    assert found.constructions == ("averaging", "spikes")
+    with pytest.raises(sx.UsageError, match="name a mechanism"):
+        sx.bench("")

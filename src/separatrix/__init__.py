@@ -15,38 +15,50 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from separatrix import layers, testing
-    from separatrix.cards import assess
-    from separatrix.claims import ledger
+    from separatrix.cards import Card, assess
+    from separatrix.cards.atlas import Atlas, atlas
+    from separatrix.claims import Ledger, ledger
     from separatrix.constructions import CONSTRUCTIONS
+    from separatrix.costs import Bench, bench
     from separatrix.engines import Sampling
-    from separatrix.evidence import learn
-    from separatrix.laws import scaling
-    from separatrix.maps import Boundary, Map, boundary, map
+    from separatrix.evidence import Learned, learn
+    from separatrix.laws import Scaling, scaling
+    from separatrix.maps import Boundary, Map, boundary
+    from separatrix.maps import map as map
     from separatrix.mechanisms import MECHANISMS
     from separatrix.parameters import Grid, SeparatrixError, UsageError
     from separatrix.searches import Search, search
     from separatrix.store import results
-    from separatrix.sweeps import sweep
+    from separatrix.sweeps import Progress, sweep
     from separatrix.verdicts import Readers, Verdict, readers, verdict
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "Atlas": "separatrix.cards.atlas",
+    "Bench": "separatrix.costs",
     "Boundary": "separatrix.maps",
     "CONSTRUCTIONS": "separatrix.constructions",
+    "Card": "separatrix.cards",
     "Grid": "separatrix.parameters",
+    "Learned": "separatrix.evidence",
+    "Ledger": "separatrix.claims",
     "MECHANISMS": "separatrix.mechanisms",
     "Map": "separatrix.maps",
+    "Progress": "separatrix.sweeps",
     "Readers": "separatrix.verdicts",
     "Sampling": "separatrix.engines",
+    "Scaling": "separatrix.laws",
     "Search": "separatrix.searches",
     "SeparatrixError": "separatrix.parameters",
     "UsageError": "separatrix.parameters",
     "Verdict": "separatrix.verdicts",
-    "ledger": "separatrix.claims",
     "assess": "separatrix.cards",
+    "atlas": "separatrix.cards.atlas",
+    "bench": "separatrix.costs",
     "boundary": "separatrix.maps",
     "learn": "separatrix.evidence",
+    "ledger": "separatrix.claims",
     "map": "separatrix.maps",
     "readers": "separatrix.verdicts",
     "results": "separatrix.store",
@@ -66,24 +78,38 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(_HOME[name]), name)
 
 
-__all__ = [
+def __dir__() -> list[str]:
+    """Every public name, `map` as well, and what every module has."""
+    kept = [name for name in globals() if name.startswith("__")]
+    return sorted({*kept, *_HOME, *__all__})
+
+
+__all__ = [  # but `map`, which is built into Python: write sx.map
     "CONSTRUCTIONS",
     "MECHANISMS",
+    "Atlas",
+    "Bench",
     "Boundary",
+    "Card",
     "Grid",
+    "Learned",
+    "Ledger",
     "Map",
+    "Progress",
     "Readers",
     "Sampling",
+    "Scaling",
     "Search",
     "SeparatrixError",
     "UsageError",
     "Verdict",
     "assess",
+    "atlas",
+    "bench",
     "boundary",
     "layers",
     "learn",
     "ledger",
-    "map",
     "readers",
     "results",
     "scaling",

@@ -268,7 +268,7 @@ def test_what_does_not_attend_gets_a_short_card() -> None:
 def test_the_atlas_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("separatrix.cards.standing.CONSTRUCTIONS", FEW)
     told = []
-    found = atlas([Softmax(), Linear()], lambda done, total, what: told.append((done, total, what)))
+    found = atlas([Softmax(), Linear()], tell=lambda done, total, what: told.append((done, total, what)))
     assert told[-1] == (5, 6, "linear on plain")
     rows = list(csv.DictReader(io.StringIO(found.as_csv())))
     assert len(rows) == 2 * len(found.constructions)

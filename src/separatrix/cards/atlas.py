@@ -13,7 +13,10 @@ from typing import Any
 import torch
 
 from separatrix.cards.standing import Standing, Unanswered, points, standing
+from separatrix.constructions import construction_named
 from separatrix.mechanisms import Mechanism, examples
+from separatrix.mechanisms.load import mechanisms_from
+from separatrix.parameters import UsageError
 from separatrix.startup import safe_path, signals_held_back
 
 COLUMNS = (
@@ -41,7 +44,7 @@ class Atlas:
     @property
     def constructions(self) -> tuple[str, ...]:
         """The names of the constructions."""
-        return tuple(points())
+        return tuple(standing.name for standing in self.regions[0].standings)
 
     @property
     def families(self) -> dict[str, list[Region]]:
@@ -69,16 +72,44 @@ class Atlas:
 
 
 def atlas(
-    mechanisms: Sequence[Mechanism] | None = None, tell: Tell = lambda *_: None, workers: int = 1
+    mechanisms: Any = None,
+    constructions: str | Sequence[str] | None = None,
+    *,
+    tell: Tell = lambda *_: None,
+    workers: int = 1,
 ) -> Atlas:
-    """Assess every mechanism on every construction, in as many processes as there are `workers`."""
-    chosen = examples() if mechanisms is None else list(mechanisms)
-    cells = [(mechanism, name) for mechanism in chosen for name in points()]
+    """Every mechanism on every construction, at its reference point.
+
+    **Arguments:**
+
+    - `mechanisms`: as for `verdict`, several as `"softmax,linear"` or a list; one of each without any.
+    - `constructions`: names, with commas or in a list; all without any.
+    - `tell`: hears how many cells are done, of how many, and which.
+    - `workers`: how many processes share the work; all of it takes minutes. With more than one a script
+      needs `if __name__ == "__main__":` around the call, since they import it.
+
+    >>> found = atlas("softmax,linear", "spikes")
+    >>> [(row["mechanism"], row["verdict"]) for row in found.rows()]
+    [('softmax', 'distinguishes'), ('linear', 'blind')]
+    """
+    chosen = examples() if mechanisms is None else mechanisms_from(mechanisms)
+    names = _columns(constructions)
+    cells = [(mechanism, name) for mechanism in chosen for name in names]
     cells.sort(key=lambda cell: cell[0].takes_counts)  # the long ones first, so that all end together
     found = dict(_filled(cells, tell, workers))
-    return Atlas(
-        tuple(Region(each, tuple(found[each.spelled, name] for name in points())) for each in chosen)
-    )
+    return Atlas(tuple(Region(each, tuple(found[each.spelled, name] for name in names)) for each in chosen))
+
+
+def _columns(constructions: str | Sequence[str] | None) -> list[str]:
+    """The columns of these constructions, every variant of each, or all columns."""
+    if constructions is None:
+        return list(points())
+    wanted = constructions.split(",") if isinstance(constructions, str) else list(constructions)
+    for each in wanted:
+        construction_named(each)
+    if not wanted:
+        raise UsageError("name a construction, for example spike")
+    return [name for name in points() if name.partition(",")[0] in wanted]
 
 
 def _filled(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from separatrix.errors import one_line
 from separatrix.laws.costs import cost_law
 from separatrix.mechanisms import Mechanism, Softmax
 from separatrix.mechanisms.load import mechanism_from
+from separatrix.parameters import listed_mechanisms
 
 Tell = Callable[[str], None]
 Examined = Callable[[Mechanism, Examination], None]
@@ -113,7 +114,7 @@ class Card:
 
 def assess(
     mechanism: Any,
-    against: Sequence[Any] = (),
+    against: Any = (),
     tell: Tell = lambda _: None,
     *,
     quick: bool = False,
@@ -124,12 +125,12 @@ def assess(
     **Arguments:**
 
     - `mechanism`: as for `verdict`: `assess("mine:attend", against=["softmax", "linear"])`.
-    - `against`: mechanisms whose cards stand beside it.
+    - `against`: mechanisms whose cards stand beside it, as `"softmax,linear"` or a list.
     - `tell`: hears of each step before it starts.
     - `quick`: the contract alone, in seconds.
     - `examined`: hears what the mechanism keeps of the contract, before anything else is tried.
     """
-    one, others = mechanism_from(mechanism), [mechanism_from(each) for each in against]
+    one, others = mechanism_from(mechanism), [mechanism_from(each) for each in listed_mechanisms(against)]
     contract, attending = _contract(one, tell)
     examined(one, contract)
     if quick:

@@ -190,7 +190,7 @@ def bench(
 
     chosen = [mechanism_from(name) for name in mechanisms or []]
     with working(as_json) as tell:
-        found = run(chosen or None, tell)
+        found = run(chosen or None, tell=tell)
     show(found, as_json, lambda: _costs(console(), list(found.found), found.softmax))
 
 

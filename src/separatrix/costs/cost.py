@@ -15,8 +15,9 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from separatrix.costs.memory import peak_bytes
 from separatrix.costs.state import kind_of_state, state_bytes
-from separatrix.errors import one_line
+from separatrix.errors import UsageError, one_line
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
+from separatrix.mechanisms.load import mechanisms_from
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
@@ -111,22 +112,38 @@ class Bench:
 
 
 def bench(
-    mechanisms: Sequence[Mechanism] | None = None, tell: Callable[[str], None] = lambda _: None
+    mechanisms: Any = None,
+    *,
+    lengths: Sequence[int] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Bench:
-    """The cost of these mechanisms, or of all, where the fast form agrees with the definition."""
+    """What mechanisms cost on this machine, where the fast form agrees with the definition.
+
+    **Arguments:**
+
+    - `mechanisms`: as for `verdict`, several as `"softmax,linear"` or a list; one of each without any.
+    - `lengths`: numbers of tokens to measure at; none is taken after one that lasts longer than a second.
+    - `tell`: hears of each mechanism before it is measured.
+
+    >>> found = bench("linear", lengths=[64, 128])
+    >>> [cost.length for cost in found.found[0].costs], found.found[0].costs[0].flops > 0
+    ([64, 128], True)
+    """
+    if lengths is not None and not (lengths and min(lengths) >= 1):
+        raise UsageError(f"lengths={lengths} are none to measure at; give numbers of tokens, as [1024]")
     tell("softmax")
-    softmax, found = checked_cost(Softmax()), []
-    for mechanism in examples() if mechanisms is None else mechanisms:
+    softmax, found = checked_cost(Softmax(), lengths), []
+    for mechanism in examples() if mechanisms is None else mechanisms_from(mechanisms):
         tell(mechanism.spelled)
-        found.append(softmax if mechanism.spelled == "softmax" else checked_cost(mechanism))
+        found.append(softmax if mechanism.spelled == "softmax" else checked_cost(mechanism, lengths))
     return Bench(tuple(found), softmax)
 
 
-def checked_cost(mechanism: Mechanism) -> CostCurve | Disagreement:
+def checked_cost(mechanism: Mechanism, lengths: Sequence[int] | None = None) -> CostCurve | Disagreement:
     """The cost, if the fast form agrees with the definition and does not break on the way."""
     try:
         what = disagreement(mechanism)
-        return measure(mechanism) if what is None else Disagreement(mechanism.spelled, what)
+        return measure(mechanism, lengths) if what is None else Disagreement(mechanism.spelled, what)
     except Exception as error:  # a stranger's mechanism may raise anything
         return Disagreement(mechanism.spelled, f"it raised {type(error).__name__}: {one_line(error)}")
 

@@ -58,7 +58,8 @@ def scaling(
     **Arguments:**
 
     - `construction`, `mechanism`, `engine`, `sampling`: as for `verdict`.
-    - `parameters`, `named`: one of them as `"start:stop:count"` or `"start:stop:count:log"`.
+    - `parameters`, `named`: one of them as `"start:stop:count"`, `"start:stop:count:log"`, a list or a NumPy
+      array.
     - `of`: one of QUANTITIES, or of COSTS, which are measured by running the mechanism.
     - `tell`: hears how far it is.
 
@@ -163,8 +164,9 @@ def _growing(construction: str, mechanism: Any, parameters: Mapping[str, object]
 def _enough(name: str, text: str) -> None:
     """Refuse one or two points before anything else is said of them."""
     parts = text.split(":")
-    if len(parts) in (3, 4) and parts[2] in ("1", "2"):
-        points = "one point" if parts[2] == "1" else "two points"
+    count = parts[2] if len(parts) in (3, 4) else str(len(text.strip(",").split(","))) if "," in text else ""
+    if count in ("1", "2"):
+        points = "one point" if count == "1" else "two points"
         raise UsageError(f"{name}={text} has {points}; a slope and its change need at least {FEWEST}")
 
 

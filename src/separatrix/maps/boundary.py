@@ -17,12 +17,10 @@ from separatrix.maps.crossings import Boundary, Crossing
 from separatrix.maps.level_sides import LevelSides
 from separatrix.numbers import format_exact, parse_exact
 from separatrix.parameters import SeparatrixError, UsageError, all_parameters
-from separatrix.parameters.ranges import Number, Span, read_span, split_axes
+from separatrix.parameters.ranges import WIDE, Number, Span, read_span, split_axes
 from separatrix.verdicts.question import Question, question
 
 HALF = Fraction(1, 2)
-WIDE = 100
-"""A range whose ends differ by this factor is scanned evenly in its logarithm."""
 MOST_SCANNED = 100_000
 
 
@@ -57,7 +55,7 @@ def boundary(
     **Arguments:**
 
     - `construction`, `mechanism`, `engine`, `sampling`: as for `verdict`.
-    - `parameters`, `named`: one of them as `"start:stop"`, the others as values.
+    - `parameters`, `named`: one of them as `"start:stop"` or a pair, the others as values.
     - `probability`: the level.
     - `scan`: how many values are looked at first; two crossings between neighbours are not seen.
     - `tolerance`: how close the ends of a crossing come, relative to their size.

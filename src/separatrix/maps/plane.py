@@ -15,7 +15,7 @@ from separatrix.engines import ENGINES, EngineRefusal, Sampling, engine_named, e
 from separatrix.maps.analytic import Analytic, Array, analytic
 from separatrix.maps.layers import QUANTITIES, Layer, Tell, by_cell
 from separatrix.maps.plane_grid import PlaneGrid
-from separatrix.parameters import UsageError, all_parameters, require_known
+from separatrix.parameters import UsageError, all_parameters, listed_mechanisms, require_known
 from separatrix.parameters.model import printed
 from separatrix.parameters.ranges import EXAMPLE, Axis, read_counted, split_axes
 from separatrix.verdicts.question import Question, question
@@ -116,8 +116,9 @@ def map(
     **Arguments:**
 
     - `construction`, `engine`, `sampling`: as for `verdict`.
-    - `mechanism`: as for `verdict`, or a list of them: one layer for each.
-    - `parameters`, `named`: two of them as `"start:stop:count"` or `"start:stop:count:log"`.
+    - `mechanism`: as for `verdict`; one layer for each of several, `"softmax,linear"` or a list.
+    - `parameters`, `named`: two of them as an axis: `"start:stop:count"`, `"start:stop:count:log"`, a list or
+      a NumPy array.
     - `of`: the quantity, such as `"distinguish"`, `"margin"` or `"bits"`.
     - `difference`: show two mechanisms as one layer, the first less the second.
     - `tell`: hears how far slow layers are.
@@ -127,7 +128,7 @@ def map(
     >>> found.layers[0].values.round(3).tolist()
     [[0.0, 0.597, 0.992], [0.0, 0.0, 0.89]]
     """
-    mechanisms = mechanism if isinstance(mechanism, list | tuple) else [mechanism]
+    mechanisms = listed_mechanisms(mechanism)
     require_known("quantity", of, QUANTITIES)
     engine_named(engine).refuse_unused(sampling)
     sampling = sampling or Sampling()

@@ -16,7 +16,7 @@ from separatrix.mechanisms._registry import registered
 from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.own_modules import OWN, Ambiguous
 from separatrix.mechanisms.weights import MARKED
-from separatrix.parameters import UsageError, nearest, read_words, require_known
+from separatrix.parameters import UsageError, listed_mechanisms, nearest, read_words, require_known
 
 GROUP = "separatrix.mechanisms"
 """Entry points of this group register the mechanisms of other packages by name."""
@@ -115,6 +115,18 @@ def mechanism_from(source: Any) -> Mechanism:
     except Ambiguous as error:
         raise UsageError(f"{source}: {error}") from None
     return wrap(_imported(name, rest, source), source)
+
+
+def mechanisms_from(source: Any) -> list[Mechanism]:
+    """Mechanisms from `"softmax,linear"`, a list of what `mechanism_from` takes, or one such thing.
+
+    >>> mechanisms_from("softmax,power:beta=4")
+    [<mechanism softmax>, <mechanism power:beta=4>]
+    """
+    found = [mechanism_from(each) for each in listed_mechanisms(source)]
+    if not found:
+        raise UsageError("name a mechanism, for example softmax")
+    return found
 
 
 def _weighted(source: str, name: str) -> Mechanism:

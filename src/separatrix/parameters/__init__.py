@@ -13,7 +13,7 @@ from separatrix.parameters.model import (
     nearest,
     require_known,
 )
-from separatrix.parameters.words import all_parameters, read_words, split_mechanisms
+from separatrix.parameters.words import all_parameters, listed_mechanisms, read_words, split_mechanisms
 
 __all__ = [
     "Constraint",
@@ -27,6 +27,7 @@ __all__ = [
     "all_parameters",
     "between",
     "is_absent",
+    "listed_mechanisms",
     "nearest",
     "read_words",
     "require_known",

@@ -1,11 +1,16 @@
-"""Axes as they are typed, `a1=0.5:1.5:400` or `n=1e3:1e18:400:log`, and the exact values they stand for."""
+"""Axes as they are typed, `a1=0.5:1.5:400`, `n=1e3:1e18:400:log` or `n=1e3,1e4,1e6`, and their exact values.
+
+From Python a list or a NumPy array is an axis, too: it is read as the values written with commas.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +23,10 @@ FARTHEST = 10**300
 MOST_POINTS = 10**6
 DIGITS = 6
 """Values on a logarithmic axis are rounded to so many significant digits, more where the axis is fine."""
+WIDE = 100
+"""What spans this factor is shown, and searched, evenly in its logarithm, unless it is typed otherwise."""
+LONGEST_SHOWN = 60
+LISTS = (list, tuple, range)
 EXAMPLE = "a1=0.5:1.5:100 or n=1e3:1e9:100:log"
 
 Number = int | Fraction
@@ -35,6 +44,8 @@ class Span:
     log: bool
     text: str
     """The text as it was typed."""
+    listed: tuple[Number, ...] = ()
+    """The values, where they were written one by one."""
 
     @property
     def spelled(self) -> str:
@@ -43,6 +54,8 @@ class Span:
 
     def points(self, count: int) -> tuple[Number, ...]:
         """So many values from end to end; of a whole parameter fewer, where there are no more."""
+        if self.listed:
+            return self.listed
         if self.log:
             inner = [self._log_value(Fraction(i, count - 1), count) for i in range(1, count - 1)]
         else:
@@ -88,20 +101,48 @@ def is_axis(value: object) -> bool:
     return isinstance(value, str) and ":" in value
 
 
+def is_several(value: object) -> bool:
+    """Whether a parameter's value is a range, values with commas, a list or an array."""
+    if isinstance(value, str):
+        return ":" in value or "," in value
+    return isinstance(value, LISTS) or getattr(value, "shape", ()) != ()
+
+
 def split_axes(parameters: Mapping[str, object]) -> tuple[dict[str, str], dict[str, object]]:
-    """The parameters whose values spell ranges, and those that are fixed."""
-    axes = {name: str(value) for name, value in parameters.items() if is_axis(value)}
+    """The parameters whose values are ranges or several values, as they are typed, and those that are fixed.
+
+    >>> split_axes({"n": [1000, 1e6], "a1": np.linspace(0.5, 1.5, 3), "d": 102})
+    ({'n': '1000,1000000', 'a1': '0.5,1,1.5'}, {'d': 102})
+    """
+    axes = {name: _typed(name, value) for name, value in parameters.items() if is_several(value)}
     return axes, {name: value for name, value in parameters.items() if name not in axes}
 
 
+def _typed(name: str, value: Any) -> str:
+    """An axis as it is typed on the command line."""
+    if isinstance(value, str):
+        return value
+    if len(getattr(value, "shape", (0,))) > 1:
+        raise UsageError(f"{name} has {len(value.shape)} dimensions; an axis is a list of numbers")
+    values = list(value) if isinstance(value, LISTS) else np.asarray(value).tolist()
+    if not values:
+        raise UsageError(f"{name} has no values; an axis needs at least 2")
+    if len(values) > MOST_POINTS:
+        raise UsageError(f"{name} has {len(values):,} points, more than {MOST_POINTS:,}; 400 fill a screen")
+    written = [format_exact(parse_exact(each, name)) for each in values]
+    return ",".join(written) if len(written) > 1 else f"{written[0]},"
+
+
 def read_counted(model: type[Parameters], name: str, text: str, owner: str | None = None) -> tuple[Span, int]:
-    """`start:stop:count` or `start:stop:count:log`, with the count still to be judged against others.
+    """`start:stop:count`, `start:stop:count:log` or `one,other,…`; the count is to be judged against others.
 
     >>> from separatrix.constructions.spike import Spike
     >>> span, count = read_counted(Spike.schema, "n", "1e3:1e6:4:log")
     >>> span.points(count)
     (1000, 10000, 100000, 1000000)
     """
+    if "," in text:
+        return _listed(model, name, text, owner)
     parts = text.split(":")
     if len(parts) not in (3, 4):
         raise UsageError(f"{name}={text} is no axis; write {name}=start:stop:count, for example {EXAMPLE}")
@@ -119,14 +160,38 @@ def read_counted(model: type[Parameters], name: str, text: str, owner: str | Non
     return _read(model, name, text, parts[:2], parts[3:], owner), count
 
 
+def _listed(model: type[Parameters], name: str, text: str, owner: str | None) -> tuple[Span, int]:
+    """Values written one by one; those of a whole parameter are rounded between the ends, as in a range."""
+    parts = [part for part in text.split(",") if part.strip()]
+    if len(parts) < 2:
+        points = "one point" if parts else "no points"
+        raise UsageError(f"{name}={text} has {points}; an axis needs at least 2")
+    span = _read(model, name, text, [parts[0], parts[-1]], [], owner)
+    inner = [parse_exact(part, name) for part in parts[1:-1]]
+    values = [span.start, *(round(value) if span.whole else value for value in inner), span.stop]
+    for one, other in pairwise(values):
+        if one > other:
+            said = f"{format_exact(other)} after {format_exact(one)}"
+            raise UsageError(
+                f"{name}={_short(text)} has {said}; write the values of an axis in growing order"
+            )
+    distinct = tuple(dict.fromkeys(values))
+    wide = span.start > 0 and span.stop >= WIDE * span.start
+    return replace(span, log=wide, listed=distinct), len(distinct)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+
+
 def read_span(model: type[Parameters], name: str, text: str, owner: str | None = None) -> Span:
-    """`start:stop` or `start:stop:log`, a range to be searched."""
-    parts = text.split(":")
+    """`start:stop`, `start:stop:log` or `start,stop`: a range to be searched."""
+    parts = text.split("," if "," in text else ":")
     if len(parts) not in (2, 3) or parts[2:] not in ([], ["log"]):
         raise UsageError(
             f"{name}={text} is no range to search; write {name}=start:stop, and `scan` for how finely"
         )
-    return _read(model, name, text, parts[:2], parts[2:], owner)
+    return _read(model, name, ":".join(parts), parts[:2], parts[2:], owner)
 
 
 def _read(
@@ -143,7 +208,8 @@ def _read(
         raise UsageError(f"{name}={text} has no length; give two different ends, or write {name}={ends[0]}")
     if start > stop:
         turned = ":".join((ends[1], ends[0], *text.split(":")[2:]))
-        raise UsageError(f"{name}={text} runs backwards; write {name}={turned}")
+        how = "write its values in growing order" if "," in text else f"write {name}={turned}"
+        raise UsageError(f"{name}={_short(text)} runs backwards; {how}")
     if start < -FARTHEST or stop > FARTHEST:
         raise UsageError(f"{name}={text} goes beyond 1e300, where axes end")
     if spacing and start <= 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
+from typing import Any
 
 from separatrix.errors import UsageError
 
@@ -67,3 +68,14 @@ def split_mechanisms(text: str) -> list[str]:
         else:
             found.append(part)
     return found
+
+
+def listed_mechanisms(given: Any) -> list[Any]:
+    """One mechanism or several: names with commas between them, a list, or one thing itself.
+
+    >>> listed_mechanisms("softmax,linear"), listed_mechanisms(["softmax", max]), listed_mechanisms(max)
+    (['softmax', 'linear'], ['softmax', <built-in function max>], [<built-in function max>])
+    """
+    if isinstance(given, str):
+        return list[Any](split_mechanisms(given))
+    return list(given) if isinstance(given, list | tuple) else [given]
