@@ -41,7 +41,7 @@ def test_text_fits_eighty_columns() -> None:
     done = run("verdict", "spike", "linear", *POINT, "--noise", "0.1")
     assert done.returncode == 0
     assert "linear on spike: blind" in done.stdout
-    assert "1.655598718e-06" in done.stdout
+    assert "1.655598718×10⁻⁶" in done.stdout
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
 
 
@@ -50,7 +50,19 @@ def test_text_fits_eighty_columns() -> None:
     [
         (["verdict", "spike", "sofmax", *POINT], "there is no mechanism sofmax (did you mean softmax?)"),
         (["verdict", "spke", "softmax", *POINT], "there is no construction spke (did you mean spike?)"),
-        (["verdict", "spike", "softmax", *WITHOUT_N], "spike needs n as well"),
+        (["verdict", "spike", "flash"], "there is no mechanism flash; separatrix list mechanisms has all"),
+        (["verdict", "spike", "n=1000"], "the mechanism is missing before n=1000"),
+        (["verdict", "softmax", "n=1000"], "the construction or the mechanism is missing before n=1000"),
+        (
+            ["verdict", "spike", "softmax", "linear"],
+            "linear stands among the parameters; several mechanisms are",
+        ),
+        (["verdict", "spike", "softmax", "a1=0.005"], "so taken from the reference point: a0=0.01"),
+        (
+            ["verdict", "spike", "softmax,linear", "--certificate", "x.json"],
+            "a certificate is of one mechanism",
+        ),
+        (["verdict", "spike", "window,fox", "n=1e12"], "no engine can answer this"),
         (["verdict", "spike", "softmax", *POINT, "n=5"], "n is given twice"),
         (["verdict", "spike", "softmax", *POINT, "q=5"], "spike has no parameter q"),
         (["verdict", "spike", "softmax", "n=1001", *WITHOUT_N], "n=1001 is not a multiple of d-2=100"),
@@ -86,6 +98,51 @@ def test_bad_input_gets_one_line_and_exit_code_two(words: list[str], complaint: 
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_not_given_is_taken_from_the_reference_point_and_shown() -> None:
+    whole = json.loads(run("verdict", "spike", "softmax", *POINT, "--json").stdout)
+    assert whole["taken"] == {}
+    reference = json.loads(run("verdict", "spike", "softmax", "--json").stdout)
+    assert reference == {**whole, "taken": {name: reference["parameters"][name] for name in BASE}}
+    shown = run("verdict", "spike", "softmax", "n=2000", "m=3").stdout
+    assert "Not given, so taken from the reference point: d=102 a0=0.01 a1=1.2 b=0.2 c=0.1." in " ".join(
+        shown.split()
+    )
+
+
+def test_names_in_the_wrong_order_are_answered() -> None:
+    done = run("verdict", "linear", "spike", "--json")
+    assert done.returncode == 0
+    assert done.stderr == "separatrix: read as spike linear: the construction comes first\n"
+    assert done.stdout == run("verdict", "spike", "linear", "--json").stdout
+    assert run("readers", "linear", "spike", "--json").returncode == 0
+    assert run("boundary", "softmax", "spike", "a1=0.5:1.5", "--scan", "8", "--json").returncode == 0
+    assert run("map", "softmax,linear", "spike", "a1=0.5:1.5:2", "n=1e3:1e4:2:log", "--json").returncode == 0
+    assert run("scaling", "linear", "spike", "n=1e3:1e9:3:log", "--json").returncode == 0
+
+
+def test_several_mechanisms_stand_side_by_side() -> None:
+    names = ["softmax", "linear", "window"]
+    done = run("verdict", "spike", ",".join(names), "n=1e12")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[1].split() == names
+    assert lines[2].split(None, 1)[1].split("  ")[0] == "distinguishes"
+    assert lines[2].split()[-2:] == ["not", "computed"]
+    listed = json.loads(run("verdict", "spike", ",".join(names), "n=1e12", "--json").stdout)
+    assert [each["verdict"] for each in listed] == ["distinguishes", "blind", "none"]
+    assert "does not take counts" in listed[2]["evidence"]
+    assert listed[1] == json.loads(run("verdict", "spike", "linear", "n=1e12", "--json").stdout)
+
+
+def test_many_mechanisms_are_broken_into_tables_that_fit() -> None:
+    names = ["softmax", *(f"power:beta={beta}" for beta in range(2, 12))]
+    shown = run("verdict", "spike", ",".join(names)).stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    assert shown.count("P(tells D0 from D1)") > 1
+    assert all(shown.count(f" {name} ") >= 1 for name in names)
 
 
 def test_lists() -> None:

@@ -16,6 +16,7 @@ from separatrix.cli.options import (
     EngineName,
     MechanismName,
     SeedOption,
+    in_order,
     read_parameters,
 )
 from separatrix.cli.terminal import console, escape, new_table, show, working
@@ -61,6 +62,7 @@ def boundary(
     from separatrix.parameters import UsageError
     from separatrix.verdicts import write_certificate
 
+    construction, mechanism = in_order(construction, mechanism)
     parameters = read_parameters(boundary, construction, words)
     if out is not None and over is None:
         raise UsageError(
@@ -137,8 +139,8 @@ def _view(found: Boundary, certificate: Path | None) -> None:
         to.print(said, markup=False)
     to.print(f"{found.engine}: {found.evidence}", markup=False)
     to.print(found.guarantee, markup=False)
-    if found.moved:
-        to.print(found.moved, markup=False)
+    for said in filter(None, (found.asked.reference_remark, found.moved)):
+        to.print(said, markup=False)
     if certificate is not None:
         to.print(f"certificate written; verify it with: separatrix check {certificate}", markup=False)
 

@@ -17,6 +17,7 @@ from separatrix.cli.options import (
     DrawsOption,
     EngineName,
     SeedOption,
+    in_order,
     read_parameters,
 )
 from separatrix.cli.terminal import console, escape, on_stderr, show
@@ -60,6 +61,7 @@ def map_(
     from separatrix.maps import map as run
     from separatrix.parameters import split_mechanisms
 
+    construction, mechanisms = in_order(construction, mechanisms)
     parameters = read_parameters(map_, construction, words)
     if out is not None:
         from separatrix.reports.maps import MAP_ENDINGS

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from inspect import signature
 from typing import Annotated
 
 import typer
 
+from separatrix.errors import UsageError, on_one_line
 from separatrix.secrets import Secret
 
 ConstructionName = Annotated[
@@ -27,6 +29,10 @@ DeltaOption = Annotated[str, typer.Option(help="P >= 1-delta distinguishes, P <=
 DrawsOption = Annotated[int, typer.Option(help="Draws of the reader's signs, for dense and grouped.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of the draws.")]
 ConfidenceOption = Annotated[float, typer.Option(help="Of the interval around a sampled estimate.")]
+MechanismNames = Annotated[
+    str,
+    typer.Argument(help="How tokens attend; several with commas between them: softmax,power:beta=4."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 DEFAULT = "sqlite:///results.db"
 """As in `store`, which is too heavy to import for a help text; a test holds them together."""
@@ -52,13 +58,31 @@ POSITIONAL = {"construction", "mechanism", "mechanisms", "words"}
 """Arguments that are no options."""
 
 
+def in_order(construction: str, mechanisms: str) -> tuple[str, str]:
+    """Both names, the construction first; where they were typed the other way round, stderr is told."""
+    from separatrix.constructions import CONSTRUCTIONS
+
+    if "=" in mechanisms.partition(":")[0]:
+        missing = "mechanism" if construction in CONSTRUCTIONS else "construction or the mechanism"
+        raise UsageError(f"the {missing} is missing before {mechanisms}; write for example: spike softmax")
+    if construction in CONSTRUCTIONS or mechanisms not in CONSTRUCTIONS:
+        return construction, mechanisms
+    said = f"read as {mechanisms} {construction}: the construction comes first"
+    print(f"separatrix: {on_one_line(said)}", file=sys.stderr)
+    return mechanisms, construction
+
+
 def read_parameters(
     command: Callable[..., None], construction: str, words: list[str] | None
 ) -> dict[str, str]:
     """The words by name. An option of the command is refused, unless the construction has a parameter
     called so."""
     from separatrix.constructions import construction_named
+    from separatrix.mechanisms import MECHANISMS
     from separatrix.parameters import read_words
 
+    stray = next((word for word in words or [] if word.partition(":")[0] in MECHANISMS), None)
+    if stray is not None:
+        raise UsageError(f"{stray} stands among the parameters; several mechanisms are joined by commas")
     options = {name.removeprefix("as_") for name in signature(command).parameters} - POSITIONAL
     return read_words(words or [], construction_named(construction).schema.model_fields, options)

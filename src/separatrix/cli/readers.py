@@ -13,6 +13,7 @@ from separatrix.cli.options import (
     DeltaOption,
     MechanismName,
     Words,
+    in_order,
     read_parameters,
 )
 from separatrix.cli.terminal import console, escape, new_table, show
@@ -53,6 +54,7 @@ def readers(
     from separatrix.engines import Sampling
     from separatrix.verdicts import readers as run
 
+    construction, mechanism = in_order(construction, mechanism)
     parameters = read_parameters(readers, construction, words)
     found = run(
         construction, mechanism, parameters, delta=delta, noise_sd=noise, sampling=Sampling(seed=seed)
@@ -61,6 +63,8 @@ def readers(
 
 
 def _view(found: Readers) -> None:
+    from separatrix.constructions.reference import sentence
+
     out, word = console(), found.verdict.word
     name = f"{escape(found.mechanism.spelled)} on {found.construction.name}"
     out.print(f"{name}: [bold {COLOURS[word]}]{word}[/]")
@@ -68,6 +72,8 @@ def _view(found: Readers) -> None:
     for each in found.statements:
         out.print(f"[{COLOURS[each.word]}]{each.word}[/]: {escape(f'{each.readers}; {each.evidence}')}")
     out.print(escape(found.sentence))
+    if said := sentence(found.fixed.taken):
+        out.print(said, markup=False)
 
 
 def _table(found: Readers) -> Table:

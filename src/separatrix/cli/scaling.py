@@ -15,6 +15,7 @@ from separatrix.cli.options import (
     DrawsOption,
     EngineName,
     SeedOption,
+    in_order,
     read_parameters,
 )
 from separatrix.cli.terminal import console, escape, new_table, print_json, show, working
@@ -59,6 +60,7 @@ def scaling(
     from separatrix.laws import table
     from separatrix.parameters import UsageError, split_mechanisms
 
+    construction, mechanisms = in_order(construction, mechanisms)
     parameters = read_parameters(scaling, construction, words)
     chosen = None if mechanisms == "all" else split_mechanisms(mechanisms)
     if chosen == []:
@@ -104,8 +106,8 @@ def _view(found: Scaling) -> None:
         table.add_row(_number(value.x), *length, f"{value.y:.6g}", slopes.get(i, ""))
     to.print(table)
     to.print(f"{found.engine}: {found.evidence}", markup=False)
-    if found.remark:
-        to.print(found.remark.strip(), markup=False)
+    for said in filter(None, (found.asked.reference_remark, found.remark.strip())):
+        to.print(said, markup=False)
 
 
 def _table_view(

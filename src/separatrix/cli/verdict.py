@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,13 +16,15 @@ from separatrix.cli.options import (
     DeltaOption,
     DrawsOption,
     EngineName,
-    MechanismName,
+    MechanismNames,
     SeedOption,
     Words,
+    in_order,
     read_parameters,
 )
-from separatrix.cli.terminal import COLOURS, console, new_table, show
+from separatrix.cli.terminal import COLOURS, console, new_table, print_json, show
 from separatrix.numbers import format_exact
+from separatrix.numbers.spelling import for_people, whole_for_people
 
 if TYPE_CHECKING:
     from separatrix.engines import Outcome
@@ -32,7 +35,7 @@ NOT_FINITE = "not known: the scores overflow float64, or lose their digits"
 
 def verdict(
     construction: ConstructionName,
-    mechanism: MechanismName,
+    mechanisms: MechanismNames,
     words: Words = None,
     engine: EngineName = "auto",
     certificate: Annotated[
@@ -51,32 +54,47 @@ def verdict(
     ] = "float64",
     as_json: AsJson = False,
 ) -> None:
-    """Does MECHANISM tell the two labels of CONSTRUCTION apart?
+    """Does a mechanism tell the two labels of CONSTRUCTION, D0 and D1, apart?
 
-    Example: separatrix verdict spike softmax n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
+    What is not given is taken from the construction's reference point. Several mechanisms stand side by side.
+
+    Examples: separatrix verdict spike softmax,linear
+    separatrix verdict spike softmax n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
     """
     from separatrix.engines import EngineRefusal, Sampling, engine_named
     from separatrix.files.writing import require_writable
-    from separatrix.parameters import UsageError
+    from separatrix.parameters import UsageError, split_mechanisms
     from separatrix.verdicts import certify, write_certificate
     from separatrix.verdicts import verdict as run
 
+    construction, mechanisms = in_order(construction, mechanisms)
     parameters = read_parameters(verdict, construction, words)
+    chosen = split_mechanisms(mechanisms) or [mechanisms]
     sampling = Sampling(draws, seed, confidence, dtype)
     engine_named("certified" if certificate is not None else engine).refuse_unused(sampling)
     if certificate is not None and not engine_named(engine).covers("certified"):
         raise UsageError(f"only the certified engine writes certificates; leave out --engine {engine}")
+    if certificate is not None and len(chosen) > 1:
+        raise UsageError(f"a certificate is of one mechanism, not of {len(chosen)}; ask for each by itself")
     if certificate is not None:
         require_writable(certificate)
-    found = run(
-        construction,
-        mechanism,
-        parameters,
-        engine="certified" if certificate is not None else engine,
-        delta=delta,
-        noise_sd=noise,
-        sampling=sampling,
-    )
+
+    def answer(mechanism: str) -> Verdict:
+        proving = "certified" if certificate is not None else engine
+        return run(
+            construction,
+            mechanism,
+            parameters,
+            engine=proving,
+            delta=delta,
+            noise_sd=noise,
+            sampling=sampling,
+        )
+
+    if len(chosen) > 1:
+        _compare(construction, chosen, answer, as_json)
+        return
+    found = answer(chosen[0])
     if certificate is not None:
         try:
             write_certificate(certificate, certify(found.construction, found.mechanism, found.delta)[1])
@@ -87,8 +105,33 @@ def verdict(
         typer.echo(f"certificate written; verify it with: separatrix check {certificate}")
 
 
+def _compare(
+    construction: str, mechanisms: Sequence[str], answer: Callable[[str], Verdict], as_json: bool
+) -> None:
+    """Print several verdicts; a mechanism that no engine answers for does not keep the others from it."""
+    from separatrix.cli import side_by_side
+    from separatrix.engines import EngineRefusal
+
+    found: list[Verdict | side_by_side.Refused] = []
+    refusals = []
+    for each in mechanisms:
+        try:
+            found.append(answer(each))
+        except EngineRefusal as refused:
+            refusals.append(refused)
+            found.append(side_by_side.Refused(construction, each, str(refused)))
+    if len(refusals) == len(found):
+        raise refusals[0]
+    if as_json:
+        print_json([each.as_json() for each in found])
+    else:
+        side_by_side.view(found)
+
+
 def view(found: Verdict) -> None:
     """Print a verdict."""
+    from separatrix.constructions.reference import sentence
+
     out, outcome, word = console(), found.outcome, found.word
     out.print(
         f"{found.mechanism.spelled} on {found.construction.name}: [bold {COLOURS[word]}]{word}[/] "
@@ -96,26 +139,37 @@ def view(found: Verdict) -> None:
     )
     table = new_table()
     low, high = outcome.interval
-    interval = "" if low == high else f"  in [{low:.4g}, {high:.4g}]"
-    table.add_row("P(tells D0 from D1)", f"{outcome.distinguish:.10g}{interval}")
-    table.add_row("P(fires on D0), P(fires on D1)", f"{outcome.fire_d0:.6g}, {outcome.fire_d1:.6g}")
-    table.add_row("one neuron: p0, p1", f"{float(outcome.p0):.6g}, {float(outcome.p1):.6g}")
+    interval = "" if low == high else f"  in [{for_people(low, 4)}, {for_people(high, 4)}]"
+    table.add_row("P(tells D0 from D1)", f"{for_people(outcome.distinguish, 10)}{interval}")
+    fires = f"{for_people(outcome.fire_d0)}, {for_people(outcome.fire_d1)}"
+    table.add_row("P(fires on D0), P(fires on D1)", fires)
+    one = f"{for_people(float(outcome.p0))}, {for_people(float(outcome.p1))}"
+    table.add_row("one neuron: p0, p1", one)
     unit = "" if found.construction.unit == 1 else " (margin in sqrt(log n))"
     table.add_row(f"margin, bits{unit}", _margin(outcome))
     if found.auc is not None:
         table.add_row("AUC under that noise", f"{found.auc:.6g}" if math.isfinite(found.auc) else NOT_FINITE)
     if found.formats is not None:
-        blind = ", ".join(f"{name} {_size(n)}" for name, n in found.formats.items())
-        table.add_row("number formats blind from n =", blind)
+        table.add_row("number formats blind from n =", _blind(found.formats))
     table.add_row("engine", f"{outcome.engine}: {outcome.evidence}")
     out.print(table)
+    if said := sentence(found.taken):
+        out.print(said, markup=False)
 
 
 def _margin(outcome: Outcome) -> str:
-    return f"{outcome.margin:.6g}, {outcome.bits:.4g}" if math.isfinite(outcome.margin) else NOT_FINITE
+    if not math.isfinite(outcome.margin):
+        return NOT_FINITE
+    return f"{for_people(outcome.margin)}, {for_people(outcome.bits, 4)}"
 
 
-def _size(n: int | None) -> str:
-    if n is None:
-        return "> 1e40"
-    return str(n) if n < 10**6 else f"{n:.3g}"
+def _blind(formats: Mapping[str, int | None]) -> str:
+    """The n from which on each format is blind; those that are not so far as was searched come last."""
+    from separatrix.verdicts.blind_formats import LARGEST
+
+    found = [f"{name} {whole_for_people(n)}" for name, n in formats.items() if n is not None]
+    rest = [name for name, n in formats.items() if n is None]
+    if not rest:
+        return ", ".join(found)
+    none = f"none found up to {whole_for_people(LARGEST)}"
+    return f"{', '.join(found)}; {', '.join(rest)}: {none}" if found else none

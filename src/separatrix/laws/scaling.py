@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import scipy
 
+from separatrix.constructions import construction_named
 from separatrix.engines import EngineRefusal, Sampling, engine_named
 from separatrix.laws.closed_forms import closed_form
 from separatrix.laws.margins import is_literal
@@ -59,7 +60,8 @@ def scaling(
 
     - `construction`, `mechanism`, `engine`, `sampling`: as for `verdict`.
     - `parameters`, `named`: one of them as `"start:stop:count"`, `"start:stop:count:log"`, a list or a NumPy
-      array.
+      array; those that are missing are taken from the construction's reference point, unless it is cost
+      that grows.
     - `of`: one of QUANTITIES, or of COSTS, which are measured by running the mechanism.
     - `tell`: hears how far it is.
 
@@ -73,10 +75,10 @@ def scaling(
     if of in COSTS:
         from separatrix.laws.costs import cost_scaling
 
-        return cost_scaling(*_growing(construction, mechanism, given), of, sampling.confidence, tell)
+        return cost_scaling(*_growing(construction, mechanism, given, of), of, sampling.confidence, tell)
     asked_engine = engine_named(engine)
     n, rest = split_n(of, given)
-    asked, axis = _growing(construction, mechanism, rest)
+    asked, axis = _growing(construction, mechanism, rest, of)
     if of in SEARCHING and axis.name == "n":
         raise UsageError(f"{of} is itself a number of tokens; let another parameter grow")
     asked_engine.refuse_unused(replace(sampling, confidence=Sampling().confidence))  # the exponent's interval
@@ -122,7 +124,7 @@ def table(
     """The scaling of these mechanisms, or of one of each; other arguments as for `scaling`."""
     attending = examples() if mechanisms is None else [mechanism_from(each) for each in mechanisms]
     if of in QUANTITIES:
-        _check(construction, attending[0], split_n(of, parameters)[1])
+        _check(construction, attending[0], split_n(of, parameters)[1], of)
     rows = []
     for each in attending:
         tell(each.spelled)
@@ -135,22 +137,24 @@ def table(
     return rows
 
 
-def _check(construction: str, mechanism: Mechanism, parameters: Mapping[str, object]) -> None:
+def _check(construction: str, mechanism: Mechanism, parameters: Mapping[str, object], of: str) -> None:
     """Raise once, and not for every mechanism, what is wrong with the parameters."""
-    asked, axis = _growing(construction, mechanism, parameters)
+    asked, axis = _growing(construction, mechanism, parameters, of)
     asked = asked if "n" in {*asked.fixed, axis.name} else replace(asked, fixed={**asked.fixed, "n": ANY_N})
     for end in (axis.values[0], axis.values[-1]):
         asked.point({axis.name: end})
 
 
-def _growing(construction: str, mechanism: Any, parameters: Mapping[str, object]) -> tuple[Question, Axis]:
+def _growing(
+    construction: str, mechanism: Any, parameters: Mapping[str, object], of: str
+) -> tuple[Question, Axis]:
     """The question, and the one axis among the parameters."""
     open_, fixed = split_axes(parameters)
     if len(open_) != 1:
         found = f"{len(open_)} ({', '.join(open_)})" if open_ else "none"
         raise UsageError(f"one parameter grows, and here is {found}; write for example {EXAMPLE}")
     ((name, text),) = open_.items()
-    asked = question(construction, mechanism, fixed)
+    asked = question(construction, mechanism, fixed, {name, *_without_reference(construction, of)})
     _enough(name, text)
     span, count = read_counted(asked.schema_of(name), name, text)
     if count > MOST_POINTS:
@@ -159,6 +163,13 @@ def _growing(construction: str, mechanism: Any, parameters: Mapping[str, object]
         start = format_exact(span.start)
         raise UsageError(f"{name}={text} starts at {start}; a power law needs {name} above 0")
     return asked, Axis(span, span.points(count))
+
+
+def _without_reference(construction: str, of: str) -> Iterable[str]:
+    """What the reference point does not give: n where it is searched for, nothing where cost is measured."""
+    if of in COSTS:
+        return construction_named(construction).schema.model_fields
+    return ("n",) if of in SEARCHING else ()
 
 
 def _enough(name: str, text: str) -> None:

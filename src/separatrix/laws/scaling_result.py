@@ -58,6 +58,7 @@ class Scaling:
             "construction": self.asked.kind.name,
             "mechanism": self.asked.label,
             "parameters": {name: str(value) for name, value in self.asked.fixed.items()},
+            "taken": {name: str(value) for name, value in self.asked.taken.items()},
             "parameter": self.name,
             "quantity": self.of,
             "exponent": law.exponent,

@@ -55,7 +55,8 @@ def boundary(
     **Arguments:**
 
     - `construction`, `mechanism`, `engine`, `sampling`: as for `verdict`.
-    - `parameters`, `named`: one of them as `"start:stop"` or a pair, the others as values.
+    - `parameters`, `named`: one of them as `"start:stop"` or a pair, the others as values; those that are
+      missing are taken from the construction's reference point.
     - `probability`: the level.
     - `scan`: how many values are looked at first; two crossings between neighbours are not seen.
     - `tolerance`: how close the ends of a crossing come, relative to their size.
@@ -73,7 +74,7 @@ def boundary(
             f"a boundary is searched in one range, and here {found}; write for example a1=0.5:1.5"
         )
     ((name, text),) = open_.items()
-    asked = question(construction, mechanism, fixed)
+    asked = question(construction, mechanism, fixed, open_)
     return boundary_of(asked, search_span(asked, name, text), probability, engine, scan, tolerance, sampling)
 
 

@@ -71,6 +71,7 @@ class BoundaryCurve:
             **{name: first[name] for name in shared},
             "mechanism": self.asked.label,
             "parameters": {name: str(value) for name, value in self.asked.fixed.items()},
+            "taken": {name: str(value) for name, value in self.asked.taken.items()},
             "over": self.over.name,
             "moved": self.moved,
             "curve": [
@@ -105,7 +106,7 @@ def boundary_curve(
             f"a boundary is searched in one range, and here is {here}; write for example a1=0.5:1.5"
         )
     ((name, text),) = ranges.items()
-    asked = question(construction, mechanism, fixed)
+    asked = question(construction, mechanism, fixed, (name, second))
     span, count = read_counted(asked.schema_of(second), second, counted)
     if count > MOST_VALUES:
         raise UsageError(f"`over` {over} has {count:,} values, more than {MOST_VALUES:,}; 50 draw a curve")

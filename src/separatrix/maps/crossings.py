@@ -113,6 +113,7 @@ class Boundary:
             "construction": self.asked.kind.name,
             "mechanism": self.asked.label,
             "parameters": {name: str(value) for name, value in self.asked.fixed.items()},
+            "taken": {name: str(value) for name, value in self.asked.taken.items()},
             "parameter": self.span.name,
             "range": [printed(start.value), printed(stop.value)],
             "at": format_exact(self.at),

@@ -87,6 +87,7 @@ class Map:
         return {
             "construction": self.construction.name,
             "parameters": {name: str(value) for name, value in self.fixed.items()},
+            "taken": {name: str(value) for name, value in self.questions[0].taken.items()},
             "quantity": self.of,
             "axes": [
                 {"name": axis.name, "log": axis.log, "values": [printed(value) for value in axis.values]}
@@ -118,7 +119,7 @@ def map(
     - `construction`, `engine`, `sampling`: as for `verdict`.
     - `mechanism`: as for `verdict`; one layer for each of several, `"softmax,linear"` or a list.
     - `parameters`, `named`: two of them as an axis: `"start:stop:count"`, `"start:stop:count:log"`, a list or
-      a NumPy array.
+      a NumPy array; those that are missing are taken from the construction's reference point.
     - `of`: the quantity, such as `"distinguish"`, `"margin"` or `"bits"`.
     - `difference`: show two mechanisms as one layer, the first less the second.
     - `tell`: hears how far slow layers are.
@@ -140,7 +141,7 @@ def map(
     if len(open_) != 2:
         found = f"{_counted(len(open_))} ({', '.join(open_)})" if open_ else "is none"
         raise UsageError(f"a map has two axes, and here {found}; write for example {EXAMPLE}")
-    questions = tuple(question(construction, mechanism, fixed) for mechanism in mechanisms)
+    questions = tuple(question(construction, mechanism, fixed, open_) for mechanism in mechanisms)
     x, y = _axes(questions, open_)
     places = PlaneGrid.of(questions[0], x, y)
     layers = tuple(_layer(each, places, of, engine, sampling, tell) for each in questions)

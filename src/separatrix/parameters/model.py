@@ -148,26 +148,37 @@ def is_absent(value: Any) -> bool:
     return value is None or (getattr(value, "shape", None) == () and value.item() is None)
 
 
-def nearest(name: str, known: list[str]) -> str:
-    """A suggestion to append to an error about `name`, or nothing.
+NEAR = {3: 0.5, 6: 0.65}
+"""A name of fewer letters than this is near another if so large a share of their letters is common."""
+LONG_NEAR = 0.72
+MOST_LISTED = 20
+"""More names than these are not all told in an error."""
 
-    >>> nearest("sofmax", ["softmax", "linear"])
-    ' (did you mean softmax?)'
+
+def nearest(name: str, known: list[str]) -> str:
+    """A suggestion to append to an error about `name`, or nothing where no name is near.
+
+    >>> nearest("sofmax", ["softmax", "linear"]), nearest("flash", ["gla", "linear"])
+    (' (did you mean softmax?)', '')
     """
-    close = get_close_matches(name.lower(), [word.lower() for word in known], n=1, cutoff=0.5)
+    cutoff = next((share for length, share in NEAR.items() if len(name) < length), LONG_NEAR)
+    close = get_close_matches(name.lower(), [word.lower() for word in known], n=1, cutoff=cutoff)
     match = next((word for word in known if close and word.lower() == close[0]), None)
     return f" (did you mean {match}?)" if match else ""
 
 
 def require_known(what: str, name: str, known: Iterable[str]) -> None:
-    """Raise a UsageError that lists what there is, unless `name` is among it.
+    """Raise a UsageError that says what there is, unless `name` is among it.
 
     >>> require_known("engine", "exakt", ["exact", "dense"])
     Traceback (most recent call last):
     separatrix.errors.UsageError: there is no engine exakt (did you mean exact?); there are: exact, dense
     """
-    if name not in (names := list(known)):
-        raise UsageError(f"there is no {what} {name}{nearest(name, names)}; there are: {', '.join(names)}")
+    if name in (names := list(known)):
+        return
+    few = len(names) <= MOST_LISTED
+    there_are = f"there are: {', '.join(names)}" if few else f"separatrix list {what}s has all {len(names)}"
+    raise UsageError(f"there is no {what} {name}{nearest(name, names)}; {there_are}")
 
 
 def _one_line(error: ValidationError) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.lengths import admissible, step_of
+from separatrix.constructions.reference import sentence, taken
 from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers import format_exact
@@ -25,6 +26,13 @@ class Question:
     source: Any
     """The mechanism as it was named, or the thing itself."""
     fixed: Mapping[str, object]
+    taken: Mapping[str, object] = field(default_factory=dict)
+    """Those of `fixed` that were not given, and taken from the construction's reference point."""
+
+    @property
+    def reference_remark(self) -> str:
+        """A sentence on what was taken from the reference point; empty where nothing was."""
+        return sentence(self.taken)
 
     def schema_of(self, name: str) -> type[Parameters]:
         """The parameter set `name` belongs to: the construction's, or else the mechanism's own."""
@@ -82,10 +90,13 @@ class Question:
         return {name: float(value) for name, value in given.items() if isinstance(value, int | Fraction)}
 
 
-def question(construction: str, mechanism: Any, fixed: Mapping[str, object]) -> Question:
-    """The question, with the names in it looked up."""
+def question(
+    construction: str, mechanism: Any, fixed: Mapping[str, object], varied: Collection[str]
+) -> Question:
+    """The question, with the names in it looked up, and completed but for what is `varied`."""
     kind = construction_named(construction)
     unknown = next((name for name in fixed if name not in kind.schema.model_fields), None)
     if unknown is not None:
         raise UsageError(kind.schema.unknown(unknown))
-    return Question(kind, mechanism, fixed)
+    missing = taken(kind, fixed, varied)
+    return Question(kind, mechanism, {**fixed, **missing}, missing)

@@ -200,6 +200,7 @@ class Readers:
             "construction": self.construction.name,
             "mechanism": self.mechanism.spelled,
             "parameters": self.construction.parameters.shown(),
+            "taken": dict(self.fixed.taken),
             "fixed": {
                 "distinguish": fixed.outcome.distinguish,
                 "interval": list(fixed.outcome.interval),

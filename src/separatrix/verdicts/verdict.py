@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 from separatrix.constructions import Construction, construction_named
+from separatrix.constructions.reference import read_completed
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, solve
 from separatrix.engines.outcome import side_of
 from separatrix.mechanisms import Mechanism
@@ -35,6 +36,8 @@ class Verdict:
     delta: Fraction
     noise: Fraction | None = None
     """The standard deviation of Gaussian noise on the pre-activation, in units of sqrt(log n)."""
+    taken: Mapping[str, int | str] = field(default_factory=dict)
+    """The parameters that were not given, and taken from the construction's reference point."""
 
     @property
     def word(self) -> str:
@@ -68,6 +71,7 @@ class Verdict:
             "construction": self.construction.name,
             "mechanism": self.mechanism.spelled,
             "parameters": self.construction.parameters.shown(),
+            "taken": dict(self.taken),
             "engine": outcome.engine,
             "evidence": outcome.evidence,
             "neuron": {
@@ -131,6 +135,7 @@ def verdict(
     - `mechanism`: a name with its parameters (`"power:beta=4"`), `"module:attribute"` of your own, or the
       thing itself.
     - `parameters`, `named`: those of the construction, as a mapping or by name; `"0.1"` is exactly 1/10.
+      Those that are missing are taken from its reference point: `taken` of the answer has them.
     - `engine`: `"certified"`, `"exact"`, `"grouped"`, `"dense"`, or `"auto"`: the strongest that applies.
     - `delta`: how sure `distinguishes` and `blind` have to be.
     - `noise_sd`: adds the AUC under Gaussian noise of this standard deviation on the pre-activation.
@@ -139,6 +144,9 @@ def verdict(
     >>> found = verdict("spike", "softmax", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
     >>> found.word, round(found.outcome.distinguish, 6)
     ('distinguishes', 0.999755)
+    >>> found = verdict("spike", "linear", n=10**6)
+    >>> found.word, found.taken
+    ('blind', {'d': 102, 'm': 12, 'a0': '0.01', 'a1': '1.2', 'b': '0.2', 'c': '0.1'})
     """
     kind = construction_named(construction)
     given = all_parameters(parameters, named, kind.schema.model_fields, OLD_NAMES)
@@ -147,7 +155,7 @@ def verdict(
     if spread is not None and not Fraction(1, 10**9) <= spread <= 10**9:
         raise UsageError(f"noise={noise_sd} is out of range; it must be 1e-9 to 1e9")
     attends = mechanism_from(mechanism)
-    made = construction_named(construction).read(given)
+    made, missing = read_completed(kind, given)
     outcome = solve(made, attends, engine, sampling)
     said = replace(outcome, evidence=f"{outcome.evidence}{ENGINES[outcome.engine].unused(sampling)}")
-    return Verdict(made, attends, said, tolerance, spread)
+    return Verdict(made, attends, said, tolerance, spread, missing)

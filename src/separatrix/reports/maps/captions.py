@@ -62,6 +62,7 @@ def sentences(found: Map) -> list[str]:
     formulas = dict.fromkeys(known[0] for known in map(found.boundary_formula, found.shown) if known)
     said = [
         f"Fixed: {fixed_words(found)}." if found.fixed else "",
+        found.questions[0].reference_remark,
         READER if found.of in PROBABILITIES else "",
         found.places.remark,
         *(

@@ -40,12 +40,13 @@ def sentences(found: BoundaryCurve) -> list[str]:
     )
     said = [
         f"Fixed: {words}. {found.parameter} from {first.span.text.replace(':', ' to ')}.",
-        *([found.moved] if found.moved else []),
+        found.asked.reference_remark,
+        found.moved,
         _evidence(found),
     ]
     if first.formula is not None:
         said.append(f"{first.formula.formula} {first.formula.tag} holds {first.formula.limit}.")
-    return [*said, first.guarantee, READER]
+    return [*filter(None, said), first.guarantee, READER]
 
 
 def made_by(found: BoundaryCurve) -> str:

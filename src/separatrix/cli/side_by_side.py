@@ -1,0 +1,117 @@
+"""Several verdicts on one construction, as columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from separatrix.cli.terminal import COLOURS, console, escape, new_table
+from separatrix.numbers import format_exact
+from separatrix.numbers.spelling import for_people, whole_for_people
+
+if TYPE_CHECKING:
+    from separatrix.verdicts import Verdict
+
+GAP = 2
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A mechanism that no engine answers for here, and why."""
+
+    construction: str
+    mechanism: str
+    why: str
+
+    def as_json(self) -> dict[str, Any]:
+        """What stands in the list of `verdict --json`."""
+        return {
+            "construction": self.construction,
+            "mechanism": self.mechanism,
+            "verdict": "none",
+            "evidence": self.why,
+        }
+
+
+def view(found: Sequence[Verdict | Refused]) -> None:
+    """Print mechanisms as columns, in as many tables as the width of the terminal asks for."""
+    from separatrix.constructions.reference import sentence
+    from separatrix.verdicts import Verdict
+
+    out, first = console(), next(each for each in found if isinstance(each, Verdict))
+    out.print(f"{first.construction.name} (delta {format_exact(first.delta)})")
+    columns = [_column(each) for each in found]
+    labels = list(dict.fromkeys(label for column in columns for label in column))
+    for group in _groups(columns, max(map(len, labels)), out.width):
+        table = new_table("", *(escape(column["mechanism"]) for column in group), gap=GAP)
+        for label in labels:
+            if label != "mechanism" and any(column.get(label) for column in group):
+                table.add_row(label, *(_cell(column.get(label, "")) for column in group))
+        out.print(table)
+    for evidence, names in _evidence(found):
+        out.print(f"{', '.join(names)}: {evidence}", markup=False)
+    if said := sentence(first.taken):
+        out.print(said, markup=False)
+
+
+def _column(found: Verdict | Refused) -> dict[str, str]:
+    """What is said of one mechanism, by the label of its row."""
+    if isinstance(found, Refused):
+        return {"mechanism": found.mechanism, "verdict": "not computed"}
+    outcome = found.outcome
+    low, high = outcome.interval
+    unit = "" if found.construction.unit == 1 else ", in sqrt(log n)"
+    finite = math.isfinite(outcome.margin)
+    return {
+        "mechanism": found.mechanism.spelled,
+        "verdict": found.word,
+        "P(tells D0 from D1)": for_people(outcome.distinguish),
+        "  from": "" if low == high else for_people(low, 4),
+        "  to": "" if low == high else for_people(high, 4),
+        "P(fires on D0)": for_people(outcome.fire_d0, 4),
+        "P(fires on D1)": for_people(outcome.fire_d1, 4),
+        f"margin{unit}": for_people(outcome.margin) if finite else "not known",
+        "bits": for_people(outcome.bits, 4) if finite else "not known",
+        "AUC under that noise": "" if found.auc is None else for_people(found.auc),
+        **_blind(found.formats),
+        "engine": outcome.engine,
+    }
+
+
+def _blind(formats: Mapping[str, int | None] | None) -> dict[str, str]:
+    from separatrix.verdicts.blind_formats import LARGEST
+
+    return {
+        f"{name} blind from n": f"none to {whole_for_people(LARGEST)}" if n is None else whole_for_people(n)
+        for name, n in (formats or {}).items()
+    }
+
+
+def _cell(text: str) -> str:
+    return f"[bold {COLOURS[text]}]{text}[/]" if text in COLOURS else escape(text)
+
+
+def _groups(columns: Sequence[dict[str, str]], label: int, width: int) -> Iterator[Sequence[dict[str, str]]]:
+    """Columns that fit beside their labels, one at the least."""
+    group: list[dict[str, str]] = []
+    used = label
+    for column in columns:
+        wide = GAP + max(map(len, column.values()))
+        if group and used + wide > width:
+            yield group
+            group, used = [], label
+        group.append(column)
+        used += wide
+    yield group
+
+
+def _evidence(found: Sequence[Verdict | Refused]) -> Iterator[tuple[str, list[str]]]:
+    """What stands behind the answers, each said once, with the mechanisms it is said of."""
+    said: dict[str, list[str]] = {}
+    for each in found:
+        name = each.mechanism if isinstance(each, Refused) else each.mechanism.spelled
+        why = each.why if isinstance(each, Refused) else f"{each.outcome.engine}, {each.outcome.evidence}"
+        said.setdefault(why, []).append(name)
+    yield from said.items()
