@@ -224,6 +224,8 @@ def test_load_plan_refuses_what_is_no_plan(tmp_path: Path) -> None:
         load_plan(tmp_path)
     with pytest.raises(UsageError, match=r"there is no plan papr \(did you mean paper\?\)"):
         find_plan("papr")
+    with pytest.raises(UsageError, match="cannot read"):
+        find_plan(str(tmp_path))
     (tmp_path / "deep.toml").write_text("x = " + "[" * 100_000)
     with pytest.raises(UsageError, match=r"nested too deeply|line"):
         load_plan(tmp_path / "deep.toml")
@@ -460,6 +462,26 @@ def test_the_same_identity_in_another_process() -> None:
     script = "from separatrix.sweeps import find_plan; print(next(iter(find_plan('atlas')))[1].id)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == next(iter(find_plan("atlas")))[1].id
+
+
+def test_a_folder_does_not_hide_a_plan_that_is_shipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "paper").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert find_plan("paper").name == "paper"
+
+
+@pytest.mark.parametrize(
+    ("folder", "local"), [("mine", True), ("site-packages", False), ("dist-packages", False)]
+)
+def test_packages_of_another_environment_are_installed(
+    folder: str, local: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / f"helper_in_{folder[:4]}.py").write_text("x = 1")
+    monkeypatch.syspath_prepend(tmp_path / folder)
+    assert code_module._is_local(f"helper_in_{folder[:4]}") is local
 
 
 @pytest.fixture

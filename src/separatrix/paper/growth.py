@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from separatrix.laws.scaling import table
 from separatrix.laws.scaling_result import ScalingRow
@@ -12,6 +12,8 @@ LENGTHS = "1e3:1e6:4:log"
 PARAMETERS = {"n": LENGTHS, **{name: value for name, value in BASE.items() if name != "n"}}
 
 
-def compute(tell: Callable[[str], None] = lambda _: None) -> list[ScalingRow]:
-    """One row for each registered mechanism."""
-    return table("spike", PARAMETERS, of="margin", tell=tell)
+def compute(
+    tell: Callable[[str], None] = lambda _: None, mechanisms: Sequence[str] | None = None
+) -> list[ScalingRow]:
+    """One row for each of these mechanisms, or of all that are registered."""
+    return table("spike", PARAMETERS, mechanisms, of="margin", tell=tell)

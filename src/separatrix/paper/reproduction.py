@@ -34,6 +34,8 @@ class Effort:
     """The plan of the six sweeps."""
     map_side: int = 241
     """Points along each axis of the maps."""
+    mechanisms: tuple[str, ...] | None = None
+    """Those that are compared in tables; all without any."""
 
 
 FULL = Effort()
@@ -68,9 +70,9 @@ def compute(store: Path, progress: Progress, effort: Effort = FULL, examine: Exa
         with _shown(progress, "claims", len(CLAIMS)) as tell:
             found = examine(lambda claim: tell(claim.name))
         with _shown(progress, "scaling", len(ZOO)) as tell:
-            grown = growth.compute(tell)
+            grown = growth.compute(tell, effort.mechanisms)
         with _shown(progress, "who beats whom") as tell:
-            answered = separations.answers(tell=tell)
+            answered = separations.answers(effort.mechanisms or separations.MECHANISMS, tell)
     return Computed(
         found,
         {name: outcome_at(name, BASE) for name in MECHANISMS},

@@ -35,6 +35,8 @@ ROOTS = ("separatrix.engines", "separatrix.verdicts.verdict")
 LEARNING = ("separatrix.learning.loop", "separatrix.mechanisms.learned")
 """Where training comes from; the modules that learn extras are imported by name."""
 OURS = "separatrix"
+PACKAGES = ("site-packages", "dist-packages")
+"""Folders that hold installed packages, those of the system and of the user, too."""
 
 
 def code_version(kind: type[Construction], mechanism: Mechanism) -> str:
@@ -130,9 +132,14 @@ def _is_local(name: str) -> bool:
     if spec is None:
         return False
     places = [spec.origin] if spec.origin else spec.submodule_search_locations or []
-    installed = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
     found = [Path(each).resolve() for each in places if Path(each).exists()]
-    return bool(found) and not any(installed & set(each.parents) for each in found)
+    return bool(found) and not any(map(_is_installed, found))
+
+
+def _is_installed(file: Path) -> bool:
+    """Whether a file is of a package that is installed: here, or where another environment shares its own."""
+    here = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
+    return any(each in here or each.name in PACKAGES for each in file.parents)
 
 
 @cache

@@ -35,8 +35,9 @@ def shipped_plans() -> dict[str, Path]:
 def find_plan(name: str, allow: Collection[str] = (), device: str | None = None) -> Plan:
     """A plan from a file, or one that comes with separatrix."""
     file, shipped = Path(name), shipped_plans()
-    if file.exists() or name in shipped:
-        return load_plan(file if file.exists() else shipped[name], allow, device)
+    is_there = file.exists() and not (name in shipped and file.is_dir())
+    if is_there or name in shipped:
+        return load_plan(file if is_there else shipped[name], allow, device)
     near, known = nearest(name, list(shipped)), ", ".join(shipped)
     raise UsageError(f"there is no plan {name}{near}; give a TOML file, or one of: {known}")
 
