@@ -86,6 +86,9 @@ GOOD = (
     "data floors digits --folder folder",
     "data fetch listops --folder folder",
     "list mechanisms --lattice --json",
+    "list constructions spike --json",
+    "claim threshold --json",
+    "verdict spike softmax,linear,power:beta=4 n=1e6",
     "list tasks --json",
 )
 LONG = (

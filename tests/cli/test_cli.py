@@ -85,6 +85,11 @@ def test_text_fits_eighty_columns() -> None:
             ["verdict", "spike", "softmax", *POINT, "--certificate", "x.json", "--engine", "dense"],
             "only the certified engine writes certificates",
         ),
+        (["list", "softmax"], "softmax is one of the mechanisms; write: separatrix list mechanisms softmax"),
+        (["list", "mechanisms", "sofmax"], "there is no mechanism sofmax (did you mean softmax?)"),
+        (["list", "tasks", "neddle"], "there is no task neddle (did you mean needle?)"),
+        (["list", "sweeps", "3"], "separatrix results --sweep 3"),
+        (["claim", "theorme"], "there is no claim theorme (did you mean theorem?)"),
         (["list", "mechanism"], "there is no list of mechanism (did you mean mechanisms?)"),
         (["verdct"], "No such command 'verdct'"),
         (["check", "/nonexistent.json"], "/nonexistent.json"),
@@ -151,6 +156,37 @@ def test_lists() -> None:
         rows = json.loads(run("list", what, "--json").stdout)
         assert any(expected in row["name"] for row in rows)
         assert expected in run("list", what).stdout
+
+
+def test_one_of_a_list_is_shown_alone_and_with_more() -> None:
+    names = {"mechanisms": "softmax", "constructions": "spike", "claims": "theorem", "engines": "exact"}
+    for what, name in names.items():
+        rows = {row["name"]: row for row in json.loads(run("list", what, "--json").stdout)}
+        one = json.loads(run("list", what, name, "--json").stdout)
+        assert {label: one[label] for label in rows[name]} == rows[name]
+        shown = run("list", what, name).stdout
+        assert shown.splitlines()[0] == name
+        assert "\nlinear\n" not in shown
+    assert rows["certified"]["proves"] is True
+    assert "defaults: temperature=1" in run("list", "mechanisms", "softmax:temperature=2").stdout
+    assert (
+        "reference: n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1"
+        in run("list", "constructions", "spike").stdout
+    )
+    assert json.loads(run("list", "tasks", "parity", "--json").stdout)["name"] == "parity"
+    assert 'construction = "spike"' in run("list", "plans", "paper").stdout
+
+
+def test_a_claim_is_checked_alone_and_shows_what_it_computed() -> None:
+    done = run("claim", "threshold")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "threshold, section 2 of docs/theory.md"
+    assert "holds at 4 of 4 points tried" in done.stdout
+    assert ["n", "c", "tau", "error"] in [line.split() for line in lines]
+    found = json.loads(run("claim", "threshold", "--json").stdout)
+    assert (found["status"], found["place"], len(found["points"])) == ("holds", "2", 4)
+    assert max(map(len, run("claim", "exact-probability").stdout.splitlines())) <= 80
 
 
 def test_tasks_are_listed_with_their_ceiling_and_floor() -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from separatrix.claims._base import Claim, ClaimStatus, Entry, Finding, Ledger, Point, Provenance
+from separatrix.parameters import require_known
 from separatrix.registry import modules
 
 _FOUND = [each for file in modules(sys.modules[__name__]) for each in vars(file).values()]
@@ -29,10 +30,38 @@ def ledger(progress: Callable[[Claim], None] | None = None) -> Ledger:
     for each in CLAIMS:
         if progress is not None:
             progress(each)
-        start = time.perf_counter()
-        finding = each.check()
-        entries.append(Entry(each, finding, time.perf_counter() - start))
+        entries.append(checked(each))
     return Ledger(tuple(entries))
 
 
-__all__ = ["CLAIMS", "Claim", "ClaimStatus", "Entry", "Finding", "Ledger", "Point", "Provenance", "ledger"]
+def claim_named(name: str) -> Claim:
+    """The claim called `name`, such as `theorem`, or a UsageError."""
+    known = {each.name: each for each in CLAIMS}
+    require_known("claim", name, known)
+    return known[name]
+
+
+def checked(claim: Claim) -> Entry:
+    """Run the check of one claim.
+
+    >>> checked(claim_named("threshold")).finding.status
+    <ClaimStatus.HOLDS: 'holds'>
+    """
+    start = time.perf_counter()
+    finding = claim.check()
+    return Entry(claim, finding, time.perf_counter() - start)
+
+
+__all__ = [
+    "CLAIMS",
+    "Claim",
+    "ClaimStatus",
+    "Entry",
+    "Finding",
+    "Ledger",
+    "Point",
+    "Provenance",
+    "checked",
+    "claim_named",
+    "ledger",
+]

@@ -93,6 +93,26 @@ class Entry:
     finding: Finding
     seconds: float
 
+    def as_json(self) -> dict[str, Any]:
+        """What `separatrix claim NAME --json` prints, and `ledger.json` holds of it."""
+        claim, finding = self.claim, self.finding
+        return {
+            "name": claim.name,
+            "section": claim.section,
+            "place": claim.place,
+            "provenance": claim.provenance,
+            "statement": claim.statement,
+            "status": finding.status.value,
+            "where": finding.where,
+            "summary": finding.summary,
+            "slack": finding.slack,
+            "seconds": round(self.seconds, 3),
+            "points": [
+                {"parameters": dict(p.parameters), "holds": p.holds, "measured": dict(p.measured)}
+                for p in finding.points
+            ],
+        }
+
 
 @dataclass(frozen=True)
 class Ledger:
@@ -107,21 +127,4 @@ class Ledger:
 
     def as_json(self) -> list[dict[str, Any]]:
         """What `ledger.json` holds."""
-        return [
-            {
-                "name": entry.claim.name,
-                "section": entry.claim.section,
-                "provenance": entry.claim.provenance,
-                "statement": entry.claim.statement,
-                "status": entry.finding.status.value,
-                "where": entry.finding.where,
-                "summary": entry.finding.summary,
-                "slack": entry.finding.slack,
-                "seconds": round(entry.seconds, 3),
-                "points": [
-                    {"parameters": dict(p.parameters), "holds": p.holds, "measured": dict(p.measured)}
-                    for p in entry.finding.points
-                ],
-            }
-            for entry in self.entries
-        ]
+        return [entry.as_json() for entry in self.entries]

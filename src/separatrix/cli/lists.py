@@ -1,72 +1,106 @@
-"""`list`: mechanisms, constructions, claims, tasks, plans, sweeps."""
+"""`list`: mechanisms, constructions, claims, tasks, engines, plans, sweeps; or one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from separatrix.cli import listed
 from separatrix.cli.options import HERE, AsJson, StoreUrl
 from separatrix.cli.terminal import console, escape, new_table, plain, print_json, warn_of
 from separatrix.secrets import Secret
 
-if TYPE_CHECKING:
-    from separatrix.parameters import Parameters
-    from separatrix.tasks import Task
+WHAT = ("mechanisms", "constructions", "claims", "tasks", "engines", "plans", "sweeps")
+ROWS: dict[str, tuple[Callable[[], list[listed.Row]], Callable[[str], listed.Row]]] = {
+    "mechanisms": (listed.mechanisms, listed.more_of_mechanism),
+    "constructions": (listed.constructions, listed.more_of_construction),
+    "claims": (listed.claims, listed.more_of_claim),
+    "engines": (listed.engines, lambda name: {}),
+}
+"""What is listed of each kind, and what is added where one alone is asked for."""
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help="mechanisms, constructions, claims, tasks, plans or sweeps")],
+    what: Annotated[str, typer.Argument(help=f"{', '.join(WHAT[:-1])} or {WHAT[-1]}.")],
+    name: Annotated[str | None, typer.Argument(help="Show this one alone, and more of it.")] = None,
     lattice: Annotated[
         bool, typer.Option("--lattice", help="With mechanisms: which is a special case of which.")
     ] = False,
     store: StoreUrl = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """List mechanisms, constructions, claims, tasks, plans, sweeps."""
+    """List what there is to name in other commands, or show one of it.
+
+    \b
+    Examples:
+      separatrix list mechanisms
+      separatrix list constructions spike
+    """
     from separatrix.parameters import UsageError, require_known
 
-    lists: dict[str, Callable[[bool], None]] = {
-        "mechanisms": _lattice if lattice else _mechanisms,
-        "constructions": _constructions,
-        "claims": _claims,
-        "tasks": _tasks,
-        "plans": _plans,
-        "sweeps": lambda as_json: _sweeps(store, as_json),
-    }
-    require_known("list of", what, lists)
-    if lattice and what != "mechanisms":
-        raise UsageError(f"{what} have no lattice; write: separatrix list mechanisms --lattice")
-    lists[what](as_json)
+    if what not in WHAT and name is None and (home := _home(what)):
+        raise UsageError(f"{what} is one of the {home}; write: separatrix list {home} {what}")
+    require_known("list of", what, WHAT)
+    if lattice and (what != "mechanisms" or name is not None):
+        raise UsageError("the lattice is of all mechanisms; write: separatrix list mechanisms --lattice")
+    if lattice:
+        _lattice(as_json)
+    elif what == "plans":
+        _plans(name, as_json)
+    elif what == "sweeps":
+        if name is not None:
+            raise UsageError(
+                f"sweeps are listed all at once; what one found: separatrix results --sweep {name}"
+            )
+        _sweeps(store, as_json)
+    elif what == "tasks":
+        if name is not None:
+            from separatrix.tasks import REAL_TASKS, TASKS
+
+            require_known("task", name, [*TASKS, *REAL_TASKS])
+        rows = listed.tasks(as_json, name)
+        _print(rows if name is None else [{**rows[0], **listed.more_of_task(name)}], name, as_json)
+    else:
+        every, more = ROWS[what]
+        rows = every()
+        if name is not None:
+            name = name.partition(":")[0]
+            found = {row["name"]: row for row in rows}
+            require_known(what.removesuffix("s"), name, found)
+            rows = [{**found[name], **more(name)}]
+        _print(rows, name, as_json)
 
 
-def _mechanisms(as_json: bool) -> None:
-    """Every mechanism with its formula, parameters and source."""
-    from separatrix.mechanisms import MECHANISMS
-    from separatrix.mechanisms.load import installed
+def _home(name: str) -> str:
+    """The list in which something of that name stands; tasks are not looked through."""
+    kind = name.partition(":")[0]
+    return next((what for what, (rows, _) in ROWS.items() if any(row["name"] == kind for row in rows())), "")
 
-    rows = [
-        {
-            "name": each.name,
-            "family": each.family,
-            "formula": each.formula,
-            "parameters": _names(each.schema),
-            "source": each.source,
-        }
-        for each in MECHANISMS.values()
-    ]
-    rows += [
-        {
-            "name": name,
-            "family": "of another package",
-            "formula": "as programmed",
-            "parameters": ["as its package says"],
-            "source": str(plugin),
-        }
-        for name, plugin in installed().items()
-    ]
-    _listing(rows, as_json)
+
+def _print(rows: list[listed.Row], name: str | None, as_json: bool) -> None:
+    """Print every row, or the one that was asked for by its name."""
+    if as_json:
+        print_json(rows if name is None else rows[0])
+        return
+    out = console()
+    for row in rows:
+        out.print(row["name"], style="bold")
+        for label, value in row.items():
+            if label == "try":
+                for command in value:
+                    out.print(f"  try: {command}", markup=False)
+            elif label != "name":
+                out.print(f"  {label.replace('_', ' ')}: {_text(value)}", soft_wrap=False, markup=False)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        value = [f"{name}={each}" for name, each in value.items()]
+    return (" ".join(value) or "none") if isinstance(value, list) else str(value)
 
 
 def _lattice(as_json: bool) -> None:
@@ -82,100 +116,30 @@ def _lattice(as_json: bool) -> None:
     console().print(table)
 
 
-def _constructions(as_json: bool) -> None:
-    """Every construction with its parameters and description."""
-    from separatrix.constructions import CONSTRUCTIONS
-
-    rows = [
-        {
-            "name": each.name,
-            "title": each.title,
-            "parameters": _names(each.schema),
-            "provenance": each.provenance,
-            "description": each.description,
-        }
-        for each in CONSTRUCTIONS.values()
-    ]
-    _listing(rows, as_json)
-
-
-def _claims(as_json: bool) -> None:
-    """Every claim of the ledger, without running it."""
-    from separatrix.claims import CLAIMS
-
-    rows = [
-        {"name": each.name, "provenance": each.provenance, "statement": each.statement} for each in CLAIMS
-    ]
-    _listing(rows, as_json)
-
-
-def _tasks(as_json: bool) -> None:
-    """Every task at its default parameters, with the ceiling and the floor on its samples to test with."""
-    from separatrix.tasks import REAL_TASKS, TASKS, Split
-
-    rows = []
-    for each in TASKS.values():
-        task, setting = each.read(), each.default_setting()
-        samples = task.samples(setting.tests, Split.TEST)
-        ceiling, floor = task.ceiling(samples), task.floor(samples, setting)
-        known: tuple[object, object] = (ceiling.score, floor.score)
-        if not as_json:
-            known = f"{ceiling.score:.4f}: {ceiling.how}", f"{floor.score:.4f}: {floor.how}"
-        rows.append(_task(each, *known))
-    for real in REAL_TASKS.values():  # whose data may not be there, and whose floors take their time
-        command = f"separatrix data floors {real.data}"
-        rows.append(_task(real, *((None, None) if as_json else ("none is known", f"measured by {command}"))))
-    _listing(rows, as_json)
-
-
-def _task(kind: type[Task], ceiling: object, floor: object) -> dict[str, Any]:
-    from separatrix.learning.witnesses import witnessed
-
-    return {
-        "name": kind.name,
-        "title": kind.title,
-        "score": kind.answers.value,
-        "ceiling": ceiling,
-        "floor": floor,
-        "mechanisms_with_witness": witnessed(kind),
-        "parameters": _names(kind.schema),
-        "provenance": kind.provenance,
-        "description": kind.description,
-    }
-
-
-def _names(schema: type[Parameters]) -> list[str]:
-    return [name if field.is_required() else f"[{name}]" for name, field in schema.model_fields.items()]
-
-
-def _listing(rows: list[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        print_json(rows)
-        return
-    out = console()
-    for row in rows:
-        out.print(row["name"], style="bold")
-        for name, value in row.items():
-            if name != "name":
-                text = (" ".join(value) or "none") if isinstance(value, list) else value
-                out.print(f"  {name}: {text}", soft_wrap=False, markup=False)
-
-
-def _plans(as_json: bool) -> None:
-    """Print every plan that comes with separatrix."""
+def _plans(name: str | None, as_json: bool) -> None:
+    """Print every plan that comes with separatrix, or the text of one."""
     import tomllib
 
     from separatrix.sweeps import load_plan, shipped_plans
 
     files = shipped_plans()
-    about = {name: tomllib.loads(file.read_text())["description"] for name, file in files.items()}
+    if name is not None:
+        from separatrix.parameters import require_known
+
+        require_known("plan", name, files)
+        files = {name: files[name]}
+    about = {each: tomllib.loads(file.read_text())["description"] for each, file in files.items()}
     if as_json:
-        counts = {name: load_plan(file).count for name, file in files.items()}
-        print_json([{"name": name, "description": about[name], "cells": counts[name]} for name in files])
+        counts = {each: load_plan(file).count for each, file in files.items()}
+        rows = [{"name": each, "description": about[each], "cells": counts[each]} for each in files]
+        print_json(rows if name is None else rows[0])
+        return
+    if name is not None:
+        console().print(files[name].read_text().rstrip(), markup=False, soft_wrap=True)
         return
     table = new_table()
-    for name, description in about.items():
-        table.add_row(f"[bold]{escape(name)}[/]", escape(description))
+    for each, description in about.items():
+        table.add_row(f"[bold]{escape(each)}[/]", escape(description))
     console().print(table)
 
 

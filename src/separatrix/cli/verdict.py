@@ -58,8 +58,10 @@ def verdict(
 
     What is not given is taken from the construction's reference point. Several mechanisms stand side by side.
 
-    Examples: separatrix verdict spike softmax,linear
-    separatrix verdict spike softmax n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
+    \b
+    Examples:
+      separatrix verdict spike softmax,linear
+      separatrix verdict spike softmax n=1e18 a1=1.1 --certificate proof.json
     """
     from separatrix.engines import EngineRefusal, Sampling, engine_named
     from separatrix.files.writing import require_writable

@@ -21,6 +21,8 @@ class Engine:
     """One way to obtain the probabilities at a point, and what can be expected of it."""
 
     name: str
+    title: str
+    """What it does, in a line."""
     answer: Callable[[Construction, Mechanism, Sampling], Outcome]
     draws: bool
     """Whether it draws the reader's signs: only then are there a seed, an interval and a number format."""
@@ -88,13 +90,26 @@ def strongest(
 
 
 STRENGTH = (
-    Engine("certified", lambda x, mechanism, _: certified.solve(x, mechanism), draws=False, proves=True),
-    Engine("exact", lambda x, mechanism, _: exact.solve(x, mechanism), draws=False, at_once=True),
-    Engine("grouped", grouped.solve, draws=True),
-    Engine("dense", dense.solve, draws=True, literal=True),
+    Engine(
+        "certified",
+        "exact fractions by balls and rationals, every comparison decided",
+        lambda x, mechanism, _: certified.solve(x, mechanism),
+        draws=False,
+        proves=True,
+    ),
+    Engine(
+        "exact",
+        "the closed form in float64, whole grids at once",
+        lambda x, mechanism, _: exact.solve(x, mechanism),
+        draws=False,
+        at_once=True,
+    ),
+    Engine("grouped", "distinct tokens with their counts, signs sampled", grouped.solve, draws=True),
+    Engine("dense", "all n tokens, any mechanism, signs sampled", dense.solve, draws=True, literal=True),
 )
 """The strongest first."""
-ENGINES = {engine.name: engine for engine in (Engine("auto", _auto, draws=True), *STRENGTH)}
+AUTO = Engine("auto", "the strongest of the others that applies", _auto, draws=True)
+ENGINES = {engine.name: engine for engine in (AUTO, *STRENGTH)}
 
 
 def engine_named(name: str) -> Engine:
