@@ -1,8 +1,18 @@
 """The errors a user sees: one line, in the user's words, saying what to do."""
 
+import linecache
+import sysconfig
+import traceback
+from pathlib import Path
+from types import TracebackType
+
 from separatrix.secrets import without_passwords
 
 LONGEST_WORD, LONGEST_LINE = 200, 2000
+LONGEST_CODE = 72
+OURS = (str(Path(__file__).resolve().parent),)
+LIBRARIES = (*OURS, *(str(Path(sysconfig.get_path(each)).resolve()) for each in ("stdlib", "purelib")))
+"""Where code lies that is rarely the user's own."""
 
 
 class SeparatrixError(Exception):
@@ -59,3 +69,65 @@ def one_line(error: BaseException, limit: int = 300) -> str:
     """The message of an error on one line, cut to `limit` characters."""
     text = " ".join(str(error).split()) or "no message"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+class CallOfTheirs(str):
+    """A note on an error that a user's own mechanism raised: what it was called with."""
+
+    name: str
+    """The mechanism."""
+
+
+class WrongResult(ValueError):
+    """What a user's own mechanism returned is not what was due."""
+
+
+def note_theirs(error: Exception, name: str, called: str) -> None:
+    """Note on an error that a user's own mechanism `name` raised it, and what that was called with."""
+    if call_of_theirs(error) is None:
+        note = CallOfTheirs(called)
+        note.name = name
+        error.add_note(note)
+
+
+def call_of_theirs(error: BaseException) -> CallOfTheirs | None:
+    """The call of a user's own mechanism that raised an error, if that is whose error it is."""
+    notes = getattr(error, "__notes__", ())
+    return next((each for each in notes if isinstance(each, CallOfTheirs)), None)
+
+
+def raised(error: BaseException) -> str:
+    """What a mechanism did, in words: it raised an error, in which line of the user's file, called with what.
+
+    >>> raised(ValueError("too long"))
+    'raised ValueError: too long'
+    """
+    call = call_of_theirs(error)
+    wrong = isinstance(error, WrongResult)
+    where = "; ".join(filter(None, ("" if wrong else line_of_theirs(error), call))) if call else ""
+    what = one_line(error) if wrong else f"raised {type(error).__name__}: {one_line(error)}"
+    return f"{what} ({where})" if where else what
+
+
+def line_of_theirs(error: BaseException) -> str:
+    """The innermost line of the user's own that an error came through: `line 3 of mine.py: return q @ k`."""
+    frames = [(each.f_code.co_filename, number) for each, number in traceback.walk_tb(error.__traceback__)]
+    own = [each for each in frames if not _is_of(each[0], LIBRARIES)]
+    own = own or [each for each in frames if not _is_of(each[0], OURS)][:1]
+    if not own:
+        return ""
+    path, number = own[-1]
+    code = _shortened(" ".join(linecache.getline(path, number).split()), LONGEST_CODE)
+    return f"line {number} of {Path(path).name}" + (f": {code}" if code else "")
+
+
+def from_theirs(error: BaseException) -> TracebackType | None:
+    """The traceback of an error from the user's own lines on; whole where it came through none."""
+    found = error.__traceback__
+    while found is not None and _is_of(found.tb_frame.f_code.co_filename, OURS):
+        found = found.tb_next
+    return found or error.__traceback__
+
+
+def _is_of(path: str, folders: tuple[str, ...]) -> bool:
+    return path.startswith("<") or str(Path(path).resolve()).startswith(folders)

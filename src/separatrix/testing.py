@@ -11,7 +11,7 @@ The fixture gives a `separatrix.mechanisms.Mechanism`, or a function or nn.Modul
 `(q, k, v, counts=None, causal=False)`; one without `counts` or `causal` (or `is_causal`) is taken not to have
 them. What a function or module does not keep it says by attributes: `causality = "always"`, `length_free`,
 `normalised`, `linear_in_values`, `twice_differentiable = False`, `fixed_width = 64` and others
-(`separatrix.mechanisms.custom.SAYS`). One fault fails one test: tests that rest on it are skipped.
+(`separatrix.mechanisms.signatures.SAYS`). One fault fails one test: tests that rest on it are skipped.
 What else it takes, `first`, `present` and extras of its own, is described in `separatrix.mechanisms.custom`.
 """
 
@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 
 from separatrix.contract import CHECKS, Broken, Skipped, root_of, run
+from separatrix.errors import from_theirs
 from separatrix.mechanisms.custom import wrap
 
 __all__ = ["MechanismContract"]
@@ -49,7 +50,7 @@ def _method(name: str) -> Callable[[MechanismContract, Any], None]:
             if root is not None:
                 pytest.skip(f"not tried, since {root} failed")
             if what.__cause__ is not None:
-                raise what.__cause__ from None
+                raise what.__cause__.with_traceback(from_theirs(what.__cause__)) from None
             pytest.fail(f"{name}: {what}", pytrace=False)
 
     test.__name__ = f"test_{name}"

@@ -155,7 +155,9 @@ def test_the_broken_card_as_text(separatrix: Run) -> None:
     assert "broken form: raised RuntimeError: not today" in out
     assert "nothing else was tried" in " ".join(out.split())
     assert max(map(len, out.splitlines())) <= 80
-    assert len(out.splitlines()) < 8
+    assert "of own_attention.py: raise RuntimeError" in " ".join(out.split())
+    assert "called with q (2, 3, 13, 5)" in " ".join(out.split())
+    assert len(out.splitlines()) < 10
 
 
 def test_what_raises_later_is_told_where(separatrix: Run) -> None:
@@ -197,10 +199,11 @@ def test_the_contract_alone(separatrix: Run) -> None:
 def test_a_module_of_one_width(separatrix: Run) -> None:
     code, out, _ = separatrix("assess", "own_attention:Wide", "--width", "12")
     assert code == 0
-    assert "takes width 12, not" in " ".join(out.split())
+    assert "It takes width 12: shorter queries and keys are padded" in " ".join(out.split())
     code, out, error = separatrix("assess", "own_attention:Wide", "--width", "7", "--quick")
     assert (code, out) == (2, "")
-    assert "does not take tokens of width 7" in error
+    assert "calling own_attention:Wide with width 7 failed: it raised RuntimeError" in error
+    assert "own_attention.py: return (q @ self.mix @ k.mT)" in error
     code, _, error = separatrix("assess", "softmax", "--width", "7", "--quick")
     assert code == 2
     assert "softmax takes tokens of any width" in error

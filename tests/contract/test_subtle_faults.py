@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from correct_mechanisms import CORRECT, Projected, causal_alone, causal_by_order, squashed
 from separatrix.contract import examine
 from separatrix.mechanisms import Causality
-from separatrix.mechanisms.custom import of_width, wrap
+from separatrix.mechanisms.custom import wrap
+from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError
 from subtly_broken_mechanisms import SUBTLE
 
@@ -50,9 +51,9 @@ def test_sizes_are_found_by_trying() -> None:
     with pytest.raises(UsageError, match=r"Projected takes width 24, not 5 and features 24, not 7 \(Runtime"):
         found(*torch.ones(3, 1, 1, 2, 5)[:2], torch.ones(1, 1, 2, 7))
     assert wrap(causal_alone).fixed_width is None
-    assert of_width(wrap(Projected(36)), 36).fixed_width == 36
-    with pytest.raises(UsageError, match="Projected does not take tokens of width 5"):
-        of_width(wrap(Projected(36)), 5)
+    assert mechanism_from(Projected(36), width=36).fixed_width == 36
+    with pytest.raises(UsageError, match="calling Projected with width 5 failed: it raised RuntimeError"):
+        mechanism_from(Projected(36), width=5)
 
 
 def test_order_is_looked_at_where_it_counts() -> None:

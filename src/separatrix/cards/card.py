@@ -6,26 +6,45 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from separatrix.cards.likeness import Likeness, likenesses
+from separatrix.cards.likeness import Likeness, likenesses, nearest_words
 from separatrix.cards.standing import Standing, Unanswered, standings
-from separatrix.contract import Broken, Examination, examine, run, sensitivity
+from separatrix.contract import Broken, Examination, examine, sensitivity
 from separatrix.contract.inputs import modes, require_finite, sizes, tokens
 from separatrix.costs.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
-from separatrix.errors import one_line
+from separatrix.errors import one_line, raised
 from separatrix.laws.costs import cost_law
 from separatrix.mechanisms import Mechanism, Softmax
+from separatrix.mechanisms.custom import CustomMechanism, called_with
 from separatrix.mechanisms.load import mechanism_from
+from separatrix.mechanisms.logits import LogitScale, logit_scale
+from separatrix.mechanisms.weights import held_by
 from separatrix.parameters import listed_mechanisms
 
 Tell = Callable[[str], None]
-Examined = Callable[[Mechanism, Examination], None]
+Examined = Callable[["Calling", Examination], None]
+
+
+@dataclass(frozen=True)
+class Calling:
+    """How a mechanism is called: what has to be known before anything else is read."""
+
+    mechanism: Mechanism
+    scale: LogitScale | None = None
+    """Of the logits, where one is hidden in it."""
+    notes: tuple[str, ...] = ()
+    """How tokens are made to fit, a sentence each."""
+
+    @property
+    def words(self) -> list[str]:
+        """All of it, a sentence each, the scale first."""
+        return [*([] if self.scale is None else [self.scale.words]), *self.notes]
 
 
 @dataclass(frozen=True)
 class Card:
     """Everything `assess` finds out about one mechanism."""
 
-    mechanism: Mechanism
+    calling: Calling
     contract: Examination
     standings: tuple[Standing | Unanswered, ...]
     likenesses: tuple[Likeness, ...]
@@ -35,6 +54,13 @@ class Card:
     softmax_cost: CostCurve | Disagreement
     quick: bool = False
     """Whether the contract alone was asked for."""
+    unscaled: tuple[Likeness, ...] = ()
+    """What it is like with its scale of logits undone, where it has one."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What the card is of."""
+        return self.calling.mechanism
 
     @property
     def holds(self) -> bool:
@@ -48,7 +74,7 @@ class Card:
         if self.quick:
             return self._contract_words()
         if not self.standings:
-            return f"{self._contract_words()} It does not attend, so nothing else was tried."
+            return f"{self._contract_words()} It could not be called, so nothing else was tried."
         return " ".join([self._contract_words(), self._standing_words(), self._cost_words()])
 
     @property
@@ -65,24 +91,36 @@ class Card:
         care = " What follows may not mean much." if self.standings else ""
         return f"{self.mechanism.spelled} breaks the contract: {broken}.{care}"
 
-    def _standing_words(self) -> str:
+    @property
+    def standing(self) -> str:
+        """On how many constructions it tells D0 from D1, and on which it does not."""
         groups: dict[str, list[str]] = {}
-        for standing in self.standings:
-            groups.setdefault(standing.word, []).append(standing.name)
+        for each in self.standings:
+            groups.setdefault(each.word, []).append(each.name)
         words = {
-            "distinguishes": "It tells D0 from D1 on",
-            "partial": "It does so some of the time on",
-            "blind": "It is blind, to this reader at these lengths, on",
-            "undecided": "The draws leave it undecided on",
-            "none": "There is no answer on",
+            "distinguishes": "tells D0 from D1 on",
+            "partial": "does so some of the time on",
+            "blind": "is blind, to this reader at these lengths, on",
+            "undecided": "is left undecided by the draws on",
+            "none": "has no answer on",
         }
-        found = [f"{words[word]} {'; '.join(groups[word])}." for word in words if word in groups]
-        nearest = (
-            f"Of the known mechanisms it is nearest to {self.likenesses[0].mechanism}."
-            if self.likenesses
-            else ""
-        )
-        return " ".join([*found, nearest])
+        known = {word: groups[word] for word in words if word in groups}
+        parts = [
+            f"{words[word]} {len(names)}" + (f" of {len(self.standings)}" if place == 0 else "")
+            for place, (word, names) in enumerate(known.items())
+        ]
+        parts[0] += " constructions" if len(self.standings) > 1 else " construction"
+        return f"{self.mechanism.spelled} {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{parts[-1]}."
+
+    @property
+    def likeness(self) -> str:
+        """Which known mechanism it is like, in a sentence or two; empty where it was not compared."""
+        found = nearest_words(self.likenesses)
+        undone = f" With its scale undone {nearest_words(self.unscaled)}" if self.unscaled else ""
+        return found[:1].upper() + found[1:] + undone
+
+    def _standing_words(self) -> str:
+        return " ".join(filter(None, [self.standing, self.likeness]))
 
     def _cost_words(self) -> str:
         if isinstance(self.cost, Disagreement):
@@ -108,6 +146,10 @@ class Card:
             "nearest": [asdict(like) for like in self.likenesses[:3]],
             "cost": cost_json(self.cost, self.softmax_cost),
             "against": [card.as_json() for card in self.against],
+            "calling": {
+                "logit_scale": None if self.calling.scale is None else self.calling.scale.as_json(),
+                "notes": list(self.calling.notes),
+            },
             "reading": self.reading,
         }
 
@@ -117,6 +159,9 @@ def assess(
     against: Any = (),
     tell: Tell = lambda _: None,
     *,
+    width: int | None = None,
+    heads: int | None = None,
+    scale: str | float | None = None,
     quick: bool = False,
     examined: Examined = lambda _, __: None,
 ) -> Card:
@@ -127,68 +172,80 @@ def assess(
     - `mechanism`: as for `verdict`: `assess("mine:attend", against=["softmax", "linear"])`.
     - `against`: mechanisms whose cards stand beside it, as `"softmax,linear"` or a list.
     - `tell`: hears of each step before it starts.
+    - `width`, `heads`: of your own, if it takes no others and they are not found in it.
+    - `scale`: what its queries are multiplied with; "sqrt" undoes a hidden 1/sqrt(width).
     - `quick`: the contract alone, in seconds.
     - `examined`: hears what the mechanism keeps of the contract, before anything else is tried.
     """
-    one, others = mechanism_from(mechanism), [mechanism_from(each) for each in listed_mechanisms(against)]
-    contract, attending = _contract(one, tell)
-    examined(one, contract)
-    if quick:
-        unasked = Disagreement(one.spelled, "only the contract was asked for")
-        return Card(one, contract, (), (), unasked, (), unasked, quick=True)
+    one = mechanism_from(mechanism, width=width, heads=heads, scale=scale)
+    others = [mechanism_from(each) for each in listed_mechanisms(against)]
+    tell(f"{one.spelled}: contract")
+    failed = attends(one)
+    calling = Calling(one) if failed else calling_of(one)
+    contract = Examination(failed=failed) if failed else _contract(one, tell)
+    examined(calling, contract)
+    if failed or quick:
+        why = "it could not be called" if failed else "only the contract was asked for"
+        unasked = Disagreement(one.spelled, why)
+        return Card(calling, contract, (), (), unasked, (), unasked, quick=quick)
     tell("softmax: cost")
     softmax_cost = checked_cost(Softmax())
-    cards = []
-    for each in others:
-        kept, does = _contract(each, tell)
-        cards.append(_card(each, kept, does, (), softmax_cost, tell))
-    return _card(one, contract, attending, tuple(cards), softmax_cost, tell)
+    cards = tuple(_other(each, softmax_cost, tell) for each in others)
+    return _card(calling, contract, cards, softmax_cost, tell)
 
 
-def _contract(mechanism: Mechanism, tell: Tell) -> tuple[Examination, bool]:
-    """What a mechanism keeps of the contract, and whether it attends at all."""
-    name = mechanism.spelled
-    tell(f"{name}: contract")
-    failed = attends(mechanism)
-    if failed:
-        return Examination(failed=failed), False
-    return examine(mechanism, lambda check: tell(f"{name}: contract, {check}")), True
+def _other(mechanism: Mechanism, softmax_cost: CostCurve | Disagreement, tell: Tell) -> Card:
+    """The card of a mechanism that another one is compared with."""
+    if failed := attends(mechanism):
+        untimed = Disagreement(mechanism.spelled, "it could not be called")
+        return Card(Calling(mechanism), Examination(failed=failed), (), (), untimed, (), softmax_cost)
+    return _card(calling_of(mechanism), _contract(mechanism, tell), (), softmax_cost, tell)
+
+
+def _contract(mechanism: Mechanism, tell: Tell) -> Examination:
+    return examine(mechanism, lambda check: tell(f"{mechanism.spelled}: contract, {check}"))
 
 
 def _card(
-    mechanism: Mechanism,
+    calling: Calling,
     contract: Examination,
-    attending: bool,
     against: tuple[Card, ...],
     softmax_cost: CostCurve | Disagreement,
     tell: Tell,
 ) -> Card:
-    name = mechanism.spelled
-    if not attending:
-        untimed = Disagreement(name, "it does not attend")
-        return Card(mechanism, contract, (), (), untimed, against, softmax_cost)
+    mechanism, name = calling.mechanism, calling.mechanism.spelled
     found = tuple(standings(mechanism, lambda where: tell(f"{name}: {where}")))
     tell(f"{name}: likeness")
     alike = tuple(likenesses(mechanism))
+    unscaled: tuple[Likeness, ...] = ()
+    if calling.scale is not None:
+        unscaled = tuple(likenesses(called_with(mechanism, {"scale": calling.scale.undone_by})))
     tell(f"{name}: cost")
     cost = softmax_cost if name == "softmax" else checked_cost(mechanism)
-    return Card(mechanism, contract, found, alike, cost, against, softmax_cost)
+    return Card(calling, contract, found, alike, cost, against, softmax_cost, unscaled=unscaled)
+
+
+def calling_of(mechanism: Mechanism) -> Calling:
+    """How a mechanism is called; ours are called as they are."""
+    if not isinstance(mechanism, CustomMechanism):
+        return Calling(mechanism)
+    scale = logit_scale(mechanism)
+    notes = mechanism.fitted.notes
+    if scale is None and held_by(mechanism.attend):
+        notes.append("It has weights of its own: what follows is about these.")
+    return Calling(mechanism, scale, tuple(notes))
 
 
 def attends(mechanism: Mechanism) -> dict[str, str]:
-    """The first broken check of a mechanism that does not attend at all: it raises, or returns no numbers.
+    """Why a mechanism cannot be called at all: it raises on ordinary tokens, or returns no numbers.
 
     Nothing else is tried then: every other check would only say the same in its own words.
     """
     q, k, v = tokens(shape=sizes(mechanism))
-    for name in ("form", "finite"):
-        try:
-            if name == "form":
-                run("form", mechanism)
-            else:
-                require_finite(mechanism(q, k, v, causal=modes(mechanism)[0]), "ordinary tokens")
-        except Broken as what:
-            return {name: one_line(what)}
-        except Exception as error:  # a stranger's mechanism may raise anything
-            return {name: f"raised {type(error).__name__}: {one_line(error)}"}
+    try:
+        require_finite(mechanism(q, k, v, causal=modes(mechanism)[0]), "ordinary tokens")
+    except Broken as what:
+        return {"finite": one_line(what)}
+    except Exception as error:  # a stranger's mechanism may raise anything
+        return {"form": raised(error)}
     return {}

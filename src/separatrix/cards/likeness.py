@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +14,8 @@ LENGTH, WIDTH = 600, 8
 """Long enough for windows and blocks of the usual sizes to leave something out."""
 SCALES = (0.3, 1.0, 3.0)
 """Tokens are tried at several sizes: mechanisms that agree on small logits part on large ones."""
+SAME, NEAR = 1e-9, 0.05
+"""Up to these distances a mechanism is another one, or near it."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,26 @@ class Likeness:
     distance: float
 
 
+def nearest_words(found: Sequence[Likeness]) -> str:
+    """Which known mechanism is near, in a sentence; that none is, where the nearest is not.
+
+    >>> nearest_words([Likeness("softmax", 0.0), Likeness("linear", 0.4)])
+    'on the tokens tried it is softmax.'
+    >>> nearest_words([Likeness("softmax", 0.31)])
+    'it is like none of the known mechanisms; the nearest, softmax, differs by 31% of the results.'
+    """
+    if not found:
+        return ""
+    same = [each.mechanism for each in found if each.distance <= SAME]
+    if same:
+        return f"on the tokens tried it is {' and '.join(same[:3])}."
+    first = found[0]
+    apart = f"{100 * first.distance:.2g}% of the results"
+    if first.distance <= NEAR:
+        return f"it is near {first.mechanism}, and differs from it by {apart}."
+    return f"it is like none of the known mechanisms; the nearest, {first.mechanism}, differs by {apart}."
+
+
 @torch.no_grad()
 def likenesses(mechanism: Mechanism) -> list[Likeness]:
     """Every other known mechanism that can be asked the same question, nearest first; none if it breaks."""
@@ -30,7 +53,7 @@ def likenesses(mechanism: Mechanism) -> list[Likeness]:
     wrong = Causality.NEVER if causal else Causality.ALWAYS
     known = [each for each in examples() if each.causality is not wrong and each.spelled != mechanism.spelled]
     try:
-        ours = [mechanism(*probe(scale), causal=causal) for scale in SCALES]
+        ours = [mechanism.fitted(*probe(scale), causal=causal) for scale in SCALES]
     except Exception:  # a stranger's mechanism may raise anything; the standings say what
         return []
     found = []

@@ -10,7 +10,7 @@ from separatrix.cards.blindness import Blindness, blindness
 from separatrix.cards.margin_growth import Growth, growth_of_margin
 from separatrix.cards.outcomes import found_at
 from separatrix.constructions import CONSTRUCTIONS, Construction
-from separatrix.errors import one_line
+from separatrix.errors import raised
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import SeparatrixError
 from separatrix.verdicts import DELTA, Verdict
@@ -98,4 +98,4 @@ def standing(name: str, point: Construction, mechanism: Mechanism) -> Standing |
     except SeparatrixError as refusal:
         return Unanswered(name, str(refusal), broke=False)
     except Exception as error:  # whatever a stranger's mechanism raises is an answer, too
-        return Unanswered(name, f"it raised {type(error).__name__}: {one_line(error)}", broke=True)
+        return Unanswered(name, f"it {raised(error)}", broke=True)

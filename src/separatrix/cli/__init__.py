@@ -78,7 +78,7 @@ def _die_of(number: int) -> None:
 
 def _lines(error: Exception) -> list[str]:
     """The lines that tell of an error."""
-    from separatrix.errors import EngineRefusal, SeparatrixError
+    from separatrix.errors import EngineRefusal, SeparatrixError, call_of_theirs, raised
 
     if isinstance(error, EngineRefusal) and error.instead:
         return [f"{error.reason}; use --engine {' or '.join(error.instead)}"]
@@ -93,9 +93,9 @@ def _lines(error: Exception) -> list[str]:
     if isinstance(error, OSError):
         what = (error.strerror or str(error)).lower()
         return [what if error.filename is None else f"{error.filename}: {what}"]
+    if (call := call_of_theirs(error)) is not None:
+        return [f"{call.name} {raised(error)}"]
     what = f"{type(error).__name__}: {str(error) or 'no more is known'}"
-    if notes := getattr(error, "__notes__", []):  # a mechanism of the user's own
-        return [f"{notes[0]} {what}"]
     return [f"{what}. This should not happen: please report the command"]
 
 

@@ -13,11 +13,10 @@ from separatrix.cli.terminal import COLOURS, console, counting, escape, new_tabl
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from separatrix.cards import Card, Standing, Unanswered
+    from separatrix.cards import Calling, Card, Standing, Unanswered
     from separatrix.cards.atlas import Atlas
     from separatrix.contract import Examination
     from separatrix.costs import CostCurve, Disagreement
-    from separatrix.mechanisms import Mechanism
 
 
 def assess(
@@ -25,7 +24,14 @@ def assess(
     against: Annotated[str, typer.Option(help="Mechanisms to compare with, separated by commas.")] = "",
     quick: Annotated[bool, typer.Option("--quick", help="The contract alone, in seconds.")] = False,
     width: Annotated[
-        int | None, typer.Option(help="The width of a head, if your own takes no other.", min=1)
+        int | None, typer.Option(help="Your own: the width of a head that it takes.", min=1)
+    ] = None,
+    heads: Annotated[
+        int | None, typer.Option(help="Your own: the number of heads that it takes.", min=1)
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(help="Your own: multiply queries by this; sqrt undoes a hidden 1/sqrt(width)."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the card as a page: card.html.")] = None,
     as_json: AsJson = False,
@@ -42,16 +48,14 @@ def assess(
     """
     from separatrix.cards import assess as run
     from separatrix.files.writing import require_writable
-    from separatrix.mechanisms.custom import of_width
     from separatrix.mechanisms.load import mechanism_from
+    from separatrix.parameters import split_mechanisms
     from separatrix.reports import card
 
     if out is not None:
         require_writable(out, card.ENDINGS)
-    one = mechanism_from(mechanism)
-    if width is not None:
-        one = of_width(one, width)
-    others = [mechanism_from(name) for name in against.split(",") if name]
+    one = mechanism_from(mechanism, width=width, heads=heads, scale=scale)
+    others = [mechanism_from(name) for name in split_mechanisms(against)]
     with working(as_json) as tell:
         found = run(one, others, tell, quick=quick, examined=_no_view if as_json else _contract_view)
     if out is not None:
@@ -60,14 +64,18 @@ def assess(
     raise typer.Exit(0 if found.holds else 1)
 
 
-def _no_view(mechanism: Mechanism, contract: Examination) -> None:
+def _no_view(calling: Calling, contract: Examination) -> None:
     """Nothing: JSON has the contract with all else."""
 
 
-def _contract_view(mechanism: Mechanism, contract: Examination) -> None:
-    """Print what a mechanism is and what it keeps of the contract."""
+def _contract_view(calling: Calling, contract: Examination) -> None:
+    """Print what a mechanism is, how it is called and what it keeps of the contract."""
     out = console()
-    out.print(f"[bold]{escape(mechanism.spelled)}[/]  {escape(mechanism.formula)}")
+    out.print(f"[bold]{escape(calling.mechanism.spelled)}[/]  {escape(calling.mechanism.formula)}")
+    if calling.scale is not None:
+        out.print(f"[bold yellow]{escape(calling.scale.words)}[/]")
+    for note in calling.notes:
+        out.print(escape(note), style="dim")
     counted = {
         "kept": len(contract.passed),
         "broken": len(contract.failed),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 
 from separatrix.contract.calls import extras_drawn
-from separatrix.errors import one_line
+from separatrix.errors import one_line, raised
 from separatrix.mechanisms import Mechanism
 from separatrix.tensors import one_thread
 
@@ -105,7 +105,7 @@ def run(name: str, mechanism: Mechanism) -> None:
             except Broken as what:
                 raise type(what)(f"{what}{given}") from what.__cause__
             except Exception as error:  # a stranger's mechanism may raise anything
-                raise Broken(f"raised {type(error).__name__}{given}: {one_line(error)}") from error
+                raise Broken(f"{raised(error)}{given}") from error
 
 
 def examine(mechanism: Mechanism, tell: Callable[[str], None] = lambda _: None) -> Examination:

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from separatrix.costs.memory import peak_bytes
 from separatrix.costs.state import kind_of_state, state_bytes
-from separatrix.errors import UsageError, one_line
+from separatrix.errors import UsageError, raised
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
 from separatrix.mechanisms.load import mechanisms_from
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
@@ -145,7 +145,7 @@ def checked_cost(mechanism: Mechanism, lengths: Sequence[int] | None = None) -> 
         what = disagreement(mechanism)
         return measure(mechanism, lengths) if what is None else Disagreement(mechanism.spelled, what)
     except Exception as error:  # a stranger's mechanism may raise anything
-        return Disagreement(mechanism.spelled, f"it raised {type(error).__name__}: {one_line(error)}")
+        return Disagreement(mechanism.spelled, f"it {raised(error)}")
 
 
 def crossover(cost: CostCurve | Disagreement, softmax: CostCurve | Disagreement) -> int | None:

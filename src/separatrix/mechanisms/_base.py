@@ -156,6 +156,11 @@ class Mechanism(ABC):
         )
 
     @property
+    def fitted(self) -> Callable[..., Attended]:
+        """The mechanism for tokens of any size: itself, unless tokens have to be made to fit."""
+        return self
+
+    @property
     def token_extras(self) -> list[str]:
         """The names of the extras of which there is one for each token."""
         return [extra.name for extra in self.extras if extra.per_token]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from separatrix.errors import one_line
+from separatrix.errors import WrongResult, note_theirs, one_line, raised
 from separatrix.mechanisms import observed
 from separatrix.mechanisms._base import (
     Attended,
@@ -22,34 +22,23 @@ from separatrix.mechanisms._base import (
 )
 from separatrix.mechanisms._places import placed
 from separatrix.mechanisms._request import filled
-from separatrix.mechanisms.extras import Extra
-from separatrix.mechanisms.weights import held_by
+from separatrix.mechanisms.fitted import Fitted
+from separatrix.mechanisms.how_called import HowCalled, described_call, ready
+from separatrix.mechanisms.signatures import (
+    FLAGS,
+    OPTIONS,
+    declared_extras,
+    said_by,
+    taken_by_name,
+)
+from separatrix.mechanisms.weights import held_by, mark
 from separatrix.parameters import UsageError
 from separatrix.tensors import Tensor, torch
 
-SIGNATURE = "(q, k, v, counts=None, causal=False)"
-FLAGS = ("causal", "is_causal")
-"""What a callable may call its parameter for causal attention."""
-OPTIONS = ("counts", *FLAGS, "first", "present")
-"""What a callable is given if it takes it."""
 Weights = tuple[tuple[int, int], ...]
 """Where the numbers of a module lie, and how often they have changed there."""
-SAYS: dict[str, type] = {
-    "causality": Causality,
-    "permutation_equivariant": bool,
-    "coordinate_free": bool,
-    "length_free": bool,
-    "normalised": bool,
-    "linear_in_values": bool,
-    "twice_differentiable": bool,
-    "fixed_width": int,
-    "fixed_features": int,
-    "fixed_heads": int,
-}
-"""What a callable may say of itself by attributes of these names and kinds; `causality` also by its name."""
 LONGEST_SEEN = 1 << 13
 """On more tokens than this nothing is tried out."""
-
 
 FOUND_OUT = frozenset(
     ("fixed_width", "fixed_features", "fixed_heads", "causality", "takes_counts", "linear_in_values")
@@ -68,6 +57,12 @@ class CustomMechanism(Mechanism):
     """
 
     family = "custom"
+    schema = HowCalled
+    parameters: HowCalled
+    made_with: ClassVar[Mapping[str, str]] = {}
+    """The words that a class was made with, or a function is given besides."""
+    flat: ClassVar[bool] = False
+    """Whether it takes tokens without heads, (batch, tokens, width)."""
     formula = "as programmed"
     permutation_equivariant = False
     streams = False
@@ -86,17 +81,26 @@ class CustomMechanism(Mechanism):
         does not call it."""
         if name in FOUND_OUT and not type(self).looked_at:
             type(self).looked_at = True
-            _look_at(self, _said(self.attend, self.name))
+            _look_at(self, said_by(self.attend, self.name))
         return super().__getattribute__(name)
 
-    def __init__(self, attend: Callable[..., Tensor]) -> None:
-        super().__init__()
+    def __init__(self, attend: Callable[..., Tensor], **how: object) -> None:
+        super().__init__(**how)
         self.attend = attend
         self._cast: dict[torch.dtype, tuple[Weights, Callable[..., Tensor]]] = {}
         self._seen_free: dict[tuple[str, int, int], bool] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _trained if self.trains else wrap, (self.attend, self.name)
+        how = (self.attend, self.name, self.parameters.chosen(), self.made_with)
+        return _trained if self.trains else wrap, how
+
+    @property
+    def spelled(self) -> str:
+        """The mechanism as it is named on the command line, `mine:attend:width=64`."""
+        words = ",".join(
+            f"{name}={value}" for name, value in {**self.made_with, **self.parameters.chosen()}.items()
+        )
+        return (f"{self.name}:{words}" if words else self.name) + mark(self.held_weights)
 
     @property
     def held_weights(self) -> dict[str, Any]:
@@ -104,7 +108,12 @@ class CustomMechanism(Mechanism):
 
     def trained(self) -> CustomMechanism:
         """The same, but that a module is called itself and not as a copy: gradients reach its weights."""
-        return _trained(self.attend, self.name)
+        return _trained(self.attend, self.name, self.parameters.chosen(), self.made_with)
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        """The same, but that tokens of other sizes than its own are made to fit."""
+        return Fitted(self)
 
     @cached_property
     def _adds_up(self) -> bool:
@@ -135,18 +144,17 @@ class CustomMechanism(Mechanism):
             return False
         key = (seen.__name__, length, width)
         if key not in self._seen_free:
-            sizes = observed.Sizes(width, self.fixed_features or width, self.fixed_heads)
-            self._seen_free[key] = seen(self._plain, sizes, length)
+            with torch.no_grad():
+                self._seen_free[key] = seen(self.fitted, observed.Sizes(width, width, 1), length)
         return self._seen_free[key]
 
     @property
     def _sizes(self) -> observed.Sizes:
         return observed.Sizes(self.fixed_width, self.fixed_features, self.fixed_heads)
 
-    def _plain(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Attention as it is without a word on `causal`, or with False."""
-        with torch.no_grad():
-            return self._called(q, k, v, {self.flag: False} if self.flag else {})
+    def usual(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """Attention to all keys, or, where it only looks back, to those before."""
+        return self(q, k, v, causal=self.causality is Causality.ALWAYS)
 
     def definition(
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
@@ -203,18 +211,30 @@ class CustomMechanism(Mechanism):
 
     def _called(self, q: Tensor, k: Tensor, v: Tensor, options: dict[str, Any]) -> Tensor:
         try:
-            out: Any = self._in(v.dtype)(q, k, v, **options)
+            out = self._in(v.dtype)(q, k, v, **options)
             wanted = (*q.shape[:-1], v.shape[-1])
             if not isinstance(out, torch.Tensor) or out.shape != wanted:
                 shape = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
-                raise ValueError(f"it returned {shape} where a tensor of shape {wanted} was due")
+                raise WrongResult(f"returned {shape} where a tensor of shape {wanted} was due")
             return out
         except Exception as error:
-            error.add_note(f"{self.spelled} raised")
+            note_theirs(error, self.spelled, described_call(q, k, v, options))
             raise
 
-    def _in(self, dtype: torch.dtype) -> Callable[..., Tensor]:
-        return self.attend if self.trains else self._copy(dtype)
+    def _in(self, dtype: torch.dtype) -> Callable[..., Any]:
+        return partial(self._asked, self.attend if self.trains else self._copy(dtype))
+
+    def _asked(self, attend: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Any:
+        """What a callable gives, asked the way it wants to be; of several results the first."""
+        if self.parameters.scale is not None:
+            q = q * self.parameters.factor(q.shape[-1])
+        if not self.flat:
+            out = attend(q, k, v, **options)
+            return out[0] if isinstance(out, tuple) and out else out
+        out = attend(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), **options)
+        out = out[0] if isinstance(out, tuple) and out else out
+        whole = isinstance(out, torch.Tensor) and out.ndim == 3
+        return out.reshape(*q.shape[:2], *out.shape[1:]) if whole else out
 
     def _copy(self, dtype: torch.dtype) -> Callable[..., Tensor]:
         """A copy of a module, in evaluation: what is tried on it leaves the module as it is."""
@@ -227,8 +247,15 @@ class CustomMechanism(Mechanism):
         return self._cast[dtype][1]
 
 
-def wrap(attend: Any, name: str | None = None) -> Mechanism:
+def wrap(
+    attend: Any,
+    name: str | None = None,
+    how: Mapping[str, object] | None = None,
+    made_with: Mapping[str, str] | None = None,
+) -> Mechanism:
     """A mechanism from anything that attends: a Mechanism as it is, or a callable of SIGNATURE.
+
+    `how` it is called, width, heads and scale, is found out where it is not given.
 
     >>> wrap(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, "mine").takes_counts
     False
@@ -240,9 +267,11 @@ def wrap(attend: Any, name: str | None = None) -> Mechanism:
             attend = attend()
         except Exception as error:
             raise UsageError(f"{attend.__name__} is a class; give an instance ({error})") from None
-        return wrap(attend, name)
+        return wrap(attend, name, how, made_with)
     name = str(name or getattr(attend, "__name__", type(attend).__name__))
-    known = _parameters(attend, name)
+    asked = HowCalled.read(how or {}, name)
+    attend = ready(attend, name, asked)
+    known = taken_by_name(attend, name)
     flag = next((each for each in FLAGS if each in known), "")
     variables = {
         "name": name,
@@ -252,56 +281,63 @@ def wrap(attend: Any, name: str | None = None) -> Mechanism:
         "takes_first": "first" in known,
         "takes_present": "present" in known,
         "takes_by_name": frozenset(known.difference(OPTIONS)),
-        "extras": tuple(_declared(attend, name, known)),
+        "extras": tuple(declared_extras(attend, name, known)),
         "flag": flag,
+        "made_with": dict(made_with or {}),
         "__doc__": inspect.getdoc(attend),
         "__module__": __name__,
     }
-    said = _said(attend, name)
+    said = said_by(attend, name)
+    if asked.width is not None:
+        said.update(fixed_width=asked.width, fixed_features=None)
+    if asked.heads is not None:
+        said["fixed_heads"] = asked.heads
     made: type[CustomMechanism] = type("CustomMechanism", (CustomMechanism,), {**variables, **said})
-    return made(attend)
+    return made(attend, **asked.chosen())
 
 
-def of_width(mechanism: Mechanism, width: int) -> Mechanism:
-    """A callable of one's own that takes tokens of this width alone."""
+def called_with(mechanism: Mechanism, how: Mapping[str, object]) -> Mechanism:
+    """A callable of one's own, called with this width, these heads, this scale.
+
+    >>> attend = wrap(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, "mine")
+    >>> called_with(attend, {"scale": "sqrt"}).spelled
+    'mine:scale=sqrt'
+    """
     if not isinstance(mechanism, CustomMechanism):
-        raise UsageError(f"{mechanism.spelled} takes tokens of any width; leave it out")
-    made = type(mechanism)
-    made.looked_at, made.fixed_width, made.fixed_features = True, width, None
-    _look_at(mechanism, _said(mechanism.attend, mechanism.name))
-    if not observed.attends(mechanism._copy(torch.float64), mechanism._sizes):
-        raise UsageError(f"{mechanism.name} does not take tokens of width {width}")
+        sizes = "logits as they are" if [*how] == ["scale"] else "tokens of any width and heads"
+        raise UsageError(f"{mechanism.spelled} takes {sizes}; leave {', '.join(how)} out")
+    chosen = {**mechanism.parameters.chosen(), **how}
+    return wrap(mechanism.attend, mechanism.name, chosen, mechanism.made_with)
+
+
+def tried(mechanism: Mechanism, asked: Mapping[str, object]) -> Mechanism:
+    """The mechanism, if it can be called with the sizes that were asked for, or a UsageError with why not."""
+    assert isinstance(mechanism, CustomMechanism)
+    sizes = " and ".join(f"{name} {value}" for name, value in asked.items() if name != "scale")
+    try:
+        mechanism.usual(*observed.tokens(mechanism._sizes))
+    except Exception as error:
+        if not sizes:
+            return mechanism
+        raise UsageError(f"calling {mechanism.name} with {sizes} failed: it {raised(error)}") from None
     return mechanism
-
-
-def _said(attend: Any, name: str) -> dict[str, Any]:
-    """What a callable says by attributes, each checked."""
-    found: dict[str, Any] = {}
-    for attribute, kinds in SAYS.items():
-        value = getattr(attend, attribute, None)
-        if value is None or isinstance(attend, type):
-            continue
-        if attribute == "causality":
-            known = {each.name.lower(): each for each in Causality}
-            value = value if isinstance(value, Causality) else known.get(str(value).lower())
-        small = isinstance(value, int) and kinds is int and (isinstance(value, bool) or value < 1)
-        if not isinstance(value, kinds) or small:
-            wanted = "either, always or never" if attribute == "causality" else kinds.__name__
-            raise UsageError(f"{name}.{attribute} = {getattr(attend, attribute)!r} is not {wanted}")
-        found["said_normalised" if attribute == "normalised" else attribute] = value
-    if "fixed_width" in found:
-        found.setdefault("fixed_features", None)
-    return found
 
 
 def _look_at(mechanism: CustomMechanism, said: dict[str, Any]) -> None:
     """Find out, on a few seeded tokens, what a callable did not say."""
-    made, flag, attend = type(mechanism), mechanism.flag, mechanism._copy(torch.float64)
+    made, flag, attend = type(mechanism), mechanism.flag, mechanism._in(torch.float64)
     back, ahead = (partial(attend, **{flag: causal}) if flag else attend for causal in (True, False))
     with torch.random.fork_rng(devices=[]), torch.no_grad():
-        sizes = observed.sizes_taken(back, mechanism.attend, mechanism._sizes)
-        if flag and not observed.attends(back, sizes):
-            sizes = observed.sizes_taken(ahead, mechanism.attend, mechanism._sizes)
+        sizes = None
+        for flat in (False, True):
+            made.flat = flat
+            for each in (back, ahead) if flag else (ahead,):
+                sizes = sizes or observed.sizes_taken(each, mechanism.attend, mechanism._sizes)
+            if sizes is not None:
+                break
+        else:
+            made.flat = False
+        sizes = sizes or mechanism._sizes
         made.fixed_width, made.fixed_features, made.fixed_heads = sizes.width, sizes.features, sizes.heads
         if "causality" not in said and observed.only_looks_back(ahead, sizes):
             made.causality = Causality.ALWAYS
@@ -312,6 +348,8 @@ def _look_at(mechanism: CustomMechanism, said: dict[str, Any]) -> None:
             elif refused == [False, True]:
                 made.causality = Causality.ALWAYS
         usual = back if made.causality is Causality.ALWAYS else ahead
+        if made.flat:
+            made.takes_counts = False
         if made.takes_counts and observed.attends(usual, sizes):
             times = torch.ones(observed.LENGTH, dtype=torch.float64)
             made.takes_counts = not observed.refuses(partial(usual, counts=times), sizes)
@@ -319,36 +357,10 @@ def _look_at(mechanism: CustomMechanism, said: dict[str, Any]) -> None:
             made.linear_in_values = observed.is_linear_in_values(usual, sizes)
 
 
-def _trained(attend: Any, name: str) -> CustomMechanism:
-    made = wrap(attend, name)
+def _trained(
+    attend: Any, name: str, how: Mapping[str, object], made_with: Mapping[str, str]
+) -> CustomMechanism:
+    made = wrap(attend, name, how, made_with)
     assert isinstance(made, CustomMechanism)
     made.trains = True
     return made
-
-
-def _parameters(attend: Any, name: str) -> set[str]:
-    """What a callable takes by name, if it can be called with q, k and v at all."""
-    if not callable(attend):
-        raise UsageError(f"{name} is not callable; an attention mechanism is called as {SIGNATURE}")
-    try:
-        signature = inspect.signature(attend.forward if isinstance(attend, torch.nn.Module) else attend)
-    except (TypeError, ValueError):
-        raise UsageError(f"{name} has no signature that can be read; wrap it in {SIGNATURE}") from None
-    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    named = [each.name for each in signature.parameters.values() if each.kind in kinds]
-    known = set(named[3:])
-    declared = {getattr(each, "name", None) for each in getattr(attend, "extras", ())}
-    try:
-        signature.bind(None, None, None, **dict.fromkeys(known & {*OPTIONS, *declared}))
-    except TypeError as error:
-        raise UsageError(f"{name}{signature} cannot be called as {SIGNATURE}: {error}") from None
-    return known
-
-
-def _declared(attend: Any, name: str, known: set[str]) -> tuple[Extra, ...]:
-    """The extras that a callable declares, all of which it must take."""
-    extras = tuple(getattr(attend, "extras", ()))
-    for extra in extras:
-        if not isinstance(extra, Extra) or extra.name not in known:
-            raise UsageError(f"{name} declares an extra that it does not take by name: {extra}")
-    return extras

@@ -5,22 +5,31 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, partial, update_wrapper
 from importlib.metadata import entry_points
 from typing import Any
 
-from separatrix.errors import one_line
+from separatrix.errors import line_of_theirs, one_line
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._registry import registered
-from separatrix.mechanisms.custom import wrap
+from separatrix.mechanisms.custom import called_with, tried, wrap
+from separatrix.mechanisms.how_called import HowCalled
 from separatrix.mechanisms.own_modules import OWN, Ambiguous
+from separatrix.mechanisms.signatures import OPTIONS, signature_of
 from separatrix.mechanisms.weights import MARKED
 from separatrix.parameters import UsageError, listed_mechanisms, nearest, read_words, require_known
 
 GROUP = "separatrix.mechanisms"
 """Entry points of this group register the mechanisms of other packages by name."""
 
+
+SIZES = {
+    "width": ("width", "dim", "d_model", "embed_dim", "hidden_size", "head_dim", "d_head", "d"),
+    "heads": ("heads", "num_heads", "n_heads", "n_head", "nhead", "h"),
+}
+"""What classes call the sizes they are made with."""
 
 MECHANISMS: dict[str, type[Mechanism]] = registered(sys.modules["separatrix.mechanisms"])
 """Every mechanism that a file in a family's folder defines, by name."""
@@ -91,12 +100,18 @@ def _installed(name: str) -> Plugin:
     return next(iter(places.values()))
 
 
-def mechanism_from(source: Any) -> Mechanism:
+def mechanism_from(source: Any, **how: Any) -> Mechanism:
     """A mechanism from its name, `module:attribute` (or `file.py:attribute`), or the thing itself.
+
+    One's own takes how it is called, `width`, `heads` and `scale`, and, in the words, what a class is made
+    with: `mine:attend:scale=sqrt`, `mine:Module:dim=64`.
 
     >>> mechanism_from("power:beta=4")
     <mechanism power:beta=4>
     """
+    given = {name: value for name, value in how.items() if value is not None}
+    if given:
+        return _called_with(source, given)
     if not isinstance(source, str):
         return wrap(source)
     if marked := MARKED.fullmatch(source):
@@ -108,13 +123,75 @@ def mechanism_from(source: Any) -> Mechanism:
         return _of_package(_installed(name), source)
     if name in MECHANISMS:
         return mechanism_named(source)
-    if not rest or "=" in rest:
+    attribute, _, words = rest.partition(":")
+    if not attribute or "=" in attribute:
         require_known("mechanism", name, [*MECHANISMS, *_names()])
     try:
         OWN.name(name)
     except Ambiguous as error:
         raise UsageError(f"{source}: {error}") from None
-    return wrap(_imported(name, rest, source), source)
+    found = _imported(name, attribute, f"{name}:{attribute}")
+    return _made(found, f"{name}:{attribute}", read_words(words.split(",") if words else []))
+
+
+def _made(found: Any, name: str, given: Mapping[str, str]) -> Mechanism:
+    """A user's own, made or called with the words that it takes; width, heads and scale are how it is called.
+
+    A class that needs a width or heads by a usual name of them gets those that are given.
+    """
+    if isinstance(found, Mechanism) or not callable(found):
+        if given and isinstance(found, Mechanism):
+            raise UsageError(f"{name} takes no parameters, but {', '.join(given)} was given")
+        return wrap(found, name)
+    is_class = isinstance(found, type)
+    signature = signature_of(found)
+    parameters = {} if signature is None else dict(signature.parameters)
+    if not is_class:
+        parameters = dict(list(parameters.items())[3:])
+    ours = {*OPTIONS, *(() if is_class else HowCalled.model_fields)}
+    own = {each: word for each, word in given.items() if each in parameters and each not in ours}
+    how = {each: word for each, word in given.items() if each not in own}
+    if is_class:
+        for size, names in SIZES.items():
+            need = [each for each in names if each in parameters and each not in own]
+            if size in how and need and parameters[need[0]].default is inspect.Parameter.empty:
+                own[need[0]] = how.pop(size)
+    for each in how:
+        require_known(f"parameter of {name} called", each, [*parameters, *HowCalled.model_fields])
+    options = {each: _value(word) for each, word in own.items()}
+    if is_class:
+        return wrap(_instance(found, name, options, parameters), name, how, own)
+    bound = update_wrapper(partial(found, **options), found) if options else found
+    return wrap(bound, name, how, own)
+
+
+def _instance(kind: type, name: str, options: Mapping[str, object], known: Mapping[str, Any]) -> Any:
+    """An instance of a user's class; what it still needs is told in the words to type."""
+    empty, single = inspect.Parameter.empty, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    needed = [each for each, it in known.items() if it.default is empty and it.kind is single]
+    if missing := [each for each in needed if each not in options]:
+        words = ",".join(f"{each}=…" for each in needed)
+        raise UsageError(
+            f"{kind.__name__} is a class; give an instance, or what it needs: {name}:{words} "
+            f"({' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing)"
+        )
+    try:
+        return kind(**options)
+    except Exception as error:
+        where = line_of_theirs(error)
+        why = f"{type(error).__name__}: {one_line(error)}" + (f" ({where})" if where else "")
+        raise UsageError(f"{name} is a class, and making one of it fails: {why}") from None
+
+
+def _called_with(source: Any, how: dict[str, Any]) -> Mechanism:
+    """A user's own, called with this width, these heads, this scale; a class may be made with them."""
+    if not isinstance(source, str | Mechanism):
+        return tried(wrap(source, how=how), how)
+    module, _, rest = source.partition(":") if isinstance(source, str) else ("", "", "")
+    if not rest or module in MECHANISMS or module in _names():
+        return tried(called_with(mechanism_from(source), how), how)
+    words = ",".join(f"{name}={value}" for name, value in how.items())
+    return tried(mechanism_from(f"{source}{',' if ':' in rest else ':'}{words}"), how)
 
 
 def mechanisms_from(source: Any) -> list[Mechanism]:

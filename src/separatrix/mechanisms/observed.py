@@ -6,6 +6,7 @@ say is looked at here, so that the contract asks it for nothing it never promise
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,14 @@ from separatrix.tensors import Tensor, torch
 LENGTH, HEADS, WIDTH, FEATURES = 13, 3, 5, 7
 USUAL = (8, 16, 32, 64, 128)
 """Widths that are tried where the odd ones fail."""
-MOST_TRIED = 200
+LAZY = (64, 8, 16, 32, 128)
+"""Widths for which weights are made where a module makes them by its first call."""
+MOST_TRIED, MOST_HEADS = 400, 64
+HEADS_NAMED = re.compile("(n|num|nr|number_of)?_?(n?heads?|h)")
+"""What modules call their number of heads."""
 ROUNDINGS = 64
+LOOSE = 1e8
+"""Roundings that are allowed after a map was undone, which magnifies them."""
 
 REFUSALS = (UsageError, NotImplementedError, ValueError, AssertionError)
 """How a callable says that it does not do something."""
@@ -45,18 +52,19 @@ def tokens(sizes: Sizes, length: int = LENGTH, seed: int = 1) -> tuple[Tensor, T
     return draw(width), draw(width), draw(features)
 
 
-def sizes_taken(attend: Attend, module: Any, said: Sizes) -> Sizes:
-    """The first sizes that a callable takes, those it says before others; as said where it takes none."""
-    return next((sizes for sizes in _sizes(module, said) if attends(attend, sizes)), said)
+def sizes_taken(attend: Attend, module: Any, said: Sizes) -> Sizes | None:
+    """The first sizes that a callable takes, those it says before others; None where it takes none."""
+    return next((sizes for sizes in _sizes(module, said) if attends(attend, sizes)), None)
 
 
 def attends(attend: Attend, sizes: Sizes) -> bool:
-    """Whether a callable takes tokens of these sizes."""
+    """Whether a callable takes tokens of these sizes, and gives as many."""
     try:
-        attend(*tokens(sizes))
+        q, k, v = tokens(sizes)
+        out: Any = attend(q, k, v)
     except Exception:  # whatever a stranger raises: these sizes are not for it
         return False
-    return True
+    return isinstance(out, torch.Tensor) and out.shape == (*q.shape[:-1], v.shape[-1])
 
 
 def refuses(attend: Attend, sizes: Sizes) -> bool:
@@ -74,18 +82,37 @@ def _sizes(module: Any, said: Sizes) -> Iterator[Sizes]:
     yield said
     if said.width is not None and said.features is None:
         yield Sizes(said.width, said.width, said.heads)
-    parameters = module.parameters() if isinstance(module, torch.nn.Module) else ()
-    own = sorted({size for each in parameters for size in each.shape if 1 < size <= 4096})
-    widths = list(dict.fromkeys((*own, *USUAL))) if said.width is None else [said.width]
-    heads = [said.heads] if said.heads is not None else [None, *(each for each in own if each <= 64)]
+    own, named = _own_sizes(module)
+    heads = [None, *named, *(each for each in own if each <= MOST_HEADS), 1]
     tried = (
         Sizes(width, features, head)
-        for head in heads
-        for width in (widths if said.width is not None else [None, *widths])
+        for head in (dict.fromkeys(heads) if said.heads is None else [said.heads])
+        for width in ([None, *_widths(own, head)] if said.width is None else [said.width])
         for features in ((said.features,) if said.features is not None else (None, width))
     )
     for _, sizes in zip(range(MOST_TRIED), tried, strict=False):
         yield sizes
+
+
+def _widths(own: list[int], heads: int | None) -> list[int]:
+    """Widths of a head: a share of what a module has for all of them, its own sizes, the usual ones."""
+    shares = [size // heads for size in own if heads is not None and size % heads == 0]
+    return list(dict.fromkeys((*shares, *own, *USUAL)))
+
+
+def _own_sizes(module: Any) -> tuple[list[int], list[int]]:
+    """The sizes in the shapes of a module's weights, and the numbers of heads that it names."""
+    if not isinstance(module, torch.nn.Module):
+        return [], []
+    shapes = {size for each in module.parameters() for size in each.shape if 1 < size <= 4096}
+    numbers = {
+        name: value
+        for part in module.modules()
+        for name, value in vars(part).items()
+        if isinstance(value, int) and not isinstance(value, bool) and 1 < value <= 4096
+    }
+    named = sorted({value for name, value in numbers.items() if HEADS_NAMED.fullmatch(name)})
+    return sorted(shapes), named
 
 
 def only_looks_back(attend: Attend, sizes: Sizes) -> bool:
@@ -140,8 +167,24 @@ def minds_no_coordinates(attend: Attend, sizes: Sizes, length: int) -> bool:
         return False
 
 
-def alike(found: Tensor, expected: Tensor) -> bool:
+def minds_no_features(attend: Attend, sizes: Sizes, exactly: bool = True) -> bool:
+    """Whether reordering the features of values reordered the result, and each came from its own alone."""
+    try:
+        q, k, v = tokens(sizes)
+        order = torch.randperm(v.shape[-1], generator=torch.Generator().manual_seed(3))
+        expected = attend(q, k, v)
+        alone = torch.zeros_like(v)
+        alone[..., 0] = v[..., 0]
+        roundings = ROUNDINGS if exactly else LOOSE
+        return alike(attend(q, k, v[..., order]), expected[..., order], roundings) and alike(
+            attend(q, k, alone)[..., 0], expected[..., 0], roundings
+        )
+    except Exception:
+        return False
+
+
+def alike(found: Tensor, expected: Tensor, roundings: float = ROUNDINGS) -> bool:
     """Whether two results are the same within rounding."""
     size = max(1.0, expected.abs().max().item())
-    allowed = ROUNDINGS * torch.finfo(expected.dtype).eps * size
+    allowed = roundings * torch.finfo(expected.dtype).eps * size
     return found.shape == expected.shape and bool(((found - expected).abs() <= allowed).all())

@@ -36,7 +36,7 @@ def attend(
         q = q.expand(-1, k.shape[1], -1)
     counted = None if counts is None else counts[:, None]
     with torch.no_grad():
-        return mechanism(
+        return mechanism.fitted(
             q[:, None], k[:, None], v[:, None], counted, mechanism.causality is Causality.ALWAYS
         )[:, 0]
 

@@ -1,0 +1,90 @@
+"""How a user's own callable is called: its sizes, a scale, weights that its first call makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator
+
+from separatrix.errors import note_theirs, raised
+from separatrix.mechanisms import observed
+from separatrix.mechanisms._limits import least
+from separatrix.numbers.exact import parse_exact
+from separatrix.parameters import Constraint, Natural, Parameters, UsageError
+from separatrix.tensors import Tensor, torch
+
+SQRT = "sqrt"
+"""The scale that undoes a division of logits by the square root of the width."""
+
+
+def _scale(value: object) -> Fraction | str:
+    return SQRT if value == SQRT else parse_exact(value, "scale")
+
+
+class HowCalled(Parameters):
+    """How a callable is called: sizes that it takes alone, and what queries are multiplied with before."""
+
+    owner = "a mechanism of your own"
+    width: Natural | None = None
+    heads: Natural | None = None
+    scale: Annotated[Fraction | str | None, BeforeValidator(_scale)] = None
+    constraints: ClassVar[tuple[Constraint, ...]] = (
+        least("width", 1),
+        least("heads", 1),
+        Constraint(
+            ("scale",),
+            lambda p: p.scale == SQRT or p.scale > 0,
+            lambda p: f"scale={p.scale} must be {SQRT}, for the square root of the width, or more than 0",
+        ),
+    )
+
+    def factor(self, width: int) -> float:
+        """What queries of this width are multiplied with."""
+        if self.scale is None:
+            return 1.0
+        return width**0.5 if isinstance(self.scale, str) else float(self.scale)
+
+
+def described_call(q: Tensor, k: Tensor, v: Tensor, options: Mapping[str, Any]) -> str:
+    """What a callable was called with, in words.
+
+    >>> described_call(torch.zeros(1, 1, 4, 2), torch.zeros(1, 1, 4, 2), torch.zeros(1, 1, 4, 3), {})
+    'called with q (1, 1, 4, 2), k (1, 1, 4, 2), v (1, 1, 4, 3), float32'
+    """
+    shapes = ", ".join(f"{name} {tuple(x.shape)}" for name, x in (("q", q), ("k", k), ("v", v)))
+    kinds = dict.fromkeys(str(x.dtype).removeprefix("torch.") for x in (q, k, v))
+    more = (
+        f"{name} {tuple(x.shape)}" if isinstance(x, torch.Tensor) else f"{name}={x}"
+        for name, x in options.items()
+    )
+    return ", ".join([f"called with {shapes}", *kinds, *more])
+
+
+def ready(attend: Any, name: str, how: HowCalled) -> Any:
+    """What can be called with q, k and v: torch's own module adapted, lazy weights made for a width."""
+    if not isinstance(attend, torch.nn.Module):
+        return attend
+    if isinstance(attend, torch.nn.MultiheadAttention):
+        from separatrix.mechanisms.multihead import Multihead
+
+        return Multihead(attend)
+    if not any(map(torch.nn.parameter.is_lazy, (*attend.parameters(), *attend.buffers()))):
+        return attend
+    why: Exception | None = None
+    for width in observed.LAZY if how.width is None else (how.width,):
+        for flat in (False, True):
+            tokens = observed.tokens(observed.Sizes(width, width, how.heads))
+            made = deepcopy(attend)
+            try:
+                with torch.random.fork_rng(devices=[]), torch.no_grad():
+                    torch.manual_seed(0)
+                    made(*((x.flatten(0, 1) if flat else x).float() for x in tokens))
+                return made
+            except Exception as error:
+                note_theirs(error, name, described_call(*tokens, {}))
+                why = why or error
+    assert why is not None
+    raise UsageError(f"{name} has weights that its first call makes, and that call failed: it {raised(why)}")
