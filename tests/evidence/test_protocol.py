@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from command import run as separatrix
 from separatrix.cli.application import run as typed
 from separatrix.errors import UsageError
 from separatrix.evidence.experiments import QUESTIONS, Question, read_typed, report
+from separatrix.evidence.found import Part
 from separatrix.evidence.protocol import PILOT, learn, read_experiment
 from separatrix.reports.learned.page import ledger, page
 from separatrix.store import results
@@ -134,16 +136,42 @@ def test_the_page_is_written_and_stands_alone(found: Any, store: str, tmp_path: 
         typed(["learn", *asked, "--out", str(tmp_path / "nowhere" / "page.html")])
 
 
-def test_the_default_report_asks_what_can_be_read_and_runs() -> None:
+def test_the_default_report_asks_eight_questions_that_can_be_read() -> None:
+    assert [each.name for each in QUESTIONS] == [
+        *("needle", "recall", "witness", "spike", "duplication", "regression", "convolution", "rates")
+    ]
     for question in QUESTIONS:
         for words in question.experiments:
-            read_typed(words)
+            assert len(read_typed(words).setting.grid) > 1
 
 
-def test_a_small_report_holds_predictions_against_training(store: str) -> None:
-    small = Question("one", "One", "?", (f"needle softmax,elu {' '.join(WORDS)} rates=0.001,0.01",), "n")
-    found = report(store, seeds=3, questions=(small,), workers=1)
-    assert {each.name for each in found.predictions} == {"constructions"}
-    assert {pair.mechanism for each in found.predictions for pair in each.pairs} <= {"softmax", "elu"}
+def test_experiments_are_told_apart_by_what_they_differ_in(found: Any, store: str) -> None:
+    changed = " ".join(f"{name}={value}" for name, value in TINY.items() if name != "n")
+    assert set(found.spelled.split()) == {"needle", "n=8", *changed.split()}
+    other = replace(found, setting=found.setting.model_copy(update={"conv": 3}))
+    assert Part("", "", "", (found, other)).labels == (found.spelled, "conv=3")
+    assert Part("", "", "", (found,)).labels == (found.spelled,)
+
+
+def test_a_small_report_has_every_figure_and_holds_predictions_against_training(store: str) -> None:
+    some = f"needle softmax,elu {' '.join(WORDS)} rates=0.001,0.01"
+    recall = "mqar softmax pairs=2 keys=4 values=4 steps=4 every=2 width=16 batch=4 tests=16 rates=0.1"
+    questions = (
+        Question("one", "One", "?", (some, some.replace("n=8", "n=16")), "n"),
+        Question("two", "Two", "?", tuple(f"{recall} key_width={width}" for width in (4, 8)), tuned=2),
+        Question("three", "Three", "?", (some,), about_rates=True),
+    )
+    found = report(store, seeds=3, questions=questions, workers=1)
+    assert [each.name for each in found.parts] == ["one", "two", "three"]
+    assert found.parts[2].found[0].as_json() == found.parts[0].found[0].as_json()
+    named = {each.name: each for each in found.predictions}
+    assert set(named) == {"constructions", "state"}
+    asked = [(pair.task, pair.mechanism) for pair in named["constructions"].pairs]
+    assert len(asked) == len(set(asked)), "what two questions ask counts once"
+    (tuned,) = found.parts[1].found[0].mechanisms
+    assert len(tuned.tuned_scores) == 2
     printed = page("What was learned", found.parts, "separatrix learn", ledger(found.predictions))
     assert "rank correlation" in printed
+    assert printed.count("<img") == printed.count("data:image/png") == 1 + 2 + 4 * 3 + 2
+    for said in ("softmax − elu", "2 runs from the witness", "as good as the best", "[0.00, 0.71]"):
+        assert said in printed, said

@@ -130,6 +130,25 @@ def test_padding_without_causal(spelling: str) -> None:
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("last", [1, 4])
+def test_the_last_tokens_get_alone_what_they_get_among_all(spelling: str, last: int) -> None:
+    made, x = layer(spelling, **OPTIONS), tokens()
+    present = torch.ones(2, 9, dtype=torch.bool)
+    present[0, 3], present[1, :2] = False, False
+    for there in (None, present):
+        (whole, after), (some, then) = made(x, there), made(x, there, last=last)
+        same(some, whole[:, 9 - last :])
+        for one, other in zip(after.tensors() if after else (), then.tensors() if then else (), strict=True):
+            same(one, other)
+
+
+def test_no_more_can_be_last_than_there_are() -> None:
+    for last in (10, -1, True, 1.0):
+        with pytest.raises(UsageError, match=f"last={last} must be a number of tokens, from 0 to the 9 of x"):
+            layer("softmax")(tokens(), last=last)
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
 def test_no_tokens_change_nothing(spelling: str) -> None:
     """Neither before the others nor between them, nor in a batch of none."""
     made, x = layer(spelling, conv=3), tokens()

@@ -76,7 +76,7 @@ def learn(
         found = run(task, mechanisms, parameters, **how, tell=bar.tell, hear=bar.hear)
     if out is not None:
         typed = " ".join(("separatrix learn", task, mechanisms, *(words or [])))
-        page.write(f"What was learned: {found.task.spelled}", [found.alone()], typed, out, found.as_json())
+        page.write(f"What was learned: {found.spelled}", [found.alone()], typed, out, found.as_json())
     show(found, as_json, lambda: _view(found))
 
 
@@ -86,7 +86,7 @@ def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> Non
     from separatrix.reports.learned import page
 
     with progress(as_json) as bar:
-        found = report(store, **how, tell=bar.tell, hear=bar.hear, say=lambda typed: _say(typed, as_json))
+        found = report(store, **how, tell=bar.tell, hear=bar.hear, say=lambda told: _say(told, as_json))
     ledger = page.ledger(found.predictions)
     page.write("What was learned", found.parts, "separatrix learn", out, found.as_json(), ledger)
     if as_json:
@@ -99,9 +99,9 @@ def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> Non
     console().print(f"\n{escape(str(out))} has the curves; it took {spell_time(found.seconds)}")
 
 
-def _say(typed: str, quiet: bool) -> None:
+def _say(told: str, quiet: bool) -> None:
     if not quiet:
-        print(f"separatrix learn {typed}", file=sys.stderr, flush=True)
+        print(f"separatrix: {told}", file=sys.stderr, flush=True)
 
 
 def _view(found: Learned) -> None:
@@ -109,7 +109,7 @@ def _view(found: Learned) -> None:
     from separatrix.reports.learned.page import HEAD, row
 
     out = console()
-    out.print(f"[bold]{escape(found.task.spelled)}[/]  {escape(found.task.title)}")
+    out.print(f"[bold]{escape(found.spelled)}[/]  {escape(found.task.title)}")
     out.print(f"score: {found.task.answers.value}")
     out.print(f"ceiling {found.ceiling.score:.4f}  {escape(found.ceiling.how)}")
     out.print(f"floor   {found.floor.score:.4f}  {escape(found.floor.how)}")

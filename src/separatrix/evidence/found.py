@@ -49,6 +49,8 @@ class MechanismEvidence:
     witness: float | None
     tuned: float | None
     """The witness after training from it with noise: the better lower bound on what can be expressed."""
+    tuned_scores: tuple[float, ...]
+    """The same of every such run; `tuned` is the one that did best on validation samples."""
     pilots: tuple[Pilot, ...]
     rate: Fraction
     window: tuple[Fraction, ...]
@@ -77,6 +79,7 @@ class MechanismEvidence:
             "mechanism": self.mechanism,
             "witness": self.witness,
             "tuned_witness": self.tuned,
+            "tuned_seeds": list(self.tuned_scores),
             "proved_ceiling": None if self.proved is None else self.proved.score,
             "proved_for": None if self.proved is None else self.proved.models,
             "trained": {
@@ -109,6 +112,15 @@ class Learned:
     floor: Bound
     mechanisms: tuple[MechanismEvidence, ...]
     paired: tuple[Difference, ...]
+
+    @property
+    def spelled(self) -> str:
+        """The task, and what it was learned with, as far as they differ from their defaults."""
+        usual = self.task.default_setting().shown()
+        own = {name: value for name, value in self.setting.shown().items() if name != "rates"}
+        return " ".join(
+            (self.task.spelled, *(f"{name}={value}" for name, value in own.items() if value != usual[name]))
+        )
 
     def alone(self) -> Part:
         """As the only part of a page."""
@@ -143,6 +155,17 @@ class Part:
     found: tuple[Learned, ...]
     moved: str | None = None
     """The parameter in which they differ, where that is one number."""
+    about_rates: bool = False
+    """Whether it is about learning rates and steps, and not about scores."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """For each experiment the words in which it differs from the others."""
+        said = [each.spelled.split() for each in self.found]
+        shared = set.intersection(*map(set, said))
+        return tuple(
+            " ".join(word for word in words if word not in shared) or " ".join(words) for words in said
+        )
 
     def as_json(self) -> dict[str, Any]:
         return {"name": self.name, "title": self.title, "found": [each.as_json() for each in self.found]}

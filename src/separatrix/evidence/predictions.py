@@ -71,12 +71,10 @@ class Prediction:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """About 95 %: Fisher's z, with the variance of Bonett and Wright for ranks."""
+        """About 95 %: Fisher's z, with the variance of Bonett and Wright for ranks; None at equal ranks."""
         r = self.correlation
-        if r is None:
+        if r is None or abs(r) > 1 - 1e-9:
             return None
-        if abs(r) > 1 - 1e-9:
-            return r, r
         half = float(ndtri((1 + CONFIDENCE) / 2)) * math.sqrt((1 + r * r / 2) / (len(self.pairs) - 3))
         return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
 
@@ -98,10 +96,13 @@ def predictions(found: Sequence[Learned]) -> tuple[Prediction, ...]:
 
 
 def _mechanisms(found: Iterable[Learned]) -> Iterator[tuple[Learned, MechanismEvidence, float]]:
-    """Every mechanism that was trained, with its mean score, so that more is better."""
+    """Every mechanism that was trained, once, with its mean score, so that more is better."""
+    seen = set[tuple[str, str]]()
     for learned in found:
         for each in learned.mechanisms:
-            if each.trained is not None:
+            known = (learned.spelled, each.mechanism) in seen
+            seen.add((learned.spelled, each.mechanism))
+            if each.trained is not None and not known:
                 yield learned, each, learned.task.answers.sign * each.trained.mean
 
 
@@ -110,8 +111,8 @@ def _ceilings(found: Iterable[Learned]) -> Prediction:
     for learned, each, trained in _mechanisms(found):
         if each.proved is None:
             continue
-        sign, name = learned.task.answers.sign, f"{each.mechanism} on {learned.task.spelled}"
-        pairs.append(Pair(learned.task.spelled, each.mechanism, sign * each.proved.score, trained))
+        sign, name = learned.task.answers.sign, f"{each.mechanism} on {learned.spelled}"
+        pairs.append(Pair(learned.spelled, each.mechanism, sign * each.proved.score, trained))
         if trained < sign * each.proved.score - CLOSE:
             misses.append(
                 f"{name} stays below its ceiling: {sign * trained:.4f}, not {each.proved.score:.4f}"
@@ -133,11 +134,11 @@ def _constructions(found: Iterable[Learned]) -> Prediction:
         except SeparatrixError:
             continue  # it has no answer there
         predicted = said.outcome.distinguish
-        pairs.append(Pair(learned.task.spelled, each.mechanism, predicted, trained))
+        pairs.append(Pair(learned.spelled, each.mechanism, predicted, trained))
         share = _share(learned, each)
         if abs(predicted - share) > 0.5:
             word = "tells them apart" if predicted > 0.5 else "is blind"
-            where = f"on {construction} it {word}, trained on {learned.task.spelled} it"
+            where = f"on {construction} it {word}, trained on {learned.spelled} it"
             misses.append(f"{each.mechanism}: {where} gets {share:.0%} of the way from floor to ceiling")
     what = "P[distinguishes] on the construction that is most like the task"
     return Prediction("constructions", what, tuple(pairs), tuple(misses))
@@ -149,12 +150,10 @@ def _states(found: Iterable[Learned]) -> Prediction:
         if learned.task.name != "mqar" or each.state_bytes is None:
             continue
         asked = learned.task.parameters.pairs
-        pairs.append(Pair(learned.task.spelled, each.mechanism, each.state_bytes / asked, trained))
+        pairs.append(Pair(learned.spelled, each.mechanism, each.state_bytes / asked, trained))
         if each.state_bytes / asked > ROOMY and _share(learned, each) < 0.5:
             held = f"{each.state_bytes / asked:,.0f} bytes a pair"
-            misses.append(
-                f"{each.mechanism} on {learned.task.spelled} has {held} and did not learn to use them"
-            )
+            misses.append(f"{each.mechanism} on {learned.spelled} has {held} and did not learn to use them")
     return Prediction("state", "bytes of state for each pair to recall", tuple(pairs), tuple(misses))
 
 

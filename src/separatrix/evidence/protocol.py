@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,8 +23,9 @@ from separatrix.evidence.found import (
     solved_share,
     window,
 )
-from separatrix.evidence.runs import Laboratory, Row
+from separatrix.evidence.runs import Laboratory, Row, one_thread
 from separatrix.evidence.sentences import Scores, best, judged
+from separatrix.evidence.states import state_bytes
 from separatrix.learning import score_of
 from separatrix.learning.witnesses import witness_for
 from separatrix.mechanisms import Mechanism
@@ -57,9 +59,9 @@ class Experiment:
     tuned: int = 2
     """Runs from a witness with noise, where there is one."""
 
-    @property
-    def title(self) -> str:
-        return f"learn {self.task.spelled}"
+
+Pilots = Mapping[str, tuple[Pilot, ...]]
+"""What each learning rate did, by mechanism."""
 
 
 def learn(
@@ -95,8 +97,9 @@ def learn(
     """
     asked = read_experiment(task, mechanisms, all_parameters(parameters, named), seeds, pilots, tuned)
     with stop_on_signals(hear) as stop, closing(executor_for(workers, scheduler)) as executor:
-        opened = open_store(store, create=True, check=True)
-        return learned(asked, Laboratory(opened, executor, tell, stop))
+        laboratory = Laboratory(open_store(store, create=True, check=True), executor, tell, stop)
+        (found,) = learned([asked], laboratory, f"learn {asked.task.spelled}")
+        return found
 
 
 def read_experiment(
@@ -130,54 +133,100 @@ def read_experiment(
     return Experiment(kind.read(own), tuple(read), kind.default_setting(**rest), seeds, pilots, tuned)
 
 
-def learned(asked: Experiment, laboratory: Laboratory) -> Learned:
-    """All stages, one after the other; what the store has is not computed again."""
+def learned(experiments: Sequence[Experiment], laboratory: Laboratory, name: str) -> list[Learned]:
+    """All experiments at once, pilots before seeds; what the store has is not computed again.
+
+    Weights that are written down are scored meanwhile, so that no worker waits for them.
+    """
+    with ThreadPoolExecutor(1) as aside:
+        writing = aside.submit(lambda: [_bounds(asked) for asked in experiments])
+        rows = laboratory.rows(
+            f"{name}, pilots", [work for each in experiments for work in _pilot_runs(each)]
+        )
+        bounds = writing.result()
+    pilots = [_pilots(asked, rows) for asked in experiments]
+    planned = [_planned(*each) for each in zip(experiments, pilots, bounds, strict=True)]
+    every = [work for some in planned for runs in some.values() for work in (*runs.fresh, *runs.tuned)]
+    rows = laboratory.rows(f"{name}, seeds", every)
+    return [
+        _learned(*each, rows, laboratory) for each in zip(experiments, bounds, pilots, planned, strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class _Bounds:
+    """What is known of an experiment without training."""
+
+    ceiling: Bound
+    floor: Bound
+    written: Mapping[str, float | None]
+    """What weights that are written down score, by mechanism."""
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """The runs of a mechanism: on fresh seeds from scratch, and from a witness with noise."""
+
+    fresh: Sequence[TrainingRun]
+    tuned: Sequence[TrainingRun]
+
+
+def _bounds(asked: Experiment) -> _Bounds:
     task, setting = asked.task, asked.setting
     samples = task.samples(setting.tests, Split.TEST)
-    ceiling, floor = task.ceiling(samples), task.floor(samples, setting)
-    written = {each.spelled: _written(task, each, setting, samples) for each in asked.mechanisms}
-    pilots = _pilots(asked, laboratory)
-    chosen = {name: _chosen(some, task) for name, some in pilots.items()}
-    works = {each.spelled: _fresh(asked, each, chosen[each.spelled].rate) for each in asked.mechanisms}
-    from_witness = {
-        each.spelled: _from_witness(asked, each, chosen[each.spelled].rate)
-        for each in asked.mechanisms
-        if written[each.spelled] is not None
-    }
-    every = [work for some in (*works.values(), *from_witness.values()) for work in some]
-    rows = laboratory.rows(f"{asked.title}, seeds", every)
+    with one_thread():
+        written = {each.spelled: _written(task, each, setting, samples) for each in asked.mechanisms}
+    return _Bounds(task.ceiling(samples), task.floor(samples, setting), written)
+
+
+def _planned(asked: Experiment, pilots: Pilots, bounds: _Bounds) -> dict[str, _Runs]:
+    found = dict[str, _Runs]()
+    for each in asked.mechanisms:
+        rate = _chosen(pilots[each.spelled], asked.task).rate
+        witness = bounds.written[each.spelled] is not None
+        tuned = _from_witness(asked, each, rate) if witness else []
+        found[each.spelled] = _Runs(_fresh(asked, each, rate), tuned)
+    return found
+
+
+def _learned(
+    asked: Experiment,
+    bounds: _Bounds,
+    pilots: Pilots,
+    planned: Mapping[str, _Runs],
+    rows: Mapping[str, Row],
+    laboratory: Laboratory,
+) -> Learned:
     found = tuple(
-        _evidence(
-            asked,
-            mechanism,
-            ceiling,
-            floor,
-            written[mechanism.spelled],
-            pilots[mechanism.spelled],
-            [(work, rows[work.id]) for work in works[mechanism.spelled]],
-            [rows[work.id] for work in from_witness.get(mechanism.spelled, [])],
-            laboratory,
-        )
-        for mechanism in asked.mechanisms
+        _evidence(asked, each, bounds, pilots[each.spelled], planned[each.spelled], rows, laboratory)
+        for each in asked.mechanisms
     )
     scores = {each.mechanism: {run.seed: run.score for run in each.runs} for each in found}
-    return Learned(task, setting, ceiling, floor, found, differences(scores))
+    return Learned(asked.task, asked.setting, bounds.ceiling, bounds.floor, found, differences(scores))
 
 
-def _pilots(asked: Experiment, laboratory: Laboratory) -> dict[str, tuple[Pilot, ...]]:
-    """What each learning rate did on the pilot seeds, which never see the test samples."""
+def _pilot_runs(asked: Experiment) -> list[TrainingRun]:
+    """Every rate on every pilot seed; none where there is nothing to choose."""
+    if len(asked.setting.grid) == 1:
+        return []
+    return [
+        work for each in asked.mechanisms for rate in asked.setting.grid for work in _tried(asked, each, rate)
+    ]
+
+
+def _tried(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> list[TrainingRun]:
+    """A rate on the pilot seeds, which never see the test samples."""
+    return [
+        training_run(asked.task, mechanism, asked.setting, rate, PILOT + seed, pilot=True)
+        for seed in range(asked.pilots)
+    ]
+
+
+def _pilots(asked: Experiment, rows: Mapping[str, Row]) -> Pilots:
+    """What each learning rate did on the pilot seeds."""
     grid, sign = asked.setting.grid, asked.task.answers.sign
     if len(grid) == 1:
         return {each.spelled: (Pilot(grid[0], None),) for each in asked.mechanisms}
-    works = {
-        (mechanism.spelled, rate): [
-            training_run(asked.task, mechanism, asked.setting, rate, PILOT + seed, pilot=True)
-            for seed in range(asked.pilots)
-        ]
-        for mechanism in asked.mechanisms
-        for rate in grid
-    }
-    rows = laboratory.rows(f"{asked.title}, pilots", [each for some in works.values() for each in some])
 
     def score(work: TrainingRun) -> float:
         """One that failed is worse than all."""
@@ -186,7 +235,7 @@ def _pilots(asked: Experiment, laboratory: Laboratory) -> dict[str, tuple[Pilot,
 
     return {
         mechanism.spelled: tuple(
-            Pilot(rate, fmean(map(score, works[mechanism.spelled, rate]))) for rate in grid
+            Pilot(rate, fmean(map(score, _tried(asked, mechanism, rate)))) for rate in grid
         )
         for mechanism in asked.mechanisms
     }
@@ -222,16 +271,17 @@ def _from_witness(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> li
 def _evidence(
     asked: Experiment,
     mechanism: Mechanism,
-    ceiling: Bound,
-    floor: Bound,
-    witness: float | None,
+    bounds: _Bounds,
     pilots: tuple[Pilot, ...],
-    fresh: Sequence[tuple[TrainingRun, Row]],
-    tuned: Sequence[Row],
+    planned: _Runs,
+    rows: Mapping[str, Row],
     laboratory: Laboratory,
 ) -> MechanismEvidence:
     """Everything about one mechanism, with the sentence that follows from it."""
     task, setting, sign = asked.task, asked.setting, asked.task.answers.sign
+    witness, ceiling = bounds.written[mechanism.spelled], bounds.ceiling
+    fresh = [(work, rows[work.id]) for work in planned.fresh]
+    tuned = [row for work in planned.tuned if (row := rows[work.id])["status"] == Status.DONE]
     runs = tuple(_run(work, row, laboratory) for work, row in fresh if row["status"] == Status.DONE)
     failed = tuple(str(row["message"]) for _, row in fresh if row["status"] != Status.DONE)
     improved = _best_by_validation(tuned, sign)
@@ -243,7 +293,7 @@ def _evidence(
         witness=best((witness, improved), sign),
         trained=fmean(run.score for run in runs) if runs else None,
         solved=solved_share(runs, failed),
-        floor=None if ceiling.exact else floor.score,
+        floor=None if ceiling.exact else bounds.floor.score,
     )
     word, sentence = judged(scores)
     chosen = _chosen(pilots, task)
@@ -254,12 +304,13 @@ def _evidence(
         proved=scores.proved,
         witness=witness,
         tuned=improved,
+        tuned_scores=tuple(float(row["score"]) for row in tuned),
         pilots=pilots,
         rate=chosen.rate,
         window=tuple(each.rate for each in window(pilots, sign, task.tolerance)),
         runs=runs,
         parameters=sizes.get("weight_count"),
-        state_bytes=sizes.get("state_bytes"),
+        state_bytes=state_bytes(task, mechanism, setting, sizes.get("state_bytes")),
         failed=failed,
         word=word,
         sentence=sentence,
@@ -281,5 +332,5 @@ def _run(work: TrainingRun, row: Row, laboratory: Laboratory) -> Run:
 
 def _best_by_validation(tuned: Sequence[Row], sign: int) -> float | None:
     """The test score of the run from a witness that did best on validation samples."""
-    done = [row for row in tuned if row["status"] == Status.DONE]
-    return float(max(done, key=lambda row: sign * row["validation_score"])["score"]) if done else None
+    best = max(tuned, key=lambda row: sign * row["validation_score"], default=None)
+    return None if best is None else float(best["score"])

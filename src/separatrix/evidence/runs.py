@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from separatrix.sweeps.progress import Progress, Tell
 from separatrix.sweeps.run import run
 from separatrix.sweeps.training_runs import TrainingRun
 from separatrix.sweeps.work import WorkList
+from separatrix.tensors import torch
 
 Row = dict[str, Any]
 
@@ -31,11 +33,14 @@ class Laboratory:
     executor: Executor
     tell: Tell = lambda _: None
     stop: Callable[[], bool] = lambda: False
+    say: Callable[[str], None] = lambda _: None
 
     def rows(self, name: str, works: Sequence[TrainingRun]) -> dict[str, Row]:
         """The stored rows of runs by identity, those of failed ones too, once all are there."""
+        works = list({work.id: work for work in works}.values())
         if not works:
             return {}
+        self.say(f"{name}: {len(works)} runs")
         plan = WorkList(name, tuple((name, work) for work in works), "\n".join(map(str, works)))
         done = run(plan, self.store, self.executor, tell=self.tell, stop=self.stop)
         if done.stopped:
@@ -48,6 +53,17 @@ class Laboratory:
         """The scores of a run on the validation samples, by step."""
         rows = read_curves(self.store, work.id).filter(name="validation")
         return tuple(zip(rows["step"], rows["value"], strict=True))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch on one thread of the caller, as in a worker: others are busy with training."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _stopped(done: Progress) -> str:

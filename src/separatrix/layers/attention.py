@@ -102,16 +102,18 @@ class Attention(Measured):
         x: Float[Tensor, "batch tokens width"],
         present: Bool[Tensor, "batch tokens"] | None = None,
         cache: Cache | None = None,
-    ) -> tuple[Float[Tensor, "batch tokens width"], Cache | None]:
+        last: int | None = None,
+    ) -> tuple[Float[Tensor, "batch answered width"], Cache | None]:
         """What the tokens get, and what those after them need to know.
 
         Absent tokens are as if they had never been, and get 0. With the cache of earlier tokens it goes on
         from there; without `causal` there is no going on, and no cache. No tokens at all leave the cache as
-        it was.
+        it was. `last` asks for what so many of the last tokens get, and no others: that is cheaper.
         """
         self._check_input(x, present, cache)
+        _check_last(last, x)
         if not x.shape[0] * x.shape[1]:
-            return self.back(x), cache
+            return self.back(x if last is None else x[:, x.shape[1] - last :]), cache
         if present is not None:
             if bool(present.all()):
                 present = None
@@ -131,10 +133,11 @@ class Attention(Measured):
         read = there.cumsum(-1) if cache is None else there.cumsum(-1) + cache.places[:, None]
         if self.rope is not None:
             q, k = (rotated(each, read - 1, self.rope) for each in (q, k))
-        out, after = self._attended(self.scale * q, k, v, extras, present, cache)
-        out = self.back(self.out_norm(out).transpose(1, 2).reshape(batch, n, -1))
+        first = 0 if last is None else n - last
+        out, after = self._attended(self.scale * q, k, v, extras, present, cache, first)
+        out = self.back(self.out_norm(out).transpose(1, 2).flatten(2))
         if present is not None:
-            out = out.masked_fill(~present[..., None], 0)
+            out = out.masked_fill(~present[:, first:, None], 0)
         if after is None:
             return out, None
         return out, replace(after, places=read[:, -1], tail=tail)
@@ -147,8 +150,9 @@ class Attention(Measured):
         extras: dict[str, Any],
         present: Tensor | None,
         cache: Cache | None,
+        skipped: int,
     ) -> tuple[Tensor, Cache | None]:
-        """The mechanism, from the state or after the keys of a cache."""
+        """The mechanism, from the state or after the keys of a cache; the first queries may be skipped."""
         places = k.new_zeros(k.shape[0], dtype=torch.long)
         if isinstance(self.mechanism, RecurrentMechanism):
             if cache is not None and present is None and q.shape[-2] == 1:
@@ -156,18 +160,29 @@ class Attention(Measured):
             else:
                 before = None if cache is None else cache.state
                 out, state = self.mechanism.chunked(q, k, v, state=before, present=present, **extras)
-            return out, Cache(places, state=tuple(state))
+            return out[..., skipped:, :], Cache(places, state=tuple(state))
         past = Cache(places) if cache is None else cache
         first = 0 if past.keys is None else past.keys.shape[-2]
         keys, values = appended(past.keys, k), appended(past.values, v)
         streams = self.mechanism.token_extras
         extras |= {name: appended(past.extras.get(name), extras[name]) for name in streams}
         there = all_present(past.present, first, present, k[:, 0])
-        out = self.mechanism(q, keys, values, causal=self.causal, first=first, present=there, **extras)
+        if skipped and self._answers_few:
+            q, first, skipped = q[..., skipped:, :], first + skipped, 0
+        # The last token sees all others, and those of any order are cheaper to have.
+        past_only = self.causal and not (q.shape[-2] == 1 and self.mechanism.permutation_equivariant)
+        out = self.mechanism(q, keys, values, causal=past_only, first=first, present=there, **extras)
+        out = out[..., skipped:, :]
         if not self.causal:
             return out, None
         kept = {name: extras[name] for name in streams}
         return out, Cache(places, keys=keys, values=values, present=there, extras=kept)
+
+    @property
+    def _answers_few(self) -> bool:
+        """Whether the mechanism may be asked by fewer tokens than there are; what is not ours is not."""
+        never = self.mechanism.causality is Causality.NEVER
+        return not never and not isinstance(self.mechanism, CustomMechanism)
 
     def _step(
         self,
@@ -278,6 +293,13 @@ def _check(width: Any, heads: Any, key_width: Any, rope: Any, conv: Any, length:
         key, said = width // heads, f"width={width} with heads={heads} leaves a head {width // heads}, which"
     if key % 2:
         raise UsageError(f"rotary positions turn pairs of channels; {said} is odd")
+
+
+def _check_last(last: Any, x: Tensor) -> None:
+    if last is None:
+        return
+    if isinstance(last, bool) or not isinstance(last, int) or not 0 <= last <= x.shape[1]:
+        raise UsageError(f"last={last} must be a number of tokens, from 0 to the {x.shape[1]} of x")
 
 
 def _check_scale(scale: Any) -> None:

@@ -60,10 +60,11 @@ class Block(Measured):
         x: Float[Tensor, "batch tokens width"],
         present: Bool[Tensor, "batch tokens"] | None = None,
         cache: Cache | None = None,
-    ) -> tuple[Float[Tensor, "batch tokens width"], Cache | None]:
-        """The tokens after the block, and the cache of its attention."""
-        heard, cache = self.attention(self.attention_norm(x), present, cache)
-        x = x + heard
+        last: int | None = None,
+    ) -> tuple[Float[Tensor, "batch answered width"], Cache | None]:
+        """The tokens after the block, or the `last` ones alone, and the cache of its attention."""
+        heard, cache = self.attention(self.attention_norm(x), present, cache, last)
+        x = x[:, x.shape[1] - heard.shape[1] :] + heard
         return (x if self.mlp is None else x + self.mlp(self.mlp_norm(x))), cache
 
     def example_input(self, tokens: int) -> Tensor:
@@ -124,12 +125,17 @@ class Model(Measured):
         x: Tensor,
         present: Bool[Tensor, "batch tokens"] | None = None,
         cache: Caches | None = None,
-    ) -> tuple[Float[Tensor, "batch tokens outputs"], Caches]:
-        """What the head says at each token, and the caches of the blocks, with which it goes on."""
+        last: int | None = None,
+    ) -> tuple[Float[Tensor, "batch answered outputs"], Caches]:
+        """What the head says at each token, and the caches of the blocks, with which it goes on.
+
+        Where only so many of the `last` tokens are asked, the last block and the head leave out the others.
+        """
         self._check_input(x, cache)
         x, after = self.inputs(x), list[Cache | None]()
-        for block, before in zip(self.blocks, cache or [None] * len(self.blocks), strict=True):
-            x, found = block(x, present, before)
+        for place, block in enumerate(self.blocks, 1):
+            before = None if cache is None else cache[place - 1]
+            x, found = block(x, present, before, last if place == len(self.blocks) else None)
             after.append(found)
         return self.head(self.norm(x)), after
 

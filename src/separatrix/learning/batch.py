@@ -36,6 +36,8 @@ class Batch:
     places: Tensor
     targets: Tensor
     present: Tensor | None
+    last: int
+    """Of how many of the last tokens some are asked; none before is."""
 
     @classmethod
     def of(cls, samples: Samples, device: str = "cpu") -> Batch:
@@ -46,6 +48,7 @@ class Batch:
             _tensor(samples.places, device),
             _tensor(samples.targets, device),
             None if there is None else _tensor(there, device),
+            samples.inputs.shape[1] - int(samples.places.min()),
         )
 
 
@@ -56,8 +59,9 @@ def _tensor(array: NDArray[Any], device: str) -> Tensor:
 
 def answers(model: nn.Module, batch: Batch) -> Tensor:
     """What the model says at the places that are asked, (samples, asked, outputs)."""
-    said, _ = model(batch.inputs, batch.present)
-    found: Tensor = said.take_along_dim(batch.places[..., None], dim=1)
+    said, _ = model(batch.inputs, batch.present, last=batch.last)
+    first = batch.inputs.shape[1] - batch.last
+    found: Tensor = said.take_along_dim(batch.places[..., None] - first, dim=1)
     return found
 
 

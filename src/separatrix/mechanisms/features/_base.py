@@ -66,6 +66,7 @@ class FeatureMechanism(Mechanism):
 
     family = "feature map"
     schema: ClassVar[type[Parameters]] = FeatureParameters
+    takes_first: ClassVar[bool] = True
     takes_present: ClassVar[bool] = True
 
     @property
@@ -88,13 +89,13 @@ class FeatureMechanism(Mechanism):
     def definition(
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
-        check(self, q, k, causal)
-        present = more.pop("present", None)
+        first, present = more.pop("first", 0), more.pop("present", None)
+        check(self, q, k, causal, first)
         q, k = self.mapped(q, k, more)
         scores = self.features(q, "query") @ self.features(k, "key").mT
         if counts is not None:
             scores = scores * counts[..., None, :]
-        seen = seen_keys(range(q.shape[-2]), k, causal, present=present)
+        seen = seen_keys(range(q.shape[-2]), k, causal, first, present)
         if seen is not None:
             scores = scores.where(seen, 0)
         return divided(scores @ v, scores.sum(-1, keepdim=True)) if self.normalised else scores @ v
@@ -112,14 +113,20 @@ class FeatureMechanism(Mechanism):
         **more: Any,
     ) -> Attended:
         """`phi(q) (phi(k)ᵀ v) / phi(q) (phi(k)ᵀ 1)`; the features of few tokens are held at a time."""
-        check(self, q, k, causal)
+        first = more.pop("first", 0)
+        check(self, q, k, causal, first)
         if chunk < 1:
             raise UsageError(f"chunk={chunk} is out of range; a chunk holds at least one token")
         times = times_there(k, counts, more.pop("present", None))
         q, k = self.mapped(q, k, more)
         memory = Memory.empty(self.scaled(k[..., :1, :], "key"), v.shape[-1], self.normalised)
-        rows = self._past(memory, q, k, v, times, chunk) if causal else self._all(memory, q, k, v, times)
-        return joined(list(rows))
+        if not causal:
+            return joined(list(self._all(memory, q, k, v, times)))
+        if first:
+            before, times = cut(times, first)
+            self._take_in(memory, k[..., :first, :], v[..., :first, :], before)
+            k, v = k[..., first:, :], v[..., first:, :]
+        return joined(list(self._past(memory, q, k, v, times, chunk)))
 
     def kernel(self, q: QueryParts, k: KeyParts) -> Float[Tensor, "batch heads parts queries keys"] | None:
         """The scores of a few tokens, where they are cheaper to have without their features."""
@@ -127,11 +134,16 @@ class FeatureMechanism(Mechanism):
 
     def _all(self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Iterator[Tensor]:
         """Take in every key, then read for every query."""
+        step = self._take_in(memory, k, v, times)
+        for some in blocks(step, q):
+            yield self._part(self._answered, q.shape[-2] > step, *some, *memory.kept)
+
+    def _take_in(self, memory: Memory, k: Tensor, v: Tensor, times: Tensor | None) -> int:
+        """Take in every key, so many at once as it says."""
         step = max(1, CACHED // max(1, memory.sums[..., 0].numel()))
         for some in blocks(step, k, v, times):
             memory.join(Memory(self.normalised, *self._part(self._taken, k.shape[-2] > step, *some)))
-        for some in blocks(step, q):
-            yield self._part(self._answered, q.shape[-2] > step, *some, *memory.kept)
+        return step
 
     def _past(
         self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None, chunk: int
@@ -241,15 +253,17 @@ class LogFeatureMechanism(FeatureMechanism):
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """The quadratic form over a common reference; a causal row is one over the keys it sees."""
-        check(self, q, k, causal)
+        first = more.pop("first", 0)
+        check(self, q, k, causal, first)
         times = times_there(k, counts, more.pop("present", None))
         q, k = self.mapped(q, k, more)
         if not causal:
             return self._whole(q, k, v, times)
         rows = []
         for i in range(q.shape[-2]):
-            past = None if times is None else times[..., : i + 1, :]
-            rows.append(self._whole(q[..., i : i + 1, :], k[..., : i + 1, :], v[..., : i + 1, :], past))
+            end = first + i + 1
+            past, _ = cut(times, end)
+            rows.append(self._whole(q[..., i : i + 1, :], k[..., :end, :], v[..., :end, :], past))
         return torch.cat(rows, dim=-2)
 
     def _whole(self, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Tensor:
@@ -363,10 +377,10 @@ class Memory:
         return read if top is None else read * top.exp()
 
 
-def check(mechanism: Mechanism, q: Tensor, k: Tensor, causal: bool) -> None:
+def check(mechanism: Mechanism, q: Tensor, k: Tensor, causal: bool, first: int = 0) -> None:
     """Refuse a request that feature maps do not serve, in one line."""
-    if causal and q.shape[-2] != k.shape[-2]:
-        numbers = f"{q.shape[-2]} and {k.shape[-2]}"
+    if causal and first + q.shape[-2] != k.shape[-2]:
+        numbers = f"{first + q.shape[-2]} and {k.shape[-2]}"
         raise UsageError(f"causal needs as many queries as keys, not {numbers}: row i sees keys up to i")
 
 
@@ -386,6 +400,11 @@ def times_there(k: Keys, counts: Counts | None, present: Tensor | None) -> Times
         return None if counts is None else counts.to(k.dtype)[..., None]
     there = present[:, None, :, None].to(k.dtype)
     return there if counts is None else there * counts.to(k.dtype)[..., None]
+
+
+def cut(times: Tensor | None, place: int) -> tuple[Tensor | None, Tensor | None]:
+    """How often keys are there, of those before a place and of those from there on."""
+    return (None, None) if times is None else (times[..., :place, :], times[..., place:, :])
 
 
 def product(factors: Tensor | None, logs: Tensor | None) -> Tensor:

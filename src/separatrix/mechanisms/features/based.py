@@ -32,6 +32,7 @@ class Based(FeatureMechanism):
     formula = "T(<q,k>) / sum T(<q,k>), T(z) = 1 + z + z^2/2, by features"
     source = "[rec] Based, arXiv 2402.18668"
     coordinate_free = True
+    takes_first = False  # its scores of few tokens begin with the first
 
     def features(self, x: Tokens, side: Side) -> Features:
         """Feature by feature for all tokens, which lie side by side then."""

@@ -26,6 +26,7 @@ class Cosformer(FeatureMechanism):
     source = "[rec] cosFormer, arXiv 2202.08791"
     permutation_equivariant = False
     takes_counts = False
+    takes_first = False
     takes_present = False
     length_free = False
 

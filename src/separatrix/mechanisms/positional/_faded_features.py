@@ -25,7 +25,7 @@ class FadedFeatures(LogFeatureMechanism):
     def __init__(self, inner: FeatureMechanism, outer: Mechanism) -> None:
         super().__init__()
         self.inner = inner
-        vars(self).update(extras=outer.extras, takes_present=False)
+        vars(self).update(extras=outer.extras, takes_first=False, takes_present=False)
 
     @property
     def normalised(self) -> bool:

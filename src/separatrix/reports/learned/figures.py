@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from separatrix.reports.drawing import FAINT, INK, Key, looks, static_style
@@ -11,37 +12,41 @@ from separatrix.reports.drawing import FAINT, INK, Key, looks, static_style
 if TYPE_CHECKING:
     from separatrix.evidence.found import Learned, MechanismEvidence, Part
 
-WIDE = 9.0
+WIDE = 6.4
+"""Inches: on a page 760 pixels wide, texts are then as large as those around."""
+Palette = Mapping[str, Key]
+DOTTED: Any = (0, (2, 2))
+MARKS = (
+    ("a seed", {"marker": "o", "ms": 4, "mfc": "white"}),
+    ("mean, 95 % interval", {"marker": "|", "ms": 11, "mew": 2.2}),
+    ("witness", {"marker": "D", "ms": 5}),
+    ("tuned", {"marker": "D", "ms": 5, "mfc": "white"}),
+    ("proved ceiling", {"marker": "^", "ms": 6}),
+)
 
 
-def bars(found: Learned) -> bytes:
+def palette(parts: Iterable[Part]) -> Palette:
+    """One look for each mechanism of a page."""
+    return looks(each.mechanism for part in parts for one in part.found for each in one.mechanisms)
+
+
+def bars(found: Learned, look: Palette) -> bytes:
     """A line from floor to ceiling for each mechanism, with its seeds, mean, witness and proof."""
     names = [each.mechanism for each in found.mechanisms]
 
     def draw(figure: Any) -> None:
-        axes, look = figure.subplots(), looks(names)
+        axes = figure.subplots()
         for row, each in enumerate(found.mechanisms):
             axes.plot([found.floor.score, found.ceiling.score], [row, row], color="#dddddd", lw=7, zorder=1)
             _marks(axes, row, each, look[each.mechanism])
         axes.axvline(found.ceiling.score, color=INK, lw=1)
-        axes.axvline(found.floor.score, color=FAINT, lw=1, ls=(0, (2, 2)))
-        axes.set(yticks=range(len(names)), yticklabels=names, xlabel=found.task.answers.value)
+        axes.axvline(found.floor.score, color=FAINT, lw=1, ls=DOTTED)
+        axes.set(yticks=range(len(names)), yticklabels=map(_two_lines, names), xlabel=_scored(found))
         axes.set_ylim(len(names) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
-        shown = (
-            ("seed", {"marker": "o", "ms": 4, "mfc": "white"}),
-            ("mean, 95 % interval", {"marker": "|", "ms": 11, "mew": 2.2}),
-            ("witness", {"marker": "D", "ms": 5}),
-            ("tuned witness", {"marker": "D", "ms": 5, "mfc": "white"}),
-            ("proved ceiling", {"marker": ">", "ms": 6, "mfc": INK}),
-        )
-        for label, style in shown:
-            axes.plot([], [], ls="", color=INK, label=label, **style)
-        axes.plot([], [], color=INK, lw=1, label="ceiling")
-        axes.plot([], [], color=FAINT, lw=1, ls=(0, (2, 2)), label="floor")
-        figure.legend(loc="outside upper center", ncols=7)
+        _legend(figure, MARKS)
 
-    return _png(draw, 0.9 + 0.38 * len(names))
+    return _png(draw, 1.3 + 0.42 * len(names))
 
 
 def _marks(axes: Any, row: int, each: MechanismEvidence, key: Key) -> None:
@@ -51,98 +56,210 @@ def _marks(axes: Any, row: int, each: MechanismEvidence, key: Key) -> None:
         low, high = mean.interval or (mean.mean, mean.mean)
         axes.plot([low, high], [row, row], color=key.colour, lw=2.2, zorder=2)
         axes.plot([mean.mean], [row], "|", ms=11, mew=2.2, color=key.colour, zorder=4)
-    above = row - 0.26
+    above = row - 0.28
+    tuned = each.tuned_scores
+    axes.plot(tuned, [above] * len(tuned), "D", ms=5, mfc="white", color=key.colour, zorder=4)
     if each.witness is not None:
-        axes.plot([each.witness], [above], "D", ms=5, color=key.colour, zorder=5)
-    if each.tuned is not None:
-        axes.plot([each.tuned], [above], "D", ms=5, mfc="white", color=key.colour, zorder=4)
+        axes.plot([each.witness], [above], "D", ms=4, color=key.colour, zorder=5)
     if each.proved is not None:
-        axes.plot([each.proved.score], [row + 0.26], ">", ms=6, color=INK, zorder=5)
+        axes.plot([each.proved.score], [row + 0.3], "^", ms=6, color=INK, zorder=5)
 
 
-def against(part: Part) -> bytes:
-    """The scores against the parameter in which experiments differ, with the ceilings that are known."""
-    names = list(dict.fromkeys(each.mechanism for one in part.found for each in one.mechanisms))
-    moved = part.moved or ""
+def overview(part: Part, look: Palette) -> bytes:
+    """The experiments of a part side by side: the mean of each mechanism between floor and ceiling."""
+    names = _names(part)
 
     def draw(figure: Any) -> None:
-        axes, look = figure.subplots(), looks(names)
+        axes = figure.subplots()
+        for place, one in enumerate(part.found):
+            ends = [place - 0.4, place + 0.4]
+            axes.plot(ends, [one.ceiling.score] * 2, color=INK, lw=1.2)
+            axes.plot(ends, [one.floor.score] * 2, color=FAINT, lw=1.2, ls=DOTTED)
+        for number, name in enumerate(names):
+            shift = (number - (len(names) - 1) / 2) * 0.22
+            there = [(x + shift, each) for x, each in _of(part, range(len(part.found)), name)]
+            _points(axes, there, look[name])
+            for x, each in there:
+                if each.proved is not None:
+                    axes.plot([x], [each.proved.score], "^", ms=6, color=INK, zorder=1)
+        labels = [label.replace(" ", "\n") for label in part.labels]
+        axes.set(xticks=range(len(labels)), xticklabels=labels, ylabel=_two_rows(_scored(part.found[0])))
+        axes.set_xlim(-0.5, len(labels) - 0.5)
+        axes.grid(visible=False, axis="x")
+        witness, proof = ("witness", {"marker": "D", "ms": 4, "mfc": "white"}), MARKS[-1]
+        _legend(figure, (witness, proof), names, look)
+
+    return _png(draw, 2.9)
+
+
+def _points(axes: Any, there: Sequence[tuple[float, MechanismEvidence]], key: Key) -> None:
+    """The means over seeds with their intervals, and beside them what witnesses score."""
+    for x, each in there:
+        if (mean := each.trained) is not None:
+            low, high = mean.interval or (mean.mean, mean.mean)
+            axes.plot([x, x], [low, high], color=key.colour, lw=2)
+            axes.plot([x], [mean.mean], _marker(key), ms=5, color=key.colour)
+        if each.witness is not None:
+            axes.plot([x + 0.07], [each.witness], "D", ms=4, color=key.colour, mfc="white")
+
+
+def against(part: Part, look: Palette) -> bytes:
+    """The scores against the parameter in which experiments differ, with the ceilings that are known."""
+    moved, names = part.moved or "", _names(part)
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
         places = [float(one.task.parameters.shown()[moved]) for one in part.found]
-        axes.plot(places, [one.ceiling.score for one in part.found], color=INK, lw=1.4, label="ceiling")
-        axes.plot(places, [one.floor.score for one in part.found], color=FAINT, ls=":", label="floor")
+        axes.plot(places, [one.ceiling.score for one in part.found], color=INK, lw=1.4)
+        axes.plot(places, [one.floor.score for one in part.found], color=FAINT, ls=DOTTED)
         for name in names:
-            key = look[name]
-            _against(axes, part, places, name, key)
-        axes.set(xscale="log", xlabel=moved, ylabel=part.found[0].task.answers.value)
+            key, there = look[name], list(_of(part, places, name))
+            means = [each.trained.mean for _, each in there if each.trained is not None]
+            axes.plot([x for x, each in there if each.trained is not None], means, color=key.colour, lw=1.2)
+            for x, each in there:
+                scores = [run.score for run in each.runs]
+                axes.plot([x] * len(scores), scores, _marker(key), ms=4, color=key.colour, mfc="white")
+            proved = [(x, each.proved.score) for x, each in there if each.proved is not None]
+            axes.plot(
+                [x for x, _ in proved], [score for _, score in proved], color=INK, ls=(0, (5, 2)), lw=1.2
+            )
+            written = [(x, each.witness) for x, each in there if each.witness is not None]
+            axes.plot([x for x, _ in written], [y for _, y in written], "D", ms=3.5, color=key.colour)
+        axes.set(xscale="log", xlabel=moved, ylabel=_two_rows(_scored(part.found[0])))
         axes.set_xticks(places, [f"{place:g}" for place in places])
         axes.minorticks_off()
-        figure.legend(loc="outside right upper")
+        axes.plot([], [], color=INK, ls=(0, (5, 2)), lw=1.2, label="proved ceiling")
+        _legend(figure, (("witness", {"marker": "D", "ms": 3.5}),), names, look)
 
-    return _png(draw, 3.0)
-
-
-def _against(axes: Any, part: Part, places: Sequence[float], name: str, key: Key) -> None:
-    there = [
-        (x, each)
-        for x, one in zip(places, part.found, strict=True)
-        for each in one.mechanisms
-        if each.mechanism == name and each.trained is not None
-    ]
-    means = [each.trained.mean for _, each in there if each.trained is not None]
-    axes.plot([x for x, _ in there], means, marker="o", ms=4, color=key.colour, label=name)
-    for x, each in there:
-        scores = [run.score for run in each.runs]
-        axes.plot([x] * len(scores), scores, ".", ms=3, color=key.colour, alpha=0.6)
-    proved = [(x, each.proved.score) for x, each in there if each.proved is not None]
-    if proved:
-        style = {"color": key.colour, "ls": (0, (5, 2)), "lw": 1}
-        axes.plot(*zip(*proved, strict=True), **style, label=f"proved ceiling of {name}")
-    witnessed = [(x, each.witness) for x, each in there if each.witness is not None]
-    if witnessed:
-        axes.plot(*zip(*witnessed, strict=True), "D", ms=4, color=key.colour, mfc="white")
+    return _png(draw, 3.2)
 
 
-def curves(found: Learned) -> bytes:
-    """The score on validation samples against the step, a line for each seed."""
-    names = [each.mechanism for each in found.mechanisms]
+def states(part: Part, look: Palette) -> bytes:
+    """The scores against the bytes that are carried for each pair: what stands above the same place."""
+    names = _names(part)
 
     def draw(figure: Any) -> None:
-        axes, look = figure.subplots(), looks(names)
-        for each in found.mechanisms:
-            for place, run in enumerate(each.runs):
-                if not run.curve:
+        axes = figure.subplots()
+        for name in names:
+            key = look[name]
+            for place, each in _of(part, range(len(part.found)), name):
+                one = part.found[int(place)]
+                if each.trained is None or each.state_bytes is None:
                     continue
-                steps, scores = zip(*run.curve, strict=True)
-                label = each.mechanism if place == 0 else None
-                axes.plot(steps, scores, color=look[each.mechanism].colour, lw=1, alpha=0.8, label=label)
-        axes.axhline(found.ceiling.score, color=INK, lw=1)
-        axes.axhline(found.floor.score, color=FAINT, lw=1, ls=(0, (2, 2)))
-        axes.set(xlabel="step", ylabel=f"validation: {found.task.answers.value}")
-        figure.legend(loc="outside right upper")
+                x = each.state_bytes / one.task.parameters.pairs
+                _points(axes, [(x, replace(each, witness=None))], key)
+                said = f"{one.task.parameters.pairs}, {one.setting.key_width}"
+                axes.annotate(said, (x, each.trained.mean), (5, -9), textcoords="offset points", fontsize=7)
+        axes.set(xscale="log", xlabel="bytes of state for each pair")
+        axes.set_ylabel(_two_rows(_scored(part.found[0])))
+        _legend(figure, (), names, look, bounds=False)
 
     return _png(draw, 2.6)
 
 
-def rates(found: Learned) -> bytes:
+def curves(found: Learned, look: Palette) -> bytes:
+    """The score on validation samples against the step, a line for each seed."""
+    names = [each.mechanism for each in found.mechanisms]
+
+    def draw(figure: Any) -> None:
+        axes = figure.subplots()
+        for each in found.mechanisms:
+            for run in (run for run in each.runs if run.curve):
+                steps, scores = zip(*run.curve, strict=True)
+                axes.plot(steps, scores, color=look[each.mechanism].colour, lw=1, alpha=0.8)
+        axes.axhline(found.ceiling.score, color=INK, lw=1)
+        axes.axhline(found.floor.score, color=FAINT, lw=1, ls=DOTTED)
+        axes.set(xlabel="step", ylabel=_two_rows(f"validation: {_scored(found)}"))
+        _legend(figure, (), names, look, lines=True)
+
+    return _png(draw, 2.6)
+
+
+def rates(found: Learned, look: Palette) -> bytes:
     """What each learning rate did on the pilot seeds, and the steps that solved runs took."""
     names = [each.mechanism for each in found.mechanisms]
 
     def draw(figure: Any) -> None:
-        (left, right), look = figure.subplots(1, 2), looks(names)
+        left, right = figure.subplots(1, 2)
         for row, each in enumerate(found.mechanisms):
-            colour = look[each.mechanism].colour
+            key = look[each.mechanism]
             tried = [(float(one.rate), one.score) for one in each.pilots if one.score is not None]
-            if tried:
-                left.plot(*zip(*tried, strict=True), marker="o", ms=4, color=colour, label=each.mechanism)
+            left.plot(
+                [x for x, _ in tried], [y for _, y in tried], marker=_marker(key), ms=5, color=key.colour
+            )
             solved = [run.solved_at for run in each.runs if run.solved_at is not None]
-            right.plot(solved, [row] * len(solved), "o", ms=4, mfc="white", color=colour)
-            share = f"{each.solved.count} of {each.solved.of}"
-            right.annotate(share, (1.02, row), xycoords=("axes fraction", "data"), va="center", fontsize=7.5)
-        left.set(xscale="log", xlabel="learning rate", ylabel="pilot, validation")
-        right.set(yticks=range(len(names)), yticklabels=names, xlabel="steps until solved")
-        right.set_ylim(len(names) - 0.5, -0.5)
+            right.plot(solved, [row] * len(solved), "o", ms=5, mfc="white", color=key.colour)
+            share = f"{each.solved.count} of {each.solved.of} solved"
+            right.annotate(
+                share, (0.5, row + 0.38), xycoords=("axes fraction", "data"), ha="center", fontsize=7.5
+            )
+        grid = sorted({float(one.rate) for each in found.mechanisms for one in each.pilots})
+        left.set(xscale="log", xlabel="learning rate", ylabel="pilot seed, on validation samples")
+        left.set_xticks(grid, [f"{rate:g}" for rate in grid])
+        left.minorticks_off()
+        right.set(yticks=range(len(names)), yticklabels=map(_two_lines, names), xlabel="steps until solved")
+        right.set_ylim(len(names) - 0.4, -0.5)
+        right.set_xlim(0, found.setting.steps)
+        _legend(figure, (("a seed that solved it", MARKS[0][1]),), names, look, lines=True, bounds=False)
 
-    return _png(draw, 1.2 + 0.3 * max(4, len(names)))
+    return _png(draw, 1.8 + 0.32 * max(3, len(names)))
+
+
+def _names(part: Part) -> list[str]:
+    return list(dict.fromkeys(each.mechanism for one in part.found for each in one.mechanisms))
+
+
+def _of(part: Part, places: Iterable[float], name: str) -> Iterable[tuple[float, MechanismEvidence]]:
+    """A mechanism in each experiment that has it, with the place of the experiment."""
+    for x, one in zip(places, part.found, strict=True):
+        yield from ((x, each) for each in one.mechanisms if each.mechanism == name)
+
+
+def _marker(key: Key) -> str:
+    known = {"circle": "o", "square": "s", "diamond": "D", "triangle-up": "^", "triangle-down": "v"}
+    return {**known, "cross": "P", "star": "*"}.get(key.symbol, "o")
+
+
+def _scored(found: Learned) -> str:
+    better = "" if found.task.answers.sign > 0 else " (lower is better)"
+    return f"{found.task.answers.value}{better}"
+
+
+def _two_lines(name: str) -> str:
+    """A mechanism with its parameters below."""
+    return name.replace(":", ":\n", 1)
+
+
+def _two_rows(label: str) -> str:
+    """A label for an axis that is short, cut at the space nearest to its middle."""
+    spaces = [place for place, letter in enumerate(label) if letter == " "]
+    if len(label) < 32 or not spaces:
+        return label
+    middle = min(spaces, key=lambda place: abs(place - len(label) / 2))
+    return f"{label[:middle]}\n{label[middle + 1 :]}"
+
+
+def _legend(
+    figure: Any,
+    marks: Iterable[tuple[str, Mapping[str, Any]]],
+    names: Sequence[str] = (),
+    look: Palette | None = None,
+    *,
+    lines: bool = False,
+    bounds: bool = True,
+) -> None:
+    """Above a figure: mechanisms, marks, ceiling and floor."""
+    axes, known = figure.axes[0], look or {}
+    for name in names:
+        style = {"ls": "-" if lines else "", "marker": "" if lines else _marker(known[name])}
+        axes.plot([], [], color=known[name].colour, label=name, ms=5, **style)
+    for label, mark in marks:
+        axes.plot([], [], **{"ls": "", "color": INK, "label": label, **mark})
+    if bounds:
+        axes.plot([], [], color=INK, lw=1.2, label="ceiling")
+        axes.plot([], [], color=FAINT, lw=1.2, ls=DOTTED, label="floor")
+    shown = axes.get_legend_handles_labels()[1]
+    figure.legend(loc="outside upper center", ncols=min(4, len(shown)))
 
 
 def _png(draw: Any, height: float) -> bytes:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from separatrix.evidence.estimates import Mean
 from separatrix.files.writing import write_whole
 from separatrix.numbers.json import json_file
 from separatrix.reports import pages
 from separatrix.reports.learned import figures
 
 if TYPE_CHECKING:
+    from separatrix.evidence.estimates import Difference
     from separatrix.evidence.found import Learned, MechanismEvidence, Part
     from separatrix.evidence.predictions import Prediction
 
@@ -21,51 +23,109 @@ HEAD = ("mechanism", "proved", "witness", "tuned", "trained", "solved", "rate", 
 
 def page(title: str, parts: Sequence[Part], command: str, more: Sequence[pages.Section] = ()) -> str:
     """The whole page; `command` is what makes it, `more` are sections after the experiments."""
+    look = figures.palette(parts)
     return pages.page(
         "learned.html.j2",
         title=title,
         command=command,
-        sections=[*map(_section, parts), *more],
+        sections=[*(_section(part, look) for part in parts), *more],
     )
 
 
-def _section(part: Part) -> pages.Section:
-    moved = figures.against(part) if part.moved is not None and len(part.found) > 1 else b""
-    shown = [_shown(each) for each in part.found]
-    return pages.section(part.name, part.title, "learned_part.html.j2", part=part, shown=shown, moved=moved)
+def _section(part: Part, look: figures.Palette) -> pages.Section:
+    """A question; figures of the whole come first, each a picture with what it shows in words."""
+    several = len(part.found) > 1 and len({each.task.answers for each in part.found}) == 1
+    whole = list[tuple[bytes, str]]()
+    if several and part.moved is not None:
+        what = f"Scores against {part.moved}: every seed, the means joined, with both ceilings."
+        whole.append((figures.against(part, look), what))
+    elif several:
+        whole.append((figures.overview(part, look), "Means over seeds with 95 % intervals, side by side."))
+    if several and all(each.task.name == "mqar" for each in part.found) and _differ_in_state(part):
+        what = "The same at equal state: beside each point stand the pairs and the key width."
+        whole.append((figures.states(part, look), what))
+    shown = [_shown(each, look) for each in part.found]
+    return pages.section(part.name, part.title, "learned_part.html.j2", part=part, shown=shown, whole=whole)
 
 
-def _shown(found: Learned) -> dict[str, Any]:
+def _differ_in_state(part: Part) -> bool:
+    """Whether key widths differ, so that mechanisms can be compared where they carry the same."""
+    return len({each.setting.key_width for each in part.found}) > 1
+
+
+def _shown(found: Learned, look: figures.Palette) -> dict[str, Any]:
     """What the template shows of an experiment."""
+    mechanisms = ",".join(each.mechanism for each in found.mechanisms)
+    words = found.spelled.split()
     return {
         "found": found,
+        "command": " ".join(("separatrix learn", words[0], mechanisms, *words[1:], _grid(found))),
         "head": HEAD,
         "rows": [row(each) for each in found.mechanisms],
-        "bars": figures.bars(found),
-        "curves": figures.curves(found)
+        "bars": figures.bars(found, look),
+        "curves": figures.curves(found, look)
         if any(run.curve for x in found.mechanisms for run in x.runs)
         else b"",
-        "rates": figures.rates(found),
-        "unclear": [pair for pair in found.paired if not pair.separated],
+        "rates": figures.rates(found, look),
+        "windows": [_window(each) for each in found.mechanisms],
+        "tuned": [line for each in found.mechanisms for line in _tuned(each)],
+        "paired": [_difference(pair) for pair in found.paired],
     }
+
+
+def _grid(found: Learned) -> str:
+    return f"rates={found.setting.rates}"
+
+
+def _window(each: MechanismEvidence) -> str:
+    """What is said of the learning rates of a mechanism."""
+    tried = ", ".join(f"{float(one.rate):g} {score(one.score)}" for one in each.pilots)
+    window = ", ".join(f"{float(rate):g}" for rate in each.window)
+    taken = f"as good as the best: {window}; taken: {float(each.rate):g}"
+    return f"validation score by learning rate: {tried}; {taken}"
+
+
+def _tuned(each: MechanismEvidence) -> list[str]:
+    """Runs from a witness beside those from scratch, where there are several of both."""
+    if len(each.tuned_scores) < 2 or each.trained is None:
+        return []
+    tuned = Mean.of(each.tuned_scores)
+    runs = f"{len(each.tuned_scores)} runs from the witness with noise end at {mean_text(tuned)}"
+    return [f"{each.mechanism}: {runs}, {len(each.runs)} from scratch at {mean_text(each.trained)}"]
+
+
+def _difference(pair: Difference) -> str:
+    """How much more one scores than another, seed by seed, and whether the seeds tell them apart."""
+    if pair.found.interval is None:
+        return f"{pair.a} − {pair.b}: {pair.found.mean:+.4f}"
+    low, high = pair.found.interval
+    unclear = "" if pair.separated else ": the seeds do not tell them apart"
+    return f"{pair.a} − {pair.b}: {pair.found.mean:+.4f} [{low:+.4f}, {high:+.4f}]{unclear}"
+
+
+def mean_text(found: Mean) -> str:
+    """A mean, and half of its interval.
+
+    >>> mean_text(Mean(0.5, (0.25, 0.75)))
+    '0.5000 ±0.2500'
+    """
+    half = "" if found.interval is None else f" ±{found.interval[1] - found.mean:.4f}"
+    return f"{found.mean:.4f}{half}"
 
 
 def row(each: MechanismEvidence) -> tuple[str, ...]:
     """The numbers of a mechanism, as tables on the page and in a terminal show them.
 
-    A ± is half of the 95 % interval of the mean over seeds.
+    A ± is half of the 95 % interval of the mean over seeds; in brackets is that of the share that solve it.
     """
-    trained = each.trained
-    mean = "–" if trained is None else f"{trained.mean:.4f}"
-    if trained is not None and trained.interval is not None:
-        mean += f" ±{trained.interval[1] - trained.mean:.4f}"
+    low, high = each.solved.interval
     return (
         each.mechanism,
         score(None if each.proved is None else each.proved.score),
         score(each.witness),
         score(each.tuned),
-        mean,
-        f"{each.solved.count} of {each.solved.of}",
+        "–" if each.trained is None else mean_text(each.trained),
+        f"{each.solved.count} of {each.solved.of} [{low:.2f}, {high:.2f}]",
         f"{float(each.rate):g}",
         "–" if each.parameters is None else f"{each.parameters:,}",
         "–" if each.state_bytes is None else f"{each.state_bytes:,}",
@@ -83,13 +143,20 @@ def ledger(found: Sequence[Prediction]) -> list[pages.Section]:
         return []
     rows = [(each.name, each.what, str(len(each.pairs)), _correlation(each)) for each in found]
     misses = [(each.name, line) for each in found for line in each.misses]
-    title = "What the exact side predicts"
-    return [pages.section("predictions", title, "learned_ledger.html.j2", rows=rows, misses=misses)]
+    pairs = [
+        (each.name, pair.task, pair.mechanism, f"{pair.predicted:.4g}", f"{abs(pair.trained):.4f}")
+        for each in found
+        for pair in each.pairs
+    ]
+    title, template = "What the exact side predicts", "learned_ledger.html.j2"
+    return [pages.section("predictions", title, template, rows=rows, misses=misses, pairs=pairs)]
 
 
 def _correlation(found: Prediction) -> str:
-    if found.correlation is None or found.interval is None:
+    if found.correlation is None:
         return "too few, or all alike"
+    if found.interval is None:
+        return f"{found.correlation:.2f}, ranks all equal: no interval"
     low, high = found.interval
     return f"{found.correlation:.2f} [{low:.2f}, {high:.2f}]"
 
