@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "layers.md"
 def test_the_examples_of_the_page_run() -> None:
     text = PAGE.read_text()
     examples = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    assert len(examples) == text.count("```python") == 5
+    assert len(examples) == text.count("```python") == 6
     names: dict[str, Any] = {"__name__": "page"}
     for example in examples:
         exec(compile(example, str(PAGE), "exec"), names)
