@@ -61,8 +61,9 @@ def bare(asked: Run) -> Model:
     for step in range(setting.steps):
         samples = task.samples(setting.batch, Split.TRAIN, asked.seed, step)
         optimizer.param_groups[0]["lr"] = rate_at(step, asked.rate, setting)
-        said, _ = model(torch.from_numpy(samples.inputs))
-        places = torch.from_numpy(samples.places)[..., None].expand(-1, -1, said.shape[-1])
+        first = int(samples.places.min())  # no token before is asked
+        said, _ = model(torch.from_numpy(samples.inputs), last=samples.inputs.shape[1] - first)
+        places = torch.from_numpy(samples.places - first)[..., None].expand(-1, -1, said.shape[-1])
         targets = torch.from_numpy(samples.targets).flatten()
         loss = cross_entropy(said.gather(1, places).flatten(0, 1), targets)
         optimizer.zero_grad()
@@ -73,9 +74,9 @@ def bare(asked: Run) -> Model:
 
 
 def swept(workers: int, file: Path) -> float:
-    """Seconds of a few runs, once workers have begun."""
+    """Seconds of a few runs of a second or more, once workers have begun."""
     task = task_named("mqar").read()
-    setting = task.default_setting(steps=2 * STEPS, every=STEPS, validation=8)
+    setting = task.default_setting(steps=4 * STEPS, every=STEPS, validation=8)
     works = [training_run(task, "softmax", setting, "0.001", seed, pilot=True) for seed in range(RUNS)]
     store, executor = open_store(str(file), create=True), LocalExecutor(workers)
     try:

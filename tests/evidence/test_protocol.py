@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from command import run as separatrix
 from separatrix.cli.application import run as typed
+from separatrix.cli.learn import _ending_early
 from separatrix.errors import UsageError
 from separatrix.evidence.experiments import QUESTIONS, Question, read_typed, report
 from separatrix.evidence.found import Part
 from separatrix.evidence.protocol import PILOT, learn, read_experiment
+from separatrix.evidence.runs import Stopped
 from separatrix.reports.learned.page import ledger, page
 from separatrix.store import results
 
@@ -175,3 +178,10 @@ def test_a_small_report_has_every_figure_and_holds_predictions_against_training(
     assert printed.count("<img") == printed.count("data:image/png") == 1 + 2 + 4 * 3 + 2
     for said in ("softmax − elu", "2 runs from the witness", "as good as the best", "[0.00, 0.71]"):
         assert said in printed, said
+
+
+def test_what_the_user_stops_ends_as_a_sweep_does(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as ended, _ending_early():
+        raise Stopped("stopped after 3 of 6 runs; the same command goes on from there")
+    assert ended.value.exit_code == 130
+    assert "separatrix: stopped after 3 of 6 runs" in capsys.readouterr().err

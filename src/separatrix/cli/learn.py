@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,7 +73,7 @@ def learn(
     from separatrix.evidence import learn as run
 
     how |= {"pilots": pilots, "store": store_address(store)}
-    with progress(as_json) as bar:
+    with _ending_early(), progress(as_json, "runs") as bar:
         found = run(task, mechanisms, parameters, **how, tell=bar.tell, hear=bar.hear)
     if out is not None:
         typed = " ".join(("separatrix learn", task, mechanisms, *(words or [])))
@@ -85,7 +86,7 @@ def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> Non
     from separatrix.evidence.experiments import report
     from separatrix.reports.learned import page
 
-    with progress(as_json) as bar:
+    with _ending_early(), progress(as_json, "runs") as bar:
         found = report(store, **how, tell=bar.tell, hear=bar.hear, say=lambda told: _say(told, as_json))
     ledger = page.ledger(found.predictions)
     page.write("What was learned", found.parts, "separatrix learn", out, found.as_json(), ledger)
@@ -97,6 +98,18 @@ def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> Non
         for each in part.found:
             _view(each)
     console().print(f"\n{escape(str(out))} has the curves; it took {spell_time(found.seconds)}")
+
+
+@contextmanager
+def _ending_early() -> Iterator[None]:
+    """Say that the user stopped it, with the exit code of a sweep that was."""
+    from separatrix.evidence.runs import Stopped
+
+    try:
+        yield
+    except Stopped as stopped:
+        print(f"separatrix: {stopped}", file=sys.stderr, flush=True)
+        raise typer.Exit(130) from None
 
 
 def _say(told: str, quiet: bool) -> None:

@@ -128,7 +128,8 @@ def _looking(quiet: bool) -> Iterator[None]:
 class Bar:
     """Done, failed, rate and time left, on stderr."""
 
-    def __init__(self, bar: Any) -> None:
+    def __init__(self, bar: Any, noun: str = "cells") -> None:
+        self._noun = noun
         self._bar, self._task = bar, None if bar is None else bar.add_task("", total=None, pace="", failed="")
         self._seen: deque[tuple[float, int]] = deque()
         self._said = time.monotonic()
@@ -151,7 +152,7 @@ class Bar:
             )
         elif time.monotonic() - self._said > QUIET:
             self._said = time.monotonic()
-            counted = f"{so_far.finished:,} of {so_far.total:,} cells, {so_far.failed:,} failed"
+            counted = f"{so_far.finished:,} of {so_far.total:,} {self._noun}, {so_far.failed:,} failed"
             print(
                 "separatrix: " + ", ".join(filter(None, (counted, others, pace))), file=sys.stderr, flush=True
             )
@@ -177,12 +178,12 @@ class Bar:
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[Bar]:
+def progress(quiet: bool, noun: str = "cells") -> Iterator[Bar]:
     """A bar if somebody is looking, else a line now and then."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     if quiet or not sys.stderr.isatty():
-        yield Bar(None)
+        yield Bar(None, noun)
         return
     columns = (
         BarColumn(24),
@@ -191,7 +192,7 @@ def progress(quiet: bool) -> Iterator[Bar]:
         TextColumn("{task.fields[pace]}"),
     )
     with Progress(*columns, console=on_stderr(), transient=True) as bar:
-        yield Bar(bar)
+        yield Bar(bar, noun)
 
 
 def _view(plan: Plan, done: Progress, store: str, as_json: bool) -> None:

@@ -93,8 +93,8 @@ QUESTIONS = (
         "proportions alone gets the same from both (proved), and a sum does not. With a first token that "
         "is never doubled (first=yes) the proof does not hold: is the gap closed?",
         (
-            f"duplication softmax,elu,{LINEAR} {RATES}",
-            f"duplication softmax,elu,{LINEAR} first=yes {RATES}",
+            f"duplication softmax,elu,{LINEAR} rates=0.01,0.03",
+            f"duplication softmax,elu,{LINEAR} first=yes rates=0.01,0.03",
         ),
     ),
     Question(

@@ -141,13 +141,13 @@ def learned(experiments: Sequence[Experiment], laboratory: Laboratory, name: str
     with ThreadPoolExecutor(1) as aside:
         writing = aside.submit(lambda: [_bounds(asked) for asked in experiments])
         rows = laboratory.rows(
-            f"{name}, pilots", [work for each in experiments for work in _pilot_runs(each)]
+            f"{name}, 1 of 2, pilots", [work for each in experiments for work in _pilot_runs(each)]
         )
         bounds = writing.result()
     pilots = [_pilots(asked, rows) for asked in experiments]
     planned = [_planned(*each) for each in zip(experiments, pilots, bounds, strict=True)]
     every = [work for some in planned for runs in some.values() for work in (*runs.fresh, *runs.tuned)]
-    rows = laboratory.rows(f"{name}, seeds", every)
+    rows = laboratory.rows(f"{name}, 2 of 2, seeds", every)
     return [
         _learned(*each, rows, laboratory) for each in zip(experiments, bounds, pilots, planned, strict=True)
     ]
