@@ -65,6 +65,7 @@ GOOD = (
     f"boundary spike softmax a1=0.5:1.5 {PLANE} --over n=1e3:1e4:2:log --scan 8 --out new.csv",
     f"scaling spike linear n=1e3:1e9:4:log a1=1.2 {PLANE} --of margin",
     f"scaling spike softmax,linear n=1e3:1e9:3:log a1=1.2 {PLANE} --of bits --json",
+    "scaling spike softmax,linear n=1e3:1e9:3:log --out new.csv",
     "readers spike linear n=100 d=12 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1 --noise 0.1 --delta 0.1 --seed 2",
     "search softmax linear --budget 10 --seconds 5 --seed 1 --space inputs --study log.jsonl --out new.json",
     "search --check found.json",

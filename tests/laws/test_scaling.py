@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from separatrix.laws.margins import margin
 from separatrix.laws.scaling_result import Scaling
 from separatrix.mechanisms import examples, mechanism_named
 from separatrix.parameters import UsageError
+from separatrix.reports.scaling import ENDINGS
 
 REST = {name: value for name, value in BASE.items() if name != "n"}
 LONG = "1e3:1e9:7:log"
@@ -312,3 +314,35 @@ def test_json_of_a_table() -> None:
 def test_the_library_has_the_same() -> None:
     given: dict[str, Any] = {"n": LONG, **REST}
     assert sx.scaling("spike", "linear", **given).as_json() == scaling("linear").as_json()
+
+
+def test_growth_is_written_in_every_form(tmp_path: Path) -> None:
+    words = ["scaling", "spike", "softmax,linear,power:beta=4", f"n={LONG}"]
+    for ending in ENDINGS:
+        out = tmp_path / f"growth{ending}"
+        done = CliRunner().invoke(app, [*words, "--out", str(out)])
+        assert done.exit_code == 0, done.output
+        assert f"written: {out}".replace(" ", "") in "".join(done.output.split())
+        assert out.stat().st_size > 500
+    rows = (tmp_path / "growth.csv").read_text().splitlines()
+    assert rows[0] == "mechanism,n,n used,margin,low,high"
+    assert len(rows) == 1 + 3 * 7
+    assert float(rows[8].split(",")[3]) == scaling("linear").values[0].y
+    page = (tmp_path / "growth.html").read_text()
+    assert "linear: n⁻¹" in page
+    assert "softmax: constant" in page
+    assert "http" not in page.split("<script")[0].replace("http-equiv", "")
+    assert json.loads((tmp_path / "growth.json").read_text())["rows"][1]["power_law"] is True
+    assert "<dc:date>" not in (tmp_path / "growth.svg").read_text()
+
+
+def test_growth_of_one_mechanism_is_written_as_its_json_says(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "one.json"
+    done = CliRunner().invoke(app, ["scaling", "spike", "linear", f"n={LONG}", "--out", str(out), "--json"])
+    assert json.loads(done.output) == json.loads(out.read_text())
+    words = ["scaling", "spike", "linear,softmax", f"n={LONG}", "--out", str(tmp_path / "x.tiff")]
+    refused = CliRunner().invoke(app, words)
+    assert isinstance(refused.exception, UsageError)
+    assert list(tmp_path.iterdir()) == [out]

@@ -130,7 +130,7 @@ def test_all_files_are_there(made: Reproduction) -> None:
     assert found == {
         *("report.html", "results.db"),
         *("ledger.json", "separations.json", "scaling.json"),
-        *(f"figures/{name}.{kind}" for name in names for kind in ("png", "pdf")),
+        *(f"figures/{name}.{kind}" for name in names for kind in ("png", "pdf", "svg")),
         *(f"sweeps/{parameter}.csv" for parameter in ("n", "d", "m", "a0", "a1", "c")),
     }
     assert found == set(made.files)

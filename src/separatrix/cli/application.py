@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -33,7 +34,6 @@ from separatrix.errors import UsageError
 app = typer.Typer(
     name="separatrix",
     help="What an attention mechanism can and cannot tell apart, with exact probabilities.",
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -71,9 +71,15 @@ WRONG: Any = typer.BadParameter.__bases__[0]
 """What typer raises when a command is typed wrongly, wherever this release keeps it."""
 
 
+COMPLETING = "_SEPARATRIX_COMPLETE"
+"""Set by a shell that wants to know how a command could go on."""
+
+
 def run(words: Sequence[str]) -> int:
     """The exit code of a command; what is wrong with how it was typed is a UsageError."""
     command = get_command(app)
+    if COMPLETING in os.environ:
+        command.main(list(words), "separatrix", complete_var=COMPLETING)
     try:
         with command.make_context("separatrix", list(words)) as context:
             command.invoke(context)

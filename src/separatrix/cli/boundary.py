@@ -45,7 +45,7 @@ def boundary(
     seed: SeedOption = 0,
     confidence: ConfidenceOption = 0.95,
     out: Annotated[
-        Path | None, typer.Option(help="With --over, write it: .html, .png, .pdf, .csv or .json.")
+        Path | None, typer.Option(help="With --over, write it: .html, .png, .pdf, .svg, .csv or .json.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -142,7 +142,7 @@ def _numbers(cell: Standing | Unanswered) -> tuple[str, ...]:
 
 
 def atlas(
-    out: Annotated[Path | None, typer.Option(help="Write it: .html, .png, .pdf, .csv or .json.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write .html, .png, .pdf, .svg, .csv or .json.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Every mechanism on every construction.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from separatrix.cli import completion
 from separatrix.cli.options import AsJson
 from separatrix.cli.terminal import console, escape, new_table, show, working
 from separatrix.numbers.spelling import for_people
@@ -27,7 +28,13 @@ MOST_POINTS, MOST_WIDE, GAP = 20, 6, 2
 
 
 def claim(
-    name: Annotated[str, typer.Argument(help="Its name in the ledger, for example theorem (`list claims`).")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Its name in the ledger, for example theorem (`list claims`).",
+            autocompletion=completion.claims,
+        ),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Check one statement of the ledger, and show what was computed.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from separatrix.cli import completion
 from separatrix.cli.options import HERE, AsJson, StoreUrl, Words
 from separatrix.cli.sweep import progress, spell_time
 from separatrix.cli.terminal import console, escape, new_table, print_json, show
@@ -25,10 +26,16 @@ COLUMNS = ("mechanism", "proved", "witness", "tuned", "trained", "rate")
 
 def learn(
     task: Annotated[
-        str | None, typer.Argument(help="What is learned, for example mqar (`list tasks`).")
+        str | None,
+        typer.Argument(
+            help="What is learned, for example mqar (`list tasks`).", autocompletion=completion.tasks
+        ),
     ] = None,
     mechanisms: Annotated[
-        str | None, typer.Argument(help="Mechanisms, separated by commas: softmax,elu.")
+        str | None,
+        typer.Argument(
+            help="Mechanisms, separated by commas: softmax,elu.", autocompletion=completion.mechanisms
+        ),
     ] = None,
     words: Words = None,
     seeds: Annotated[int, typer.Option(help="Fresh runs of each mechanism.")] = 6,

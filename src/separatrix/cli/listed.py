@@ -5,10 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from separatrix.parameters import Parameters
-from separatrix.parameters.model import is_absent, printed
-
 if TYPE_CHECKING:
+    from separatrix.parameters import Parameters
     from separatrix.tasks import Task
 
 Row = dict[str, Any]
@@ -175,6 +173,8 @@ def _names(schema: type[Parameters]) -> list[str]:
 
 def _defaults(schema: type[Parameters]) -> dict[str, str]:
     """The value of every parameter that need not be given."""
+    from separatrix.parameters.model import is_absent, printed
+
     known = {name: field.default for name, field in schema.model_fields.items() if not field.is_required()}
     return {name: str(printed(value)) for name, value in known.items() if not is_absent(value)}
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from separatrix.cli import listed
+from separatrix.cli import completion, listed
 from separatrix.cli.options import HERE, AsJson, StoreUrl
 from separatrix.cli.terminal import console, escape, new_table, plain, print_json, warn_of
 from separatrix.secrets import Secret
@@ -23,8 +23,14 @@ ROWS: dict[str, tuple[Callable[[], list[listed.Row]], Callable[[str], listed.Row
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help=f"{', '.join(WHAT[:-1])} or {WHAT[-1]}.")],
-    name: Annotated[str | None, typer.Argument(help="Show this one alone, and more of it.")] = None,
+    what: Annotated[
+        str,
+        typer.Argument(help=f"{', '.join(WHAT[:-1])} or {WHAT[-1]}.", autocompletion=completion.lists),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Show this one alone, and more of it.", autocompletion=completion.listed),
+    ] = None,
     lattice: Annotated[
         bool, typer.Option("--lattice", help="With mechanisms: which is a special case of which.")
     ] = False,

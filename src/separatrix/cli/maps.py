@@ -16,6 +16,7 @@ from separatrix.cli.options import (
     ConstructionName,
     DrawsOption,
     EngineName,
+    MechanismNames,
     SeedOption,
     in_order,
     read_parameters,
@@ -34,7 +35,7 @@ ROWS, COLUMNS = 20, 64
 
 def map_(
     construction: ConstructionName,
-    mechanisms: Annotated[str, typer.Argument(help="One, or several: softmax,linear,power:beta=4.")],
+    mechanisms: MechanismNames,
     words: AxisWords = None,
     of: Annotated[str, typer.Option(help="distinguish, fire_d0, fire_d1, margin or bits.")] = "distinguish",
     difference: Annotated[
@@ -45,7 +46,7 @@ def map_(
     seed: SeedOption = 0,
     confidence: ConfidenceOption = 0.95,
     out: Annotated[
-        Path | None, typer.Option(help="Write it: .html, .png, .pdf, .npz, .csv, .parquet or .json.")
+        Path | None, typer.Option(help="Write it: .html, .png, .pdf, .svg, .npz, .csv, .parquet or .json.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

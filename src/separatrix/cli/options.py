@@ -9,14 +9,23 @@ from typing import Annotated
 
 import typer
 
+from separatrix.cli import completion
 from separatrix.errors import UsageError, on_one_line
 from separatrix.secrets import Secret
 
 ConstructionName = Annotated[
-    str, typer.Argument(help="What is to be told apart, for example spike (`list constructions`).")
+    str,
+    typer.Argument(
+        help="What is to be told apart, for example spike (`list constructions`).",
+        autocompletion=completion.constructions,
+    ),
 ]
 MechanismName = Annotated[
-    str, typer.Argument(help="How tokens attend: softmax, power:beta=4, or your own module:attribute.")
+    str,
+    typer.Argument(
+        help="How tokens attend: softmax, power:beta=4, or your own module:attribute.",
+        autocompletion=completion.mechanism,
+    ),
 ]
 Words = Annotated[
     list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters, for example n=1000 a1=1.2")
@@ -24,14 +33,19 @@ Words = Annotated[
 AxisWords = Annotated[
     list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters, and the axes among them.")
 ]
-EngineName = Annotated[str, typer.Option(help="auto, certified, exact, grouped or dense.")]
+EngineName = Annotated[
+    str, typer.Option(help="auto, certified, exact, grouped or dense.", autocompletion=completion.engines)
+]
 DeltaOption = Annotated[str, typer.Option(help="P >= 1-delta distinguishes, P <= delta is blind.")]
 DrawsOption = Annotated[int, typer.Option(help="Draws of the reader's signs, for dense and grouped.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of the draws.")]
 ConfidenceOption = Annotated[float, typer.Option(help="Of the interval around a sampled estimate.")]
 MechanismNames = Annotated[
     str,
-    typer.Argument(help="How tokens attend; several with commas between them: softmax,power:beta=4."),
+    typer.Argument(
+        help="How tokens attend; several with commas between them: softmax,power:beta=4.",
+        autocompletion=completion.mechanisms,
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 DEFAULT = "sqlite:///results.db"

@@ -21,7 +21,7 @@ def reproduce(
 
     Each statement has its tag: stated in the summary of the paper, reconstructed, or ours.
 
-    Writes report.html, which opens offline, the figures as PNG and PDF, ledger.json, sweep CSVs, and
+    Writes report.html, which opens offline, the figures as PNG, PDF and SVG, ledger.json, sweep CSVs, and
     results.db, a store of the sweeps' cells, which are not computed again into the same folder.
     """
     from separatrix.reports.reproduce import reproduce as run

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from separatrix.cli import completion
 from separatrix.cli.options import (
     AsJson,
     AxisWords,
@@ -33,7 +35,12 @@ MOST_ROWS = 20
 
 def scaling(
     construction: ConstructionName,
-    mechanisms: Annotated[str, typer.Argument(help="One; several: softmax,linear; or all: gives a table.")],
+    mechanisms: Annotated[
+        str,
+        typer.Argument(
+            help="One, or for a table several (softmax,linear) or all.", autocompletion=completion.mechanisms
+        ),
+    ],
     words: AxisWords = None,
     of: Annotated[
         str,
@@ -46,6 +53,9 @@ def scaling(
     draws: DrawsOption = 400,
     seed: SeedOption = 0,
     confidence: ConfidenceOption = 0.95,
+    out: Annotated[
+        Path | None, typer.Option(help="Write it: .html, .png, .pdf, .svg, .csv or .json.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """How a quantity grows: an exponent, if it is a power law.
@@ -56,6 +66,7 @@ def scaling(
     Example: separatrix scaling spike linear n=1e3:1e9:7:log d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
     """
     from separatrix.engines import Sampling
+    from separatrix.files.writing import require_writable
     from separatrix.laws import scaling as run
     from separatrix.laws import table
     from separatrix.parameters import UsageError, split_mechanisms
@@ -66,6 +77,10 @@ def scaling(
     if chosen == []:
         raise UsageError("scaling needs a mechanism; write for example softmax, softmax,linear or all")
     sampling = Sampling(draws, seed, confidence)
+    if out is not None:
+        from separatrix.reports.scaling import ENDINGS
+
+        require_writable(out, ENDINGS)
     with working(as_json) as tell:
         if chosen is not None and len(chosen) == 1:
             found = run(
@@ -74,9 +89,47 @@ def scaling(
         else:
             rows = table(construction, parameters, chosen, of=of, engine=engine, sampling=sampling, tell=tell)
     if chosen is not None and len(chosen) == 1:
+        shown: Any = found.as_json()
+        _write(out, [shown], shown, construction, mechanisms, parameters, of)
         show(found, as_json, lambda: _view(found))
     else:
-        _table_view(rows, construction, of, parameters, as_json)
+        shown = {
+            "construction": construction,
+            "quantity": of,
+            "parameters": {name: str(value) for name, value in parameters.items()},
+            "rows": [row.as_json() for row in rows],
+        }
+        _write(out, shown["rows"], shown, construction, mechanisms, parameters, of)
+        if as_json:
+            print_json(shown)
+        else:
+            _table_view(rows, construction, of, parameters)
+    if out is not None and not as_json:
+        console().print(f"written: {escape(str(out))}")
+
+
+def _write(
+    out: Path | None,
+    rows: Sequence[Mapping[str, Any]],
+    whole: object,
+    construction: str,
+    mechanisms: str,
+    parameters: Mapping[str, object],
+    of: str,
+) -> None:
+    """Draw what was found into the file; nothing where none was asked for."""
+    if out is None:
+        return
+    from separatrix.parameters import UsageError
+    from separatrix.reports.scaling import Growth, write
+
+    known = [row for row in rows if row["exponent"] is not None]
+    if not known:
+        raise UsageError(f"there is nothing to draw: {rows[0]['reason']}")
+    without = {row["mechanism"]: row["reason"] for row in rows if row["exponent"] is None}
+    words = " ".join(f"{name}={value}" for name, value in parameters.items())
+    typed = f"separatrix scaling {construction} {mechanisms} {words} --of {of} --out {out.name}"
+    write(Growth(known, without, whole, typed), out)
 
 
 def _view(found: Scaling) -> None:
@@ -111,19 +164,9 @@ def _view(found: Scaling) -> None:
 
 
 def _table_view(
-    rows: Sequence[ScalingRow], construction: str, of: str, parameters: Mapping[str, object], as_json: bool
+    rows: Sequence[ScalingRow], construction: str, of: str, parameters: Mapping[str, object]
 ) -> None:
     """Print one mechanism a row, and below why some have no exponent."""
-    if as_json:
-        print_json(
-            {
-                "construction": construction,
-                "quantity": of,
-                "parameters": {name: str(value) for name, value in parameters.items()},
-                "rows": [row.as_json() for row in rows],
-            }
-        )
-        return
     to = console()
     given = " ".join(f"{name}={value}" for name, value in parameters.items())
     to.print(f"[bold]{of}[/] on {escape(construction)}, {escape(given)}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from separatrix.cli import completion
 from separatrix.cli.options import AsJson
 from separatrix.cli.terminal import console, counting, escape, new_table, print_json, show
 from separatrix.numbers import format_exact
@@ -30,8 +31,16 @@ PROVED = {"exact": "exact", "balls": "balls, proved", "float64": "float64, not p
 
 
 def search(
-    x: Annotated[str | None, typer.Argument(help="The mechanism that is to tell the labels apart.")] = None,
-    y: Annotated[str | None, typer.Argument(help="The mechanism that is not to.")] = None,
+    x: Annotated[
+        str | None,
+        typer.Argument(
+            help="The mechanism that is to tell the labels apart.", autocompletion=completion.mechanism
+        ),
+    ] = None,
+    y: Annotated[
+        str | None,
+        typer.Argument(help="The mechanism that is not to.", autocompletion=completion.mechanism),
+    ] = None,
     budget: Annotated[int, typer.Option(help="Trials, those of the study file included.")] = 300,
     seconds: Annotated[float | None, typer.Option(help="Stop trying after so many seconds.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the trials.")] = 0,

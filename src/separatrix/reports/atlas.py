@@ -11,7 +11,7 @@ from separatrix.cards.atlas import Atlas
 from separatrix.files.writing import write_whole
 from separatrix.numbers.json import json_file
 from separatrix.reports import pages
-from separatrix.reports.drawing import FAINT, static_style
+from separatrix.reports.drawing import FAINT, saved, static_style
 from separatrix.reports.standings import ShownStanding, shown
 from separatrix.reports.verdict_words import COLOURS, INKS, LETTERS, MARKED, MEANINGS
 
@@ -80,16 +80,15 @@ def _places(atlas: Atlas) -> dict[str, float]:
 
 
 def picture(atlas: Atlas, kind: str) -> bytes:
-    """The picture as PNG or PDF; the PNG keeps few colours, so that it stays small."""
+    """The picture as PNG, PDF or SVG; the PNG keeps few colours, so that it stays small."""
     from PIL import Image
 
-    buffer = io.BytesIO()
     with static_style():
-        draw(atlas).savefig(buffer, format=kind, dpi=DPI)
+        made = saved(draw(atlas), kind, dpi=DPI)
     if kind != "png":
-        return buffer.getvalue()
+        return made
     small = io.BytesIO()
-    Image.open(buffer).convert("RGB").quantize(64).save(small, format="png", optimize=True)
+    Image.open(io.BytesIO(made)).convert("RGB").quantize(64).save(small, format="png", optimize=True)
     return small.getvalue()
 
 
@@ -108,7 +107,7 @@ def page(atlas: Atlas) -> str:
     )
 
 
-ENDINGS = (".csv", ".html", ".json", ".pdf", ".png")
+ENDINGS = (".csv", ".html", ".json", ".pdf", ".png", ".svg")
 
 
 def write(atlas: Atlas, out: Path) -> None:
@@ -119,5 +118,6 @@ def write(atlas: Atlas, out: Path) -> None:
         ".json": lambda: json_file(atlas.as_json()),
         ".pdf": lambda: picture(atlas, "pdf"),
         ".png": lambda: picture(atlas, "png"),
+        ".svg": lambda: picture(atlas, "svg"),
     }
     write_whole(out, makers[out.suffix]())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -45,6 +46,7 @@ STATIC_STYLE: Mapping[str, Any] = {
     "figure.constrained_layout.use": True,
     "savefig.dpi": 220,
     "pdf.fonttype": 42,
+    "svg.hashsalt": "separatrix",
 }
 """Full text width of a paper is about 7 inches: at that width 8 points are 8 points."""
 
@@ -59,6 +61,21 @@ def static_style() -> Iterator[None]:
         rcdefaults()
         rcParams.update(style)
         yield
+
+
+UNDATED: Mapping[str, Mapping[str, None]] = {
+    "pdf": {"CreationDate": None},
+    "png": {"Software": None},
+    "svg": {"Date": None},
+}
+
+
+def saved(figure: Figure, kind: str, **options: Any) -> bytes:
+    """A picture as PNG, PDF or SVG, without a date in it, so that the same run gives the same file."""
+    buffer = io.BytesIO()
+    with static_style():
+        figure.savefig(buffer, format=kind, metadata=dict(UNDATED[kind]), **options)
+    return buffer.getvalue()
 
 
 @dataclass(frozen=True)

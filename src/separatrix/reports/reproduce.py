@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from separatrix.numbers.json import json_file
 from separatrix.paper.reproduction import FULL, Computed, Effort, Examine, compute
 from separatrix.paper.separations import separated
 from separatrix.reports import figures, reproduction_page
-from separatrix.reports.drawing import Drawn, static_style
+from separatrix.reports.drawing import Drawn, saved, static_style
 
 STORE = "results.db"
 """The cells of the sweeps."""
@@ -72,7 +71,8 @@ def reproduce(out: Path, quiet: bool, effort: Effort = FULL, examine: Examine = 
             "scaling.json": json_file([row.as_json() for row in found.growth]),
             **{f"sweeps/{sweep.parameter}.csv": sweep.as_csv().encode() for sweep in found.sweeps},
             **{f"figures/{each.name}.png": images[each.name] for each in drawn},
-            **{f"figures/{each.name}.pdf": _saved(each, "pdf") for each in drawn},
+            **{f"figures/{each.name}.pdf": saved(each.static, "pdf") for each in drawn},
+            **{f"figures/{each.name}.svg": saved(each.static, "svg") for each in drawn},
         }
         folder.fill(files)
     return Reproduction(out, found.ledger, (*files, STORE), time.perf_counter() - start)
@@ -104,14 +104,5 @@ def _draw(progress: Progress, found: Computed) -> tuple[tuple[Drawn, ...], dict[
     with static_style():
         for make in progress.track(makers, description="figures"):
             drawn.append(make())
-            images[drawn[-1].name] = _saved(drawn[-1], "png")
+            images[drawn[-1].name] = saved(drawn[-1].static, "png")
     return tuple(drawn), images
-
-
-def _saved(drawn: Drawn, kind: str) -> bytes:
-    """The picture without a date in it, so that the same run gives the same file."""
-    buffer = io.BytesIO()
-    undated = {"CreationDate": None} if kind == "pdf" else {"Software": None}
-    with static_style():
-        drawn.static.savefig(buffer, format=kind, metadata=undated)
-    return buffer.getvalue()

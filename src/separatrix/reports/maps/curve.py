@@ -12,7 +12,7 @@ from separatrix.maps import Boundary, BoundaryCurve, Crossing
 from separatrix.maps.boundary import HALF
 from separatrix.numbers import format_exact
 from separatrix.reports.commands import spelled
-from separatrix.reports.drawing import INK, Key, plot, static_style
+from separatrix.reports.drawing import INK, Key, plot, saved, static_style
 from separatrix.reports.maps.captions import READER
 from separatrix.reports.maps.heatmap import Array, axis_label
 
@@ -148,10 +148,9 @@ def _colour(index: int, name: str) -> str:
 
 
 def draw(found: BoundaryCurve, kind: str) -> bytes:
-    """The curve as PNG or PDF."""
+    """The curve as PNG, PDF or SVG."""
     from matplotlib.figure import Figure
 
-    buffer = io.BytesIO()
     with static_style():
         figure = Figure(figsize=(4.6, 3.4))
         axes = figure.subplots()
@@ -168,8 +167,7 @@ def draw(found: BoundaryCurve, kind: str) -> bytes:
         axes.set_title(title(found), size=7, weight="normal")
         if series(found):
             axes.legend()
-        figure.savefig(buffer, format=kind)
-    return buffer.getvalue()
+        return saved(figure, kind)
 
 
 def interactive(found: BoundaryCurve) -> go.Figure:

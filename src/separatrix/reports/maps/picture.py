@@ -1,12 +1,11 @@
-"""A map on paper: PNG and PDF."""
+"""A map on paper: PNG, PDF and SVG."""
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING
 
 from separatrix.maps import Layer, Map
-from separatrix.reports.drawing import INK, static_style
+from separatrix.reports.drawing import INK, saved, static_style
 from separatrix.reports.maps import captions, heatmap
 
 if TYPE_CHECKING:
@@ -15,11 +14,9 @@ if TYPE_CHECKING:
 
 
 def draw(found: Map, kind: str) -> bytes:
-    """The map as PNG or PDF."""
-    buffer = io.BytesIO()
+    """The map as PNG, PDF or SVG."""
     with static_style():
-        figure(found).savefig(buffer, format=kind)
-    return buffer.getvalue()
+        return saved(figure(found), kind)
 
 
 def figure(found: Map) -> Figure:

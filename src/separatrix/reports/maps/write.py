@@ -22,6 +22,7 @@ MAP_MAKERS: Mapping[str, Callable[[Map], bytes]] = {
     ".parquet": as_parquet,
     ".pdf": lambda found: draw_map(found, "pdf"),
     ".png": lambda found: draw_map(found, "png"),
+    ".svg": lambda found: draw_map(found, "svg"),
 }
 CURVE_MAKERS: Mapping[str, Callable[[BoundaryCurve], bytes]] = {
     ".csv": curve_csv,
@@ -29,6 +30,7 @@ CURVE_MAKERS: Mapping[str, Callable[[BoundaryCurve], bytes]] = {
     ".json": lambda found: json_file(found.as_json()),
     ".pdf": lambda found: draw_curve(found, "pdf"),
     ".png": lambda found: draw_curve(found, "png"),
+    ".svg": lambda found: draw_curve(found, "svg"),
 }
 MAP_ENDINGS, CURVE_ENDINGS = tuple(MAP_MAKERS), tuple(CURVE_MAKERS)
 

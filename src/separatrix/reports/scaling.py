@@ -1,0 +1,196 @@
+"""How quantities grow, as picture and table: what `separatrix scaling --json` says, drawn on two log axes."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from separatrix.files.writing import write_whole
+from separatrix.numbers.json import json_file
+from separatrix.numbers.spelling import RAISED, for_people
+from separatrix.reports import pages
+from separatrix.reports.drawing import Key, looks, plot, saved, static_style
+from separatrix.reports.maps.heatmap import axis_label
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+MARKERS = "osD^vPX*"
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What was found for one mechanism or several: the JSON of each, and of all together."""
+
+    rows: Sequence[Mapping[str, Any]]
+    """Those that have values; a mechanism that has none is in `without`."""
+    without: Mapping[str, str]
+    """Mechanisms without values, and why."""
+    whole: object
+    """What `--json` prints."""
+    made_by: str
+    """The command."""
+
+    @property
+    def parameter(self) -> str:
+        """The parameter that grows."""
+        return str(self.rows[0]["parameter"])
+
+    @property
+    def quantity(self) -> str:
+        """What grows with it."""
+        return str(self.rows[0]["quantity"])
+
+    @property
+    def title(self) -> str:
+        """What the picture is of."""
+        return f"{self.quantity} on {self.rows[0]['construction']} against {self.parameter}"
+
+    @property
+    def sentences(self) -> list[str]:
+        """What was fixed, what each law is, and what the values rest on."""
+        first = self.rows[0]
+        fixed = " ".join(f"{name}={value}" for name, value in first["parameters"].items())
+        taken = " ".join(f"{name}={value}" for name, value in first["taken"].items())
+        return [
+            *([f"Fixed: {fixed}."] if fixed else []),
+            *([f"Not given, so taken from the reference point: {taken}."] if taken else []),
+            *(_sentence(row) for row in self.rows),
+            *(f"{name}: {why}." for name, why in self.without.items()),
+            *dict.fromkeys(f"{row['engine']}: {row['evidence']}." for row in self.rows),
+        ]
+
+
+def _sentence(row: Mapping[str, Any]) -> str:
+    return f"{row['mechanism']}: {law(row)}; {row['reason']}. {row['remark']}".strip()
+
+
+def law(row: Mapping[str, Any]) -> str:
+    """The law in a few words."""
+    if row["power_law"] is None:
+        return "the points cannot tell the law"
+    if not row["power_law"]:
+        return f"not a power law ({row['form']})" if row["form"] else "not a power law"
+    if row["form"] == "constant":
+        return "constant"
+    exponent = f"{row['exponent']:.3f}".rstrip("0").rstrip(".")
+    whole = "." not in exponent
+    return f"{row['parameter']}{exponent.translate(RAISED)}" if whole else f"exponent {exponent}"
+
+
+def keys(found: Growth) -> tuple[Key, ...]:
+    """The legend of the page."""
+    look = looks(row["mechanism"] for row in found.rows)
+    return tuple(
+        Key(f"{row['mechanism']}: {law(row)}", look[row["mechanism"]].colour, look[row["mechanism"]].dash)
+        for row in found.rows
+    )
+
+
+def _xy(row: Mapping[str, Any]) -> tuple[list[float], list[float]]:
+    values = row["values"]
+    return [float(each[row["parameter"]]) for each in values], [each[row["quantity"]] for each in values]
+
+
+def draw(found: Growth, kind: str) -> bytes:
+    """The values of every mechanism, as PNG, PDF or SVG."""
+    from matplotlib.figure import Figure
+
+    look = looks(row["mechanism"] for row in found.rows)
+    with static_style():
+        figure = Figure(figsize=(4.6, 3.4))
+        axes = figure.subplots()
+        for i, row in enumerate(found.rows):
+            (x, y), key = _xy(row), look[row["mechanism"]]
+            label = f"{row['mechanism']}: {law(row)}"
+            style: Any = {"color": key.colour, "marker": MARKERS[i % len(MARKERS)], "markersize": 3}
+            axes.plot(x, y, linewidth=1.2, label=label, **style)
+            low, high = ([each[end] for each in row["values"]] for end in ("low", "high"))
+            if low != high:
+                axes.fill_between(x, low, high, color=key.colour, alpha=0.2, linewidth=0)
+        axes.set(xscale="log", yscale="log", xlabel=axis_label(found.parameter), ylabel=found.quantity)
+        axes.set_title(found.title, weight="normal")
+        axes.legend()
+        return saved(figure, kind)
+
+
+def interactive(found: Growth) -> go.Figure:
+    """The same for the page."""
+    look = looks(row["mechanism"] for row in found.rows)
+    log = {"type": "log"}
+    figure = plot(axis_label(found.parameter), found.quantity, 440, xaxis=log, yaxis=log)
+    for row in found.rows:
+        (x, y), key = _xy(row), look[row["mechanism"]]
+        hover = f"{row['mechanism']}<br>{found.parameter} = %{{x:.6~g}}<br>{found.quantity} = %{{y:.9g}}"
+        figure.add_scatter(
+            x=x,
+            y=y,
+            name=row["mechanism"],
+            mode="lines+markers",
+            line={"color": key.colour, "width": 2.4, "dash": key.dash},
+            hovertemplate=f"{hover}<extra></extra>",
+        )
+    return figure
+
+
+def columns(found: Growth) -> list[str]:
+    """The head of the table."""
+    return ["mechanism", found.parameter, "n used", found.quantity, "low", "high"]
+
+
+def table(found: Growth, spell: Callable[[Any], str]) -> list[list[str]]:
+    """One line for each value of each mechanism."""
+    return [
+        [
+            str(row["mechanism"]),
+            str(each[found.parameter]),
+            "" if each["n_used"] is None else str(each["n_used"]),
+            *(spell(each[name]) for name in (found.quantity, "low", "high")),
+        ]
+        for row in found.rows
+        for each in row["values"]
+    ]
+
+
+def as_csv(found: Growth) -> bytes:
+    """The table with every digit."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*columns(found)])
+    writer.writerows(table(found, repr))
+    return text.getvalue().encode()
+
+
+def page(found: Growth) -> str:
+    """Picture and numbers as a page of its own, which opens offline."""
+    return pages.page(
+        "curve.html.j2",
+        title=found.title,
+        sentences=found.sentences,
+        image=draw(found, "png"),
+        keys=keys(found),
+        figure=interactive(found),
+        columns=columns(found),
+        rows=table(found, for_people),
+        made_by=found.made_by,
+    )
+
+
+MAKERS: Mapping[str, Callable[[Growth], bytes]] = {
+    ".csv": as_csv,
+    ".html": lambda found: page(found).encode(),
+    ".json": lambda found: json_file(found.whole),
+    ".pdf": lambda found: draw(found, "pdf"),
+    ".png": lambda found: draw(found, "png"),
+    ".svg": lambda found: draw(found, "svg"),
+}
+ENDINGS = tuple(MAKERS)
+
+
+def write(found: Growth, out: Path) -> None:
+    """In the form the ending of `out` names, whole or not at all."""
+    write_whole(out, MAKERS[out.suffix](found))
