@@ -165,6 +165,11 @@ SECONDS, PATIENCE = 30, 1.5
 JOBS = 2
 ROOM = 2 << 30
 """Bytes that an input may take beyond what is loaded before."""
+ANNOUNCED = tuple(
+    f"{command}: "
+    for command in ("assess", "atlas", "bench", "learn", "report", "reproduce", "search", "sweep")
+)
+"""How lines begin by which a long command says what it does and how far it is."""
 NEVER = ("Traceback", "should not happen", "Exception ignored", "secret", "more memory than there is")
 
 
@@ -381,7 +386,7 @@ def faults(one: Input, ending: Ending) -> list[str]:
         found.append(f"hangs for more than {SECONDS} s")
     elif ending.code not in codes:
         found.append(f"ends with {ending.code}")
-    lines = ending.err.splitlines()
+    lines = [line for line in ending.err.splitlines() if not line.startswith(ANNOUNCED)]
     if ending.code == 2 and not ending.interrupted:
         if not lines and "Usage" not in ending.out:
             found.append("says nothing about what is wrong")

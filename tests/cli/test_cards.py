@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -225,3 +227,24 @@ def test_an_unknown_comparison_is_found_out_before_the_work(separatrix: Run) -> 
     code, _, error = separatrix("assess", "softmax", "--out", "card.png")
     assert code == 2
     assert "let it end in one of .html, .json" in error
+
+
+def test_the_example_of_the_readme_runs_as_pasted(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    function = re.search(r"\$ cat mine.py\n(.*?)\$ separatrix", readme, re.DOTALL)
+    test = re.search(r"```python\n(import pytest\nfrom mine.*?)```", readme, re.DOTALL)
+    assert function is not None
+    assert test is not None
+    (tmp_path / "mine.py").write_text(function[1])
+    (tmp_path / "test_mine.py").write_text(test[1])
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "form or causality"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"\d+ passed", done.stdout)
+    first = re.search(r"--quick .*?\n(mine:attend.*?)…", readme, re.DOTALL)
+    assert first is not None
+    words = [sys.executable, "-c", "from separatrix.cli import main; main()", "assess", "mine.py:attend"]
+    eighty = {**os.environ, "COLUMNS": "80"}
+    done = subprocess.run([*words, "--quick"], cwd=tmp_path, env=eighty, capture_output=True, text=True)
+    shown = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    assert shown.startswith(first[1].strip())

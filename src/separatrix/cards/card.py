@@ -72,17 +72,20 @@ class Card:
     def reading(self) -> str:
         """The card in one plain paragraph."""
         if self.quick:
-            return self._contract_words()
+            return self.contract_words
         if not self.standings:
-            return f"{self._contract_words()} It could not be called, so nothing else was tried."
-        return " ".join([self._contract_words(), self._standing_words(), self._cost_words()])
+            return f"{self.contract_words} It could not be called, so nothing else was tried."
+        words = (self.contract_words, self.standing, self.likeness, self.cost_words)
+        return " ".join(filter(None, words))
 
     @property
     def magnified(self) -> float:
         """How many times the formula magnifies rounding; 1 where the mechanism does not attend."""
         return sensitivity(self.mechanism) if self.standings or (self.quick and self.holds) else 1.0
 
-    def _contract_words(self) -> str:
+    @property
+    def contract_words(self) -> str:
+        """What it keeps of the contract, in a sentence."""
         magnified = self.magnified
         care = f" On tokens much alike it magnifies rounding, {magnified:.2g} times." if magnified > 1 else ""
         if not self.contract.failed:
@@ -119,17 +122,16 @@ class Card:
         undone = f" With its scale undone {nearest_words(self.unscaled)}" if self.unscaled else ""
         return found[:1].upper() + found[1:] + undone
 
-    def _standing_words(self) -> str:
-        return " ".join(filter(None, [self.standing, self.likeness]))
-
-    def _cost_words(self) -> str:
+    @property
+    def cost_words(self) -> str:
+        """What it costs beside softmax, in a sentence."""
         if isinstance(self.cost, Disagreement):
             return f"It was not timed: {self.cost.what}."
         law = cost_law(self.cost, "seconds")
         grows = "" if law is None else f"Its time grows like n^{law.exponent:.1f}; it"
         start = crossover(self.cost, self.softmax_cost)
         when = f"from {start:,} tokens on" if start else "at no length tried"
-        return f"{grows or 'It'} is faster than softmax {when} on this machine."
+        return f"{grows or 'It'} is faster than softmax, measured here, {when}."
 
     def as_json(self) -> dict[str, Any]:
         """What `separatrix assess --json` prints."""

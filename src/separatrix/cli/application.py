@@ -10,6 +10,7 @@ import typer
 from typer.main import get_command
 
 from separatrix.cli import (
+    assess,
     boundary,
     cards,
     check,
@@ -41,7 +42,7 @@ app = typer.Typer(
 COMMANDS: tuple[Callable[..., None], ...] = (
     *(verdict.verdict, check.check, readers.readers, maps.map_, boundary.boundary, scaling.scaling),
     *(search.search, worker.worker, report.report, report.compare, sweep.sweep, results.results),
-    *(learn.learn, reproduce.reproduce, claim.claim, cards.assess, cards.atlas, cards.bench, lists.list_),
+    *(learn.learn, reproduce.reproduce, claim.claim, assess.assess, cards.atlas, cards.bench, lists.list_),
 )
 for each in COMMANDS:
     app.command(each.__name__.strip("_"))(each)

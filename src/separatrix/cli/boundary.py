@@ -19,7 +19,8 @@ from separatrix.cli.options import (
     in_order,
     read_parameters,
 )
-from separatrix.cli.terminal import console, escape, new_table, show, working
+from separatrix.cli.progress import working
+from separatrix.cli.terminal import console, escape, new_table, show
 from separatrix.numbers import format_exact
 
 if TYPE_CHECKING:

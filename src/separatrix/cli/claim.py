@@ -9,7 +9,8 @@ import typer
 
 from separatrix.cli import completion
 from separatrix.cli.options import AsJson
-from separatrix.cli.terminal import console, escape, new_table, show, working
+from separatrix.cli.progress import working
+from separatrix.cli.terminal import console, escape, new_table, show
 from separatrix.numbers.spelling import for_people
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from separatrix.cli.options import AsJson
-from separatrix.cli.terminal import console, counting, escape, new_table, plain, print_json
+from separatrix.cli.progress import counting
+from separatrix.cli.terminal import console, escape, new_table, plain, print_json
 
 if TYPE_CHECKING:
     from separatrix.datasets import DataSet, FileState

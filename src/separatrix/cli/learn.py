@@ -12,6 +12,7 @@ import typer
 
 from separatrix.cli import completion
 from separatrix.cli.options import HERE, AsJson, StoreUrl, Words
+from separatrix.cli.progress import announced
 from separatrix.cli.sweep import progress, spell_time
 from separatrix.cli.terminal import console, escape, new_table, print_json, show
 
@@ -80,7 +81,8 @@ def learn(
     from separatrix.evidence import learn as run
 
     how |= {"pilots": pilots, "store": store_address(store)}
-    with _ending_early(), progress(as_json, "runs") as bar:
+    what = f"pilots, then {seeds} seeds of each mechanism; a run takes about 10 s, a stored one none"
+    with announced("learn", what, as_json), _ending_early(), progress(as_json, "runs") as bar:
         found = run(task, mechanisms, parameters, **how, tell=bar.tell, hear=bar.hear)
     if out is not None:
         typed = " ".join(("separatrix learn", task, mechanisms, *(words or [])))
@@ -93,7 +95,8 @@ def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> Non
     from separatrix.evidence.experiments import report
     from separatrix.reports.learned import page
 
-    with _ending_early(), progress(as_json, "runs") as bar:
+    what = f"what was learned on the default tasks: some hundred runs, about 10 s of a core each, into {out}"
+    with announced("learn", what, as_json), _ending_early(), progress(as_json, "runs") as bar:
         found = report(store, **how, tell=bar.tell, hear=bar.hear, say=lambda told: _say(told, as_json))
     ledger = page.ledger(found.predictions)
     page.write("What was learned", found.parts, "separatrix learn", out, found.as_json(), ledger)

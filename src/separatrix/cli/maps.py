@@ -21,7 +21,8 @@ from separatrix.cli.options import (
     in_order,
     read_parameters,
 )
-from separatrix.cli.terminal import console, escape, on_stderr, show
+from separatrix.cli.progress import on_stderr
+from separatrix.cli.terminal import console, escape, show
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from separatrix.cli.options import HERE, AsJson, StoreUrl, secret
+from separatrix.cli.progress import announced
 from separatrix.cli.terminal import console, new_table, plain, print_json, show, warn_of
 from separatrix.secrets import Secret
 
@@ -42,7 +43,8 @@ def report(
 
     store = open_store(url)
     numbers = [None if name is None else store.sweep_named(name) for name in (sweep, against)]
-    made = write_report(store, out, *numbers)
+    with announced("report", f"curves, maps and tables of the cells in {out}; seconds to a minute", as_json):
+        made = write_report(store, out, *numbers)
     show(made, as_json, lambda: _view(made))
     warn_of(made.damage)
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from separatrix.cli.options import AsJson
+from separatrix.cli.progress import announced
 from separatrix.cli.terminal import console, show
 
 
@@ -26,6 +27,8 @@ def reproduce(
     """
     from separatrix.reports.reproduce import reproduce as run
 
-    result = run(out, quiet=as_json)
+    what = f"the ledger, six sweeps and the figures, into {out}; about a minute"
+    with announced("reproduce", what, as_json):
+        result = run(out, quiet=as_json)
     show(result, as_json, lambda: result.show(console()))
     raise typer.Exit(0 if result.holds else 1)

@@ -20,7 +20,8 @@ from separatrix.cli.options import (
     in_order,
     read_parameters,
 )
-from separatrix.cli.terminal import console, escape, new_table, print_json, show, working
+from separatrix.cli.progress import working
+from separatrix.cli.terminal import console, escape, new_table, print_json, show
 from separatrix.numbers import format_exact
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import typer
 
 from separatrix.cli import completion
 from separatrix.cli.options import AsJson
-from separatrix.cli.terminal import console, counting, escape, new_table, print_json, show
+from separatrix.cli.progress import announced, counting
+from separatrix.cli.terminal import console, escape, new_table, print_json, show
 from separatrix.numbers import format_exact
 from separatrix.numbers.json import json_file
 
@@ -72,7 +73,9 @@ def search(
         raise UsageError("name two mechanisms, for example: separatrix search softmax linear")
     if out is not None:
         require_writable(out, (".json",))
-    with counting(as_json or not sys.stderr.isatty()) as tell:
+    most = f", or {seconds:g} s" if seconds is not None else "; about a minute for 300"
+    what = f"trying {budget:,} inputs{most}, then shrinking what was found"
+    with announced("search", what, as_json), counting(as_json) as tell:
         found = run(x, y, budget=budget, seconds=seconds, seed=seed, space=space, study=study, tell=tell)
     if found.damaged:
         _warn_of(found.damaged, study)

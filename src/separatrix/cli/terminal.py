@@ -1,10 +1,9 @@
-"""What views share: a console, tables, progress, colours, JSON; rich is loaded by the first that is used."""
+"""What views share: a console, tables, colours, JSON; rich is loaded by the first that is used."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from typer import Exit
@@ -34,13 +33,6 @@ def console() -> Console:
     made = Console(highlight=False, markup=True, emoji=False)
     made.width = min(made.width, 100)
     return made
-
-
-def on_stderr(quiet: bool = False) -> Console:
-    """Standard error, for progress."""
-    from rich.console import Console
-
-    return Console(stderr=True, quiet=quiet)
 
 
 def new_table(*titles: str, gap: int = 2, pad_edge: bool = True) -> Table:
@@ -81,26 +73,6 @@ def show(found: Shown, as_json: bool, view: Callable[[], None]) -> None:
         print_json(found.as_json())
     else:
         view()
-
-
-@contextmanager
-def working(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """A line on stderr that says what is being done."""
-    with on_stderr(quiet).status("starting") as status:
-        yield lambda what: status.update(escape(what))
-
-
-@contextmanager
-def counting(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar on stderr that says how far it is, how long it may take, and what is being done."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=on_stderr(quiet), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-        yield lambda done, total, what: bar.update(
-            task, completed=done, total=total, description=escape(what)
-        )
 
 
 def counted_cells(cells: int) -> str:

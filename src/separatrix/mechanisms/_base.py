@@ -161,6 +161,11 @@ class Mechanism(ABC):
         return self
 
     @property
+    def magnified_by_fitting(self) -> float:
+        """How many times rounding is magnified where tokens are made to fit."""
+        return 1.0
+
+    @property
     def token_extras(self) -> list[str]:
         """The names of the extras of which there is one for each token."""
         return [extra.name for extra in self.extras if extra.per_token]

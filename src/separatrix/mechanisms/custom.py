@@ -115,6 +115,11 @@ class CustomMechanism(Mechanism):
         """The same, but that tokens of other sizes than its own are made to fit."""
         return Fitted(self)
 
+    @property
+    def magnified_by_fitting(self) -> float:
+        """How many times undoing a map of values magnifies rounding."""
+        return self.fitted.magnified
+
     @cached_property
     def _adds_up(self) -> bool:
         q, k, v = observed.tokens(self._sizes)
@@ -138,14 +143,15 @@ class CustomMechanism(Mechanism):
         return self.coordinate_free or self._free(observed.minds_no_coordinates, length, width)
 
     def _free(
-        self, seen: Callable[[observed.Attend, observed.Sizes, int], bool], length: int, width: int
+        self, seen: Callable[[observed.Attend, observed.Sizes, int, float], bool], length: int, width: int
     ) -> bool:
         if self.causality is Causality.ALWAYS or length > LONGEST_SEEN:
             return False
         key = (seen.__name__, length, width)
         if key not in self._seen_free:
             with torch.no_grad():
-                self._seen_free[key] = seen(self.fitted, observed.Sizes(width, width, 1), length)
+                allowed = observed.ROUNDINGS * self.magnified_by_fitting
+                self._seen_free[key] = seen(self.fitted, observed.Sizes(width, width, 1), length, allowed)
         return self._seen_free[key]
 
     @property

@@ -37,6 +37,8 @@ class ValueMap:
 
     shift: Tensor
     inverse: Tensor
+    magnified: float
+    """How many times undoing it magnifies rounding."""
 
     def undone(self, out: Tensor) -> Tensor:
         """What attention gave before the map."""
@@ -52,6 +54,11 @@ class Fitted:
         self.sizes = observed.Sizes(mechanism.fixed_width, mechanism.fixed_features, mechanism.fixed_heads)
         with torch.no_grad():
             self.values, self.mixes = measured_map(mechanism, self.sizes)
+
+    @property
+    def magnified(self) -> float:
+        """How many times undoing the map of values magnifies rounding."""
+        return 1.0 if self.values is None else self.values.magnified
 
     @property
     def notes(self) -> list[str]:
@@ -124,9 +131,10 @@ def measured_map(mechanism: CustomMechanism, sizes: observed.Sizes) -> tuple[Val
         units = torch.eye(features, dtype=v.dtype)[:, None, None].expand(-1, v.shape[1], -1, -1)
         matrix = attend(q.expand(features, -1, -1, -1), k.expand(features, -1, -1, -1), units)
         matrix = matrix[:, 0, 0] - shift[0, 0]
-        if not torch.linalg.cond(matrix) < MOST_MAGNIFIED:
+        magnified = torch.linalg.cond(matrix).item()
+        if not magnified < MOST_MAGNIFIED:
             return None, True
-        found = ValueMap(shift, torch.linalg.inv(matrix))
+        found = ValueMap(shift, torch.linalg.inv(matrix), magnified)
         undone = observed.minds_no_features(lambda *x: found.undone(attend(*x)[:, :1]), sizes, exactly=False)
         q, k, v = observed.tokens(sizes)
         ones = found.undone(attend(q, k, torch.ones_like(v))[:, :1])

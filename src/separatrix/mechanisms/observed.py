@@ -143,7 +143,7 @@ def is_linear_in_values(attend: Attend, sizes: Sizes) -> bool:
         return True
 
 
-def minds_no_order(attend: Attend, sizes: Sizes, length: int) -> bool:
+def minds_no_order(attend: Attend, sizes: Sizes, length: int, roundings: float = ROUNDINGS) -> bool:
     """Whether permuted tokens gave the permuted result, and a query alone what it gives among others."""
     try:
         q, k, v = (x[:1, :1] if sizes.heads is None else x[:1] for x in tokens(sizes, length))
@@ -152,17 +152,19 @@ def minds_no_order(attend: Attend, sizes: Sizes, length: int) -> bool:
         found = attend(*(x[..., order, :] for x in (q, k, v)))
         place = length // 3
         alone = attend(q[..., place : place + 1, :], k, v)
-        return alike(found, expected[..., order, :]) and alike(alone, expected[..., place : place + 1, :])
+        return alike(found, expected[..., order, :], roundings) and alike(
+            alone, expected[..., place : place + 1, :], roundings
+        )
     except Exception:
         return False
 
 
-def minds_no_coordinates(attend: Attend, sizes: Sizes, length: int) -> bool:
+def minds_no_coordinates(attend: Attend, sizes: Sizes, length: int, roundings: float = ROUNDINGS) -> bool:
     """Whether reordering the coordinates of queries and keys alike changed nothing."""
     try:
         q, k, v = (x[:1, :1] if sizes.heads is None else x[:1] for x in tokens(sizes, length))
         order = torch.randperm(q.shape[-1], generator=torch.Generator().manual_seed(3))
-        return alike(attend(q[..., order], k[..., order], v), attend(q, k, v))
+        return alike(attend(q[..., order], k[..., order], v), attend(q, k, v), roundings)
     except Exception:
         return False
 

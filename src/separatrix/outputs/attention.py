@@ -136,7 +136,7 @@ def rounding(mechanism: Mechanism, batch: TokenBatch, construction: Construction
     if not mechanism.normalised:
         size = max(size, float(batch.attend(mechanism, sizes[..., None]).abs().max()))
     logits = float(batch.queries.norm(dim=-1).max() * batch.keys.norm(dim=-1).max())
-    units = SLACK + LOGIT_SLACK * logits
+    units = (SLACK + LOGIT_SLACK * logits) * mechanism.magnified_by_fitting
     return units * torch.finfo(dtype).eps * (abs(construction.threshold) + construction.unit + size)
 
 

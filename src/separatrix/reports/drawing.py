@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from separatrix.reports.commands import Command
 
@@ -120,7 +121,11 @@ SYMBOLS = ("star", "cross", "triangle-down", "circle", "diamond", "square", "tri
 
 
 def looks(mechanisms: Iterable[str]) -> dict[str, Key]:
-    """A line and a marker for each, told apart without colour; known ones look as they do everywhere."""
+    """A line and a marker for each, told apart without colour.
+
+    A mechanism looks the same in every picture: its look follows from its name, unless another one in the
+    same picture has taken it.
+    """
     taken = {(look.colour, look.dash) for look in LOOKS.values()}
     free = [
         (colour, dash, SYMBOLS[(i + j) % len(SYMBOLS)])
@@ -128,9 +133,17 @@ def looks(mechanisms: Iterable[str]) -> dict[str, Key]:
         if (colour, dash) not in taken
     ]
     free.sort(key=lambda each: each[0] in {look.colour for look in LOOKS.values()} and each[1] == "solid")
-    known: dict[str, Key] = {name: replace(look, label=name) for name, look in LOOKS.items()}
-    others = [name for name in dict.fromkeys(mechanisms) if name not in known]
-    return {**known, **{name: Key(name, *free[i % len(free)]) for i, name in enumerate(others)}}
+    found: dict[str, Key] = {name: replace(look, label=name) for name, look in LOOKS.items()}
+    used: set[int] = set()
+    for name in dict.fromkeys(mechanisms):
+        if name in found:
+            continue
+        start = crc32(name.encode())
+        places = [(start + step) % len(free) for step in range(len(free))]
+        place = next((each for each in places if each not in used), places[0])
+        used.add(place)
+        found[name] = Key(name, *free[place])
+    return found
 
 
 @dataclass(frozen=True)

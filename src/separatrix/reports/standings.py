@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from separatrix.cards import Standing, Unanswered
+from separatrix.cards import Card, Standing, Unanswered
 from separatrix.reports.verdict_words import MARKS, probability
 
 
@@ -20,6 +21,8 @@ class ShownStanding:
     """The probability with its interval, and what stands behind it; or why there is none."""
     p: str = ""
     growth: str = ""
+    law: str = ""
+    """The growth in at most nine characters."""
     bits: str = ""
     blind_from: str = ""
 
@@ -37,9 +40,20 @@ def shown(found: Standing | Unanswered) -> ShownStanding:
         evidence=f"P = {outcome.distinguish:.6g}{where}; {outcome.engine}: {outcome.evidence}",
         p=f"{MARKS[found.evidence]} {probability(outcome.distinguish)}",
         growth=exponent(found),
+        law=exponent(found) if len(exponent(found)) < 10 else "other law",
         bits=bits(found),
         blind_from=blind_from(found),
     )
+
+
+WORST = ("none", "blind", "undecided", "partial", "distinguishes")
+
+
+def worst_first(card: Card, others: Sequence[Card]) -> list[tuple[str, list[ShownStanding]]]:
+    """The cells of a card and of others by construction, those on which it fails first."""
+    columns = [{cell.name: shown(cell) for cell in each.standings} for each in (card, *others)]
+    rows = [(name, [column[name] for column in columns]) for name in columns[0]]
+    return sorted(rows, key=lambda row: WORST.index(row[1][0].word))
 
 
 def exponent(found: Standing) -> str:

@@ -1,0 +1,170 @@
+"""`assess`: the report card of a mechanism, on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from separatrix.cli.cards import cost_table
+from separatrix.cli.options import AsJson
+from separatrix.cli.progress import announced, working
+from separatrix.cli.terminal import COLOURS, console, escape, new_table, show
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from separatrix.cards import Calling, Card
+    from separatrix.contract import Examination
+    from separatrix.reports.standings import ShownStanding
+
+QUICK = "the contract, about 10 s"
+WHOLE = "the contract, 18 constructions, what it is like, cost: about a minute a mechanism"
+MOST_NAMED = 6
+"""Checks that are named where one fault keeps others from being tried."""
+WORDS = {"distinguishes": "tells", "partial": "some", "blind": "blind", "undecided": "open", "none": "–"}
+"""Verdicts in a column of five letters."""
+
+
+def assess(
+    mechanism: Annotated[str, typer.Argument(help="A name, or module:attribute of your own.")],
+    against: Annotated[str, typer.Option(help="Mechanisms to compare with, separated by commas.")] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="The contract alone, in seconds.")] = False,
+    width: Annotated[
+        int | None, typer.Option(help="Your own: the width of a head that it takes.", min=1)
+    ] = None,
+    heads: Annotated[
+        int | None, typer.Option(help="Your own: the number of heads that it takes.", min=1)
+    ] = None,
+    scale: Annotated[
+        str | None,
+        typer.Option(help="Your own: multiply queries by this; sqrt undoes a hidden 1/sqrt(width)."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the card as a page: card.html.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report card: contract, verdicts, likeness, cost.
+
+    The contract comes first and is shown at once; --quick stops there. Your own is called as it was made:
+    sizes are found in it or given, and a class is made with words, mine:Module:dim=64.
+
+    Exit code 0: the contract is kept; 1: it is broken, or the mechanism raised on the way, and the card
+    names the check; 2: there is nothing to assess (no such module or attribute, it does not import, it
+    cannot be called with q, k and v).
+
+    Example: separatrix assess my_file.py:MyAttention --against softmax,linear
+    """
+    with announced("assess", QUICK if quick else WHOLE, as_json):
+        found = _assessed(
+            mechanism, against, quick, {"width": width, "heads": heads, "scale": scale}, out, as_json
+        )
+    show(found, as_json, lambda: _view(found))
+    raise typer.Exit(0 if found.holds else 1)
+
+
+def _assessed(
+    mechanism: str, against: str, quick: bool, how: Mapping[str, Any], out: Path | None, as_json: bool
+) -> Card:
+    """The card, which is written to `out`; its contract is printed as soon as it is known."""
+    from separatrix.cards import assess as run
+    from separatrix.files.writing import require_writable
+    from separatrix.mechanisms.load import mechanism_from
+    from separatrix.parameters import split_mechanisms
+    from separatrix.reports import card
+
+    if out is not None:
+        require_writable(out, card.ENDINGS)
+    one = mechanism_from(mechanism, **how)
+    others = [mechanism_from(name) for name in split_mechanisms(against)]
+    with working(as_json) as tell:
+        found = run(one, others, tell, quick=quick, examined=_no_view if as_json else _contract_view)
+    if out is not None:
+        card.write(found, out)
+    return found
+
+
+def _no_view(calling: Calling, contract: Examination) -> None:
+    """Nothing: JSON has the contract with all else."""
+
+
+def _contract_view(calling: Calling, contract: Examination) -> None:
+    """Print what a mechanism is, how it is called and what it keeps of the contract."""
+    out = console()
+    out.print(f"[bold]{escape(calling.mechanism.spelled)}[/]  {escape(calling.mechanism.formula)}")
+    if calling.scale is not None:
+        out.print(f"[bold yellow]{escape(calling.scale.words)}[/]")
+    for note in calling.notes:
+        out.print(escape(note), style="dim")
+    counted = {
+        "kept": len(contract.passed),
+        "broken": len(contract.failed),
+        "not tried": len(contract.not_tried),
+        "do not apply": len(contract.skipped),
+    }
+    shown = (f"{count} {word}" for word, count in counted.items() if count or word != "not tried")
+    out.print(f"contract: {', '.join(shown)}")
+    for name, what in contract.failed.items():
+        out.print(f"  [red]broken[/] {escape(name)}: {escape(what)}")
+    for name, untried in _by_message(contract.not_tried).items():
+        more = f" and {len(untried) - MOST_NAMED} more" if len(untried) > MOST_NAMED else ""
+        named = ", ".join(untried[:MOST_NAMED])
+        out.print(f"  not tried, since {escape(name)} failed: {escape(named)}{more}", style="dim")
+
+
+def _view(found: Card) -> None:
+    """Print the rest of a report card; the contract was printed when it was known."""
+    from separatrix.cards import Unanswered
+
+    out = console()
+    if found.quick or not found.standings:
+        out.print(escape(found.reading))
+        return
+    for sentence in (found.contract_words, found.standing, found.likeness, found.cost_words):
+        if sentence:
+            out.print(escape(sentence))
+    for each in (found, *found.against):
+        unanswered = {cell.name: cell.why for cell in each.standings if isinstance(cell, Unanswered)}
+        for what, names in _by_message(unanswered).items():
+            where = "any construction" if len(names) == len(each.standings) else ", ".join(names)
+            out.print(f"[red]{escape(each.mechanism.spelled)} has no answer[/] on {where}: {escape(what)}")
+    out.print()
+    _standings(out, found)
+    cost_table(out, [each.cost for each in (found, *found.against)], found.softmax_cost)
+
+
+def _standings(out: Console, found: Card) -> None:
+    """Print the constructions as rows, what it fails on first, and mechanisms as columns."""
+    from separatrix.reports.standings import worst_first
+    from separatrix.reports.verdict_words import MARKED
+
+    others = [each for each in found.against if each.standings]
+    seen = others[: max(1, (out.width - 52) // 10)]
+    wide = len(seen) <= 2
+    titles = ("construction", "verdict", "P", "blind from", *(("margin",) if wide else ()))
+    table = new_table(*titles, pad_edge=False)
+    for each in seen:
+        table.add_column(escape(each.mechanism.spelled), overflow="fold", max_width=10)
+    for name, cells in worst_first(found, seen):
+        own = cells[0]
+        details = (own.p, own.blind_from, *((own.law,) if wide else ()))
+        table.add_row(escape(name), _word(own), *details, *map(_word, cells[1:]))
+    out.print(table)
+    left = [escape(each.mechanism.spelled) for each in others[len(seen) :]]
+    if left:
+        out.print(f"{', '.join(left)}: on the page (--out card.html) and in --json", style="dim")
+    out.print(f"tells: P ≥ 0.99; blind: P ≤ 0.01; P is {MARKED}; bits are on the page", style="dim")
+    out.print()
+
+
+def _word(cell: ShownStanding) -> str:
+    return f"[{COLOURS[cell.word]}]{WORDS[cell.word]}[/]"
+
+
+def _by_message(messages: dict[str, str]) -> dict[str, list[str]]:
+    """The names that share a message, but for the call in it: it is said once, with the first call."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for name, message in messages.items():
+        found.setdefault(message.partition("; called with ")[0], (message, []))[1].append(name)
+    return dict(found.values())

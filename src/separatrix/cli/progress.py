@@ -1,0 +1,132 @@
+"""Saying on stderr what a long command does, about how long it takes, and how far it is.
+
+Somebody at a terminal sees a line that moves; else a plain line is printed now and then. With --json nothing
+is said. What is answered, or refused, within a second is not announced.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock, Timer
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SOON = 1.0
+"""Seconds after which a command that still runs says what it does."""
+QUIET = 10.0
+"""Seconds between plain lines that say how far it is."""
+
+
+class Announcement:
+    """What a command does and about how long it takes: said once, when it is clear that it takes long."""
+
+    def __init__(self, command: str, what: str, quiet: bool) -> None:
+        self.command, self.what, self.quiet = command, what, quiet
+        self.started = time.monotonic()
+        self.console = on_stderr(quiet)
+        self._said, self._lock = False, Lock()
+
+    def say(self) -> None:
+        """Say it, if it has not been said."""
+        with self._lock:
+            if not self._said:
+                self._said = True
+                self.line(self.what)
+
+    def line(self, what: str) -> None:
+        """Print a line of this command's."""
+        self.console.print(f"{self.command}: {what}", markup=False, highlight=False, soft_wrap=True)
+
+
+_current: Announcement | None = None
+
+
+@contextmanager
+def announced(command: str, what: str, quiet: bool) -> Iterator[None]:
+    """Say what a command does as soon as it works, or has taken a second to get there."""
+    global _current
+    before, _current = _current, Announcement(command, what, quiet)
+    timer = Timer(SOON, _current.say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        _current = before
+
+
+def on_stderr(quiet: bool = False) -> Console:
+    """Standard error, for progress."""
+    from rich.console import Console
+
+    return Console(stderr=True, quiet=quiet)
+
+
+def say_now() -> None:
+    """Say what the command does, if that has not been said: work begins."""
+    if _current is not None:
+        _current.say()
+
+
+@contextmanager
+def working(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A line on stderr that says what is being done."""
+    from rich.markup import escape
+
+    told = _plainly(quiet)
+    to = on_stderr(quiet) if _current is None else _current.console
+    if not to.is_terminal:
+        yield told
+        return
+    with to.status("starting") as status:
+
+        def tell(what: str) -> None:
+            say_now()
+            status.update(escape(what))
+
+        yield tell
+
+
+@contextmanager
+def counting(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar on stderr that says how far it is, how long it may take, and what is being done."""
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    told = _plainly(quiet)
+    to = on_stderr(quiet) if _current is None else _current.console
+    if not to.is_terminal:
+        yield lambda done, total, what: told(f"{done:,} of {total:,}, {what}")
+        return
+    columns = (BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=to, transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def tell(done: int, total: int, what: str) -> None:
+            say_now()
+            bar.update(task, completed=done, total=total, description=escape(what))
+
+        yield tell
+
+
+def _plainly(quiet: bool) -> Callable[[str], None]:
+    """Print a plain line with the time it has taken, now and then."""
+    started = last = time.monotonic() if _current is None else _current.started
+    name, to = ("separatrix", on_stderr(quiet)) if _current is None else (_current.command, _current.console)
+
+    def tell(what: str) -> None:
+        nonlocal last
+        say_now()
+        now = time.monotonic()
+        if now - last >= QUIET:
+            last = now
+            minutes, seconds = divmod(int(now - started), 60)
+            line = f"{name}: {minutes}:{seconds:02d} {what}"
+            to.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    return tell
