@@ -136,8 +136,9 @@ def test_all_files_are_there(made: Reproduction) -> None:
     assert found == set(made.files)
     assert not [path for path in made.out.parent.iterdir() if path != made.out]
     assert json.loads((made.out / "ledger.json").read_text()) == made.ledger.as_json()
+    begins = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
     for path in (made.out / "figures").iterdir():
-        assert path.read_bytes().startswith(b"\x89PNG" if path.suffix == ".png" else b"%PDF")
+        assert path.read_bytes().startswith(begins[path.suffix])
 
 
 def test_the_page_stands_alone(page: str) -> None:
