@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from separatrix.cli.options import DEFAULT, HERE, AsJson, StoreUrl
-from separatrix.cli.progress import announced, on_stderr
+from separatrix.cli.progress import on_stderr
 from separatrix.cli.terminal import console, counted_cells, escape, new_table, print_json
 
 if TYPE_CHECKING:
@@ -89,8 +89,7 @@ def sweep(
             found = estimate(read, opened, executor, executor.workers, retry_failed)
         _estimate_view(read, found, address.shown, as_json)
         return
-    what = f"{counted_cells(read.count)} into {address.shown}; the time left is told as soon as some are done"
-    with announced("sweep", what, as_json), progress(as_json) as bar:
+    with progress(as_json) as bar:
         done = run(
             read,
             address,
