@@ -134,9 +134,9 @@ def is_true(document: Json) -> bool:
     """What an accepted certificate states, by the certified engine, from what is stated once for all ends."""
     moving, level = document["parameter"], parse_exact(document["at"])
     given = {name: value for name, value in document["parameters"].items() if value is not None}
-    asked = question(document["construction"], mechanism_word(document["mechanism"]), given)
+    asked = question(document["construction"], mechanism_word(document["mechanism"]), given, (moving,))
     if asked.is_own(moving):
-        asked = question(document["construction"], document["mechanism"]["name"], given)
+        asked = question(document["construction"], document["mechanism"]["name"], given, (moving,))
     last = None
     for crossing in document["crossings"]:
         sides = []
