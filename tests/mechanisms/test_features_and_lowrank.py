@@ -15,6 +15,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from separatrix.cards import Card
+from separatrix.cards.card import Calling
 from separatrix.cards.standing import Unanswered
 from separatrix.contract import Examination
 from separatrix.costs import Disagreement
@@ -565,7 +566,7 @@ def test_a_card_says_how_much_rounding_is_magnified() -> None:
         Disagreement("x", "not timed here"),
     )
     for name, words in (("nystrom", "it magnifies rounding, 4"), ("softmax", "(0 checks).")):
-        card = Card(mechanism_named(name), Examination(), unasked, (), untimed, (), untimed)
+        card = Card(Calling(mechanism_named(name)), Examination(), unasked, (), untimed, (), untimed)
         assert words in card.reading
         assert ("magnifies" in card.reading) is (card.as_json()["contract"]["magnifies_rounding"] > 1)
 

@@ -67,6 +67,7 @@ def _write(model: Any, task: Duplication, setting: Setting) -> None:
     write_head(attention, everywhere, everywhere, value, back, gain=gain)
     if "beta" in attention.learned:
         write_weakly(attention, gain * everywhere)
-    fit_threshold(model, task, here, all_heard if task.parameters.first else everywhere)
-    if task.parameters.first:
-        model.head.weight[:] *= -1
+    if task.parameters.first:  # among twice as many its share is the smaller one
+        fit_threshold(model, task, -here, all_heard)
+    else:
+        fit_threshold(model, task, here, everywhere)
