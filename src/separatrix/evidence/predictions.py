@@ -147,8 +147,8 @@ def _constructions(found: Iterable[Learned]) -> Prediction:
 def _states(found: Iterable[Learned]) -> Prediction:
     pairs, misses = list[Pair](), list[str]()
     for learned, each, trained in _mechanisms(found):
-        if learned.task.name != "mqar" or each.state_bytes is None:
-            continue
+        if learned.task.name != "mqar" or each.state_bytes is None or each.proved is not None:
+            continue  # where a proof says cannot, no state would do
         asked = learned.task.parameters.pairs
         pairs.append(Pair(learned.spelled, each.mechanism, each.state_bytes / asked, trained))
         if each.state_bytes / asked > ROOMY and _share(learned, each) < 0.5:

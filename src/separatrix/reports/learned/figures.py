@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from separatrix.reports.drawing import FAINT, INK, Key, looks, static_style
+from separatrix.reports.drawing import COLOURS, FAINT, INK, LOOKS, Key, looks, static_style
 
 if TYPE_CHECKING:
     from separatrix.evidence.found import Learned, MechanismEvidence, Part
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 WIDE = 6.4
 """Inches: on a page 760 pixels wide, texts are then as large as those around."""
 Palette = Mapping[str, Key]
+SHAPES = ("square", "diamond", "triangle-down", "cross", "star")
 DOTTED: Any = (0, (2, 2))
 MARKS = (
     ("a seed", {"marker": "o", "ms": 4, "mfc": "white"}),
@@ -26,8 +27,17 @@ MARKS = (
 
 
 def palette(parts: Iterable[Part]) -> Palette:
-    """One look for each mechanism of a page."""
-    return looks(each.mechanism for part in parts for one in part.found for each in one.mechanisms)
+    """One look for each mechanism of a page; black is left to ceilings and what is proved."""
+    names = dict.fromkeys(each.mechanism for part in parts for one in part.found for each in one.mechanisms)
+    known = {name: key for name, key in looks(names).items() if name in names and name in LOOKS}
+    taken = {key.colour for key in known.values()}
+    free = [colour for colour in COLOURS[1:-1] if colour not in taken]
+    others = enumerate(name for name in names if name not in known)
+    shapes = len(SHAPES)
+    return {
+        **known,
+        **{name: Key(name, free[i % len(free)], symbol=SHAPES[i % shapes]) for i, name in others},
+    }
 
 
 def bars(found: Learned, look: Palette) -> bytes:
@@ -43,6 +53,7 @@ def bars(found: Learned, look: Palette) -> bytes:
         axes.axvline(found.floor.score, color=FAINT, lw=1, ls=DOTTED)
         axes.set(yticks=range(len(names)), yticklabels=map(_two_lines, names), xlabel=_scored(found))
         axes.set_ylim(len(names) - 0.4, -0.6)
+        _within(axes, [found], "x")
         axes.grid(visible=False, axis="y")
         _legend(figure, MARKS)
 
@@ -85,6 +96,7 @@ def overview(part: Part, look: Palette) -> bytes:
         labels = [label.replace(" ", "\n") for label in part.labels]
         axes.set(xticks=range(len(labels)), xticklabels=labels, ylabel=_two_rows(_scored(part.found[0])))
         axes.set_xlim(-0.5, len(labels) - 0.5)
+        _within(axes, part.found)
         axes.grid(visible=False, axis="x")
         witness, proof = ("witness", {"marker": "D", "ms": 4, "mfc": "white"}), MARKS[-1]
         _legend(figure, (witness, proof), names, look)
@@ -92,13 +104,23 @@ def overview(part: Part, look: Palette) -> bytes:
     return _png(draw, 2.9)
 
 
-def _points(axes: Any, there: Sequence[tuple[float, MechanismEvidence]], key: Key) -> None:
+def _within(axes: Any, found: Sequence[Learned], along: str = "y") -> None:
+    """Cut intervals off where no share can be."""
+    if found[0].task.answers.sign > 0:
+        low, high = axes.get_ylim() if along == "y" else axes.get_xlim()
+        ends = max(low, -0.03), min(high, 1.03)
+        axes.set_ylim(ends) if along == "y" else axes.set_xlim(ends)
+
+
+def _points(
+    axes: Any, there: Sequence[tuple[float, MechanismEvidence]], key: Key, fill: str | None = None
+) -> None:
     """The means over seeds with their intervals, and beside them what witnesses score."""
     for x, each in there:
         if (mean := each.trained) is not None:
             low, high = mean.interval or (mean.mean, mean.mean)
             axes.plot([x, x], [low, high], color=key.colour, lw=2)
-            axes.plot([x], [mean.mean], _marker(key), ms=5, color=key.colour)
+            axes.plot([x], [mean.mean], _marker(key), ms=5, color=key.colour, mfc=fill or key.colour)
         if each.witness is not None:
             axes.plot([x + 0.07], [each.witness], "D", ms=4, color=key.colour, mfc="white")
 
@@ -136,7 +158,7 @@ def against(part: Part, look: Palette) -> bytes:
 
 def states(part: Part, look: Palette) -> bytes:
     """The scores against the bytes that are carried for each pair: what stands above the same place."""
-    names = _names(part)
+    names, most = _names(part), max(one.task.parameters.pairs for one in part.found)
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
@@ -147,12 +169,19 @@ def states(part: Part, look: Palette) -> bytes:
                 if each.trained is None or each.state_bytes is None:
                     continue
                 x = each.state_bytes / one.task.parameters.pairs
-                _points(axes, [(x, replace(each, witness=None))], key)
-                said = f"{one.task.parameters.pairs}, {one.setting.key_width}"
-                axes.annotate(said, (x, each.trained.mean), (5, -9), textcoords="offset points", fontsize=7)
+                fill = key.colour if one.task.parameters.pairs == most else "white"
+                _points(axes, [(x, replace(each, witness=None))], key, fill)
+        _within(axes, part.found)
         axes.set(xscale="log", xlabel="bytes of state for each pair")
         axes.set_ylabel(_two_rows(_scored(part.found[0])))
-        _legend(figure, (), names, look, bounds=False)
+        mark = {"marker": "o", "ms": 6}
+        _legend(
+            figure,
+            ((f"{most} pairs", mark), ("fewer", {**mark, "mfc": "white"})),
+            names,
+            look,
+            bounds=False,
+        )
 
     return _png(draw, 2.6)
 

@@ -42,7 +42,7 @@ def _section(part: Part, look: figures.Palette) -> pages.Section:
     elif several:
         whole.append((figures.overview(part, look), "Means over seeds with 95 % intervals, side by side."))
     if several and all(each.task.name == "mqar" for each in part.found) and _differ_in_state(part):
-        what = "The same at equal state: beside each point stand the pairs and the key width."
+        what = "The same at equal state: what stands above one place carries as many bytes for each pair."
         whole.append((figures.states(part, look), what))
     shown = [_shown(each, look) for each in part.found]
     return pages.section(part.name, part.title, "learned_part.html.j2", part=part, shown=shown, whole=whole)
