@@ -11,7 +11,7 @@ import typer
 
 from command import run as separatrix
 from separatrix.cli.application import run as typed
-from separatrix.cli.learn import _ending_early
+from separatrix.cli.learn import ending_early
 from separatrix.errors import UsageError
 from separatrix.evidence.experiments import QUESTIONS, Question, read_typed, report
 from separatrix.evidence.found import Part
@@ -181,7 +181,7 @@ def test_a_small_report_has_every_figure_and_holds_predictions_against_training(
 
 
 def test_what_the_user_stops_ends_as_a_sweep_does(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit) as ended, _ending_early():
+    with pytest.raises(typer.Exit) as ended, ending_early():
         raise Stopped("stopped after 3 of 6 runs; the same command goes on from there")
     assert ended.value.exit_code == 130
     assert "separatrix: stopped after 3 of 6 runs" in capsys.readouterr().err

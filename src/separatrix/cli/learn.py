@@ -48,6 +48,19 @@ def learn(
     scheduler: Annotated[
         str | None, typer.Option(help="Run on the Dask cluster with this scheduler: tcp://host:8786.")
     ] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            help="Run a plan with pilots, a TOML file or one that comes with separatrix: benchmarks."
+        ),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(help="A mechanism of your own, module:attribute, that the plan may name."),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Make the runs of a plan there: cuda, mps. Tested on cpu alone.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write a page: evidence.html. The report is written unasked.")
     ] = None,
@@ -60,6 +73,8 @@ def learn(
     Words are parameters of the task (n=64), and of the model and its training (steps=800, rates=0.01).
     Runs that are in the store are not run again; stop it whenever you like (Ctrl-C).
 
+    With --plan, every table of a plan that has `pilots` is run so; the plan says the seeds.
+
     Example: separatrix learn needle softmax,elu n=64
     """
     from separatrix.files.writing import require_writable
@@ -68,6 +83,14 @@ def learn(
     from separatrix.store import store_address
     from separatrix.tasks import Setting, task_named
 
+    if plan is not None:
+        if task is not None:
+            raise UsageError(f"a plan names its tasks itself; leave out {task}, or leave out `plan`")
+        from separatrix.cli.learn_plan import run_plan
+
+        where = {"store": store_address(store), "workers": workers, "scheduler": scheduler}
+        run_plan(plan, {**where, "allow": allow or (), "device": device}, out, as_json)
+        return
     if out is not None or task is None:
         require_writable(out or REPORT, page.ENDINGS)
     how: dict[str, Any] = {"seeds": seeds, "workers": workers, "scheduler": scheduler}
@@ -82,7 +105,7 @@ def learn(
 
     how |= {"pilots": pilots, "store": store_address(store)}
     what = f"pilots, then {seeds} seeds of each mechanism; a run takes about 10 s, a stored one none"
-    with announced("learn", what, as_json), _ending_early(), progress(as_json, "runs") as bar:
+    with announced("learn", what, as_json), ending_early(), progress(as_json, "runs") as bar:
         found = run(task, mechanisms, parameters, **how, tell=bar.tell, hear=bar.hear)
     if out is not None:
         typed = " ".join(("separatrix learn", task, mechanisms, *(words or [])))
@@ -96,8 +119,8 @@ def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> Non
     from separatrix.reports.learned import page
 
     what = f"what was learned on the default tasks: some hundred runs, about 10 s of a core each, into {out}"
-    with announced("learn", what, as_json), _ending_early(), progress(as_json, "runs") as bar:
-        found = report(store, **how, tell=bar.tell, hear=bar.hear, say=lambda told: _say(told, as_json))
+    with announced("learn", what, as_json), ending_early(), progress(as_json, "runs") as bar:
+        found = report(store, **how, tell=bar.tell, hear=bar.hear, say=lambda told: say(told, as_json))
     ledger = page.ledger(found.predictions)
     page.write("What was learned", found.parts, "separatrix learn", out, found.as_json(), ledger)
     if as_json:
@@ -111,7 +134,7 @@ def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> Non
 
 
 @contextmanager
-def _ending_early() -> Iterator[None]:
+def ending_early() -> Iterator[None]:
     """Say that the user stopped it, with the exit code of a sweep that was."""
     from separatrix.evidence.runs import Stopped
 
@@ -122,7 +145,8 @@ def _ending_early() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def _say(told: str, quiet: bool) -> None:
+def say(told: str, quiet: bool) -> None:
+    """Print on stderr what begins."""
     if not quiet:
         print(f"separatrix: {told}", file=sys.stderr, flush=True)
 

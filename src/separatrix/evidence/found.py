@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from separatrix.evidence.conclusions import BesideFloor, beside_floor, conclusions
 from separatrix.evidence.estimates import Difference, Mean, Share
 from separatrix.evidence.sentences import Word
 from separatrix.numbers import format_exact
@@ -126,6 +127,17 @@ class Learned:
         """As the only part of a page."""
         return Part(self.task.name, self.task.title, self.task.description, (self,))
 
+    @property
+    def standings(self) -> dict[str, BesideFloor]:
+        """Where each mechanism stands beside the floor."""
+        floor, sign = self.floor.score, self.task.answers.sign
+        return {each.mechanism: beside_floor(each.trained, floor, sign) for each in self.mechanisms}
+
+    @property
+    def conclusions(self) -> tuple[str, ...]:
+        """What may be said of mechanisms beside a floor, in plain words."""
+        return conclusions(self.standings, self.paired, self.task.answers.sign)
+
     def __getitem__(self, mechanism: str) -> MechanismEvidence:
         return next(each for each in self.mechanisms if each.mechanism == mechanism)
 
@@ -141,6 +153,7 @@ class Learned:
             "floor_by": self.floor.how,
             "mechanisms": [each.as_json() for each in self.mechanisms],
             "paired": [each.as_json() for each in self.paired],
+            "beside_floor": {name: where.value for name, where in self.standings.items()},
         }
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import fmean
 
@@ -32,10 +32,11 @@ from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError, all_parameters, nearest, split_mechanisms
 from separatrix.store import DEFAULT, Address, Status, open_store
+from separatrix.sweeps.floors import FloorOf, floor_of
 from separatrix.sweeps.progress import Tell
 from separatrix.sweeps.sweep import executor_for, stop_on_signals
 from separatrix.sweeps.training_runs import TrainingRun, training_run
-from separatrix.tasks import Bound, Samples, Setting, Split, Task, task_named
+from separatrix.tasks import Bound, RealTask, Samples, Setting, Split, Task, task_named
 
 LEAST_SEEDS, MOST_SEEDS = 2, 1000
 PILOT = 10_000
@@ -45,6 +46,8 @@ TUNED = 20_000
 NEAR_WITNESS = "witness:0.5"
 """Where these begin: with noise of half the size of each weight. As much noise as weights drowns some."""
 
+UNMEASURED = Bound(0.0, "not measured yet", exact=False)
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -53,11 +56,13 @@ class Experiment:
     task: Task
     mechanisms: tuple[Mechanism, ...]
     setting: Setting
-    seeds: int = 6
+    seeds: Sequence[int] = range(1, 7)
+    """Of the runs that count."""
     pilots: int = 1
     """Seeds on which each learning rate is tried."""
     tuned: int = 2
     """Runs from a witness with noise, where there is one."""
+    device: str = "cpu"
 
 
 Pilots = Mapping[str, tuple[Pilot, ...]]
@@ -130,20 +135,21 @@ def read_experiment(
         raise UsageError("a mechanism is named twice; keep one")
     if not LEAST_SEEDS <= seeds <= MOST_SEEDS:
         raise UsageError(f"seeds={seeds} must be from {LEAST_SEEDS} to {MOST_SEEDS}")
-    return Experiment(kind.read(own), tuple(read), kind.default_setting(**rest), seeds, pilots, tuned)
+    fresh = range(1, seeds + 1)
+    return Experiment(kind.read(own), tuple(read), kind.default_setting(**rest), fresh, pilots, tuned)
 
 
 def learned(experiments: Sequence[Experiment], laboratory: Laboratory, name: str) -> list[Learned]:
     """All experiments at once, pilots before seeds; what the store has is not computed again.
 
-    Weights that are written down are scored meanwhile, so that no worker waits for them.
+    Shortcuts that have to be fitted to real data are fitted beside the pilots, and kept. Weights that are
+    written down are scored meanwhile, so that no worker waits for them.
     """
     with ThreadPoolExecutor(1) as aside:
         writing = aside.submit(lambda: [_bounds(asked) for asked in experiments])
-        rows = laboratory.rows(
-            f"{name}, 1 of 2, pilots", [work for each in experiments for work in _pilot_runs(each)]
-        )
-        bounds = writing.result()
+        first = [work for each in experiments for work in (*_pilot_runs(each), *_floor_works(each))]
+        rows = laboratory.rows(f"{name}, 1 of 2, pilots", first)
+        bounds = [_with_floor(*each, rows) for each in zip(experiments, writing.result(), strict=True)]
     pilots = [_pilots(asked, rows) for asked in experiments]
     planned = [_planned(*each) for each in zip(experiments, pilots, bounds, strict=True)]
     every = [work for some in planned for runs in some.values() for work in (*runs.fresh, *runs.tuned)]
@@ -176,7 +182,23 @@ def _bounds(asked: Experiment) -> _Bounds:
     samples = task.samples(setting.tests, Split.TEST)
     with one_thread():
         written = {each.spelled: _written(task, each, setting, samples) for each in asked.mechanisms}
-    return _Bounds(task.ceiling(samples), task.floor(samples, setting), written)
+    floor = UNMEASURED if isinstance(task, RealTask) else task.floor(samples, setting)
+    return _Bounds(task.ceiling(samples), floor, written)
+
+
+def _floor_works(asked: Experiment) -> list[FloorOf]:
+    """The floor of real data, which takes a while."""
+    return [floor_of(asked.task, asked.setting)] if isinstance(asked.task, RealTask) else []
+
+
+def _with_floor(asked: Experiment, bounds: _Bounds, rows: Mapping[str, Row]) -> _Bounds:
+    """The bounds with the floor that was measured meanwhile, where it was not known."""
+    for work in _floor_works(asked):
+        row = rows[work.id]
+        if row["status"] != Status.DONE:
+            raise UsageError(f"the floor of {asked.task.spelled} could not be measured: {row['message']}")
+        bounds = replace(bounds, floor=Bound(float(row["floor"]), str(row["floor_by"])))
+    return bounds
 
 
 def _planned(asked: Experiment, pilots: Pilots, bounds: _Bounds) -> dict[str, _Runs]:
@@ -217,7 +239,9 @@ def _pilot_runs(asked: Experiment) -> list[TrainingRun]:
 def _tried(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> list[TrainingRun]:
     """A rate on the pilot seeds, which never see the test samples."""
     return [
-        training_run(asked.task, mechanism, asked.setting, rate, PILOT + seed, pilot=True)
+        training_run(
+            *(asked.task, mechanism, asked.setting, rate, PILOT + seed), pilot=True, device=asked.device
+        )
         for seed in range(asked.pilots)
     ]
 
@@ -256,14 +280,19 @@ def _written(task: Task, mechanism: Mechanism, setting: Setting, samples: Sample
 def _fresh(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> list[TrainingRun]:
     """The runs that count, on seeds that chose nothing."""
     return [
-        training_run(asked.task, mechanism, asked.setting, rate, seed) for seed in range(1, asked.seeds + 1)
+        training_run(asked.task, mechanism, asked.setting, rate, seed, device=asked.device)
+        for seed in asked.seeds
     ]
 
 
 def _from_witness(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> list[TrainingRun]:
     """Runs from weights that are written down, with noise."""
     return [
-        training_run(asked.task, mechanism, asked.setting, rate, TUNED + seed, start=NEAR_WITNESS)
+        training_run(
+            *(asked.task, mechanism, asked.setting, rate, TUNED + seed),
+            start=NEAR_WITNESS,
+            device=asked.device,
+        )
         for seed in range(asked.tuned)
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from separatrix.errors import SeparatrixError
@@ -15,7 +15,7 @@ from separatrix.sweeps.executors import Executor
 from separatrix.sweeps.progress import Progress, Tell
 from separatrix.sweeps.run import run
 from separatrix.sweeps.training_runs import TrainingRun
-from separatrix.sweeps.work import WorkList
+from separatrix.sweeps.work import Work, WorkList
 from separatrix.tensors import torch
 
 Row = dict[str, Any]
@@ -34,20 +34,34 @@ class Laboratory:
     tell: Tell = lambda _: None
     stop: Callable[[], bool] = lambda: False
     say: Callable[[str], None] = lambda _: None
+    asked: list[tuple[str, Work]] = field(default_factory=list)
+    """All work so far, with the name of its part."""
 
-    def rows(self, name: str, works: Sequence[TrainingRun]) -> dict[str, Row]:
-        """The stored rows of runs by identity, those of failed ones too, once all are there."""
+    def rows(self, name: str, works: Sequence[Work]) -> dict[str, Row]:
+        """The stored rows of work by identity, those of failed ones too, once all are there."""
         works = list({work.id: work for work in works}.values())
         if not works:
             return {}
         self.say(f"{name}: {len(works)} runs")
-        plan = WorkList(name, tuple((name, work) for work in works), "\n".join(map(str, works)))
+        named = [(name, work) for work in works]
+        self.asked.extend(named)
+        sweep = self._run(WorkList(name, tuple(named), "\n".join(map(str, works))))
+        found = dict[str, Row]()
+        for kind in dict.fromkeys(work.kind for work in works):
+            rows = frame(self.store, read_filter({}, kind=kind), sweep).iter_rows(named=True)
+            found |= {row["id"]: row for row in rows}
+        return {work.id: found[work.id] for work in works}
+
+    def gather(self, name: str, text: str) -> None:
+        """Keep all work so far as one sweep, for `results` and `report`."""
+        self._run(WorkList(name, tuple(self.asked), text))
+
+    def _run(self, plan: WorkList) -> int | None:
+        """The number of the sweep, once all of it is stored."""
         done = run(plan, self.store, self.executor, tell=self.tell, stop=self.stop)
         if done.stopped:
             raise Stopped(_stopped(done))
-        asked = read_filter({}, kind=TrainingRun.kind)
-        found = {row["id"]: row for row in frame(self.store, asked, done.sweep).iter_rows(named=True)}
-        return {work.id: found[work.id] for work in works}
+        return done.sweep
 
     def curve(self, work: TrainingRun) -> tuple[tuple[int, float], ...]:
         """The scores of a run on the validation samples, by step."""

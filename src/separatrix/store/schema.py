@@ -21,6 +21,8 @@ VERDICT = "verdict"
 """The kind of work whose answers have columns of their own; others are found under `found`."""
 TRAINING = "training"
 """The kind of training runs."""
+FLOOR = "floor"
+"""The kind of what shortcuts score on the test samples of training runs."""
 
 version = Table("separatrix_store", metadata, Column("version", Integer, nullable=False))
 

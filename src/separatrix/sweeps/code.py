@@ -55,6 +55,11 @@ def training_code(task: type[Task], mechanism: Mechanism, from_witness: bool) ->
     return code_of(*LEARNING, *_origins(task), *_origins(type(mechanism)), *_own(mechanism), *first)
 
 
+def task_code(task: type[Task]) -> str:
+    """The digest for the samples and the floor of a task."""
+    return code_of(*_origins(task))
+
+
 def code_of(*names: str) -> str:
     """The digest for work whose result depends on these modules and on what they import."""
     return _digest(frozenset(names))

@@ -29,10 +29,14 @@ from separatrix.sweeps.table_keys import (
 from separatrix.sweeps.training_runs import SCRATCH, TrainingRun, positive, spelled_start, training_run
 from separatrix.tasks import TASKS, Setting, Task, task_named
 
+LEARN_PLAN = "separatrix learn --plan FILE"
+"""What makes the runs of tables with pilots."""
 OWN_SEEDS = (
     "seeds = '{}:' would give each run a seed of its own, and then runs cannot be compared in pairs; give a "
     "list, or first:last"
 )
+
+MOST_PILOTS = 1000
 
 
 def _rates(given: Any) -> tuple[Fraction, ...]:
@@ -48,6 +52,12 @@ def _starts(given: Any) -> tuple[str, ...]:
     if not listed or not all(isinstance(each, str) for each in listed):
         raise UsageError(f"start = {given!r} is not 'scratch' or 'witness:1', or a list of such")
     return tuple(dict.fromkeys(map(spelled_start, listed)))
+
+
+def _pilots(given: Any) -> int:
+    if type(given) is not int or not 0 <= given <= MOST_PILOTS:
+        raise UsageError(f"pilots = {given!r} must be a whole number from 0 to {MOST_PILOTS}")
+    return given
 
 
 def device_named(name: str) -> str:
@@ -70,6 +80,7 @@ class LearnKeys(TableKeys):
     rates: Annotated[tuple[Fraction, ...], PlainValidator(told(_rates))] = ()
     start: Annotated[tuple[str, ...], PlainValidator(told(_starts))] = (SCRATCH,)
     test: bool = False
+    pilots: Annotated[int, PlainValidator(told(_pilots))] = 0
     device: Annotated[str, AfterValidator(told(device_named))] = "cpu"
 
 
@@ -88,14 +99,23 @@ class LearnTable:
         """The seeds of every point."""
         return () if isinstance(self.keys.seeds, SeedsFrom) else self.keys.seeds
 
-    def _rates(self, setting: Setting) -> tuple[Fraction, ...]:
+    def rates(self, setting: Setting) -> tuple[Fraction, ...]:
+        """The learning rates of a point."""
         return self.keys.rates or setting.grid
+
+    @property
+    def stages(self) -> bool:
+        """Whether pilots choose the rates: its runs are not known before those have been made."""
+        return self.keys.pilots > 0
 
     @property
     def count(self) -> int:
         """The number of runs."""
-        rates = sum(len(self._rates(setting)) for _, setting in self.points)
-        return rates * len(self.mechanisms) * len(self.keys.start) * len(self.seeds)
+        grids = [len(self.rates(setting)) for _, setting in self.points]
+        if self.stages:
+            pilots = sum(grid * self.keys.pilots for grid in grids if grid > 1)
+            return (pilots + len(self.seeds) * len(grids)) * len(self.mechanisms)
+        return sum(grids) * len(self.mechanisms) * len(self.keys.start) * len(self.seeds)
 
     @property
     def versions(self) -> set[str]:
@@ -111,8 +131,12 @@ class LearnTable:
         return about, ", ".join(each.spelled for each in self.mechanisms), "training"
 
     def __iter__(self) -> Iterator[TrainingRun]:
+        if self.stages:
+            raise UsageError(
+                f"the rates of {self.name} are chosen by pilots; `learn` does that: {LEARN_PLAN}"
+            )
         for (task, setting), mechanism in product(self.points, self.mechanisms):
-            for rate, start, seed in product(self._rates(setting), self.keys.start, self.seeds):
+            for rate, start, seed in product(self.rates(setting), self.keys.start, self.seeds):
                 yield training_run(
                     *(task, mechanism, setting, rate, seed),
                     start=start,
@@ -127,6 +151,8 @@ def read_learn_table(
     """The runs that a table asks for; what is wrong with those it names goes to `complaints`."""
     if isinstance(keys.seeds, SeedsFrom):
         complaints.add(OWN_SEEDS.format(int(keys.seeds)), "seeds")
+    if keys.pilots and (keys.test or keys.start != (SCRATCH,)):
+        complaints.add("runs whose rates pilots choose are tested, and begin from scratch", "pilots")
     mechanisms = {each.spelled: each for each in read_mechanisms(keys, complaints, allow)}
     return LearnTable(name, keys, tuple(_points(keys, complaints)), tuple(mechanisms.values()))
 

@@ -75,6 +75,7 @@ class Plan:
     name: str
     text: str
     parts: tuple[VerdictTable | LearnTable, ...]
+    description: str = ""
 
     @property
     def count(self) -> int:
@@ -86,6 +87,11 @@ class Plan:
         """The identity of a plan: that of its text, and of the versions of the code that computes it."""
         codes = sorted({code for part in self.parts for code in part.versions})
         return hashlib.sha256("\0".join((self.name, self.text, *codes)).encode()).hexdigest()[:32]
+
+    @property
+    def stages(self) -> bool:
+        """Whether pilot runs choose the learning rates of others, which `learn --plan` does."""
+        return any(isinstance(part, LearnTable) and part.stages for part in self.parts)
 
     @property
     def threads(self) -> int:
@@ -143,7 +149,7 @@ def read_plan(
         complaints.found += wrong.found
     if complaints.found:
         raise PlanError(where, complaints.found)
-    return Plan(keys.name or name, text, tuple(parts.values()))
+    return Plan(keys.name or name, text, tuple(parts.values()), keys.description)
 
 
 def _defaults(data: Mapping[str, Any], keys: PlanKeys, kind: str) -> dict[str, Any]:

@@ -33,6 +33,16 @@ def shipped_plans() -> dict[str, Path]:
 
 
 def find_plan(name: str, allow: Collection[str] = (), device: str | None = None) -> Plan:
+    """A plan from a file, or one that comes with separatrix, all of whose cells are known before it runs."""
+    found = plan_named(name, allow, device)
+    if found.stages:
+        raise UsageError(
+            f"the learning rates of {name} are chosen by pilot runs; write: separatrix learn --plan {name}"
+        )
+    return found
+
+
+def plan_named(name: str, allow: Collection[str] = (), device: str | None = None) -> Plan:
     """A plan from a file, or one that comes with separatrix."""
     file, shipped = Path(name), shipped_plans()
     is_there = file.exists() and not (name in shipped and file.is_dir())

@@ -138,14 +138,14 @@ def training_run(
     ('the training of softmax on needle', 'scratch', 'test', '0.01')
     """
     found = mechanism if isinstance(mechanism, Mechanism) else named(mechanism)
-    matters = _texts(setting)
+    matters = texts(setting)
     del matters["rates"]
     if pilot:
         del matters["tests"]
     start = spelled_start(start)
     return TrainingRun(
         task=task.name,
-        parameters=_texts(task.parameters),
+        parameters=texts(task.parameters),
         mechanism=found.spelled,
         setting=matters,
         rate=format_exact(positive(rate)),
@@ -187,7 +187,8 @@ def noise_of(start: str) -> float:
     return float(Fraction(start.partition(":")[2]))
 
 
-def _texts(parameters: Parameters) -> dict[str, str]:
+def texts(parameters: Parameters) -> dict[str, str]:
+    """Parameters as the store has them."""
     return {name: str(value) for name, value in parameters.shown().items()}
 
 

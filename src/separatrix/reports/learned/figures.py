@@ -204,6 +204,35 @@ def curves(found: Learned, look: Palette) -> bytes:
     return _png(draw, 2.6)
 
 
+def beside_floors(parts: Sequence[Part]) -> bytes:
+    """A row for each task: its seeds and means beside the floor, and how they were learned."""
+    found, look = [one for part in parts for one in part.found], palette(parts)
+
+    def draw(figure: Any) -> None:
+        panels = figure.subplots(len(found), 2, squeeze=False)
+        for (left, right), one in zip(panels, found, strict=True):
+            floor, names = one.floor.score, [each.mechanism for each in one.mechanisms]
+            for row, each in enumerate(one.mechanisms):
+                if each.trained is not None:
+                    ends = [floor, each.trained.mean]
+                    left.plot(ends, [row, row], color="#dddddd", lw=7, zorder=1, solid_capstyle="butt")
+                _marks(left, row, each, look[each.mechanism])
+                for run in each.runs:
+                    steps, scores = [x for x, _ in run.curve], [y for _, y in run.curve]
+                    right.plot(steps, scores, color=look[each.mechanism].colour, lw=1, alpha=0.8)
+            left.axvline(floor, color=FAINT, lw=1.2, ls=DOTTED)
+            right.axhline(floor, color=FAINT, lw=1.2, ls=DOTTED)
+            left.set(yticks=range(len(names)), yticklabels=names, xlabel=_two_rows(_scored(one)))
+            left.set_ylim(len(names) - 0.4, -0.6)
+            left.grid(visible=False, axis="y")
+            left.set_title(f"{one.task.spelled}: floor {floor:.4f}", loc="left", fontsize=9)
+            right.set(xlabel="step", ylabel="validation")
+        panels[0][0].plot([], [], color=FAINT, lw=1.2, ls=DOTTED, label="floor")
+        _legend(figure, MARKS[:2], list(look), look, lines=True, bounds=False)
+
+    return _png(draw, 0.5 + 1.8 * len(found))
+
+
 def rates(found: Learned, look: Palette) -> bytes:
     """What each learning rate did on the pilot seeds, and the steps that solved runs took."""
     names = [each.mechanism for each in found.mechanisms]

@@ -10,14 +10,14 @@ from separatrix.evidence.estimates import Mean
 from separatrix.files.writing import write_whole
 from separatrix.numbers.json import json_file
 from separatrix.reports import pages
-from separatrix.reports.learned import figures
+from separatrix.reports.learned import figures, table
 
 if TYPE_CHECKING:
     from separatrix.evidence.estimates import Difference
     from separatrix.evidence.found import Learned, MechanismEvidence, Part
     from separatrix.evidence.predictions import Prediction
 
-ENDINGS = (".html", ".json")
+ENDINGS = (".html", ".json", ".md", ".png")
 HEAD = ("mechanism", "proved", "witness", "tuned", "trained", "solved", "rate", "weights", "state, bytes")
 
 
@@ -173,5 +173,7 @@ def write(
     makers: dict[str, Callable[[], bytes]] = {
         ".html": lambda: page(title, parts, command, more).encode(),
         ".json": lambda: json_file(as_json),
+        ".md": lambda: table.markdown(parts, command).encode(),
+        ".png": lambda: figures.beside_floors(parts),
     }
     write_whole(out, makers[out.suffix]())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -19,14 +19,14 @@ from separatrix.store.export import write
 from separatrix.store.files import CURVES, read_curves
 from separatrix.store.filters import read_filter
 from separatrix.store.migrations import KINDS_KNOWN
-from separatrix.store.schema import TRAINING, cells, files
+from separatrix.store.schema import FLOOR, TRAINING, cells, files
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 HEAD = (
     *("Task", "Mechanism", "Rate", "Start", "Runs", "Solved", "Diverged", "Failed"),
-    *("Validation", "Test", "Steps"),
+    *("Validation", "Test", "Floor", "Steps"),
 )
 ASKED = ("about", "mechanism", "rate", "start", "purpose")
 MOST_ROWS, MOST_PLOTS, MOST_LINES, MOST_MESSAGES = 200, 6, 60, 20
@@ -40,6 +40,13 @@ class TrainedRuns:
     rows: pl.DataFrame
     csv: bytes = b""
     """The runs as a table."""
+    floors: tuple[tuple[Mapping[str, str], float], ...] = ()
+    """What shortcuts score, with the task and its parameters."""
+
+    def floor(self, row: Mapping[str, Any]) -> float | None:
+        """What a shortcut scores on the test samples of a run, where that is stored."""
+        asked = json.loads(row["parameters"])
+        return next((score for given, score in self.floors if given.items() <= asked.items()), None)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -68,7 +75,14 @@ def trained_runs(store: Store, sweep: int | None) -> TrainedRuns:
         if name not in found.columns:
             found = found.with_columns(pl.lit(None).alias(name))
     about = pl.Series("about", _about(found["parameters"].to_list()))
-    return TrainedRuns(store, found.with_columns(about), table.getvalue())
+    return TrainedRuns(store, found.with_columns(about), table.getvalue(), _floors(store))
+
+
+def _floors(store: Store) -> tuple[tuple[Mapping[str, str], float], ...]:
+    with selected(store, read_filter({}, FLOOR), repeated=True) as chosen:
+        rows = [row for each in chosen.frames() for row in each.iter_rows(named=True)]
+    done = [row for row in rows if row["status"] == "done"]
+    return tuple((json.loads(row["parameters"]), float(row["floor"])) for row in done)
 
 
 def section(runs: TrainedRuns) -> pages.Section | None:
@@ -76,7 +90,7 @@ def section(runs: TrainedRuns) -> pages.Section | None:
     if runs.rows.is_empty():
         return None
     groups = runs.rows.group_by(*ASKED, maintain_order=True)
-    rows = [_row(dict(zip(ASKED, asked, strict=True)), own) for asked, own in groups]
+    rows = [_row(dict(zip(ASKED, asked, strict=True)), own, runs) for asked, own in groups]
     keys = looks(runs.rows["mechanism"].unique(maintain_order=True))
     plots = list(_plots(runs, keys))
     told = runs.rows.filter(pl.col("status") != "done")["message"].drop_nulls().unique(maintain_order=True)
@@ -106,8 +120,8 @@ def _about(parameters: Sequence[str]) -> list[str]:
     ]
 
 
-def _row(asked: dict[str, Any], own: pl.DataFrame) -> tuple[str, ...]:
-    ended = own["outcome"].to_list()
+def _row(asked: dict[str, Any], own: pl.DataFrame, runs: TrainedRuns) -> tuple[str, ...]:
+    ended, floor = own["outcome"].to_list(), runs.floor(own.row(0, named=True))
     steps = own["last_step"].cast(pl.Float64).median()
     return (
         short(asked["about"], 200),
@@ -120,6 +134,7 @@ def _row(asked: dict[str, Any], own: pl.DataFrame) -> tuple[str, ...]:
         f"{(own['status'] != 'done').sum():,}",
         _spread(own["validation_score"]),
         _spread(own["score"]),
+        "–" if floor is None else f"{floor:.4f}",
         f"{steps:g}" if isinstance(steps, float) else "–",
     )
 

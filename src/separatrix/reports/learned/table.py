@@ -1,0 +1,48 @@
+"""What was learned as tables in Markdown, for documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from separatrix.evidence.found import Learned, MechanismEvidence, Part
+
+HEAD = ("task", "mechanism", "trained", "seeds", "rate", "weights", "state, bytes", "best floor", "beside it")
+
+
+def markdown(parts: Sequence[Part], command: str) -> str:
+    """A table over all parts, with the floor beside every result, and what may be concluded of each task."""
+    found = [each for part in parts for each in part.found]
+    lines = [_line(HEAD), _line("---" for _ in HEAD)]
+    lines += [_line(_row(each, one)) for each in found for one in each.mechanisms]
+    return "\n".join([f"`{command}`", "", *lines, "", *_concluded(found), ""])
+
+
+def _row(found: Learned, each: MechanismEvidence) -> tuple[str, ...]:
+    from separatrix.reports.learned.page import mean_text
+
+    return (
+        found.task.spelled,
+        f"`{each.mechanism}`",
+        "–" if each.trained is None else mean_text(each.trained),
+        f"{len(each.runs)}" + (f" of {each.solved.of}" if each.failed else ""),
+        f"{float(each.rate):g}",
+        "–" if each.parameters is None else f"{each.parameters:,}",
+        "–" if each.state_bytes is None else f"{each.state_bytes:,}",
+        f"{found.floor.score:.4f}: {found.floor.how}",
+        found.standings[each.mechanism].value,
+    )
+
+
+def _concluded(found: Sequence[Learned]) -> list[str]:
+    return [f"- **{each.task.spelled}** ({_measure(each)}): {'; '.join(each.conclusions)}." for each in found]
+
+
+def _measure(found: Learned) -> str:
+    answers = found.task.answers
+    return answers.value if answers.sign > 0 else f"{answers.value}; less is better"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(each.replace('|', chr(92) + '|') for each in cells)} |"
