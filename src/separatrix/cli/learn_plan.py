@@ -49,7 +49,12 @@ def _view(found: Report) -> None:
     for each in every:
         for one in each.mechanisms:
             mean = "–" if one.trained is None else mean_text(one.trained)
-            cells = (each.task.spelled, one.mechanism, mean, f"{each.floor.score:.4f}")
+            cells = (
+                f"{each.task.spelled}, {each.setting.steps:,} steps",
+                one.mechanism,
+                mean,
+                f"{each.floor.score:.4f}",
+            )
             table.add_row(*map(escape, cells), escape(each.standings[one.mechanism].value))
     out.print(table)
     for each in every:

@@ -206,12 +206,14 @@ def curves(found: Learned, look: Palette) -> bytes:
 
 def beside_floors(parts: Sequence[Part]) -> bytes:
     """A row for each task: its seeds and means beside the floor, and how they were learned."""
-    found, look = [one for part in parts for one in part.found], palette(parts)
+    found = [one for part in parts for one in part.found]
+    names = dict.fromkeys(each.mechanism for one in found for each in one.mechanisms)
+    look = {name: Key(name, COLOURS[place % len(COLOURS)]) for place, name in enumerate(names)}
 
     def draw(figure: Any) -> None:
         panels = figure.subplots(len(found), 2, squeeze=False)
         for (left, right), one in zip(panels, found, strict=True):
-            floor, names = one.floor.score, [each.mechanism for each in one.mechanisms]
+            floor, shown = one.floor.score, [each.mechanism for each in one.mechanisms]
             for row, each in enumerate(one.mechanisms):
                 if each.trained is not None:
                     ends = [floor, each.trained.mean]
@@ -222,10 +224,12 @@ def beside_floors(parts: Sequence[Part]) -> bytes:
                     right.plot(steps, scores, color=look[each.mechanism].colour, lw=1, alpha=0.8)
             left.axvline(floor, color=FAINT, lw=1.2, ls=DOTTED)
             right.axhline(floor, color=FAINT, lw=1.2, ls=DOTTED)
-            left.set(yticks=range(len(names)), yticklabels=names, xlabel=_two_rows(_scored(one)))
-            left.set_ylim(len(names) - 0.4, -0.6)
+            left.set(yticks=range(len(shown)), yticklabels=shown, xlabel=_two_rows(_scored(one)))
+            left.set_ylim(len(shown) - 0.4, -0.6)
             left.grid(visible=False, axis="y")
-            left.set_title(f"{one.task.spelled}: floor {floor:.4f}", loc="left", fontsize=9)
+            left.set_title(
+                f"{one.task.spelled}, {one.setting.steps:,} steps: floor {floor:.4f}", loc="left", fontsize=9
+            )
             right.set(xlabel="step", ylabel="validation")
         panels[0][0].plot([], [], color=FAINT, lw=1.2, ls=DOTTED, label="floor")
         _legend(figure, MARKS[:2], list(look), look, lines=True, bounds=False)

@@ -23,7 +23,7 @@ def _row(found: Learned, each: MechanismEvidence) -> tuple[str, ...]:
     from separatrix.reports.learned.page import mean_text
 
     return (
-        found.task.spelled,
+        _asked(found),
         f"`{each.mechanism}`",
         "–" if each.trained is None else mean_text(each.trained),
         f"{len(each.runs)}" + (f" of {each.solved.of}" if each.failed else ""),
@@ -36,7 +36,11 @@ def _row(found: Learned, each: MechanismEvidence) -> tuple[str, ...]:
 
 
 def _concluded(found: Sequence[Learned]) -> list[str]:
-    return [f"- **{each.task.spelled}** ({_measure(each)}): {'; '.join(each.conclusions)}." for each in found]
+    return [f"- **{_asked(each)}** ({_measure(each)}): {'; '.join(each.conclusions)}." for each in found]
+
+
+def _asked(found: Learned) -> str:
+    return f"{found.task.spelled}, {found.setting.steps:,} steps"
 
 
 def _measure(found: Learned) -> str:
