@@ -26,8 +26,11 @@ def main() -> None:
 
     streams.prepare()
     try:
+        streams.kept_lines()
         code = run(sys.argv[1:])
         sys.stdout.flush()
+        for line in streams.kept_lines():
+            _say(line)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # rich's way to end when nobody reads
             streams.die_of_a_broken_pipe()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from inspect import signature
 from typing import Annotated
 
 import typer
 
-from separatrix.cli import completion
-from separatrix.errors import UsageError, on_one_line
+from separatrix.cli import completion, streams
+from separatrix.errors import UsageError
 from separatrix.secrets import Secret
 
 ConstructionName = Annotated[
@@ -82,7 +81,7 @@ def in_order(construction: str, mechanisms: str) -> tuple[str, str]:
     if construction in CONSTRUCTIONS or mechanisms not in CONSTRUCTIONS:
         return construction, mechanisms
     said = f"read as {mechanisms} {construction}: the construction comes first"
-    print(f"separatrix: {on_one_line(said)}", file=sys.stderr)
+    streams.say_at_end(said)
     return mechanisms, construction
 
 

@@ -39,3 +39,18 @@ def die_of_a_broken_pipe() -> NoReturn:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.raise_signal(signal.SIGPIPE)
     raise SystemExit(2)
+
+
+_AT_END: list[str] = []
+
+
+def say_at_end(line: str) -> None:
+    """Keep a line for stderr until the command has ended well: an error is told alone."""
+    _AT_END.append(line)
+
+
+def kept_lines() -> list[str]:
+    """The lines that were kept, each once."""
+    found = list(_AT_END)
+    _AT_END.clear()
+    return found

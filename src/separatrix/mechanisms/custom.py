@@ -230,6 +230,10 @@ class CustomMechanism(Mechanism):
     def _in(self, dtype: torch.dtype) -> Callable[..., Any]:
         return partial(self._asked, self.attend if self.trains else self._copy(dtype))
 
+    def _tried(self, dtype: torch.dtype) -> Callable[..., Any]:
+        """As it is called, but on a copy, also where the module itself is trained."""
+        return partial(self._asked, self._copy(dtype))
+
     def _asked(self, attend: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Any:
         """What a callable gives, asked the way it wants to be; of several results the first."""
         if self.parameters.scale is not None:
@@ -331,7 +335,7 @@ def tried(mechanism: Mechanism, asked: Mapping[str, object]) -> Mechanism:
 
 def _look_at(mechanism: CustomMechanism, said: dict[str, Any]) -> None:
     """Find out, on a few seeded tokens, what a callable did not say."""
-    made, flag, attend = type(mechanism), mechanism.flag, mechanism._in(torch.float64)
+    made, flag, attend = type(mechanism), mechanism.flag, mechanism._tried(torch.float64)
     back, ahead = (partial(attend, **{flag: causal}) if flag else attend for causal in (True, False))
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         sizes = None
