@@ -112,6 +112,19 @@ def test_only_the_users_own_modules_import_from_beside(here: Path) -> None:
     assert list(here.glob("*.ran")) == []
 
 
+def test_a_module_that_could_not_be_loaded_is_found_in_the_next_folder(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = here / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "own_attention.py").write_text("import nowhere_to_be_found\n")
+    monkeypatch.chdir(elsewhere)
+    with pytest.raises(UsageError, match="nowhere_to_be_found"):
+        mechanism_from("own_attention:attend")
+    monkeypatch.chdir(here)
+    assert mechanism_from("own_attention:attend").spelled == "own_attention:attend"
+
+
 def test_what_own_modules_import_later_belongs_to_the_code_of_a_cell(here: Path) -> None:
     mechanism_from("own_attention:attend")
     assert "later_package.part" not in sys.modules

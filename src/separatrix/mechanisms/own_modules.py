@@ -36,6 +36,8 @@ class Beside(MetaPathFinder):
         here = PathFinder.find_spec(top, [folder]) if top else None
         if here is None:
             return
+        if top not in sys.modules:  # named before in another folder, and not loaded
+            self._folders.pop(top, None)
         there = _known(top)
         if there is not None and _place(there) != _place(here):
             if here.origin is None:  # a folder without code loses to a module
