@@ -16,8 +16,8 @@ from cases import BASE, spike
 from separatrix.checker import check
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal, Outcome, Sampling, certified, dense, exact, grouped, solve
-from separatrix.engines.drawing import binomial_interval
 from separatrix.engines.tails import Tails
+from separatrix.engines.tally import binomial_interval
 from separatrix.mechanisms import Mechanism, ScoreMechanism, Softmax, examples, mechanism_named
 from separatrix.outputs.attention import View
 from separatrix.parameters import Grid, UsageError

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
 from separatrix.constructions import Construction, Tokens
-from separatrix.engines.outcome import EngineRefusal, Outcome, side_between
+from separatrix.engines.outcome import Outcome, side_between
 from separatrix.engines.sampling import Sampling
+from separatrix.engines.tally import Tally
 from separatrix.mechanisms import Mechanism
-from separatrix.outputs.attention import ELEMENTS, TokenBatch, View, attend_both, float_margin, rounding
+from separatrix.outputs.attention import (
+    ELEMENTS,
+    TokenBatch,
+    View,
+    float_margin,
+    is_linear,
+    read_both,
+    rounding,
+)
 from separatrix.outputs.tokens import TokensAt, draw_places
-from separatrix.tensors import Tensor, one_thread, torch
+from separatrix.tensors import Bool, Float, Int, Tensor, one_thread, torch
 
 CACHED = 1 << 20
 """Numbers in a batch of token sets: more than the cache holds are no faster."""
@@ -34,10 +42,11 @@ def sample(
     (place,) = draw_places(rng, construction.n, 1)
     views = [View(mechanism, tokens(label, place), sampling.draws * m) for label in (0, 1)]
     slack = max(rounding(mechanism, TokenBatch.of([view.tokens]), construction) for view in views)
-    for share in _batches(sampling, tally, lambda more: -(-more * m * _width(views[0]) // ELEMENTS)):
-        signs, projected = _draw(construction, views[0].tokens, rng, share * m, sampling)
-        peaks = [view.peaks(projected, signs) for view in views]
-        tally.add(peaks, m, construction.threshold, slack)
+    for more in _until_decided(sampling, tally):
+        for share in _shares(more, -(-more * m * _width(views[0]) // ELEMENTS)):
+            signs, projected = _draw(construction, views[0].tokens, rng, share * m, sampling)
+            peaks = [view.peaks(projected, signs) for view in views]
+            tally.add(peaks, m, construction.threshold, slack)
     v0, v1 = (view.probe / construction.unit for view in views)
     return _outcome(engine, construction, sampling, tally, (v0, v1))
 
@@ -51,34 +60,96 @@ def sample_places(
 ) -> Outcome:
     """As `sample`, with a place of its own for the special token in every draw: for where places differ.
 
-    Several draws go through the mechanism as one batch. The margin is the least at the places drawn.
+    Draws at the same place go through the mechanism as one, and several places as one batch. The margin is
+    the least at the places drawn.
     """
     rng = np.random.default_rng(sampling.seed)
     tally, m, unit = Tally(), construction.m, construction.unit
-    probes: list[tuple[float, float]] = []
-    rows = len(tokens(0, 0).keys)
-    per_token = construction.dense_width() + m + 1 + (0 if mechanism.streams else rows)
-    with one_thread() if rows * per_token < CACHED else nullcontext():
-        for draws in _batches(sampling, tally, lambda more: -(-more * rows * per_token // CACHED)):
-            places = draw_places(rng, construction.n, draws)
-            batches = [TokenBatch.of([tokens(label, place) for place in places]) for label in (0, 1)]
-            signs = _signs(rng, (draws, m, construction.signs), sampling.torch_dtype)
-            found = [attended.amax(1) for attended in attend_both(mechanism, batches, signs)]
-            slack = max(rounding(mechanism, batch, construction) for batch in batches)
-            tally.add([each[:, :-1].flatten() for each in found], m, construction.threshold, slack)
-            v0, v1 = ((each[:, -1].double() / unit).tolist() for each in found)
-            probes = [min((*probes, *zip(v0, v1, strict=True)), key=lambda pair: pair[1] - pair[0])]
-    return _outcome(engine, construction, sampling, tally, probes[0], "each at a place of its own, ")
+    rows, shared = len(tokens(0, 0).keys), is_linear(mechanism)
+    least = math.inf, 0, 0.0, 0.0
+
+    def numbers(draws: int, scores: bool) -> int:
+        """Those that so many draws at one place take in a batch, with or without scores."""
+        return rows * (construction.dense_width() + draws * m + 1 + scores * rows)
+
+    def together(draws: int) -> int:
+        """How many places with so many draws go through the mechanism at once."""
+        return CACHED // numbers(draws, mechanism.holds_scores)
+
+    turn = numbers(1, not mechanism.streams)  # in which order places and signs are drawn hangs on it
+    with one_thread() if turn < CACHED else nullcontext():
+        for more in _until_decided(sampling, tally):
+            for places, signs in _drawn(rng, construction, _shares(more, -(-more * turn // CACHED))):
+                done = tally.draws
+                for groups in _batches(_by_place(places, shared), together):
+                    at = [places[draws[0]] for draws in groups]
+                    sets = [TokenBatch.of([tokens(label, place) for place in at]) for label in (0, 1)]
+                    columns, there = _side_by_side(signs, groups, sampling.torch_dtype)
+                    found = read_both(mechanism, sets, columns, construction)
+                    peaks = [each.peaks.reshape(*there.shape, m)[there].flatten() for each in found]
+                    tally.add(peaks, m, construction.threshold, max(each.slack for each in found))
+                    ends = zip(*((each.probes.double() / unit).tolist() for each in found), strict=True)
+                    margins = (
+                        (v1 - v0, done + x[0], v0, v1) for x, (v0, v1) in zip(groups, ends, strict=True)
+                    )
+                    least = min(least, *margins)
+    return _outcome(engine, construction, sampling, tally, least[2:], "each at a place of its own, ")
 
 
-def _batches(sampling: Sampling, tally: Tally, parts: Callable[[int], int]) -> Iterator[int]:
-    """How many draws to add to the tally at once: `parts` batches before each look, until one decides."""
+def _until_decided(sampling: Sampling, tally: Tally) -> Iterator[int]:
+    """How many draws to add to the tally before each look, until one decides."""
     for draws, confidence in sampling.looks():
-        more = draws - tally.draws
-        yield from _shares(more, parts(more))
+        yield draws - tally.draws
         low, high = tally.interval(confidence)
         if sampling.decide and None not in (side_between(low, high, level) for level in sampling.decide):
             return
+
+
+def _drawn(
+    rng: np.random.Generator, construction: Construction, shares: list[int]
+) -> Iterator[tuple[list[int], Int[Tensor, "draws neurons signs"]]]:
+    """Places and signs, drawn in turns of so many draws, as many at once as ELEMENTS signs allow."""
+    places: list[int] = []
+    signs: list[Tensor] = []
+    for share in shares:
+        if places and (len(places) + share) * construction.m * construction.signs > ELEMENTS:
+            yield places, torch.cat(signs)
+            places, signs = [], []
+        places += draw_places(rng, construction.n, share)
+        signs.append(_signs(rng, (share, construction.m, construction.signs), torch.int8))
+    yield places, torch.cat(signs)
+
+
+def _by_place(places: list[int], shared: bool) -> list[list[int]]:
+    """Which draws are at the same place, the most at one place first; each by itself unless `shared`.
+
+    >>> _by_place([5, 3, 5, 8], shared=True)
+    [[0, 2], [1], [3]]
+    """
+    at: dict[tuple[int, int], list[int]] = {}
+    for i, place in enumerate(places):
+        at.setdefault((place, 0 if shared else i), []).append(i)
+    return sorted(at.values(), key=len, reverse=True)
+
+
+def _batches(groups: list[list[int]], together: Callable[[int], int]) -> Iterator[list[list[int]]]:
+    """Groups, the largest first, as many at once as `together` says of the size of the largest."""
+    start = 0
+    while start < len(groups):
+        end = start + max(1, together(len(groups[start])))
+        yield groups[start:end]
+        start = end
+
+
+def _side_by_side(
+    signs: Int[Tensor, "draws neurons signs"], groups: list[list[int]], dtype: torch.dtype
+) -> tuple[Float[Tensor, "groups columns signs"], Bool[Tensor, "groups most"]]:
+    """The sign vectors of each group of draws, filled up with zeros, and where there are any."""
+    most = len(groups[0])
+    there = torch.tensor([[i < len(each) for i in range(most)] for each in groups])
+    columns = torch.zeros(len(groups), most, *signs.shape[1:], dtype=dtype)
+    columns[there] = signs[[i for each in groups for i in each]].to(dtype)
+    return columns.flatten(1, 2), there
 
 
 def _width(view: View) -> int:
@@ -143,55 +214,3 @@ def _shares(total: int, parts: int) -> list[int]:
     parts = max(1, min(parts, total))
     small, extra = divmod(total, parts)
     return [small + (i < extra) for i in range(parts)]
-
-
-@dataclass
-class Tally:
-    """Counts of what fired; what is too close to the threshold to call is taken not to.
-
-    An exact tie does not fire, and nearly all that is so close is one. The interval does not rely on
-    it: it reaches from `sure` to `maybe`.
-    """
-
-    draws: int = 0
-    neurons: tuple[int, int] = (0, 0)
-    fired: tuple[int, int] = (0, 0)
-    only: int = 0
-    hits: int = 0
-    sure: int = 0
-    maybe: int = 0
-    close: int = 0
-
-    def add(self, peaks: list[Tensor], m: int, threshold: float, slack: float) -> None:
-        """Count a batch: the peaks of D0 and D1 for the same sign vectors; within `slack` they may be off."""
-        if not all(peak.isfinite().all() for peak in peaks):
-            raise EngineRefusal("scores overflow the number format here, so nothing can be read off them")
-        over = [(peak.double() - threshold).reshape(-1, m) for peak in peaks]
-        surely = [(each > slack).any(-1) for each in over]
-        possibly = [(each > -slack).any(-1) for each in over]
-        self.draws += len(over[0])
-        self.neurons = _plus(self.neurons, [int((each > slack).sum()) for each in over])
-        self.only += int(((over[1] > slack) & ~(over[0] > slack)).sum())
-        self.fired = _plus(self.fired, [int(each.sum()) for each in surely])
-        self.hits += int((~surely[0] & surely[1]).sum())
-        self.sure += int((~possibly[0] & surely[1]).sum())
-        self.maybe += int((~surely[0] & possibly[1]).sum())
-        self.close += int(((surely[0] != possibly[0]) | (surely[1] != possibly[1])).sum())
-
-    def interval(self, confidence: float) -> tuple[float, float]:
-        """The interval of P[distinguishes] after the draws so far."""
-        low, _ = binomial_interval(self.sure, self.draws, confidence)
-        _, high = binomial_interval(self.maybe, self.draws, confidence)
-        return low, high
-
-
-def binomial_interval(hits: int, draws: int, confidence: float) -> tuple[float, float]:
-    """The exact binomial interval of Clopper and Pearson, from the quantiles of beta distributions."""
-    doubt = (1 - confidence) / 2
-    low = float(scipy.special.betaincinv(hits, draws - hits + 1, doubt)) if hits else 0.0
-    high = float(scipy.special.betaincinv(hits + 1, draws - hits, 1 - doubt)) if hits < draws else 1.0
-    return low, high
-
-
-def _plus(one: tuple[int, int], other: list[int]) -> tuple[int, int]:
-    return one[0] + other[0], one[1] + other[1]

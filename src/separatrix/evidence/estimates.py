@@ -9,7 +9,7 @@ from typing import Any
 
 from scipy.special import stdtrit
 
-from separatrix.engines.drawing import binomial_interval
+from separatrix.engines.tally import binomial_interval
 
 CONFIDENCE = 0.95
 

@@ -178,6 +178,15 @@ class Mechanism(ABC):
         """Whether the order of so many tokens of this width is nothing to it."""
         return self.permutation_equivariant
 
+    def past_order_free(self, length: int, width: int) -> bool:
+        """Whether to a query after so many tokens their order is nothing."""
+        return self.order_free(length, width)
+
+    @property
+    def holds_scores(self) -> bool:
+        """Whether a number is held for each query and key: several inputs at once are then no faster."""
+        return not self.streams
+
     def free_of_coordinates(self, length: int, width: int) -> bool:
         """Whether the order of the coordinates of such tokens is nothing to it."""
         return self.coordinate_free

@@ -142,16 +142,34 @@ class CustomMechanism(Mechanism):
         """Whether the order of coordinates was nothing to it, on seeded tokens, unless it says so itself."""
         return self.coordinate_free or self._free(observed.minds_no_coordinates, length, width)
 
+    def past_order_free(self, length: int, width: int) -> bool:
+        """As `order_free`; of one that only looks back, whether its last result minded no order."""
+        if self.causality is not Causality.ALWAYS:
+            return self.order_free(length, width)
+        return self._seen(observed.minds_no_order_before, length, width)
+
+    @cached_property
+    def holds_scores(self) -> bool:
+        """Whether it made a tensor with a number for each query and key, on seeded tokens."""
+        with torch.no_grad():
+            return observed.holds_scores(self.usual, self._sizes)
+
     def _free(
         self, seen: Callable[[observed.Attend, observed.Sizes, int, float], bool], length: int, width: int
     ) -> bool:
-        if self.causality is Causality.ALWAYS or length > LONGEST_SEEN:
+        return self.causality is not Causality.ALWAYS and self._seen(seen, length, width)
+
+    def _seen(
+        self, seen: Callable[[observed.Attend, observed.Sizes, int, float], bool], length: int, width: int
+    ) -> bool:
+        if length > LONGEST_SEEN:
             return False
         key = (seen.__name__, length, width)
         if key not in self._seen_free:
+            attend = partial(self.fitted, causal=self.causality is Causality.ALWAYS)
             with torch.no_grad():
                 allowed = observed.ROUNDINGS * self.magnified_by_fitting
-                self._seen_free[key] = seen(self.fitted, observed.Sizes(width, width, 1), length, allowed)
+                self._seen_free[key] = seen(attend, observed.Sizes(width, width, 1), length, allowed)
         return self._seen_free[key]
 
     @property

@@ -25,6 +25,10 @@ HEADS_NAMED = re.compile("(n|num|nr|number_of)?_?(n?heads?|h)")
 ROUNDINGS = 64
 LOOSE = 1e8
 """Roundings that are allowed after a map was undone, which magnifies them."""
+KINDS = 7
+"""Distinct keys among tokens that are reordered: what is decided by the order of equal ones shows."""
+LONG = 200
+"""Tokens among which scores are looked for."""
 
 REFUSALS = (UsageError, NotImplementedError, ValueError, AssertionError)
 """How a callable says that it does not do something."""
@@ -157,6 +161,45 @@ def minds_no_order(attend: Attend, sizes: Sizes, length: int, roundings: float =
         )
     except Exception:
         return False
+
+
+def minds_no_order_before(attend: Attend, sizes: Sizes, length: int, roundings: float = ROUNDINGS) -> bool:
+    """Whether the last result stayed as the tokens were reordered, some of them with equal keys."""
+    try:
+        q, k, v = (x[:1, :1] if sizes.heads is None else x[:1] for x in tokens(sizes, length))
+        q, k = q[..., :1, :].expand_as(q), k[..., torch.arange(length) % min(KINDS, -(-length // 2)), :]
+        expected = attend(q, k, v)[..., -1, :]
+        shuffled = torch.randperm(length, generator=torch.Generator().manual_seed(3))
+        orders = shuffled, torch.arange(length).flip(0)
+        found = (attend(q, k[..., x, :], v[..., x, :])[..., -1, :] for x in orders)
+        return all(alike(each, expected, roundings) for each in found)
+    except Exception:
+        return False
+
+
+def holds_scores(attend: Attend, sizes: Sizes) -> bool:
+    """Whether some tensor it made had a number for each query and key."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_iter
+
+    largest = 0
+
+    class Largest(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            nonlocal largest
+            made = function(*args, **(kwargs or {}))
+            largest = max(largest, *(x.numel() for x in tree_iter(made) if isinstance(x, torch.Tensor)), 0)
+            return made
+
+    width = sizes.width or WIDTH
+    length = max(LONG, 4 * width, 4 * (sizes.features or 0))
+    try:
+        given = [x[:1] for x in tokens(Sizes(width, sizes.features, sizes.heads or 1), length)]
+        with Largest():  # type: ignore[no-untyped-call]
+            attend(*given)
+    except Exception:
+        return True
+    return largest >= length * length
 
 
 def minds_no_coordinates(attend: Attend, sizes: Sizes, length: int, roundings: float = ROUNDINGS) -> bool:

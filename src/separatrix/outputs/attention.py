@@ -72,23 +72,84 @@ class TokenBatch:
             sets[0].last,
         )
 
-    def seen(self, signs: Float[Tensor, "batch columns features"]) -> Float[Tensor, "batch keys seen"]:
-        """The values through sign vectors, and what the margin is measured on."""
-        values = signs.mT if self.values is None else self.values @ signs.mT
-        return torch.cat([values, self.probe[..., None]], dim=-1)
+    @property
+    def sizes(self) -> Float[Tensor, "batch keys"]:
+        """The most that each key can add to a pre-activation, whatever the signs."""
+        return (
+            torch.ones_like(self.probe)
+            if self.values is None
+            else torch.linalg.vector_norm(self.values, 1, -1)
+        )
 
     def attend(self, mechanism: Mechanism, values: Tensor) -> Float[Tensor, "batch rows columns"]:
         """What every query gets of these values."""
         return attend(mechanism, self.queries, self.keys, values, self.counts, self.last)
 
 
-def attend_both(mechanism: Mechanism, batches: list[TokenBatch], signs: Tensor) -> tuple[Tensor, ...]:
-    """D0 and D1 through the mechanism: as one, where they differ in their values alone."""
+@dataclass(frozen=True)
+class Reading:
+    """What sign vectors read off each token set of a batch."""
+
+    peaks: Float[Tensor, "batch columns"]
+    """The largest pre-activation over the rows, for each sign vector."""
+    probes: Float[Tensor, " batch"]
+    """The same with the signs by which margins are measured."""
+    slack: float
+    """How far they may be off."""
+
+
+def read_both(
+    mechanism: Mechanism,
+    batches: list[TokenBatch],
+    signs: Float[Tensor, "batch columns features"],
+    construction: Construction,
+) -> list[Reading]:
+    """What these sign vectors read off D0 and D1: in one pass, where they differ in their values alone.
+
+    Few sign vectors are applied to the values before attending; where the mechanism is linear in these, many
+    are applied to what it makes of them.
+    """
     d0, d1 = batches
+    columns = [_Columns(mechanism, each, signs) for each in batches]
     if torch.equal(d0.queries, d1.queries) and torch.equal(d0.keys, d1.keys):
-        both = d0.attend(mechanism, torch.cat([d0.seen(signs), d1.seen(signs)], dim=-1))
-        return both.chunk(2, dim=-1)
-    return d0.attend(mechanism, d0.seen(signs)), d1.attend(mechanism, d1.seen(signs))
+        values = [each.values for each in columns]
+        both = d0.attend(mechanism, torch.cat(values, dim=-1))
+        attended = torch.split(both, [each.shape[-1] for each in values], dim=-1)
+    else:
+        attended = tuple(each.batch.attend(mechanism, each.values) for each in columns)
+    return [each.read(found, construction) for each, found in zip(columns, attended, strict=True)]
+
+
+def is_linear(mechanism: Mechanism) -> bool:
+    """Whether columns of values may be added, multiplied and put together as one likes."""
+    return mechanism.linear_in_values and mechanism.fixed_features is None
+
+
+class _Columns:
+    """What a mechanism is given as values so that sign vectors can be read off the result."""
+
+    def __init__(self, mechanism: Mechanism, batch: TokenBatch, signs: Tensor) -> None:
+        self.mechanism, self.batch, self.signs = mechanism, batch, signs
+        linear, values = is_linear(mechanism), batch.values
+        exact = not _is_format(signs.dtype)
+        self.before = values is None or not (linear and exact) or signs.shape[1] < values.shape[-1]
+        self.weighed = linear and exact and not mechanism.normalised
+        parts = [batch.sizes[..., None]] if self.weighed else []
+        if values is None or self.before:
+            parts = [signs.mT if values is None else values @ signs.mT, batch.probe[..., None], *parts]
+        else:
+            parts = [values, *parts]
+        self.values = torch.cat(parts, dim=-1)
+
+    def read(self, attended: Tensor, construction: Construction) -> Reading:
+        """The pre-activations in what the mechanism made of the values."""
+        sizes = attended[..., -1:] if self.weighed else None
+        attended = attended[..., :-1] if self.weighed else attended
+        slack = rounding(self.mechanism, self.batch, construction, sizes)
+        if self.before:
+            found = attended.amax(1)
+            return Reading(found[:, :-1], found[:, -1], slack)
+        return Reading((attended @ self.signs.mT).amax(1), attended.sum(-1).amax(1), slack)
 
 
 class View:
@@ -125,19 +186,29 @@ def probe_peak(mechanism: Mechanism, tokens: Tokens) -> float:
     return float(TokenBatch.of([tokens]).attend(mechanism, tokens.probe[None, :, None]).amax())
 
 
-def rounding(mechanism: Mechanism, batch: TokenBatch, construction: Construction) -> float:
-    """How far a pre-activation may be off, by the size of the logits and of what is added up."""
+def rounding(
+    mechanism: Mechanism, batch: TokenBatch, construction: Construction, weighed: Tensor | None = None
+) -> float:
+    """How far a pre-activation may be off, by the size of the logits and of what is added up.
+
+    `weighed` is what the mechanism makes of the sizes, where that is known.
+    """
     dtype = batch.keys.dtype
-    if torch.finfo(dtype).bits <= 16:
+    if _is_format(dtype):
         return 0.0  # the format's own answer is the question
-    values = batch.values
-    sizes = torch.ones_like(batch.probe) if values is None else torch.linalg.vector_norm(values, 1, -1)
+    sizes = batch.sizes
     size = float(sizes.max())
     if not mechanism.normalised:
-        size = max(size, float(batch.attend(mechanism, sizes[..., None]).abs().max()))
+        weighed = batch.attend(mechanism, sizes[..., None]) if weighed is None else weighed
+        size = max(size, float(weighed.abs().max()))
     logits = float(batch.queries.norm(dim=-1).max() * batch.keys.norm(dim=-1).max())
     units = (SLACK + LOGIT_SLACK * logits) * mechanism.magnified_by_fitting
     return units * torch.finfo(dtype).eps * (abs(construction.threshold) + construction.unit + size)
+
+
+def _is_format(dtype: torch.dtype) -> bool:
+    """Whether numbers are so short that how they are added up is part of the answer."""
+    return torch.finfo(dtype).bits <= 16
 
 
 def float_margin(v0: float, v1: float, size: float) -> float:

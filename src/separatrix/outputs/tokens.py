@@ -86,8 +86,11 @@ def place_matters(construction: Construction, mechanism: Mechanism) -> bool:
     True
     """
     n, width = construction.n, construction.dense_width()
-    if construction.exchangeable is Exchangeable.NOT or not mechanism.order_free(n, width):
+    if construction.exchangeable is Exchangeable.NOT:
         return True
+    if not mechanism.order_free(n, width):
+        asked_last = mechanism.past_order_free(n, width) and construction.dense(0, 0, torch.float32).last
+        return not asked_last or coordinates_matter(construction, mechanism)
     return coordinates_matter(construction, mechanism)
 
 
