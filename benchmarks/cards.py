@@ -21,6 +21,26 @@ def attend(q, k, v, causal=False):
         logits = logits.masked_fill(torch.ones_like(logits, dtype=torch.bool).triu(1), -torch.inf)
     return logits.softmax(-1) @ v
 """
+LOOKING_BACK = """
+import torch
+
+def masked(q, k, v):
+    logits = q @ k.mT
+    return logits.masked_fill(torch.ones_like(logits, dtype=torch.bool).triu(1), -torch.inf).softmax(-1) @ v
+
+def forgets(q, k, v):
+    places = torch.arange(q.shape[-2], dtype=q.dtype)
+    return masked(torch.cat([q, torch.ones_like(q[..., :1])], -1),
+                  torch.cat([k, 0.01 * places[:, None].expand_as(k[..., :1])], -1), v)
+
+def looped(q, k, v):
+    state, rows = torch.zeros(*q.shape[:2], q.shape[-1], v.shape[-1], dtype=q.dtype), []
+    for t in range(q.shape[-2]):
+        state = state + k[..., t, :, None] * v[..., t, None, :]
+        rows.append((q[..., t, None, :] @ state)[..., 0, :])
+    return torch.stack(rows, dim=-2)
+"""
+"""Functions that only look back: scores, scores by which far tokens fade, and a recurrence token by token."""
 IMPORTS = "import torch, torch.func, numpy, scipy.special"
 IMPORT_SECONDS = 2.0
 """What these take of a processor where the contract alone is promised in 10 seconds, and a card in 60."""
@@ -33,13 +53,18 @@ def measure() -> Iterator[Measurement]:
         imports = median(cpu_seconds(folder, IMPORTS) for _ in range(5))
         quick = median(_assess(folder, "--quick") for _ in range(3))
         whole = _assess(folder)
+        (Path(folder) / "back.py").write_text(LOOKING_BACK)
+        back = {name: _assess(folder, mechanism=f"back:{name}") for name in ("masked", "looped", "forgets")}
     unit = "times the CPU seconds of importing torch"
     yield at_most("separatrix assess mine:attend --quick", quick / imports, unit, 10 / IMPORT_SECONDS)
     yield at_most("separatrix assess mine:attend", whole / imports, unit, 60 / IMPORT_SECONDS)
+    for name, each in back.items():
+        what = f"separatrix assess back:{name}, which only looks back"
+        yield at_most(what, each / imports, unit, 60 / IMPORT_SECONDS)
 
 
-def _assess(folder: str, *words: str) -> float:
-    command = ("from separatrix.cli import main; main()", "assess", "mine:attend", *words)
+def _assess(folder: str, *words: str, mechanism: str = "mine:attend") -> float:
+    command = ("from separatrix.cli import main; main()", "assess", mechanism, *words)
     return cpu_seconds(folder, *command)
 
 
