@@ -27,6 +27,8 @@ from separatrix.tensors import Bool, Float, Int, Tensor, one_thread, torch
 
 CACHED = 1 << 20
 """Numbers in a batch of token sets: more than the cache holds are no faster."""
+SMALL = 1 << 24
+"""Numbers that one thread takes alone: a second spends more on waiting for its turn than it saves."""
 
 
 def sample(
@@ -77,7 +79,7 @@ def sample_places(
         return CACHED // numbers(draws, mechanism.holds_scores)
 
     turn = numbers(1, not mechanism.streams)  # in which order places and signs are drawn hangs on it
-    with one_thread() if turn < CACHED else nullcontext():
+    with one_thread() if turn < SMALL else nullcontext():
         for more in _until_decided(sampling, tally):
             for places, signs in _drawn(rng, construction, _shares(more, -(-more * turn // CACHED))):
                 done = tally.draws
