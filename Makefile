@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= reproduction
+SITE   := build/site
 
-.PHONY: reproduce test lint bench setup clean
+.PHONY: reproduce test lint site bench setup clean
 
 reproduce: setup
 	$(BIN)/separatrix reproduce --out $(OUT)
@@ -17,6 +18,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs $(SITE)
+
+site: setup
+	$(BIN)/python -m sphinx --fail-on-warning --quiet docs $(SITE)
+	@echo "open $(SITE)/index.html"
 
 bench: setup
 	$(BIN)/python -m benchmarks

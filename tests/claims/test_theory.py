@@ -1,30 +1,21 @@
-"""docs/theory.md: its sections, the claims it names, and the numbers it prints."""
+"""docs/theory.md: its sections and the claims it names. tests/test_pages.py runs its commands."""
 
 from __future__ import annotations
 
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from expectations import run
+from pages import snippets
 from separatrix.claims import CLAIMS
 from separatrix.constructions import CONSTRUCTIONS, Construction
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "theory.md").read_text()
+FILE = ROOT / "docs" / "theory.md"
+PAGE = FILE.read_text()
 SECTIONS = re.findall(r"^###? (\d+(?:\.\d+)?)\.? ", PAGE, re.MULTILINE)
 MENTIONS = re.compile(r"\b(?:[Tt]heory|theory\.md|THEORY) (\d+(?:\.\d+)?)((?:(?:,| to| and) \d+(?:\.\d+)?)*)")
-
-
-def commands() -> list[tuple[str, tuple[str, ...]]]:
-    """Every command that the page shows, with the lines of output below it."""
-    blocks = re.split(r"^```.*$", PAGE, flags=re.MULTILINE)[1::2]
-    shown = [each.strip().splitlines() for block in blocks for each in block.split("$ ")[1:]]
-    return [(first, tuple(lines)) for first, *lines in shown]
 
 
 def named() -> dict[str, tuple[str, str]]:
@@ -40,7 +31,12 @@ def named() -> dict[str, tuple[str, str]]:
 def test_the_page_names_every_claim_in_its_section_with_its_tag() -> None:
     assert named() == {claim.name: (claim.place, claim.provenance) for claim in CLAIMS}
     assert list(named()) == [claim.name for claim in CLAIMS]
-    assert len(commands()) > 10
+
+
+def test_every_command_of_the_page_shows_what_it_prints() -> None:
+    shown = [lines for each in snippets(FILE) for _, lines in each.commands()]
+    assert len(shown) > 10
+    assert all(lines.strip() for lines in shown)
 
 
 def test_every_section_that_the_source_mentions_is_there() -> None:
@@ -59,20 +55,3 @@ def test_a_construction_is_listed_by_the_section_that_its_provenance_names(kind:
     section = ".".join(map(str, kind.section[:2]))
     assert section in SECTIONS
     assert kind.name == "spike" or f"docs/theory.md {section}" in kind.provenance
-
-
-@pytest.mark.parametrize("command", commands(), ids=lambda each: each[0])
-def test_the_page_prints_what_the_command_does(
-    command: tuple[str, tuple[str, ...]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    program, *words = shlex.split(command[0])
-    if program == "separatrix":
-        code, out, _ = run(capsys, *words)
-    else:
-        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
-        code, out = done.returncode, done.stdout
-    assert code == 0
-    assert command[1]
-    shown = " ".join(out.split())
-    for line in command[1]:
-        assert " ".join(line.split()) in shown

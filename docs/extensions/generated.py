@@ -1,0 +1,37 @@
+"""What pages take from the program itself: `<!-- generated: commands -->` becomes the text of the parser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import command_pages
+import listed_pages
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+PARTS: dict[str, Callable[[], str]] = {
+    "commands": command_pages.commands,
+    "constructions": listed_pages.constructions,
+    "mechanisms": listed_pages.mechanisms,
+    "tasks": listed_pages.tasks,
+    "claims": listed_pages.claims,
+    "engines": listed_pages.engines,
+}
+PLACE = re.compile(r"^<!-- generated: (\S+) -->$", re.MULTILINE)
+
+
+def fill(app: Sphinx, page: str, source: list[str]) -> None:
+    def part(place: re.Match[str]) -> str:
+        if place[1] not in PARTS:
+            raise ExtensionError(f"{page}: there is no generated part {place[1]}")
+        return PARTS[place[1]]()
+
+    source[0] = PLACE.sub(part, source[0])
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    app.connect("source-read", fill)
+    app.setup_extension("myst_parser")
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 1}

@@ -1,0 +1,94 @@
+"""What `separatrix list` shows, as pages: constructions, mechanisms, tasks, claims and engines."""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from typing import Any
+
+from separatrix.cli import listed
+from separatrix.tasks import REAL_TASKS, TASKS
+
+
+def constructions() -> str:
+    return "\n".join(_construction(row) for row in listed.constructions())
+
+
+def _construction(row: dict[str, Any]) -> str:
+    more = listed.more_of_construction(row["name"])
+    reference = " ".join(f"{name}={value}" for name, value in row["reference"].items())
+    facts = {"parameters": _code(row["parameters"]), "reference point": f"`{reference}`"}
+    facts["source"] = _text(row["provenance"])
+    return (
+        f"## {row['name']}\n\n**{_text(row['title'])}** {_text(row['description'])}\n\n{_facts(facts)}\n"
+        + _try(more["try"])
+    )
+
+
+def mechanisms() -> str:
+    rows = sorted(listed.mechanisms(), key=lambda row: row["family"])
+    return "\n".join(
+        f"## {_heading(family)}\n\n" + "\n".join(_mechanism(row) for row in each)
+        for family, each in groupby(rows, key=lambda row: row["family"])
+    )
+
+
+def _mechanism(row: dict[str, Any]) -> str:
+    more = listed.more_of_mechanism(row["name"])
+    facts = {"formula": f"`{row['formula']}`", "parameters": _code(row["parameters"])}
+    facts["source"] = _text(row["source"])
+    if more.get("extras"):
+        facts["takes beside q, k, v"] = _code(more["extras"])
+    return f"### {row['name']}\n\n{_facts(facts)}\n"
+
+
+def tasks() -> str:
+    return "\n".join(_task(kind) for kind in (*TASKS.values(), *REAL_TASKS.values()))
+
+
+def _task(kind: Any) -> str:
+    facts = {"score": kind.answers.value, "source": _text(kind.provenance)}
+    facts["parameters"] = _code(list(kind.schema.model_fields))
+    return f"## {kind.name}\n\n**{_text(kind.title)}** {_text(kind.description)}\n\n{_facts(facts)}\n"
+
+
+def claims() -> str:
+    head = "| claim | tag | section | statement |\n|---|---|---|---|\n"
+    return head + "\n".join(
+        f"| `{row['name']}` | [{row['provenance']}] | {row['place']} | {_text(row['statement'])} |"
+        for row in listed.claims()
+    )
+
+
+def engines() -> str:
+    head = "| engine | what it is | draws signs | proves |\n|---|---|---|---|\n"
+    return head + "\n".join(
+        f"| `{row['name']}` | {row['title']} | {_yes(row['draws'])} | {_yes(row['proves'])} |"
+        for row in listed.engines()
+    )
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _facts(facts: dict[str, str]) -> str:
+    return "\n".join(f"- {name}: {value}" for name, value in facts.items())
+
+
+def _try(commands: list[str]) -> str:
+    return "\n```console\n" + "\n".join(f"$ {each}" for each in commands) + "\n```\n"
+
+
+def _code(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def _heading(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _text(text: str) -> str:
+    """Prose of the program as Markdown: what would be markup there is none here."""
+    kept = re.split(r"(`[^`]*`)", text)
+    return "".join(part if part.startswith("`") else re.sub(r"([<*_|\[\]])", r"\\\1", part) for part in kept)
