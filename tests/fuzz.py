@@ -88,6 +88,7 @@ GOOD = (
     "data fetch listops --folder folder",
     "list mechanisms --lattice --json",
     "list constructions spike --json",
+    "list constructions level --out new.svg",
     "claim threshold --json",
     "verdict spike softmax,linear,power:beta=4 n=1e6",
     "list tasks --json",

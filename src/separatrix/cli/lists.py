@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -36,6 +37,9 @@ def list_(
     ] = False,
     store: StoreUrl = HERE,
     as_json: AsJson = False,
+    out: Annotated[
+        Path | None, typer.Option(help="With one construction: its picture as a .svg, .png or .pdf file.")
+    ] = None,
 ) -> None:
     """List what there is to name in other commands, or show one of it.
 
@@ -43,6 +47,7 @@ def list_(
     Examples:
       separatrix list mechanisms
       separatrix list constructions spike
+      separatrix list constructions spike --out spike.svg
     """
     from separatrix.parameters import UsageError, require_known
 
@@ -51,6 +56,10 @@ def list_(
     require_known("list of", what, WHAT)
     if lattice and (what != "mechanisms" or name is not None):
         raise UsageError("the lattice is of all mechanisms; write: separatrix list mechanisms --lattice")
+    if out is not None and (what != "constructions" or name is None):
+        raise UsageError(
+            "pictures are of one construction; write: separatrix list constructions spike --out spike.svg"
+        )
     if lattice:
         _lattice(as_json)
     elif what == "plans":
@@ -76,7 +85,27 @@ def list_(
             found = {row["name"]: row for row in rows}
             require_known(what.removesuffix("s"), name, found)
             rows = [{**found[name], **more(name)}]
-        _print(rows, name, as_json)
+        if out is None:
+            _print(rows, name, as_json)
+        if what == "constructions" and name is not None and (out is not None or not as_json):
+            _illustrate(name, out)
+
+
+def _illustrate(name: str, out: Path | None) -> None:
+    """Show the picture of a construction in characters, or write it."""
+    if out is None:
+        from separatrix.cards.illustration import illustrate
+        from separatrix.cli import illustrated
+
+        illustrated.show(illustrate(name))
+    else:
+        from separatrix.files.writing import require_writable, write_whole
+        from separatrix.reports.drawing import PICTURES
+
+        require_writable(out, PICTURES)
+        from separatrix.reports import illustration
+
+        write_whole(out, illustration.picture(name, out.suffix[1:]))
 
 
 def _home(name: str) -> str:

@@ -64,6 +64,8 @@ def static_style() -> Iterator[None]:
         yield
 
 
+PICTURES = (".pdf", ".png", ".svg")
+"""Endings of the files that pictures are written to."""
 UNDATED: Mapping[str, Mapping[str, None]] = {
     "pdf": {"CreationDate": None},
     "png": {"Software": None},
