@@ -108,6 +108,30 @@ def cost_table(
         out.print(table)
         if any(curve.state == CACHE for curve in curves):
             out.print(f"* {CACHE}; else the state, measured", style="dim")
+    for curve in curves:
+        if said := smaller_state(curve):
+            out.print(said, markup=False)
     for each in found:
         if isinstance(each, Disagreement):
             out.print(f"[red]{escape(each.mechanism)} gets no numbers[/]: {escape(each.what)}")
+
+
+def smaller_state(curve: CostCurve) -> str:
+    """Which mechanism gives the same, causal, from a small state, where one does; else nothing.
+
+    >>> from separatrix.costs import bench
+    >>> smaller_state(bench("linear", lengths=[64]).found[0])
+    'linear: causal-linear:normalised=yes gives the same, causal, from a state of 16.25 KiB'
+    """
+    import torch
+
+    from separatrix.contract.lattice import with_state
+    from separatrix.costs.state import kept
+    from separatrix.mechanisms import mechanism_named
+
+    same = with_state(curve.mechanism)
+    if same is None:
+        return ""
+    state = kept(mechanism_named(same), curve.costs[-1].length, 1, curve.width, torch.float32)
+    size = f"a state of {state.bytes / 2**10:,.5g} KiB"
+    return f"{curve.mechanism}: {same} gives the same, causal, from {size}"

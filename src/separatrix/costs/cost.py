@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -204,12 +205,33 @@ def _costs(mechanism: Mechanism, lengths: Sequence[int], width: int) -> Iterator
             with torch.no_grad():
                 return mechanism(q, k, v, causal=causal)
 
-        with FlopCounterMode(display=False, custom_mapping=FUSED) as counter:
-            run()
-        cost = Cost(length, _seconds(run), peak_bytes(run), counter.get_total_flops(), carried[length])
+        flops = _counted(run)
+        cost = Cost(length, _seconds(run), peak_bytes(run), flops, carried[length])
         yield cost
         if cost.seconds > PATIENCE:
             return
+
+
+def operations(mechanism: Mechanism, lengths: Sequence[int], width: int = WIDTH) -> dict[int, int]:
+    """The operations of one head at these lengths, counted as `bench` does: products of matrices.
+
+    >>> from separatrix.mechanisms import mechanism_named
+    >>> operations(mechanism_named("softmax"), [8, 16], width=4)  # 4 n^2 width
+    {8: 1024, 16: 4096}
+    """
+    causal = mechanism.causality is Causality.ALWAYS
+    found, heads = {}, mechanism.fixed_heads or 1
+    for length in lengths:
+        some = tokens(length, mechanism.fixed_width or width, heads=heads)
+        found[length] = _counted(partial(mechanism, *some, causal=causal))
+    return found
+
+
+@torch.no_grad()
+def _counted(run: Callable[[], object]) -> int:
+    with FlopCounterMode(display=False, custom_mapping=FUSED) as counter:
+        run()
+    return int(counter.get_total_flops())
 
 
 def _seconds(run: Callable[[], object]) -> float:

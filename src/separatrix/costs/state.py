@@ -3,14 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.features._base import FeatureMechanism
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 
 STATE, CACHE = "state, measured", "key-value cache it would have to keep"
+SUMS = "sums over the past, all that it needs"
+FIRST = 64
+"""Tokens after which a state is measured first; once twice as many change nothing, it has its full size."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of so many tokens by the heads of one layer, and what that is."""
+
+    bytes: int
+    kind: str
+    """STATE, CACHE or SUMS."""
+
+
+def kept(mechanism: Mechanism, tokens: int, heads: int, width: int, dtype: torch.dtype) -> Kept:
+    """What the heads of one layer keep of so many tokens in a number format, at the least.
+
+    A state is measured, a cache counted; feature maps need no more than their sums, which are kept, as states
+    are, in float32 for 16-bit tokens. The smaller of cache and sums counts.
+
+    >>> from separatrix.mechanisms import mechanism_named
+    >>> for name in ("softmax", "window:size=8", "elu", "delta"):
+    ...     print(name, kept(mechanism_named(name), 1000, heads=2, width=4, dtype=torch.bfloat16))
+    softmax Kept(bytes=32000, kind='key-value cache it would have to keep')
+    window:size=8 Kept(bytes=256, kind='key-value cache it would have to keep')
+    elu Kept(bytes=160, kind='sums over the past, all that it needs')
+    delta Kept(bytes=128, kind='state, measured')
+    """
+    heads, width = mechanism.fixed_heads or heads, mechanism.fixed_width or width
+    if isinstance(mechanism, RecurrentMechanism):
+        return Kept(_settled(mechanism, tokens, heads, width, dtype), STATE)
+    one = torch.ones(1, heads, 1, width, dtype=dtype)
+    cache = state_bytes(mechanism, [tokens], one, one, one)[tokens]
+    sums = mechanism.sums(width, width) if isinstance(mechanism, FeatureMechanism) else None
+    summed = cache if sums is None else heads * sums * max(4, one.element_size())
+    return Kept(summed, SUMS) if summed < cache else Kept(cache, CACHE)
+
+
+def _settled(mechanism: RecurrentMechanism, tokens: int, heads: int, width: int, dtype: torch.dtype) -> int:
+    """The bytes of a state after so many tokens, or after as many as it takes to grow no more."""
+    length = min(FIRST, tokens)
+    while True:
+        longer = min(2 * length, tokens)
+        some = torch.full((1, heads, longer, width), 1 / width, dtype=dtype)
+        found = state_bytes(mechanism, (length, longer), some, some, some)
+        if found[length] == found[longer]:
+            return found[longer]
+        length = longer
 
 
 def kind_of_state(mechanism: Mechanism) -> str:
@@ -21,10 +71,14 @@ def kind_of_state(mechanism: Mechanism) -> str:
 def state_bytes(
     mechanism: Mechanism, lengths: Sequence[int], q: Tensor, k: Tensor, v: Tensor
 ) -> dict[int, int]:
-    """The bytes carried after so many tokens: measured by stepping through them, or those of all k and v."""
+    """The bytes carried after so many tokens: measured by stepping through them, or those of k and v.
+
+    Of k and v all are kept, or the last that a query can see.
+    """
     if not isinstance(mechanism, RecurrentMechanism):
-        per_token = sum(x.shape[-1] * x.element_size() for x in (k, v))
-        return {n: n * per_token for n in lengths}
+        per_token = sum(x.shape[-3] * x.shape[-1] * x.element_size() for x in (k, v))
+        reach = mechanism.reach
+        return {n: per_token * (n if reach is None else min(n, reach)) for n in lengths}
     found = {}
     with torch.no_grad():
         state = mechanism.init_state(q, v)

@@ -6,7 +6,6 @@ from separatrix.learning import tokens_of
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.features._base import FeatureMechanism
 from separatrix.tasks import Setting, Task
-from separatrix.tensors import torch
 
 FLOAT = 4
 """Bytes of a number."""
@@ -26,14 +25,11 @@ def state_bytes(task: Task, mechanism: Mechanism, setting: Setting, measured: in
     >>> [state_bytes(mqar, mechanism_named(name), setting, kept) for name in ("softmax", "elu")]
     [27648, 2080]
     """
-    summed = isinstance(mechanism, FeatureMechanism) and mechanism.permutation_equivariant
-    if measured is None or not summed:
+    if measured is None or not isinstance(mechanism, FeatureMechanism):
         return measured
-    assert isinstance(mechanism, FeatureMechanism)
     value = setting.width // setting.heads
     key, layers = setting.key_width or value, setting.depth * setting.heads * FLOAT
-    factors, logs = mechanism.scaled(torch.zeros(1, 1, 1, key), "key")
-    some = factors if logs is None else logs
-    assert some is not None
-    sums = some.shape[-1] * (value + mechanism.normalised + (logs is not None))
+    sums = mechanism.sums(key, value)
+    if sums is None:
+        return measured
     return min(measured, measured - layers * (tokens_of(task) * (key + value) - sums))

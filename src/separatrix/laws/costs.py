@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from separatrix.costs.cost import WIDTH, Cost, CostCurve, disagreement, measure
+from separatrix.costs.cost import WIDTH, Cost, CostCurve, disagreement, measure, operations
 from separatrix.engines import EngineRefusal
 from separatrix.laws.powerlaw import FEWEST, Law
 from separatrix.laws.quantities import Noise, Value, positive
@@ -31,6 +31,20 @@ def cost_law(curve: CostCurve, of: str) -> Law | None:
     values = [cost_value(of, cost.length, cost) for cost in curve.costs]
     enough = len(values) >= FEWEST and all(value.y > 0 for value in values)
     return law_of(values) if enough else None
+
+
+def operations_law(mechanism: Mechanism, lengths: Sequence[int], width: int = WIDTH) -> Law | None:
+    """How the operations of one head grow with the length, counted; None where none are.
+
+    >>> from separatrix.mechanisms import mechanism_named
+    >>> law = operations_law(mechanism_named("softmax"), (64, 128, 256))
+    >>> round(law.exponent, 6)
+    2.0
+    """
+    counted = operations(mechanism, lengths, width)
+    if not all(counted.values()):
+        return None
+    return law_of([Value(n, float(flops), "measured", "counted") for n, flops in counted.items()])
 
 
 def cost_scaling(

@@ -96,6 +96,11 @@ class Mechanism(ABC):
         """Whether the weights of every query row add up to 1."""
         return True
 
+    @property
+    def reach(self) -> int | None:
+        """How many of the last tokens a causal query sees, its own among them; None where it sees all."""
+        return None
+
     def __init__(self, /, **parameters: object) -> None:
         self.parameters = self.schema.read(parameters, self.name)
 

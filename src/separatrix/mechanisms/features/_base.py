@@ -81,6 +81,18 @@ class FeatureMechanism(Mechanism):
         """phi as factors and logarithms."""
         return self.features(x, side), None
 
+    def sums(self, width: int, features: int) -> int | None:
+        """How many numbers the sums have that are all it needs of the past; None where places are in them.
+
+        Those are the sum of `phi(k) vᵀ`, of `phi(k)` where weights are divided by their sum, and for
+        logarithms their largest.
+        """
+        if not self.permutation_equivariant:
+            return None
+        factors, logs = self.scaled(torch.zeros(1, 1, 1, width), "key")
+        sizes = [0 if each is None else int(each.shape[-1]) for each in (factors, logs)]
+        return max(sizes) * (features + self.normalised) + sizes[1]
+
     def mapped(self, q: Queries, k: Keys, extras: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Queries and keys with their places, or learned maps, worked in."""
         return q, k

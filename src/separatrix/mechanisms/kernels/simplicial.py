@@ -104,6 +104,10 @@ class Simplicial(Mechanism):
         return torch.cat(out, dim=-2)
 
     @property
+    def reach(self) -> int:
+        return max(self._windows)
+
+    @property
     def _windows(self) -> tuple[int, int]:
         return self.parameters.window, self.parameters.second_window
 

@@ -37,6 +37,10 @@ class Window(PatternMechanism):
     schema = WindowParameters
     parameters: WindowParameters
 
+    @property
+    def reach(self) -> int:
+        return int(self.parameters.size)
+
     def sees(self, i: QueryPlaces, j: KeyPlaces, keys: int, causal: bool) -> Seen:
         return (i - j).abs() < self.parameters.size
 
