@@ -161,6 +161,18 @@ def test_an_array_of_lengths_is_whole_numbers() -> None:
     assert found.law.exponent == pytest.approx(-1, abs=1e-6)
 
 
+def test_an_array_that_is_evenly_spaced_is_the_range_it_was_rounded_from() -> None:
+    around, n = {**AROUND, "n": "1e3:1e18:3:log"}, 80
+    array, typed = (
+        sx.map("spike", "softmax", around, a1=a1) for a1 in (np.linspace(0.5, 1.5, n), f"0.5:1.5:{n}")
+    )
+    assert array.as_json() == typed.as_json()
+    assert np.isfinite(array.layers[0].values).all()
+    uneven = np.linspace(0.5, 1.5, n)
+    uneven[7] += 1e-12
+    assert sx.map("spike", "softmax", around, a1=uneven).y.values[7] == Fraction(repr(float(uneven[7])))
+
+
 def test_a_pair_is_a_range_to_search() -> None:
     pair, typed = (sx.boundary("spike", "softmax", AROUND, n=1000, a1=a1) for a1 in ((0.5, 1.5), "0.5:1.5"))
     assert pair == typed

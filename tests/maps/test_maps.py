@@ -339,7 +339,7 @@ def test_a_mechanism_that_lacks_the_parameter_is_named() -> None:
 
 
 def test_csv_of_an_open_cell_is_empty() -> None:
-    from separatrix.reports.maps.table import rows
+    from separatrix.maps.table import frame as rows
 
     asked = {"d": "102:300002:2", "a1": "0.8:1:2", "n": 600_000, "m": 1, "a0": "0.01", "b": "0.2", "c": "0.1"}
     table = rows(maps.map("spike", ["softmax"], asked, engine="certified"))

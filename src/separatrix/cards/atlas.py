@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import active_children, get_context
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -17,6 +18,7 @@ from separatrix.constructions import construction_named
 from separatrix.mechanisms import Mechanism, examples
 from separatrix.mechanisms.load import mechanisms_from
 from separatrix.parameters import UsageError
+from separatrix.result import Result
 from separatrix.startup import safe_path, signals_held_back
 
 COLUMNS = (
@@ -35,10 +37,11 @@ class Region:
     standings: tuple[Standing | Unanswered, ...]
 
 
-@dataclass(frozen=True)
-class Atlas:
+@dataclass(frozen=True, repr=False)
+class Atlas(Result):
     """The standing of every mechanism on every construction."""
 
+    kind: ClassVar[str] = "atlas"
     regions: tuple[Region, ...]
 
     @property
@@ -54,9 +57,20 @@ class Atlas:
             found.setdefault(region.mechanism.family, []).append(region)
         return found
 
+    @property
+    def summary(self) -> str:
+        """How many of each verdict there are."""
+        counts = Counter(each.word for region in self.regions for each in region.standings)
+        cells = f"{len(self.regions)} mechanisms on {len(self.constructions)} constructions"
+        return f"{cells}: {', '.join(f'{count} {word}' for word, count in counts.most_common())}"
+
     def rows(self) -> list[dict[str, Any]]:
         """One row for each mechanism and construction."""
-        return [_row(region.mechanism, standing) for region in self.regions for standing in region.standings]
+        return [
+            standing_row(region.mechanism, standing)
+            for region in self.regions
+            for standing in region.standings
+        ]
 
     def as_json(self) -> list[dict[str, Any]]:
         """What `separatrix atlas --json` prints."""
@@ -144,7 +158,8 @@ def _cell(mechanism: Mechanism, name: str) -> Standing | Unanswered:
     return standing(name, points()[name], mechanism)
 
 
-def _row(mechanism: Mechanism, cell: Standing | Unanswered) -> dict[str, Any]:
+def standing_row(mechanism: Mechanism, cell: Standing | Unanswered) -> dict[str, Any]:
+    """One cell as a row of a table, with COLUMNS."""
     row = {"family": mechanism.family, "mechanism": mechanism.spelled, "construction": cell.name}
     if isinstance(cell, Unanswered):
         return {**dict.fromkeys(COLUMNS), **row, "verdict": cell.word, "evidence": cell.why}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
+from separatrix.cards.atlas import COLUMNS, standing_row
 from separatrix.cards.likeness import Likeness, likenesses, nearest_words
 from separatrix.cards.standing import Standing, Unanswered, standings
 from separatrix.contract import Broken, Examination, examine, sensitivity
@@ -19,6 +21,7 @@ from separatrix.mechanisms.load import mechanism_from
 from separatrix.mechanisms.logits import LogitScale, logit_scale
 from separatrix.mechanisms.weights import held_by
 from separatrix.parameters import listed_mechanisms
+from separatrix.result import Result, Row
 
 Tell = Callable[[str], None]
 Examined = Callable[["Calling", Examination], None]
@@ -40,10 +43,12 @@ class Calling:
         return [*([] if self.scale is None else [self.scale.words]), *self.notes]
 
 
-@dataclass(frozen=True)
-class Card:
+@dataclass(frozen=True, repr=False)
+class Card(Result):
     """Everything `assess` finds out about one mechanism."""
 
+    kind: ClassVar[str] = "card"
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
     calling: Calling
     contract: Examination
     standings: tuple[Standing | Unanswered, ...]
@@ -132,6 +137,19 @@ class Card:
         start = crossover(self.cost, self.softmax_cost)
         when = f"from {start:,} tokens on" if start else "at no length tried"
         return f"{grows or 'It'} is faster than softmax, measured here, {when}."
+
+    @property
+    def summary(self) -> str:
+        """Whether it keeps the contract, and on how many constructions it has which word."""
+        kept = "keeps the contract" if self.contract.holds else "breaks the contract"
+        counts = Counter("no answer" if each.word == "none" else each.word for each in self.standings)
+        found = [f"{word} on {count}" for word, count in counts.most_common()]
+        return f"{self.mechanism.spelled}: {', '.join((kept, *found))}"
+
+    def rows(self) -> list[Row]:
+        """One row for each construction, of this mechanism and of those it is compared with."""
+        own = [standing_row(self.mechanism, each) for each in self.standings]
+        return own + [row for card in self.against for row in card.rows()]
 
     def as_json(self) -> dict[str, Any]:
         """What `separatrix assess --json` prints."""

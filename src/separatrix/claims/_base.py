@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
+
+from separatrix.result import Result, Row
 
 Provenance = Literal["paper", "rec", "ours"]
 """[paper] stated in the paper's summary; [rec] reconstructed; [ours] a result of this project."""
@@ -114,16 +117,37 @@ class Entry:
         }
 
 
-@dataclass(frozen=True)
-class Ledger:
+@dataclass(frozen=True, repr=False)
+class Ledger(Result):
     """The table of claims."""
 
+    kind: ClassVar[str] = "ledger"
     entries: tuple[Entry, ...]
 
     @property
     def holds(self) -> bool:
         """Whether no claim fails."""
         return all(entry.finding.status is not ClaimStatus.FAILS for entry in self.entries)
+
+    @property
+    def summary(self) -> str:
+        """How many claims came out how."""
+        counts = Counter(entry.finding.status.value for entry in self.entries)
+        return f"{len(self.entries)} claims: {', '.join(f'{count} {word}' for word, count in counts.items())}"
+
+    def rows(self) -> list[Row]:
+        """One row for each claim."""
+        return [
+            {
+                "name": entry.claim.name,
+                "provenance": entry.claim.provenance,
+                "status": entry.finding.status.value,
+                "where": entry.finding.where,
+                "slack": entry.finding.slack,
+                "statement": entry.claim.statement,
+            }
+            for entry in self.entries
+        ]
 
     def as_json(self) -> list[dict[str, Any]]:
         """What `ledger.json` holds."""

@@ -77,7 +77,7 @@ def _view(found: Readers) -> None:
 
 
 def _table(found: Readers) -> Table:
-    from separatrix.verdicts.readers import chance_of
+    from separatrix.verdicts.verdict import chance_of
 
     table = new_table()
     outcome, tuned, linear = found.fixed.outcome, found.threshold, found.linear

@@ -6,9 +6,9 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -20,6 +20,7 @@ from separatrix.errors import UsageError, raised
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
 from separatrix.mechanisms.load import mechanisms_from
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
+from separatrix.result import Result, Row
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
 WIDTH = 64
@@ -100,12 +101,39 @@ class Disagreement:
         return {"mechanism": self.mechanism, "disagreement": self.what}
 
 
-@dataclass(frozen=True)
-class Bench:
+@dataclass(frozen=True, repr=False)
+class Bench(Result):
     """Costs in one run, and softmax's in the same run to compare them with."""
 
+    kind: ClassVar[str] = "bench"
+    columns: ClassVar[tuple[str, ...]] = (
+        *("mechanism", "length", "seconds", "peak_bytes", "flops", "state_bytes"),
+        "faster_than_softmax_from",
+    )
     found: tuple[CostCurve | Disagreement, ...]
     softmax: CostCurve | Disagreement
+
+    @property
+    def summary(self) -> str:
+        """Which mechanisms were timed, up to which length."""
+        timed = [each for each in self.found if isinstance(each, CostCurve)]
+        longest = max((cost.length for each in timed for cost in each.costs), default=0)
+        left = len(self.found) - len(timed)
+        but = f"; {left} not timed" if left else ""
+        return f"cost up to n = {longest:,} of {', '.join(each.mechanism for each in timed)}{but}"
+
+    def rows(self) -> list[Row]:
+        """One row for each mechanism and length; those that disagree with their definition have none."""
+        return [
+            {
+                "mechanism": each.mechanism,
+                **asdict(cost),
+                "faster_than_softmax_from": crossover(each, self.softmax),
+            }
+            for each in self.found
+            if isinstance(each, CostCurve)
+            for cost in each.costs
+        ]
 
     def as_json(self) -> list[dict[str, Any]]:
         """What `separatrix bench --json` prints."""

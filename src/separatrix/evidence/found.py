@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from separatrix.evidence.conclusions import BesideFloor, beside_floor, conclusions
 from separatrix.evidence.estimates import Difference, Mean, Share
 from separatrix.evidence.sentences import Word
 from separatrix.numbers import format_exact
+from separatrix.result import Result, Row
 from separatrix.tasks import Bound, ProvedCeiling, Setting, Task
 
 Curve = tuple[tuple[int, float], ...]
@@ -103,10 +104,11 @@ class MechanismEvidence:
         }
 
 
-@dataclass(frozen=True)
-class Learned:
+@dataclass(frozen=True, repr=False)
+class Learned(Result):
     """What was learned of a task with some mechanisms."""
 
+    kind: ClassVar[str] = "learned"
     task: Task
     setting: Setting
     ceiling: Bound
@@ -137,6 +139,38 @@ class Learned:
     def conclusions(self) -> tuple[str, ...]:
         """What may be said of mechanisms beside a floor, in plain words."""
         return conclusions(self.standings, self.paired, self.task.answers.sign)
+
+    @property
+    def summary(self) -> str:
+        """The mean score of each mechanism between floor and ceiling."""
+        means = [
+            f"{each.mechanism} {'failed' if each.trained is None else format(each.trained.mean, '.4f')}"
+            for each in self.mechanisms
+        ]
+        around = f"ceiling {self.ceiling.score:.4f}, floor {self.floor.score:.4f}"
+        return f"{self.task.spelled}: {', '.join(means)}; {around}"
+
+    def rows(self) -> list[Row]:
+        """One row for each mechanism: what is proved, written down and trained."""
+        return [
+            {
+                "task": self.task.name,
+                "mechanism": each.mechanism,
+                "proved_ceiling": None if each.proved is None else each.proved.score,
+                "witness": each.witness,
+                "tuned_witness": each.tuned,
+                "mean": None if each.trained is None else each.trained.mean,
+                "low": None if each.trained is None else (each.trained.interval or (None, None))[0],
+                "high": None if each.trained is None else (each.trained.interval or (None, None))[1],
+                "solved": each.solved.count,
+                "of": each.solved.of,
+                "lr": float(each.rate),
+                "parameters": each.parameters,
+                "state_bytes": each.state_bytes,
+                "word": each.word.value,
+            }
+            for each in self.mechanisms
+        ]
 
     def __getitem__(self, mechanism: str) -> MechanismEvidence:
         return next(each for each in self.mechanisms if each.mechanism == mechanism)

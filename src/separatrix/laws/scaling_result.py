@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from separatrix.laws.closed_forms import ClosedForm
 from separatrix.laws.powerlaw import Law
 from separatrix.laws.quantities import Noise, Value
 from separatrix.numbers import parse_integer
 from separatrix.parameters.model import printed
+from separatrix.result import Result, Row
 from separatrix.verdicts.question import Question
 
 
-@dataclass(frozen=True)
-class Scaling:
+@dataclass(frozen=True, repr=False)
+class Scaling(Result):
     """A quantity at growing values of one parameter, and the law of its growth."""
 
+    kind: ClassVar[str] = "scaling"
     asked: Question
     name: str
     """The parameter that grows."""
@@ -50,6 +52,20 @@ class Scaling:
     def formula(self) -> str | None:
         """The form that fits, with the parameter's own name."""
         return None if self.law.form is None else _named(self.law.form.formula, self.name)
+
+    @property
+    def summary(self) -> str:
+        """The law and its exponent."""
+        name = f"{self.asked.label} on {self.asked.kind.name}"
+        return f"{name}: {self.of} against {self.name}: {self.law.name}, exponent {self.law.spelled}"
+
+    def rows(self) -> list[Row]:
+        """One row for each value."""
+        return [
+            {self.name: float(value.x), "n_used": value.n, self.of: value.y, "low": low, "high": high}
+            for value in self.values
+            for low, high in [_ends(value)]
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """What `separatrix scaling --json` prints."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from separatrix.engines import Sampling
 from separatrix.maps.boundary import HALF, boundary_of, search_span
@@ -14,6 +14,7 @@ from separatrix.numbers import format_exact, parse_integer
 from separatrix.parameters import UsageError, read_words
 from separatrix.parameters.model import printed
 from separatrix.parameters.ranges import Axis, Number, Span, read_counted, split_axes
+from separatrix.result import Result, Row
 from separatrix.verdicts.question import Question, question
 
 MOST_VALUES = 2000
@@ -21,10 +22,11 @@ MOST_TOLD = 6
 """So many n that were moved are named in a sentence."""
 
 
-@dataclass(frozen=True)
-class BoundaryCurve:
+@dataclass(frozen=True, repr=False)
+class BoundaryCurve(Result):
     """One boundary for each value of the second parameter."""
 
+    kind: ClassVar[str] = "boundary_curve"
     asked: Question
     over: Axis
     """Of n the values that were used, unless they depend on what is searched for."""
@@ -58,6 +60,22 @@ class BoundaryCurve:
     def lengths_differ(self) -> bool:
         """Whether some n that was used is none that is shown as a value."""
         return self.parameter != "n" and any(each.moved for each in self.boundaries)
+
+    @property
+    def summary(self) -> str:
+        """What is searched, and over what."""
+        start, stop = self.over.floats[[0, -1]]
+        over = f"{self.over.name} from {start:g} to {stop:g} ({len(self.boundaries)} values)"
+        where = f"{self.asked.label} on {self.asked.kind.name}"
+        return f"{where}: {self.parameter} at P = {format_exact(self.at)}, {over}"
+
+    def rows(self) -> list[Row]:
+        """One row for each value and crossing; values without a crossing have none."""
+        return [
+            {self.over.name: float(value), **row}
+            for value, each in zip(self.over.values, self.boundaries, strict=True)
+            for row in each.rows()
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """What `separatrix boundary --over --json` prints."""

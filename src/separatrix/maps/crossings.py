@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from separatrix.maps.analytic import Analytic
 from separatrix.maps.bisection import LevelReading
 from separatrix.numbers import format_exact, parse_integer
 from separatrix.parameters.model import printed
 from separatrix.parameters.ranges import Span
+from separatrix.result import Result, Row
 from separatrix.verdicts.question import Question
 
 
@@ -47,10 +48,15 @@ class Crossing:
         }
 
 
-@dataclass(frozen=True)
-class Boundary:
+@dataclass(frozen=True, repr=False)
+class Boundary(Result):
     """Every crossing of one level in one parameter that was found, and how they were looked for."""
 
+    kind: ClassVar[str] = "boundary"
+    columns: ClassVar[tuple[str, ...]] = (
+        *("mechanism", "parameter", "lo", "hi", "direction", "certified"),
+        *("distinguish_lo", "distinguish_hi", "n_used_lo", "n_used_hi"),
+    )
     asked: Question
     span: Span
     at: Fraction
@@ -105,6 +111,40 @@ class Boundary:
     def n_used(self, reading: LevelReading) -> int:
         """The n behind a reading."""
         return self.asked.point({self.span.name: reading.value}).n
+
+    @property
+    def summary(self) -> str:
+        """Where P passes the level, or that it does not."""
+        name, level = f"{self.asked.label} on {self.asked.kind.name}", format_exact(self.at)
+        if not self.crossings:
+            start, stop = (format_exact(end.value) for end in self.ends)
+            return f"{name}: P passes {level} nowhere, {self.span.name} from {start} to {stop}"
+        return f"{name}: P {'; '.join(self._passed(each) for each in self.crossings)}"
+
+    def _passed(self, crossing: Crossing) -> str:
+        way = "rises" if crossing.rises else "falls"
+        proved = "certified" if crossing.certified else self.engine
+        return (
+            f"{way} through {format_exact(self.at)} at {self.span.name} = {crossing.middle:.10g} ({proved})"
+        )
+
+    def rows(self) -> list[Row]:
+        """One row for each crossing."""
+        return [
+            {
+                "mechanism": self.asked.label,
+                "parameter": self.span.name,
+                "lo": float(each.lo.value),
+                "hi": float(each.hi.value),
+                "direction": "up" if each.rises else "down",
+                "certified": each.certified,
+                "distinguish_lo": each.lo.p,
+                "distinguish_hi": each.hi.p,
+                "n_used_lo": self.n_used(each.lo),
+                "n_used_hi": self.n_used(each.hi),
+            }
+            for each in self.crossings
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """What `separatrix boundary --json` prints."""

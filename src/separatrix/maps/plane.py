@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,17 +18,22 @@ from separatrix.maps.plane_grid import PlaneGrid
 from separatrix.parameters import UsageError, all_parameters, listed_mechanisms, require_known
 from separatrix.parameters.model import printed
 from separatrix.parameters.ranges import EXAMPLE, Axis, read_counted, split_axes
+from separatrix.result import Result, Row
 from separatrix.verdicts.question import Question, question
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MOST_CELLS = 4_000_000
 """2000 by 2000: more than a screen or a page can show."""
 CLOSED_FORM = "closed form over all sign states, in float64"
 
 
-@dataclass(frozen=True)
-class Map:
+@dataclass(frozen=True, repr=False)
+class Map(Result):
     """The quantity `of` over the plane: x across, y up; arrays have a row for each value of y."""
 
+    kind: ClassVar[str] = "map"
     of: str
     questions: tuple[Question, ...]
     places: PlaneGrid
@@ -80,6 +85,35 @@ class Map:
         mesh = {self.x.name: self.x.floats[None, :], self.y.name: self.y.floats[:, None]}
         values = found.excess({**asked.numbers(corner), **mesh})
         return found, np.broadcast_to(values, self.places.shape)
+
+    @property
+    def summary(self) -> str:
+        """What is mapped, of which mechanisms, and over what."""
+        names = ", ".join(layer.mechanism for layer in self.shown)
+        axes = " × ".join(
+            f"{axis.name} from {axis.floats[0]:g} to {axis.floats[-1]:g} ({len(axis.values)})"
+            for axis in (self.x, self.y)
+        )
+        return f"{QUANTITIES[self.of]} on {self.construction.name}, {axes}: {names}"
+
+    def rows(self) -> list[Row]:
+        """One row for each mechanism and cell."""
+        return self.to_frame().to_dicts()
+
+    def to_frame(self) -> pl.DataFrame:
+        """A polars frame, one row for each mechanism and cell; of an axis the value used, too, as text."""
+        from separatrix.maps.table import frame
+
+        return frame(self)
+
+    def notebook_rows(self) -> list[Row]:
+        """The smallest and the largest value of each layer, and where it is."""
+        return [
+            {"mechanism": layer.mechanism, "": word, self.of: value, **place, "engine": layer.engine}
+            for layer in self.shown
+            for word, value, cell in extremes(self.places, layer)
+            for place in [{name: float(at) for name, at in self.places.at(cell).items()}]
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """What `separatrix map --json` prints."""

@@ -1,12 +1,13 @@
 """Axes as they are typed, `a1=0.5:1.5:400`, `n=1e3:1e18:400:log` or `n=1e3,1e4,1e6`, and their exact values.
 
-From Python a list or a NumPy array is an axis, too: it is read as the values written with commas.
+From Python a list or a NumPy array is an axis, too: it is read as the values written with commas, or as the
+range whose exact values it has but for rounding.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -25,6 +26,8 @@ DIGITS = 6
 """Values on a logarithmic axis are rounded to so many significant digits, more where the axis is fine."""
 WIDE = 100
 """What spans this factor is shown, and searched, evenly in its logarithm, unless it is typed otherwise."""
+ROUNDED = Fraction(1, 2**51)
+"""Floats that are meant to be evenly spaced are off by so much of the largest, or less."""
 LONGEST_SHOWN = 60
 LISTS = (list, tuple, range)
 EXAMPLE = "a1=0.5:1.5:100 or n=1e3:1e9:100:log"
@@ -112,7 +115,7 @@ def split_axes(parameters: Mapping[str, object]) -> tuple[dict[str, str], dict[s
     """The parameters whose values are ranges or several values, as they are typed, and those that are fixed.
 
     >>> split_axes({"n": [1000, 1e6], "a1": np.linspace(0.5, 1.5, 3), "d": 102})
-    ({'n': '1000,1000000', 'a1': '0.5,1,1.5'}, {'d': 102})
+    ({'n': '1000,1000000', 'a1': '0.5:1.5:3'}, {'d': 102})
     """
     axes = {name: _typed(name, value) for name, value in parameters.items() if is_several(value)}
     return axes, {name: value for name, value in parameters.items() if name not in axes}
@@ -129,8 +132,20 @@ def _typed(name: str, value: Any) -> str:
         raise UsageError(f"{name} has no values; an axis needs at least 2")
     if len(values) > MOST_POINTS:
         raise UsageError(f"{name} has {len(values):,} points, more than {MOST_POINTS:,}; 400 fill a screen")
-    written = [format_exact(parse_exact(each, name)) for each in values]
+    exact = [parse_exact(each, name) for each in values]
+    written = [format_exact(each) for each in exact]
+    if _are_rounded_range(exact):
+        return f"{written[0]}:{written[-1]}:{len(written)}"
     return ",".join(written) if len(written) > 1 else f"{written[0]},"
+
+
+def _are_rounded_range(values: Sequence[Fraction]) -> bool:
+    """Whether these are the values of a range but for the rounding of floats, as `linspace` makes them."""
+    steps, size = len(values) - 1, max(map(abs, values))
+    if steps < 2 or all(each.denominator == 1 for each in values):
+        return False
+    meant = (values[0] + (values[-1] - values[0]) * Fraction(i, steps) for i in range(steps + 1))
+    return all(abs(each - other) <= ROUNDED * size for each, other in zip(values, meant, strict=True))
 
 
 def read_counted(model: type[Parameters], name: str, text: str, owner: str | None = None) -> tuple[Span, int]:

@@ -16,6 +16,7 @@ from separatrix.reports.standings import ShownStanding, shown
 from separatrix.reports.verdict_words import COLOURS, INKS, LETTERS, MARKED, MEANINGS
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 ROW, COLUMN, GAP = 0.175, 0.52, 0.6
@@ -28,10 +29,26 @@ def draw(atlas: Atlas) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
+    figure = Figure(figsize=size(atlas))
+    draw_on(figure.subplots(), atlas)
+    words = _words(atlas)
+    handles = [Rectangle((0, 0), 1, 1, facecolor=COLOURS[word], edgecolor=FAINT) for word in words]
+    labels = [f"{LETTERS[word]}  {word}: {MEANINGS[word]}" for word in words]
+    figure.legend(handles, labels, loc="outside lower left", ncols=len(labels), fontsize=6.5)
+    figure.supxlabel(f"P is {MARKED}", x=0.99, ha="right", size=6.5)
+    return figure
+
+
+def size(atlas: Atlas) -> tuple[float, float]:
+    """Inches across and up, as many as the cells take."""
+    return 1.6 + COLUMN * len(atlas.constructions), 1.5 + ROW * (max(_places(atlas).values()) + 1)
+
+
+def draw_on(axes: Axes, atlas: Atlas) -> None:
+    """The cells on matplotlib axes."""
+    from matplotlib.patches import Rectangle
+
     columns, places = atlas.constructions, _places(atlas)
-    bottom = max(places.values()) + 1
-    figure = Figure(figsize=(1.6 + COLUMN * len(columns), 1.5 + ROW * bottom))
-    axes = figure.subplots()
     for region in atlas.regions:
         y = places[region.mechanism.spelled]
         for x, cell in enumerate(map(shown, region.standings)):
@@ -41,19 +58,13 @@ def draw(atlas: Atlas) -> Figure:
         y = places[regions[0].mechanism.spelled]
         axes.text(0.02, y - 0.08, family, ha="left", va="bottom", size=6.5, color=FAINT, style="italic")
     axes.set_xlim(0, len(columns))
-    axes.set_ylim(bottom, 0)
+    axes.set_ylim(max(places.values()) + 1, 0)
     axes.set_xticks([x + 0.5 for x in range(len(columns))], columns, rotation=40, ha="left")
     axes.set_yticks([y + 0.5 for y in places.values()], list(places))
     axes.xaxis.tick_top()
     axes.tick_params(length=0, labelsize=7)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
-    words = _words(atlas)
-    handles = [Rectangle((0, 0), 1, 1, facecolor=COLOURS[word], edgecolor=FAINT) for word in words]
-    labels = [f"{LETTERS[word]}  {word}: {MEANINGS[word]}" for word in words]
-    figure.legend(handles, labels, loc="outside lower left", ncols=len(labels), fontsize=6.5)
-    figure.supxlabel(f"P is {MARKED}", x=0.99, ha="right", size=6.5)
-    return figure
 
 
 def _write(axes: Any, x: int, y: float, cell: ShownStanding) -> None:

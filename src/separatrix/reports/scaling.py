@@ -18,6 +18,7 @@ from separatrix.reports.maps.heatmap import axis_label
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+    from matplotlib.axes import Axes
 
 MARKERS = "osD^vPX*"
 
@@ -48,7 +49,7 @@ class Growth:
     @property
     def title(self) -> str:
         """What the picture is of."""
-        return f"{self.quantity} on {self.rows[0]['construction']} against {self.parameter}"
+        return _title(self.rows[0])
 
     @property
     def sentences(self) -> list[str]:
@@ -96,25 +97,34 @@ def _xy(row: Mapping[str, Any]) -> tuple[list[float], list[float]]:
     return [float(each[row["parameter"]]) for each in values], [each[row["quantity"]] for each in values]
 
 
+def draw_on(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
+    """The values of every mechanism on matplotlib axes; `rows` as in Growth."""
+    look = looks(row["mechanism"] for row in rows)
+    for i, row in enumerate(rows):
+        (x, y), key = _xy(row), look[row["mechanism"]]
+        label = f"{row['mechanism']}: {law(row)}"
+        style: Any = {"color": key.colour, "marker": MARKERS[i % len(MARKERS)], "markersize": 3}
+        axes.plot(x, y, linewidth=1.2, label=label, **style)
+        low, high = ([each[end] for each in row["values"]] for end in ("low", "high"))
+        if low != high:
+            axes.fill_between(x, low, high, color=key.colour, alpha=0.2, linewidth=0)
+    first = rows[0]
+    axes.set(xscale="log", yscale="log", xlabel=axis_label(first["parameter"]), ylabel=first["quantity"])
+    axes.set_title(_title(first), weight="normal")
+    axes.legend()
+
+
+def _title(row: Mapping[str, Any]) -> str:
+    return f"{row['quantity']} on {row['construction']} against {row['parameter']}"
+
+
 def draw(found: Growth, kind: str) -> bytes:
     """The values of every mechanism, as PNG, PDF or SVG."""
     from matplotlib.figure import Figure
 
-    look = looks(row["mechanism"] for row in found.rows)
     with static_style():
         figure = Figure(figsize=(4.6, 3.4))
-        axes = figure.subplots()
-        for i, row in enumerate(found.rows):
-            (x, y), key = _xy(row), look[row["mechanism"]]
-            label = f"{row['mechanism']}: {law(row)}"
-            style: Any = {"color": key.colour, "marker": MARKERS[i % len(MARKERS)], "markersize": 3}
-            axes.plot(x, y, linewidth=1.2, label=label, **style)
-            low, high = ([each[end] for each in row["values"]] for end in ("low", "high"))
-            if low != high:
-                axes.fill_between(x, low, high, color=key.colour, alpha=0.2, linewidth=0)
-        axes.set(xscale="log", yscale="log", xlabel=axis_label(found.parameter), ylabel=found.quantity)
-        axes.set_title(found.title, weight="normal")
-        axes.legend()
+        draw_on(figure.subplots(), found.rows)
         return saved(figure, kind)
 
 

@@ -6,11 +6,12 @@ import math
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError, require_known
+from separatrix.result import Result, Row
 from separatrix.searches._base import SearchFinding, SearchQuestion
 from separatrix.searches.inputs import input_questions
 from separatrix.searches.points import point_questions
@@ -28,10 +29,12 @@ THRESHOLDS = (
 )
 
 
-@dataclass(frozen=True)
-class Search:
+@dataclass(frozen=True, repr=False)
+class Search(Result):
     """What was found, and after how much looking."""
 
+    kind: ClassVar[str] = "search"
+    columns: ClassVar[tuple[str, ...]] = ("family", "sentence", "shrunk")
     x: Mechanism
     y: Mechanism
     space: str
@@ -62,6 +65,20 @@ class Search:
             return ""
         where = f" for {'; '.join(self.unanswered)}" if self.found else ""
         return f"nothing found{where} in {self.trials} trials; this proves nothing"
+
+    @property
+    def summary(self) -> str:
+        """What was found, or that finding nothing proves nothing."""
+        found = ", ".join(dict.fromkeys(each.family for each in self.findings))
+        said = f"{len(self.findings)} found in {self.trials} trials ({found})" if self.found else self.caution
+        return f"what {self.x.spelled} tells apart and {self.y.spelled} does not: {said}"
+
+    def rows(self) -> list[Row]:
+        """One row for each finding."""
+        return [
+            {"family": each.family, "sentence": each.sentence, "shrunk": each.shrunk}
+            for each in self.findings
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """What `separatrix search --json` prints, and `--check` reads."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from separatrix.constructions import Construction, construction_named
-from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling
+from separatrix.engines import EngineRefusal, Sampling
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers import format_exact
 from separatrix.outputs._base import Feature, Outputs
@@ -21,10 +21,11 @@ from separatrix.outputs.floats import FloatOutputs, by_definition
 from separatrix.outputs.proved import proved_outputs
 from separatrix.outputs.tokens import draw_places, place_matters
 from separatrix.parameters import all_parameters
+from separatrix.result import Result, Row
 from separatrix.verdicts.best_threshold import Tuned, best_threshold
 from separatrix.verdicts.linear_reader import Witness, best_witness
 from separatrix.verdicts.rounded_outputs import Stored, stored
-from separatrix.verdicts.verdict import DELTA, OLD_NAMES, Verdict, verdict
+from separatrix.verdicts.verdict import DELTA, OLD_NAMES, Verdict, chance_of, verdict
 
 PLACES = 3
 PLACES_SEED = 0
@@ -92,10 +93,11 @@ class LinearReader:
         }
 
 
-@dataclass(frozen=True)
-class Readers:
+@dataclass(frozen=True, repr=False)
+class Readers(Result):
     """What readers of growing freedom make of one point."""
 
+    kind: ClassVar[str] = "readers"
     fixed: Verdict
     threshold: Tuned | None
     """None where the sign states are too many to tune it."""
@@ -193,6 +195,16 @@ class Readers:
         too = "does, too" if self.fixed.word == "distinguishes" else "does"
         return f"{start}; without noise a linear reader of one row {too}."
 
+    @property
+    def summary(self) -> str:
+        """The most important statement."""
+        first, name = self.verdict, f"{self.mechanism.spelled} on {self.construction.name}"
+        return f"{name}: {first.word}, for {first.readers}; {first.evidence}"
+
+    def rows(self) -> list[Row]:
+        """One row for each statement."""
+        return [each.as_json() for each in self.statements]
+
     def as_json(self) -> dict[str, Any]:
         """What `separatrix readers --json` prints."""
         fixed = self.fixed
@@ -218,16 +230,6 @@ class Readers:
             "verdict": self.verdict.as_json(),
             "statements": [each.as_json() for each in self.statements],
         }
-
-
-def chance_of(outcome: Outcome, digits: int = 6) -> str:
-    """P[distinguishes] in words; between two numbers where it is not known exactly."""
-    low, high = outcome.interval
-    if low == high:
-        return f"P = {outcome.distinguish:.{digits}g}"
-    if ENGINES[outcome.engine].proves:  # what lies between was not decided: no number of it is likelier
-        return f"P between {low:.{digits}g} and {high:.{digits}g}"
-    return f"P = {outcome.distinguish:.{digits}g} in [{low:.4g}, {high:.4g}]"
 
 
 def _auc(gap: float, noise: Fraction) -> float:

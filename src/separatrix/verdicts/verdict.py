@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.reference import read_completed
@@ -19,6 +19,7 @@ from separatrix.numbers import format_exact, parse_exact
 from separatrix.numbers.json import finite
 from separatrix.numbers.logforms import spelled
 from separatrix.parameters import UsageError, all_parameters
+from separatrix.result import Result, Row
 from separatrix.verdicts.blind_formats import LARGEST, blind_from
 
 DELTA = Fraction(1, 100)
@@ -26,10 +27,11 @@ OLD_NAMES = {"noise": "noise_sd="}
 """Options that were once called as parameters of a construction are."""
 
 
-@dataclass(frozen=True)
-class Verdict:
+@dataclass(frozen=True, repr=False)
+class Verdict(Result):
     """What one mechanism makes of one construction at one parameter point."""
 
+    kind: ClassVar[str] = "verdict"
     construction: Construction
     mechanism: Mechanism
     outcome: Outcome
@@ -64,6 +66,28 @@ class Verdict:
         except EngineRefusal:
             return None
 
+    @property
+    def summary(self) -> str:
+        """The word, P and the engine behind it."""
+        name = f"{self.mechanism.spelled} on {self.construction.name}"
+        return f"{name}: {self.word}, {chance_of(self.outcome)} ({self.outcome.engine})"
+
+    def rows(self) -> list[Row]:
+        """One row: the answer, and every parameter, so that the frames of several verdicts go together."""
+        outcome = self.outcome
+        answer = {
+            "construction": self.construction.name,
+            "mechanism": self.mechanism.spelled,
+            "verdict": self.word,
+            "distinguish": outcome.distinguish,
+            "low": outcome.interval[0],
+            "high": outcome.interval[1],
+            **{name: getattr(outcome, name) for name in ("fire_d0", "fire_d1", "margin", "bits", "engine")},
+        }
+        given = self.construction.parameters.filled()
+        parameters = {name: float(v) if isinstance(v, Fraction) else v for name, v in given.items()}
+        return [{**parameters, **answer}]
+
     def as_json(self) -> dict[str, Any]:
         """What `separatrix verdict --json` prints."""
         outcome = self.outcome
@@ -92,6 +116,16 @@ class Verdict:
         }
         numbers: dict[str, Any] = finite(shown if self.auc is None else {**shown, "auc": self.auc})
         return numbers
+
+
+def chance_of(outcome: Outcome, digits: int = 6) -> str:
+    """P[distinguishes] in words; between two numbers where it is not known exactly."""
+    low, high = outcome.interval
+    if low == high:
+        return f"P = {outcome.distinguish:.{digits}g}"
+    if ENGINES[outcome.engine].proves:  # what lies between was not decided: no number of it is likelier
+        return f"P between {low:.{digits}g} and {high:.{digits}g}"
+    return f"P = {outcome.distinguish:.{digits}g} in [{low:.4g}, {high:.4g}]"
 
 
 def word_for(outcome: Outcome, m: int, delta: Fraction) -> str:

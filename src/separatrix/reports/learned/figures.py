@@ -42,22 +42,31 @@ def palette(parts: Iterable[Part]) -> Palette:
 
 def bars(found: Learned, look: Palette) -> bytes:
     """A line from floor to ceiling for each mechanism, with its seeds, mean, witness and proof."""
-    names = [each.mechanism for each in found.mechanisms]
 
     def draw(figure: Any) -> None:
-        axes = figure.subplots()
-        for row, each in enumerate(found.mechanisms):
-            axes.plot([found.floor.score, found.ceiling.score], [row, row], color="#dddddd", lw=7, zorder=1)
-            _marks(axes, row, each, look[each.mechanism])
-        axes.axvline(found.ceiling.score, color=INK, lw=1)
-        axes.axvline(found.floor.score, color=FAINT, lw=1, ls=DOTTED)
-        axes.set(yticks=range(len(names)), yticklabels=map(_two_lines, names), xlabel=_scored(found))
-        axes.set_ylim(len(names) - 0.4, -0.6)
-        _within(axes, [found], "x")
-        axes.grid(visible=False, axis="y")
+        draw_bars(figure.subplots(), found, look)
         _legend(figure, MARKS)
 
-    return _png(draw, 1.3 + 0.42 * len(names))
+    return _png(draw, bars_height(found))
+
+
+def bars_height(found: Learned) -> float:
+    """Inches for all mechanisms."""
+    return 1.3 + 0.42 * len(found.mechanisms)
+
+
+def draw_bars(axes: Any, found: Learned, look: Palette) -> None:
+    """The same on matplotlib axes, without a legend."""
+    names = [each.mechanism for each in found.mechanisms]
+    for row, each in enumerate(found.mechanisms):
+        axes.plot([found.floor.score, found.ceiling.score], [row, row], color="#dddddd", lw=7, zorder=1)
+        _marks(axes, row, each, look[each.mechanism])
+    axes.axvline(found.ceiling.score, color=INK, lw=1)
+    axes.axvline(found.floor.score, color=FAINT, lw=1, ls=DOTTED)
+    axes.set(yticks=range(len(names)), yticklabels=map(_two_lines, names), xlabel=_scored(found))
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    _within(axes, [found], "x")
+    axes.grid(visible=False, axis="y")
 
 
 def _marks(axes: Any, row: int, each: MechanismEvidence, key: Key) -> None:

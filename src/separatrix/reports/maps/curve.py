@@ -18,6 +18,9 @@ from separatrix.reports.maps.heatmap import Array, axis_label
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+    from matplotlib.axes import Axes
+
+SIZE = (4.6, 3.4)
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 """The colours of Okabe and Ito: the first crossing, the second, and so on."""
@@ -147,26 +150,30 @@ def _colour(index: int, name: str) -> str:
     return COLOURS[index % len(COLOURS)] if name.startswith("crossing") else INK
 
 
+def draw_on(axes: Axes, found: BoundaryCurve) -> None:
+    """The crossings and the formula on matplotlib axes."""
+    for i, (name, (x, y)) in enumerate(series(found).items()):
+        computed = name.startswith("crossing")
+        style = {"marker": "o", "markersize": 3} if computed else {"linestyle": (0, (5, 2))}
+        axes.plot(x, y, color=_colour(i, name), label=name, linewidth=1.4, **style)
+    axes.set(
+        xscale="log" if found.over.log else "linear",
+        yscale="log" if found.boundaries[0].span.log else "linear",
+        xlabel=axis_label(found.over.name),
+        ylabel=axis_label(found.boundaries[0].span.name),
+    )
+    axes.set_title(title(found), size=7, weight="normal")
+    if series(found):
+        axes.legend()
+
+
 def draw(found: BoundaryCurve, kind: str) -> bytes:
     """The curve as PNG, PDF or SVG."""
     from matplotlib.figure import Figure
 
     with static_style():
-        figure = Figure(figsize=(4.6, 3.4))
-        axes = figure.subplots()
-        for i, (name, (x, y)) in enumerate(series(found).items()):
-            computed = name.startswith("crossing")
-            style = {"marker": "o", "markersize": 3} if computed else {"linestyle": (0, (5, 2))}
-            axes.plot(x, y, color=_colour(i, name), label=name, linewidth=1.4, **style)
-        axes.set(
-            xscale="log" if found.over.log else "linear",
-            yscale="log" if found.boundaries[0].span.log else "linear",
-            xlabel=axis_label(found.over.name),
-            ylabel=axis_label(found.boundaries[0].span.name),
-        )
-        axes.set_title(title(found), size=7, weight="normal")
-        if series(found):
-            axes.legend()
+        figure = Figure(figsize=SIZE)
+        draw_on(figure.subplots(), found)
         return saved(figure, kind)
 
 

@@ -10,6 +10,7 @@ from separatrix.reports.maps import captions, heatmap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 
 
@@ -17,6 +18,23 @@ def draw(found: Map, kind: str) -> bytes:
     """The map as PNG, PDF or SVG."""
     with static_style():
         return saved(figure(found), kind)
+
+
+def panel(axes: Axes, found: Map, layer: Layer) -> QuadMesh:
+    """One mechanism's values as colours, and the lines over them."""
+    scale = heatmap.scale(found)
+    image = axes.pcolormesh(
+        found.x.floats,
+        found.y.floats,
+        scale.shade(layer.values),
+        vmin=scale.low,
+        vmax=scale.high,
+        cmap=scale.colours,
+        shading="nearest",
+        rasterized=True,
+    )
+    _finish(axes, found, layer)
+    return image
 
 
 def figure(found: Map) -> Figure:
@@ -31,17 +49,7 @@ def figure(found: Map) -> Figure:
     for axes in panels.flat[len(layers) :]:
         axes.set_visible(False)
     for axes, layer in zip(panels.flat, layers, strict=False):
-        image = axes.pcolormesh(
-            found.x.floats,
-            found.y.floats,
-            scale.shade(layer.values),
-            vmin=scale.low,
-            vmax=scale.high,
-            cmap=scale.colours,
-            shading="nearest",
-            rasterized=True,
-        )
-        _finish(axes, found, layer)
+        image = panel(axes, found, layer)
     for axes in panels[:, 0]:
         axes.set_ylabel(heatmap.axis_label(found.y.name))
     bar = drawn.colorbar(image, ax=panels, label=scale.label, aspect=28, pad=0.02)

@@ -10,28 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from separatrix.maps import Axis, Map
 from separatrix.numbers import format_exact
+from separatrix.parameters.ranges import Axis
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from separatrix.maps.plane import Map
+
 Array = np.ndarray[Any, Any]
 
 
-def as_csv(found: Map) -> bytes:
-    """Comma-separated rows."""
-    return rows(found).write_csv().encode()
-
-
-def as_parquet(found: Map) -> bytes:
-    """The same rows, typed and compressed."""
-    buffer = io.BytesIO()
-    rows(found).write_parquet(buffer)
-    return buffer.getvalue()
-
-
-def rows(found: Map) -> pl.DataFrame:
+def frame(found: Map) -> pl.DataFrame:
     """One row for each mechanism and cell; the difference, where that was asked for, as well."""
     import polars as pl
 

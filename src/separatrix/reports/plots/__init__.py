@@ -1,0 +1,1 @@
+"""How each kind of result is drawn and saved: a module for each, called as its kind."""

@@ -1,0 +1,60 @@
+"""What mechanisms cost against the length, on log axes, each with the look it has in every picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from separatrix.costs import CostCurve
+from separatrix.reports.drawing import looks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+UNITS = {
+    "seconds": ("time, ms", 1e3),
+    "peak_bytes": ("peak memory, MiB", 2.0**-20),
+    "state_bytes": ("state or cache, KiB", 2.0**-10),
+}
+"""What an axis says of each quantity, and what it is multiplied by."""
+MARKERS = {
+    "circle": "o",
+    "square": "s",
+    "diamond": "D",
+    "triangle-up": "^",
+    "triangle-down": "v",
+    "cross": "P",
+    "star": "*",
+}
+"""The symbols of pages as matplotlib has them."""
+
+
+def draw_costs(axes: Axes, curves: Iterable[CostCurve], of: str) -> None:
+    """One quantity of some curves, each mechanism once."""
+    from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
+
+    label, unit = UNITS[of]
+    named = {curve.mechanism: curve for curve in curves}
+    known = looks(named)
+    for name, curve in named.items():
+        look = known[name]
+        axes.plot(
+            [cost.length for cost in curve.costs],
+            [unit * getattr(cost, of) for cost in curve.costs],
+            color=look.colour,
+            linestyle=_line(look.dash),
+            marker=MARKERS[look.symbol],
+            markersize=4,
+            label=name,
+        )
+    axes.set(xscale="log", yscale="log", xlabel="n, number of tokens", ylabel=label)
+    axes.xaxis.set_major_locator(LogLocator(base=2, subs=(1,), numticks=5))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _line(dash: str) -> Any:
+    """A dash of a page as matplotlib has it."""
+    if dash == "solid":
+        return "-"
+    return 0, tuple(0.5 * float(part.removesuffix("px")) for part in dash.split(","))

@@ -1,0 +1,44 @@
+"""A verdict: how likely the reader fires on each label, and tells them apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from separatrix.reports.drawing import FAINT, INK
+from separatrix.reports.plots.drawing import Drawing
+from separatrix.reports.verdict_words import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from separatrix.verdicts import Verdict
+
+NAMES = ("fires on D0", "fires on D1", "tells D0 from D1")
+
+
+def _draw(found: Verdict, _: int, axes: Axes) -> None:
+    outcome, delta = found.outcome, float(found.delta)
+    low, high = outcome.interval
+    chances = (outcome.fire_d0, outcome.fire_d1, outcome.distinguish)
+    axes.barh(range(3), chances, height=0.6, color=(FAINT, FAINT, COLOURS[found.word]), edgecolor=INK, lw=0.6)
+    if low < high:
+        axes.plot([low, high], [2, 2], "|-", color=INK, ms=9, lw=1.4, label="interval")
+    for row, chance in enumerate(chances):
+        edge = max(chance, high) if row == 2 else chance
+        axes.annotate(
+            f"{chance:.4g}",
+            (edge, row),
+            (-4 if edge > 0.7 else 4, 8 if low < high and row == 2 else 0),
+            textcoords="offset points",
+            ha="right" if edge > 0.7 else "left",
+            va="center",
+            color="white" if edge > 0.7 and not (low < high and row == 2) else INK,
+        )
+    for at in (delta, 1 - delta):
+        axes.axvline(at, color=INK, lw=0.8, ls=(0, (2, 2)))
+    axes.set(xlim=(0, 1), ylim=(2.5, -0.5), yticks=range(3), yticklabels=NAMES, xlabel="probability")
+    axes.grid(visible=False, axis="y")
+    axes.set_title(f"{found.mechanism.spelled} on {found.construction.name}: {found.word}")
+
+
+DRAWING = Drawing(_draw, size=lambda _: (4.6, 1.9))

@@ -1,0 +1,174 @@
+"""Results in Python: a line, a table for a notebook, a plot, a frame, a file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+
+import separatrix as sx
+from cases import BASE
+from separatrix.maps import boundary_curve
+from separatrix.result import Result
+
+AROUND = {name: value for name, value in BASE.items() if name not in ("n", "a1")}
+PLANE = {**AROUND, "a1": "0.5:1.5:7", "n": "1e3:1e18:5:log"}
+RANGE = {**AROUND, "a1": "0.5:1.5"}
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Result]:
+    """One of each kind that takes no training and no contract."""
+    return {
+        "verdict": sx.verdict("spike", "softmax", BASE),
+        "sampled": sx.verdict("spike", "softmax", BASE, engine="grouped", sampling=sx.Sampling(draws=20)),
+        "map": sx.map("spike", "softmax", PLANE),
+        "two layers": sx.map("spike", "softmax,linear", PLANE),
+        "boundary": sx.boundary("spike", "softmax", RANGE, n=1000),
+        "no crossing": sx.boundary("spike", "linear", RANGE, n=10**6),
+        "curve": boundary_curve("spike", "softmax", RANGE, "n=1e3:1e6:3:log"),
+        "scaling": sx.scaling("spike", "linear", {**AROUND, "a1": "1.2"}, n=[10**3, 10**4, 10**5, 10**6]),
+        "readers": sx.readers("spike", "linear", BASE),
+        "atlas": sx.atlas("softmax,linear", "spikes,duplication"),
+        "bench": sx.bench("linear", lengths=[16, 32]),
+        "search": sx.search("identity-features:normalised=no", "softmax", budget=10),
+    }
+
+
+NAMES = (
+    *("verdict", "sampled", "map", "two layers", "boundary", "no crossing", "curve", "scaling", "readers"),
+    *("atlas", "bench", "search"),
+)
+
+
+class _Page(HTMLParser):
+    """What a piece of HTML has in it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_result_is_a_line_and_a_small_table(name: str, results: dict[str, Result]) -> None:
+    found = results[name]
+    assert found.summary in repr(found)
+    assert len(repr(found)) <= 200
+    assert "\n" not in repr(found)
+    page = found._repr_html_()
+    assert len(page) < 20_000
+    shown = _Page(page)
+    assert shown.tags <= {"div", "p", "table", "tbody", "tr", "th", "td"}
+    assert shown.attributes <= {"style"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_result_is_saved_as_its_ending_says(name: str, results: dict[str, Result], tmp_path: Path) -> None:
+    found, stem = results[name], tmp_path / "found"
+    drawn = name != "search"
+    for ending in (".json", ".csv", ".parquet", *((".png", ".svg", ".pdf") if drawn else ())):
+        assert found.save(stem.with_suffix(ending)).stat().st_size > 0
+    assert json.loads(stem.with_suffix(".json").read_text()) == json.loads(
+        json.dumps(found.as_json()).replace("NaN", "null").replace("Infinity", "null")
+    )
+    frame = found.to_frame()
+    assert pl.read_parquet(stem.with_suffix(".parquet")).equals(frame)
+    assert len(frame) == len(found.rows())
+    if drawn:
+        assert stem.with_suffix(".png").read_bytes()[:4] == b"\x89PNG"
+        assert "<svg" in stem.with_suffix(".svg").read_text()
+    with pytest.raises(sx.UsageError, match="does not say what to write"):
+        found.save(stem.with_suffix(".docx"))
+
+
+@pytest.mark.parametrize("name", [each for each in NAMES if each not in ("two layers", "search")])
+def test_a_plot_is_on_the_axes_that_are_given(name: str, results: dict[str, Result]) -> None:
+    axes = Figure().subplots()
+    assert results[name].plot(axes) is axes
+    assert axes.has_data() or axes.texts
+    other = results[name].plot()
+    assert other is not axes
+    assert isinstance(other.figure, Figure)
+
+
+def test_a_map_of_two_has_two_panels(results: dict[str, Result]) -> None:
+    found = results["two layers"]
+    axes = Figure().subplots(1, 2)
+    assert found.plot(axes) is axes
+    assert [each.get_title() or each.get_title(loc="left") for each in axes] == ["softmax", "linear"]
+    assert found.plot().shape == (2,)
+    with pytest.raises(sx.UsageError, match="this has 2 panels, and 1 axes were given"):
+        found.plot(axes[0])
+    with pytest.raises(sx.UsageError, match="there is no picture of this Search"):
+        results["search"].plot()
+
+
+def test_what_is_drawn_is_what_was_found(results: dict[str, Result]) -> None:
+    found = sx.scaling("spike", "linear", {**AROUND, "a1": "1.2"}, n=[10**3, 10**4, 10**5, 10**6])
+    x, y = found.plot().lines[0].get_data()
+    assert list(x) == [float(value.x) for value in found.values]
+    assert list(y) == [value.y for value in found.values]
+    verdict = sx.verdict("spike", "softmax", BASE)
+    widths = [bar.get_width() for bar in verdict.plot().patches]
+    assert widths == [verdict.outcome.fire_d0, verdict.outcome.fire_d1, verdict.outcome.distinguish]
+    plane = sx.map("spike", "softmax", PLANE)
+    assert np.array_equal(plane.plot().collections[0].get_array(), plane.layers[0].values)
+
+
+def test_frames_hold_what_json_holds(results: dict[str, Result]) -> None:
+    frame = results["two layers"].to_frame()
+    shown = results["two layers"].as_json()
+    assert frame["distinguish"].to_list() == [
+        p for layer in shown["layers"] for row in layer["values"] for p in row
+    ]
+    both = pl.concat([sx.verdict("spike", each, BASE).to_frame() for each in ("softmax", "linear")])
+    assert both["verdict"].to_list() == ["distinguishes", "blind"]
+    assert both["n"].to_list() == [1000, 1000]
+    assert results["no crossing"].to_frame().shape == (0, 10)
+    large = sx.verdict("spike", "softmax", {**BASE, "n": 10**20}).to_frame()
+    assert large["n"].to_list() == [str(10**20)]
+
+
+class _Odd(Result):
+    """What a stranger's names may do."""
+
+    kind = "search"
+    summary = "<script>alert(1)</script>\x1b[2J" + "x" * 1000
+
+    def rows(self) -> list[dict[str, object]]:
+        return [{"<b>": "=cmd()", "y": None}, {"<b>": "<img src=x>", "y": 2.0}]
+
+    def as_json(self) -> list[dict[str, object]]:
+        return self.rows()
+
+
+def test_names_of_strangers_do_no_harm(tmp_path: Path) -> None:
+    odd = _Odd()
+    assert len(repr(odd)) <= 200
+    assert "\x1b" not in repr(odd)
+    assert _Page(odd._repr_html_()).tags == {"div", "p", "table", "tbody", "tr", "th", "td"}
+    odd.save(tmp_path / "odd.csv")
+    assert "'=cmd()" in (tmp_path / "odd.csv").read_text()
+
+
+def test_plots_leave_pyplot_alone() -> None:
+    program = (
+        "import sys, separatrix as sx; found = sx.verdict('spike', 'softmax'); "
+        "repr(found); found._repr_html_(); before = 'matplotlib' in sys.modules; found.plot(); "
+        "print(before, 'matplotlib.pyplot' in sys.modules, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False False False\n"
