@@ -1,10 +1,11 @@
 """The snippets of a page, as a reader would paste them: `run_page` runs one page from top to bottom.
 
-In a fence marked `python` is a script; all of them on a page share their names. Elsewhere a line `$ command`
-is run, and the lines below it must be in what it prints, in their order; `…` stands for anything, and how
-words are broken into lines is nothing. `$ cat FILE` writes the lines below it to that file. A fence marked
-`toml` is a plan, the first of a page `plan.toml`. What is not run says why, in the line above its fence:
-`<!-- not run: an hour -->`; its commands must still be known to the parser.
+A fence marked `python` is a script; all of them on a page share their names. Elsewhere a line `$ command` is
+run, and the lines below it must be in what it prints, in their order; `…` stands for anything, and how words
+are broken into lines is nothing. It ends with 0, or as it says: `$ command  # exit code 1`. `$ cat FILE`
+writes the lines below it to that file. A fence marked `toml` is a plan, the first of a page `plan.toml`. What
+is not run says why, in the line above its fence: `<!-- not run: an hour -->`; its commands must still be
+known to the parser.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Snippet:
         """Every command of the fence with what is shown below it."""
         for part in re.split(r"^\$ ", self.text, flags=re.MULTILINE)[1:]:
             command, _, shown = part.partition("\n")
-            yield command.split("  # ")[0].split(" # ")[0].strip(), shown
+            yield command.strip(), shown
 
 
 def snippets(page: Path) -> list[Snippet]:
@@ -96,6 +97,8 @@ def write_plan(snippet: Snippet) -> None:
 
 def run_command(snippet: Snippet, command: str, shown: str, separatrix: Run) -> None:
     """Run one command and hold what it prints to what the page shows."""
+    command, _, remark = command.partition(" # ")
+    ends = re.match(r"exit code (\d)", remark)
     program, *words = shlex.split(command)
     if program == "cat" and shown:
         Path(words[0]).write_text(shown)
@@ -108,7 +111,7 @@ def run_command(snippet: Snippet, command: str, shown: str, separatrix: Run) -> 
         assert program == "python", f"{snippet.place}: {program} is not run here"
         done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
         code, out = done.returncode, done.stdout
-    assert code == 0, f"{snippet.place}: {command} ends with {code}"
+    assert code == (int(ends[1]) if ends else 0), f"{snippet.place}: {command} ends with {code}"
     wanted = r"\s+.*?".join(_pattern(line) for line in shown.splitlines() if line.strip(" …"))
     assert re.search(wanted, out, re.DOTALL), f"{snippet.place}: {command} prints\n{out}\nand not\n{shown}"
 
@@ -122,7 +125,7 @@ def parse(snippet: Snippet) -> None:
     if snippet.language == "python":
         compile(snippet.text, snippet.place, "exec")
     for command, _ in snippet.commands():
-        program, *words = shlex.split(command)
+        program, *words = shlex.split(command, comments=True)
         if program == "separatrix":
             parse_words(words)
 

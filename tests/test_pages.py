@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,7 +29,11 @@ def test_what_a_page_shows_is_what_happens(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.syspath_prepend(tmp_path)
     run_page(page, lambda words: run(capsys, *words)[:2])
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
@@ -60,3 +67,17 @@ def test_what_a_command_does_not_print_is_found_out(shown: str) -> None:
 def test_words_that_the_parser_does_not_know_are_found_out(words: list[str]) -> None:
     with pytest.raises(Exception, match=r"certif|no command|issing"):
         parse_words(words)
+
+
+def test_every_picture_of_the_gallery_is_what_its_command_writes() -> None:
+    drawn = runpy.run_path(str(DOCS / "draw.py"))["pictures"]()
+    text = (DOCS / "gallery.md").read_text()
+    assert len(drawn) == text.count("![") == text.count("```console") >= 10
+    for file, commands in drawn.values():
+        assert commands[-1].split()[-1] == f"docs/{file}"
+
+
+def test_a_picture_is_drawn_again(tmp_path: Path) -> None:
+    words = [sys.executable, str(DOCS / "draw.py"), "--into", str(tmp_path), "bits"]
+    subprocess.run(words, check=True, capture_output=True)
+    assert (tmp_path / "docs" / "gallery" / "bits.png").read_bytes()[:4] == b"\x89PNG"
