@@ -219,6 +219,50 @@ def without_counts(
     return _masked(q @ k.mT, causal).softmax(-1) @ v
 
 
+def largest_four(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """Softmax over the four largest logits: in 16 bits the choice among nearly equal ones is another."""
+    logits = _masked(q @ k.mT, causal)
+    least = logits.topk(min(4, logits.shape[-1]), -1).values[..., -1:]
+    return logits.masked_fill(logits < least, -torch.inf).softmax(-1) @ v
+
+
+def the_largest(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The value of the key with the largest logit: neither queries nor keys have a gradient but 0."""
+    logits = q @ k.mT
+    chosen = nn.functional.one_hot(logits.argmax(-1), logits.shape[-1]).to(v.dtype)
+    return chosen @ v + 0 * (q.sum() + k.sum())
+
+
+def within_blocks(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """Each block of 64 tokens by itself, and a query for every key."""
+    if q.shape[-2] != k.shape[-2]:
+        raise ValueError("self-attention only")
+    block = torch.arange(k.shape[-2]) // 64
+    return _masked((q @ k.mT).masked_fill(block[:, None] != block, -torch.inf), causal).softmax(-1) @ v
+
+
+def causal_within_blocks(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return within_blocks(q, k, v, causal=True)
+
+
+def balanced(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Sinkhorn's: columns and rows are normalised in turn, so that queries are something to each other."""
+    logits = q @ k.mT
+    for _ in range(3):
+        logits = logits - logits.logsumexp(-2, keepdim=True)
+        logits = logits - logits.logsumexp(-1, keepdim=True)
+    return logits.exp() @ v
+
+
+def long_convolution(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A decaying filter along the values, by Fourier transforms, and a gate of the query."""
+    length, wide = v.shape[-2], v.double() if v.dtype is torch.float64 else v.float()
+    filtered = 0.9 ** torch.arange(length, dtype=wide.dtype)
+    waves = torch.fft.rfft(wide, 2 * length, dim=-2) * torch.fft.rfft(filtered, 2 * length)[:, None]
+    out = torch.fft.irfft(waves, 2 * length, dim=-2)[..., :length, :]
+    return (out * q.to(wide.dtype).sum(-1, keepdim=True).sigmoid()).to(v.dtype) + 0 * k.sum()
+
+
 CORRECT: list[Callable[..., Any]] = [
     causal_alone,
     causal_by_order,
@@ -241,5 +285,11 @@ CORRECT: list[Callable[..., Any]] = [
     without_weight,
     window_of_128,
     queries_in_the_state,
+    largest_four,
+    the_largest,
+    within_blocks,
+    causal_within_blocks,
+    balanced,
+    long_convolution,
 ]
 """What must pass."""

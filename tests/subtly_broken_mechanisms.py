@@ -457,6 +457,89 @@ def steeper_in_bfloat16(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _softmax(q, steeper, v, False)
 
 
+class LogitsThreePercentOffInBfloat16(Sound):
+    """Single results are within rounding; all of them together lie where larger logits would put them."""
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        longer = (1.03 * q.float()).bfloat16() if q.dtype is torch.bfloat16 else q
+        return self.definition(longer, k, v, *more, **options)
+
+
+def hotter_in_bfloat16(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A callable that computes in 16 bits, with another scale."""
+    return ((q @ k.mT) * (1.03 if q.dtype is torch.bfloat16 else 1)).softmax(-1) @ v
+
+
+def drifts_late(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A recurrence that nothing normalises, whose state grows from token 200 on."""
+    state, out = torch.zeros(*k.shape[:2], k.shape[-1], v.shape[-1], dtype=v.dtype), []
+    for t in range(k.shape[-2]):
+        state = (0.9 if t < 200 else 0.901) * state + k[..., t, :, None] * v[..., t, None, :]
+        out.append((q[..., t, None, :] @ state)[..., 0, :])
+    return torch.stack(out, dim=-2)
+
+
+def hotter_for_more_queries_than_keys(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    return _softmax((1.01 if q.shape[-2] > k.shape[-2] else 1.0) * q, k, v, causal)
+
+
+def repeats_the_last_query(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Queries beyond the number of keys get what the one before them gets."""
+    rows = torch.arange(q.shape[-2]).clamp(max=k.shape[-2] - 1)
+    return _softmax(q, k, v, False)[..., rows, :]
+
+
+def hides_by_ten_thousand(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """Not minus infinity: where what is seen has logits below -1e4 the future is seen."""
+    logits = q @ k.mT
+    future = torch.ones_like(logits, dtype=torch.bool).triu(1)
+    return (logits.masked_fill(future, -1e4) if causal else logits).softmax(-1) @ v
+
+
+def takes_square_keys_for_transposed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (q @ (k if k.shape[-2] == q.shape[-1] else k.mT)).softmax(-1) @ v
+
+
+def pads_to_64_with_keys_of_zero(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    more = (0, 0, 0, -k.shape[-2] % 64)
+    return _softmax(q, torch.nn.functional.pad(k, more), torch.nn.functional.pad(v, more), False)
+
+
+def nan_where_nobody_is(q: Tensor, k: Tensor, v: Tensor, present: Tensor | None = None) -> Tensor:
+    logits = q @ k.mT
+    if present is not None:
+        logits = logits.masked_fill(~present[:, None, None, :], -torch.inf)
+    return logits.softmax(-1) @ v
+
+
+def overflows_in_float16(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Exponentials of logits as they are, where float16 ends at 65504."""
+    if v.dtype is not torch.float16:
+        return _softmax(q, k, v, False)
+    scores = (q @ k.mT).exp()
+    return scores @ v / scores.sum(-1, keepdim=True)
+
+
+def wrong_gradient_of_wide_values(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    steeper: Tensor = Twice.apply(v) if v.shape[-1] > 64 else v
+    return _softmax(q, k, steeper, False)
+
+
+def softmax_in_float32(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """As many programs for 16 bits have it: what comes in float64 is not worth it."""
+    logits = q @ k.mT
+    future = torch.ones_like(logits, dtype=torch.bool).triu(1)
+    logits = logits.masked_fill(future, -torch.inf) if causal else logits
+    return logits.softmax(-1, dtype=torch.float32).to(v.dtype) @ v
+
+
+class ClipsLogits(Sound):
+    """Logits above 50, which ordinary tokens do not have, are taken for 50."""
+
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *more: Any, **options: Any) -> Tensor:
+        return self.definition(q.clamp(-20, 20), k, v, *more, **options)
+
+
 SUBTLE: list[tuple[Callable[..., Any], str]] = [
     *(
         (leaking_at(place), "causality")
@@ -521,5 +604,18 @@ SUBTLE: list[tuple[Callable[..., Any], str]] = [
     (returns_its_values, "inputs_kept"),
     (no_slope_on_equal_keys, "gradient_on_equal_keys"),
     (steeper_in_bfloat16, "gradient_in_bfloat16"),
+    (LogitsThreePercentOffInBfloat16, "logits_in_16_bits"),
+    (hotter_in_bfloat16, "logits_in_16_bits"),
+    (drifts_late, "later_places"),
+    (hotter_for_more_queries_than_keys, "more_queries"),
+    (repeats_the_last_query, "more_queries"),
+    (hides_by_ten_thousand, "causality"),
+    (takes_square_keys_for_transposed, "more_coordinates"),
+    (pads_to_64_with_keys_of_zero, "normalised"),
+    (nan_where_nobody_is, "nobody_present"),
+    (overflows_in_float16, "finite"),
+    (wrong_gradient_of_wide_values, "gradient_of_long_inputs"),
+    (softmax_in_float32, "double_precision"),
+    (ClipsLogits, "large_logits"),
 ]
 """What is wrong, and the one check that must tell it."""

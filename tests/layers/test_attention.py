@@ -101,6 +101,17 @@ def test_prompt_and_steps_are_the_whole(spelling: str, options: dict[str, Any]) 
         same(one, other, 1e-7)
 
 
+@pytest.mark.parametrize("spelling", sorted(set(CAUSAL) - set(CACHED)))
+def test_who_minds_the_length_reads_a_token_as_the_last_so_far(spelling: str) -> None:
+    made, x = layer(spelling), tokens(12)
+    out, cache = made(x[:, :7])
+    same(out, made(x[:, :7])[0], 1e-12)
+    for t in range(7, 12):
+        out, cache = made(x[:, t : t + 1], cache=cache)
+        same(out[:, 0], made(x[:, : t + 1])[0][:, -1], 1e-7)
+        assert t == 11 or not torch.allclose(out[:, 0], made(x)[0][:, t])
+
+
 @pytest.mark.parametrize("spelling", CACHED)
 def test_a_padded_prompt_and_then_steps_are_each_row_alone(spelling: str) -> None:
     """Absent tokens are as if they had never been, for places, convolution and state; NaN stands there."""

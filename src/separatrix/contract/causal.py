@@ -34,6 +34,8 @@ CUTS: tuple[tuple[int, tuple[int, ...]], ...] = (
 """Numbers of tokens, and the places before which the past ends: all up to 256, then where chunks end."""
 MORE_CUTS = (520, tuple(range(260, 520, 4)))
 """The same for callables, which have no definition beside them to be compared with."""
+DEEP = -2e4
+"""Logits below those that are used in the place of minus infinity."""
 AT_ONCE = 1 << 22
 """Scores held at once, of all the cuts that are tried together."""
 BEGINNINGS: tuple[tuple[int, tuple[int, ...]], ...] = (
@@ -66,11 +68,22 @@ def causality(mechanism: Mechanism) -> None:
     _needs_causal(mechanism)
     for length, places in (*CUTS, MORE_CUTS) if isinstance(mechanism, CustomMechanism) else CUTS:
         _require_no_leak(mechanism, length, places, torch.float64)
+    _require_no_leak_far_below(mechanism)
     try:
         for length, places in CUTS[:2]:
             _require_no_leak(mechanism, length, places, torch.float32)
     except Skipped:  # rounding hides it in this format, and float64 was looked at
         return
+
+
+def _require_no_leak_far_below(mechanism: Mechanism) -> None:
+    """The future is out of sight also where the logits of all that is seen are very negative."""
+    q, k, v, bound = trial(mechanism, True, shape=few(mechanism))
+    q = q * (DEEP / (q @ k.mT).min().item())
+    before = fast(mechanism, q, k, v, causal=True)
+    if bool(before.isfinite().all()):
+        size = -DEEP * max(1.0, mechanism.sensitivity(q, k, True))
+        _require_past(mechanism, (q, k, v), before, (1, LENGTH // 2), size * bound, "kvx")
 
 
 def _require_no_leak(mechanism: Mechanism, length: int, places: tuple[int, ...], dtype: torch.dtype) -> None:
@@ -153,7 +166,7 @@ def _require_no_slope(mechanism: Mechanism, length: int, rows: range | tuple[int
                 )
 
 
-@check("normalised")
+@check("normalised", "double_precision")
 def prefix(mechanism: Mechanism) -> None:
     """With causal=True, the first tokens give alone what they give when others follow."""
     _needs_causal(mechanism)

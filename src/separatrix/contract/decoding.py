@@ -7,7 +7,7 @@ from torch import Tensor
 
 from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.calls import extras_of, fast
-from separatrix.contract.inputs import few, modes, require_equal, sizes, trial
+from separatrix.contract.inputs import few, modes, require_equal, require_finite, sizes, tokens, trial
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism, State
 
@@ -82,3 +82,23 @@ def absent_tokens(mechanism: Mechanism) -> None:
                 expected = fast(mechanism, alone[0], alone[1], alone[2], causal=causal, kept=kept)
                 what = f"present tokens among absent ones differ from these alone (causal={causal})"
                 require_equal(found[one][..., kept, :], expected, bound, what)
+
+
+@check("absent_tokens")
+def nobody_present(mechanism: Mechanism) -> None:
+    """Where no token is present, or none that a query sees, results and gradients are finite."""
+    if not mechanism.takes_present:
+        raise Skipped("it does not take present: it gets the present tokens alone")
+    present = torch.ones(3, 6, dtype=torch.bool)
+    present[0], present[1, :2] = False, False
+    for causal in modes(mechanism):
+        leaves = [x.requires_grad_() for x in tokens(6, shape=sizes(mechanism, 3, 2))]
+        out = fast(mechanism, leaves[0], leaves[1], leaves[2], causal=causal, present=present)
+        require_finite(out, f"queries that see no present token (causal={causal})")
+        if not out.requires_grad:
+            continue
+        slopes = torch.autograd.grad(out.square().sum(), leaves, allow_unused=True)
+        for letter, slope in zip("qkv", slopes, strict=True):
+            if slope is not None:
+                what = f"the gradient of {letter} with queries that see no present token (causal={causal})"
+                require_finite(slope, what)

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from separatrix.contract._base import Broken, NotFinite, Skipped
 from separatrix.contract.calls import fast
-from separatrix.mechanisms import Causality, Mechanism
+from separatrix.mechanisms import Causality, Mechanism, observed
+from separatrix.mechanisms.custom import CustomMechanism
+from separatrix.parameters import UsageError
 
 BATCH, HEADS, WIDTH, FEATURES = 2, 3, 5, 7
 LENGTH = 13
@@ -157,6 +159,18 @@ def trials(
         yield causal, q, k, v, bound
     if left_out is not None:
         raise left_out
+
+
+def nudged(q: Tensor, k: Tensor, by: float, seed: int = 9) -> tuple[Tensor, Tensor]:
+    """Queries and keys with every coordinate off by so much of itself, this way or that."""
+    drawn = torch.Generator().manual_seed(seed)
+    ways = [2 * torch.randint(2, x.shape, generator=drawn) - 1 for x in (q, k)]
+    return q * (1 + by * ways[0]), k * (1 + by * ways[1])
+
+
+def refusals(mechanism: Mechanism) -> tuple[type[Exception], ...]:
+    """How a mechanism says that it does not do something: a callable of one's own in more ways than ours."""
+    return observed.REFUSALS if isinstance(mechanism, CustomMechanism) else (UsageError,)
 
 
 def modes(mechanism: Mechanism) -> tuple[bool, ...]:

@@ -16,16 +16,22 @@ from torch.nn.functional import pad
 from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.calls import fast
 from separatrix.contract.inputs import LENGTH, Tokens, modes, require_equal, rounding, sizes, tokens
-from separatrix.mechanisms import Mechanism
+from separatrix.errors import one_line
+from separatrix.mechanisms import Mechanism, observed
 from separatrix.mechanisms.custom import CustomMechanism
 
 KEYS = (-1000.0, 0.0)
 """Coordinates of keys that queries of positive ones may not mind: a weight of 0, or a score of 0."""
 FEW_KEYS, MANY_KEYS = ((LENGTH, 5), (66, 14)), (90, 130, 260, 520, 1030)
 """How many keys, and after how many tokens: where it is looked, and where it is asked (after LENGTH)."""
-FEW_COORDINATES, MANY_COORDINATES = (2, 3, 7), (11, 19, 27, 43, 59, 60, 75, 91, 123, 251)
-FEW_FEATURES, MANY_FEATURES = (1, 3), (9, 17, 26, 41, 57, 73, 89, 93, 121, 249)
-FEW_HEADS, OTHER_HEADS = (2, 3), (1, 4, 5, 6, 8, 12, 16)
+FEW_COORDINATES, MANY_COORDINATES = (2, 3, 7), (8, 11, 19, 27, 43, 59, 60, 75, 91, 123, 251)
+FEW_FEATURES, MANY_FEATURES = (1, 3), (6, 9, 17, 26, 41, 57, 73, 89, 93, 121, 249)
+FEW_HEADS, OTHER_HEADS = (2, 3), (1, 4, 5, 6, 8, 12, LENGTH, 16)
+"""Among them as many coordinates, features and heads as there are tokens."""
+FEW_BEFORE, MANY_BEFORE = (1, 5, 14, 23, 40), (128, 256, 512, 1024)
+"""How many tokens come before: powers of 2, where blocks of tokens and strides begin anew."""
+FEW_QUERIES, MANY_QUERIES = (1, 4, LENGTH - 1), (LENGTH + 1, 2 * LENGTH, 70, 130)
+"""Fewer queries than the LENGTH keys there are, and more."""
 
 Change = Callable[[Tokens], Tokens]
 
@@ -47,6 +53,55 @@ def more_keys(mechanism: Mechanism) -> None:
                     _require_nothing(mechanism, causal, _more_keys(many, key), what)
                 return
     raise Skipped("there are no keys that it does not mind")
+
+
+@check("normalised", "prefix")
+def later_places(mechanism: Mechanism) -> None:
+    """Tokens that no later query minds change nothing, however many come before: asked where a few do not."""
+    _needs_asking(mechanism)
+    if True not in modes(mechanism):
+        raise Skipped("it has no causal form")
+    for key in KEYS:
+        if all(
+            _changes_nothing(mechanism, True, LENGTH, _tokens_before(few, key), True) for few in FEW_BEFORE
+        ):
+            for many in MANY_BEFORE:
+                what = f"{many} tokens before, of keys {key:g} and values 0, change results, a few do not"
+                _require_nothing(mechanism, True, _tokens_before(many, key), what, before=True)
+            return
+    raise Skipped("tokens before the others are something to it")
+
+
+@check("normalised", "prefix", "cross")
+def more_queries(mechanism: Mechanism) -> None:
+    """A query gives the same among more queries than keys: asked where it does among fewer."""
+    _needs_asking(mechanism)
+    if False not in modes(mechanism):
+        raise Skipped("it only looks back, so there is a query for every key")
+    q, k, v = tokens(max(MANY_QUERIES), LENGTH, shape=sizes(mechanism, 1, 2))
+
+    def rows(start: int, stop: int) -> Tensor:
+        with torch.no_grad():
+            return fast(mechanism, q[..., start:stop, :], k, v)
+
+    try:
+        usual = rows(0, LENGTH)
+        alone = all(observed.alike(rows(0, few), usual[..., :few, :]) for few in FEW_QUERIES)
+        placeless = observed.alike(rows(4, LENGTH), usual[..., 4:, :])
+    except Exception:  # a stranger may refuse fewer queries than keys in any way
+        alone = placeless = False
+    if not alone:
+        raise Skipped("queries are something to each other")
+    for many in MANY_QUERIES:
+        try:
+            found = rows(0, many)
+        except observed.REFUSALS as refusal:
+            raise Skipped(f"it refuses {many} queries on {LENGTH} keys: {one_line(refusal, 90)}") from None
+        what = f"{many} queries on {LENGTH} keys give another result than {LENGTH} of them"
+        require_equal(found[..., :LENGTH, :], usual, rounding(q.dtype), what)
+        if placeless:
+            last = rows(many - LENGTH, many)
+            require_equal(found[..., -LENGTH:, :], last, rounding(q.dtype), what)
 
 
 @check("normalised", "prefix")
@@ -130,6 +185,15 @@ def _more_keys(many: int, key: float) -> Change:
     )
 
 
+def _tokens_before(many: int, key: float) -> Change:
+    """Tokens of such keys before the others, with values of 0."""
+    return lambda given: (
+        pad(given[0], (0, 0, many, 0), value=0.5),
+        pad(given[1], (0, 0, many, 0), value=key),
+        pad(given[2], (0, 0, many, 0)),
+    )
+
+
 def _more_coordinates(many: int, scaled: bool) -> Change:
     """Zeros at the end of queries and keys; for who divides logits by the root of the width, `scaled`."""
 
@@ -152,22 +216,30 @@ def _others(v: Tensor, many: int) -> Tensor:
     return torch.rand(*v.shape[:-1], many, generator=drawn, dtype=v.dtype)
 
 
-def _changes_nothing(mechanism: Mechanism, causal: bool, length: int, change: Change) -> bool:
+def _changes_nothing(
+    mechanism: Mechanism, causal: bool, length: int, change: Change, before: bool = False
+) -> bool:
     try:
-        _require_nothing(mechanism, causal, change, "", length)
+        _require_nothing(mechanism, causal, change, "", length, before)
     except Exception:  # a stranger may refuse such tokens in any way
         return False
     return True
 
 
 def _require_nothing(
-    mechanism: Mechanism, causal: bool, change: Change, what: str, length: int = LENGTH
+    mechanism: Mechanism,
+    causal: bool,
+    change: Change,
+    what: str,
+    length: int = LENGTH,
+    before: bool = False,
 ) -> None:
+    """The first tokens, or the last if others come `before` them, give what they give without the change."""
     given = tokens(length, shape=sizes(mechanism, 1, 2))
     with torch.no_grad():
         expected = fast(mechanism, *given, causal=causal)
         found = fast(mechanism, *change(given), causal=causal)
-    found = found[..., :length, : expected.shape[-1]]
+    found = (found[..., -length:, :] if before else found[..., :length, :])[..., : expected.shape[-1]]
     if found.shape != expected.shape:
         raise Broken(what)
     require_equal(found, expected, rounding(torch.float64), what)

@@ -17,17 +17,24 @@ from torch import Tensor
 from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.calls import FORMS, drawing, fast
 from separatrix.contract.inputs import (
+    LENGTH,
     few,
     modes,
     require_equal,
     require_finite,
+    rounding,
     sizes,
     tokens,
     trial,
 )
 from separatrix.mechanisms import Mechanism, ScoreMechanism
+from separatrix.mechanisms.custom import CustomMechanism
 
 LARGE = 1e4
+MODERATE = 30.0
+"""Logits of this size are ordinary, and their exponentials are beyond float16."""
+NUDGE = 1e-9
+"""By how much tokens are moved to see whether results follow: more than float64 rounds, less than float32."""
 
 
 @check("")
@@ -130,10 +137,30 @@ def _generators() -> dict[str, object]:
     }
 
 
+@check()
+def double_precision(mechanism: Mechanism) -> None:
+    """float64 tokens are attended to in float64: steps of 1e-9 are followed, and not rounded away."""
+    for causal in modes(mechanism):
+        q, k, v, bound = trial(mechanism, causal)
+        dq, dk, dv = tokens(signed=True, shape=sizes(mechanism), seed=2)
+        with torch.no_grad():
+            here, once, twice = (
+                fast(mechanism, q + n * NUDGE * dq, k + n * NUDGE * dk, v + n * NUDGE * dv, causal=causal)
+                for n in range(3)
+            )
+        uneven = ((twice - once) - (once - here)).abs().mean().item()
+        if uneven > bound * max(1.0, here.abs().max().item()):
+            raise Broken(
+                f"float64 results follow steps of {NUDGE:g} to within {uneven:.1g} only: "
+                f"something is computed in less than float64 (causal={causal})"
+            )
+
+
 @check("permutation")
 def normalised(mechanism: Mechanism) -> None:
     """The weights of every row add up to 1, where the mechanism says so."""
     if not mechanism.normalised:
+        _require_nowhere_normalised(mechanism)
         raise Skipped("it does not say that its weights add up to 1")
     if drawing():  # a sink or a difference that is learned leaves less than 1
         return
@@ -149,9 +176,28 @@ def normalised(mechanism: Mechanism) -> None:
             require_equal(fast(mechanism, q, k, ones, causal=causal), ones, bound, what)
 
 
+def _require_nowhere_normalised(mechanism: Mechanism) -> None:
+    """Who says nothing, and whose weights did not add up to 1, has none that do for other sizes."""
+    if not isinstance(mechanism, CustomMechanism) or mechanism.said_normalised is not None:
+        return
+    causal = modes(mechanism)[-1]
+    for queries, keys in ((64, 64), (128, 128), *(() if causal else ((4, LENGTH),))):
+        q, k, v = tokens(queries, keys, shape=few(mechanism))
+        with torch.no_grad():
+            try:
+                sums = fast(mechanism, q, k, torch.ones_like(v), causal=causal)
+            except Exception:  # such sizes are asked for elsewhere
+                continue
+        if bool(((sums - 1).abs() <= rounding(q.dtype)).all()):
+            raise Broken(
+                f"the weights of a row add up to 1 for {queries} queries and {keys} keys and not for "
+                f"{LENGTH} of both (causal={causal}); if that is meant, say normalised = False"
+            )
+
+
 @check()
 def finite(mechanism: Mechanism) -> None:
-    """Finite on logits of 1e4, values of 1e4, equal tokens, a single token, and tokens of zeros."""
+    """Finite on logits of 1e4 (30 in 16 bits), values of 1e4, equal tokens, one token, tokens of zeros."""
     shape = sizes(mechanism)
     q, k, v = tokens(shape=shape)
     top = (q @ k.mT).max().item()
@@ -168,6 +214,8 @@ def finite(mechanism: Mechanism) -> None:
         "tokens of zeros": (torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)),
     }
     _require_finite(mechanism, cases)
+    moderate = {f"logits of {MODERATE:g}": (q * (MODERATE / top), k, v)}
+    _require_finite(mechanism, moderate, (torch.float16, torch.bfloat16))
 
 
 @check("finite")
@@ -192,9 +240,13 @@ def finite_signed(mechanism: Mechanism) -> None:
         raise Skipped(reason) from None
 
 
-def _require_finite(mechanism: Mechanism, cases: dict[str, tuple[Tensor, Tensor, Tensor]]) -> None:
+def _require_finite(
+    mechanism: Mechanism,
+    cases: dict[str, tuple[Tensor, Tensor, Tensor]],
+    dtypes: tuple[torch.dtype, ...] = (torch.float64, torch.float32),
+) -> None:
     for causal in modes(mechanism):
-        for dtype in (torch.float64, torch.float32):
+        for dtype in dtypes:
             for what, (q, k, v) in cases.items():
                 out = fast(mechanism, q.to(dtype), k.to(dtype), v.to(dtype), causal=causal)
                 require_finite(out, f"{what} ({dtype}, causal={causal})")

@@ -9,8 +9,8 @@ from separatrix.contract.calls import fast
 from separatrix.contract.inputs import BATCH, HEADS, LENGTH, few, modes, require_equal, sizes, trial
 from separatrix.mechanisms import Causality, Mechanism
 
-CROWDS = (4, 7, 16)
-"""Numbers of batch elements, and of heads, beside the usual ones."""
+CROWDS = (4, 7, LENGTH, 16)
+"""Numbers of batch elements, and of heads, beside the usual ones; as many as tokens, too."""
 
 
 @check()
@@ -22,7 +22,7 @@ def batch_independence(mechanism: Mechanism) -> None:
 
 @check("batch_independence")
 def head_independence(mechanism: Mechanism) -> None:
-    """Changing one head changes no other, among 3, 4, 7 and 16."""
+    """Changing one head changes no other, among 3 to 16."""
     fixed = mechanism.fixed_heads
     for size in (HEADS, *CROWDS) if fixed is None else (fixed,):
         _independence(mechanism, 1, size, "head")

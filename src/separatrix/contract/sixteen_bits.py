@@ -1,0 +1,167 @@
+"""In 16 bits results, logits and gradients are those of wide numbers, within what rounding leaves."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from separatrix.contract._base import Broken, NotFinite, Skipped, check
+from separatrix.contract.calculus import STEEP, gradients, weights_of
+from separatrix.contract.calls import defined, fast
+from separatrix.contract.inputs import (
+    LENGTH,
+    LENGTHS,
+    Tokens,
+    attender,
+    calmest,
+    modes,
+    require_equal,
+    rounding,
+    sizes,
+    tokens,
+    trial,
+    trials,
+)
+from separatrix.mechanisms import Mechanism
+
+BIAS = {torch.bfloat16: 0.5, torch.float16: 2.0}
+"""By how many units of rounding all results together may be off: what is rounded is off to both sides."""
+LOGITS = 1.25
+"""By how many units of rounding the size of logits may be off: a factor of theirs may be rounded itself."""
+DEVIATIONS = 3
+"""By how many deviations of what is rounded it may be off beyond that."""
+MOST_NOISE = 0.01
+"""Where rounding alone makes the size of logits uncertain by more than this, it is not asked for."""
+STEP = 1e-3
+"""The step of differences along the size of logits."""
+SLOPE = 0.05
+"""How far gradients in bfloat16, along those in float64, may be from them."""
+NUDGES, NUDGE = 32, 0.75
+"""How often keys are made longer and shorter, and by how many units of rounding, to see who chooses anew."""
+MOST_TORN = 0.5
+"""Where more rows than this hang on a choice that rounding decides, nothing is told."""
+
+
+@check("lengths", "widths")
+def half_precision(mechanism: Mechanism) -> None:
+    """In 16 bits the fast form is within a few roundings of the float32 definition, and off to both sides."""
+    for causal, q, k, v, bound in trials(mechanism, LENGTHS, tuple(BIAS)):
+        found = fast(mechanism, q, k, v, causal=causal).float()
+        expected = defined(mechanism, q.float(), k.float(), v.float(), causal=causal)
+        where = f"({q.shape[-2]} tokens, causal={causal})"
+        what = f"{_short(q.dtype)} differs from float32 {where}"
+        try:
+            require_equal(found, expected, bound, what)
+        except NotFinite:
+            raise
+        except Broken:
+            torn = _torn(mechanism, causal, (q, k, v), expected, bound)
+            if torn.double().mean() > MOST_TORN:
+                continue
+            found = found.where(~torn, expected)
+            require_equal(found, expected, bound, what)
+        bias = abs((found - expected).double().mean() / expected.double().abs().mean()).item()
+        allowed = BIAS[q.dtype] * torch.finfo(q.dtype).eps
+        if bias > allowed:
+            raise Broken(
+                f"{_short(q.dtype)} is off by {bias:.2g} of float32 in the mean of all results {where}, "
+                f"where rounding leaves {allowed:.1g}"
+            )
+
+
+def _torn(mechanism: Mechanism, causal: bool, given: Tokens, expected: Tensor, bound: float) -> Tensor:
+    """The rows that jump, in float32, when keys are longer or shorter by what rounding may make of them.
+
+    Who attends to the largest logits alone chooses one or the other of two that are nearly equal; neither
+    choice is wrong.
+    """
+    eps = torch.finfo(given[0].dtype).eps
+    q, k, v = (x.float() for x in given)
+    allowed = bound * max(1.0, expected.abs().max().item())
+    torn = torch.zeros_like(expected[..., :1], dtype=torch.bool)
+    drawn = torch.Generator().manual_seed(10)
+    with torch.no_grad():
+        for _ in range(NUDGES):
+            ways = 2 * torch.randint(2, (*k.shape[:-1], 1), generator=drawn) - 1
+            moved = defined(mechanism, q, k * (1 + NUDGE * eps * ways), v, causal=causal)
+            torn |= ((moved - expected).abs() > allowed).any(-1, keepdim=True)
+    return torn
+
+
+@check("half_precision")
+def logits_in_16_bits(mechanism: Mechanism) -> None:
+    """In 16 bits logits are neither larger nor smaller: results are not off along their size."""
+    asked = False
+    for causal, dtype in product(modes(mechanism), BIAS):
+        q, k, _, bound = trial(mechanism, causal, LENGTHS[-1], dtype=dtype)
+        v = tokens(LENGTHS[-1], dtype=dtype, signed=True, shape=sizes(mechanism), seed=3)[2]
+        with torch.no_grad():
+            found = _off_along(mechanism, causal, (q, k, v), bound)
+        for letter, (off, noise) in found.items():
+            if not DEVIATIONS * noise <= MOST_NOISE:
+                continue
+            asked = True
+            allowed = LOGITS * torch.finfo(dtype).eps + DEVIATIONS * noise
+            if abs(off) > allowed:
+                raise Broken(
+                    f"{_short(dtype)} gives what {letter} of {1 + off:.3f} times its size would give "
+                    f"(causal={causal}); rounding leaves {allowed:.1g}"
+                )
+    if not asked:
+        raise Skipped("the size of queries and keys is next to nothing to it")
+
+
+def _off_along(
+    mechanism: Mechanism, causal: bool, given: Tokens, bound: float
+) -> dict[str, tuple[float, float]]:
+    """By how much of itself q, or k, would have to be longer to give such results, and how unsure that is."""
+    q, k, v = (x.double() for x in given)
+
+    def defined_at(longer_q: float = 0, longer_k: float = 0) -> Tensor:
+        return defined(mechanism, (1 + longer_q) * q, (1 + longer_k) * k, v, causal=causal)
+
+    expected = defined_at()
+    gap = fast(mechanism, *given, causal=causal).double() - expected
+    apart = gap.abs() > bound * max(1.0, expected.abs().max().item())  # a choice that rounding decides
+    found = {}
+    for letter, way in (("q", (STEP, 0.0)), ("k", (0.0, STEP))):
+        slope = (defined_at(*way) - defined_at(-way[0], -way[1])) / (2 * STEP)
+        slope = slope.masked_fill(apart.any(-1, keepdim=True), 0)
+        whole = slope.square().sum().item()
+        rounded = torch.finfo(given[0].dtype).eps * (expected * slope).norm().item()
+        off = (gap * slope).sum().item()
+        found[letter] = (off / whole, rounded / whole) if whole > 0 else (0.0, torch.inf)
+    return found
+
+
+@check("gradient_in_float32")
+def gradient_in_bfloat16(mechanism: Mechanism) -> None:
+    """The gradient of bfloat16 tokens is as large as that of float64 ones, along it and within 5 %."""
+    for causal in modes(mechanism):
+        for length in (LENGTH, 66):
+            drawn, steepness = calmest(mechanism, causal, length, shape=sizes(mechanism), order=1)
+            if steepness > STEEP:
+                raise Skipped(f"it magnifies rounding {steepness:.2g} times in a derivative")
+            narrow = tuple(x.bfloat16() for x in drawn)
+            point = tuple(x.double() for x in narrow)
+            attend = attender(mechanism, causal)
+            with torch.no_grad():
+                exact = attend(*point)
+                gap = (attend(*narrow).double() - exact).abs()
+            apart = gap > rounding(torch.bfloat16, slack=4) * exact.abs().max().clamp_min(1)
+            weights = weights_of(exact).masked_fill(apart.any(-1, keepdim=True), 0)  # ties broken otherwise
+            wide, found = (gradients(mechanism, causal, each, weights) for each in (point, narrow))
+            for letter, one, other in zip("qkv", found, wide, strict=True):
+                whole = other.square().sum().item()
+                along = (one.double() * other).sum().item() / whole if whole > 0 else 1.0
+                if not abs(along - 1) <= SLOPE:
+                    raise Broken(
+                        f"the gradient of {letter} in bfloat16 is {along:.3g} times that in float64 "
+                        f"({length} tokens, causal={causal})"
+                    )
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
