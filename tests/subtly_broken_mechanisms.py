@@ -540,6 +540,57 @@ class ClipsLogits(Sound):
         return self.definition(q.clamp(-20, 20), k, v, *more, **options)
 
 
+def overflows_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Decays are taken apart into powers of both signs, which float32 holds for some 800 tokens."""
+    places = torch.arange(k.shape[-2], dtype=torch.float64)[:, None]
+    q, k, wide = (x.float() if x.dtype.itemsize < 4 else x for x in (q, k, v))
+    q, k = q * (0.9**places).to(q.dtype), k * (0.9**-places).to(k.dtype)
+    return ((q @ k.mT).tril() @ wide).to(v.dtype)
+
+
+def remembers_by_address(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """What was made of keys is kept by where they lie, and not by what they are."""
+    place = (k.data_ptr(), k.shape, k.dtype)
+    if _REMEMBERED[0] != place:
+        _REMEMBERED[:] = [place, k.detach().clone(), k]
+    return _softmax(q, k if k.requires_grad else _REMEMBERED[1], v, False)
+
+
+_REMEMBERED: list[Any] = [None, None, None]
+
+
+def drops_while_training(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Another result wherever gradients are asked for, as a fast path has it."""
+    return _softmax(q, k, v, False) + (1e-3 if torch.is_grad_enabled() and q.requires_grad else 0)
+
+
+class ForgetsWhoAsks(torch.autograd.Function):
+    """Softmax attention whose backward takes it for granted that all inputs want a gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        ctx.save_for_backward(q, k, v)
+        return _softmax(q, k, v, False)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Any) -> Any:
+        inputs = [x.detach().requires_grad_() for x in ctx.saved_tensors]
+        with torch.enable_grad():
+            out = _softmax(inputs[0], inputs[1], inputs[2], False)
+        found = torch.autograd.grad(out, inputs, slopes[0])
+        return tuple(x if all(ctx.needs_input_grad) else 2 * x for x in found)
+
+
+def steeper_for_one_input(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    out: Tensor = ForgetsWhoAsks.apply(q, k, v)
+    return out
+
+
+def wrong_where_blocks_are_full(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """With nothing left over beyond blocks of 256 tokens, a block too many is looked at."""
+    return _softmax(q, k, v, False) * (1 if k.shape[-2] % 256 else 1 + 1e-6)
+
+
 SUBTLE: list[tuple[Callable[..., Any], str]] = [
     *(
         (leaking_at(place), "causality")
@@ -617,5 +668,10 @@ SUBTLE: list[tuple[Callable[..., Any], str]] = [
     (wrong_gradient_of_wide_values, "gradient_of_long_inputs"),
     (softmax_in_float32, "double_precision"),
     (ClipsLogits, "large_logits"),
+    (overflows_when_long, "long_in_float32"),
+    (remembers_by_address, "repeatable"),
+    (drops_while_training, "gradient_of_one_input"),
+    (steeper_for_one_input, "gradient_of_one_input"),
+    (wrong_where_blocks_are_full, "more_keys"),
 ]
 """What is wrong, and the one check that must tell it."""

@@ -21,7 +21,7 @@ from separatrix.contract._base import (
 )
 
 from separatrix.contract import numerics, symmetry, causal, recurrence, agreement, counted, calculus  # isort: skip
-from separatrix.contract import decoding, larger, sixteen_bits  # isort: skip
+from separatrix.contract import decoding, larger, precision  # isort: skip
 from separatrix.contract.inputs import sensitivity
 
 put_in_order()
@@ -41,10 +41,10 @@ __all__ = [
     "examine",
     "larger",
     "numerics",
+    "precision",
     "recurrence",
     "root_of",
     "run",
     "sensitivity",
-    "sixteen_bits",
     "symmetry",
 ]

@@ -35,6 +35,8 @@ NUDGE = 1e-9
 MOST_MAGNIFIED = 1e4
 LARGE = (100.0, 1e4)
 """How large the largest logit is made: beyond exponentials in float32, and far beyond."""
+ROUGHLY = 1e-6
+"""The bound on such logits: kernels that cancel lose digits there, and one that is cut off is far off."""
 WIDTHS = ((4, 1), (16, 33), (48, 24), (64, 64), (65, 2), (66, 66), (80, 96), (96, 80), (128, 100))
 """Widths of queries and keys, and of values, beside the usual ones."""
 
@@ -71,11 +73,11 @@ def large_logits(mechanism: Mechanism) -> None:
     """The fast form gives what the definition gives on logits up to 100, and up to 1e4, if it can be told."""
     q, k, v = tokens(shape=sizes(mechanism))
     top = (q @ k.mT).max().item()
-    _require_definition(mechanism, ((q * (size / top), k, v) for size in LARGE), "large logits", slack=64)
+    _require_definition(mechanism, ((q * (size / top), k, v) for size in LARGE), "large logits", ROUGHLY)
 
 
-def _require_definition(mechanism: Mechanism, drawn: Iterable[Tokens], noun: str, slack: float = 16) -> None:
-    """The fast form is the definition on such tokens, within `slack` times what they magnify of rounding."""
+def _require_definition(mechanism: Mechanism, drawn: Iterable[Tokens], noun: str, least: float = 0.0) -> None:
+    """The fast form is the definition on such tokens, within `least` or what they magnify of rounding."""
     left_out = None
     for (q, k, v), causal in product(drawn, modes(mechanism)):
         expected = defined(mechanism, q, k, v, causal=causal)
@@ -91,7 +93,7 @@ def _require_definition(mechanism: Mechanism, drawn: Iterable[Tokens], noun: str
             left_out = Skipped(f"it magnifies rounding {magnified:.2g} times on {noun}")
             continue
         what = f"the fast form differs from the definition on {noun} ({q.shape[-2]} tokens"
-        bound = rounding(q.dtype) * max(1.0, slack * magnified)
+        bound = max(least, rounding(q.dtype) * max(1.0, 16 * magnified))
         require_equal(found, expected, bound, f"{what}, causal={causal})")
     if left_out is not None:
         raise left_out

@@ -72,6 +72,31 @@ FULL_WIDTH = 8
 """Wider tokens are moved along a few directions only, not along every axis."""
 
 
+@check("gradient")
+def gradient_of_one_input(mechanism: Mechanism) -> None:
+    """Results do not mind whether gradients are asked for, nor a gradient which others are, too."""
+    for causal in modes(mechanism):
+        for length in (LENGTH, 66):
+            point = _smooth_at(mechanism, causal, length, _small(mechanism))
+            attend, whole = attender(mechanism, causal), gradients(mechanism, causal, point)
+            with torch.no_grad():
+                expected = attend(*point)
+            for i, letter in enumerate("qkv"):
+                one = [x.detach().clone().requires_grad_(i == j) for j, x in enumerate(point)]
+                out = attend(one[0], one[1], one[2])
+                bound = rounding(out.dtype) * max(1.0, mechanism.sensitivity(*point[:2], causal, 1))
+                what = (
+                    f"where gradients are asked for the result is another ({length} tokens, causal={causal})"
+                )
+                require_equal(out, expected, bound, what)
+                found = torch.zeros_like(one[i])
+                if out.requires_grad:
+                    slope = torch.autograd.grad((out * weights_of(out)).sum(), one[i], allow_unused=True)[0]
+                    found = found if slope is None else slope
+                what = f"the gradient of {letter} alone is not that beside others ({length} tokens"
+                require_equal(found, whole[i], bound, f"{what}, causal={causal})")
+
+
 @check("gradient", "lengths")
 def gradient_of_long_inputs(mechanism: Mechanism) -> None:
     """The first derivative is what finite differences say, at 33 to 520 tokens, and on wide ones."""

@@ -83,7 +83,7 @@ def _require_no_leak_far_below(mechanism: Mechanism) -> None:
     before = fast(mechanism, q, k, v, causal=True)
     if bool(before.isfinite().all()):
         size = -DEEP * max(1.0, mechanism.sensitivity(q, k, True))
-        _require_past(mechanism, (q, k, v), before, (1, LENGTH // 2), size * bound, "kvx")
+        _require_past(mechanism, (q, k, v), before, (1, LENGTH // 2), size * bound)
 
 
 def _require_no_leak(mechanism: Mechanism, length: int, places: tuple[int, ...], dtype: torch.dtype) -> None:

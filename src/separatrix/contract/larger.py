@@ -22,11 +22,13 @@ from separatrix.mechanisms.custom import CustomMechanism
 
 KEYS = (-1000.0, 0.0)
 """Coordinates of keys that queries of positive ones may not mind: a weight of 0, or a score of 0."""
-FEW_KEYS, MANY_KEYS = ((LENGTH, 5), (66, 14)), (90, 130, 260, 520, 1030)
-"""How many keys, and after how many tokens: where it is looked, and where it is asked (after LENGTH)."""
+FEW_KEYS, MANY_KEYS = ((LENGTH, 5), (66, 14)), (51, 90, 115, 243, 520, 1011)
+"""How many keys, and after how many tokens: where it is looked, and where it is asked (after LENGTH).
+
+Some fill 64, 128, 256 and 1024 tokens."""
 FEW_COORDINATES, MANY_COORDINATES = (2, 3, 7), (8, 11, 19, 27, 43, 59, 60, 75, 91, 123, 251)
 FEW_FEATURES, MANY_FEATURES = (1, 3), (6, 9, 17, 26, 41, 57, 73, 89, 93, 121, 249)
-FEW_HEADS, OTHER_HEADS = (2, 3), (1, 4, 5, 6, 8, 12, LENGTH, 16)
+FEW_HEADS, OTHER_HEADS = (2, 3), (1, 4, 5, 6, 8, 12, LENGTH, 16, 32)
 """Among them as many coordinates, features and heads as there are tokens."""
 FEW_BEFORE, MANY_BEFORE = (1, 5, 14, 23, 40), (128, 256, 512, 1024)
 """How many tokens come before: powers of 2, where blocks of tokens and strides begin anew."""
@@ -87,11 +89,11 @@ def more_queries(mechanism: Mechanism) -> None:
     try:
         usual = rows(0, LENGTH)
         alone = all(observed.alike(rows(0, few), usual[..., :few, :]) for few in FEW_QUERIES)
-        placeless = observed.alike(rows(4, LENGTH), usual[..., 4:, :])
     except Exception:  # a stranger may refuse fewer queries than keys in any way
-        alone = placeless = False
+        alone = False
     if not alone:
         raise Skipped("queries are something to each other")
+    placeless = mechanism.order_free(2 * max(MANY_QUERIES), q.shape[-1])
     for many in MANY_QUERIES:
         try:
             found = rows(0, many)

@@ -1,4 +1,4 @@
-"""In 16 bits results, logits and gradients are those of wide numbers, within what rounding leaves."""
+"""Each number format gives what a wider one gives, within what rounding leaves."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from separatrix.contract.calls import defined, fast
 from separatrix.contract.inputs import (
     LENGTH,
     LENGTHS,
+    LONG_LENGTHS,
     Tokens,
     attender,
     calmest,
+    few,
     modes,
     require_equal,
+    require_finite,
     rounding,
     sizes,
     tokens,
@@ -36,12 +39,54 @@ MOST_NOISE = 0.01
 """Where rounding alone makes the size of logits uncertain by more than this, it is not asked for."""
 STEP = 1e-3
 """The step of differences along the size of logits."""
+TINY = 1e-9
+"""By how much tokens are moved to see whether results follow: more than float64 rounds, less than float32."""
 SLOPE = 0.05
 """How far gradients in bfloat16, along those in float64, may be from them."""
-NUDGES, NUDGE = 32, 0.75
-"""How often keys are made longer and shorter, and by how many units of rounding, to see who chooses anew."""
+NUDGES = 32
+NUDGE = {torch.float32: 16.0, torch.bfloat16: 0.75, torch.float16: 0.75}
+"""How often keys are made longer and shorter, and by how many units of rounding, to see who chooses anew.
+
+Sums over many float32 tokens, as means of blocks of them, are off by more than one rounding.
+"""
 MOST_TORN = 0.5
 """Where more rows than this hang on a choice that rounding decides, nothing is told."""
+
+
+@check()
+def double_precision(mechanism: Mechanism) -> None:
+    """float64 tokens are attended to in float64: steps of 1e-9 are followed, and not rounded away."""
+    for causal in modes(mechanism):
+        q, k, v, bound = trial(mechanism, causal)
+        dq, dk, dv = tokens(signed=True, shape=sizes(mechanism), seed=2)
+        with torch.no_grad():
+            here, once, twice = (
+                fast(mechanism, q + n * TINY * dq, k + n * TINY * dk, v + n * TINY * dv, causal=causal)
+                for n in range(3)
+            )
+        uneven = ((twice - once) - (once - here)).abs().mean().item()
+        if uneven > bound * max(1.0, here.abs().max().item()):
+            raise Broken(
+                f"float64 results follow steps of {TINY:g} to within {uneven:.1g} only: "
+                f"something is computed in less than float64 (causal={causal})"
+            )
+
+
+@check("lengths", "gradient")
+def long_in_float32(mechanism: Mechanism) -> None:
+    """Long inputs in float32 give what they give in float64, and gradients are finite."""
+    for causal in modes(mechanism):
+        length = LONG_LENGTHS[-1]
+        narrow = trial(mechanism, causal, length, dtype=torch.float32, shape=few(mechanism))
+        (q, k, v), bound = (x.double() for x in narrow[:3]), narrow[3]
+        what = f"float32 differs from float64 ({length} tokens, causal={causal})"
+        with torch.no_grad():
+            expected = fast(mechanism, q, k, v, causal=causal)
+            found = fast(mechanism, *narrow[:3], causal=causal).double()
+        _require_nearly(mechanism, causal, narrow[:3], found, expected, bound, what)
+        for letter, slope in zip("qkv", gradients(mechanism, causal, narrow[:3]), strict=True):
+            what = f"the gradient of {letter} in float32 ({length} tokens, causal={causal})"
+            require_finite(slope, what)
 
 
 @check("lengths", "widths")
@@ -52,16 +97,7 @@ def half_precision(mechanism: Mechanism) -> None:
         expected = defined(mechanism, q.float(), k.float(), v.float(), causal=causal)
         where = f"({q.shape[-2]} tokens, causal={causal})"
         what = f"{_short(q.dtype)} differs from float32 {where}"
-        try:
-            require_equal(found, expected, bound, what)
-        except NotFinite:
-            raise
-        except Broken:
-            torn = _torn(mechanism, causal, (q, k, v), expected, bound)
-            if torn.double().mean() > MOST_TORN:
-                continue
-            found = found.where(~torn, expected)
-            require_equal(found, expected, bound, what)
+        found = _require_nearly(mechanism, causal, (q, k, v), found, expected, bound, what)
         bias = abs((found - expected).double().mean() / expected.double().abs().mean()).item()
         allowed = BIAS[q.dtype] * torch.finfo(q.dtype).eps
         if bias > allowed:
@@ -71,21 +107,45 @@ def half_precision(mechanism: Mechanism) -> None:
             )
 
 
+def _require_nearly(
+    mechanism: Mechanism,
+    causal: bool,
+    given: Tokens,
+    found: Tensor,
+    expected: Tensor,
+    bound: float,
+    what: str,
+) -> Tensor:
+    """As `require_equal`, but for rows that hang on a choice which rounding decides; these as expected."""
+    try:
+        require_equal(found, expected, bound, what)
+    except NotFinite:
+        raise
+    except Broken:
+        torn = _torn(mechanism, causal, given, expected, bound)
+        if torn.double().mean() <= MOST_TORN:
+            found = found.where(~torn, expected)
+            require_equal(found, expected, bound, what)
+            return found
+        return expected
+    return found
+
+
 def _torn(mechanism: Mechanism, causal: bool, given: Tokens, expected: Tensor, bound: float) -> Tensor:
-    """The rows that jump, in float32, when keys are longer or shorter by what rounding may make of them.
+    """The rows that jump when keys are longer or shorter by what rounding in their format may make of them.
 
     Who attends to the largest logits alone chooses one or the other of two that are nearly equal; neither
     choice is wrong.
     """
-    eps = torch.finfo(given[0].dtype).eps
-    q, k, v = (x.float() for x in given)
+    by = NUDGE[given[0].dtype] * torch.finfo(given[0].dtype).eps
+    q, k, v = (x.to(expected.dtype) for x in given)
     allowed = bound * max(1.0, expected.abs().max().item())
     torn = torch.zeros_like(expected[..., :1], dtype=torch.bool)
     drawn = torch.Generator().manual_seed(10)
     with torch.no_grad():
         for _ in range(NUDGES):
             ways = 2 * torch.randint(2, (*k.shape[:-1], 1), generator=drawn) - 1
-            moved = defined(mechanism, q, k * (1 + NUDGE * eps * ways), v, causal=causal)
+            moved = defined(mechanism, q, k * (1 + by * ways), v, causal=causal)
             torn |= ((moved - expected).abs() > allowed).any(-1, keepdim=True)
     return torn
 
