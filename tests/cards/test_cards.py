@@ -102,10 +102,14 @@ def test_what_is_wrong_at_the_edges_of_runs_gets_no_numbers() -> None:
 
 
 def test_what_is_carried_from_token_to_token() -> None:
-    """A recurrent state is stepped through and does not grow; others would have to keep all k and v."""
-    recurrent, window, full = (
-        measure(mechanism_named(name), SHORT, 8) for name in ("retention", "window-linear", "softmax")
+    """A recurrent state and sums of features do not grow; others would have to keep all k and v."""
+    recurrent, window, full, sums, placed = (
+        measure(mechanism_named(name), SHORT, 8)
+        for name in ("retention", "window-linear", "softmax", "elu", "cosformer")
     )
+    assert sums.state == STATE
+    assert {cost.state_bytes for cost in sums.costs} == {8 * (8 + 1) * 4}
+    assert placed.state == CACHE
     assert recurrent.state == window.state == STATE
     assert {cost.state_bytes for cost in recurrent.costs} == {8 * 8 * 4}
     assert window.costs[-1].state_bytes <= window.costs[-1].length * 8 * 8 * 4

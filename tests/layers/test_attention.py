@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from separatrix.layers import Attention, Cache
 from separatrix.layers.parts import RMSNorm, ShortConvolution, rotated
 from separatrix.mechanisms import MECHANISMS, Causality, examples, mechanism_named
+from separatrix.mechanisms.features._base import FeatureMechanism
 from separatrix.mechanisms.features.hedgehog import Hedgehog
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 from separatrix.parameters import UsageError
@@ -273,17 +274,31 @@ def test_the_output_norm_can_be_left_out() -> None:
     same(made(x)[0], out.transpose(1, 2).reshape(2, 9, WIDTH) @ made.back.weight.T)
 
 
+@pytest.mark.parametrize("spelling", ["elu", "hedgehog", "identity-features:normalised=no"])
+def test_gradients_pass_through_the_sums_of_a_feature_map_wherever_they_are_first_looked_at(
+    spelling: str,
+) -> None:
+    made, x = layer(spelling), tokens().requires_grad_()
+    (wanted,) = torch.autograd.grad(made(x)[0][:, 8:].square().sum(), x)
+    _, cache = made(x[:, :8])
+    with torch.no_grad():
+        assert cache.state_bytes == 2 * made.state_bytes(8)
+    (found,) = torch.autograd.grad(made(x[:, 8:], cache=cache)[0].square().sum(), x)
+    same(found, wanted, 1e-7)
+
+
 def test_what_is_carried_is_measured() -> None:
     for spelling in CACHED:
         made = layer(spelling)
         sizes = [made.state_bytes(n) for n in (64, 65, 200)]
-        if isinstance(made.mechanism, RecurrentMechanism):
+        if isinstance(made.mechanism, RecurrentMechanism | FeatureMechanism):
             assert sizes[0] == sizes[2], spelling
         else:
             assert sizes[1] - sizes[0] >= 2 * WIDTH * 8, spelling
     softmax = layer("softmax", conv=3)
     assert softmax.state_bytes(10) == 8 + 10 * 2 * WIDTH * 8 + 2 * 3 * WIDTH * 8
     assert softmax.parameter_count == 4 * WIDTH**2 + 3 * 3 * WIDTH + 4
+    assert layer("elu", key_width=2).state_bytes(10) == 8 + HEADS * 2 * (4 + 1) * 8
     narrow = layer("causal-linear", key_width=2)
     assert narrow.state_bytes(10) == 8 + HEADS * 2 * 4 * 8
     assert narrow.parameter_count == 2 * HEADS * 2 * WIDTH + 2 * WIDTH**2 + 4

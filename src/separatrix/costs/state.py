@@ -10,7 +10,7 @@ from torch import Tensor
 
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.features._base import FeatureMechanism
-from separatrix.mechanisms.recurrent._base import RecurrentMechanism
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism, bytes_of
 
 STATE, CACHE = "state, measured", "key-value cache it would have to keep"
 SUMS = "sums over the past, all that it needs"
@@ -45,10 +45,9 @@ def kept(mechanism: Mechanism, tokens: int, heads: int, width: int, dtype: torch
     if isinstance(mechanism, RecurrentMechanism):
         return Kept(_settled(mechanism, tokens, heads, width, dtype), STATE)
     one = torch.ones(1, heads, 1, width, dtype=dtype)
-    cache = state_bytes(mechanism, [tokens], one, one, one)[tokens]
-    sums = mechanism.sums(width, width) if isinstance(mechanism, FeatureMechanism) else None
-    summed = cache if sums is None else heads * sums * max(4, one.element_size())
-    return Kept(summed, SUMS) if summed < cache else Kept(cache, CACHE)
+    cache = cache_bytes(mechanism, tokens, one, one)
+    carried = state_bytes(mechanism, [tokens], one, one, one)[tokens]
+    return Kept(carried, SUMS) if carried < cache else Kept(cache, CACHE)
 
 
 def _settled(mechanism: RecurrentMechanism, tokens: int, heads: int, width: int, dtype: torch.dtype) -> int:
@@ -65,20 +64,20 @@ def _settled(mechanism: RecurrentMechanism, tokens: int, heads: int, width: int,
 
 def kind_of_state(mechanism: Mechanism) -> str:
     """Whether the bytes are those of a state, or of the cache that stands in for one."""
-    return STATE if isinstance(mechanism, RecurrentMechanism) else CACHE
+    summed = isinstance(mechanism, FeatureMechanism) and mechanism.sums_up
+    return STATE if summed or isinstance(mechanism, RecurrentMechanism) else CACHE
 
 
 def state_bytes(
     mechanism: Mechanism, lengths: Sequence[int], q: Tensor, k: Tensor, v: Tensor
 ) -> dict[int, int]:
-    """The bytes carried after so many tokens: measured by stepping through them, or those of k and v.
-
-    Of k and v all are kept, or the last that a query can see.
-    """
+    """The bytes carried after so many tokens: of the state, measured, or else those of k and v."""
+    if isinstance(mechanism, FeatureMechanism) and mechanism.sums_up:
+        with torch.no_grad():
+            held = bytes_of(mechanism.remembered(k[..., :1, :], v[..., :1, :]))
+        return dict.fromkeys(lengths, held)
     if not isinstance(mechanism, RecurrentMechanism):
-        per_token = sum(x.shape[-3] * x.shape[-1] * x.element_size() for x in (k, v))
-        reach = mechanism.reach
-        return {n: per_token * (n if reach is None else min(n, reach)) for n in lengths}
+        return {n: cache_bytes(mechanism, n, k, v) for n in lengths}
     found = {}
     with torch.no_grad():
         state = mechanism.init_state(q, v)
@@ -87,3 +86,9 @@ def state_bytes(
             if t + 1 in lengths:
                 found[t + 1] = mechanism.state_bytes(state)
     return found
+
+
+def cache_bytes(mechanism: Mechanism, tokens: int, k: Tensor, v: Tensor) -> int:
+    """The bytes of so many keys and values, or of the last that a query can see."""
+    per_token = sum(x.shape[-3] * x.shape[-1] * x.element_size() for x in (k, v))
+    return per_token * (tokens if mechanism.reach is None else min(tokens, mechanism.reach))

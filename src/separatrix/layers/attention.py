@@ -6,17 +6,19 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from separatrix.layers.cache import Cache, all_present, appended
+from separatrix.layers.cache import Cache, Pending, all_present, appended
 from separatrix.layers.measures import Measured
 from separatrix.layers.parts import RMSNorm, ShortConvolution, keeping_size, rotated
 from separatrix.mechanisms import Causality, Mechanism, mechanism_from
 from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.mechanisms.extras import Extra, Sizes, described
+from separatrix.mechanisms.features._base import FeatureMechanism
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 from separatrix.parameters import UsageError
 from separatrix.tensors import Bool, Float, Tensor
@@ -156,11 +158,15 @@ class Attention(Measured):
         places = k.new_zeros(k.shape[0], dtype=torch.long)
         if isinstance(self.mechanism, RecurrentMechanism):
             if cache is not None and present is None and q.shape[-2] == 1:
-                state, out = self._step(self.mechanism, cache.state, q, k, v, extras)
+                state, out = self._step(self.mechanism, tuple(cache.state), q, k, v, extras)
             else:
-                before = None if cache is None else cache.state
+                before = None if cache is None else tuple(cache.state)
                 out, state = self.mechanism.chunked(q, k, v, state=before, present=present, **extras)
             return out[..., skipped:, :], Cache(places, state=tuple(state))
+        if cache is not None and self._sums_up:
+            assert isinstance(self.mechanism, FeatureMechanism)
+            out, state = self.mechanism.read_on(cache.state, q, k, v, present, **extras)
+            return out[..., skipped:, :], Cache(places, state=state)
         past = Cache(places) if cache is None else cache
         first = 0 if past.keys is None else past.keys.shape[-2]
         keys, values = appended(past.keys, k), appended(past.values, v)
@@ -175,6 +181,10 @@ class Attention(Measured):
         out = out[..., skipped:, :]
         if not self.causal:
             return out, None
+        if isinstance(self.mechanism, FeatureMechanism) and self._sums_up:
+            return out, Cache(
+                places, state=Pending(partial(self.mechanism.remembered, k, v, present, **extras))
+            )
         kept = {name: extras[name] for name in streams}
         return out, Cache(places, keys=keys, values=values, present=there, extras=kept)
 
@@ -183,6 +193,11 @@ class Attention(Measured):
         """Whether the mechanism may be asked by fewer tokens than there are; what is not ours is not."""
         never = self.mechanism.causality is Causality.NEVER
         return not never and not isinstance(self.mechanism, CustomMechanism)
+
+    @property
+    def _sums_up(self) -> bool:
+        """Whether it is a feature map whose sums are all that tokens to come need."""
+        return self.causal and isinstance(self.mechanism, FeatureMechanism) and self.mechanism.sums_up
 
     def _step(
         self,
@@ -240,7 +255,7 @@ class Attention(Measured):
         """Whether a cache is of the kind and sizes that this layer returns."""
         tail = None if cache.tail is None else cache.tail.shape[1:]
         wanted = None if self.convolve is None else (self.convolve.size - 1, sum(self.channels))
-        if isinstance(self.mechanism, RecurrentMechanism):
+        if isinstance(self.mechanism, RecurrentMechanism) or self._sums_up:
             return bool(cache.state) and cache.keys is None and tail == wanted
         if cache.keys is None or cache.values is None or cache.state:
             return False

@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import overload
 
 from separatrix.mechanisms.recurrent._base import bytes_of
 from separatrix.tensors import Bool, Float, Int64, Tensor, torch
 
 Present = Bool[Tensor, "batch tokens"]
+
+
+class Pending(Sequence[Tensor]):
+    """A state that is added up when it is first looked at: training never does.
+
+    Gradients pass through it if they would have when it was made.
+    """
+
+    def __init__(self, make: Callable[[], tuple[Tensor, ...]]) -> None:
+        self._make: Callable[[], tuple[Tensor, ...]] | None = make
+        self._grad = torch.is_grad_enabled()
+
+    @cached_property
+    def _made(self) -> tuple[Tensor, ...]:
+        assert self._make is not None
+        with torch.set_grad_enabled(self._grad):
+            made = self._make()
+        self._make = None  # and with it the tokens it was made of
+        return made
+
+    @overload
+    def __getitem__(self, index: int) -> Tensor: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Tensor, ...]: ...
+    def __getitem__(self, index: int | slice) -> Tensor | tuple[Tensor, ...]:
+        return self._made[index]
+
+    def __len__(self) -> int:
+        return len(self._made)
 
 
 @dataclass(frozen=True)
@@ -17,8 +48,8 @@ class Cache:
 
     places: Int64[Tensor, " batch"]
     """How many tokens each element of the batch has read, absent ones not counted."""
-    state: tuple[Tensor, ...] = ()
-    """The state of a recurrent mechanism."""
+    state: Sequence[Tensor] = ()
+    """The state of a recurrent mechanism, or the sums of a feature map."""
     keys: Float[Tensor, "batch heads tokens width"] | None = None
     values: Float[Tensor, "batch heads tokens width"] | None = None
     present: Present | None = None

@@ -12,7 +12,7 @@ largest: both cancel in the quotient, so that large logits neither overflow nor 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
 from typing import Any, ClassVar, Literal
@@ -29,6 +29,7 @@ from separatrix.mechanisms._base import (
     seen_keys,
 )
 from separatrix.mechanisms._recomputed import Out
+from separatrix.mechanisms._request import alike, filled, full_precision
 from separatrix.mechanisms._running import CACHED, parts, running, tokens_at_once, with_one
 from separatrix.parameters import Flag, Parameters, UsageError
 from separatrix.tensors import Float, Tensor, torch
@@ -81,18 +82,6 @@ class FeatureMechanism(Mechanism):
         """phi as factors and logarithms."""
         return self.features(x, side), None
 
-    def sums(self, width: int, features: int) -> int | None:
-        """How many numbers the sums have that are all it needs of the past; None where places are in them.
-
-        Those are the sum of `phi(k) vᵀ`, of `phi(k)` where weights are divided by their sum, and for
-        logarithms their largest.
-        """
-        if not self.permutation_equivariant:
-            return None
-        factors, logs = self.scaled(torch.zeros(1, 1, 1, width), "key")
-        sizes = [0 if each is None else int(each.shape[-1]) for each in (factors, logs)]
-        return max(sizes) * (features + self.normalised) + sizes[1]
-
     def mapped(self, q: Queries, k: Keys, extras: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Queries and keys with their places, or learned maps, worked in."""
         return q, k
@@ -139,6 +128,48 @@ class FeatureMechanism(Mechanism):
             self._take_in(memory, k[..., :first, :], v[..., :first, :], before)
             k, v = k[..., first:, :], v[..., first:, :]
         return joined(list(self._past(memory, q, k, v, times, chunk)))
+
+    @property
+    def sums_up(self) -> bool:
+        """Whether tokens to come need `sum phi(k)ᵀ v` alone of those before: if no place is worked in."""
+        return self.permutation_equivariant and self.length_free
+
+    def remembered(
+        self, k: Keys, v: Values, present: Tensor | None = None, **extras: Any
+    ) -> tuple[Tensor, ...]:
+        """What tokens to come need of these, if it `sums_up`: of a size that does not grow with them."""
+        with full_precision(v):
+            _, k, v, times, _ = self._ready(k, k, v, present, extras)
+            memory = Memory.empty(self.scaled(k[..., :1, :], "key"), v.shape[-1], self.normalised)
+            for some in blocks(max(1, CACHED // max(1, memory.sums[..., 0].numel())), k, v, times):
+                memory.join(Memory(self.normalised, *self._taken(*some)))
+        return tuple(each for each in memory.kept if each is not None)
+
+    def read_on(
+        self,
+        state: Sequence[Tensor],
+        q: Queries,
+        k: Keys,
+        v: Values,
+        present: Tensor | None = None,
+        **extras: Any,
+    ) -> tuple[Attended, tuple[Tensor, ...]]:
+        """What tokens get after those that are `remembered`, and what is remembered after them."""
+        with full_precision(v):
+            q, k, v, times, dtype = self._ready(q, k, v, present, extras)
+            sums, reference = (*state, None)[:2]
+            out, *kept = self._passed(CHUNK, q, k, v, times, sums, reference)
+        return out.to(dtype), tuple(each for each in kept if each is not None)
+
+    def _ready(
+        self, q: Tensor, k: Tensor, v: Tensor, present: Tensor | None, extras: dict[str, Any]
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, torch.dtype]:
+        """Tokens with their maps worked in, how often each is there, and the dtype of what comes out."""
+        dtype, (q, k, v) = v.dtype, alike(q, k, v)
+        if present is not None:
+            k, v = (x.masked_fill(~present[:, None, :, None], 0) for x in (k, v))
+        q, k = self.mapped(q, k, filled(self, q, k, v, extras))
+        return q, k, v, times_there(k, None, present), dtype
 
     def kernel(self, q: QueryParts, k: KeyParts) -> Float[Tensor, "batch heads parts queries keys"] | None:
         """The scores of a few tokens, where they are cheaper to have without their features."""
