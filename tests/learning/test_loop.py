@@ -219,6 +219,20 @@ def test_a_pilot_never_sees_test_data_and_others_see_it_once() -> None:
     assert found.score == score_of(found.model, task, samples_to_test(task, run(task=task).setting))
 
 
+def test_a_finished_run_is_tested_once_at_each_further_length_and_a_pilot_never() -> None:
+    task = task_named("retrieval").read({"trained": 4, "tested": 4, "also": "6,9"})
+    setting = task.default_setting(**SIZES, tests=50)
+    found = train(Run(task, "softmax", setting, 0.01, 0, test=True))
+    alone = {n: task_named("retrieval").read({"trained": 4, "tested": n}) for n in (6, 9)}
+    for n, each in alone.items():
+        assert task.further()[n].parameters == each.parameters
+        assert found.further[n] == score_of(found.model, each, each.samples(50, Split.TEST))
+    assert found.further.keys() == {6, 9}
+    assert train(Run(task, "softmax", setting, 0.01, 0)).further == {}
+    plain = task_named("retrieval").read({"trained": 4, "tested": 4})
+    assert train(Run(plain, "softmax", setting, 0.01, 0, test=True)).score == found.score
+
+
 def test_a_run_stops_when_the_task_is_solved() -> None:
     asked = run(task=Needle.read({"n": 8, "strength": 3}), steps=400, every=20, width=16, batch=32)
     found = train(asked)

@@ -216,6 +216,22 @@ def test_an_unknown_task_is_told_with_the_nearest() -> None:
         task_named("mqar").read({"pairs": 40})
 
 
+@pytest.mark.parametrize("also", ["3", "", "6,", "x", "-6", "16385", "1" * 5000, "6;9"])
+def test_further_lengths_are_lengths(also: str) -> None:
+    with pytest.raises(UsageError, match=r"also=.* must be lengths from trained=4 to 16384"):
+        task_named("parity").read({"trained": 4, "tested": 6, "also": also})
+
+
+def test_further_lengths_are_the_same_task_at_these_lengths() -> None:
+    task = task_named("modular").read(
+        {"trained": 4, "tested": 6, "also": "9,5", "modulus": 5, "times": "yes"}
+    )
+    assert {n: each.spelled for n, each in task.further().items()} == {
+        n: f"modular trained=4 tested={n} modulus=5 times=yes" for n in (9, 5)
+    }
+    assert not any(each.further() for each in task.further().values())
+
+
 if __name__ == "__main__":
     known = {
         task.spelled: {split.name: sketch(task.samples(6, split, 7, 3)) for split in Split} for task in TRIED

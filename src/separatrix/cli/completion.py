@@ -52,6 +52,13 @@ def engines(incomplete: str) -> list[str]:
     return _begun(ENGINES, incomplete)
 
 
+def published(incomplete: str) -> list[str]:
+    """Published numbers that begin so."""
+    from separatrix.evidence.published import PUBLISHED
+
+    return _begun((each.name for each in PUBLISHED), incomplete)
+
+
 def plans(incomplete: str) -> list[str]:
     """Plans that come with separatrix and begin so."""
     from separatrix.sweeps import shipped_plans
@@ -65,6 +72,7 @@ LISTS = {
     "claims": claims,
     "tasks": tasks,
     "engines": engines,
+    "published": published,
     "plans": plans,
 }
 

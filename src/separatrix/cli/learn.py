@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,8 @@ from separatrix.cli.sweep import progress, spell_time
 from separatrix.cli.terminal import console, escape, new_table, print_json, show
 
 if TYPE_CHECKING:
-    from separatrix.evidence.found import Learned
+    from separatrix.evidence.estimates import Difference
+    from separatrix.evidence.found import EqualState, Learned
 
 REPORT = Path("evidence.html")
 """Where the default report is written unless told otherwise."""
@@ -64,6 +65,20 @@ def learn(
     out: Annotated[
         Path | None, typer.Option(help="Write a page: evidence.html. The report is written unasked.")
     ] = None,
+    equal_state: Annotated[
+        bool,
+        typer.Option(
+            "--equal-state",
+            help="Once more with keys so wide that all carry as many bytes from token to token as the first.",
+        ),
+    ] = False,
+    published: Annotated[
+        bool,
+        typer.Option(
+            "--published",
+            help="Measure published numbers (`list published`), all or those named; words change settings.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Train on a task, and say what that shows; without words, the default report.
@@ -74,6 +89,7 @@ def learn(
     Runs that are in the store are not run again; stop it whenever you like (Ctrl-C).
 
     With --plan, every table of a plan that has `pilots` is run so; the plan says the seeds.
+    With --published, numbers of papers are measured and held against ours; what follows are their names.
 
     Example: separatrix learn needle softmax,elu n=64
     """
@@ -84,6 +100,8 @@ def learn(
     from separatrix.tasks import Setting, task_named
 
     if plan is not None:
+        if equal_state or published:
+            raise UsageError("a plan says itself what is run; leave out `equal_state` and `published`")
         if task is not None:
             raise UsageError(f"a plan names its tasks itself; leave out {task}, or leave out `plan`")
         from separatrix.cli.learn_plan import run_plan
@@ -91,24 +109,35 @@ def learn(
         where = {"store": store_address(store), "workers": workers, "scheduler": scheduler}
         run_plan(plan, {**where, "allow": allow or (), "device": device}, out, as_json)
         return
-    if out is not None or task is None:
+    if out is not None or (task is None and not published):
         require_writable(out or REPORT, page.ENDINGS)
     how: dict[str, Any] = {"seeds": seeds, "workers": workers, "scheduler": scheduler}
+    options = {*how, "pilots", "store", "out", "equal_state", "published"}
+    if equal_state and (published or task is None):
+        raise UsageError("`equal_state` takes a task and mechanisms: separatrix learn mqar softmax,delta")
+    if published:
+        from separatrix.cli import published as ledger
+
+        how |= {"pilots": pilots, "store": store_address(store)}
+        with ending_early():
+            ledger.published([x for x in (task, mechanisms, *(words or [])) if x], how, out, as_json, options)
+        return
     if task is None:
         _report(store_address(store), out or REPORT, how, as_json)
         return
     if mechanisms is None or "=" in mechanisms.partition(":")[0]:
         raise UsageError(f"name the mechanisms after the task: separatrix learn {task} softmax,elu")
     known = {*task_named(task).schema.model_fields, *Setting.model_fields}
-    parameters = read_words(words or [], known, {*how, "pilots", "store", "out"})
+    parameters = read_words(words or [], known, options)
     from separatrix.evidence import learn as run
 
-    how |= {"pilots": pilots, "store": store_address(store)}
+    how |= {"pilots": pilots, "store": store_address(store), "equal_state": equal_state}
     what = f"pilots, then {seeds} seeds of each mechanism; a run takes about 10 s, a stored one none"
     with announced("learn", what, as_json), ending_early(), progress(as_json, "runs") as bar:
         found = run(task, mechanisms, parameters, **how, tell=bar.tell, hear=bar.hear)
     if out is not None:
-        typed = " ".join(("separatrix learn", task, mechanisms, *(words or [])))
+        asked = *(words or []), *(["--equal-state"] if equal_state else [])
+        typed = " ".join(("separatrix learn", task, mechanisms, *asked))
         page.write(f"What was learned: {found.spelled}", [found.alone()], typed, out, found.as_json())
     show(found, as_json, lambda: _view(found))
 
@@ -153,7 +182,7 @@ def say(told: str, quiet: bool) -> None:
 
 def _view(found: Learned) -> None:
     """Print what was learned of a task."""
-    from separatrix.reports.learned.page import HEAD, row
+    from separatrix.reports.learned.page import HEAD, mean_text, row
 
     out = console()
     out.print(f"[bold]{escape(found.spelled)}[/]  {escape(found.task.title)}")
@@ -169,9 +198,42 @@ def _view(found: Learned) -> None:
     for each, numbers in zip(found.mechanisms, shown, strict=True):
         weighs = f"{numbers['weights']} weights, {numbers['state, bytes']} bytes of state"
         out.print(f"[bold]{escape(each.mechanism)}[/] {escape(each.sentence)}. [dim]{weighs}[/]")
+        for length, mean in each.further.items():
+            out.print(f"  tested at {length}: {mean_text(mean)}")
         for message in dict.fromkeys(each.failed):
             out.print(f"  [red]failed[/] {escape(message)}")
-    for pair in found.paired:
+    _view_paired(found.paired)
+    if found.equal_state is not None:
+        _view_equal(found.equal_state)
+    elif found.states_differ:
+        out.print(
+            "at equal key width states are not equal; --equal-state compares at equal state", style="dim"
+        )
+
+
+def _view_paired(paired: Sequence[Difference]) -> None:
+    for pair in paired:
         if not pair.separated:
             seeds = "the seeds do not tell them apart"
-            out.print(f"{escape(pair.a)} against {escape(pair.b)}: {seeds}", style="dim")
+            console().print(f"{escape(pair.a)} against {escape(pair.b)}: {seeds}", style="dim")
+
+
+def _view_equal(found: EqualState) -> None:
+    """Print the comparison at equal state: what was chosen, and what it reached."""
+    from separatrix.reports.learned.page import equal_head, equal_rows
+
+    out = console()
+    out.print(f"\n[bold]At equal state[/]: that of {escape(found.reference)} after {found.tokens:,} tokens")
+    table = new_table(*equal_head(found), pad_edge=False)
+    for cells in equal_rows(found):
+        table.add_row(*map(escape, cells))
+    table.columns[0].overflow = "fold"
+    out.print(table)
+    for each in found.mechanisms:
+        weighs = "" if each.parameters is None else f" [dim]{each.parameters:,} weights[/]"
+        out.print(f"[bold]{escape(each.mechanism)}[/] {escape(each.sentence)}.{weighs}")
+        for message in dict.fromkeys(each.failed):
+            out.print(f"  [red]failed[/] {escape(message)}")
+    for name in found.left_out:
+        out.print(f"{escape(name)} carries nothing from token to token", style="dim")
+    _view_paired(found.paired)

@@ -181,3 +181,24 @@ def _defaults(schema: type[Parameters]) -> dict[str, str]:
 
 def _paragraph(kind: type) -> str:
     return " ".join(inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].split())
+
+
+def published() -> list[Row]:
+    """Every published number that `learn --published` measures, without measuring it."""
+    from separatrix.evidence.published import PUBLISHED, Exactly, Training
+
+    rows = list[Row]()
+    for each in PUBLISHED:
+        measured = f"separatrix learn {each.how.typed}" if isinstance(each.how, Training) else None
+        rows.append(
+            {
+                "name": each.name,
+                "states": each.states,
+                "published": each.value,
+                "source": each.source,
+                "measured_by": each.how.said if isinstance(each.how, Exactly) else measured,
+                "differs_in": each.other or each.differs or None,
+                "cpu_seconds": each.seconds,
+            }
+        )
+    return rows

@@ -1,4 +1,4 @@
-"""`list`: mechanisms, constructions, claims, tasks, engines, plans, sweeps; or one of them."""
+"""`list`: mechanisms, constructions, claims, tasks, engines, published numbers, plans, sweeps; or one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from separatrix.cli.options import HERE, AsJson, StoreUrl
 from separatrix.cli.terminal import console, escape, new_table, plain, print_json, warn_of
 from separatrix.secrets import Secret
 
-WHAT = ("mechanisms", "constructions", "claims", "tasks", "engines", "plans", "sweeps")
+WHAT = ("mechanisms", "constructions", "claims", "tasks", "engines", "published", "plans", "sweeps")
 ROWS: dict[str, tuple[Callable[[], list[listed.Row]], Callable[[str], listed.Row]]] = {
     "mechanisms": (listed.mechanisms, listed.more_of_mechanism),
     "constructions": (listed.constructions, listed.more_of_construction),
     "claims": (listed.claims, listed.more_of_claim),
     "engines": (listed.engines, lambda name: {}),
+    "published": (listed.published, lambda name: {}),
 }
 """What is listed of each kind, and what is added where one alone is asked for."""
 

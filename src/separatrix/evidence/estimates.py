@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from separatrix.engines.tally import binomial_interval
 
@@ -35,6 +36,16 @@ class Mean:
             return cls(mean, None)
         half = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * stdev(scores) / count**0.5
         return cls(mean, (mean - half, mean + half))
+
+
+def sampling_half(share: float, answers: int) -> float:
+    """Half of the 95 % interval of a share that is right of so many answers, taken for independent.
+
+    >>> round(sampling_half(0.5, 100), 3), sampling_half(1.0, 100)
+    (0.098, 0.0)
+    """
+    share = min(max(share, 0.0), 1.0)
+    return float(ndtri((1 + CONFIDENCE) / 2)) * math.sqrt(share * (1 - share) / answers)
 
 
 @dataclass(frozen=True)

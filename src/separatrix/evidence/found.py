@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -30,6 +30,8 @@ class Run:
     diverged_at: int | None
     seconds: float
     curve: Curve = ()
+    further: Mapping[int, float] = field(default_factory=dict)
+    """On the test samples of further lengths, where the task names some."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,12 @@ class MechanismEvidence:
         return Mean.of([run.score for run in self.runs]) if self.runs else None
 
     @property
+    def further(self) -> dict[int, Mean]:
+        """The mean test score at each further length."""
+        lengths = list(self.runs[0].further) if self.runs else []
+        return {n: Mean.of([run.further[n] for run in self.runs]) for n in lengths}
+
+    @property
     def solved(self) -> Share:
         """How many of the seeds solved the task; a run that failed did not."""
         return solved_share(self.runs, self.failed)
@@ -89,6 +97,14 @@ class MechanismEvidence:
                 "interval": None if trained is None else trained.interval,
                 "seeds": [run.score for run in self.runs],
             },
+            "further_lengths": {
+                str(n): {
+                    "mean": mean.mean,
+                    "interval": mean.interval,
+                    "seeds": [run.further[n] for run in self.runs],
+                }
+                for n, mean in self.further.items()
+            },
             "solved": self.solved.as_json(),
             "lr": format_exact(self.rate),
             "lr_window": [format_exact(each) for each in self.window],
@@ -104,6 +120,39 @@ class MechanismEvidence:
         }
 
 
+@dataclass(frozen=True)
+class EqualState:
+    """The mechanisms after the first once more, with keys so wide that they carry as much as it does."""
+
+    reference: str
+    tokens: int
+    """After so many tokens states are compared: the longest input of the task."""
+    state_bytes: int
+    """What the reference carries then."""
+    mechanisms: tuple[MechanismEvidence, ...]
+    paired: tuple[Difference, ...]
+    """The reference among them, as it was."""
+    left_out: tuple[str, ...] = ()
+    """Mechanisms that carry nothing from token to token."""
+
+    def ratio(self, each: MechanismEvidence) -> float | None:
+        """How many times the state of the reference a mechanism carries: what no key width took away."""
+        return None if each.state_bytes is None else each.state_bytes / self.state_bytes
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "reference": self.reference,
+            "tokens": self.tokens,
+            "state_bytes": self.state_bytes,
+            "mechanisms": [
+                {**each.as_json(), "key_width": each.setting.keys, "state_ratio": self.ratio(each)}
+                for each in self.mechanisms
+            ],
+            "paired": [each.as_json() for each in self.paired],
+            "left_out": list(self.left_out),
+        }
+
+
 @dataclass(frozen=True, repr=False)
 class Learned(Result):
     """What was learned of a task with some mechanisms."""
@@ -115,6 +164,14 @@ class Learned(Result):
     floor: Bound
     mechanisms: tuple[MechanismEvidence, ...]
     paired: tuple[Difference, ...]
+    equal_state: EqualState | None = None
+    """The same at equal state, where that was asked for."""
+
+    @property
+    def states_differ(self) -> bool:
+        """Whether one mechanism carries twice as much as another, or more."""
+        carried = [each.state_bytes for each in self.mechanisms if each.state_bytes]
+        return len(carried) > 1 and max(carried) >= 2 * min(carried)
 
     @property
     def spelled(self) -> str:
@@ -188,6 +245,7 @@ class Learned(Result):
             "mechanisms": [each.as_json() for each in self.mechanisms],
             "paired": [each.as_json() for each in self.paired],
             "beside_floor": {name: where.value for name, where in self.standings.items()},
+            "equal_state": None if self.equal_state is None else self.equal_state.as_json(),
         }
 
 

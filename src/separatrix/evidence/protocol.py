@@ -25,7 +25,6 @@ from separatrix.evidence.found import (
 )
 from separatrix.evidence.runs import Laboratory, Row, one_thread
 from separatrix.evidence.sentences import Scores, best, judged
-from separatrix.evidence.states import state_bytes
 from separatrix.learning import score_of
 from separatrix.learning.witnesses import witness_for
 from separatrix.mechanisms import Mechanism
@@ -35,7 +34,7 @@ from separatrix.store import DEFAULT, Address, Status, open_store
 from separatrix.sweeps.floors import FloorOf, floor_of
 from separatrix.sweeps.progress import Tell
 from separatrix.sweeps.sweep import executor_for, stop_on_signals
-from separatrix.sweeps.training_runs import TrainingRun, training_run
+from separatrix.sweeps.training_runs import SCORE_AT, TrainingRun, training_run
 from separatrix.tasks import Bound, RealTask, Samples, Setting, Split, Task, task_named
 
 LEAST_SEEDS, MOST_SEEDS = 2, 1000
@@ -77,6 +76,7 @@ def learn(
     seeds: int = 6,
     pilots: int = 1,
     tuned: int = 2,
+    equal_state: bool = False,
     store: str | Address = DEFAULT,
     workers: int | None = None,
     scheduler: str | None = None,
@@ -96,15 +96,21 @@ def learn(
     - `seeds`: fresh runs of each mechanism, the same for all.
     - `pilots`: seeds on which every learning rate is tried, before.
     - `tuned`: runs from weights that are written down, with noise, where there are such.
+    - `equal_state`: whether all but the first are trained once more, with keys so wide that they carry as
+      much from token to token as the first does.
     - `store`: where runs are kept: a URL or a file. Those that are there are not run again.
     - `workers`, `scheduler`: how many processes here, or the address of a Dask cluster.
     - `tell`, `hear`: called with the progress, and when a signal asks to stop.
     """
+    from separatrix.evidence.equal_state import compared, require_state
+
     asked = read_experiment(task, mechanisms, all_parameters(parameters, named), seeds, pilots, tuned)
+    if equal_state:
+        require_state(asked)
     with stop_on_signals(hear) as stop, closing(executor_for(workers, scheduler)) as executor:
         laboratory = Laboratory(open_store(store, create=True, check=True), executor, tell, stop)
         (found,) = learned([asked], laboratory, f"learn {asked.task.spelled}")
-        return found
+        return replace(found, equal_state=compared(asked, found, laboratory)) if equal_state else found
 
 
 def read_experiment(
@@ -311,7 +317,7 @@ def _evidence(
     witness, ceiling = bounds.written[mechanism.spelled], bounds.ceiling
     fresh = [(work, rows[work.id]) for work in planned.fresh]
     tuned = [row for work in planned.tuned if (row := rows[work.id])["status"] == Status.DONE]
-    runs = tuple(_run(work, row, laboratory) for work, row in fresh if row["status"] == Status.DONE)
+    runs = tuple(_run(task, work, row, laboratory) for work, row in fresh if row["status"] == Status.DONE)
     failed = tuple(str(row["message"]) for _, row in fresh if row["status"] != Status.DONE)
     improved = _best_by_validation(tuned, sign)
     scores = Scores(
@@ -339,14 +345,14 @@ def _evidence(
         window=tuple(each.rate for each in window(pilots, sign, task.tolerance)),
         runs=runs,
         parameters=sizes.get("weight_count"),
-        state_bytes=state_bytes(task, mechanism, setting, sizes.get("state_bytes")),
+        state_bytes=sizes.get("state_bytes"),
         failed=failed,
         word=word,
         sentence=sentence,
     )
 
 
-def _run(work: TrainingRun, row: Row, laboratory: Laboratory) -> Run:
+def _run(task: Task, work: TrainingRun, row: Row, laboratory: Laboratory) -> Run:
     """A finished run from its row; one that diverged is scored with its last weights."""
     return Run(
         seed=work.seed,
@@ -356,6 +362,7 @@ def _run(work: TrainingRun, row: Row, laboratory: Laboratory) -> Run:
         diverged_at=row.get("diverged_at"),
         seconds=float(row["seconds"]),
         curve=laboratory.curve(work),
+        further={n: float(row[f"{SCORE_AT}{n}"]) for n in task.further()},
     )
 
 

@@ -9,7 +9,7 @@ data is read once, after the last step, and only where that was asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
@@ -32,6 +32,8 @@ from separatrix.tasks import Samples, Setting, Split, Task
 
 BETAS = (0.9, 0.98)
 """Of AdamW."""
+FURTHER_TOKENS = 2**21
+"""Tokens that a finished run is tested with at each further length, at most."""
 EXPLODED = 1000.0
 """A run has diverged when its loss is so many times that of its first step, or 1 where that is more."""
 
@@ -88,6 +90,8 @@ class Trained:
     """Carried from token to token after the longest input; None where the mechanism has no causal form."""
     curves: Curves
     model: Model
+    further: Mapping[int, float]
+    """On the test samples of other lengths, where a task names some."""
 
     @property
     def diverged_at(self) -> int | None:
@@ -174,7 +178,25 @@ def training(run: Run, checkpoint: bytes | None = None) -> Iterator[bytes | Trai
         else None,
         curves=curves,
         model=model,
+        further=_further(model, run) if run.test else {},
     )
+
+
+def _further(model: Model, run: Run) -> dict[int, float]:
+    """The scores at other lengths; of long inputs fewer are looked at."""
+    return {
+        n: score_of(model, each, each.samples(further_tests(run.setting, n), Split.TEST), run.device)
+        for n, each in run.task.further().items()
+    }
+
+
+def further_tests(setting: Setting, length: int) -> int:
+    """How many samples of a further length there are to test with.
+
+    >>> [further_tests(Setting(tests=4000), length) for length in (64, 1024, 16384)]
+    [4000, 2048, 128]
+    """
+    return max(1, min(setting.tests, FURTHER_TOKENS // length))
 
 
 def rate_at(step: int, rate: float, setting: Setting) -> float:

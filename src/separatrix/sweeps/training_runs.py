@@ -29,6 +29,8 @@ named = cache(mechanism_from)
 
 SCRATCH, WITNESS = "scratch", "witness"
 PILOT, TEST = "pilot", "test"
+SCORE_AT = "score_at_"
+"""What the score at a further length is called, before the length."""
 WEIGHTS = "weights.npz"
 """The file of the last weights, by the names of the model's state dict."""
 
@@ -39,7 +41,8 @@ class TrainingRun(Work):
 
     What it finds: `outcome` (solved, unsolved or diverged), `score` on the test samples (none of a pilot),
     `validation_score`, `loss` of the last step, `last_step`, `solved_at`, `diverged_at`, `weight_count`,
-    `state_bytes`. Beside it are its curves and its last weights.
+    `state_bytes`, and `score_at_N` for each further length of the task. Beside it are its curves and its last
+    weights.
     """
 
     kind = TRAINING
@@ -205,6 +208,7 @@ def _answer(found: Trained) -> Answer:
         "diverged_at": found.diverged_at,
         "weight_count": found.parameter_count,
         "state_bytes": found.state_bytes,
+        **{f"{SCORE_AT}{length}": score for length, score in found.further.items()},
     }
     weights = {name: tensor.cpu().numpy() for name, tensor in found.model.state_dict().items()}
     return Answer(values, (curves_file(found.curves.rows()), File(WEIGHTS, arrays(**weights))))

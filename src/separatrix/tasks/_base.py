@@ -170,6 +170,10 @@ class Task(ABC):
         """The best that a model of this mechanism can do, where that is proved."""
         return None
 
+    def further(self) -> Mapping[int, Task]:
+        """The same at other lengths, at which a finished run is tested as well."""
+        return {}
+
     def origin(self, samples: Samples) -> NDArray[Any]:
         """What an input is known by where there are few, a row of numbers for each."""
         rows = samples.inputs.reshape(len(samples), -1)

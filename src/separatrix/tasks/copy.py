@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from separatrix.parameters import Constraint, Natural, between
-from separatrix.tasks._base import Bound, ProvedCeiling, Samples, Split, Task
-from separatrix.tasks._lengths import Lengths
+from separatrix.tasks._base import Bound, ProvedCeiling, Samples, Split
+from separatrix.tasks._lengths import Lengths, LengthTask
 from separatrix.tasks._proofs import one_layer_without_places
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class CopyParameters(Lengths):
     )
 
 
-class Copy(Task):
+class Copy(LengthTask):
     """Different symbols in random order with blanks between them, a sign to begin, and the symbols again."""
 
     name = "copy"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from separatrix.parameters import Constraint, Flag, Natural, between
-from separatrix.tasks._base import Bound, Samples, Split, Task, commonest_class
-from separatrix.tasks._lengths import Lengths
+from separatrix.tasks._base import Bound, Samples, Split, commonest_class
+from separatrix.tasks._lengths import Lengths, LengthTask
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -38,7 +38,7 @@ class ModularParameters(Lengths):
     )
 
 
-class Modular(Task):
+class Modular(LengthTask):
     """`d op d op d …` with + and -, or * too: say at each digit the value of the expression so far."""
 
     name = "modular"

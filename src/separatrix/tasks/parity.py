@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from separatrix.parameters import Natural
-from separatrix.tasks._base import Bound, Samples, Split, Task, commonest_class
-from separatrix.tasks._lengths import Lengths
+from separatrix.tasks._base import Bound, Samples, Split, commonest_class
+from separatrix.tasks._lengths import Lengths, LengthTask
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -24,7 +24,7 @@ class ParityParameters(Lengths):
     tested: Natural = 96
 
 
-class Parity(Task):
+class Parity(LengthTask):
     """Random bits: say at each whether the number of ones so far is odd."""
 
     name = "parity"

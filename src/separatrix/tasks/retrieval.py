@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from separatrix.parameters import Constraint, Natural, between
-from separatrix.tasks._base import Bound, Samples, Split, Task
-from separatrix.tasks._lengths import Lengths
+from separatrix.tasks._base import Bound, Samples, Split
+from separatrix.tasks._lengths import Lengths, LengthTask
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -26,7 +26,7 @@ class RetrievalParameters(Lengths):
     constraints: ClassVar[tuple[Constraint, ...]] = (*Lengths.constraints, between("classes", 2, 256))
 
 
-class Retrieval(Task):
+class Retrieval(LengthTask):
     """Items with a priority and a class: say the class of the one with the highest priority."""
 
     name = "retrieval"

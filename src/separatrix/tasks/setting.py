@@ -70,6 +70,11 @@ class Setting(Parameters):
     )
 
     @property
+    def keys(self) -> int:
+        """The width of the queries and keys of a head, that of its values where none is given."""
+        return self.key_width or self.width // self.heads
+
+    @property
     def grid(self) -> tuple[Fraction, ...]:
         """The learning rates to choose from, in order; none where one of them is no number above 0.
 

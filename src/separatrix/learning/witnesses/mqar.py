@@ -31,7 +31,7 @@ class RecallWitness(Witness):
     mechanisms = SPELLINGS
 
     def plans(self, task: Recall, mechanism: Mechanism, setting: Setting) -> Sequence[Plan]:
-        sizes, channels = task.parameters, setting.key_width or setting.width // setting.heads
+        sizes, channels = task.parameters, setting.keys
         room = setting.width >= sizes.keys + sizes.values and setting.width // setting.heads >= sizes.values
         if setting.conv < 2 or not room:
             return []

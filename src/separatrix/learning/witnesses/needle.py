@@ -45,7 +45,7 @@ class NeedleWitness(Witness):
     mechanisms = SPELLINGS
 
     def plans(self, task: Needle, mechanism: Mechanism, setting: Setting) -> Sequence[Plan]:
-        dz, keys = task.parameters.dz, setting.key_width or setting.width // setting.heads
+        dz, keys = task.parameters.dz, setting.keys
         if setting.width < dz + 3 or keys < dz + 1:
             return []
         return [

@@ -48,7 +48,7 @@ class RegressionWitness(Witness):
     mechanisms = tuple(each for each in SPELLINGS if each not in ("power:beta=4", "relu", "squared-relu"))
 
     def plans(self, task: Regression, mechanism: Mechanism, setting: Setting) -> Sequence[Plan]:
-        d, keys = task.parameters.d, setting.key_width or setting.width // setting.heads
+        d, keys = task.parameters.d, setting.keys
         if setting.out_norm or setting.width < d + 4 or keys < d + 1:
             return []
         ways = _ways(task, mechanism, setting)
@@ -83,7 +83,7 @@ def _ways(task: Regression, mechanism: Mechanism, setting: Setting) -> Iterator[
         for size in (0.1, 0.3, 0.5):
             yield Way(size * x, x)
     elif family is Family.FEATURES:
-        keys = setting.key_width or width // setting.heads
+        keys = setting.keys
         along = spread_codes(keys, d) @ x
         steep = 1 if mechanism.name == "exp-features" else 20
         for near in (0.5, 1.0, 1.5, 2.0):

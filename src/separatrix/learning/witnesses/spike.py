@@ -62,7 +62,7 @@ class SpikeWitness(Witness):
     mechanisms = SPELLINGS
 
     def plans(self, task: Spike, mechanism: Mechanism, setting: Setting) -> Sequence[Plan]:
-        keys, values = setting.key_width or setting.width // setting.heads, setting.width // setting.heads
+        keys, values = setting.keys, setting.width // setting.heads
         if setting.width < task.parameters.dz + 4 or values < 2 or keys < 3:
             return []
         return [

@@ -14,7 +14,7 @@ from separatrix.reports.learned import figures, table
 
 if TYPE_CHECKING:
     from separatrix.evidence.estimates import Difference
-    from separatrix.evidence.found import Learned, MechanismEvidence, Part
+    from separatrix.evidence.found import EqualState, Learned, MechanismEvidence, Part
     from separatrix.evidence.predictions import Prediction
 
 ENDINGS = (".html", ".json", ".md", ".png")
@@ -45,7 +45,9 @@ def _section(part: Part, look: figures.Palette) -> pages.Section:
         what = "The same at equal state: what stands above one place carries as many bytes for each pair."
         whole.append((figures.states(part, look), what))
     shown = [_shown(each, look) for each in part.found]
-    return pages.section(part.name, part.title, "learned_part.html.j2", part=part, shown=shown, whole=whole)
+    return pages.section(
+        part.name, part.title, "learned_part.html.j2", part=part, shown=shown, whole=whole, mean=mean_text
+    )
 
 
 def _differ_in_state(part: Part) -> bool:
@@ -70,6 +72,7 @@ def _shown(found: Learned, look: figures.Palette) -> dict[str, Any]:
         "windows": [_window(each) for each in found.mechanisms],
         "tuned": [line for each in found.mechanisms for line in _tuned(each)],
         "paired": [_difference(pair) for pair in found.paired],
+        "equal": None if found.equal_state is None else _equal(found.equal_state),
     }
 
 
@@ -130,6 +133,32 @@ def row(each: MechanismEvidence) -> tuple[str, ...]:
         "–" if each.parameters is None else f"{each.parameters:,}",
         "–" if each.state_bytes is None else f"{each.state_bytes:,}",
     )
+
+
+def _equal(found: EqualState) -> dict[str, Any]:
+    """What the template shows of the comparison at equal state."""
+    paired = [_difference(pair) for pair in found.paired]
+    return {"found": found, "head": equal_head(found), "rows": equal_rows(found), "paired": paired}
+
+
+def equal_head(found: EqualState) -> tuple[str, ...]:
+    """The head of the table at equal state; what the reference carries stands in it."""
+    return "mechanism", "keys", "state, bytes", f"of {found.state_bytes:,}", "trained", "solved"
+
+
+def equal_rows(found: EqualState) -> list[tuple[str, ...]]:
+    """Of each mechanism the width of its keys, its state beside that of the reference, what it reached."""
+    return [
+        (
+            each.mechanism,
+            f"{each.setting.keys:,}",
+            "–" if each.state_bytes is None else f"{each.state_bytes:,}",
+            "–" if (ratio := found.ratio(each)) is None else f"{ratio:.2f} x",
+            "–" if each.trained is None else mean_text(each.trained),
+            f"{each.solved.count} of {each.solved.of}",
+        )
+        for each in found.mechanisms
+    ]
 
 
 def score(found: float | None) -> str:

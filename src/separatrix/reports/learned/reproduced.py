@@ -1,0 +1,62 @@
+"""Published numbers beside ours, as a section of a page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from separatrix.reports import pages
+
+if TYPE_CHECKING:
+    from separatrix.evidence.reproductions import Ledger, Ours
+
+HEAD = ("entry", "published", "ours", "verdict", "what is stated, and where", "why")
+
+
+def section(found: Ledger) -> pages.Section:
+    """The table, the rule of its verdicts, and the command that measures each entry by itself."""
+    from separatrix.evidence.reproductions import RULE
+
+    rows = [
+        (
+            each.published.name,
+            number(each.published.value),
+            interval(each.ours),
+            each.verdict.value,
+            f"{each.published.states} ({each.published.source})",
+            each.why,
+        )
+        for each in found.entries
+    ]
+    commands = [
+        (
+            f"separatrix {each.typed}",
+            f"about {each.published.seconds:,} CPU seconds where the store has none of it",
+        )
+        for each in found.entries
+        if each.typed is not None
+    ]
+    return pages.section(
+        "published",
+        "The ledger",
+        "learned_published.html.j2",
+        head=HEAD,
+        rows=rows,
+        rule=RULE,
+        counts=found.counts,
+        commands=commands,
+    )
+
+
+def number(value: float | None) -> str:
+    """A published number, or a dash where none is stated."""
+    return "–" if value is None else f"{value:.4g}"
+
+
+def interval(ours: Ours | None) -> str:
+    """Our value with its interval; what is exact has none."""
+    if ours is None:
+        return "–"
+    if ours.interval is None:
+        return f"{ours.value:.4g}"
+    low, high = ours.interval
+    return f"{ours.value:.4f} [{low:.4f}, {high:.4f}]"
