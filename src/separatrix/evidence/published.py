@@ -102,13 +102,13 @@ def _retrieval(items: int, percent: float) -> Published:
     typed = f"retrieval softmax trained=16 tested=16 also={also} rates=0.003,0.01,0.03"
     return Published(
         f"retrieval-{items}",
-        "arXiv 2410.01104, table 1",
+        "arXiv 2410.01104",
         f"softmax: the class of the largest of {items:,} items, trained on 16",
         percent / 100,
         0.0005,
         Training(typed, length=None if items == 16 else items),
         differs="linear maps instead of deep MLPs around one head; training ends when 99 % are right, after "
-        "some hundred steps instead of 100,000",
+        "some hundred steps",
         seconds=30,
     )
 
@@ -121,8 +121,8 @@ def _recall(name: str, words: str, states: str, value: float, source: str, secon
         value,
         0.005,
         Training(" ".join(f"mqar softmax pairs=8 {words} rates=0.005,0.015".split())),
-        other="here all keys are asked at the end, of 32 keys and 32 values; the source has 8,192 symbols, "
-        "and questions among others",
+        other="here all keys are asked at the end, of 32 keys and 32 values; the source asks among other "
+        "symbols, of a larger vocabulary",
         seconds=seconds,
     )
 
