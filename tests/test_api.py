@@ -212,3 +212,42 @@ def test_several_mechanisms_are_written_as_on_the_command_line() -> None:
     assert found.constructions == ("averaging", "spikes")
     with pytest.raises(sx.UsageError, match="name a mechanism"):
         sx.bench("")
+
+
+@pytest.mark.parametrize("several", ["softmax,power:beta=4", ["softmax", sx.MECHANISMS["power"](beta=4)]])
+def test_verdicts_on_several_mechanisms_are_those_on_each(several: Any) -> None:
+    found: Any = sx.verdict("spike", several, n=10**6)
+    assert isinstance(found, sx.Verdicts)
+    assert found.as_json() == [
+        sx.verdict("spike", each, n=10**6).as_json() for each in ("softmax", "power:beta=4")
+    ]
+    assert [each.word for each in found] == ["distinguishes", "blind"]
+    assert (len(found), found["power:beta=4"], found[0].mechanism.spelled) == (2, found[1], "softmax")
+    assert isinstance(sx.verdict("spike", ["softmax"]), sx.Verdicts)
+    assert isinstance(sx.verdict("spike", "softmax"), sx.Verdict)
+    with pytest.raises(sx.UsageError, match="name a mechanism"):
+        sx.verdict("spike", [])
+
+
+def test_a_mechanism_without_an_answer_leaves_the_others_theirs() -> None:
+    found = sx.verdict("spike", ["gla", "linear"], engine="exact")
+    assert [type(each).__name__ for each in found] == ["Refused", "Verdict"]
+    assert found.as_json()[0]["verdict"] == "none"
+    assert found.to_frame()["verdict"].to_list() == [None, "blind"]
+    assert found.plot().texts[0].get_text() == "not computed"
+    with pytest.raises(sx.SeparatrixError, match="gla"):
+        sx.verdict("spike", ["gla", "delta"], engine="exact")
+
+
+@pytest.mark.parametrize("several", ["softmax,linear", ("softmax", "linear")])
+def test_growth_of_several_mechanisms_is_that_of_each(several: Any) -> None:
+    n = [10**3, 10**4, 10**5, 10**6]
+    found: Any = sx.scaling("spike", several, n=n)
+    assert isinstance(found, sx.Scalings)
+    for each in ("softmax", "linear"):
+        one = sx.scaling("spike", each, n=n)
+        assert found[each].scaling.as_json() == one.as_json()
+        assert found.to_frame().filter(mechanism=each)["margin"].to_list() == [v.y for v in one.values]
+    assert found.as_json()["parameters"] == {"n": "1000,10000,100000,1000000"}
+    assert (found.name, len(found), found[1].mechanism) == ("n", 2, "linear")
+    assert len(found.plot().lines) == 2

@@ -20,6 +20,8 @@ from separatrix.result import Result
 
 AROUND = {name: value for name, value in BASE.items() if name not in ("n", "a1")}
 PLANE = {**AROUND, "a1": "0.5:1.5:7", "n": "1e3:1e18:5:log"}
+LENGTHS = [10**3, 10**4, 10**5, 10**6]
+MANY = ("softmax", "linear", "relu", "elu", "power:beta=4")
 RANGE = {**AROUND, "a1": "0.5:1.5"}
 
 
@@ -29,12 +31,15 @@ def results() -> dict[str, Result]:
     return {
         "verdict": sx.verdict("spike", "softmax", BASE),
         "sampled": sx.verdict("spike", "softmax", BASE, engine="grouped", sampling=sx.Sampling(draws=20)),
+        "verdicts": sx.verdict("spike", ["softmax", "linear", "gla"], BASE),
+        "many verdicts": sx.verdict("spike", list(MANY), BASE),
         "map": sx.map("spike", "softmax", PLANE),
         "two layers": sx.map("spike", "softmax,linear", PLANE),
         "boundary": sx.boundary("spike", "softmax", RANGE, n=1000),
         "no crossing": sx.boundary("spike", "linear", RANGE, n=10**6),
         "curve": boundary_curve("spike", "softmax", RANGE, "n=1e3:1e6:3:log"),
-        "scaling": sx.scaling("spike", "linear", {**AROUND, "a1": "1.2"}, n=[10**3, 10**4, 10**5, 10**6]),
+        "scaling": sx.scaling("spike", "linear", {**AROUND, "a1": "1.2"}, n=LENGTHS),
+        "scalings": sx.scaling("spike", [*MANY, "gla"], {**AROUND, "a1": "1.2"}, n=LENGTHS, engine="exact"),
         "readers": sx.readers("spike", "linear", BASE),
         "atlas": sx.atlas("softmax,linear", "spikes,duplication"),
         "bench": sx.bench("linear", lengths=[16, 32]),
@@ -44,7 +49,7 @@ def results() -> dict[str, Result]:
 
 NAMES = (
     *("verdict", "sampled", "map", "two layers", "boundary", "no crossing", "curve", "scaling", "readers"),
-    *("atlas", "bench", "search"),
+    *("verdicts", "many verdicts", "scalings", "atlas", "bench", "search"),
 )
 
 
@@ -117,7 +122,7 @@ def test_a_map_of_two_has_two_panels(results: dict[str, Result]) -> None:
 
 
 def test_what_is_drawn_is_what_was_found(results: dict[str, Result]) -> None:
-    found = sx.scaling("spike", "linear", {**AROUND, "a1": "1.2"}, n=[10**3, 10**4, 10**5, 10**6])
+    found = sx.scaling("spike", "linear", {**AROUND, "a1": "1.2"}, n=LENGTHS)
     x, y = found.plot().lines[0].get_data()
     assert list(x) == [float(value.x) for value in found.values]
     assert list(y) == [value.y for value in found.values]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from separatrix.costs import Bench, bench
     from separatrix.engines import Sampling
     from separatrix.evidence import Learned, learn
-    from separatrix.laws import Scaling, scaling
+    from separatrix.laws import Scaling, Scalings, scaling
     from separatrix.maps import Boundary, Map, boundary
     from separatrix.maps import map as map
     from separatrix.mechanisms import MECHANISMS
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from separatrix.searches import Search, search
     from separatrix.store import results
     from separatrix.sweeps import Progress, sweep
-    from separatrix.verdicts import Readers, Verdict, readers, verdict
+    from separatrix.verdicts import Readers, Verdict, Verdicts, readers, verdict
 
 __version__ = "0.1.0"
 
@@ -49,10 +49,12 @@ _HOME = {
     "Readers": "separatrix.verdicts",
     "Sampling": "separatrix.engines",
     "Scaling": "separatrix.laws",
+    "Scalings": "separatrix.laws",
     "Search": "separatrix.searches",
     "SeparatrixError": "separatrix.parameters",
     "UsageError": "separatrix.parameters",
     "Verdict": "separatrix.verdicts",
+    "Verdicts": "separatrix.verdicts",
     "assess": "separatrix.cards",
     "atlas": "separatrix.cards.atlas",
     "bench": "separatrix.costs",
@@ -99,10 +101,12 @@ __all__ = [  # but `map`, which is built into Python: write sx.map
     "Readers",
     "Sampling",
     "Scaling",
+    "Scalings",
     "Search",
     "SeparatrixError",
     "UsageError",
     "Verdict",
+    "Verdicts",
     "assess",
     "atlas",
     "bench",

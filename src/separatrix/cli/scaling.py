@@ -21,10 +21,11 @@ from separatrix.cli.options import (
     read_parameters,
 )
 from separatrix.cli.progress import working
-from separatrix.cli.terminal import console, escape, new_table, print_json, show
+from separatrix.cli.terminal import console, escape, new_table, show
 from separatrix.numbers import format_exact
 
 if TYPE_CHECKING:
+    from separatrix.laws import Scalings
     from separatrix.laws.powerlaw import Law
     from separatrix.laws.scaling_result import Scaling, ScalingRow
     from separatrix.parameters.ranges import Number
@@ -68,43 +69,27 @@ def scaling(
     """
     from separatrix.engines import Sampling
     from separatrix.files.writing import require_writable
+    from separatrix.laws import Scalings
     from separatrix.laws import scaling as run
-    from separatrix.laws import table
-    from separatrix.parameters import UsageError, split_mechanisms
 
     construction, mechanisms = in_order(construction, mechanisms)
     parameters = read_parameters(scaling, construction, words)
-    chosen = None if mechanisms == "all" else split_mechanisms(mechanisms)
-    if chosen == []:
-        raise UsageError("scaling needs a mechanism; write for example softmax, softmax,linear or all")
     sampling = Sampling(draws, seed, confidence)
     if out is not None:
         from separatrix.reports.scaling import ENDINGS
 
         require_writable(out, ENDINGS)
     with working(as_json) as tell:
-        if chosen is not None and len(chosen) == 1:
-            found = run(
-                construction, chosen[0], parameters, of=of, engine=engine, sampling=sampling, tell=tell
-            )
-        else:
-            rows = table(construction, parameters, chosen, of=of, engine=engine, sampling=sampling, tell=tell)
-    if chosen is not None and len(chosen) == 1:
-        shown: Any = found.as_json()
-        _write(out, [shown], shown, construction, mechanisms, parameters, of)
-        show(found, as_json, lambda: _view(found))
-    else:
-        shown = {
-            "construction": construction,
-            "quantity": of,
-            "parameters": {name: str(value) for name, value in parameters.items()},
-            "rows": [row.as_json() for row in rows],
-        }
+        found: Scaling | Scalings = run(
+            construction, mechanisms, parameters, of=of, engine=engine, sampling=sampling, tell=tell
+        )
+    if isinstance(found, Scalings):
+        shown = found.as_json()
         _write(out, shown["rows"], shown, construction, mechanisms, parameters, of)
-        if as_json:
-            print_json(shown)
-        else:
-            _table_view(rows, construction, of, parameters)
+        show(found, as_json, lambda: _table_view(found))
+    else:
+        _write(out, [found.as_json()], found.as_json(), construction, mechanisms, parameters, of)
+        show(found, as_json, lambda: _view(found))
     if out is not None and not as_json:
         console().print(f"written: {escape(str(out))}")
 
@@ -164,15 +149,12 @@ def _view(found: Scaling) -> None:
         to.print(said, markup=False)
 
 
-def _table_view(
-    rows: Sequence[ScalingRow], construction: str, of: str, parameters: Mapping[str, object]
-) -> None:
+def _table_view(found: Scalings) -> None:
     """Print one mechanism a row, and below why some have no exponent."""
-    to = console()
-    given = " ".join(f"{name}={value}" for name, value in parameters.items())
-    to.print(f"[bold]{of}[/] on {escape(construction)}, {escape(given)}")
-    name = next(name for name, value in parameters.items() if str(value).count(":") > 1)
-    shown = new_table("mechanism", "exponent", "law", f"{name} from", "to", "by", gap=1)
+    to, rows = console(), found.found
+    given = " ".join(f"{name}={value}" for name, value in found.parameters.items())
+    to.print(f"[bold]{found.of}[/] on {escape(found.construction)}, {escape(given)}")
+    shown = new_table("mechanism", "exponent", "law", f"{found.name} from", "to", "by", gap=1)
     for row in rows:
         if row.scaling is None:
             shown.add_row(escape(row.mechanism), "–", "[dim]no exponent[/]")

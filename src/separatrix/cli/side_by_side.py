@@ -4,43 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from separatrix.cli.terminal import COLOURS, console, escape, new_table
 from separatrix.numbers import format_exact
 from separatrix.numbers.spelling import for_people, whole_for_people
 
 if TYPE_CHECKING:
-    from separatrix.verdicts import Verdict
+    from separatrix.verdicts import Refused, Verdict, Verdicts
 
 GAP = 2
 
 
-@dataclass(frozen=True)
-class Refused:
-    """A mechanism that no engine answers for here, and why."""
-
-    construction: str
-    mechanism: str
-    why: str
-
-    def as_json(self) -> dict[str, Any]:
-        """What stands in the list of `verdict --json`."""
-        return {
-            "construction": self.construction,
-            "mechanism": self.mechanism,
-            "verdict": "none",
-            "evidence": self.why,
-        }
-
-
-def view(found: Sequence[Verdict | Refused]) -> None:
+def view(found: Verdicts) -> None:
     """Print mechanisms as columns, in as many tables as the width of the terminal asks for."""
     from separatrix.constructions.reference import sentence
-    from separatrix.verdicts import Verdict
 
-    out, first = console(), next(each for each in found if isinstance(each, Verdict))
+    out, first = console(), found.answers[0]
     out.print(f"{first.construction.name} (delta {format_exact(first.delta)})")
     columns = [_column(each) for each in found]
     labels = list(dict.fromkeys(label for column in columns for label in column))
@@ -58,6 +38,8 @@ def view(found: Sequence[Verdict | Refused]) -> None:
 
 def _column(found: Verdict | Refused) -> dict[str, str]:
     """What is said of one mechanism, by the label of its row."""
+    from separatrix.verdicts import Refused
+
     if isinstance(found, Refused):
         return {"mechanism": found.mechanism, "verdict": "not computed"}
     outcome = found.outcome
@@ -107,11 +89,13 @@ def _groups(columns: Sequence[dict[str, str]], label: int, width: int) -> Iterat
     yield group
 
 
-def _evidence(found: Sequence[Verdict | Refused]) -> Iterator[tuple[str, list[str]]]:
+def _evidence(found: Verdicts) -> Iterator[tuple[str, list[str]]]:
     """What stands behind the answers, each said once, with the mechanisms it is said of."""
+    from separatrix.verdicts import Refused
+    from separatrix.verdicts.several import name_of
+
     said: dict[str, list[str]] = {}
     for each in found:
-        name = each.mechanism if isinstance(each, Refused) else each.mechanism.spelled
         why = each.why if isinstance(each, Refused) else f"{each.outcome.engine}, {each.outcome.evidence}"
-        said.setdefault(why, []).append(name)
+        said.setdefault(why, []).append(name_of(each))
     yield from said.items()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,7 +22,7 @@ from separatrix.cli.options import (
     in_order,
     read_parameters,
 )
-from separatrix.cli.terminal import COLOURS, console, new_table, print_json, show
+from separatrix.cli.terminal import COLOURS, console, new_table, show
 from separatrix.numbers import format_exact
 from separatrix.numbers.spelling import for_people, whole_for_people
 
@@ -63,11 +63,13 @@ def verdict(
       separatrix verdict spike softmax,linear
       separatrix verdict spike softmax n=1e18 a1=1.1 --certificate proof.json
     """
+    from separatrix.cli import side_by_side
     from separatrix.engines import EngineRefusal, Sampling, engine_named
     from separatrix.files.writing import require_writable
     from separatrix.parameters import UsageError, split_mechanisms
     from separatrix.verdicts import certify, write_certificate
-    from separatrix.verdicts import verdict as run
+    from separatrix.verdicts import verdict as verdicts_on
+    from separatrix.verdicts.verdict import verdict as verdict_on_one
 
     construction, mechanisms = in_order(construction, mechanisms)
     parameters = read_parameters(verdict, construction, words)
@@ -80,23 +82,13 @@ def verdict(
         raise UsageError(f"a certificate is of one mechanism, not of {len(chosen)}; ask for each by itself")
     if certificate is not None:
         require_writable(certificate)
-
-    def answer(mechanism: str) -> Verdict:
-        proving = "certified" if certificate is not None else engine
-        return run(
-            construction,
-            mechanism,
-            parameters,
-            engine=proving,
-            delta=delta,
-            noise_sd=noise,
-            sampling=sampling,
-        )
-
+    proving = "certified" if certificate is not None else engine
+    how: dict[str, Any] = {"engine": proving, "delta": delta, "noise_sd": noise, "sampling": sampling}
     if len(chosen) > 1:
-        _compare(construction, chosen, answer, as_json)
+        several = verdicts_on(construction, chosen, parameters, **how)
+        show(several, as_json, lambda: side_by_side.view(several))
         return
-    found = answer(chosen[0])
+    found = verdict_on_one(construction, chosen[0], parameters, **how)
     if certificate is not None:
         try:
             write_certificate(certificate, certify(found.construction, found.mechanism, found.delta)[1])
@@ -105,29 +97,6 @@ def verdict(
     show(found, as_json, lambda: view(found))
     if certificate is not None and not as_json:
         typer.echo(f"certificate written; verify it with: separatrix check {certificate}")
-
-
-def _compare(
-    construction: str, mechanisms: Sequence[str], answer: Callable[[str], Verdict], as_json: bool
-) -> None:
-    """Print several verdicts; a mechanism that no engine answers for does not keep the others from it."""
-    from separatrix.cli import side_by_side
-    from separatrix.engines import EngineRefusal
-
-    found: list[Verdict | side_by_side.Refused] = []
-    refusals = []
-    for each in mechanisms:
-        try:
-            found.append(answer(each))
-        except EngineRefusal as refused:
-            refusals.append(refused)
-            found.append(side_by_side.Refused(construction, each, str(refused)))
-    if len(refusals) == len(found):
-        raise refusals[0]
-    if as_json:
-        print_json([each.as_json() for each in found])
-    else:
-        side_by_side.view(found)
 
 
 def view(found: Verdict) -> None:

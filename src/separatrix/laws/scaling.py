@@ -54,22 +54,7 @@ def scaling(
     tell: Callable[[str], None] = lambda _: None,
     **named: object,
 ) -> Scaling:
-    """How a quantity grows with one parameter: an exponent with its interval, if it is a power law.
-
-    **Arguments:**
-
-    - `construction`, `mechanism`, `engine`, `sampling`: as for `verdict`.
-    - `parameters`, `named`: one of them as `"start:stop:count"`, `"start:stop:count:log"`, a list or a NumPy
-      array; those that are missing are taken from the construction's reference point, unless it is cost
-      that grows.
-    - `of`: one of QUANTITIES, or of COSTS, which are measured by running the mechanism.
-    - `tell`: hears how far it is.
-
-    >>> found = scaling("spike", "linear", n="1e3:1e9:7:log",
-    ...                 d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
-    >>> found.law.power_law, round(found.law.exponent, 6), found.formula
-    (True, -1.0, '5.98967 n^-1')
-    """
+    """How a quantity grows for one mechanism; arguments as for `separatrix.scaling`, which takes several."""
     require_known("quantity", of, [*QUANTITIES, *COSTS])
     given, sampling = all_parameters(parameters, named), sampling or Sampling()
     if of in COSTS:

@@ -148,6 +148,26 @@ def looks(mechanisms: Iterable[str]) -> dict[str, Key]:
     return found
 
 
+MARKERS = {
+    "circle": "o",
+    "square": "s",
+    "diamond": "D",
+    "triangle-up": "^",
+    "triangle-down": "v",
+    "cross": "P",
+    "star": "*",
+}
+"""The symbols of pages as matplotlib has them."""
+
+
+def on_paper(look: Key) -> dict[str, Any]:
+    """The look of a mechanism on pages, as matplotlib has it."""
+    dash: Any = "-"
+    if look.dash != "solid":
+        dash = 0, tuple(0.5 * float(part.removesuffix("px")) for part in look.dash.split(","))
+    return {"color": look.colour, "linestyle": dash, "marker": MARKERS[look.symbol]}
+
+
 @dataclass(frozen=True)
 class Panel:
     """One interactive plot with the commands for its own numbers."""

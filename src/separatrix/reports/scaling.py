@@ -13,14 +13,12 @@ from separatrix.files.writing import write_whole
 from separatrix.numbers.json import json_file
 from separatrix.numbers.spelling import RAISED, for_people
 from separatrix.reports import pages
-from separatrix.reports.drawing import Key, looks, plot, saved, static_style
+from separatrix.reports.drawing import Key, looks, on_paper, plot, saved, static_style
 from separatrix.reports.maps.heatmap import axis_label
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
     from matplotlib.axes import Axes
-
-MARKERS = "osD^vPX*"
 
 
 @dataclass(frozen=True)
@@ -100,11 +98,10 @@ def _xy(row: Mapping[str, Any]) -> tuple[list[float], list[float]]:
 def draw_on(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
     """The values of every mechanism on matplotlib axes; `rows` as in Growth."""
     look = looks(row["mechanism"] for row in rows)
-    for i, row in enumerate(rows):
+    for row in rows:
         (x, y), key = _xy(row), look[row["mechanism"]]
         label = f"{row['mechanism']}: {law(row)}"
-        style: Any = {"color": key.colour, "marker": MARKERS[i % len(MARKERS)], "markersize": 3}
-        axes.plot(x, y, linewidth=1.2, label=label, **style)
+        axes.plot(x, y, linewidth=1.2, markersize=3, label=label, **on_paper(key))
         low, high = ([each[end] for each in row["values"]] for end in ("low", "high"))
         if low != high:
             axes.fill_between(x, low, high, color=key.colour, alpha=0.2, linewidth=0)

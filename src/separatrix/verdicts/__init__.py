@@ -3,13 +3,16 @@
 from separatrix.verdicts.blind_formats import blind_from
 from separatrix.verdicts.certificate import certify, write_certificate
 from separatrix.verdicts.readers import Readers, Statement, Word, readers
-from separatrix.verdicts.verdict import DELTA, Verdict, verdict
+from separatrix.verdicts.several import Refused, Verdicts, verdict
+from separatrix.verdicts.verdict import DELTA, Verdict
 
 __all__ = [
     "DELTA",
     "Readers",
+    "Refused",
     "Statement",
     "Verdict",
+    "Verdicts",
     "Word",
     "blind_from",
     "certify",

@@ -161,27 +161,7 @@ def verdict(
     sampling: Sampling | None = None,
     **named: object,
 ) -> Verdict:
-    """Whether a mechanism tells the two labels of a construction apart at one point.
-
-    **Arguments:**
-
-    - `construction`: its name, such as `"spike"`.
-    - `mechanism`: a name with its parameters (`"power:beta=4"`), `"module:attribute"` of your own, or the
-      thing itself.
-    - `parameters`, `named`: those of the construction, as a mapping or by name; `"0.1"` is exactly 1/10.
-      Those that are missing are taken from its reference point: `taken` of the answer has them.
-    - `engine`: `"certified"`, `"exact"`, `"grouped"`, `"dense"`, or `"auto"`: the strongest that applies.
-    - `delta`: how sure `distinguishes` and `blind` have to be.
-    - `noise_sd`: adds the AUC under Gaussian noise of this standard deviation on the pre-activation.
-    - `sampling`: how many draws, from which seed; for engines that sample.
-
-    >>> found = verdict("spike", "softmax", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
-    >>> found.word, round(found.outcome.distinguish, 6)
-    ('distinguishes', 0.999755)
-    >>> found = verdict("spike", "linear", n=10**6)
-    >>> found.word, found.taken
-    ('blind', {'d': 102, 'm': 12, 'a0': '0.01', 'a1': '1.2', 'b': '0.2', 'c': '0.1'})
-    """
+    """The verdict on one mechanism; arguments as for `separatrix.verdict`, which takes several, too."""
     kind = construction_named(construction)
     given = all_parameters(parameters, named, kind.schema.model_fields, OLD_NAMES)
     tolerance = parse_delta(delta)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from separatrix.costs import CostCurve
-from separatrix.reports.drawing import looks
+from separatrix.reports.drawing import looks, on_paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,16 +17,6 @@ UNITS = {
     "state_bytes": ("state or cache, KiB", 2.0**-10),
 }
 """What an axis says of each quantity, and what it is multiplied by."""
-MARKERS = {
-    "circle": "o",
-    "square": "s",
-    "diamond": "D",
-    "triangle-up": "^",
-    "triangle-down": "v",
-    "cross": "P",
-    "star": "*",
-}
-"""The symbols of pages as matplotlib has them."""
 
 
 def draw_costs(axes: Axes, curves: Iterable[CostCurve], of: str) -> None:
@@ -37,24 +27,14 @@ def draw_costs(axes: Axes, curves: Iterable[CostCurve], of: str) -> None:
     named = {curve.mechanism: curve for curve in curves}
     known = looks(named)
     for name, curve in named.items():
-        look = known[name]
         axes.plot(
             [cost.length for cost in curve.costs],
             [unit * getattr(cost, of) for cost in curve.costs],
-            color=look.colour,
-            linestyle=_line(look.dash),
-            marker=MARKERS[look.symbol],
             markersize=4,
             label=name,
+            **on_paper(known[name]),
         )
     axes.set(xscale="log", yscale="log", xlabel="n, number of tokens", ylabel=label)
     axes.xaxis.set_major_locator(LogLocator(base=2, subs=(1,), numticks=5))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.xaxis.set_minor_locator(NullLocator())
-
-
-def _line(dash: str) -> Any:
-    """A dash of a page as matplotlib has it."""
-    if dash == "solid":
-        return "-"
-    return 0, tuple(0.5 * float(part.removesuffix("px")) for part in dash.split(","))
