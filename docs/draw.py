@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PICTURE = re.compile(r"```console\n((?:\$ [^\n]+\n)+)```\n\n!\[[^\]]*\]\(([^)]+)\)")
 """Commands, and the picture that they make."""
+SEPARATRIX = ("-c", "from separatrix.cli import main; main()")
 
 
 def pictures() -> dict[str, tuple[str, list[str]]]:
@@ -29,14 +30,14 @@ def pictures() -> dict[str, tuple[str, list[str]]]:
 
 
 def draw(commands: list[str], folder: Path) -> None:
-    """Run commands in a folder: those of separatrix, and copies."""
+    """Run commands in a folder: those of separatrix, scripts of this checkout, and copies."""
     for command in commands:
         program, *words = shlex.split(command)
         if program == "cp":
             shutil.copy(folder / words[0], folder / words[1])
-        else:
-            call = "from separatrix.cli import main; main()"
-            subprocess.run([sys.executable, "-c", call, *words], cwd=folder, check=True)
+            continue
+        script = [str(ROOT / words[0]), *words[1:]] if program == "python" else [*SEPARATRIX, *words]
+        subprocess.run([sys.executable, *script], cwd=folder, check=True)
 
 
 def main() -> None:
