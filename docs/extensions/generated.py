@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import command_pages
@@ -31,7 +32,13 @@ def fill(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = PLACE.sub(part, source[0])
 
 
+def outdated(app: Sphinx, env: Any, *changes: set[str]) -> list[str]:
+    """The program may have changed since: such pages are read every time."""
+    return [page for page in env.found_docs if PLACE.search(Path(env.doc2path(page)).read_text())]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", fill)
+    app.connect("env-get-outdated", outdated)
     app.setup_extension("myst_parser")
     return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 1}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from separatrix.cli import listed
@@ -55,7 +57,7 @@ def _task(kind: Any) -> str:
 def claims() -> str:
     head = "| claim | tag | section | statement |\n|---|---|---|---|\n"
     return head + "\n".join(
-        f"| `{row['name']}` | [{row['provenance']}] | {row['place']} | {_text(row['statement'])} |"
+        f"| `{row['name']}` | [{row['provenance']}] | {_section(row['place'])} | {_text(row['statement'])} |"
         for row in listed.claims()
     )
 
@@ -91,4 +93,20 @@ def _heading(text: str) -> str:
 def _text(text: str) -> str:
     """Prose of the program as Markdown: what would be markup there is none here."""
     kept = re.split(r"(`[^`]*`)", text)
-    return "".join(part if part.startswith("`") else re.sub(r"([<*_|\[\]])", r"\\\1", part) for part in kept)
+    plain = [part if part.startswith("`") else re.sub(r"([<*_|\[\]])", r"\\\1", part) for part in kept]
+    linked = re.sub(
+        r"docs/theory\.md (\d+(?:\.\d+)?)", lambda found: f"theory {_section(found[1])}", "".join(plain)
+    )
+    return re.sub(r"arXiv (\d{4}\.\d{5})", r"[arXiv \1](https://arxiv.org/abs/\1)", linked)
+
+
+@cache
+def _anchors() -> dict[str, str]:
+    """For each section of the theory the name of its heading in the page."""
+    text = (Path(__file__).parents[1] / "theory.md").read_text()
+    titles = re.findall(r"^##+ ((\d+(?:\.\d+)?)\.? .*)$", text, re.MULTILINE)
+    return {number: re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title, number in titles}
+
+
+def _section(number: str) -> str:
+    return f"[{number}](../theory.md#{_anchors()[number]})"
