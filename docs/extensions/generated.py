@@ -12,6 +12,15 @@ import listed_pages
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+ROOT = Path(__file__).parents[2]
+
+
+def page_of_the_root(name: str) -> str:
+    """A page that lies beside `docs`, without its title, its links as seen from `docs`."""
+    text = (ROOT / name).read_text().split("\n", 1)[1]
+    return re.sub(r"\]\((?!https?:|#|docs/)", "](../", text).replace("](docs/", "](")
+
+
 PARTS: dict[str, Callable[[], str]] = {
     "commands": command_pages.commands,
     "constructions": listed_pages.constructions,
@@ -19,6 +28,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "tasks": listed_pages.tasks,
     "claims": listed_pages.claims,
     "engines": listed_pages.engines,
+    "contributing": lambda: page_of_the_root("CONTRIBUTING.md"),
+    "changelog": lambda: page_of_the_root("CHANGELOG.md"),
 }
 PLACE = re.compile(r"^<!-- generated: (\S+) -->$", re.MULTILINE)
 
