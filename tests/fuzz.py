@@ -97,6 +97,7 @@ LONG = (
     "assess softmax --against linear --out new.html",
     "assess mine:attend --json",
     "atlas --out new.csv --json",
+    "choose n=40 dtype=bf16 memory=2GiB --must spike,needle --mechanisms softmax,linear --out new.json",
     "bench softmax linear --json",
     "learn needle softmax,elu n=16 steps=20 tests=100 --seeds 2 --store new.db --out new.html",
     "reproduce --out new",

@@ -43,13 +43,14 @@ def results() -> dict[str, Result]:
         "readers": sx.readers("spike", "linear", BASE),
         "atlas": sx.atlas("softmax,linear", "spikes,duplication"),
         "bench": sx.bench("linear", lengths=[16, 32]),
+        "choice": sx.choose(20_000, must="critical", mechanisms="softmax,elu,delta"),
         "search": sx.search("identity-features:normalised=no", "softmax", budget=10),
     }
 
 
 NAMES = (
     *("verdict", "sampled", "map", "two layers", "boundary", "no crossing", "curve", "scaling", "readers"),
-    *("verdicts", "many verdicts", "scalings", "atlas", "bench", "search"),
+    *("verdicts", "many verdicts", "scalings", "atlas", "bench", "search", "choice"),
 )
 
 

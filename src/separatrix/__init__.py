@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from separatrix import layers, testing
     from separatrix.cards import Card, assess
     from separatrix.cards.atlas import Atlas, atlas
+    from separatrix.choices import Choice, choose
     from separatrix.claims import Ledger, ledger
     from separatrix.constructions import CONSTRUCTIONS
     from separatrix.costs import Bench, bench
@@ -40,6 +41,7 @@ _HOME = {
     "Boundary": "separatrix.maps",
     "CONSTRUCTIONS": "separatrix.constructions",
     "Card": "separatrix.cards",
+    "Choice": "separatrix.choices",
     "Grid": "separatrix.parameters",
     "Learned": "separatrix.evidence",
     "Ledger": "separatrix.claims",
@@ -59,6 +61,7 @@ _HOME = {
     "atlas": "separatrix.cards.atlas",
     "bench": "separatrix.costs",
     "boundary": "separatrix.maps",
+    "choose": "separatrix.choices",
     "learn": "separatrix.evidence",
     "ledger": "separatrix.claims",
     "map": "separatrix.maps",
@@ -93,6 +96,7 @@ __all__ = [  # but `map`, which is built into Python: write sx.map
     "Bench",
     "Boundary",
     "Card",
+    "Choice",
     "Grid",
     "Learned",
     "Ledger",
@@ -111,6 +115,7 @@ __all__ = [  # but `map`, which is built into Python: write sx.map
     "atlas",
     "bench",
     "boundary",
+    "choose",
     "layers",
     "learn",
     "ledger",

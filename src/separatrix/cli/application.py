@@ -14,6 +14,7 @@ from separatrix.cli import (
     boundary,
     cards,
     check,
+    choose,
     claim,
     data,
     learn,
@@ -42,7 +43,16 @@ app = typer.Typer(
 COMMANDS: tuple[Callable[..., None], ...] = (
     *(verdict.verdict, check.check, readers.readers, maps.map_, boundary.boundary, scaling.scaling),
     *(search.search, worker.worker, report.report, report.compare, sweep.sweep, results.results),
-    *(learn.learn, reproduce.reproduce, claim.claim, assess.assess, cards.atlas, cards.bench, lists.list_),
+    *(
+        learn.learn,
+        reproduce.reproduce,
+        claim.claim,
+        choose.choose,
+        assess.assess,
+        cards.atlas,
+        cards.bench,
+        lists.list_,
+    ),
 )
 for each in COMMANDS:
     app.command(each.__name__.strip("_"))(each)

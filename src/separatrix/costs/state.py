@@ -14,7 +14,7 @@ from separatrix.mechanisms.recurrent._base import RecurrentMechanism, bytes_of
 
 STATE, CACHE = "state, measured", "key-value cache it would have to keep"
 SUMS = "sums over the past, all that it needs"
-FIRST = 64
+FIRST = 16
 """Tokens after which a state is measured first; once twice as many change nothing, it has its full size."""
 
 

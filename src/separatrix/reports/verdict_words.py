@@ -16,6 +16,19 @@ INKS = {
     "undecided": "#000000",
     "none": "#555555",
 }
+CHOICE_LETTERS = {
+    "distinguishes": "D",
+    "partial": "S",
+    "blind": "B",
+    "lost": "L",
+    "cannot": "X",
+    "can": "C",
+    "learned": "T",
+    "not learned": "N",
+    "undecided": "?",
+    "not known": "·",
+}
+"""Of what a mechanism sees, with what number formats, proofs, weights and training add to verdicts."""
 MARKS = {"certified": "≡", "exact": "=", "sampled": "~"}
 MARKED = ", ".join(f"{sign} {kind}" for kind, sign in MARKS.items())
 MEANINGS = {

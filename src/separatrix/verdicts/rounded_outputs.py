@@ -33,10 +33,11 @@ class Stored:
 
 def stored(outputs: Outputs) -> dict[str, Stored]:
     """For each format: are the labels still apart once their outputs are kept in it?"""
-    return {name: _compared(outputs, name) for name in SIGNIFICANT_BITS}
+    return {name: stored_in(outputs, name) for name in SIGNIFICANT_BITS}
 
 
-def _compared(outputs: Outputs, name: str) -> Stored:
+def stored_in(outputs: Outputs, name: str) -> Stored:
+    """The same for one format, as `bf16`."""
     if outputs.same:
         return Stored(True, 0.0, True)
     probes = [_kept(outputs, label, name, probe=True) for label in LABELS]

@@ -1,0 +1,310 @@
+"""Which mechanisms see what they must in the memory there is, and by what the others are excluded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+
+from separatrix.cards.outcomes import MOST_GROUPS
+from separatrix.choices.budget import Budget, spelled_bytes
+from separatrix.choices.sight import CANNOT, LOST, UNKNOWN, Cell, nearest_point, sight
+from separatrix.choices.task_sight import CAN, LEARNED, nearest_task, task_sight
+from separatrix.constructions import CONSTRUCTIONS
+from separatrix.contract.lattice import with_state
+from separatrix.costs.state import CACHE, Kept, kept
+from separatrix.errors import UsageError
+from separatrix.laws.costs import operations_law
+from separatrix.mechanisms import Causality, Mechanism, examples
+from separatrix.mechanisms.load import mechanisms_from
+from separatrix.parameters import nearest
+from separatrix.result import Result
+from separatrix.tasks import REAL_TASKS, TASKS
+from separatrix.tensors import one_thread
+
+if TYPE_CHECKING:
+    from separatrix.store import Store
+
+LENGTHS = (256, 512, 1024)
+"""At which operations are counted."""
+SEEN = ("distinguishes", CAN, LEARNED)
+NOT_SEEN = {
+    "blind": "blind, to this reader, on",
+    "partial": "only some of the time on",
+    LOST: "lost in {dtype} on",
+    CANNOT: "proved to be unable on",
+}
+"""Words of a cell that exclude a mechanism that must see it, and what is said then."""
+Tell = Callable[[int, int, str], None]
+
+
+class Status(StrEnum):
+    """What comes of a mechanism."""
+
+    FITS = "fits"
+    """It fits the memory, and sees all that it must."""
+    OPEN = "not known"
+    """It fits the memory; of something that it must see nobody knows."""
+    EXCLUDED = "excluded"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One mechanism: what comes of it, what it keeps, how its operations grow, and what it sees."""
+
+    mechanism: str
+    family: str
+    excluded_by: tuple[str, ...]
+    open_on: tuple[str, ...]
+    """What it must see and of which nothing is known."""
+    kept: Kept
+    """By all layers."""
+    exponent: float | None
+    """Operations grow as this power of n, counted at LENGTHS; None where they were not counted."""
+    cells: tuple[Cell, ...]
+    note: str = ""
+
+    @property
+    def status(self) -> Status:
+        """What comes of it."""
+        if self.excluded_by:
+            return Status.EXCLUDED
+        return Status.OPEN if self.open_on else Status.FITS
+
+    @property
+    def known(self) -> bool:
+        """Whether anything is known of what it sees."""
+        return any(cell.word != UNKNOWN for cell in self.cells)
+
+    @property
+    def seen(self) -> int:
+        """How many of its cells it sees."""
+        return sum(cell.word in SEEN for cell in self.cells)
+
+    def as_json(self) -> dict[str, Any]:
+        """As `choose --json` prints it."""
+        return {
+            "mechanism": self.mechanism,
+            "family": self.family,
+            "status": self.status.value,
+            "excluded_by": list(self.excluded_by),
+            "not_known": list(self.open_on),
+            "kept_bytes": self.kept.bytes,
+            "kept_is": self.kept.kind,
+            "operations_exponent": self.exponent,
+            "operations_counted_at": list(LENGTHS) if self.exponent is not None else [],
+            "note": self.note,
+            "sees": {cell.name: cell.as_json() for cell in self.cells},
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Choice(Result):
+    """What comes of every mechanism under one budget."""
+
+    kind: ClassVar[str] = "choice"
+    budget: Budget
+    must: tuple[str, ...]
+    lengths: Mapping[str, int | None]
+    """The length at which each construction and task was asked."""
+    unasked: Mapping[str, str]
+    """Constructions that were not asked, and why."""
+    mechanisms: tuple[Row, ...]
+    """Those that fit first, and among them those that see most and then keep least."""
+
+    def of(self, status: Status) -> list[Row]:
+        """The rows of which this comes."""
+        return [row for row in self.mechanisms if row.status is status]
+
+    @property
+    def summary(self) -> str:
+        """How many fit, and how many do not."""
+        counts = ", ".join(f"{len(self.of(status))} {status.value}" for status in Status)
+        return f"n={self.budget.n:,} in {self.budget.dtype}: {counts}"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each mechanism, with a column for each construction and task."""
+        return [
+            {
+                "mechanism": row.mechanism,
+                "family": row.family,
+                "status": row.status.value,
+                "kept_bytes": row.kept.bytes,
+                "kept_is": row.kept.kind,
+                "operations_exponent": row.exponent,
+                "excluded_by": "; ".join(row.excluded_by),
+                **{cell.name: cell.word for cell in row.cells},
+            }
+            for row in self.mechanisms
+        ]
+
+    @property
+    def moved(self) -> str:
+        """Which constructions were asked at another length than n, as a sentence; empty where none was."""
+        groups: dict[int, list[str]] = {}
+        for name, n in self.lengths.items():
+            if n is not None and n != self.budget.n:
+                groups.setdefault(n, []).append(name)
+        said = "; ".join(f"{', '.join(names)} at n={n:,}" for n, names in groups.items())
+        return f"n was moved to the nearest that there is: {said}." if said else ""
+
+    @property
+    def left_out(self) -> str:
+        """Which constructions were not asked and why, as a sentence; empty where all were."""
+        groups: dict[str, list[str]] = {}
+        for name, why in self.unasked.items():
+            groups.setdefault(why, []).append(name)
+        said = "; ".join(f"{', '.join(names)} ({why})" for why, names in groups.items())
+        return f"Not asked unless they must be seen: {said}." if said else ""
+
+    @property
+    def scope(self) -> str:
+        """What the answers are about."""
+        return (
+            "All of it is of one head with the fixed reader on the tokens of a construction, rounded once to "
+            f"{self.budget.dtype}, and not of a trained model."
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """What `separatrix choose --json` prints."""
+        return {
+            **{name: getattr(self.budget, name) for name in type(self.budget).model_fields},
+            "must": list(self.must),
+            "asked_at": dict(self.lengths),
+            "not_asked": dict(self.unasked),
+            "scope": self.scope,
+            "mechanisms": [row.as_json() for row in self.mechanisms],
+        }
+
+
+def choose(
+    n: Any,
+    dtype: Any = "bfloat16",
+    memory: Any = None,
+    *,
+    must: str | Sequence[str] = (),
+    mechanisms: Any = None,
+    layers: int = 12,
+    heads: int = 12,
+    width: int = 64,
+    literal: bool = False,
+    store: str | Store | None = None,
+    tell: Tell = lambda *_: None,
+) -> Choice:
+    """Which mechanisms still see what, at a length in a number format, and what they keep for it.
+
+    **Arguments:**
+
+    - `n`: how many tokens. Where a construction has not that many, it is asked at the nearest number it has.
+    - `dtype`: `"bfloat16"`, `"float16"`, `"float32"` or `"float64"`.
+    - `memory`: for what is kept of one sequence by all layers, as `"2GiB"`; bytes where it is a number. What
+      keeps more is excluded.
+    - `must`: constructions and tasks that have to be seen, as `"spike,recall"` or a list. What does not see
+      one of them is excluded; where nobody knows, that is said.
+    - `mechanisms`: as for `verdict`, several as `"softmax,linear"` or a list; one of each without any.
+    - `layers`, `heads`, `width`: of the model; `heads` those of a layer whose keys and values are kept,
+      `width` that of a head.
+    - `literal`: also where a mechanism needs every token one by one, which takes minutes.
+    - `store`: from which runs of training are read, for tasks.
+    - `tell`: hears how many mechanisms are done, of how many, and which is next.
+
+    What is seen is about one head on the tokens of a construction at its reference point, with the fixed
+    reader, and rounded once: what a model learns is another matter.
+
+    >>> found = choose(5000, "bf16", "10MiB", must="critical", mechanisms="softmax,linear,hedgehog")
+    >>> [(row.mechanism, row.status.value) for row in found.mechanisms]
+    [('hedgehog', 'fits'), ('softmax', 'excluded'), ('linear', 'excluded')]
+    >>> found.mechanisms[2].excluded_by
+    ('it keeps 176 MiB, and there is 10 MiB', 'blind, to this reader, on critical')
+    """
+    given = {"n": n, "dtype": dtype, "layers": layers, "heads": heads, "width": width}
+    budget = Budget.read(given if memory is None else {**given, "memory": memory})
+    needed = _named(must)
+    chosen = examples() if mechanisms is None else mechanisms_from(mechanisms)
+    opened = _opened(store) if isinstance(store, str) else store
+    reasons = {name: _unasked(name, budget, literal) for name in CONSTRUCTIONS if name not in needed}
+    unasked = {name: why for name, why in reasons.items() if why}
+    names = [*(x for x in CONSTRUCTIONS if x not in unasked), *(x for x in needed if x not in CONSTRUCTIONS)]
+    rows = []
+    with one_thread():
+        for done, mechanism in enumerate(chosen):
+            tell(done, len(chosen), mechanism.spelled)
+            cells = tuple(_cell(name, mechanism, budget, literal, opened) for name in names)
+            rows.append(_row(mechanism, budget, needed, cells))
+    order = list(Status)
+    rows.sort(key=lambda row: (order.index(row.status), -row.seen, row.kept.bytes))
+    return Choice(budget, needed, dict(_lengths(names, budget.n)), unasked, tuple(rows))
+
+
+def _opened(store: str) -> Store:
+    from separatrix.store import open_store
+
+    return open_store(store)
+
+
+def _named(must: str | Sequence[str]) -> tuple[str, ...]:
+    """What has to be seen, each a construction or a task."""
+    names = [each.strip() for each in must.split(",")] if isinstance(must, str) and must else list(must)
+    known = [*CONSTRUCTIONS, *(name for name in (*TASKS, *REAL_TASKS) if name not in CONSTRUCTIONS)]
+    if any(not isinstance(name, str) or not name for name in names):
+        raise UsageError("must names constructions and tasks, with commas between them, as spike,needle")
+    for name in names:
+        if name not in known:
+            lists = "separatrix list constructions and list tasks have all"
+            raise UsageError(f"there is no construction or task {name}{nearest(name, known)}; {lists}")
+    return tuple(dict.fromkeys(names))
+
+
+def _unasked(name: str, budget: Budget, literal: bool) -> str:
+    """Why a construction says nothing of this length, so that it is not asked unless it must be seen."""
+    point = nearest_point(name, budget.n)
+    if point is None:
+        return "has no length near"
+    if 2 * point.n < budget.n:
+        return f"ends at n={point.n:,}"
+    if not point.has_groups:
+        return "" if literal else "needs every token"
+    return "" if point.group_count() <= MOST_GROUPS else f"has {point.group_count():,} different tokens"
+
+
+def _lengths(names: Sequence[str], n: int) -> Iterator[tuple[str, int | None]]:
+    for name in names:
+        point = nearest_point(name, n) if name in CONSTRUCTIONS else nearest_task(name, n)
+        yield name, None if point is None else getattr(point.parameters, "n", None)
+
+
+def _cell(name: str, mechanism: Mechanism, budget: Budget, literal: bool, store: Store | None) -> Cell:
+    if name in CONSTRUCTIONS:
+        return sight(name, mechanism, budget, literal)
+    return task_sight(name, mechanism, budget, store)
+
+
+def _row(mechanism: Mechanism, budget: Budget, must: Sequence[str], cells: tuple[Cell, ...]) -> Row:
+    dtype: torch.dtype = getattr(torch, budget.dtype)
+    layer = kept(mechanism, budget.n, budget.heads, budget.width, dtype)
+    every = Kept(budget.layers * layer.bytes, layer.kind)
+    excluded = []
+    if budget.memory is not None and every.bytes > budget.memory:
+        sizes = spelled_bytes(every.bytes), spelled_bytes(budget.memory)
+        excluded.append(f"it keeps {sizes[0]}, and there is {sizes[1]}")
+    asked = [cell for cell in cells if cell.name in must]
+    failed = [cell for cell in asked if cell.word in NOT_SEEN]
+    excluded += [f"{NOT_SEEN[cell.word].format(dtype=budget.dtype)} {cell.name}" for cell in failed]
+    unknown = tuple(cell.name for cell in asked if cell.word not in (*SEEN, *NOT_SEEN))
+    same = with_state(mechanism.spelled) if layer.kind == CACHE else None
+    note = f"{same} gives the same, causal, from a state" if same else ""
+    if mechanism.causality is Causality.NEVER:
+        note = "has no causal form, so it does not decode"
+    counted = None if excluded else _exponent(mechanism, budget.width)
+    return Row(mechanism.spelled, mechanism.family, tuple(excluded), unknown, every, counted, cells, note)
+
+
+def _exponent(mechanism: Mechanism, width: int) -> float | None:
+    try:
+        law = operations_law(mechanism, LENGTHS, width)
+    except Exception:  # a stranger's mechanism may raise anything
+        return None
+    return None if law is None else law.exponent

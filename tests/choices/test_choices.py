@@ -1,0 +1,238 @@
+"""What is chosen, against verdicts, literal counts of bytes and formulas written out again."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import pytest
+import torch
+
+import separatrix as sx
+from separatrix.choices import Budget, Status, choose
+from separatrix.choices.budget import read_memory, spelled_bytes
+from separatrix.choices.sight import nearest_point
+from separatrix.cli.application import run as typed
+from separatrix.constructions import CONSTRUCTIONS
+from separatrix.mechanisms import mechanism_named
+from separatrix.parameters import UsageError
+from separatrix.reports.choice import page
+from separatrix.store import open_store
+from separatrix.sweeps import run as sweep
+from separatrix.sweeps.work import WorkList
+from sweep_tools import Inline
+from training_plan import trained
+
+FEW = "softmax,linear,elu,delta"
+
+
+@pytest.fixture(scope="module")
+def found():
+    return choose(20_000, "bfloat16", "1GiB", must="critical", mechanisms=FEW, layers=2, heads=3, width=16)
+
+
+def row(found, name):
+    return next(each for each in found.mechanisms if each.mechanism == name)
+
+
+def cell(found, mechanism, name):
+    return next(each for each in row(found, mechanism).cells if each.name == name)
+
+
+@pytest.mark.parametrize("mechanism", ["softmax", "linear", "elu"])
+def test_a_cell_says_what_a_verdict_says_at_the_nearest_length(found, mechanism):
+    for each in row(found, mechanism).cells:
+        exact = each.kind in ("certified", "exact")
+        if each.word in ("lost", "cannot") or not exact:
+            continue
+        asked = sx.verdict(each.name, mechanism, n=each.n)
+        assert (each.word, each.p) == (asked.word, asked.outcome.distinguish)
+        assert each.command == f"separatrix verdict {each.name} {mechanism} n={each.n}"
+        assert abs(each.n - 20_000) <= asked.construction.step
+
+
+@pytest.mark.parametrize(("dtype", "some"), [("bfloat16", {"linear"}), ("float32", set())])
+def test_lost_is_said_where_what_is_read_is_one_number_of_the_format_and_nowhere_else(dtype, some):
+    lost = set()
+    for each in choose(131_072, dtype, mechanisms="linear,hedgehog").mechanisms:
+        for shown in each.cells:
+            if shown.kind not in ("certified", "exact"):
+                continue
+            outcome = sx.verdict(shown.name, each.mechanism, n=shown.n).outcome
+            unit = nearest_point(shown.name, 131_072).unit
+            read = [torch.tensor(v * unit, dtype=torch.float64) for v in (outcome.v0, outcome.v1)]
+            same = read[0].to(getattr(torch, dtype)) == read[1].to(getattr(torch, dtype))
+            assert (shown.word == "lost") == bool(same), shown
+            lost |= {each.mechanism} if same else set()
+    assert lost >= some
+
+
+def test_equal_rows_are_out_of_reach_of_every_reader_and_not_of_this_one_alone():
+    found = choose(20_000, mechanisms="softmax,linear")
+    assert {each.name for each in row(found, "linear").cells if each.word == "cannot"} == {
+        "injectivity",
+        "duplication",
+    }
+    assert {each.name for each in row(found, "softmax").cells if each.word == "cannot"} == {"duplication"}
+    for name in (
+        "injectivity",
+        "duplication",
+    ):  # the formula once more, on distinct tokens
+        point = nearest_point(name, 20_000)
+        rows = []
+        for label in (0, 1):
+            tokens = point.groups(label, torch.float64)
+            weights = (tokens.queries @ tokens.keys.T) * tokens.counts
+            rows.append(weights / weights.sum(-1, keepdim=True) @ tokens.values)
+        torch.testing.assert_close(*rows, rtol=1e-12, atol=0)
+
+
+def test_what_is_kept_by_all_layers(found):
+    layers, heads, width, n = 2, 3, 16, 20_000
+    numbers = sum(1 for _ in range(layers) for _ in range(heads) for _ in ("k", "v") for _ in range(width))
+    cache = 2 * numbers * n
+    assert row(found, "softmax").kept.bytes == row(found, "linear").kept.bytes == cache
+    assert row(found, "delta").kept.bytes == layers * heads * width * width * 4
+    assert row(found, "elu").kept.bytes == layers * heads * width * (width + 1) * 4
+    exact = choose(20_000, "bf16", cache, mechanisms="softmax", layers=2, heads=3, width=16)
+    less = choose(20_000, "bf16", cache - 1, mechanisms="softmax", layers=2, heads=3, width=16)
+    assert (exact.mechanisms[0].status, less.mechanisms[0].status) == (Status.FITS, Status.EXCLUDED)
+    assert "it keeps" in less.mechanisms[0].excluded_by[0]
+
+
+def test_what_must_be_seen_decides(found):
+    assert {each.mechanism: each.status for each in found.mechanisms} == {
+        "softmax": Status.FITS,
+        "delta": Status.OPEN,
+        "elu": Status.EXCLUDED,
+        "linear": Status.EXCLUDED,
+    }
+    assert row(found, "linear").excluded_by == ("blind, to this reader, on critical",)
+    assert row(found, "delta").open_on == ("critical",)
+    assert "every one of 20,000 tokens" in cell(found, "delta", "critical").evidence
+    assert row(found, "linear").note == "causal-linear:normalised=yes gives the same, causal, from a state"
+
+
+def test_constructions_that_end_before_are_asked_only_where_they_must_be_seen():
+    found = choose(20_000, mechanisms="linear")
+    assert found.unasked == {
+        **dict.fromkeys(("routing", "parity", "recall"), "ends at n=4,096"),
+        "rough": "needs every token",
+    }
+    assert [*found.lengths] == [name for name in CONSTRUCTIONS if name not in found.unasked]
+    asked = choose(20_000, must=["parity"], mechanisms="linear")
+    assert asked.lengths["parity"] == 4096
+    assert "parity at n=4,096" in asked.moved
+    assert cell(asked, "linear", "parity").n == 4096
+
+
+@pytest.mark.parametrize(("n", "word"), [(16, "not known"), (17, "cannot")])
+def test_a_state_passes_on_no_more_values_than_it_has_rows(n, word):
+    shown = cell(choose(n, must="recall", mechanisms="delta", width=16), "delta", "recall")
+    assert (shown.word, shown.kind) == (word, "proved" if word == "cannot" else "not known")
+    if word == "cannot":  # of each of the 17 values what is left in the state: as many numbers as it has rows
+        assert shown.command == "separatrix claim state-rank"
+        q, k = torch.rand(2, 1, 1, n, 16, dtype=torch.float64)
+        _, (state,) = mechanism_named("delta").chunked(q, k, torch.eye(n, dtype=q.dtype)[None, None])
+        assert torch.linalg.matrix_rank(state[0, 0]) == 16
+
+
+def test_a_task_is_judged_by_what_is_proved_written_down_or_nothing():
+    found = choose(2**20, must="needle", mechanisms="softmax,linear,hedgehog")
+    proved = cell(found, "linear", "needle")
+    shift = 1.5 * math.sqrt(2 * math.log(4096))
+    ceiling = 0.5 * (1 + math.erf(shift / math.sqrt(4096) / math.sqrt(2)))
+    assert (proved.word, proved.n) == ("cannot", 4096)
+    assert f"at most {ceiling:.4f}" in proved.evidence
+    assert cell(found, "softmax", "needle").word == "can"
+    assert cell(found, "hedgehog", "needle").word == "not known"
+    assert [each.status.value for each in found.mechanisms] == ["fits", "not known", "excluded"]
+
+
+def test_runs_of_training_are_read_from_a_store(tmp_path):
+    url = f"sqlite:///{tmp_path / 'runs.db'}"
+    works = tuple(("first", trained("gla", seed)) for seed in (0, 1))
+    sweep(WorkList("trained", works), open_store(url, create=True), Inline())
+    shown = cell(choose(64, must="needle", mechanisms="gla", store=url), "gla", "needle")
+    assert (shown.kind, shown.n) == ("trained", 8)
+    scores = sorted(sx.results(url, kind="training")["score"])
+    assert shown.evidence.endswith(f"with scores of {scores[0]:.4f} to {scores[1]:.4f}, at n=8")
+    assert shown.word == "not learned"
+
+
+@pytest.mark.parametrize(
+    ("given", "bytes_"), [("2GiB", 2**31), ("1.5MiB", 3 * 2**19), ("3kB", 3000), ("7 B", 7), (10, 10)]
+)
+def test_memory_has_units(given, bytes_):
+    assert read_memory(given) == bytes_
+    assert Budget.read({"n": 10, "memory": given}).memory == bytes_
+
+
+@pytest.mark.parametrize("size", [1, 999, 1023, 1024, 1048575, 10**9, 2**40 - 1, 2**60])
+def test_bytes_are_spelled_shortly_and_nearly(size):
+    number, unit = spelled_bytes(size).replace(",", "").split()
+    scale = 1024 ** ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].index(unit)
+    assert float(number) * scale == pytest.approx(size, rel=0.006)
+    assert len(spelled_bytes(size)) <= 8
+
+
+WRONG = {
+    "": "choose needs n as well",
+    "n=x": "n=x is not a number",
+    "n=1": "n=1 is out of range",
+    "n=9 dtype=int8": "dtype=int8 is not a number format; there are: bfloat16 (bf16)",
+    "n=9 memory=2": "memory=2 has no unit; write for example memory=2GiB",
+    "n=9 memory=2XB": "has no unit that is known",
+    "n=9 memory=much": "memory=much is not a size",
+    "n=9 memory=0B": "memory=0B is out of range",
+    "n=9 layers=0": "layers=0 is out of range",
+    "n=9 tokens=4": "choose has no parameter tokens; it has: n, dtype, memory, layers, heads, width",
+    "n=9 --must spikes,nedle": "there is no construction or task nedle (did you mean needle?)",
+    "n=9 --must spike,,cross": "must names constructions and tasks",
+    "n=9 --mechanisms sofmax": "there is no mechanism sofmax (did you mean softmax?)",
+    "n=9 --out choice.txt": "let it end in one of .csv, .html, .json",
+    "softmax n=9": "'softmax' is not of the form name=value",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_what_is_wrong_is_said_in_one_line(words):
+    with pytest.raises(UsageError, match=re.escape(WRONG[words])) as error:
+        typed(["choose", *words.split()])
+    assert "\n" not in str(error.value)
+
+
+def test_the_command_prints_a_table_json_and_a_page(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    words = ["choose", "n=20000", "memory=10MiB", "width=16", "--must", "critical", "--mechanisms", FEW]
+    out = tmp_path / "choice.html"
+    assert typed([*words, "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert "excluded: it keeps 176 MiB, and there is 10 MiB" in " ".join(shown.split())
+    assert typed([*words, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["n"], printed["memory"]) == (20_000, 10 * 2**20)
+    assert {each["mechanism"] for each in printed["mechanisms"]} == {*FEW.split(",")}
+    text = out.read_text()
+    for each in printed["mechanisms"]:
+        for name, seen in each["sees"].items():
+            assert f"<code>{seen['command']}</code>" in text, name
+    assert "http" not in text.replace("http-equiv", "")
+
+
+def test_a_strangers_mechanism_that_breaks_keeps_nobody_from_an_answer():
+    def broken(q, k, v, causal=False):
+        raise RuntimeError("not today")
+
+    def mine(q, k, v, causal=False):
+        return torch.softmax(q @ k.mT, -1) @ v
+
+    found = choose(300, mechanisms=[mine, "softmax"], literal=False)
+    assert len(found.mechanisms) == 2
+    assert {each.kept.bytes for each in found.mechanisms} == {12 * 12 * 300 * 2 * 64 * 2}
+    assert "n = 300" in page(found)
+    (alone,) = choose(300, mechanisms=[broken]).mechanisms
+    assert not alone.known
+    assert alone.exponent is None
