@@ -456,3 +456,12 @@ def test_a_cache_counts_all_its_tensors() -> None:
     cache = Cache(torch.zeros(2, dtype=torch.long), state=(torch.zeros(3),), extras={"a": torch.zeros(5)})
     assert cache.state_bytes == 16 + 12 + 20
     assert replace(cache, tail=torch.zeros(1, 2, 3)).state_bytes == 48 + 24
+
+
+@pytest.mark.parametrize(
+    "name", ["delta:beta=2", "retention:decay=0.5", "gla:gate=0.9", "rwkv7:rate=0.25", "mesanet:ridge=2"]
+)
+def test_a_constant_in_the_place_of_what_is_learned_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="would change nothing; leave it out"):
+        Attention(name, 16, 2)
+    Attention(name.partition(":")[0], 16, 2)

@@ -78,6 +78,7 @@ class Attention(Measured):
         seed = int(torch.randint(1 << 62, (), device="cpu"))
         with _generator(seed):
             self.mechanism = _attending(mechanism)
+        _check_constants(self.mechanism)
         _check_causal(self.mechanism, causal)
         self.width, self.heads, self.causal = width, heads, causal
         self.rope, self.length = rope, length
@@ -276,6 +277,21 @@ def _attending(mechanism: Any) -> Mechanism:
     """The mechanism; a module is called as it is, and not as a copy, so that it trains."""
     found = mechanism_from(mechanism)
     return found.trained() if isinstance(found, CustomMechanism) else found
+
+
+def _check_constants(mechanism: Mechanism) -> None:
+    """Refuse a constant in the place of what the layer learns: it would change nothing."""
+    for extra in mechanism.extras:
+        name = extra.constant or extra.name
+        shown = mechanism.parameters.shown()
+        if (
+            name in mechanism.parameters.model_fields_set
+            and shown[name] != type(mechanism.parameters)().shown()[name]
+        ):
+            raise UsageError(
+                f"{mechanism.spelled}: a layer has {extra.name} for each token or head, so that {name}="
+                f"{shown[name]} would change nothing; leave it out"
+            )
 
 
 def check_natural(**given: Any) -> None:

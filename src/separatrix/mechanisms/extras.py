@@ -63,6 +63,8 @@ class Extra:
     """Where numbers are in its domain."""
     domain: str
     """The domain in words."""
+    constant: str = ""
+    """The parameter that its default is made of, where that has another name."""
 
     def checked(self, value: Any, owner: str, sizes: Sizes) -> Tensor:
         """What was given, if it has the shape, the type and the range; else one line that names its owner."""
@@ -116,6 +118,7 @@ def _module(name: str, **options: float | int) -> Callable[[Sizes], FromTokens]:
 def _log_gates(shape: Callable[[Sizes], tuple[int, ...]], learned: Callable[[Sizes], FromTokens]) -> Extra:
     return Extra(
         name="log_gates",
+        constant="gate",
         per_token=True,
         shape=shape,
         default=lambda mechanism, q, k, v: mechanism.default_gates(k),
@@ -161,6 +164,7 @@ INPUT_GATES = replace(BETA, learned=_module("SigmoidStrength", bias=True))
 
 RATES = Extra(
     name="rates",
+    constant="rate",
     per_token=True,
     shape=_per_channel,
     default=lambda mechanism, q, k, v: torch.full_like(k, float(mechanism.parameters.rate)),
@@ -229,6 +233,7 @@ FACTOR_BETAS = replace(
 
 LEVEL_SCALES = Extra(
     name="level_scales",
+    constant="share",
     per_token=True,
     shape=_per_factor,
     default=lambda mechanism, q, k, v: mechanism.default_scales(k),
@@ -305,7 +310,10 @@ REPLACEMENT = _of_channels(
     _module("ReplacementShares"),
 )
 """How much of the rate goes into the key that is written, in RWKV-7."""
-RIDGES = _of_channels("ridges", lambda mechanism: float(mechanism.parameters.ridge), 0.0, _module("Ridges"))
+RIDGES = replace(
+    _of_channels("ridges", lambda mechanism: float(mechanism.parameters.ridge), 0.0, _module("Ridges")),
+    constant="ridge",
+)
 """How stiff a fit is in each channel of the key, in MesaNet."""
 
 
