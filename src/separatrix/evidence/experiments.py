@@ -73,7 +73,7 @@ QUESTIONS = (
         "tuned runs end higher, what lies between is optimisation, and not what the mechanism can "
         "express.",
         (AT_WIDTH_32,),
-        tuned=6,
+        tuned=3,
     ),
     Question(
         "spike",
@@ -124,7 +124,7 @@ QUESTIONS = (
         "after how many steps the fresh seeds had solved the task. A comparison at one rate for all "
         "compares their windows.",
         (AT_WIDTH_32,),
-        tuned=6,
+        tuned=3,
         about_rates=True,
     ),
 )
