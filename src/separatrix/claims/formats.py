@@ -12,27 +12,27 @@ from separatrix.verdicts import blind_from
 
 WIDE: Setting = {**BASE, "n": 1000}
 NARROW: Setting = {**BASE, "n": 1000, "d": 12, "b": "0.5", "c": "0.3"}
-"""Parameters where both 16-bit formats go blind at an n that dense tokens reach."""
+"""Parameters where the difference is lost in both 16-bit formats at an n that dense tokens reach."""
 LARGEST_RUN = 40_000
 
 
 @claim("number-formats", "3.9", "ours")
 def number_formats() -> Finding:
-    """Linear needs log2(v1/margin) significant bits, so bf16, fp16, fp32 and fp64 each go blind at some n;
-    softmax with a1(a1+b+c) > 1 does not, as far as n = 1e40.
+    """Linear needs log2(v1/margin) significant bits, so in bf16, fp16, fp32 and fp64 each the difference is
+    lost from some n on; with softmax and a1(a1+b+c) > 1 it is not, as far as n = 1e40.
 
-    Linear: by bits, and by running the format on either side where n allows. Softmax: never.
+    Linear: by bits, and by running the format on either side where n allows. Softmax: none found.
     """
     points = Points()
     for setting in (WIDE, NARROW):
         found = blind_from(spike(setting), Linear())
         points += [linear_point(setting, name, n) for name, n in found.items()]
     points += [softmax_point(name, n) for name, n in blind_from(spike(NARROW), Softmax()).items()]
-    first = ", ".join(f"{each.measured['blind_from']} ({each.parameters['format']})" for each in points[:4])
+    first = ", ".join(f"{each.measured['lost_from']} ({each.parameters['format']})" for each in points[:4])
     ran = sum("differs_at_half" in each.measured for each in points)
     return points.conclude(
-        f"linear is blind from n = {first}; {ran} cases run on all tokens in the format differ at n/2 and "
-        "not at 2n; softmax is never blind (n to 1e40)",
+        f"linear's is lost from n = {first}; {ran} cases run on all tokens in the format differ at n/2 and "
+        "not at 2n; for softmax no such n was found up to 1e40",
         f"{points.smallest('bits_past'):.1f} to {points.largest('bits_past'):.1f} bits past the format's",
     )
 
@@ -41,10 +41,10 @@ def linear_point(setting: Setting, name: str, n: int | None) -> Point:
     """Holds if n is where the bits run out, and dense tokens in this format say so too."""
     parameters = {**setting, "mechanism": "linear", "format": name}
     if n is None:
-        return point(parameters, False, blind_from="never")
+        return point(parameters, False, lost_from="none found")
     past = float(on_grid(Linear(), {**setting, "n": n}).bits) - SIGNIFICANT_BITS[name]
     holds = -0.01 <= past <= 1.01  # half a unit in the last place is 2^-p to 2^-(p+1) of the number
-    measured: Setting = {"blind_from": short(n), "bits_past": past}
+    measured: Setting = {"lost_from": short(n), "bits_past": past}
     if 2 * n <= LARGEST_RUN:
         half, double = (apart(Linear(), setting, name, size) for size in (n // 2, 2 * n))
         holds = holds and half and not double
@@ -56,7 +56,12 @@ def softmax_point(name: str, n: int | None) -> Point:
     """Holds if there is no such n, and dense tokens differ at an n where a 16-bit linear one does not."""
     differs = apart(Softmax(), NARROW, name, 4000)
     parameters = {**NARROW, "mechanism": "softmax", "format": name}
-    return point(parameters, n is None and differs, blind_from=str(n), differs_at_4000=differs)
+    return point(
+        parameters,
+        n is None and differs,
+        lost_from="none found" if n is None else str(n),
+        differs_at_4000=differs,
+    )
 
 
 def apart(mechanism: Mechanism, setting: Setting, name: str, n: int) -> bool:

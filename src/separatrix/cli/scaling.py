@@ -47,7 +47,7 @@ def scaling(
     of: Annotated[
         str,
         typer.Option(
-            help="margin, bits, miss (1-P), critical_n, blind_bf16 (fp16, fp32, fp64), "
+            help="margin, bits, miss (1-P), critical_n, lost_bf16 (fp16, fp32, fp64), "
             "seconds, peak_bytes, flops or state_bytes."
         ),
     ] = "margin",
@@ -63,7 +63,8 @@ def scaling(
     """How a quantity grows: an exponent, if it is a power law.
 
     The parameter that grows is start:stop:count, or start:stop:count:log, of three points or more.
-    critical_n is the n at which P passes 1/2, blind_fp32 the n from which on float32 sees no difference.
+    critical_n is the n at which P passes 1/2, lost_fp32 the n from which on both labels are
+    read as the same float32.
 
     Example: separatrix scaling spike linear n=1e3:1e9:7:log d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
     """

@@ -57,16 +57,18 @@ def _column(found: Verdict | Refused) -> dict[str, str]:
         f"margin{unit}": for_people(outcome.margin) if finite else "not known",
         "bits": for_people(outcome.bits, 4) if finite else "not known",
         "AUC under that noise": "" if found.auc is None else for_people(found.auc),
-        **_blind(found.formats),
+        **_lost(found.formats),
         "engine": outcome.engine,
     }
 
 
-def _blind(formats: Mapping[str, int | None] | None) -> dict[str, str]:
+def _lost(formats: Mapping[str, int | None] | None) -> dict[str, str]:
     from separatrix.verdicts.blind_formats import LARGEST
 
     return {
-        f"{name} blind from n": f"none to {whole_for_people(LARGEST)}" if n is None else whole_for_people(n)
+        f"lost in {name} from n": f"none found up to {whole_for_people(LARGEST)}"
+        if n is None
+        else whole_for_people(n)
         for name, n in (formats or {}).items()
     }
 

@@ -121,7 +121,7 @@ def view(found: Verdict) -> None:
     if found.auc is not None:
         table.add_row("AUC under that noise", f"{found.auc:.6g}" if math.isfinite(found.auc) else NOT_FINITE)
     if found.formats is not None:
-        table.add_row("number formats blind from n =", _blind(found.formats))
+        table.add_row("lost in number formats from n =", _lost(found.formats))
     table.add_row("engine", f"{outcome.engine}: {outcome.evidence}")
     out.print(table)
     if said := sentence(found.taken):
@@ -134,8 +134,8 @@ def _margin(outcome: Outcome) -> str:
     return f"{for_people(outcome.margin)}, {for_people(outcome.bits, 4)}"
 
 
-def _blind(formats: Mapping[str, int | None]) -> str:
-    """The n from which on each format is blind; those that are not so far as was searched come last."""
+def _lost(formats: Mapping[str, int | None]) -> str:
+    """The n from which on the difference is lost in each format; those for which none was found come last."""
     from separatrix.verdicts.blind_formats import LARGEST
 
     found = [f"{name} {whole_for_people(n)}" for name, n in formats.items() if n is not None]

@@ -154,15 +154,16 @@ COARSE = 1e-4
 """Where neighbouring n differ by more, a critical n is known to an interval only."""
 
 
-def blind_value(number_format: str) -> Read:
-    """The n from which on a number format cannot tell the labels apart."""
+def lost_value(number_format: str) -> Read:
+    """The n from which on both labels are read as the same number of a format."""
 
     def read(asked: Question, at: Number, how: How) -> Value:
         settled = replace(asked, fixed={"n": ANY_N, **asked.fixed})
         point, mechanism = settled.point({how.name: at}), settled.mechanism({how.name: at})
         n = blind_from(point, mechanism)[number_format]
         if n is None:
-            raise NoValue(f"{number_format} is not blind at n=1e40 and {_shown(how.name, at)}: no critical n")
+            place = _shown(how.name, at)
+            raise NoValue(f"nothing is lost in {number_format} up to n=1e40 at {place}: no critical n")
         coarse = point.step / n > COARSE
         noise = Noise.INTERVAL if coarse else Noise.NONE
         evidence = "pre-activations in rationals and balls, rounded to the format"
@@ -176,12 +177,13 @@ QUANTITIES: dict[str, Read] = {
     "bits": bits_value,
     "miss": miss_value,
     "critical_n": critical_value,
-    **{f"blind_{name}": blind_value(name) for name in SIGNIFICANT_BITS},
+    **{f"lost_{name}": lost_value(name) for name in SIGNIFICANT_BITS},
+    **{f"blind_{name}": lost_value(name) for name in SIGNIFICANT_BITS},  # as they were called once
 }
 """What can be followed as a parameter grows."""
 DRAWN = ("miss", "critical_n")
 """Quantities for which signs are drawn where there is no closed form."""
-SEARCHING = tuple(name for name in QUANTITIES if name.startswith(("critical", "blind")))
+SEARCHING = tuple(name for name in QUANTITIES if name.startswith(("critical", "lost", "blind")))
 """Quantities that are themselves a number of tokens."""
 
 

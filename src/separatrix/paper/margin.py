@@ -18,7 +18,7 @@ LAST_DECADE = 20
 
 @dataclass(frozen=True)
 class MarginCurve:
-    """The relative margin of one mechanism over n, and where the formats go blind to it."""
+    """The relative margin of one mechanism over n, and where it is lost in number formats."""
 
     mechanism: str
     n: tuple[int, ...]

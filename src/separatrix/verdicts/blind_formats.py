@@ -22,7 +22,7 @@ from separatrix.numbers.logforms import Flint
 from separatrix.outputs.kernels import rational_model, spike_weights, with_kernel
 
 LARGEST = 10**40
-"""Where the search ends: a format that still tells the labels apart here is said never to go blind."""
+"""Where the search ends: of a format in which the labels still differ here it is said that none was found."""
 PER_DECADE = 2
 
 

@@ -60,7 +60,7 @@ class Verdict(Result):
 
     @cached_property
     def formats(self) -> dict[str, int | None] | None:
-        """For each number format the n from which on it is blind; None where there is no closed form."""
+        """For each format the n from which on both labels are one number; None without a closed form."""
         try:
             return blind_from(self.construction, self.mechanism)
         except EngineRefusal:

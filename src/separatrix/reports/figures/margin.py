@@ -25,7 +25,7 @@ def make(curves: tuple[MarginCurve, ...]) -> Drawn:
             verdict_command(
                 curve.mechanism,
                 BASE,
-                f"margin {number(curve.at(int(BASE['n'])))}, fp32 blind from n: {_from(curve, 'fp32')}",
+                f"margin {number(curve.at(int(BASE['n'])))}, lost in fp32 from n: {_from(curve, 'fp32')}",
             )
             for curve in curves
         ),
@@ -33,7 +33,7 @@ def make(curves: tuple[MarginCurve, ...]) -> Drawn:
         panels=(Panel("Relative margin against n", interactive(curves)),),
         keys=(
             *mechanism_keys(*MECHANISMS, markers=False),
-            Key("blind from here", "#333333", "none", "x"),
+            Key("lost from here", "#333333", "none", "x"),
             Key("floor of a number format", FAINT, "2px,2px", width=1.2),
         ),
         columns=1,
@@ -42,12 +42,12 @@ def make(curves: tuple[MarginCurve, ...]) -> Drawn:
 
 def _from(curve: MarginCurve, name: str) -> str:
     size = curve.blind[name]
-    return "never" if size is None else number(size, 3)
+    return "none found" if size is None else number(size, 3)
 
 
 def _all_from(curve: MarginCurve) -> str:
     if not any(curve.blind.values()):
-        return "never, up to n = 10⁴⁰"
+        return "none found up to n = 10⁴⁰"
     return ", ".join(f"{_from(curve, name)} ({name})" for name in curve.blind)
 
 
@@ -55,7 +55,7 @@ def _caption(curves: tuple[MarginCurve, ...]) -> tuple[str, ...]:
     softmax, linear = curves[0], curves[-1]
     near, far = int(BASE["n"]), 10**18
     floors = ", ".join(f"2^−{bits} ({name})" for name, bits in SIGNIFICANT_BITS.items())
-    blind = "; ".join(f"{LOOKS[curve.mechanism].label}: {_all_from(curve)}" for curve in reversed(curves))
+    lost = "; ".join(f"{LOOKS[curve.mechanism].label}: {_all_from(curve)}" for curve in reversed(curves))
     return (
         "With all signs + and v the largest pre-activation over the rows, the margin is v(D1) − v(D0). "
         f"Drawn is margin / v(D1) = 2^−bits, exact to n = 10^{LAST_DECADE}, at the base point. In units of "
@@ -65,8 +65,8 @@ def _caption(curves: tuple[MarginCurve, ...]) -> tuple[str, ...]:
         "starts higher and then falls as fast.",
         f"Horizontal lines are the smallest relative differences a number format can hold: {floors}. "
         "Crosses are the n from which on both labels round to the same number even in the best possible "
-        f"implementation. For {blind}. A cross need not lie on its line, since what counts is half a unit in "
-        "the last place of b + c.",
+        f"implementation: the difference is lost. {lost}. A cross need not lie on its line: what counts "
+        "is half a unit in the last place of b + c.",
     )
 
 
@@ -101,7 +101,7 @@ def draw(curves: tuple[MarginCurve, ...]) -> Figure:
     axes.set_ylim(2.0**-66, 2.0**2)
     axes.set_xticks([10.0**i for i in range(2, LAST_DECADE + 1, 2)])
     axes.set_yticks([2.0**-i for i in range(0, 70, 10)])
-    axes.set_xlabel("n, number of tokens (× blind from here)")
+    axes.set_xlabel("n, number of tokens (× lost from here)")
     axes.set_ylabel("relative margin, $(v_1 - v_0)\\,/\\,v_1$")
     return figure
 
@@ -125,7 +125,7 @@ def interactive(curves: tuple[MarginCurve, ...]) -> go.Figure:
         figure.add_scatter(
             x=[float(curve.blind[name] or 0) for name in curve.relative_when_blind],
             y=list(curve.relative_when_blind.values()),
-            text=[f"{name} is blind from n = {curve.blind[name]:,}" for name in curve.relative_when_blind],
+            text=[f"lost in {name} from n = {curve.blind[name]:,}" for name in curve.relative_when_blind],
             mode="markers",
             marker={"symbol": "x-thin", "size": 9, "line": {"color": look.colour, "width": 2.6}},
             hovertemplate=f"{look.label}<br>%{{text}}<extra></extra>",
