@@ -146,7 +146,7 @@ def test_many_mechanisms_are_broken_into_tables_that_fit() -> None:
     names = ["softmax", *(f"power:beta={beta}" for beta in range(2, 12))]
     shown = run("verdict", "spike", ",".join(names)).stdout
     assert max(map(len, shown.splitlines())) <= 80
-    assert shown.count("P(tells D0 from D1)") > 1
+    assert shown.count("P(tells apart)") > 1
     assert all(shown.count(f" {name} ") >= 1 for name in names)
 
 

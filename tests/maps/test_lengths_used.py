@@ -166,7 +166,8 @@ def test_the_script_of_a_map_puts_the_n_used_under_the_pointer() -> None:
     var code = {{}}, prints = {{}}, given = null;
     var below = {{querySelector: function (what) {{ return what === "code" ? code : prints; }}}};
     var place = {{dataset: {{source: "plot-0", cells: "0"}}, on: function () {{}}}};
-    var window = {{matchMedia: function () {{ return {{matches: false}}; }}}};
+    var ignore = function () {{}};
+    var window = {{matchMedia: function () {{ return {{matches: false}}; }}, addEventListener: ignore}};
     var document = {{
       getElementById: function (id) {{ return texts[id] ? {{textContent: texts[id]}} : below; }},
       querySelectorAll: function () {{ return [place]; }}

@@ -11,6 +11,7 @@ from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import polars as pl
@@ -19,7 +20,9 @@ import torch
 from scipy.stats import binom
 from typer.testing import CliRunner
 
+from separatrix import maps
 from separatrix.claims import CLAIMS, Claim, ClaimStatus, Entry, Finding, Ledger, Point
+from separatrix.claims.sections import SECTIONS
 from separatrix.cli.application import app
 from separatrix.constructions.spike import Spike
 from separatrix.engines import certified
@@ -32,8 +35,10 @@ from separatrix.parameters import SeparatrixError, UsageError
 from separatrix.reader import FourLayerNetwork
 from separatrix.reports import figures
 from separatrix.reports.drawing import Drawn, static_style
+from separatrix.reports.maps import heatmap
 from separatrix.reports.pages import prose
 from separatrix.reports.reproduce import Reproduction, reproduce
+from separatrix.reports.reproduction_page import _parts
 from separatrix.store import Answer, Status, StoreError, open_store
 from separatrix.sweeps import load_plan, read_plan, run, shipped_plans
 from separatrix.sweeps.work import Back, result
@@ -144,7 +149,7 @@ def test_all_files_are_there(made: Reproduction) -> None:
 def test_the_page_stands_alone(page: str) -> None:
     loads = _Loads()
     loads.feed(page)
-    assert all(address.startswith("data:image/png") for address in loads.addresses)
+    assert all(address.startswith(("data:image/png", "data:image/svg+xml")) for address in loads.addresses)
     assert loads.scripts == 2
     assert page.count("plotly.js v") == 1
     assert "default-src 'none'" in page
@@ -164,8 +169,84 @@ def test_the_page_says_what_was_found(page: str, drawn: tuple[Drawn, ...]) -> No
         assert all(f"<code>{command.line}</code>" in page for command in figure.all_commands)
 
 
+def test_the_finding_and_its_figures_come_before_the_ledger(page: str, drawn: tuple[Drawn, ...]) -> None:
+    shown = [f'id="{each.name}"' for each in drawn]
+    places = [
+        page.index(each) for each in ("<h1>", 'class="facts', "data:image/svg+xml", *shown, 'id="ledger"')
+    ]
+    assert places == sorted(places)
+    assert "0.9998" in page[page.index("<h1>") : page.index("</h1>")]
+
+
+def test_the_ledger_is_folded_by_the_sections_of_the_theory(page: str) -> None:
+    theory = (Path(__file__).parents[2] / "docs" / "theory.md").read_text()
+    for number, title in SECTIONS.items():
+        assert f"\n## {number}. {title}\n" in theory
+        assert f">{number}. {title} <small>" in page
+    assert {claim.section for claim in CLAIMS} == set(SECTIONS)
+    assert page.count('<details class="part">') == len(SECTIONS) + 1  # and that of the foreign claim
+
+
+def test_a_section_that_has_a_failing_claim_is_not_folded() -> None:
+    held, failed = (Entry(FOREIGN, _finding(each), 0.0) for each in (ClaimStatus.HOLDS, ClaimStatus.FAILS))
+    assert [part.fails for part in _parts([held])] == [False]
+    (part,) = _parts([held, failed])
+    assert (part.fails, part.said) == (True, "1 holds, 1 fails")
+
+
+def test_formulas_are_typeset_without_outside_help(page: str) -> None:
+    found = re.findall(r"<math.*?</math>", page)
+    assert len(found) > 15
+    for each in found:
+        ElementTree.fromstring(each)
+    assert "$" not in re.sub(r"<script.*?</script>|<style.*?</style>", "", page, flags=re.DOTALL)
+
+
+def test_titles_follow_from_what_was_found(swept: tuple[sweeps.ParameterSweep, ...]) -> None:
+    swapped = pl.col("mechanism").replace({"softmax": "linear", "linear": "softmax"})
+    turned = tuple(replace(each, cells=each.cells.with_columns(swapped)) for each in swept)
+    with static_style():
+        said, other = (figures.sweeps.make(each).title for each in (swept, turned))
+    assert re.fullmatch(
+        r"Softmax tells .* in every sweep; linear attention never gets above P = 0\.0\d+", said
+    )
+    assert re.fullmatch(r"Softmax tells .* in 0 of 6 sweeps; linear attention never gets above P = 1", other)
+
+
+def test_one_colour_is_not_all_that_a_panel_shows(drawn: tuple[Drawn, ...]) -> None:
+    softmax, linear = drawn[1].panels
+    assert (softmax.title, linear.title) == ("softmax, n = 10¹⁸", "linear, n = 10¹⁸, margin (P = 0)")
+    for panel in (softmax, linear):
+        assert np.ptp(np.asarray(panel.plot.data[0].z)) > 0.5
+
+
+def test_a_map_of_one_colour_shows_the_margin() -> None:
+    found = maps.map("spike", "softmax,linear", {"a1": "0.5:1.5:5", "n": "1e3:1e9:4:log"})
+    softmax, linear = found.layers
+    assert heatmap.panel_title(found, softmax) == "softmax"
+    assert heatmap.drawn(found, softmax)[0] is softmax.values
+    assert re.fullmatch(r"linear, margin \(P ≤ [\d.]+×10⁻⁶\)", heatmap.panel_title(found, linear))
+    shown, scale = heatmap.drawn(found, linear)
+    by_itself = maps.map("spike", "linear", {"a1": "0.5:1.5:5", "n": "1e3:1e9:4:log"}, of="margin")
+    assert np.array_equal(shown, by_itself.layers[0].values)
+    assert scale == heatmap.scale(by_itself)
+
+
+def test_what_is_written_into_pictures_is_written_into_plots(drawn: tuple[Drawn, ...]) -> None:
+    def letters(text: str) -> str:
+        return re.sub(r"</?su[bp]>|<br>|\\to|[^a-zA-Z0-9]", "", text)
+
+    for figure in drawn:
+        plots = [panel.plot for panel in figure.panels]
+        noted = letters("".join(note.text for each in plots for note in each.layout.annotations))
+        keys = letters("".join(key.label for key in figure.keys))
+        for text in (text for axes in figure.static.axes for text in axes.texts):
+            assert letters(text.get_text())[:8] in noted + keys, (figure.name, text.get_text())
+
+
 def test_the_page_states_the_caveat(page: str) -> None:
-    caveat = page[page.index('class="caveat"') : page.index("</section>")]
+    caveat = page[page.index('class="caveat"') :]
+    caveat = caveat[: caveat.index("</section>")]
     for words in (
         "this</em> threshold",
         "tuned threshold",
@@ -186,8 +267,8 @@ def test_commands_print_the_numbers_beside_them(drawn: tuple[Drawn, ...]) -> Non
         answer = CliRunner().invoke(app, [*command.arguments, "--json"])
         assert answer.exit_code == 0, command.line
         found = json.loads(answer.stdout)
-        kind, value = re.match(r"(P|p0|margin)[ =]+([\d.]+(?: × 10[⁻⁰-⁹¹²³]+)?)", command.prints).groups()
-        said = float(value.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")).replace(" × 10", "e"))
+        kind, value = re.match(r"(P|p0|margin)[ =]+([\d.]+(?:×10[⁻⁰-⁹¹²³]+)?)", command.prints).groups()
+        said = float(value.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")).replace("×10", "e"))
         meant = {"P": found["distinguish"], "margin": found["margin"], "p0": found["neuron"]["p0"]}[kind]
         assert said == pytest.approx(float(Fraction(meant)), rel=6e-4), command
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from separatrix.checker.probability import Enclosure, Probabilities
 
-P = "P[tells D0 from D1]"
+P = "P(tells apart)"
 
 MEANINGS = {
     "spike": (

@@ -139,7 +139,7 @@ def formula(p0: Fraction, only: Fraction, m: int) -> Fraction:
 
 @claim("distinguish-formula", "3.2", "ours")
 def distinguish_formula() -> Finding:
-    """P[distinguishes] = (1-p0)^m - q^m.
+    """P(tells apart) = (1-p0)^m - q^m.
 
     All m-tuples of sign vectors at small d; sampled networks on dense tokens at larger d.
     """

@@ -32,7 +32,7 @@ def boundary(
     construction: ConstructionName,
     mechanism: MechanismName,
     words: AxisWords = None,
-    at: Annotated[str, typer.Option(help="The level of P[distinguishes] to be passed.")] = "0.5",
+    at: Annotated[str, typer.Option(help="The level of P(tells apart) to be passed.")] = "0.5",
     over: Annotated[
         str | None, typer.Option(help="A second parameter, name=start:stop:count[:log]: gives a curve.")
     ] = None,

@@ -49,7 +49,7 @@ def _column(found: Verdict | Refused) -> dict[str, str]:
     return {
         "mechanism": found.mechanism.spelled,
         "verdict": found.word,
-        "P(tells D0 from D1)": for_people(outcome.distinguish),
+        "P(tells apart)": for_people(outcome.distinguish),
         "  from": "" if low == high else for_people(low, 4),
         "  to": "" if low == high else for_people(high, 4),
         "P(fires on D0)": for_people(outcome.fire_d0, 4),

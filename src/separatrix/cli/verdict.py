@@ -111,7 +111,7 @@ def view(found: Verdict) -> None:
     table = new_table()
     low, high = outcome.interval
     interval = "" if low == high else f"  in [{for_people(low, 4)}, {for_people(high, 4)}]"
-    table.add_row("P(tells D0 from D1)", f"{for_people(outcome.distinguish, 10)}{interval}")
+    table.add_row("P(tells apart)", f"{for_people(outcome.distinguish, 10)}{interval}")
     fires = f"{for_people(outcome.fire_d0)}, {for_people(outcome.fire_d1)}"
     table.add_row("P(fires on D0), P(fires on D1)", fires)
     one = f"{for_people(float(outcome.p0))}, {for_people(float(outcome.p1))}"

@@ -140,7 +140,7 @@ def _constructions(found: Iterable[Learned]) -> Prediction:
             word = "tells them apart" if predicted > 0.5 else "is blind"
             where = f"on {construction} it {word}, trained on {learned.spelled} it"
             misses.append(f"{each.mechanism}: {where} gets {share:.0%} of the way from floor to ceiling")
-    what = "P[distinguishes] on the construction that is most like the task"
+    what = "P(tells apart) on the construction that is most like the task"
     return Prediction("constructions", what, tuple(pairs), tuple(misses))
 
 

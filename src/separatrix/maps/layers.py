@@ -20,9 +20,9 @@ from separatrix.verdicts.question import Question
 Array = np.ndarray[Any, Any]
 
 QUANTITIES = {
-    "distinguish": "P[distinguishes]",
-    "fire_d0": "P[fires on D0]",
-    "fire_d1": "P[fires on D1]",
+    "distinguish": "P(tells apart)",
+    "fire_d0": "P(fires on D0)",
+    "fire_d1": "P(fires on D1)",
     "margin": "margin",
     "bits": "bits",
 }
@@ -43,6 +43,8 @@ class Layer:
     evidence: str
     remark: str
     """Why some cells have no answer, if any have none."""
+    margin: Array | None = None
+    """The margin of every cell, which still differs where a probability is nearly the same everywhere."""
 
     @property
     def has_interval(self) -> bool:
@@ -68,7 +70,7 @@ def by_cell(
     asked: Question, places: PlaneGrid, of: str, engine: str, sampling: Sampling, tell: Tell
 ) -> Layer:
     """Every cell by itself, by the engine named; `tell` hears the estimate before the bulk of the work."""
-    found = {name: np.full(places.shape, np.nan) for name in ("values", "low", "high")}
+    found = {name: np.full(places.shape, np.nan) for name in ("values", "low", "high", "margin")}
     outcomes: Counter[tuple[str, str]] = Counter()
     refusals: list[EngineRefusal] = []
 
@@ -81,6 +83,7 @@ def by_cell(
             return
         outcomes[outcome.engine, outcome.evidence] += 1
         found["values"][cell] = _quantity(outcome, of)
+        found["margin"][cell] = _quantity(outcome, "margin")
         if of == "distinguish":
             found["low"][cell], found["high"][cell] = outcome.interval
 
@@ -110,9 +113,11 @@ def by_cell(
     if not any(ENGINES[each].draws for each, _ in outcomes):
         evidence = f"{evidence}{ENGINES[name].unused(sampling)}"
     if of != "distinguish" and ENGINES[name].draws:
-        evidence = f"{evidence}; the interval is that of P[distinguishes], {QUANTITIES[of]} has none"
+        evidence = f"{evidence}; the interval is that of P(tells apart), {QUANTITIES[of]} has none"
     remark = f"{len(refusals):,} cells have no answer: {refusals[0]}" if refusals else ""
-    return Layer(asked.label, found["values"], found["low"], found["high"], engines, evidence, remark)
+    return Layer(
+        asked.label, found["values"], found["low"], found["high"], engines, evidence, remark, found["margin"]
+    )
 
 
 def _solve(point: Construction, mechanism: Mechanism, engine: str, sampling: Sampling) -> Outcome:

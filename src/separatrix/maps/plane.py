@@ -220,15 +220,16 @@ def _layer(asked: Question, places: PlaneGrid, of: str, engine: str, sampling: S
 
 def _whole(asked: Question, places: PlaneGrid, of: str) -> Layer:
     """The closed form on the whole plane at once, or a line of it at a time."""
-    values = np.empty(places.shape)
+    values, margin = np.empty(places.shape), np.empty(places.shape)
     for where, own, grid in places.grids(asked):
-        found = _quantity(exact.evaluate(asked.kind, asked.mechanism(own), grid), of)
-        values[where] = found.reshape(values[where].shape)
+        found = exact.evaluate(asked.kind, asked.mechanism(own), grid)
+        values[where] = _quantity(found, of).reshape(values[where].shape)
+        margin[where] = found.margin.reshape(values[where].shape)
     nowhere = np.full(places.shape, np.nan)
     ends = values if of == "distinguish" else nowhere
     unknown = int(np.isnan(values).sum())
     remark = f"{unknown:,} cells hold a tie too close to call" if unknown else ""
-    return Layer(asked.label, values, ends, ends, "exact", CLOSED_FORM, remark)
+    return Layer(asked.label, values, ends, ends, "exact", CLOSED_FORM, remark, margin)
 
 
 def _quantity(found: exact.ProbabilityGrid, of: str) -> np.ndarray[Any, Any]:

@@ -45,12 +45,14 @@ IN_STRIP = _point(LARGE_N, "1", "1.5")
 
 @dataclass(frozen=True)
 class PhaseMap:
-    """P[distinguishes] over a1 (columns) and r = b+c (rows)."""
+    """P(tells apart) over a1 (columns) and r = b+c (rows)."""
 
     a1: Array
     r: Array
     large: Mapping[str, Array]
     """By mechanism, at the large n."""
+    margin: Mapping[str, Array]
+    """Of each mechanism, in units of √(log n), likewise."""
     small: Array
     """Softmax at the small n."""
     limit: Array
@@ -69,11 +71,13 @@ def compute(side: int) -> PhaseMap:
     """Both mechanisms on one grid, with so many values along each axis."""
     a1, r = _spread(SPAN_A1, side), _spread(SPAN_R, side)
     rows = np.array([float(x) for x in r])
+    large = {mechanism: _map(mechanism, LARGE_N, a1, r) for mechanism in MECHANISMS}
     return PhaseMap(
         np.array([float(x) for x in a1]),
         rows,
-        {mechanism: _map(mechanism, LARGE_N, a1, r) for mechanism in MECHANISMS},
-        _map("softmax", SMALL_N, a1, r),
+        {mechanism: found.distinguish for mechanism, found in large.items()},
+        {mechanism: found.margin for mechanism, found in large.items()},
+        _map("softmax", SMALL_N, a1, r).distinguish,
         limit_ones(rows),
         float(limit_ones(BASE_R)),
         {n: _crossing(n) for n in (SMALL_N, LARGE_N)},
@@ -86,10 +90,10 @@ def _spread(span: tuple[Fraction, Fraction], side: int) -> list[Fraction]:
     return [span[0] + (span[1] - span[0]) * i / (side - 1) for i in range(side)]
 
 
-def _map(mechanism: str, n: int, a1: list[Fraction], r: list[Fraction]) -> Array:
+def _map(mechanism: str, n: int, a1: list[Fraction], r: list[Fraction]) -> exact.ProbabilityGrid:
     fixed = {"n": n, "d": WIDTH, "m": BASE["m"], "a0": BASE["a0"]}
     blocks = {"b": [SHARE_B * x for x in r], "c": [(1 - SHARE_B) * x for x in r]}
-    return exact.evaluate(Spike, mechanism_named(mechanism), Grid(fixed, (blocks, {"a1": a1}))).distinguish
+    return exact.evaluate(Spike, mechanism_named(mechanism), Grid(fixed, (blocks, {"a1": a1})))
 
 
 def _crossing(n: int) -> float:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.progress import Progress
 
+from separatrix.cards.illustration import Illustration, illustrate
 from separatrix.claims import CLAIMS, Claim, Ledger, ledger
 from separatrix.engines import Outcome
 from separatrix.laws.scaling_result import ScalingRow
@@ -46,6 +47,8 @@ class Computed:
     """The ledger, the tables, and the data of each figure."""
 
     ledger: Ledger
+    illustration: Illustration
+    """The base point as one looks at it."""
     near: Mapping[str, Outcome]
     """At the base point, by mechanism."""
     far: Mapping[str, Outcome]
@@ -75,6 +78,7 @@ def compute(store: Path, progress: Progress, effort: Effort = FULL, examine: Exa
             answered = separations.answers(effort.mechanisms or separations.MECHANISMS, tell)
     return Computed(
         found,
+        illustrate("spike"),
         {name: outcome_at(name, BASE) for name in MECHANISMS},
         {name: outcome_at(name, {**BASE, "n": FAR}) for name in MECHANISMS},
         grown,

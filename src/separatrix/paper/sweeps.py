@@ -1,4 +1,4 @@
-"""Six sweeps of P[distinguishes]: the exact curve, and dense estimates that must lie on it."""
+"""Six sweeps of P(tells apart): the exact curve, and dense estimates that must lie on it."""
 
 from __future__ import annotations
 

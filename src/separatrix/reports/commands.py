@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from separatrix.numbers import format_exact
+from separatrix.numbers.spelling import RAISED
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,11 @@ def number(value: float, digits: int = 4) -> str:
     """A number for a sentence: plain where that is short, else with a power of ten.
 
     >>> number(0.999755), number(1.6556e-06), number(343000000000000000), number(9300, 3), number(0.0)
-    ('0.9998', '1.656 × 10⁻⁶', '3.43 × 10¹⁷', '9,300', '0')
+    ('0.9998', '1.656×10⁻⁶', '3.43×10¹⁷', '9,300', '0')
     """
     if value == 0 or 1e-3 <= abs(value) < 1e6:
         return f"{value:.{digits}g}" if abs(value) < min(10**digits, 10**4) else f"{value:,.0f}"
     mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    power = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{power}" if mantissa == "1" else f"{mantissa} × 10{power}"
+    power = f"10{str(int(exponent)).translate(RAISED)}"
+    return power if mantissa == "1" else f"{mantissa}×{power}"

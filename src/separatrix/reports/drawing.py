@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, FAINT, GRID = "#222222", "#767676", "#e4e4e4"
+DARK = "#31446b"
+"""Of the map's colours: what white lines are shown on in a legend."""
 
 STATIC_STYLE: Mapping[str, Any] = {
     "font.family": "DejaVu Sans",
@@ -91,6 +93,8 @@ class Key:
     """`none` for markers alone."""
     symbol: str = ""
     width: float = 2.4
+    behind: str = ""
+    """The colour it is drawn on, where that is not the page's."""
 
 
 @dataclass(frozen=True)
@@ -242,6 +246,13 @@ def draw_line(
     """Add a line to an interactive plot; `hover` is said of the place that is pointed at."""
     line = {"color": key.colour, "dash": key.dash, "width": width}
     figure.add_scatter(x=x, y=y, mode="lines", line=line, hovertemplate=f"{hover}<extra></extra>", **more)
+
+
+def note(figure: go.Figure, x: Any, y: Any, text: str, colour: str = FAINT, **more: Any) -> None:
+    """Words in an interactive plot, at a place in the units of its axes unless `xref` and `yref` differ."""
+    shown = text.replace("$a_0$", "a<sub>0</sub>").replace("$a_1$", "a<sub>1</sub>").replace("$c$", "c")
+    style = {"showarrow": False, "borderpad": 0, "font": {"size": 12, "color": colour}, "align": "left"}
+    figure.add_annotation(x=x, y=y, text=shown.replace("\n", "<br>"), **{**style, **more})
 
 
 def level(figure: go.Figure, y: float, text: str, left: bool = False) -> None:

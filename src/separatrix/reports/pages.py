@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from separatrix import __version__
 from separatrix.numbers.json import json_text
 from separatrix.numbers.printable import visible
+from separatrix.reports.formulas import formula
 from separatrix.reports.verdict_words import COLOURS, INKS, LETTERS
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Section:
     """The name it is linked to by."""
     title: str
     body: Markup
+    link: str = ""
+    """What a link to it says, where the title is too long."""
 
 
 def page(template: str, **shown: Any) -> str:
@@ -39,11 +42,11 @@ def page(template: str, **shown: Any) -> str:
     return environment().get_template(template).render(**shown)
 
 
-def section(name: str, title: str, template: str, **shown: Any) -> Section:
+def section(name: str, title: str, template: str, link: str = "", **shown: Any) -> Section:
     """A section of a page, from a template of its own."""
     from markupsafe import Markup
 
-    return Section(name, title, Markup(page(template, **shown)))
+    return Section(name, title, Markup(page(template, **shown)), link)
 
 
 @cache
@@ -59,7 +62,12 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        prose=prose, short=short, data=data, base64=lambda png: base64.b64encode(png).decode()
+        prose=prose,
+        statement=statement,
+        formula=formula,
+        short=short,
+        data=data,
+        base64=lambda png: base64.b64encode(png).decode(),
     )
     made.globals.update(version=__version__, asset=asset, plotly=plotly, letters=LETTERS, colours=colours)
     return made
@@ -89,11 +97,21 @@ def data(value: Any) -> Markup:
 
 
 def prose(text: str) -> Markup:
-    """Plain text with x₁, x_k and 2^k set as they are meant.
+    """Plain text with x₁, x_k and 2^k set as they are meant, and formulas between dollar signs as MathML.
 
     >>> str(prose("a₁ < 10⁻³, w_jk > 2^−8"))
     'a<sub>1</sub> &lt; 10<sup>−3</sup>, w<sub>jk</sub> &gt; 2<sup>−8</sup>'
+    >>> str(prose("where $c < 1$."))
+    'where <math alttext="c &lt; 1"><mi>c</mi><mo>&lt;</mo><mn>1</mn></math>.'
     """
+    from markupsafe import Markup
+
+    parts = text.split("$")
+    return Markup("").join(formula(each) if place % 2 else _scripts(each) for place, each in enumerate(parts))
+
+
+def _scripts(text: str) -> Markup:
+    """Text with what is written above or below the line there."""
     from markupsafe import Markup
 
     marked = escape(text)
@@ -101,6 +119,26 @@ def prose(text: str) -> Markup:
     marked = re.sub("[⁻⁰¹²³⁴-⁹]+", lambda found: f"<sup>{found[0].translate(PLAIN)}</sup>", marked)
     marked = re.sub(r"_([a-z]+)", r"<sub>\1</sub>", marked)
     return Markup(re.sub(r"\^(−?\w+)", r"<sup>\1</sup>", marked))
+
+
+GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "rho": "ρ", "tau": "τ", "phi": "φ"}
+
+
+def statement(text: str) -> Markup:
+    """A statement of the ledger, which is written for terminals, as a page has it.
+
+    >>> str(statement("a1(a1+b+c) >= 1, tau = sqrt(log n), D1, n^{-q gap}, power:beta=4"))
+    'a<sub>1</sub>(a<sub>1</sub>+b+c) ≥ 1, τ = √(log n), D1, n<sup>−q gap</sup>, power:beta=4'
+    """
+    from markupsafe import Markup
+
+    marked = escape(text.replace(">=", "≥").replace("<=", "≤").replace("sqrt(", "√("))
+    marked = re.sub(r"\^\{([^}]*)\}", lambda found: f"<sup>{found[1].replace('-', '−')}</sup>", marked)
+    marked = re.sub(r"\^(-?\w+)", lambda found: f"<sup>{found[1].replace('-', '−')}</sup>", marked)
+    letters = rf"(?<![:\w])({'|'.join(GREEK)})(?![=a-zA-Z0-9]| rule)"
+    marked = re.sub(letters, lambda found: GREEK[found[1]], marked)
+    marked = re.sub(r"\b([a-zA-CE-Z])(\d)(?![0-9a-zA-Z])", r"\1<sub>\2</sub>", marked)
+    return Markup(re.sub(r"\b([a-zA-Zα-ω])_\{?(\w+(?:/\w+)?)\}?", r"\1<sub>\2</sub>", marked))
 
 
 def short(text: str | None, most: int = LONGEST) -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from separatrix.claims import ClaimStatus, Entry
+from separatrix.claims.sections import SECTIONS
 from separatrix.laws.scaling_result import ScalingRow
 from separatrix.paper.base import BASE
 from separatrix.paper.growth import PARAMETERS
 from separatrix.paper.reproduction import FAR, Computed
-from separatrix.paper.separations import LINEAR_FAMILY, PointAnswer, separated
+from separatrix.paper.separations import LINEAR_FAMILY, PaperSeparation, PointAnswer, separated
 from separatrix.reports import pages
 from separatrix.reports.commands import number, spelled, whole_run
-from separatrix.reports.drawing import Drawn
+from separatrix.reports.drawing import Drawn, saved
+from separatrix.reports.illustration import draw
 
 STATUS_CLASS = {ClaimStatus.HOLDS: "holds", ClaimStatus.ONLY_WHERE: "only", ClaimStatus.FAILS: "fails"}
 VERBS = {
@@ -32,8 +35,10 @@ def render(found: Computed, figures: Sequence[Drawn], images: Mapping[str, bytes
     """The page as text. `images` are the figures as PNG, for paper and for readers without scripts."""
     return pages.page(
         "reproduction.html.j2",
-        title="What softmax attention tells apart and linear attention does not",
+        title=_title(found),
         figures=figures,
+        illustration=found.illustration,
+        picture=saved(draw(found.illustration), "svg"),
         images=images,
         sections=(separations(found.answers), growth(found.growth)),
         far=number(FAR),
@@ -41,26 +46,59 @@ def render(found: Computed, figures: Sequence[Drawn], images: Mapping[str, bytes
         far_linear=number(found.far["linear"].margin * FAR, 3),
         facts=_glance(found),
         base=" ".join(f"{name}={spelled(value)}" for name, value in BASE.items()),
-        ledger=[_claim(entry) for entry in found.ledger.entries],
+        ledger=[*_parts(found.ledger.entries)],
+        ledger_said=_came_out(found.ledger.entries),
         made_by=whole_run("").line,
     )
 
 
-def _glance(found: Computed) -> list[tuple[str, str]]:
-    statuses = [entry.finding.status for entry in found.ledger.entries]
-    counts = {status: statuses.count(status) for status in ClaimStatus}
-    came_out = ", ".join(f"{count} {VERBS[status][count > 1]}" for status, count in counts.items() if count)
+def _title(found: Computed) -> str:
+    """The finding: at the base point, how often each mechanism tells D0 from D1."""
+    softmax, linear = (number(found.near[name].distinguish) for name in ("softmax", "linear"))
+    return f"Softmax tells D0 from D1 with probability {softmax}, linear attention with {linear}"
+
+
+def _glance(found: Computed) -> list[tuple[str, ...]]:
     return [
         *(
-            (f"P[distinguishes], {name}, at the base point", number(outcome.distinguish, 6))
+            (f"P(tells apart), {name}", number(outcome.distinguish, 6), repr(outcome.distinguish))
             for name, outcome in found.near.items()
         ),
         (
-            "margin in √(log n), softmax : linear, at the base point",
+            "margin in √(log n), softmax : linear",
             " : ".join(number(outcome.margin) for outcome in found.near.values()),
+            " : ".join(repr(outcome.margin) for outcome in found.near.values()),
         ),
-        ("claims", came_out or "none were run"),
+        ("statements checked", _came_out(found.ledger.entries)),
     ]
+
+
+def _came_out(entries: Sequence[Entry]) -> str:
+    """How many statements hold, hold with a condition, and fail."""
+    statuses = [entry.finding.status for entry in entries]
+    counts = {status: statuses.count(status) for status in ClaimStatus}
+    said = ", ".join(f"{count} {VERBS[status][count > 1]}" for status, count in counts.items() if count)
+    return said or "none were run"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section of the ledger."""
+
+    title: str
+    said: str
+    fails: bool
+    """Whether something in it fails, so that it is not folded."""
+    rows: list[tuple[Any, ...]]
+
+
+def _parts(entries: Sequence[Entry]) -> Iterator[Part]:
+    """The ledger by the sections of the theory, in their order."""
+    for section in dict.fromkeys(entry.claim.section for entry in entries):
+        own = [entry for entry in entries if entry.claim.section == section]
+        fails = any(entry.finding.status is ClaimStatus.FAILS for entry in own)
+        title = f"{section}. {SECTIONS.get(section, 'Others')}"
+        yield Part(title, _came_out(own), fails, [_claim(entry) for entry in own])
 
 
 def _claim(entry: Entry) -> tuple[Any, ...]:
@@ -104,9 +142,10 @@ def separations(found: Sequence[PointAnswer]) -> pages.Section:
     ]
     return pages.section(
         "separations",
-        "Who beats whom",
+        _who(won),
         "reproduction_separations.html.j2",
-        places=", ".join(sorted({row.construction.name for row in won})),
+        "Who beats whom",
+        most=max((len(cell) for _, cells in pairs for cell in cells), default=1),
         losers=["", *(f"beats {name}" for name in mechanisms)],
         pairs=pairs,
         columns=["Construction", *ANSWERS],
@@ -114,21 +153,36 @@ def separations(found: Sequence[PointAnswer]) -> pages.Section:
     )
 
 
+def _who(won: Sequence[PaperSeparation]) -> str:
+    places = sorted({row.construction.name for row in won})
+    if not places:
+        return "Who beats whom: no mechanism of the linear family beats softmax"
+    return f"Who beats whom: the linear family beats softmax on {', '.join(places)}"
+
+
 def growth(rows: Sequence[ScalingRow]) -> pages.Section:
     """How the margin of every mechanism grows with n."""
     words = " ".join(f"{name}={value}" for name, value in PARAMETERS.items())
     return pages.section(
         "scaling",
-        "How the margin grows with n",
+        _grown(rows),
         "reproduction_growth.html.j2",
+        "How the margin grows",
         rows=[(row.mechanism, *_law(row)) for row in rows],
         line=f"separatrix scaling spike all {words} --of margin",
     )
 
 
+def _grown(rows: Sequence[ScalingRow]) -> str:
+    """How many mechanisms keep their margin as n grows."""
+    laws = [row.scaling.law.name for row in rows if row.scaling is not None]
+    kept = laws.count("constant")
+    return f"The margin stays constant as n grows for {kept} of {len(laws)} mechanisms that were fitted"
+
+
 def _law(row: ScalingRow) -> tuple[str, str, str, str]:
     if row.scaling is None:
-        return "–", f"no exponent: {row.why}", "", ""
+        return "not computed", row.why, "", ""
     law, values = row.scaling.law, row.scaling.values
     lengths = f"{number(float(values[0].x))} to {number(float(values[-1].x))}"
     return law.spelled.replace("-", "−"), law.name, lengths, row.scaling.engine

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from separatrix.paper.attention import POINT, SPIKE, Rows
 from separatrix.paper.base import MECHANISMS
 from separatrix.reports.commands import number, spelled, verdict_command
-from separatrix.reports.drawing import LOOKS, Drawn, Key, Panel, plot
+from separatrix.reports.drawing import INK, LOOKS, Drawn, Key, Panel, mechanism_keys, note, plot
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -22,7 +24,7 @@ def make(data: tuple[Rows, ...]) -> Drawn:
     margins = {rows.mechanism: rows.margin for rows in data}
     return Drawn(
         name="attention",
-        title="What each token attends to",
+        title=_title(data),
         caption=_caption(data),
         commands=tuple(
             verdict_command(name, POINT, f"margin {number(margin)}") for name, margin in margins.items()
@@ -33,7 +35,16 @@ def make(data: tuple[Rows, ...]) -> Drawn:
             Key("as seen from the spike", "#333333", "none", "dot"),
             Key("from another token", "#333333", "none", "circle"),
             Key("uniform, 1/n", "#aaaaaa", width=1.2),
+            *(replace(key, dash="none", symbol="dot") for key in mechanism_keys(*MECHANISMS)),
         ),
+    )
+
+
+def _title(data: tuple[Rows, ...]) -> str:
+    shares = {rows.mechanism: number(float(rows.from_spike[SPIKE]), 3) for rows in data if rows.label == 1}
+    return (
+        f"On D1 softmax gives the spike {shares['softmax']} of its attention, "
+        f"linear attention {shares['linear']}"
     )
 
 
@@ -70,9 +81,8 @@ def draw(data: tuple[Rows, ...]) -> Figure:
         axes.set_yscale("log")
         axes.set_ylim(4e-4, 2)
         axes.set_title(f"{look.label}, D{rows.label}")
-        if rows.from_spike[SPIKE] > 2 * rows.from_other[SPIKE]:
-            _note(axes, rows.from_other[SPIKE], 0)
-        _note(axes, rows.from_spike[SPIKE], 0 if rows.label else 10)
+        for weight in _noted(rows):
+            _note(axes, weight, 0 if rows.label else 10)
     for axes in grid[:, 0]:
         axes.set_ylabel("attention weight")
     for axes in grid[1]:
@@ -86,6 +96,12 @@ def draw(data: tuple[Rows, ...]) -> Figure:
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
     return figure
+
+
+def _noted(rows: Rows) -> list[float]:
+    """The weights that are written beside the spike: one, where both queries give it nearly the same."""
+    own, other = float(rows.from_spike[SPIKE]), float(rows.from_other[SPIKE])
+    return [other, own] if own > 2 * other else [own]
 
 
 def _note(axes: Axes, weight: float, lift: float) -> None:
@@ -116,5 +132,16 @@ def interactive(rows: Rows) -> go.Figure:
             mode="markers",
             marker={"color": look.colour, **marker},
             hovertemplate=f"key %{{x}}, as seen from {name}<br>weight %{{y:.4g}}<extra></extra>",
+        )
+    for weight in _noted(rows):
+        note(
+            figure,
+            SPIKE,
+            math.log10(weight),
+            f"spike: {weight:.3g}",
+            INK,
+            xanchor="left",
+            xshift=9,
+            yshift=0 if rows.label else 14,
         )
     return figure

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from separatrix.maps import Map
 from separatrix.paper.line import MECHANISMS
 from separatrix.reports.commands import Command, number
@@ -15,19 +17,40 @@ def make(found: Map) -> Drawn:
     best = float(found.layers[MECHANISMS.index("linear")].values.max())
     return Drawn(
         name="line",
-        title="Where the line runs as n grows",
+        title=_title(found),
         caption=(
-            "P[distinguishes] over a₁ and n, everything else at the base point. Softmax separates right of a "
-            "line that moves towards a₁(a₁+b+c) = 1 [ours] as n grows; at finite n it lies to the left. "
-            "A power of the logit separates only below a line of its own, near n = ((a₁+b+c)/(b+c))^β, and "
-            f"linear attention nowhere: its largest P here is {number(best, 2)}.",
+            "P(tells apart) over a₁ and n, everything else at the base point. Softmax separates right of a "
+            "line that moves towards $a_1(a_1 + b + c) = 1$ [ours] as n grows; at finite n it lies to the "
+            "left. A power of the logit separates only below a line of its own, near "
+            "$n = ({a_1 + b + c}/{b + c})^β$. Linear attention's largest P here is "
+            f"{number(best, 2)}; what it keeps is a margin that falls like 1/n.",
             f"{found.places.remark} Any two parameters can be axes, and any mechanism a panel.",
         ),
         commands=(
             Command(f"{captions.made_by(found)} --out line.html", "this map, with every cell's command"),
         ),
         static=figure(found),
-        panels=tuple(Panel(layer.mechanism, heatmap.interactive(found, layer)) for layer in found.shown),
+        panels=tuple(
+            Panel(heatmap.panel_title(found, layer), heatmap.interactive(found, layer))
+            for layer in found.shown
+        ),
         keys=heatmap.keys(found),
         columns=3,
     )
+
+
+def _title(found: Map) -> str:
+    """Who is blind at every n shown, and on how much of the map the others tell D0 from D1."""
+    blind = [each.mechanism for each in found.layers if float(np.nanmax(each.values)) <= 0.01]
+    shares = [
+        (each.mechanism, float(np.mean(each.values >= 0.99)))
+        for each in found.layers
+        if each.mechanism not in blind
+    ]
+    said = [f"{name} attention is blind at every n shown" for name in blind]
+    if shares:
+        (first, share), *others = shares
+        more = "".join(f", {name} on {part:.0%}" for name, part in others)
+        said.append(f"{first} tells D0 from D1 on {share:.0%} of the map{more}")
+    line = "; ".join(said)
+    return f"{line[:1].upper()}{line[1:]}"

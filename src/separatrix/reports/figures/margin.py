@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from separatrix.numbers.formats import SIGNIFICANT_BITS
 from separatrix.paper.base import BASE
 from separatrix.paper.margin import LAST_DECADE, MECHANISMS, MarginCurve
 from separatrix.reports.commands import number, verdict_command
-from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Panel, draw_line, level, mechanism_keys, plot
+from separatrix.reports.drawing import (
+    FAINT,
+    LOOKS,
+    Drawn,
+    Key,
+    Panel,
+    draw_line,
+    level,
+    mechanism_keys,
+    note,
+    plot,
+)
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
     from matplotlib.figure import Figure
 
 
+LIFTS = (0.0, 0.0, 0.7, -1.7)
+"""How far the label of each curve stands above its end, in factors of 2."""
+LOWEST = -20
+"""The decade at which the interactive plot ends."""
+
+
 def make(curves: tuple[MarginCurve, ...]) -> Drawn:
     """Make the figure."""
     return Drawn(
         name="margin",
-        title="What survives a better threshold: the margin",
+        title=_title(curves),
         caption=_caption(curves),
         commands=tuple(
             verdict_command(
@@ -37,6 +55,14 @@ def make(curves: tuple[MarginCurve, ...]) -> Drawn:
             Key("floor of a number format", FAINT, "2px,2px", width=1.2),
         ),
         columns=1,
+    )
+
+
+def _title(curves: tuple[MarginCurve, ...]) -> str:
+    far = 10**18
+    softmax, linear = (number(curve.at(far), 3) for curve in (curves[0], curves[-1]))
+    return (
+        f"At n = {number(far)} softmax has a margin of {softmax} left for a better threshold, linear {linear}"
     )
 
 
@@ -94,7 +120,7 @@ def draw(curves: tuple[MarginCurve, ...]) -> Figure:
             mew=1.8,
             color=look.colour,
         )
-    for curve, lift in zip(curves, (0.0, 0.0, 0.7, -1.7), strict=True):
+    for curve, lift in zip(curves, LIFTS, strict=True):
         look, end = LOOKS[curve.mechanism], curve.relative[-1] * 2**lift
         axes.text(1.3 * float(curve.n[-1]), end, look.label, color=look.colour, va="center", weight="bold")
     axes.set_xlim(100, 10.0**LAST_DECADE)
@@ -113,7 +139,7 @@ def interactive(curves: tuple[MarginCurve, ...]) -> go.Figure:
         "relative margin",
         440,
         xaxis={"type": "log", "dtick": 4, "tick0": 0, "range": [2, LAST_DECADE]},
-        yaxis={"type": "log", "dtick": 3, "range": [-20, 0.5]},
+        yaxis={"type": "log", "dtick": 3, "range": [LOWEST, 0.5]},
     )
     for name, bits in SIGNIFICANT_BITS.items():
         level(figure, 2.0**-bits, f"{name}, 2<sup>−{bits}</sup>", left=bits > 40)
@@ -130,4 +156,9 @@ def interactive(curves: tuple[MarginCurve, ...]) -> go.Figure:
             marker={"symbol": "x-thin", "size": 9, "line": {"color": look.colour, "width": 2.6}},
             hovertemplate=f"{look.label}<br>%{{text}}<extra></extra>",
         )
+    beside = {"xref": "x domain", "xanchor": "left", "xshift": 4}
+    for curve, lift in zip(curves, LIFTS, strict=True):
+        look, end = LOOKS[curve.mechanism], math.log10(curve.relative[-1]) + 0.4 * lift
+        note(figure, 1, end, f"<b>{look.label}</b>", look.colour, **beside)
+    figure.update_layout(margin={"r": 104})
     return figure

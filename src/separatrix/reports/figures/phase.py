@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,8 @@ import numpy as np
 from separatrix.paper.base import BASE, MECHANISMS
 from separatrix.paper.phase import ASKED, BASE_R, LARGE_N, MIDDLE, SHARE_B, SMALL_N, WIDTH, Array, PhaseMap
 from separatrix.reports.commands import number, verdict_command
-from separatrix.reports.drawing import INK, LOOKS, Drawn, Key, Panel, plot
+from separatrix.reports.drawing import DARK, INK, Drawn, Key, Panel, note, plot
+from separatrix.reports.maps.heatmap import SOLID, bound
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -18,23 +20,52 @@ if TYPE_CHECKING:
 
 COLOURS = "cividis"
 STRIP = "#b33c00"
+PROBABILITY = "P(tells apart)"
 
 
 def make(data: PhaseMap) -> Drawn:
     """Make the figure."""
     return Drawn(
         name="phase",
-        title="Where softmax separates: a₁(a₁ + b + c) = 1",
+        title=_title(data),
         caption=_caption(data),
         commands=tuple(verdict_command(name, MIDDLE, f"P = {number(p)}") for name, p in data.middle.items()),
         static=draw(data),
-        panels=tuple(Panel(f"{name}, n = 10¹⁸", interactive(data, name)) for name in MECHANISMS),
+        panels=tuple(Panel(_panel_title(data, name), interactive(data, name)) for name in MECHANISMS),
         keys=(
-            Key("a₁(a₁+b+c) = 1", "#111111", width=2.6),
-            Key(f"P = ½ at n = {number(SMALL_N)}", "#111111", "2px,3px", width=2),
-            Key("|a₁ − b| = 0.1", STRIP, "8px,4px", width=2.4),
+            Key("$a_1(a_1 + b + c) = 1$", "#ffffff", width=2.6, behind=DARK),
+            Key(f"P = ½ at n = {number(SMALL_N)}", "#ffffff", "2px,3px", width=2, behind=DARK),
+            Key("$|a_1 - b| = 0.1$", STRIP, "8px,4px", width=2.4),
         ),
     )
+
+
+def _title(data: PhaseMap) -> str:
+    """On how much of the map each mechanism tells D0 from D1."""
+    shares = {name: float(np.mean(data.large[name] >= 0.99)) for name in MECHANISMS}
+    softmax, linear = (f"on {share:.0%} of the map" if share else "nowhere" for share in shares.values())
+    return f"At n = {number(LARGE_N)} softmax tells D0 from D1 {softmax}, linear attention {linear}"
+
+
+def _is_solid(data: PhaseMap, mechanism: str) -> bool:
+    """Whether P is the same nearly everywhere: then the margin is shown."""
+    return _largest(data, mechanism) - float(np.nanmin(data.large[mechanism])) < SOLID
+
+
+def _panel_title(data: PhaseMap, mechanism: str) -> str:
+    told = f"{mechanism}, n = {number(LARGE_N)}"
+    if not _is_solid(data, mechanism):
+        return told
+    least = float(np.nanmin(data.large[mechanism]))
+    return f"{told}, margin ({bound(least, _largest(data, mechanism))})"
+
+
+def _shown(data: PhaseMap, mechanism: str) -> tuple[Array, str, float, float]:
+    """What a panel shows, what that is called, and the ends of its colours."""
+    if not _is_solid(data, mechanism):
+        return data.large[mechanism], PROBABILITY, 0.0, 1.0
+    logs = np.log10(data.margin[mechanism])
+    return logs, "log₁₀ of the margin", float(np.nanmin(logs)), float(np.nanmax(logs))
 
 
 def _largest(data: PhaseMap, mechanism: str) -> float:
@@ -44,17 +75,17 @@ def _largest(data: PhaseMap, mechanism: str) -> float:
 def _caption(data: PhaseMap) -> tuple[str, ...]:
     decided = sum(int(np.isfinite(each).sum()) for each in data.large.values())
     return (
-        f"P[distinguishes] at n = {number(LARGE_N)}, d = {WIDTH:,}, m = {BASE['m']}, a₀ = {BASE['a0']}, "
+        f"P(tells apart) at n = {number(LARGE_N)}, d = {WIDTH:,}, m = {BASE['m']}, a₀ = {BASE['a0']}, "
         "over the spike a₁ and the row sum b + c of an ordinary token, split b : c = 2 : 1 as at the base "
-        "point. d is chosen wide: the theorem's condition d − 2 ≥ 200 b² log(4m/δ) asks for at most "
+        "point. d is chosen wide: the theorem's condition $d - 2 >= 200 b^2 log({4m}/δ)$ asks for at most "
         f"{ASKED:,.0f} here (δ = 0.01), so it hides nothing. Exact at {decided:,} of the "
         f"{2 * data.a1.size * data.r.size:,} points of the two maps.",
-        "The white line is the sharp boundary as n → ∞, a₁(a₁+b+c) = 1; the dotted one is where P = ½ "
-        f"already at n = {number(SMALL_N)}. At b + c = {BASE_R:.1f} the boundary lies at a₁ = "
+        "The white line is the sharp boundary as n → ∞, $a_1(a_1 + b + c) = 1$; the dotted one is where "
+        f"P = ½ already at n = {number(SMALL_N)}. At b + c = {BASE_R:.1f} the boundary lies at a₁ = "
         f"{data.limit_at_base:.4f}; P passes ½ at a₁ = {data.crossings[SMALL_N]:.3f} for n = "
         f"{number(SMALL_N)} and at {data.crossings[LARGE_N]:.3f} for n = {number(LARGE_N)}: lower, since the "
         "spike need only add about 0.1 to its row, not be attended to fully. Between the two dashed "
-        "lines |a₁ − b| < 0.1 (the theorem asks for a₁ − b > 0.1): a sign vector then fires on the "
+        "lines $|a_1 - b| < 0.1$ (the theorem asks for $a_1 - b > 0.1$): a sign vector then fires on the "
         f"spike only if the spike's sign and its block's are both +, and with m = {BASE['m']} of them "
         f"the probability stops at {number(data.in_strip)}. Linear attention is blind: its largest value on "
         f"the map is {number(_largest(data, 'linear'))}.",
@@ -68,26 +99,24 @@ def draw(data: PhaseMap) -> Figure:
     figure = Figure(figsize=(7.2, 3.1))
     panels = figure.subplots(1, 2, sharey=True)
     for axes, mechanism in zip(panels, MECHANISMS, strict=True):
+        values, label, low, high = _shown(data, mechanism)
         image = axes.imshow(
-            data.large[mechanism],
+            values,
             origin="lower",
             extent=(data.a1[0], data.a1[-1], data.r[0], data.r[-1]),
             aspect="auto",
-            vmin=0,
-            vmax=1,
+            vmin=low,
+            vmax=high,
             cmap=COLOURS,
             interpolation="nearest",
         )
         axes.grid(False)
-        axes.set_title(f"{LOOKS[mechanism].label}, $n = 10^{{18}}$")
+        axes.set_title(textwrap.fill(_panel_title(data, mechanism), 44))
         axes.set_xlabel("$a_1$, in units of √(log n)")
+        bar = figure.colorbar(image, ax=axes, label=label, aspect=28, pad=0.02)
+        bar.outline.set_visible(False)
     panels[0].set_ylabel("$b + c$, in units of √(log n)")
     _draw_lines(panels[0], data)
-    panels[1].text(
-        0.95, 0.8, f"largest P: {number(_largest(data, 'linear'))}", color="white", ha="center", size=9
-    )
-    bar = figure.colorbar(image, ax=panels, label="P[distinguishes]", aspect=28, pad=0.02)
-    bar.outline.set_visible(False)
     return figure
 
 
@@ -124,6 +153,7 @@ def _strip(data: PhaseMap, edge: float) -> tuple[Array, Array]:
 
 def interactive(data: PhaseMap, mechanism: str) -> go.Figure:
     """One map for the page."""
+    values, label, low, high = _shown(data, mechanism)
     figure = plot(
         "a₁, in units of √(log n)",
         "b + c, in units of √(log n)",
@@ -134,17 +164,17 @@ def interactive(data: PhaseMap, mechanism: str) -> go.Figure:
     figure.add_heatmap(
         x=data.a1,
         y=data.r,
-        z=data.large[mechanism].astype(np.float32),
-        zmin=0,
-        zmax=1,
+        z=values.astype(np.float32),
+        zmin=low,
+        zmax=high,
         colorscale="Cividis",
         colorbar={
-            "title": {"text": "P[distinguishes]", "side": "right", "font": {"size": 13}},
+            "title": {"text": label, "side": "right", "font": {"size": 13}},
             "tickfont": {"size": 12},
             "thickness": 12,
             "outlinewidth": 0,
         },
-        hovertemplate="a₁ = %{x:.3f}, b + c = %{y:.3f}<br>P = %{z:.6g}<extra></extra>",
+        hovertemplate=f"a₁ = %{{x:.3f}}, b + c = %{{y:.3f}}<br>{label} = %{{z:.6g}}<extra></extra>",
     )
     if mechanism == "softmax":
         _add_lines(figure, data)
@@ -169,3 +199,17 @@ def _add_lines(figure: go.Figure, data: PhaseMap) -> None:
         showscale=False,
         hoverinfo="skip",
     )
+    start = float(np.interp(0.55, data.r, data.limit))
+    arrow = {
+        "showarrow": True,
+        "arrowhead": 0,
+        "arrowcolor": INK,
+        "axref": "x",
+        "ayref": "y",
+        "ax": 0.99,
+        "ay": 0.55,
+    }
+    words = "boundary as n → ∞:<br>a<sub>1</sub>(a<sub>1</sub>+b+c) = 1"
+    note(figure, start, 0.55, words, INK, **arrow, xanchor="left")
+    note(figure, 0.33, 0.22, f"dotted: P = 1/2<br>at n = {number(SMALL_N)}", "#ffffff", xanchor="left")
+    note(figure, 1.07, 1.32, "|a<sub>1</sub> − b| = 0.1", STRIP, xanchor="left")

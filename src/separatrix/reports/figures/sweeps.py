@@ -1,4 +1,4 @@
-"""Figure 1: P[distinguishes] along six parameters."""
+"""Figure 1: P(tells apart) along six parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ import polars as pl
 from separatrix.paper.base import BASE, MECHANISMS
 from separatrix.paper.sweeps import ParameterSweep
 from separatrix.reports.commands import Command, number, spelled, verdict_command, whole_run
-from separatrix.reports.drawing import FAINT, LOOKS, Drawn, Key, Look, Panel, draw_line, mechanism_keys, plot
+from separatrix.reports.drawing import (
+    FAINT,
+    LOOKS,
+    Drawn,
+    Key,
+    Look,
+    Panel,
+    draw_line,
+    mechanism_keys,
+    note,
+    plot,
+)
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -38,10 +49,12 @@ AXES: Mapping[str, tuple[str, str, str]] = {
 """For each sweep: its title, its axis in print, its scale."""
 
 D_TICKS = [4, 10, 30, 100, 300, 1000]
-PROBABILITY = "P[distinguishes]"
+PROBABILITY = "P(tells apart)"
+DELTA = 0.01
+"""Up to this P a mechanism is called blind; from 1 less this on it tells apart."""
 FIRES = {
-    "fire_d0": Key("P[fires on D0]", FAINT, "2px,2px", width=1.2),
-    "fire_d1": Key("P[fires on D1]", FAINT, "6px,3px", width=1.2),
+    "fire_d0": Key("P(fires on D0), in the colour of its mechanism", FAINT, "2px,2px", width=1.2),
+    "fire_d1": Key("P(fires on D1), likewise", FAINT, "6px,3px", width=1.2),
 }
 
 
@@ -49,7 +62,7 @@ def make(sweeps: Sequence[ParameterSweep]) -> Drawn:
     """Make the figure from finished sweeps."""
     return Drawn(
         name="sweeps",
-        title="Softmax separates, linear attention does not: six sweeps",
+        title=_title(sweeps),
         caption=_caption(sweeps),
         commands=(whole_run("every sweep, as CSV in sweeps/"),),
         static=draw(sweeps),
@@ -59,6 +72,20 @@ def make(sweeps: Sequence[ParameterSweep]) -> Drawn:
         keys=(*mechanism_keys(*MECHANISMS), *FIRES.values(), Key("base point", "#bbbbbb", width=1.2)),
         columns=3,
     )
+
+
+def _best(sweep: ParameterSweep, mechanism: str) -> float:
+    return max(map(float, sweep.cells.filter(mechanism=mechanism)["distinguish"]))
+
+
+def _title(sweeps: Sequence[ParameterSweep]) -> str:
+    """What the sweeps found, in a line."""
+    softmax, linears = ([_best(sweep, name) for sweep in sweeps] for name in MECHANISMS)
+    reached = sum(best >= 1 - DELTA for best in softmax)
+    everywhere = "every sweep" if reached == len(sweeps) else f"{reached} of {len(sweeps)} sweeps"
+    linear = max(linears)
+    stays = "is blind throughout" if linear <= DELTA else f"never gets above P = {number(linear, 2)}"
+    return f"Softmax tells D0 from D1 somewhere in {everywhere}; linear attention {stays}"
 
 
 def _caption(sweeps: Sequence[ParameterSweep]) -> tuple[str, ...]:
@@ -125,8 +152,8 @@ def draw(sweeps: Sequence[ParameterSweep]) -> Figure:
         )
     ]
     handles += [
-        Line2D([], [], color=FAINT, linestyle=":", lw=1.1, label="P[fires on D0]"),
-        Line2D([], [], color=FAINT, linestyle=(0, (4, 2)), lw=0.9, label="P[fires on D1]"),
+        Line2D([], [], color=FAINT, linestyle=":", lw=1.1, label="P(fires on D0)"),
+        Line2D([], [], color=FAINT, linestyle=(0, (4, 2)), lw=0.9, label="P(fires on D1)"),
         Line2D([], [], color="#bbbbbb", lw=1, label="base point"),
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=3, handlelength=2.6, columnspacing=2.2)
@@ -195,7 +222,7 @@ def interactive(sweep: ParameterSweep) -> go.Figure:
     figure.add_vline(float(BASE[sweep.parameter]), line={"color": "#bbbbbb", "width": 1.2}, layer="below")
     for look, exact, drawn in _curves(sweep):
         for name, key in {**FIRES, "distinguish": replace(look, label=PROBABILITY, width=2.6)}.items():
-            hover = f"{look.label}, exact<br>{moved} = %{{x}}<br>{key.label} = %{{y:.6g}}"
+            hover = f"{look.label}, exact<br>{moved} = %{{x}}<br>{key.label.partition(',')[0]} = %{{y:.6g}}"
             draw_line(figure, exact["x"], exact[name], replace(key, colour=look.colour), hover, key.width)
         edge = {"color": look.colour, "width": 1.6}
         bars = {"arrayminus": drawn["below"], "color": look.colour, "thickness": 1.2, "width": 3}
@@ -210,6 +237,13 @@ def interactive(sweep: ParameterSweep) -> go.Figure:
             "P = %{y:.4g} in [%{customdata[0]:.4g}, %{customdata[1]:.4g}]<br>exact: "
             "%{customdata[2]:.6g}<extra></extra>",
         )
+    inside = {"xref": "x domain", "yref": "y domain"}
+    if sweep.parameter in REMARKS:
+        x, y, remark = REMARKS[sweep.parameter]
+        note(figure, x, y, remark, xanchor="right" if x > 0.5 else "left", **inside)
+    if sweep.parameter == "n":
+        for name, y, anchor in (("softmax", 0.88, "top"), ("linear", 0.1, "bottom")):
+            note(figure, 0.6, y, f"<b>{name}</b>", LOOKS[name].colour, yanchor=anchor, **inside)
     return figure
 
 

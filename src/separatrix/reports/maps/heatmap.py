@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from separatrix.maps import PROBABILITIES, QUANTITIES, Axis, Layer, Map
-from separatrix.reports.drawing import INK, Key, plot
+from separatrix.reports.commands import number
+from separatrix.reports.drawing import DARK, INK, Key, plot
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -41,6 +42,52 @@ class ColourScale:
         return np.where(np.isfinite(shown), shown, np.nan)
 
 
+SOLID = 0.02
+"""Where probabilities differ by less, one colour would be all there is to see."""
+
+
+def drawn(found: Map, layer: Layer) -> tuple[Array, ColourScale]:
+    """What a panel shows, and its colours: the margin where a probability is the same nearly everywhere."""
+    values = layer.values[np.isfinite(layer.values)]
+    margin = np.array([]) if layer.margin is None else layer.margin[np.isfinite(layer.margin)]
+    margin = margin[margin > 0]
+    solid = values.size and float(values.max() - values.min()) < SOLID
+    if (
+        found.of not in PROBABILITIES
+        or found.difference
+        or not solid
+        or layer.margin is None
+        or not margin.size
+    ):
+        return layer.values, scale(found)
+    low, high = float(margin.min()), float(margin.max())
+    return layer.margin, _of_margin(low, high)
+
+
+def _of_margin(low: float, high: float) -> ColourScale:
+    """Margins, by their logarithm where they span decades."""
+    if low > 0 and high > MANY_DECADES * low:
+        return ColourScale(
+            "log₁₀ of the margin", float(np.log10(low)), float(np.log10(high)), "cividis", True
+        )
+    return ColourScale(QUANTITIES["margin"], low, high if high > low else low + 1, "cividis")
+
+
+def panel_title(found: Map, layer: Layer) -> str:
+    """The mechanism, and what is to be said of it where another quantity than that of the map is shown."""
+    if drawn(found, layer)[0] is layer.values:
+        return layer.mechanism
+    values = layer.values[np.isfinite(layer.values)]
+    return f"{layer.mechanism}, margin ({bound(float(values.min()), float(values.max()))})"
+
+
+def bound(low: float, high: float) -> str:
+    """What can be said of every P of a panel that would have one colour."""
+    if low == high:
+        return f"P = {number(high, 2)}"
+    return f"P ≤ {number(high, 2)}" if high <= 0.5 else f"P ≥ {number(low, 2)}"
+
+
 def scale(found: Map) -> ColourScale:
     """Probabilities from 0 to 1, differences around 0, all else from its smallest to its largest value."""
     name = QUANTITIES[found.of]
@@ -51,10 +98,8 @@ def scale(found: Map) -> ColourScale:
         return ColourScale(f"difference of {name}", -reach, reach, "RdBu")
     if found.of in PROBABILITIES:
         return ColourScale(name, 0.0, 1.0, "cividis")
-    if found.of == "margin" and low > 0 and high > MANY_DECADES * low:
-        return ColourScale(
-            "log₁₀ of the margin", float(np.log10(low)), float(np.log10(high)), "cividis", True
-        )
+    if found.of == "margin":
+        return _of_margin(low, high)
     return ColourScale(name, low, high if high > low else low + 1, "cividis")
 
 
@@ -128,14 +173,14 @@ def heatmap(
 
 def interactive(found: Map, layer: Layer) -> go.Figure:
     """The panel of one mechanism."""
-    shades = scale(found)
+    values, shades = drawn(found, layer)
     names = [f"{axis.name} asked for" if _is_asked(found, axis) else axis.name for axis in (found.x, found.y)]
     used = "n used = %{customdata}<br>" if found.places.is_moved else ""
     hover = (
         f"{names[0]} ≈ %{{x:.6~g}}<br>{names[1]} ≈ %{{y:.6~g}}<br>"
         f"{used}{shades.label} = %{{z:.6~g}}<extra></extra>"
     )
-    return heatmap(found.x, found.y, layer.values, shades, hover, lines(found, layer))
+    return heatmap(found.x, found.y, values, shades, hover, lines(found, layer))
 
 
 def _is_asked(found: Map, axis: Axis) -> bool:
@@ -168,7 +213,7 @@ def _joined(pieces: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
 def keys(found: Map) -> tuple[Key, ...]:
     """The legend of the lines over all panels."""
     names = dict.fromkeys(name for layer in found.shown for name in lines(found, layer))
-    return tuple(Key(name, "#111111", dash(name), width=2.2) for name in names)
+    return tuple(Key(name, "#ffffff", dash(name), width=2.2, behind=DARK) for name in names)
 
 
 def dash(name: str) -> str:

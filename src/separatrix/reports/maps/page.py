@@ -21,7 +21,9 @@ def map_page(found: Map) -> str:
         sentences=captions.sentences(found),
         image=picture.draw(found, "png"),
         keys=heatmap.keys(found),
-        panels={layer.mechanism: heatmap.interactive(found, layer) for layer in found.shown},
+        panels={
+            heatmap.panel_title(found, layer): heatmap.interactive(found, layer) for layer in found.shown
+        },
         cells=_cells(found),
         made_by=captions.made_by(found),
     )
@@ -44,7 +46,7 @@ def curve_page(found: BoundaryCurve) -> str:
 
 def _cells(found: Map) -> dict[str, Any]:
     """What the script needs to spell the command of any cell."""
-    scale, used = heatmap.scale(found), found.places.n
+    used = found.places.n
     rest = [
         f"{name}={spelled(value)}"
         for name, value in found.fixed.items()
@@ -65,8 +67,10 @@ def _cells(found: Map) -> dict[str, Any]:
                 if found.difference
                 else [layer.mechanism],
                 "log": scale.log,
-                "middle": f"{layer.values[middle]:.6g}" if np.isfinite(layer.values[middle]) else None,
+                "what": "" if values is layer.values else "margin ",
+                "middle": f"{values[middle]:.6g}" if np.isfinite(values[middle]) else None,
             }
             for layer in found.shown
+            for values, scale in (heatmap.drawn(found, layer),)
         ],
     }

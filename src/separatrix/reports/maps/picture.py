@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import textwrap
+from typing import TYPE_CHECKING, Any
 
 from separatrix.maps import Layer, Map
 from separatrix.reports.drawing import INK, saved, static_style
@@ -20,13 +21,13 @@ def draw(found: Map, kind: str) -> bytes:
         return saved(figure(found), kind)
 
 
-def panel(axes: Axes, found: Map, layer: Layer) -> QuadMesh:
-    """One mechanism's values as colours, and the lines over them."""
-    scale = heatmap.scale(found)
+def panel(axes: Axes, found: Map, layer: Layer) -> tuple[QuadMesh, heatmap.ColourScale]:
+    """One mechanism's values as colours with what they stand for, and the lines over them."""
+    values, scale = heatmap.drawn(found, layer)
     image = axes.pcolormesh(
         found.x.floats,
         found.y.floats,
-        scale.shade(layer.values),
+        scale.shade(values),
         vmin=scale.low,
         vmax=scale.high,
         cmap=scale.colours,
@@ -34,26 +35,31 @@ def panel(axes: Axes, found: Map, layer: Layer) -> QuadMesh:
         rasterized=True,
     )
     _finish(axes, found, layer)
-    return image
+    return image, scale
 
 
 def figure(found: Map) -> Figure:
     """The panels side by side with one colour bar; to be drawn and saved in the static style."""
     from matplotlib.figure import Figure
 
-    layers, scale = found.shown, heatmap.scale(found)
+    layers = found.shown
     columns = min(len(layers), 3)
     rows = -(-len(layers) // columns)
     drawn = Figure(figsize=(4.4 if columns == 1 else 7.2, 3.2 * rows + 0.3))
     panels = drawn.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for axes in panels.flat[len(layers) :]:
         axes.set_visible(False)
+    images: dict[heatmap.ColourScale, tuple[Any, list[Axes]]] = {}
     for axes, layer in zip(panels.flat, layers, strict=False):
-        image = panel(axes, found, layer)
+        image, scale = panel(axes, found, layer)
+        images.setdefault(scale, (image, []))[1].append(axes)
     for axes in panels[:, 0]:
         axes.set_ylabel(heatmap.axis_label(found.y.name))
-    bar = drawn.colorbar(image, ax=panels, label=scale.label, aspect=28, pad=0.02)
-    bar.outline.set_visible(False)
+    for scale, (image, beside) in images.items():
+        bar = drawn.colorbar(
+            image, ax=beside if len(images) > 1 else panels, label=scale.label, aspect=28, pad=0.02
+        )
+        bar.outline.set_visible(False)
     named = {
         name: line
         for axes in panels.flat
@@ -74,7 +80,7 @@ def _finish(axes: Axes, found: Map, layer: Layer) -> None:
     axes.set(
         xscale="log" if found.x.log else "linear",
         yscale="log" if found.y.log else "linear",
-        title=layer.mechanism,
+        title=textwrap.fill(heatmap.panel_title(found, layer), 34),
         xlabel=heatmap.axis_label(found.x.name),
     )
     axes.grid(False)

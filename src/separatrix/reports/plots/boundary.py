@@ -41,7 +41,7 @@ def _draw(found: Boundary, _: int, axes: Axes) -> None:
         xlim=(places[0], places[-1]),
         ylim=(-0.03, 1.03),
         xlabel=axis_label(found.span.name),
-        ylabel="P(tells D0 from D1)",
+        ylabel="P(tells apart)",
     )
     axes.set_title(f"{found.asked.label} on {found.asked.kind.name}")
     axes.legend()

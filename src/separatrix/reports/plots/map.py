@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def _draw(found: Map, panel: int, axes: Axes) -> None:
-    image = picture.panel(axes, found, found.shown[panel])
+    image, scale = picture.panel(axes, found, found.shown[panel])
     axes.set_ylabel(heatmap.axis_label(found.y.name))
-    axes.get_figure(root=True).colorbar(image, ax=axes, label=heatmap.scale(found).label)  # type: ignore[union-attr]
+    axes.get_figure(root=True).colorbar(image, ax=axes, label=scale.label)  # type: ignore[union-attr]
     if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="upper left", handlelength=3, facecolor="#777777", labelcolor="white", frameon=True)
 

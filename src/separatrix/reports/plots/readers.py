@@ -31,7 +31,7 @@ def _draw(found: Readers, _: int, axes: Axes) -> None:
     axes.text(0.5, last, said, ha="center", va="center", color=INK, size=8, style="italic")
     names = [*(name for name, _outcome in shown), "a linear reader of one row"]
     axes.set(xlim=(-0.03, 1.03), ylim=(last + 0.5, -0.6), yticks=range(last + 1), yticklabels=names)
-    axes.set(xlabel="P(tells D0 from D1)")
+    axes.set(xlabel="P(tells apart)")
     axes.grid(visible=True, axis="x", color=FAINT, alpha=0.25)
     axes.set_title(f"{found.mechanism.spelled} on {found.construction.name}: {found.verdict.word}")
 

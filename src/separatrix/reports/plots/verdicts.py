@@ -45,7 +45,7 @@ def _draw(found: Verdicts, _: int, axes: Axes) -> None:
     for at in (delta, 1 - delta):
         axes.axvline(at, color=INK, lw=0.8, ls=(0, (2, 2)))
     axes.set(xlim=(0, 1), ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)), yticklabels=names)
-    axes.set(xlabel="P(tells D0 from D1)")
+    axes.set(xlabel="P(tells apart)")
     axes.grid(visible=False, axis="y")
     axes.set_title(answers[0].construction.name)
 

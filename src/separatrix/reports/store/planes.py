@@ -22,7 +22,7 @@ from separatrix.reports.verdict_words import MARKED
 MOST_MAPS, MOST_ACROSS = 24, 100
 """What is drawn on one page, and cells across one map."""
 HOVER = "%{meta[0]}<br>%{meta[1]} ≈ %{x:.6~g}<br>%{meta[2]} ≈ %{y:.6~g}<br>P = %{z:.9~g}<extra></extra>"
-SCALE = ColourScale("P[distinguishes]", 0, 1, "cividis")
+SCALE = ColourScale("P(tells apart)", 0, 1, "cividis")
 
 INTRODUCTION = (
     "P over the reader's random signs, on one scale from 0 to 1 in every map; a cell without an answer is "

@@ -32,7 +32,7 @@ def thinned(cells: pl.DataFrame, most: int) -> pl.DataFrame:
 
 def probabilities(curve: Curve, keys: Mapping[str, Key], most: int) -> go.Figure:
     """P, exact as lines and sampled as markers with their intervals."""
-    figure = _empty(curve, "P[distinguishes]", {"range": [-0.04, 1.04], "tickvals": [0, 0.25, 0.5, 0.75, 1]})
+    figure = _empty(curve, "P(tells apart)", {"range": [-0.04, 1.04], "tickvals": [0, 0.25, 0.5, 0.75, 1]})
     for mechanism in curve.mechanisms:
         own = curve.drawn.filter(pl.col("mechanism") == mechanism)
         _add(figure, curve, mechanism, keys[mechanism], own, ("p", "P"), most)

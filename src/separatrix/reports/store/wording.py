@@ -38,7 +38,7 @@ def chance(p: float) -> str:
     """P in four digits, never rounded to certainty.
 
     >>> chance(0.99976), chance(0.999999), chance(1.0), chance(2.5e-7)
-    ('0.9998', '> 0.9999', '1', '2.5 × 10⁻⁷')
+    ('0.9998', '> 0.9999', '1', '2.5×10⁻⁷')
     """
     return "> 0.9999" if 0.99995 <= p < 1 else number_(p)
 

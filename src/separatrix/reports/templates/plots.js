@@ -1,4 +1,7 @@
 (function () {
+  window.addEventListener("beforeprint", function () {
+    document.querySelectorAll("details").forEach(function (each) { each.open = true; });
+  });
   var touch = window.matchMedia("(pointer: coarse)").matches;
   var config = {responsive: true, displaylogo: false, displayModeBar: false};
   var read = function (id) { return JSON.parse(document.getElementById(id).textContent); };
@@ -36,7 +39,7 @@
     var below = document.getElementById("cell-" + place.dataset.cells);
     var show = function (i, j, value) {
       below.querySelector("code").textContent = words(cells, panel, i, j).join("\n");
-      below.querySelector(".prints").textContent = value === null ? "no answer" : "→ " + value;
+      below.querySelector(".prints").textContent = value === null ? "no answer" : "→ " + panel.what + value;
     };
     var number = function (z) {
       if (z === null || z === undefined || isNaN(z)) { return null; }
