@@ -114,7 +114,8 @@ def test_a_map_of_two_has_two_panels(results: dict[str, Result]) -> None:
     found = results["two layers"]
     axes = Figure().subplots(1, 2)
     assert found.plot(axes) is axes
-    assert [each.get_title() or each.get_title(loc="left") for each in axes] == ["softmax", "linear"]
+    titles = [each.get_title() or each.get_title(loc="left") for each in axes]
+    assert titles == ["softmax", "linear, margin (P ≤ 5×10⁻⁶)"]
     assert found.plot().shape == (2,)
     with pytest.raises(sx.UsageError, match="this has 2 panels, and 1 axes were given"):
         found.plot(axes[0])
