@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: check, then time, then say whether each promise is kept."""
+"""`python -m benchmarks [maps cards …]`: check, then time, then say whether each promise is kept."""
 
 from __future__ import annotations
 
@@ -23,26 +23,36 @@ from benchmarks import (
 )
 from benchmarks._base import Measurement
 
+SUITES = {
+    suite.__name__.rpartition(".")[2]: suite
+    for suite in (
+        closed_form,
+        maps,
+        sampled,
+        coverage,
+        attention,
+        training,
+        learning,
+        cards,
+        cluster,
+        store,
+        sweeps,
+        commands,
+    )
+}
+
 
 def main() -> int:
-    """Print the table; 1 if a promise is broken."""
+    """Print the table of all suites, or of those named; 1 if a promise is broken."""
     console = Console()
+    unknown = [name for name in sys.argv[1:] if name not in SUITES]
+    if unknown:
+        console.print(f"there is no suite {unknown[0]}; there are {', '.join(SUITES)}")
+        return 2
+    chosen = [SUITES[name] for name in sys.argv[1:] or SUITES]
     measured: list[Measurement] = []
     with console.status("measuring"):
-        for suite in (
-            closed_form,
-            maps,
-            sampled,
-            coverage,
-            attention,
-            training,
-            learning,
-            cards,
-            cluster,
-            store,
-            sweeps,
-            commands,
-        ):
+        for suite in chosen:
             for line in suite.measure():
                 measured.append(line)
                 console.print(f"{line.what}: {line.measured:,.3g} {line.unit}")
