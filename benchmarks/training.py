@@ -17,7 +17,7 @@ from separatrix.costs.memory import peak_bytes
 from separatrix.mechanisms import Causality, Mechanism, _base, examples, mechanism_named
 
 BATCH, HEADS, WIDTH = 16, 4, 32
-TIMED, HELD, GROWN, CHECKED = 512, 1024, 1024, 150
+TIMED, HELD, GROWN, CHECKED = 512, 1024, 2048, 150
 SMALL = 1 << 15
 SLOWEST = {
     "causal-linear": 0.4,
