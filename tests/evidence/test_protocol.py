@@ -88,6 +88,18 @@ def test_a_run_that_diverges_counts(tmp_path: Path) -> None:
     assert each.solved.count == 0
 
 
+def test_a_mechanism_that_fails_at_every_rate_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    setting = {**TINY, "rates": "0.001,0.01"}
+    found = learn(
+        "needle", "training_plan:broken,softmax", setting, seeds=2, store=f"sqlite:///{tmp_path}/r.db"
+    )
+    broken, sound = (each.as_json() for each in found.mechanisms)
+    assert (broken["lr_window"], broken["trained"]["seeds"]) == ([], [])
+    assert "every run failed" in broken["sentence"]
+    assert all("breaks in backward" in each for each in broken["failed"])
+    assert len(sound["trained"]["seeds"]) == 2
+
+
 def test_the_command_prints_the_sentence_and_json(found: Any, store: str) -> None:
     asked = ["learn", "needle", "softmax,elu", *WORDS, "rates=0.001,0.01", "--seeds", "3", "--store", store]
     said = separatrix(*asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -282,9 +283,14 @@ def solved_share(runs: Sequence[Run], failed: Sequence[str]) -> Share:
 
 
 def window(pilots: Sequence[Pilot], sign: int, tolerance: float) -> list[Pilot]:
-    """The pilots that are as good as the best, within a tolerance."""
+    """The pilots that are as good as the best, within a tolerance; none of those that failed.
+
+    >>> window([Pilot(Fraction(1), 0.5), Pilot(Fraction(2), 0.9), Pilot(Fraction(3), -math.inf)], 1, 0.01)
+    [Pilot(rate=Fraction(2, 1), score=0.9)]
+    """
     scores = [0.0 if each.score is None else sign * each.score for each in pilots]
-    return [each for each, score in zip(pilots, scores, strict=True) if max(scores) - score <= tolerance]
+    best = max(scores)
+    return [each for each, x in zip(pilots, scores, strict=True) if x > -math.inf and best - x <= tolerance]
 
 
 def differences(scores: Mapping[str, Mapping[int, float]]) -> tuple[Difference, ...]:

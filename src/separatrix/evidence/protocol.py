@@ -272,8 +272,11 @@ def _pilots(asked: Experiment, rows: Mapping[str, Row]) -> Pilots:
 
 
 def _chosen(pilots: Sequence[Pilot], task: Task) -> Pilot:
-    """The middle of the window: of the rates as good as the best on validation, with room on either side."""
-    equals = window(pilots, task.answers.sign, task.tolerance)
+    """The middle of the window: of the rates as good as the best on validation, with room on either side.
+
+    Where all failed it is the middle of all: the fresh runs show how.
+    """
+    equals = window(pilots, task.answers.sign, task.tolerance) or pilots
     return equals[len(equals) // 2]
 
 
