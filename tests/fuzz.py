@@ -92,6 +92,7 @@ GOOD = (
     "claim threshold --json",
     "verdict spike softmax,linear,power:beta=4 n=1e6",
     "list tasks --json",
+    "schema verdict --json",
 )
 LONG = (
     "assess softmax --against linear --out new.html",

@@ -45,6 +45,13 @@ class Result:
         """What the command prints with --json."""
         raise NotImplementedError
 
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """The JSON Schema of what `as_json` returns, as `separatrix schema` prints it."""
+        from separatrix.schemas import schema
+
+        return schema(cls.kind)
+
     def rows(self) -> list[Row]:
         """The result as a table, a dictionary for each row."""
         raise NotImplementedError

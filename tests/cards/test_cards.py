@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from documents import require_document, require_result
 from separatrix.cards import Standing, Unanswered, assess, likenesses, points
 from separatrix.cards.atlas import Atlas, Region, atlas
 from separatrix.cards.outcomes import at_length
@@ -232,8 +233,9 @@ def test_a_card_for_a_strangers_function(tmp_path: Path) -> None:
     assert card.likenesses[0].mechanism == "softmax"
     assert card.likenesses[0].distance < 1e-9
     assert "keeps the contract" in card.reading
-    shown = json.loads(json.dumps(card.as_json(), allow_nan=False))
+    shown = require_document("card", json.dumps(card.as_json(), allow_nan=False))
     assert set(shown) >= {"mechanism", "contract", "constructions", "cost"}
+    require_result(card, tmp_path)
     card_page.write(card, tmp_path / "card.html")
     page = (tmp_path / "card.html").read_text()
     assert "mine" in page

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from documents import require_document
 from separatrix.cards import standing
 from separatrix.cli import main
 from separatrix.constructions import CONSTRUCTIONS
@@ -192,7 +193,7 @@ def test_the_contract_alone(separatrix: Run) -> None:
     assert out.count("broken ") == 1
     assert "not tried, since causality failed: " in out
     code, out, _ = separatrix("assess", "own_attention:leaks", "--quick", "--json")
-    shown = json.loads(out)
+    shown = require_document("card", out)
     assert set(shown["contract"]["failed"]) == {"causality"}
     assert shown["contract"]["not_tried"]["prefix"] == "causality"
     assert shown["constructions"] == {}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tiny_data
+from documents import require_document
 from expectations import assert_refused, run
 from separatrix.datasets import DATASETS
 from separatrix.files import reading
@@ -87,7 +88,7 @@ def test_without_a_home_a_folder_has_to_be_named(
 def test_floors_come_with_splits(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     tiny_data.lay(tmp_path, name)
     code, out, _ = run(capsys, "data", "floors", name, "--folder", str(tmp_path), "--json")
-    found = json.loads(out)
+    found = require_document("data_floors", out)
     assert code == 0
     assert set(found["splits"]) == {"train", "validation", "test"}
     assert {each["measure"] for each in found["floors"]} == {found["measure"]}
@@ -101,7 +102,8 @@ def test_what_is_there_is_not_fetched(capsys: pytest.CaptureFixture[str], tmp_pa
     tiny_data.lay(tmp_path / "mnist", "mnist")
     code, out, _ = run(capsys, "data", "fetch", "mnist", "--folder", str(tmp_path))
     assert (code, out) == (0, f"mnist is there already: 0.0 MB in {tmp_path}/mnist\n")
-    described = json.loads(run(capsys, "data", "fetch", "mnist", "--folder", str(tmp_path), "--json")[1])
+    out = run(capsys, "data", "fetch", "mnist", "--folder", str(tmp_path), "--json")[1]
+    described = require_document("data_fetch", out)
     assert described["fetched"] is False
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
+from documents import require_document
 from separatrix.errors import UsageError
 from separatrix.evidence import protocol
 from separatrix.evidence.equal_state import carried, setting_with
@@ -56,7 +56,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_both_comparisons_are_there_with_what_was_chosen(found: Any) -> None:
-    printed = json.loads(json.dumps(found.as_json()))
+    printed = require_document("learned", found.as_json())
     equal = printed["equal_state"]
     by_width = {each["mechanism"]: each for each in printed["mechanisms"]}
     assert equal["reference"] == "softmax"

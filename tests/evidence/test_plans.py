@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 import tiny_data
+from documents import require_document
 from expectations import assert_refused
 from expectations import run as command
 from separatrix.errors import UsageError
@@ -110,7 +110,7 @@ def test_the_command_writes_page_table_and_figure(
         assert (code, "floor" in out) == (0, True), told
         assert to.read_bytes()[:30].lower().startswith(begins.lower())
     code, out, _ = command(capsys, *asked, str(tmp_path / "found.json"), "--json")
-    assert json.loads(out)["parts"][0]["found"][0]["floor_by"]
+    assert require_document("learned_report", out)["parts"][0]["found"][0]["floor_by"]
     code, out, told = command(capsys, "report", "--store", url, "--out", str(tmp_path / "report"))
     assert (code, "sweep tiny" in out) == (0, True), told
     (floor,) = results(url, kind="floor")["floor"]

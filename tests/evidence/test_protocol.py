@@ -1,6 +1,5 @@
 """The protocol from beginning to end, on models so small that it takes seconds."""
 
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 import typer
 
 from command import run as separatrix
+from documents import require_document, require_result
 from separatrix.cli.application import run as typed
 from separatrix.cli.learn import ending_early
 from separatrix.errors import UsageError
@@ -35,7 +35,7 @@ def found(store: str) -> Any:
 
 
 def test_all_that_is_asked_for_is_there(found: Any) -> None:
-    printed = json.loads(json.dumps(found.as_json()))
+    printed = require_document("learned", found.as_json())
     assert set(printed) >= {"task", "parameters", "ceiling", "floor", "mechanisms", "paired"}
     for each in printed["mechanisms"]:
         assert set(each) >= {
@@ -100,13 +100,22 @@ def test_a_mechanism_that_fails_at_every_rate_is_told_and_the_others_go_on(tmp_p
     assert len(sound["trained"]["seeds"]) == 2
 
 
+def test_it_is_a_line_a_table_a_picture_and_a_file(found: Any, tmp_path: Path) -> None:
+    require_result(found, tmp_path)
+    frame = found.to_frame()
+    assert frame["mechanism"].to_list() == ["softmax", "elu"]
+    assert frame["mean"].to_list() == [each.trained.mean for each in found.mechanisms]
+    axes = found.plot()
+    assert [each.get_text().replace("\n", "") for each in axes.get_yticklabels()] == ["softmax", "elu"]
+
+
 def test_the_command_prints_the_sentence_and_json(found: Any, store: str) -> None:
     asked = ["learn", "needle", "softmax,elu", *WORDS, "rates=0.001,0.01", "--seeds", "3", "--store", store]
     said = separatrix(*asked)
     assert said.returncode == 0, said.stderr
     assert "ceiling" in said.stdout
     assert " ".join(found["elu"].sentence.split()[:3]) in " ".join(said.stdout.split())
-    assert json.loads(separatrix(*asked, "--json").stdout)["task"] == "needle"
+    assert require_document("learned", separatrix(*asked, "--json").stdout)["task"] == "needle"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from command import run as separatrix
+from documents import require_document
 from separatrix.cli.application import run as typed
 from separatrix.errors import UsageError
 from separatrix.evidence import reproductions as ledger
@@ -214,7 +215,7 @@ def test_the_command_prints_a_table_of_80_columns_and_json(
     assert all(len(line) <= 80 for line in said.stdout.splitlines())
     assert "s5-factors" in said.stdout
     typed([*asked, "--json"])
-    printed = json.loads(capsys.readouterr().out)
+    printed = require_document("published", capsys.readouterr().out)
     assert [each["verdict"] for each in printed["entries"]] == ["agrees"] * 2 + ["not computed"]
     assert printed["rule"]
 

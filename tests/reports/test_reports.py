@@ -20,6 +20,7 @@ import torch
 from scipy.stats import binom
 from typer.testing import CliRunner
 
+from documents import require_document
 from separatrix import maps
 from separatrix.claims import CLAIMS, Claim, ClaimStatus, Entry, Finding, Ledger, Point
 from separatrix.claims.sections import SECTIONS
@@ -140,7 +141,8 @@ def test_all_files_are_there(made: Reproduction) -> None:
     }
     assert found == set(made.files)
     assert not [path for path in made.out.parent.iterdir() if path != made.out]
-    assert json.loads((made.out / "ledger.json").read_text()) == made.ledger.as_json()
+    assert require_document("ledger", (made.out / "ledger.json").read_text()) == made.ledger.as_json()
+    require_document("reproduce", made.as_json())
     begins = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
     for path in (made.out / "figures").iterdir():
         assert path.read_bytes().startswith(begins[path.suffix])

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from documents import require_document
 from expectations import run
 from separatrix.parameters import UsageError
 from separatrix.reports.store import curves, mechanisms, planes, write_report
@@ -623,7 +624,7 @@ def test_the_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixtur
     fill(store, {"part": [cell(0.5 if n < 3 else 0.75, n=str(n)) for n in (1, 2, 3)]}, "other")
     where = ("--store", store.where)
     code, out, _ = run(capsys, "report", *where, "--against", "one", "--out", str(tmp_path / "out"), "--json")
-    told = json.loads(out)
+    told = require_document("report", out)
     assert (code, told["sweep"], told["cells"]) == (0, 2, {"done": 3})
     assert (told["comparison"]["same"], told["comparison"]["other_probability"]) == (2, 1)
     assert Path(told["page"]).exists()
@@ -633,7 +634,7 @@ def test_the_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (code, "they differ" in out, "softmax on spike" in out) == (1, True, True)
     assert max(map(len, out.splitlines())) <= 80
     code, out, _ = run(capsys, "compare", "one", "1", *where, "--other-store", store.where, "--json")
-    assert (code, json.loads(out)["identical"]) == (0, True)
+    assert (code, require_document("compare", out)["identical"]) == (0, True)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import signal
 import subprocess
@@ -22,6 +21,7 @@ import pytest
 import torch
 from sqlalchemy import select, text
 
+from documents import require_document
 from expectations import run as command
 from postgres_server import Server, program, running
 from separatrix.parameters import UsageError
@@ -144,7 +144,7 @@ def test_training_is_queried_by_what_it_found(
     asked = ("results", "--store", url, "--kind")
     code, out, _ = command(capsys, *asked, "training", "rate=2", "--json")
     assert code == 0
-    printed = json.loads(out)
+    printed = require_document("work", out)
     assert {(each["kind"], each["word"], each["parameters"]["budget"]) for each in printed} == {
         ("training", "diverged", "40")
     }

@@ -25,6 +25,7 @@ from separatrix.cli import (
     reproduce,
     results,
     scaling,
+    schema,
     search,
     store,
     sweep,
@@ -52,6 +53,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
         cards.atlas,
         cards.bench,
         lists.list_,
+        schema.schema,
     ),
 )
 for each in COMMANDS:

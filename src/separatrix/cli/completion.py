@@ -66,6 +66,13 @@ def plans(incomplete: str) -> list[str]:
     return _begun(shipped_plans(), incomplete)
 
 
+def schemas(incomplete: str) -> list[str]:
+    """Kinds of documents that begin so."""
+    from separatrix.schemas import DOCUMENTS
+
+    return _begun(DOCUMENTS, incomplete)
+
+
 LISTS = {
     "mechanisms": mechanism,
     "constructions": constructions,

@@ -199,8 +199,7 @@ def progress(quiet: bool, noun: str = "cells") -> Iterator[Bar]:
 def _view(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
     """Print how a sweep ended, and how to go on."""
     if as_json:
-        counted = {name: value for name, value in vars(done).items() if name != "sweep"}
-        print_json({"sweep": plan.name, "number": done.sweep, "store": store, **counted})
+        print_json(done.as_json())
         return
     out = console()
     computed = done.done + done.refused + done.failed

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import combinations
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 from separatrix.evidence.estimates import Mean, sampling_half
 from separatrix.evidence.found import Learned
@@ -19,6 +19,7 @@ from separatrix.evidence.published import Exactly, Nothing, Published, Training,
 from separatrix.evidence.runs import Laboratory
 from separatrix.learning.loop import further_tests
 from separatrix.parameters import UsageError, read_words
+from separatrix.result import Result, Row
 from separatrix.store import DEFAULT, Address, open_store
 from separatrix.sweeps.progress import Tell
 from separatrix.sweeps.sweep import executor_for, stop_on_signals
@@ -94,10 +95,11 @@ class Reproduction:
         }
 
 
-@dataclass(frozen=True)
-class Ledger:
+@dataclass(frozen=True, repr=False)
+class Ledger(Result):
     """All entries that were asked for."""
 
+    kind: ClassVar[str] = "published"
     entries: tuple[Reproduction, ...]
 
     @property
@@ -106,7 +108,21 @@ class Ledger:
         found = Counter(each.verdict for each in self.entries)
         return {each.value: found[each] for each in Verdict}
 
+    @property
+    def summary(self) -> str:
+        """How many numbers came out how."""
+        said = ", ".join(f"{count} {word}" for word, count in self.counts.items() if count)
+        return f"{len(self.entries)} published numbers: {said}"
+
+    def rows(self) -> list[Row]:
+        """One row for each number."""
+        return [
+            {name: value for name, value in each.as_json().items() if name not in ("interval", "seeds")}
+            for each in self.entries
+        ]
+
     def as_json(self) -> dict[str, Any]:
+        """What `separatrix learn --published --json` prints."""
         return {"rule": RULE, "counts": self.counts, "entries": [each.as_json() for each in self.entries]}
 
 

@@ -51,7 +51,7 @@ class _Run:
         stop: Callable[[], bool],
     ) -> None:
         self.store, self.executor, self.tell, self.stop = store, executor, tell, stop
-        self.progress = Progress(plan.count, notes=executor.notes)
+        self.progress = Progress(plan.count, notes=executor.notes, plan=plan.name, store=store.where)
         self.backlog, self.batcher = Backlog(plan, store, retry_failed, self.progress), Batcher()
         self.again: deque[Batch] = deque()
         """Batches that were taken, and have to be computed again or further."""

@@ -1,0 +1,42 @@
+"""`schema`: the JSON that commands print, as JSON Schema."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from separatrix.cli import completion
+from separatrix.cli.options import AsJson
+from separatrix.cli.terminal import console, new_table, print_json
+
+
+def schema(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Print the schema of this kind of document.", autocompletion=completion.schemas),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The JSON that commands print with --json, as JSON Schema (draft 2020-12).
+
+    Without a name: the kinds of documents, and which command prints which.
+
+    Example: separatrix schema verdict
+    """
+    from separatrix.parameters import require_known
+    from separatrix.schemas import DOCUMENTS
+    from separatrix.schemas import schema as schema_of
+
+    if name is not None:
+        require_known("schema", name, DOCUMENTS)
+        print_json(schema_of(name))
+    elif as_json:
+        print_json(
+            [{"name": name, "command": each.command, "about": each.about} for name, each in DOCUMENTS.items()]
+        )
+    else:
+        table = new_table("name", "printed by", "what", gap=1)
+        for each, found in DOCUMENTS.items():
+            table.add_row(f"[bold]{each}[/]", f"separatrix {found.command}", found.about)
+        console().print(table)

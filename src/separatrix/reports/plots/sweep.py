@@ -1,0 +1,5 @@
+"""Words and numbers: there is no picture."""
+
+from separatrix.reports.plots.drawing import NONE
+
+DRAWING = NONE
