@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import active_children, get_context
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 
@@ -20,6 +20,9 @@ from separatrix.mechanisms.load import mechanisms_from
 from separatrix.parameters import UsageError
 from separatrix.result import Result
 from separatrix.startup import safe_path, signals_held_back
+
+if TYPE_CHECKING:
+    from separatrix.schemas import mechanisms as documents
 
 COLUMNS = (
     *("family", "mechanism", "construction", "verdict", "distinguish", "low", "high", "kind", "engine"),
@@ -72,9 +75,9 @@ class Atlas(Result):
             for standing in region.standings
         ]
 
-    def as_json(self) -> list[dict[str, Any]]:
+    def as_json(self) -> list[documents.AtlasCell]:
         """What `separatrix atlas --json` prints."""
-        return self.rows()
+        return cast("list[documents.AtlasCell]", self.rows())
 
     def as_csv(self) -> str:
         """The rows as CSV."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from separatrix.cards.atlas import COLUMNS, standing_row
 from separatrix.cards.likeness import Likeness, likenesses, nearest_words
@@ -22,6 +22,9 @@ from separatrix.mechanisms.logits import LogitScale, logit_scale
 from separatrix.mechanisms.weights import held_by
 from separatrix.parameters import listed_mechanisms
 from separatrix.result import Result, Row
+
+if TYPE_CHECKING:
+    from separatrix.schemas import mechanisms as documents
 
 Tell = Callable[[str], None]
 Examined = Callable[["Calling", Examination], None]
@@ -151,27 +154,30 @@ class Card(Result):
         own = [standing_row(self.mechanism, each) for each in self.standings]
         return own + [row for card in self.against for row in card.rows()]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.Card:
         """What `separatrix assess --json` prints."""
-        return {
-            "mechanism": self.mechanism.spelled,
-            "contract": {
-                "passed": self.contract.passed,
-                "failed": self.contract.failed,
-                "skipped": self.contract.skipped,
-                "not_tried": self.contract.not_tried,
-                "magnifies_rounding": self.magnified,
+        return cast(
+            "documents.Card",
+            {
+                "mechanism": self.mechanism.spelled,
+                "contract": {
+                    "passed": self.contract.passed,
+                    "failed": self.contract.failed,
+                    "skipped": self.contract.skipped,
+                    "not_tried": self.contract.not_tried,
+                    "magnifies_rounding": self.magnified,
+                },
+                "constructions": {standing.name: standing.as_json() for standing in self.standings},
+                "nearest": [asdict(like) for like in self.likenesses[:3]],
+                "cost": cost_json(self.cost, self.softmax_cost),
+                "against": [card.as_json() for card in self.against],
+                "calling": {
+                    "logit_scale": None if self.calling.scale is None else self.calling.scale.as_json(),
+                    "notes": list(self.calling.notes),
+                },
+                "reading": self.reading,
             },
-            "constructions": {standing.name: standing.as_json() for standing in self.standings},
-            "nearest": [asdict(like) for like in self.likenesses[:3]],
-            "cost": cost_json(self.cost, self.softmax_cost),
-            "against": [card.as_json() for card in self.against],
-            "calling": {
-                "logit_scale": None if self.calling.scale is None else self.calling.scale.as_json(),
-                "notes": list(self.calling.notes),
-            },
-            "reading": self.reading,
-        }
+        )
 
 
 def assess(

@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from separatrix.result import Result, Row
+
+if TYPE_CHECKING:
+    from separatrix.schemas import evidence as documents
 
 Provenance = Literal["paper", "rec", "ours"]
 """[paper] stated in the paper's summary; [rec] reconstructed; [ours] a result of this project."""
@@ -96,7 +99,7 @@ class Entry:
     finding: Finding
     seconds: float
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.ClaimEntry:
         """What `separatrix claim NAME --json` prints, and `ledger.json` holds of it."""
         claim, finding = self.claim, self.finding
         return {
@@ -149,6 +152,6 @@ class Ledger(Result):
             for entry in self.entries
         ]
 
-    def as_json(self) -> list[dict[str, Any]]:
+    def as_json(self) -> list[documents.ClaimEntry]:
         """What `ledger.json` holds."""
         return [entry.as_json() for entry in self.entries]

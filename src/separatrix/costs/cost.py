@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 from torch import Tensor
@@ -21,6 +21,9 @@ from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
 from separatrix.mechanisms.load import mechanisms_from
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 from separatrix.result import Result, Row
+
+if TYPE_CHECKING:
+    from separatrix.schemas import mechanisms as documents
 
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
 WIDTH = 64
@@ -135,9 +138,12 @@ class Bench(Result):
             for cost in each.costs
         ]
 
-    def as_json(self) -> list[dict[str, Any]]:
+    def as_json(self) -> list[documents.Cost | documents.NotTimed]:
         """What `separatrix bench --json` prints."""
-        return [cost_json(each, self.softmax) for each in self.found]
+        return cast(
+            "list[documents.Cost | documents.NotTimed]",
+            [cost_json(each, self.softmax) for each in self.found],
+        )
 
 
 def bench(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from separatrix.evidence.conclusions import BesideFloor, beside_floor, conclusions
 from separatrix.evidence.estimates import Difference, Mean, Share
@@ -14,6 +14,9 @@ from separatrix.evidence.sentences import Word
 from separatrix.numbers import format_exact
 from separatrix.result import Result, Row
 from separatrix.tasks import Bound, ProvedCeiling, Setting, Task
+
+if TYPE_CHECKING:
+    from separatrix.schemas import evidence as documents
 
 Curve = tuple[tuple[int, float], ...]
 """(step, score on the validation samples)."""
@@ -233,21 +236,24 @@ class Learned(Result):
     def __getitem__(self, mechanism: str) -> MechanismEvidence:
         return next(each for each in self.mechanisms if each.mechanism == mechanism)
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "task": self.task.name,
-            "parameters": self.task.parameters.shown(),
-            "setting": self.setting.shown(),
-            "score": self.task.answers.value,
-            "ceiling": self.ceiling.score,
-            "ceiling_by": self.ceiling.how,
-            "floor": self.floor.score,
-            "floor_by": self.floor.how,
-            "mechanisms": [each.as_json() for each in self.mechanisms],
-            "paired": [each.as_json() for each in self.paired],
-            "beside_floor": {name: where.value for name, where in self.standings.items()},
-            "equal_state": None if self.equal_state is None else self.equal_state.as_json(),
-        }
+    def as_json(self) -> documents.Learned:
+        return cast(
+            "documents.Learned",
+            {
+                "task": self.task.name,
+                "parameters": self.task.parameters.shown(),
+                "setting": self.setting.shown(),
+                "score": self.task.answers.value,
+                "ceiling": self.ceiling.score,
+                "ceiling_by": self.ceiling.how,
+                "floor": self.floor.score,
+                "floor_by": self.floor.how,
+                "mechanisms": [each.as_json() for each in self.mechanisms],
+                "paired": [each.as_json() for each in self.paired],
+                "beside_floor": {name: where.value for name, where in self.standings.items()},
+                "equal_state": None if self.equal_state is None else self.equal_state.as_json(),
+            },
+        )
 
 
 @dataclass(frozen=True)

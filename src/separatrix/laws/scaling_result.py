@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from separatrix.laws.closed_forms import ClosedForm
 from separatrix.laws.powerlaw import Law
@@ -13,6 +13,9 @@ from separatrix.numbers import parse_integer
 from separatrix.parameters.model import printed
 from separatrix.result import Result, Row
 from separatrix.verdicts.question import Question
+
+if TYPE_CHECKING:
+    from separatrix.schemas import questions as documents
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,7 +70,7 @@ class Scaling(Result):
             for low, high in [_ends(value)]
         ]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.Scaling:
         """What `separatrix scaling --json` prints."""
         law = self.law
         return {
@@ -114,12 +117,14 @@ class ScalingRow:
     scaling: Scaling | None
     why: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.GrowthRow | documents.NoGrowth:
         """The row as `separatrix scaling --json` prints it."""
         head = {"mechanism": self.mechanism, "family": self.family}
-        if self.scaling is None:
-            return {**head, "exponent": None, "interval": None, "power_law": None, "reason": self.why}
-        return {**head, **self.scaling.as_json()}
+        without = {"exponent": None, "interval": None, "power_law": None, "reason": self.why}
+        return cast(
+            "documents.GrowthRow | documents.NoGrowth",
+            {**head, **(without if self.scaling is None else self.scaling.as_json())},
+        )
 
 
 def _ends(value: Value) -> tuple[float, float]:

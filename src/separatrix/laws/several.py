@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from separatrix.engines import Sampling
 from separatrix.laws.scaling import scaling as scaling_of_one
@@ -15,6 +15,9 @@ from separatrix.parameters import UsageError, all_parameters
 from separatrix.parameters.ranges import split_axes
 from separatrix.parameters.words import listed_mechanisms
 from separatrix.result import Result, Row
+
+if TYPE_CHECKING:
+    from separatrix.schemas import questions as documents
 
 ALL = "all"
 """One of each mechanism."""
@@ -79,7 +82,7 @@ class Scalings(Result):
             for each in self.found
         ]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.Scalings:
         """What `separatrix scaling --json` prints for several mechanisms."""
         return {
             "construction": self.construction,

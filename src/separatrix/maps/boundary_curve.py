@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from separatrix.engines import Sampling
 from separatrix.maps.boundary import HALF, boundary_of, search_span
@@ -16,6 +16,9 @@ from separatrix.parameters.model import printed
 from separatrix.parameters.ranges import Axis, Number, Span, read_counted, split_axes
 from separatrix.result import Result, Row
 from separatrix.verdicts.question import Question, question
+
+if TYPE_CHECKING:
+    from separatrix.schemas import questions as documents
 
 MOST_VALUES = 2000
 MOST_TOLD = 6
@@ -77,27 +80,32 @@ class BoundaryCurve(Result):
             for row in each.rows()
         ]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.BoundaryCurve:
         """What `separatrix boundary --over --json` prints."""
-        first = self.boundaries[0].as_json()
+        first: Mapping[str, Any] = self.boundaries[0].as_json()
         shared = ("construction", "parameter", "range", "at")
         own = (
             *("crossings", "distinguish_at_ends", "n_used_at_ends"),
             *("engine", "evidence", "guarantee", "moved", "analytic"),
         )
-        return {
-            **{name: first[name] for name in shared},
-            "mechanism": self.asked.label,
-            "parameters": {name: str(value) for name, value in self.asked.fixed.items()},
-            "taken": {name: str(value) for name, value in self.asked.taken.items()},
-            "over": self.over.name,
-            "moved": self.moved,
-            "curve": [
-                {"value": printed(value), "asked": printed(wanted), **{name: shown[name] for name in own}}
-                for value, wanted, found in zip(self.over.values, self.wanted, self.boundaries, strict=True)
-                for shown in [found.as_json()]
-            ],
-        }
+        return cast(
+            "documents.BoundaryCurve",
+            {
+                **{name: first[name] for name in shared},
+                "mechanism": self.asked.label,
+                "parameters": {name: str(value) for name, value in self.asked.fixed.items()},
+                "taken": {name: str(value) for name, value in self.asked.taken.items()},
+                "over": self.over.name,
+                "moved": self.moved,
+                "curve": [
+                    {"value": printed(value), "asked": printed(wanted), **{name: shown[name] for name in own}}
+                    for value, wanted, found in zip(
+                        self.over.values, self.wanted, self.boundaries, strict=True
+                    )
+                    for shown in [dict[str, Any](found.as_json())]
+                ],
+            },
+        )
 
 
 def boundary_curve(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from separatrix.maps.analytic import Analytic
 from separatrix.maps.bisection import LevelReading
@@ -13,6 +13,9 @@ from separatrix.parameters.model import printed
 from separatrix.parameters.ranges import Span
 from separatrix.result import Result, Row
 from separatrix.verdicts.question import Question
+
+if TYPE_CHECKING:
+    from separatrix.schemas import questions as documents
 
 
 @dataclass(frozen=True)
@@ -146,35 +149,38 @@ class Boundary(Result):
             for each in self.crossings
         ]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.Boundary:
         """What `separatrix boundary --json` prints."""
         start, stop = self.ends
-        return {
-            "construction": self.asked.kind.name,
-            "mechanism": self.asked.label,
-            "parameters": {name: str(value) for name, value in self.asked.fixed.items()},
-            "taken": {name: str(value) for name, value in self.asked.taken.items()},
-            "parameter": self.span.name,
-            "range": [printed(start.value), printed(stop.value)],
-            "at": format_exact(self.at),
-            "crossings": [
-                {**crossing.as_json(), "n_used": [self.n_used(crossing.lo), self.n_used(crossing.hi)]}
-                for crossing in self.crossings
-            ],
-            "distinguish_at_ends": [start.p, stop.p],
-            "n_used_at_ends": [self.n_used(start), self.n_used(stop)],
-            "engine": self.engine,
-            "evidence": self.evidence,
-            "scanned": self.scanned,
-            "undecided": self.open,
-            "guarantee": self.guarantee,
-            "moved": self.moved,
-            "analytic": None
-            if self.formula is None
-            else {
-                "formula": self.formula.formula,
-                "tag": self.formula.tag,
-                "limit": self.formula.limit,
-                "values": list(self.expected),
+        return cast(
+            "documents.Boundary",
+            {
+                "construction": self.asked.kind.name,
+                "mechanism": self.asked.label,
+                "parameters": {name: str(value) for name, value in self.asked.fixed.items()},
+                "taken": {name: str(value) for name, value in self.asked.taken.items()},
+                "parameter": self.span.name,
+                "range": [printed(start.value), printed(stop.value)],
+                "at": format_exact(self.at),
+                "crossings": [
+                    {**crossing.as_json(), "n_used": [self.n_used(crossing.lo), self.n_used(crossing.hi)]}
+                    for crossing in self.crossings
+                ],
+                "distinguish_at_ends": [start.p, stop.p],
+                "n_used_at_ends": [self.n_used(start), self.n_used(stop)],
+                "engine": self.engine,
+                "evidence": self.evidence,
+                "scanned": self.scanned,
+                "undecided": self.open,
+                "guarantee": self.guarantee,
+                "moved": self.moved,
+                "analytic": None
+                if self.formula is None
+                else {
+                    "formula": self.formula.formula,
+                    "tag": self.formula.tag,
+                    "limit": self.formula.limit,
+                    "values": list(self.expected),
+                },
             },
-        }
+        )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from separatrix.verdicts.question import Question, question
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from separatrix.schemas import questions as documents
 
 MOST_CELLS = 4_000_000
 """2000 by 2000: more than a screen or a page can show."""
@@ -115,23 +117,26 @@ class Map(Result):
             for place in [{name: float(at) for name, at in self.places.at(cell).items()}]
         ]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.Map:
         """What `separatrix map --json` prints."""
         used = self.places.n
-        return {
-            "construction": self.construction.name,
-            "parameters": {name: str(value) for name, value in self.fixed.items()},
-            "taken": {name: str(value) for name, value in self.questions[0].taken.items()},
-            "quantity": self.of,
-            "axes": [
-                {"name": axis.name, "log": axis.log, "values": [printed(value) for value in axis.values]}
-                for axis in (self.x, self.y)
-            ],
-            "n_used": None if used is None else used.tolist(),
-            "moved": self.places.remark,
-            "difference": self.difference,
-            "layers": [_layer_json(layer) for layer in self.shown],
-        }
+        return cast(
+            "documents.Map",
+            {
+                "construction": self.construction.name,
+                "parameters": {name: str(value) for name, value in self.fixed.items()},
+                "taken": {name: str(value) for name, value in self.questions[0].taken.items()},
+                "quantity": self.of,
+                "axes": [
+                    {"name": axis.name, "log": axis.log, "values": [printed(value) for value in axis.values]}
+                    for axis in (self.x, self.y)
+                ],
+                "n_used": None if used is None else used.tolist(),
+                "moved": self.places.remark,
+                "difference": self.difference,
+                "layers": [_layer_json(layer) for layer in self.shown],
+            },
+        )
 
 
 def map(

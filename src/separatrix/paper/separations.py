@@ -63,7 +63,8 @@ class PointAnswer:
 
     def as_json(self) -> dict[str, Any]:
         """The answer as it stands in a row of the table."""
-        shown, kept = self.verdict.as_json(), ("mechanism", "verdict", "distinguish", "interval", "engine")
+        shown: Mapping[str, Any] = self.verdict.as_json()
+        kept = ("mechanism", "verdict", "distinguish", "interval", "engine")
         return {name: shown[name] for name in (*kept, "evidence")} | {"equal_rows": self.equal_rows}
 
 

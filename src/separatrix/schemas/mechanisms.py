@@ -231,7 +231,8 @@ class Search(TypedDict):
     reason: str | None
     interrupted: bool
     out_of_time: bool
-    damaged: Texts
+    damaged: list[int]
+    """Lines of the study that cannot be read."""
     found: bool
     thresholds: str
     findings: list[InputFinding | PointFinding]

@@ -6,7 +6,7 @@ import math
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.load import mechanism_from
@@ -18,6 +18,9 @@ from separatrix.searches.points import point_questions
 from separatrix.searches.separation import DROWNED, NEGLIGIBLE, TELLS
 from separatrix.searches.trial_log import Header, Log
 from separatrix.searches.trials import Tell, Trials
+
+if TYPE_CHECKING:
+    from separatrix.schemas import mechanisms as documents
 
 SPACES = ("inputs", "constructions", "both")
 BUDGET = 300
@@ -80,26 +83,29 @@ class Search(Result):
             for each in self.findings
         ]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.Search:
         """What `separatrix search --json` prints, and `--check` reads."""
-        return {
-            "x": self.x.spelled,
-            "y": self.y.spelled,
-            "space": self.space,
-            "seed": self.seed,
-            "budget": self.budget,
-            "trials": self.trials,
-            "failed": self.failed,
-            "reason": self.reason,
-            "interrupted": self.interrupted,
-            "out_of_time": self.out_of_time,
-            "damaged": list(self.damaged),
-            "found": self.found,
-            "thresholds": THRESHOLDS,
-            "findings": [finding.as_json() for finding in self.findings],
-            "unanswered": list(self.unanswered),
-            "caution": self.caution,
-        }
+        return cast(
+            "documents.Search",
+            {
+                "x": self.x.spelled,
+                "y": self.y.spelled,
+                "space": self.space,
+                "seed": self.seed,
+                "budget": self.budget,
+                "trials": self.trials,
+                "failed": self.failed,
+                "reason": self.reason,
+                "interrupted": self.interrupted,
+                "out_of_time": self.out_of_time,
+                "damaged": list(self.damaged),
+                "found": self.found,
+                "thresholds": THRESHOLDS,
+                "findings": [finding.as_json() for finding in self.findings],
+                "unanswered": list(self.unanswered),
+                "caution": self.caution,
+            },
+        )
 
 
 def search(

@@ -35,6 +35,8 @@ ROOTS = ("separatrix.engines", "separatrix.verdicts.verdict")
 LEARNING = ("separatrix.learning.loop", "separatrix.mechanisms.learned")
 """Where training comes from; the modules that learn extras are imported by name."""
 OURS = "separatrix"
+SHOWING = ("separatrix.result", "separatrix.schemas")
+"""How answers are shown and typed, which is nothing to what they are."""
 PACKAGES = ("site-packages", "dist-packages")
 """Folders that hold installed packages, those of the system and of the user, too."""
 
@@ -107,7 +109,9 @@ def modules(roots: Iterable[str]) -> dict[str, Module]:
     packages = frozenset(map(_top, waiting))
     while waiting:
         name = waiting.pop()
-        if name in found or name in LISTS or not (_top(name) in packages or _is_local(_top(name))):
+        if name in found or name in LISTS or name.startswith(SHOWING):
+            continue
+        if not (_top(name) in packages or _is_local(_top(name))):
             continue
         module = _module(name)
         if module is not None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from separatrix.result import Result, Row
+
+if TYPE_CHECKING:
+    from separatrix.schemas import storage as documents
 
 
 @dataclass(repr=False)
@@ -60,11 +63,13 @@ class Progress(Result):
         """One row: how many cells came out how."""
         return [{name: value for name, value in self.as_json().items() if name != "notes"}]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.Sweep:
         """What `separatrix sweep --json` prints."""
         own = ("sweep", "plan", "store")
         counted = {name: value for name, value in vars(self).items() if name not in own}
-        return {"sweep": self.plan, "number": self.sweep, "store": self.store, **counted}
+        return cast(
+            "documents.Sweep", {"sweep": self.plan, "number": self.sweep, "store": self.store, **counted}
+        )
 
 
 Tell = Callable[[Progress], None]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 from separatrix.constructions import Construction
 from separatrix.engines import ENGINES, Outcome, Sampling, solve
@@ -21,6 +21,9 @@ from separatrix.numbers import format_exact
 from separatrix.outputs._base import Outputs
 from separatrix.verdicts.linear_reader import simplest_between
 from separatrix.verdicts.sign_states import LARGEST_TAU, LEAST_TAU, States, sign_states
+
+if TYPE_CHECKING:
+    from separatrix.schemas import questions as documents
 
 Gap = tuple[Fraction, Fraction]
 
@@ -35,7 +38,7 @@ class Tuned:
     among: str
     """The thresholds of which it is the best."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.Threshold:
         """As `separatrix readers --json` prints it."""
         return {
             "tau": format_exact(self.tau),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from separatrix.verdicts.best_threshold import Tuned, best_threshold
 from separatrix.verdicts.linear_reader import Witness, best_witness
 from separatrix.verdicts.rounded_outputs import Stored, stored
 from separatrix.verdicts.verdict import DELTA, OLD_NAMES, Verdict, chance_of, verdict
+
+if TYPE_CHECKING:
+    from separatrix.schemas import questions as documents
 
 PLACES = 3
 PLACES_SEED = 0
@@ -57,7 +60,7 @@ class Statement:
     readers: str
     evidence: str
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self) -> documents.Statement:
         """As `separatrix readers --json` prints it."""
         return {"word": self.word.value, "readers": self.readers, "evidence": self.evidence}
 
@@ -81,12 +84,12 @@ class LinearReader:
                 found.append((span.spelled, weight))
         return found
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.LinearReader:
         """As `separatrix readers --json` prints it."""
         return {
             "weights": [{"features": span, "weight": format_exact(w)} for span, w in self.weights()],
             "threshold": format_exact(self.witness.threshold),
-            "fires_on": f"D{self.witness.fires_on}",
+            "fires_on": "D1" if self.witness.fires_on else "D0",
             "gap": self.witness.gap,
             "verified": self.verified,
             "evidence": self.evidence,
@@ -116,7 +119,7 @@ class Readers(Result):
         return self.fixed.mechanism
 
     @property
-    def auc(self) -> dict[str, float | None] | None:
+    def auc(self) -> documents.Auc | None:
         """P[a noisy D1 reading exceeds a noisy D0 one], for noise on every feature of the row that is read.
 
         A reading with weights w has noise of sd |w| times that: the gap of the best linear reader is for
@@ -203,9 +206,9 @@ class Readers(Result):
 
     def rows(self) -> list[Row]:
         """One row for each statement."""
-        return [each.as_json() for each in self.statements]
+        return [dict(each.as_json()) for each in self.statements]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.Readers:
         """What `separatrix readers --json` prints."""
         fixed = self.fixed
         return {

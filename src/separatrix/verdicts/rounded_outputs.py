@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from separatrix.constructions import Label
 from separatrix.numbers.formats import SIGNIFICANT_BITS, last_place, rounded
 from separatrix.outputs._base import Array, Outputs
+
+if TYPE_CHECKING:
+    from separatrix.schemas import questions as documents
 
 Bounds = tuple[Array, Array]
 LABELS: tuple[Label, Label] = (0, 1)
@@ -26,7 +29,7 @@ class Stored:
     same_probe: bool | None
     """Whether the reading by which margins are measured is the same number, if it alone is kept."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.StoredOutputs:
         """As `separatrix readers --json` prints it."""
         return {"same": self.same, "ulps": self.ulps, "same_probe": self.same_probe}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from separatrix.engines import EngineRefusal, Sampling
 from separatrix.mechanisms import Mechanism
@@ -14,6 +14,9 @@ from separatrix.parameters.words import listed_mechanisms
 from separatrix.result import Result, Row
 from separatrix.verdicts.verdict import DELTA, Verdict
 from separatrix.verdicts.verdict import verdict as verdict_on_one
+
+if TYPE_CHECKING:
+    from separatrix.schemas import questions as documents
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Refused:
     mechanism: str
     why: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.Refused:
         """What stands in the list of `verdict --json`."""
         return {
             "construction": self.construction,
@@ -84,7 +87,7 @@ class Verdicts(Result):
         same = _parameters(self.answers[0]).keys() - {"mechanism"}
         return [{name: value for name, value in row.items() if name not in same} for row in self.rows()]
 
-    def as_json(self) -> list[dict[str, Any]]:
+    def as_json(self) -> list[documents.Verdict | documents.Refused]:
         """What `separatrix verdict --json` prints for several mechanisms."""
         return [each.as_json() for each in self.found]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.reference import read_completed
@@ -21,6 +21,10 @@ from separatrix.numbers.logforms import spelled
 from separatrix.parameters import UsageError, all_parameters
 from separatrix.result import Result, Row
 from separatrix.verdicts.blind_formats import LARGEST, blind_from
+
+if TYPE_CHECKING:
+    from separatrix.schemas import questions as documents
+    from separatrix.schemas._base import Word
 
 DELTA = Fraction(1, 100)
 OLD_NAMES = {"noise": "noise_sd="}
@@ -42,7 +46,7 @@ class Verdict(Result):
     """The parameters that were not given, and taken from the construction's reference point."""
 
     @property
-    def word(self) -> str:
+    def word(self) -> Word:
         """`distinguishes` (P >= 1-delta), `blind` (P <= delta), `partial`, or `undecided`."""
         return word_for(self.outcome, self.construction.m, self.delta)
 
@@ -88,7 +92,7 @@ class Verdict(Result):
         parameters = {name: float(v) if isinstance(v, Fraction) else v for name, v in given.items()}
         return [{**parameters, **answer}]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> documents.Verdict:
         """What `separatrix verdict --json` prints."""
         outcome = self.outcome
         shown = {
@@ -114,7 +118,7 @@ class Verdict(Result):
             "blind_from": self.formats,
             "blind_searched_to": LARGEST,
         }
-        numbers: dict[str, Any] = finite(shown if self.auc is None else {**shown, "auc": self.auc})
+        numbers: documents.Verdict = finite(shown if self.auc is None else {**shown, "auc": self.auc})
         return numbers
 
 
@@ -128,7 +132,7 @@ def chance_of(outcome: Outcome, digits: int = 6) -> str:
     return f"P = {outcome.distinguish:.{digits}g} in [{low:.4g}, {high:.4g}]"
 
 
-def word_for(outcome: Outcome, m: int, delta: Fraction) -> str:
+def word_for(outcome: Outcome, m: int, delta: Fraction) -> Word:
     """The verdict on an outcome with m sign vectors."""
     upper, lower = side_of(outcome, m, 1 - delta), side_of(outcome, m, delta)
     if upper in (0, 1):
