@@ -262,6 +262,24 @@ def test_the_known_boundary_is_drawn_where_it_lies() -> None:
     assert (a1 * (a1 + b + 0.1) < 1).all()
 
 
+def test_the_lines_of_number_formats_lie_where_their_bits_run_out(tmp_path: Path) -> None:
+    plane = {
+        **{name: BASE[name] for name in ("d", "m", "a0", "b", "c")},
+        "a1": "0.5:1.5:21",
+        "n": "1e3:1e18:61:log",
+    }
+    found = sx.map("spike", "linear", plane, of="bits")
+    drawn, shared, a0 = heatmap.lines(found, found.layers[0]), 0.3, 0.01
+    assert [*drawn] == ["bfloat16, 8 bits", "float16, 11 bits", "float32, 24 bits", "float64, 53 bits"]
+    for name, pieces in drawn.items():
+        for a1, n in ((x, y) for xs, ys in pieces for x, y in zip(xs, ys, strict=True)):
+            one, none = (a * (w := (a + shared) / shared) / (w + n - 1) for a in (a1, a0))
+            assert math.log2((shared + one) / (one - none)) == pytest.approx(int(name.split()[1]), abs=0.02)
+    assert [*heatmap.written(drawn)] == ["bfloat16", "float16", "float32", "float64"]
+    write_map(found, tmp_path / "bits.png")
+    assert "float64" in heatmap.interactive(found, found.layers[0]).to_json()
+
+
 def test_text_fits_eighty_columns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

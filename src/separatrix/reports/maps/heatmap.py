@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from separatrix.maps import PROBABILITIES, QUANTITIES, Axis, Layer, Map
+from separatrix.numbers.formats import SIGNIFICANT_BITS, TORCH_NAMES
 from separatrix.reports.commands import number
 from separatrix.reports.drawing import DARK, INK, Key, plot
 
@@ -23,6 +24,11 @@ MANY_DECADES = 1e3
 """A margin that spans more than this factor is coloured by its logarithm."""
 UNITS = {"a0", "a1", "b", "c", "r_Q"}
 """Parameters that are counted in units of √(log n)."""
+
+
+FORMAT_LINES = {f"{TORCH_NAMES[name]}, {bits} bits": bits for name, bits in SIGNIFICANT_BITS.items()}
+"""The lines over a map of bits, past which a number format has too few of them."""
+FORMAT_DASHES = dict(zip(FORMAT_LINES, ("2px,3px", "7px,3px", "11px,3px,2px,3px", "solid"), strict=True))
 
 
 @dataclass(frozen=True)
@@ -104,10 +110,15 @@ def scale(found: Map) -> ColourScale:
 
 
 def lines(found: Map, layer: Layer) -> dict[str, Line]:
-    """Named lines to draw over a panel: where P is one half, and the boundary that is known as a formula."""
+    """Named lines to draw over a panel.
+
+    Where P is one half, where bits are those of a number format, the boundary that is known as a formula.
+    """
     drawn: dict[str, Line] = {}
     if found.of in PROBABILITIES and not found.difference:
         drawn["P = 1/2"] = contour(found.x, found.y, layer.values - 0.5)
+    if found.of == "bits" and not found.difference:
+        drawn |= {name: contour(found.x, found.y, layer.values - bits) for name, bits in FORMAT_LINES.items()}
     known = found.boundary_formula(layer)
     if known is not None:
         formula, values = known
@@ -119,6 +130,7 @@ def contour(x: Axis, y: Axis, values: Array) -> Line:
     """The zero line of `values` over the plane, in pieces."""
     from matplotlib.figure import Figure
 
+    values = np.where(np.isfinite(values), values, np.nan)
     if not (np.nanmin(values, initial=0) < 0 < np.nanmax(values, initial=0)):
         return []
     across, up = (np.log10(axis.floats) if axis.log else axis.floats for axis in (x, y))
@@ -168,7 +180,28 @@ def heatmap(
         across, up = (_joined([piece[i] for piece in pieces]) for i in (0, 1))
         for line in ({"color": INK, "width": 4}, {"color": "white", "width": 2, "dash": dash(name)}):
             figure.add_trace(go.Scatter(x=across, y=up, mode="lines", line=line, hoverinfo="skip"))
+    for name, (x_at, y_at) in written(lines).items():
+        figure.add_annotation(
+            x=np.log10(x_at) if x.log else x_at,
+            y=np.log10(y_at) if y.log else y_at,
+            text=name,
+            showarrow=False,
+            font={"size": 12, "color": "#ffffff"},
+            bgcolor=INK,
+            borderpad=2,
+        )
     return figure
+
+
+def written(lines: Mapping[str, Line]) -> dict[str, tuple[float, float]]:
+    """Where the names of number formats stand on their lines: on the longest piece, each farther along."""
+    found = {}
+    for place, name in enumerate(FORMAT_LINES, 1):
+        if name in lines:
+            across, up = max(lines[name], key=lambda piece: len(piece[0]))
+            at = place * len(across) // (len(FORMAT_LINES) + 1)
+            found[name.partition(",")[0]] = float(across[at]), float(up[at])
+    return found
 
 
 def interactive(found: Map, layer: Layer) -> go.Figure:
@@ -217,5 +250,7 @@ def keys(found: Map) -> tuple[Key, ...]:
 
 
 def dash(name: str) -> str:
-    """Where P is one half the line is dotted; a formula is solid."""
+    """Where P is one half the line is dotted; a formula is solid; number formats have a dash each."""
+    if name in FORMAT_DASHES:
+        return FORMAT_DASHES[name]
     return "2px,3px" if name.startswith("P =") else "solid"

@@ -84,7 +84,8 @@ def _finish(axes: Axes, found: Map, layer: Layer) -> None:
         xlabel=heatmap.axis_label(found.x.name),
     )
     axes.grid(False)
-    for name, pieces in heatmap.lines(found, layer).items():
+    lines = heatmap.lines(found, layer)
+    for name, pieces in lines.items():
         for i, (x, y) in enumerate(pieces):
             axes.plot(
                 x,
@@ -92,6 +93,9 @@ def _finish(axes: Axes, found: Map, layer: Layer) -> None:
                 color="white",
                 linestyle=(0, (1, 1.2)) if name.startswith("P =") else "-",
                 linewidth=1.6,
-                label=name if i == 0 else None,
+                label=name if i == 0 and name not in heatmap.FORMAT_LINES else None,
                 path_effects=[withStroke(linewidth=2.8, foreground=INK)],
             )
+    for name, (x_at, y_at) in heatmap.written(lines).items():
+        box = {"boxstyle": "round,pad=0.15", "facecolor": INK, "edgecolor": "none"}
+        axes.text(x_at, y_at, name, color="white", size=6.5, ha="center", va="center", bbox=box, clip_on=True)
