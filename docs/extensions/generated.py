@@ -9,6 +9,7 @@ from typing import Any
 
 import command_pages
 import listed_pages
+import schema_pages
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
@@ -28,6 +29,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "tasks": listed_pages.tasks,
     "claims": listed_pages.claims,
     "engines": listed_pages.engines,
+    "schemas": schema_pages.schemas,
     "contributing": lambda: page_of_the_root("CONTRIBUTING.md"),
     "changelog": lambda: page_of_the_root("CHANGELOG.md"),
 }
@@ -48,8 +50,14 @@ def outdated(app: Sphinx, env: Any, *changes: set[str]) -> list[str]:
     return [page for page in env.found_docs if PLACE.search(Path(env.doc2path(page)).read_text())]
 
 
+def published(app: Sphinx, failed: Exception | None) -> None:
+    if failed is None and app.builder.format == "html":
+        schema_pages.write(Path(app.outdir))
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", fill)
     app.connect("env-get-outdated", outdated)
+    app.connect("build-finished", published)
     app.setup_extension("myst_parser")
     return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": 1}

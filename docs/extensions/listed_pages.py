@@ -20,9 +20,9 @@ def _construction(row: dict[str, Any]) -> str:
     more = listed.more_of_construction(row["name"])
     reference = " ".join(f"{name}={value}" for name, value in row["reference"].items())
     facts = {"parameters": _code(row["parameters"]), "reference point": f"`{reference}`"}
-    facts["source"] = _text(row["provenance"])
+    facts["source"] = prose(row["provenance"])
     return (
-        f"## {row['name']}\n\n**{_text(row['title'])}** {_text(row['description'])}\n\n{_facts(facts)}\n"
+        f"## {row['name']}\n\n**{prose(row['title'])}** {prose(row['description'])}\n\n{_facts(facts)}\n"
         + _try(more["try"])
     )
 
@@ -38,7 +38,7 @@ def mechanisms() -> str:
 def _mechanism(row: dict[str, Any]) -> str:
     more = listed.more_of_mechanism(row["name"])
     facts = {"formula": f"`{row['formula']}`", "parameters": _code(row["parameters"])}
-    facts["source"] = _text(row["source"])
+    facts["source"] = prose(row["source"])
     if more.get("extras"):
         facts["takes beside q, k, v"] = _code(more["extras"])
     return f"### {row['name']}\n\n{_facts(facts)}\n"
@@ -49,15 +49,15 @@ def tasks() -> str:
 
 
 def _task(kind: Any) -> str:
-    facts = {"score": kind.answers.value, "source": _text(kind.provenance)}
+    facts = {"score": kind.answers.value, "source": prose(kind.provenance)}
     facts["parameters"] = _code(list(kind.schema.model_fields))
-    return f"## {kind.name}\n\n**{_text(kind.title)}** {_text(kind.description)}\n\n{_facts(facts)}\n"
+    return f"## {kind.name}\n\n**{prose(kind.title)}** {prose(kind.description)}\n\n{_facts(facts)}\n"
 
 
 def claims() -> str:
     head = "| claim | tag | section | statement |\n|---|---|---|---|\n"
     return head + "\n".join(
-        f"| `{row['name']}` | [{row['provenance']}] | {_section(row['place'])} | {_text(row['statement'])} |"
+        f"| `{row['name']}` | [{row['provenance']}] | {_section(row['place'])} | {prose(row['statement'])} |"
         for row in listed.claims()
     )
 
@@ -90,7 +90,7 @@ def _heading(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _text(text: str) -> str:
+def prose(text: str) -> str:
     """Prose of the program as Markdown: what would be markup there is none here."""
     kept = re.split(r"(`[^`]*`)", text)
     plain = [part if part.startswith("`") else re.sub(r"([<*_|\[\]])", r"\\\1", part) for part in kept]
