@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from separatrix.constructions import CONSTRUCTIONS
     from separatrix.costs import Bench, bench
     from separatrix.engines import Sampling
-    from separatrix.evidence import Learned, learn
+    from separatrix.evidence.found import Learned
+    from separatrix.evidence.protocol import learn
     from separatrix.laws import Scaling, Scalings, scaling
     from separatrix.maps import Boundary, Map, boundary
     from separatrix.maps import map as map
@@ -43,7 +44,7 @@ _HOME = {
     "Card": "separatrix.cards",
     "Choice": "separatrix.choices",
     "Grid": "separatrix.parameters",
-    "Learned": "separatrix.evidence",
+    "Learned": "separatrix.evidence.found",
     "Ledger": "separatrix.claims",
     "MECHANISMS": "separatrix.mechanisms",
     "Map": "separatrix.maps",
@@ -62,7 +63,7 @@ _HOME = {
     "bench": "separatrix.costs",
     "boundary": "separatrix.maps",
     "choose": "separatrix.choices",
-    "learn": "separatrix.evidence",
+    "learn": "separatrix.evidence.protocol",
     "ledger": "separatrix.claims",
     "map": "separatrix.maps",
     "readers": "separatrix.verdicts",

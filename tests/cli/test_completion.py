@@ -40,14 +40,15 @@ def test_names_are_those_that_there_are() -> None:
     assert completion.tasks("need") == ["needle"]
     assert completion.claims("nothing-like-it") == []
     assert completion.lists("con") == ["constructions"]
+    assert completion.schemas("verd") == ["verdict", "verdicts"]
 
 
 def test_names_are_completed_without_torch() -> None:
     code = """
 import sys
 from separatrix.cli import completion
-names = [each(text) for each in completion.LISTS.values() for text in ("", "s")]
+names = [each(text) for each in (*completion.LISTS.values(), completion.schemas) for text in ("", "s")]
 print(len(names), {"torch", "scipy.stats", "matplotlib", "plotly"} & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "12 set()"
+    assert done.stdout.strip() == "16 set()"

@@ -129,7 +129,7 @@ def learn(
         raise UsageError(f"name the mechanisms after the task: separatrix learn {task} softmax,elu")
     known = {*task_named(task).schema.model_fields, *Setting.model_fields}
     parameters = read_words(words or [], known, options)
-    from separatrix.evidence import learn as run
+    from separatrix.evidence.protocol import learn as run
 
     how |= {"pilots": pilots, "store": store_address(store), "equal_state": equal_state}
     what = f"pilots, then {seeds} seeds of each mechanism; a run takes about 10 s, a stored one none"
