@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import separatrix as sx
 from expectations import run
 from pages import DOCS, PAGES, ROOT, Snippet, parse_words, run_command, run_page, snippets
 
@@ -67,6 +68,15 @@ def test_what_a_command_does_not_print_is_found_out(shown: str) -> None:
 def test_words_that_the_parser_does_not_know_are_found_out(words: list[str]) -> None:
     with pytest.raises(Exception, match=r"certif|no command|issing"):
         parse_words(words)
+
+
+def test_every_public_name_is_on_the_page_of_python() -> None:
+    text = (DOCS / "reference" / "python.md").read_text()
+    documented = set(re.findall(r"^\.\. auto\w+:: (?:separatrix\.)?(\w+)", text, re.MULTILINE))
+    assert {*sx.__all__, "map"} <= documented | {
+        "CONSTRUCTIONS",
+        "MECHANISMS",
+    }  # which have pages of their own
 
 
 def test_every_picture_of_the_gallery_is_what_its_command_writes() -> None:
