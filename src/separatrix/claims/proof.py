@@ -8,7 +8,7 @@ from itertools import product
 
 from separatrix.claims._base import Finding, claim
 from separatrix.claims._tools import DELTA, Points, Setting, on_grid, settled, spike
-from separatrix.claims.theorem import enough_signs, enough_width
+from separatrix.constructions.theorem import enough_signs, enough_width
 from separatrix.engines import certified
 from separatrix.mechanisms import Linear, Softmax
 

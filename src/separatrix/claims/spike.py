@@ -153,7 +153,7 @@ def closed_ones_linear() -> Finding:
     return _finding(compare(Linear(), "ones", ones_linear_weights))
 
 
-@claim("closed-identity", "3.1", "rec")
+@claim("closed-identity", "3.1", "ours")
 def closed_identity() -> Finding:
     """X = I (this project's second form): logits / log n are a²[i=j=j3] + b²[same block] + c², and u, f and c
     follow.

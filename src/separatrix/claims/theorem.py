@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
-
 import numpy as np
 
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import DELTA, Array, Points, Setting, on_grid, point, settled, short
+from separatrix.constructions.theorem import enough_signs, enough_width, hypotheses
 from separatrix.mechanisms import Linear, Softmax
 
 SETTINGS: tuple[Setting, ...] = (
@@ -22,33 +20,6 @@ SETTINGS: tuple[Setting, ...] = (
 """From comfortable to hardly admissible: the last has a1(a1+b+c) = 1.01 and a1 - b = 0.12."""
 DELTAS = (0.1, 0.01, 1e-6)
 BLOCK_SIZES = [10**e for e in (0, 1, 2, 3, 4, 6, 9, 12, 18, 30, 60, 65, 70, 80, 100, 200, 295)]
-
-
-def enough_signs(delta: float) -> int:
-    """The least m the theorem asks for."""
-    return math.ceil(math.log(1 / delta) / math.log(4 / 3))
-
-
-def asked_width(b: float, m: int, delta: float) -> float:
-    """What the theorem asks d - 2 to reach."""
-    return 200 * b * b * math.log(4 * m / delta)
-
-
-def enough_width(b: float, m: int, delta: float) -> int:
-    """The least d the theorem asks for."""
-    return 2 + math.ceil(asked_width(b, m, delta))
-
-
-def hypotheses(setting: Setting, delta: float) -> dict[str, bool]:
-    """The theorem's five conditions."""
-    a0, a1, b, c = (Fraction(setting[name]) for name in ("a0", "a1", "b", "c"))
-    return {
-        "a1(a1+b+c) > 1": a1 * (a1 + b + c) > 1,
-        "a0(a0+b+c) < 1": a0 * (a0 + b + c) < 1,
-        "a1 - b > 0.1": a1 - b > Fraction(1, 10),
-        "d - 2 >= 200 b² log(4m/delta)": setting["d"] >= enough_width(float(b), setting["m"], delta),
-        "m >= log(1/delta)/log(4/3)": setting["m"] >= enough_signs(delta),
-    }
 
 
 def failures(setting: Setting, sizes: list[int]) -> dict[str, Array]:
@@ -79,12 +50,12 @@ def theorem() -> Finding:
     For each setting the n from which on all four failures stay below delta.
     """
     points = Points(theorem_point(admissible(s, delta), delta) for s in SETTINGS for delta in DELTAS)
-    constant = points.largest("constant")
+    constant = points.largest("largest_over_delta")
     soonest, latest = points.smallest("from_blocks_of"), points.largest("from_blocks_of")
     return points.conclude(
         f"each of the four failures has probability {constant:.2f} delta or less as n grows; 'large n' means "
         f"n/(d-2) >= {soonest:.0f} at best and {latest:.0e} at worst (a1(a1+b+c) = 1.01, a1-b = 0.12)",
-        f"implied constant {constant:.2f}",
+        f"the constant in O(delta) is {constant:.2f} here",
     )
 
 
@@ -95,10 +66,10 @@ def theorem_point(setting: Setting, delta: float) -> Point:
     worst = np.maximum.reduce(list(found.values()))
     first = settled(worst <= delta)
     holds = first < len(sizes) and all(hypotheses(setting, delta).values())
-    measured: Setting = {name: each[-1] / delta for name, each in found.items()}
+    measured: Setting = {name: float(each[-1]) for name, each in found.items()}
     if holds:
         measured |= {"from_n": short(sizes[first]), "from_blocks_of": float(BLOCK_SIZES[first])}
-    return point({**setting, "delta": delta}, holds, constant=worst[-1] / delta, **measured)
+    return point({**setting, "delta": delta}, holds, largest_over_delta=worst[-1] / delta, **measured)
 
 
 WITHOUT: tuple[tuple[str, Setting], ...] = (

@@ -19,6 +19,7 @@ GAP = 2
 def view(found: Verdicts) -> None:
     """Print mechanisms as columns, in as many tables as the width of the terminal asks for."""
     from separatrix.constructions.reference import sentence
+    from separatrix.constructions.theorem import standing_in_theorem
 
     out, first = console(), found.answers[0]
     out.print(f"{first.construction.name} (delta {format_exact(first.delta)})")
@@ -30,6 +31,8 @@ def view(found: Verdicts) -> None:
             if label != "mechanism" and any(column.get(label) for column in group):
                 table.add_row(label, *(_cell(column.get(label, "")) for column in group))
         out.print(table)
+    if standing := standing_in_theorem(first.construction, first.delta):
+        out.print(standing, markup=False)
     for evidence, names in _evidence(found):
         out.print(f"{', '.join(names)}: {evidence}", markup=False)
     if said := sentence(first.taken):

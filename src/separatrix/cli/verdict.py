@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from separatrix.cli.options import (
     AsJson,
@@ -28,8 +29,10 @@ from separatrix.numbers.spelling import for_people, whole_for_people
 
 if TYPE_CHECKING:
     from separatrix.engines import Outcome
+    from separatrix.result import Result
     from separatrix.verdicts import Verdict
 
+ENDINGS = (".png", ".svg", ".pdf", ".csv", ".parquet", ".json")
 NOT_FINITE = "not known: the scores overflow float64, or lose their digits"
 
 
@@ -52,6 +55,9 @@ def verdict(
     dtype: Annotated[
         str, typer.Option(help="float64, float32, float16 or bfloat16, for dense and grouped.")
     ] = "float64",
+    out: Annotated[
+        Path | None, typer.Option(help="Write it: .png, .svg, .pdf, .csv, .parquet or .json.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Does a mechanism tell the two labels of CONSTRUCTION, D0 and D1, apart?
@@ -82,11 +88,14 @@ def verdict(
         raise UsageError(f"a certificate is of one mechanism, not of {len(chosen)}; ask for each by itself")
     if certificate is not None:
         require_writable(certificate)
+    if out is not None:
+        require_writable(out, ENDINGS)
     proving = "certified" if certificate is not None else engine
     how: dict[str, Any] = {"engine": proving, "delta": delta, "noise_sd": noise, "sampling": sampling}
     if len(chosen) > 1:
         several = verdicts_on(construction, chosen, parameters, **how)
         show(several, as_json, lambda: side_by_side.view(several))
+        _save(several, out, as_json)
         return
     found = verdict_on_one(construction, chosen[0], parameters, **how)
     if certificate is not None:
@@ -95,13 +104,23 @@ def verdict(
         except EngineRefusal as refused:
             raise UsageError(f"{refused.reason}; leave out --certificate") from None
     show(found, as_json, lambda: view(found))
+    _save(found, out, as_json)
     if certificate is not None and not as_json:
         typer.echo(f"certificate written; verify it with: separatrix check {certificate}")
+
+
+def _save(found: Result, out: Path | None, as_json: bool) -> None:
+    """Write it where it was asked for."""
+    if out is not None:
+        found.save(out)
+        if not as_json:
+            console().print(f"written: {escape(str(out))}")
 
 
 def view(found: Verdict) -> None:
     """Print a verdict."""
     from separatrix.constructions.reference import sentence
+    from separatrix.constructions.theorem import standing_in_theorem
 
     out, outcome, word = console(), found.outcome, found.word
     out.print(
@@ -124,6 +143,8 @@ def view(found: Verdict) -> None:
         table.add_row("lost in number formats from n =", _lost(found.formats))
     table.add_row("engine", f"{outcome.engine}: {outcome.evidence}")
     out.print(table)
+    if standing := standing_in_theorem(found.construction, found.delta):
+        out.print(standing, markup=False)
     if said := sentence(found.taken):
         out.print(said, markup=False)
 

@@ -104,7 +104,8 @@ def boundary_of(
     readings = level.read(places)
     changes = [Crossing(lo, hi) for lo, hi in search.changes(readings)]
     crossings = tuple(_proved(level, crossing) for crossing in changes)
-    formula = analytic(asked.kind, asked.mechanism({span.name: span.start}), asked.fixed.get("form"))
+    mechanism = asked.mechanism({span.name: span.start})
+    formula = analytic(asked.kind, mechanism, (span.name,), asked.fixed.get("form"))
     return Boundary(
         asked,
         span,

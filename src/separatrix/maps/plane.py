@@ -81,7 +81,8 @@ class Map(Result):
         if asked is None or self.of != "distinguish":
             return None
         corner = self.places.at((0, 0))
-        found = analytic(self.construction, asked.mechanism(corner), self.fixed.get("form"))
+        moving = (self.x.name, self.y.name)
+        found = analytic(self.construction, asked.mechanism(corner), moving, self.fixed.get("form"))
         if found is None:
             return None
         mesh = {self.x.name: self.x.floats[None, :], self.y.name: self.y.floats[:, None]}

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from separatrix.claims.theorem import enough_width
 from separatrix.constructions import Construction
 from separatrix.constructions.spike import Spike
+from separatrix.constructions.theorem import enough_width
 from separatrix.engines import exact
 from separatrix.mechanisms import mechanism_named
 from separatrix.outputs.kernels import rational_model, spike_weights, with_kernel

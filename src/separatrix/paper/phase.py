@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from separatrix.claims.boundary import limit_ones
-from separatrix.claims.theorem import asked_width
 from separatrix.constructions.spike import Spike
+from separatrix.constructions.theorem import asked_width
 from separatrix.engines import exact
 from separatrix.maps import boundary
 from separatrix.mechanisms import mechanism_named

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING
 
+from separatrix.numbers import format_exact
 from separatrix.reports.drawing import FAINT, INK
 from separatrix.reports.plots.drawing import Drawing
 from separatrix.reports.verdict_words import COLOURS
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
     from separatrix.verdicts import Verdict
 
+WIDEST = 66
+"""Characters of a line below the axes."""
 NAMES = ("fires on D0", "fires on D1", "tells D0 from D1")
 
 
@@ -36,9 +40,16 @@ def _draw(found: Verdict, _: int, axes: Axes) -> None:
         )
     for at in (delta, 1 - delta):
         axes.axvline(at, color=INK, lw=0.8, ls=(0, (2, 2)))
-    axes.set(xlim=(0, 1), ylim=(2.5, -0.5), yticks=range(3), yticklabels=NAMES, xlabel="probability")
+    axes.set(xlim=(0, 1), ylim=(2.5, -0.5), yticks=range(3), yticklabels=NAMES)
+    axes.set_xlabel(f"probability\n{point_and_delta(found)}", size=8)
     axes.grid(visible=False, axis="y")
     axes.set_title(f"{found.mechanism.spelled} on {found.construction.name}: {found.word}")
 
 
-DRAWING = Drawing(_draw, size=lambda _: (4.6, 1.9))
+def point_and_delta(found: Verdict) -> str:
+    """Where a verdict was asked for, and what the dotted lines of its picture are."""
+    point = " ".join(f"{name}={value}" for name, value in found.construction.parameters.shown().items())
+    return f"{fill(point, WIDEST)}\ndotted: delta = {format_exact(found.delta)}, and 1 - delta"
+
+
+DRAWING = Drawing(_draw, size=lambda _: (4.6, 2.2))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from separatrix.reports.drawing import FAINT, INK
 from separatrix.reports.plots.drawing import Drawing
+from separatrix.reports.plots.verdict import point_and_delta
 from separatrix.reports.verdict_words import COLOURS
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ def _draw(found: Verdicts, _: int, axes: Axes) -> None:
     for at in (delta, 1 - delta):
         axes.axvline(at, color=INK, lw=0.8, ls=(0, (2, 2)))
     axes.set(xlim=(0, 1), ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)), yticklabels=names)
-    axes.set(xlabel="P(tells apart)")
+    axes.set_xlabel(f"P(tells apart)\n{point_and_delta(answers[0])}", size=8)
     axes.grid(visible=False, axis="y")
     axes.set_title(answers[0].construction.name)
 
 
-DRAWING = Drawing(_draw, size=lambda found: (5.0, 1.0 + ROOM * len(found)))
+DRAWING = Drawing(_draw, size=lambda found: (5.0, 1.3 + ROOM * len(found)))

@@ -1,0 +1,68 @@
+"""What the separation theorem (theory 3.4) asks of a spike, and whether a point has it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from separatrix.constructions._base import Construction
+from separatrix.constructions.spike import Spike
+
+WIDTH, SIGNS = "d - 2 >= 200 b² log(4m/delta)", "m >= log(1/delta)/log(4/3)"
+
+
+def enough_signs(delta: float) -> int:
+    """The least m the theorem asks for.
+
+    >>> enough_signs(0.01)
+    17
+    """
+    return math.ceil(math.log(1 / delta) / math.log(4 / 3))
+
+
+def asked_width(b: float, m: int, delta: float) -> float:
+    """What the theorem asks d - 2 to reach."""
+    return 200 * b * b * math.log(4 * m / delta)
+
+
+def enough_width(b: float, m: int, delta: float) -> int:
+    """The least d the theorem asks for."""
+    return 2 + math.ceil(asked_width(b, m, delta))
+
+
+def hypotheses(setting: Mapping[str, Any], delta: float) -> dict[str, bool]:
+    """The theorem's five conditions."""
+    a0, a1, b, c = (Fraction(setting[name]) for name in ("a0", "a1", "b", "c"))
+    return {
+        "a1(a1+b+c) > 1": a1 * (a1 + b + c) > 1,
+        "a0(a0+b+c) < 1": a0 * (a0 + b + c) < 1,
+        "a1 - b > 0.1": a1 - b > Fraction(1, 10),
+        WIDTH: setting["d"] >= enough_width(float(b), setting["m"], delta),
+        SIGNS: setting["m"] >= enough_signs(delta),
+    }
+
+
+def standing_in_theorem(point: Construction, delta: Fraction) -> str:
+    """Whether the theorem speaks of a point, in a sentence; nothing where it is not about its kind.
+
+    >>> spike = Spike.read({**Spike.example, "m": 17})
+    >>> standing_in_theorem(spike, Fraction(1, 100))
+    "The theorem's hypotheses hold here for this delta; it speaks of large n."
+    """
+    if not isinstance(point, Spike) or point.parameters.shown().get("form") != "ones":
+        return ""
+    shown = point.parameters.shown()
+    setting = {**shown, "d": int(shown["d"]), "m": int(shown["m"])}
+    least = {
+        WIDTH: f"d >= {enough_width(float(Fraction(shown['b'])), setting['m'], float(delta))}",
+        SIGNS: f"m >= {enough_signs(float(delta))}",
+    }
+    held = hypotheses(setting, float(delta))
+    missing = [least.get(name, name) for name, holds in held.items() if not holds]
+    if not missing:
+        return "The theorem's hypotheses hold here for this delta; it speaks of large n."
+    return (
+        f"Outside the theorem for this delta, which asks for {' and '.join(missing)}; computed all the same."
+    )
