@@ -37,6 +37,17 @@ def test_every_engine_by_name(engine: str) -> None:
     assert isinstance(shown["neuron"]["p1"], float)
 
 
+def test_a_verdict_is_written_and_its_place_in_the_theorem_is_told(tmp_path: Path) -> None:
+    done = run("verdict", "spike", "softmax", *POINT, "--out", str(tmp_path / "verdict.svg"))
+    assert done.returncode == 0, done.stderr
+    assert "asks for m >= 17" in done.stdout
+    assert b"<svg" in (tmp_path / "verdict.svg").read_bytes()
+    within = run("verdict", "spike", "softmax,linear", "m=17", "d=362", "n=3600")
+    assert "hypotheses hold here" in within.stdout
+    other = run("verdict", "spike", "softmax", "form=identity")
+    assert "theorem" not in other.stdout
+
+
 def test_text_fits_eighty_columns() -> None:
     done = run("verdict", "spike", "linear", *POINT, "--noise", "0.1")
     assert done.returncode == 0

@@ -54,9 +54,10 @@ def standing_in_theorem(point: Construction, delta: Fraction) -> str:
     if not isinstance(point, Spike) or point.parameters.shown().get("form") != "ones":
         return ""
     shown = point.parameters.shown()
-    setting = {**shown, "d": int(shown["d"]), "m": int(shown["m"])}
+    m = int(shown["m"])
+    setting = {**shown, "d": int(shown["d"]), "m": m}
     least = {
-        WIDTH: f"d >= {enough_width(float(Fraction(shown['b'])), setting['m'], float(delta))}",
+        WIDTH: f"d >= {enough_width(float(Fraction(shown['b'])), m, float(delta))}",
         SIGNS: f"m >= {enough_signs(float(delta))}",
     }
     held = hypotheses(setting, float(delta))
