@@ -12,11 +12,14 @@ from pathlib import Path
 import pytest
 import torch
 
+import separatrix as sx
 from documents import require_document, require_result
 from separatrix.cards import Standing, Unanswered, assess, likenesses, points
 from separatrix.cards.atlas import Atlas, Region, atlas
 from separatrix.cards.outcomes import at_length
+from separatrix.cards.rescue import rescue
 from separatrix.cards.standing import standing
+from separatrix.cli.cards import _atlas_view
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.costs import Cost, CostCurve, Disagreement, bench, measure
 from separatrix.costs.cost import disagreement, tokens
@@ -332,3 +335,50 @@ def test_what_cannot_be_loaded(
     with pytest.raises(UsageError, match=complaint):
         mechanism_from(text)
     assert mechanism_from("mine_ok:Thing").spelled == "mine_ok:Thing"
+
+
+SOME = ("spike", "injectivity", "duplication", "dispersion", "averaging", "spikes")
+
+
+@pytest.fixture(scope="module")
+def small() -> Atlas:
+    return atlas("linear,softmax,elu,delta", ",".join(SOME[1:3]), sort="seen")
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_blind_cell_says_who_else_tells_the_labels_apart_as_readers_does(name: str) -> None:
+    for mechanism in ("linear", "softmax"):
+        found = sx.readers(name, mechanism)
+        saved = rescue(found.fixed)
+        words = {(each.word.value, each.readers) for each in found.statements}
+        tuned = found.threshold is not None and found.threshold.outcome.interval[0] >= 0.99
+        if found.fixed.word == "distinguishes":
+            assert saved is None
+        elif ("cannot", "every reader of what attention returns") in words:
+            assert saved is not None
+            assert saved.by == "no reader"
+        elif tuned or ("can", "linear readers of one row") in words:
+            assert saved is not None
+            assert saved.by == ("another threshold" if tuned else "a linear reader")
+
+
+def test_the_atlas_marks_sorts_filters_and_explains(small: Atlas, capsys: pytest.CaptureFixture[str]) -> None:
+    by = {(row["mechanism"], row["construction"]): row["rescued_by"] for row in small.rows()}
+    assert by["linear", "injectivity"] == by["softmax", "duplication"] == "no reader"
+    assert {by["delta", name] for name in ("injectivity", "duplication")} == {None}, "every token is needed"
+    kernels = [region.mechanism.spelled for region in small.families["score kernel"]]
+    assert kernels == ["softmax", "linear"], "what tells most apart first"
+    _atlas_view(small)
+    shown = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert "X≡" in shown
+    assert "1 injectivity: The query is q (D0) or a multiple of it (D1)" in shown
+    assert "S partial: some of the time" in " ".join(shown.split())
+    page = atlas_page.page(small)
+    assert 'data-name="softmax" data-family="score kernel" data-seen="1"' in page
+    only = atlas("softmax,elu,delta", "spikes", family="feature map,recurrent", sort="name")
+    assert [region.mechanism.spelled for region in only.regions] == ["delta", "elu"]
+    with pytest.raises(sx.UsageError, match="there is no family recurent"):
+        atlas("delta", "spikes", family="recurent")
+    with pytest.raises(sx.UsageError, match="there is no order size; there are: family, name, seen"):
+        atlas("delta", "spikes", sort="size")

@@ -7,17 +7,18 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import active_children, get_context
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 
+from separatrix.cards.rescue import rescue
 from separatrix.cards.standing import Standing, Unanswered, points, standing
 from separatrix.constructions import construction_named
 from separatrix.mechanisms import Mechanism, examples
 from separatrix.mechanisms.load import mechanisms_from
-from separatrix.parameters import UsageError
+from separatrix.parameters import UsageError, require_known
 from separatrix.result import Result
 from separatrix.startup import safe_path, signals_held_back
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     *("family", "mechanism", "construction", "verdict", "distinguish", "low", "high", "kind", "engine"),
-    *("evidence", "margin", "margin_exponent", "blind_from_n", "blind_searched_to"),
+    *("evidence", "margin", "margin_exponent", "blind_from_n", "blind_searched_to", "rescued_by"),
 )
 Tell = Callable[[int, int, str], None]
 """Hears how many cells are done, of how many, and which was the last or is the next."""
@@ -40,6 +41,13 @@ class Region:
     standings: tuple[Standing | Unanswered, ...]
 
 
+ORDERS: dict[str, Callable[[Region], Any]] = {
+    "family": lambda region: 0,
+    "name": lambda region: region.mechanism.spelled,
+    "seen": lambda region: -sum(each.word == "distinguishes" for each in region.standings),
+}
+
+
 @dataclass(frozen=True, repr=False)
 class Atlas(Result):
     """The standing of every mechanism on every construction."""
@@ -51,6 +59,14 @@ class Atlas(Result):
     def constructions(self) -> tuple[str, ...]:
         """The names of the constructions."""
         return tuple(standing.name for standing in self.regions[0].standings)
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What each column asks."""
+        return {
+            name: f"{construction_named(name.partition(',')[0]).title} n={points()[name].n:,}"
+            for name in self.constructions
+        }
 
     @property
     def families(self) -> dict[str, list[Region]]:
@@ -92,6 +108,8 @@ def atlas(
     mechanisms: Any = None,
     constructions: str | Sequence[str] | None = None,
     *,
+    family: str | Sequence[str] | None = None,
+    sort: str = "family",
     tell: Tell = lambda *_: None,
     workers: int = 1,
 ) -> Atlas:
@@ -101,6 +119,8 @@ def atlas(
 
     - `mechanisms`: as for `verdict`, several as `"softmax,linear"` or a list; one of each without any.
     - `constructions`: names, with commas or in a list; all without any.
+    - `family`: mechanisms of these families alone, as `"recurrent,sparse"`.
+    - `sort`: by `"family"`; or by `"name"`, or by `"seen"`, what tells most apart first, within each.
     - `tell`: hears how many cells are done, of how many, and which.
     - `workers`: how many processes share the work; all of it takes minutes. With more than one a script
       needs `if __name__ == "__main__":` around the call, since they import it.
@@ -110,11 +130,24 @@ def atlas(
     [('softmax', 'distinguishes'), ('linear', 'blind')]
     """
     chosen = examples() if mechanisms is None else mechanisms_from(mechanisms)
+    chosen = _of_families(chosen, family)
+    require_known("order", sort, ORDERS)
     names = _columns(constructions)
     cells = [(mechanism, name) for mechanism in chosen for name in names]
     cells.sort(key=lambda cell: cell[0].takes_counts)  # the long ones first, so that all end together
     found = dict(_filled(cells, tell, workers))
-    return Atlas(tuple(Region(each, tuple(found[each.spelled, name] for name in names)) for each in chosen))
+    regions = [Region(each, tuple(found[each.spelled, name] for name in names)) for each in chosen]
+    return Atlas(tuple(sorted(regions, key=ORDERS[sort])))
+
+
+def _of_families(mechanisms: list[Mechanism], family: str | Sequence[str] | None) -> list[Mechanism]:
+    if family is None:
+        return mechanisms
+    wanted = [each.strip() for each in family.split(",")] if isinstance(family, str) else list(family)
+    known = list(dict.fromkeys(each.family for each in mechanisms))
+    for each in wanted:
+        require_known("family", each, known)
+    return [each for each in mechanisms if each.family in wanted]
 
 
 def _columns(constructions: str | Sequence[str] | None) -> list[str]:
@@ -158,7 +191,13 @@ def _filled(
 
 
 def _cell(mechanism: Mechanism, name: str) -> Standing | Unanswered:
-    return standing(name, points()[name], mechanism)
+    found = standing(name, points()[name], mechanism)
+    if isinstance(found, Unanswered):
+        return found
+    try:
+        return replace(found, rescue=rescue(found.verdict))
+    except Exception:  # whatever a stranger's mechanism raises, its verdict stands
+        return found
 
 
 def standing_row(mechanism: Mechanism, cell: Standing | Unanswered) -> dict[str, Any]:
@@ -180,4 +219,5 @@ def standing_row(mechanism: Mechanism, cell: Standing | Unanswered) -> dict[str,
         "margin_exponent": None if law is None else law.exponent,
         "blind_from_n": cell.blind.start,
         "blind_searched_to": cell.blind.searched_to,
+        "rescued_by": None if cell.rescue is None else cell.rescue.by.value,
     }

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from separatrix.cards.blindness import Blindness, blindness
 from separatrix.cards.margin_growth import Growth, growth_of_margin
 from separatrix.cards.outcomes import found_at
+from separatrix.cards.rescue import Rescue
 from separatrix.constructions import CONSTRUCTIONS, Construction
 from separatrix.errors import raised
 from separatrix.mechanisms import Mechanism
@@ -27,6 +28,8 @@ class Standing:
     verdict: Verdict
     growth: Growth
     blind: Blindness
+    rescue: Rescue | None = None
+    """Who tells apart what the fixed reader does not, where that was asked."""
 
     @property
     def word(self) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from separatrix.cli import completion
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import announced, counting, working
 from separatrix.cli.terminal import COLOURS, console, escape, new_table, show
@@ -19,12 +20,23 @@ if TYPE_CHECKING:
 
 
 def atlas(
+    mechanisms: Annotated[
+        str | None,
+        typer.Option(help="Which, with commas; all if none.", autocompletion=completion.mechanisms),
+    ] = None,
+    constructions: Annotated[str | None, typer.Option(help="Which, with commas; all if none.")] = None,
+    family: Annotated[str | None, typer.Option(help="Of these families alone: recurrent,sparse.")] = None,
+    sort: Annotated[str, typer.Option(help="family, name, or seen: what tells most apart first.")] = "family",
     out: Annotated[Path | None, typer.Option(help="Write .html, .png, .pdf, .svg, .csv or .json.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Every mechanism on every construction.
 
-    One letter a cell, and how P is known; the page has the intervals. Takes minutes, on all cores.
+    One letter a cell, and how P is known; the page has the intervals, sorts and filters. Takes minutes for
+    all, on all cores. Where the reader is blind, it says whether another threshold or a linear reader tells
+    the labels apart, or none can, as `readers` does; not where every token is needed.
+
+    Example: separatrix atlas --mechanisms softmax,linear --constructions spike,injectivity
     """
     import os
 
@@ -34,34 +46,48 @@ def atlas(
 
     if out is not None:
         require_writable(out, page.ENDINGS)
-    cores = os.cpu_count() or 1
-    what = f"every mechanism on every construction, on {cores} cores; about {20 // cores or 1} minutes"
+    some = mechanisms is not None or constructions is not None or family is not None
+    cores = 1 if mechanisms is not None and constructions is not None else os.cpu_count() or 1
+    time = "" if some else f"; about {20 // cores or 1} minutes"
+    which = "mechanisms on constructions" if some else "every mechanism on every construction"
+    what = f"{which}, on {cores} core{'s' * (cores > 1)}{time}"
     with announced("atlas", what, as_json), counting(as_json) as tell:
-        found = run(tell=tell, workers=cores)
+        found = run(mechanisms, constructions, family=family, sort=sort, tell=tell, workers=cores)
     if out is not None:
         page.write(found, out)
     show(found, as_json, lambda: _atlas_view(found))
 
 
+WIDEST = 22
+"""Characters of a name; longer ones are cut, and whole on the page."""
+
+
 def _atlas_view(found: Atlas) -> None:
     """Print the atlas as a table: a letter and a mark for each construction."""
+    from separatrix.reports.atlas import rescues
     from separatrix.reports.standings import shown
-    from separatrix.reports.verdict_words import LETTERS, MARKS
+    from separatrix.reports.verdict_words import LETTERS, MARKS, MEANINGS
 
     out, columns = console(), found.constructions
-    wide = max(len(region.mechanism.spelled) for region in found.regions)
+    wide = min(WIDEST, max(len(region.mechanism.spelled) for region in found.regions))
     out.print(" " * wide + "".join(f"{place:3d}" for place in range(1, len(columns) + 1)))
     for family, regions in found.families.items():
         out.print(f"[dim italic]{escape(family)}[/]")
         for region in regions:
             letters = "".join(
-                f"{'' if cell.p else ' '} [{COLOURS[cell.word]}]{LETTERS[cell.word]}[/]{cell.p[:1]}"
+                f"{'' if cell.p else ' '} [{COLOURS[cell.word]}]{cell.letter}[/]{cell.p[:1]}"
                 for cell in map(shown, region.standings)
             )
-            out.print(f"{escape(region.mechanism.spelled):>{wide}}{letters}", soft_wrap=True)
-    out.print("; ".join(f"{place} {name}" for place, name in enumerate(columns, 1)))
-    words = ", ".join(f"[{COLOURS[word]}]{letter}[/] {word}" for word, letter in LETTERS.items())
-    out.print(f"{words}; P is {', '.join(f'{sign} {kind}' for kind, sign in MARKS.items())}")
+            name = region.mechanism.spelled
+            name = name if len(name) <= wide else f"{name[: wide - 1]}…"
+            out.print(f"{escape(name):>{wide}}{letters}", soft_wrap=True)
+    for place, (name, title) in enumerate(found.titles.items(), 1):
+        out.print(f"{place:2d} {name}: {title}", style="dim", markup=False)
+    words = (f"[{COLOURS[word]}]{letter}[/] {word}: {MEANINGS[word]}" for word, letter in LETTERS.items())
+    out.print("; ".join(words))
+    for letter, meaning in rescues(found).items():
+        out.print(f"{letter} {meaning}", markup=False)
+    out.print(f"P is {', '.join(f'{sign} {kind}' for kind, sign in MARKS.items())}")
 
 
 def bench(

@@ -13,7 +13,7 @@ from separatrix.numbers.json import json_file
 from separatrix.reports import pages
 from separatrix.reports.drawing import FAINT, saved, static_style
 from separatrix.reports.standings import ShownStanding, shown
-from separatrix.reports.verdict_words import COLOURS, INKS, LETTERS, MARKED, MEANINGS
+from separatrix.reports.verdict_words import COLOURS, INKS, LETTERS, MARKED, MEANINGS, RESCUES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,8 +35,15 @@ def draw(atlas: Atlas) -> Figure:
     handles = [Rectangle((0, 0), 1, 1, facecolor=COLOURS[word], edgecolor=FAINT) for word in words]
     labels = [f"{LETTERS[word]}  {word}: {MEANINGS[word]}" for word in words]
     figure.legend(handles, labels, loc="outside lower left", ncols=len(labels), fontsize=6.5)
-    figure.supxlabel(f"P is {MARKED}", x=0.99, ha="right", size=6.5)
+    more = "; ".join(f"{letter}  {meaning}" for letter, meaning in rescues(atlas).items())
+    figure.supxlabel(f"{more}\nP is {MARKED}" if more else f"P is {MARKED}", x=0.99, ha="right", size=6.5)
     return figure
+
+
+def rescues(atlas: Atlas) -> dict[str, str]:
+    """The letters that say who tells apart what this reader does not, as far as they occur."""
+    found = {row["rescued_by"] for row in atlas.rows() if row["verdict"] == "blind"}
+    return dict(each for by, each in RESCUES.items() if by in found)
 
 
 def size(atlas: Atlas) -> tuple[float, float]:
@@ -69,7 +76,7 @@ def draw_on(axes: Axes, atlas: Atlas) -> None:
 
 def _write(axes: Any, x: int, y: float, cell: ShownStanding) -> None:
     style = {"va": "center_baseline", "size": 6, "color": INKS[cell.word]}
-    axes.text(x + 0.12, y + 0.5, LETTERS[cell.word], ha="left", weight="bold", **style)
+    axes.text(x + 0.12, y + 0.5, cell.letter, ha="left", weight="bold", **style)
     axes.text(x + 0.92, y + 0.5, cell.p, ha="right", **style)
 
 
@@ -110,7 +117,8 @@ def page(atlas: Atlas) -> str:
         title="Every mechanism on every construction",
         meanings={word: MEANINGS[word] for word in _words(atlas)},
         marks=MARKED,
-        constructions=atlas.constructions,
+        rescues=rescues(atlas),
+        constructions=atlas.titles,
         families={
             family: {region.mechanism.spelled: [*map(shown, region.standings)] for region in regions}
             for family, regions in atlas.families.items()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from separatrix.cards import Card, Standing, Unanswered
-from separatrix.reports.verdict_words import MARKS, probability
+from separatrix.reports.verdict_words import LETTERS, MARKS, RESCUES, probability
 
 
 @dataclass(frozen=True)
@@ -25,25 +25,35 @@ class ShownStanding:
     """The growth in at most nine characters."""
     bits: str = ""
     blind_from: str = ""
+    letter: str = ""
+    """Of the word, or of who tells apart what this reader does not."""
 
 
 def shown(found: Standing | Unanswered) -> ShownStanding:
     """The cell of a standing."""
     if isinstance(found, Unanswered):
-        return ShownStanding(found.name, found.word, found.why)
+        return ShownStanding(found.name, found.word, found.why, letter=LETTERS[found.word])
     outcome = found.verdict.outcome
     low, high = outcome.interval
     where = "" if low == high else f" in [{low:.4g}, {high:.4g}]"
+    rescued = "" if found.rescue is None else f"; {found.rescue.by.value}: {found.rescue.evidence}"
     return ShownStanding(
         name=found.name,
         word=found.word,
-        evidence=f"P = {outcome.distinguish:.6g}{where}; {outcome.engine}: {outcome.evidence}",
+        evidence=f"P = {outcome.distinguish:.6g}{where}; {outcome.engine}: {outcome.evidence}{rescued}",
+        letter=_letter(found),
         p=f"{MARKS[found.evidence]} {probability(outcome.distinguish)}",
         growth=exponent(found),
         law=exponent(found) if len(exponent(found)) < 10 else "other law",
         bits=bits(found),
         blind_from=blind_from(found),
     )
+
+
+def _letter(found: Standing) -> str:
+    if found.rescue is None or found.word != "blind":
+        return LETTERS[found.word]
+    return RESCUES[found.rescue.by.value][0]
 
 
 WORST = ("none", "blind", "undecided", "partial", "distinguishes")

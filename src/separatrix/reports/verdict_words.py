@@ -1,6 +1,6 @@
 """How verdicts look in tables and pictures: never by their colour alone."""
 
-LETTERS = {"distinguishes": "D", "partial": "P", "blind": "B", "undecided": "?", "none": "–"}
+LETTERS = {"distinguishes": "D", "partial": "S", "blind": "B", "undecided": "?", "none": "–"}
 COLOURS = {
     "distinguishes": "#0072B2",
     "partial": "#E69F00",
@@ -29,12 +29,21 @@ CHOICE_LETTERS = {
     "not known": "·",
 }
 """Of what a mechanism sees, with what number formats, proofs, weights and training add to verdicts."""
+RESCUES = {
+    "another threshold": ("T", "not with this threshold: another one tells them apart"),
+    "a linear reader": (
+        "R",
+        "not with this reader: a linear one tells them apart, without noise",
+    ),
+    "no reader": ("X", "no reader tells them apart: D0 and D1 have equal rows, proved"),
+}
+"""The letters of blind cells of which more is known."""
 MARKS = {"certified": "≡", "exact": "=", "sampled": "~"}
 MARKED = ", ".join(f"{sign} {kind}" for kind, sign in MARKS.items())
 MEANINGS = {
     "distinguishes": "tells D0 from D1: P ≥ 0.99",
     "partial": "some of the time",
-    "blind": "P ≤ 0.01",
+    "blind": "to this reader, P ≤ 0.01",
     "undecided": "the draws do not decide",
     "none": "no answer",
 }

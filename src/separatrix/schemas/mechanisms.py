@@ -138,6 +138,7 @@ class AtlasCell(TypedDict):
     margin_exponent: Number
     blind_from_n: int | None
     blind_searched_to: int | None
+    rescued_by: Literal["another threshold", "a linear reader", "no reader"] | None
 
 
 @document

@@ -263,6 +263,11 @@ def readers(
     fields = construction_named(construction).schema.model_fields
     given = all_parameters(parameters, named, fields, OLD_NAMES)
     fixed = verdict(construction, mechanism, given, delta=delta, noise_sd=noise_sd, sampling=sampling)
+    return read_otherwise(fixed, sampling)
+
+
+def read_otherwise(fixed: Verdict, sampling: Sampling | None = None) -> Readers:
+    """What other readers make of the point of a verdict."""
     made, attends = fixed.construction, fixed.mechanism
     looked: Sequence[tuple[Outputs, int]]
     try:
