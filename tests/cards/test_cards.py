@@ -184,7 +184,7 @@ def test_sampled_cells_stop_when_they_are_decided() -> None:
         low, high = cell.verdict.outcome.interval
         exact = verdict("spike", "linear", **cell.verdict.construction.parameters.shown()).outcome
         assert low <= exact.distinguish <= high
-        assert "looks, together 95%" in cell.verdict.outcome.evidence
+        assert " interim looks" in cell.verdict.outcome.evidence
         assert int(cell.verdict.outcome.evidence.split()[0]) < 6400
 
 

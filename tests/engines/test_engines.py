@@ -290,7 +290,7 @@ def test_interval_coverage_with_early_stopping(m: int) -> None:
     ]
     covered = sum(each.interval[0] <= truth <= each.interval[1] for each in found)
     assert covered >= 0.93 * seeds
-    assert all("looks, together 95%" in each.evidence for each in found)
+    assert all("95% Clopper-Pearson interval, adjusted for " in each.evidence for each in found)
     if m == 1:
         assert 0.1 < truth < 0.9
         assert all(each.evidence.startswith("25 draws, 99.75%") for each in found)

@@ -177,14 +177,14 @@ def test_literal_tokens_are_taken_at_shorter_lengths() -> None:
 def test_n_is_moved_to_admissible_values_and_told() -> None:
     found = scaling("linear", n="1010:100010:5:log")
     assert all(int(value.x) % 100 == 0 for value in found.values)
-    assert "n is moved" in found.remark
+    assert "n is rounded to a multiple of d−2" in found.remark
 
 
 def test_n_is_moved_as_d_grows_and_told() -> None:
     found = scaling("linear", n=10**6, d="12:1002:5:log")
     assert found.law.form is not None
     assert found.law.form.name == "constant"
-    assert "n is moved" in found.remark
+    assert "n is rounded to a multiple of d−2" in found.remark
 
 
 KNOWN = {"softmax": 0.0, "topk": 0.0, "hardmax": 0.0, "logn-softmax": 0.0, "linear": -1.0, "sigmoid": 0.45}

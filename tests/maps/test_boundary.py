@@ -103,7 +103,7 @@ def test_whole_ends_are_neighbours_among_the_admissible() -> None:
 def test_n_is_moved_with_d_and_that_is_said() -> None:
     found = sx.boundary("spike", "softmax", n=1001, d="4:60", m=12, a0="0.01", a1="0.7", b="0.2", c="0.1")
     assert found.crossings
-    assert found.moved.startswith("n=1001 is moved to the nearest admissible value")
+    assert found.moved.startswith("n=1001 is rounded to a multiple of d−2")
     for crossing in found.crossings:
         low, high = int(crossing.lo.value), int(crossing.hi.value)
         assert high == low + 1
@@ -350,7 +350,7 @@ def test_the_command_line_writes_a_certificate_that_holds(
     words = ["boundary", "spike", "softmax", "a1=0.5:1.5", "n=1050", *WORDS, "--certificate", path]
     code, out, _ = run(capsys, *words)
     assert code == 0
-    assert "n=1050 is moved to the nearest admissible value: n=1100." in out
+    assert "n=1050 is rounded to a multiple of d−2: n=1100." in out
     code, out, _ = run(capsys, "check", path)
     assert code == 0
     assert "holds" in out

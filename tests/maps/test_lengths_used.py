@@ -25,7 +25,7 @@ from separatrix.reports.pages import asset
 
 FIXED = {name: value for name, value in BASE.items() if name not in ("a1", "n")}
 WITHOUT_D = {name: value for name, value in FIXED.items() if name != "d"}
-MOVED = "n is moved to the nearest admissible value: 2667 to 2700, 3333 to 3300."
+MOVED = "n is rounded to a multiple of d−2: 2667 to 2700, 3333 to 3300."
 
 
 def over_n() -> BoundaryCurve:
@@ -130,7 +130,7 @@ def test_scaling_shows_the_n_used_beside_what_grows(capsys: pytest.CaptureFixtur
     assert "d    n used" in out
     assert "46   1012" in out
     _, out, _ = run(capsys, "scaling", "spike", "linear,softmax", *words)
-    assert "n is moved to the nearest admissible value at 4 of 4 places: 980 to 1,012." in out
+    assert "n is rounded to a multiple of d−2 at 4 of 4 places: 980 to 1,012." in out
     assert "d=10:100:4:log" in out
 
 

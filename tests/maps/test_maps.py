@@ -290,7 +290,7 @@ def test_text_fits_eighty_columns(
     assert max(map(len, out.splitlines())) <= 80
     assert "█" in out
     assert "largest" in out
-    assert "n is moved to the nearest admissible value" in out
+    assert "n is rounded to a multiple of d−2" in out
 
 
 def test_json_holds_axes_and_values(capsys: pytest.CaptureFixture[str]) -> None:

@@ -156,7 +156,9 @@ def test_the_page_has_every_section_and_needs_no_network(store: Store, tmp_path:
     fill(store, {"line": line[:3]})
     page = (written := write_report(store, tmp_path / "out", one, 2)).page.read_text()
     read = Reader(page)
-    assert re.findall(r'<section id="(\w+)">', page) == ["changes", "curves", "maps", "mechanisms", "refused"]
+    assert re.findall(r'<section id="(\w+)">', page) == [
+        *("changes", "curves", "maps", "mechanisms", "refused", "made")
+    ]
     assert "link" not in read.tags
     assert "default-src 'none'" in page
     assert "Sweep demo, number 1" in read.text
@@ -361,7 +363,7 @@ def test_who_is_ahead(store: Store) -> None:
     text = Reader(section.body).text
     assert "2 of 5 points5 exact" in text
     assert "3 exact, 2 sampled" in text
-    assert "1 none" in text
+    assert "1 not computed" in text
 
 
 def test_many_constructions_are_seen_at_a_glance(store: Store, tmp_path: Path) -> None:
@@ -428,6 +430,29 @@ def test_the_cells_of_a_report_are_shared_not_copied(store: Store) -> None:
         assert (group.cells.height, group.cells["part"].unique().to_list()) == (18, [group.part])
 
 
+def test_a_page_begins_with_the_finding(store: Store, tmp_path: Path) -> None:
+    rows = [
+        cell(p, mechanism, n=str(n)) for mechanism, p in (("softmax", 1.0), ("linear", 0.0)) for n in range(9)
+    ]
+    fill(store, {"part": [*rows, cell(0.5, "softmax", n="9")]})
+    text = " ".join(made(store, tmp_path).text.split())
+    assert "Softmax tells D0 from D1 in 9 of 10 cells; linear is blind in every cell." in text
+    titled = "softmax tells D0 from D1 in 9 of 10 cells; linear is blind at every n shown"
+    assert text.index("linear is blind in every cell") < text.index(titled) < text.rindex("How it was made")
+
+
+def test_a_map_of_one_colour_shows_the_margin(store: Store, tmp_path: Path) -> None:
+    plane = [(x, y) for x in range(1, 6) for y in range(1, 6)]
+    fill(
+        store,
+        {"part": [cell(0.0, answer={"margin": 10.0 ** -(x + y)}, x=str(x), y=str(y)) for x, y in plane]},
+    )
+    read = made(store, tmp_path)
+    assert "softmax, margin (P = 0)" in read.text
+    found = [z for row in numbers(read.plots["map-0-0-0"]["data"][0]["z"]) for z in row]
+    assert found == pytest.approx([-(x + y) for x, y in plane])
+
+
 def test_names_that_polars_would_take_for_patterns_are_names(store: Store, tmp_path: Path) -> None:
     odd = [{"^.*$": str(i), "*": "x\u202e"} for i in range(1, 5)]
     fill(store, {"part": [cell(i / 9, **point) for i, point in enumerate(odd)]})
@@ -438,7 +463,7 @@ def test_a_parameter_without_a_name_is_shown(store: Store, tmp_path: Path) -> No
     """An unnamed column would be renamed by polars, and missed."""
     fill(store, {"part": [cell(i / 9, **{"": str(i)}, n="7") for i in range(1, 5)]})
     read = made(store, tmp_path)
-    assert "spike: P against part" in " ".join(read.text.split())
+    assert "P(tells apart) against part" in " ".join(read.text.split())
     assert numbers(read.plots["curve-0-0-0"]["data"][0]["x"]) == [1, 2, 3, 4]
     for table in (
         pl.read_csv(tmp_path / "out/results.csv"),

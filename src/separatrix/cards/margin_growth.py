@@ -31,7 +31,7 @@ def growth_of_margin(point: Construction, mechanism: Mechanism) -> Growth:
     >>> from separatrix.constructions.spike import Spike
     >>> from separatrix.mechanisms import Linear
     >>> growth_of_margin(Spike.read(Spike.example), Linear()).law.spelled
-    '-1.0000 ± 4e-09'
+    '-1.0000 ± 4×10⁻⁹'
     """
     lengths = NEAR if is_literal(point, mechanism) else FAR
     try:

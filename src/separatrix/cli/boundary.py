@@ -22,6 +22,7 @@ from separatrix.cli.options import (
 from separatrix.cli.progress import working
 from separatrix.cli.terminal import console, escape, new_table, show
 from separatrix.numbers import format_exact
+from separatrix.numbers.spelling import for_people
 
 if TYPE_CHECKING:
     from separatrix.maps import Boundary, BoundaryCurve
@@ -130,9 +131,9 @@ def _view(found: Boundary, certificate: Path | None) -> None:
         place = f"{name} {between}" if found.span.whole else f"{name} = [bold]{crossing.middle:.10g}[/]"
         to.print(f"{escape(where)}: P {direction} through {level} at {place} ({word})")
         for label, end in (("lo", crossing.lo), ("hi", crossing.hi)):
-            to.print(f"  {label}  {_place(found, end)}  P = {end.p:.6g}", markup=False)
+            to.print(f"  {label}  {_place(found, end)}  P = {for_people(end.p)}", markup=False)
     for end in (start, stop):
-        to.print(f"P = {end.p:.6g} at {_place(found, end)}", markup=False)
+        to.print(f"P = {for_people(end.p)} at {_place(found, end)}", markup=False)
     if found.formula is not None:
         roots = ", ".join(f"{root:.10g}" for root in found.expected)
         place = f"{name} = {roots}" if roots else f"nowhere in this range of {name}"

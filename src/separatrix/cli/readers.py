@@ -18,6 +18,7 @@ from separatrix.cli.options import (
 )
 from separatrix.cli.terminal import console, escape, new_table, show
 from separatrix.numbers import format_exact
+from separatrix.numbers.spelling import for_people
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -96,7 +97,7 @@ def _table(found: Readers) -> Table:
         table.add_row("best linear reader", "none found")
     else:
         verified = "verified" if linear.verified else "not verified"
-        table.add_row("best linear reader", f"gap {linear.witness.gap:.6g} for |w| = 1, {verified}")
+        table.add_row("best linear reader", f"gap {for_people(linear.witness.gap)} for |w| = 1, {verified}")
         weights = linear.weights()
         shown = ", ".join(f"{span}: {_number(w)}" for span, w in weights[:MOST_WEIGHTS])
         more = f", and {len(weights) - MOST_WEIGHTS} more" if len(weights) > MOST_WEIGHTS else ""
@@ -104,12 +105,15 @@ def _table(found: Readers) -> Table:
         theta = _number(linear.witness.threshold)
         table.add_row("  fires", f"on D{linear.witness.fires_on}, above {theta}")
     if found.auc is not None:
-        best = found.auc["best_linear"]
-        both = f"{'none' if best is None else f'{best:.6g}'}; probe {found.auc['probe']:.6g}"
-        table.add_row(f"AUC at sd {found.auc['noise']:.6g}", f"best linear reader {both}")
+        best, probe, sd = (_known(found.auc[each]) for each in ("best_linear", "probe", "noise"))
+        table.add_row(f"AUC at sd {sd}", f"best linear reader {best}; probe {probe}")
     table.add_row("outputs differ, in ulps", _formats(found, "same"))
     table.add_row("probe, stored alone", _formats(found, "same_probe"))
     return table
+
+
+def _known(value: float | None) -> str:
+    return "not computed" if value is None else for_people(value)
 
 
 def _formats(found: Readers, what: str) -> str:
@@ -117,11 +121,11 @@ def _formats(found: Readers, what: str) -> str:
     words = []
     for name, kept in found.formats.items():
         same = getattr(kept, what)
-        apart = f"{kept.ulps:.3g}" if what == "same" and kept.ulps is not None else "apart"
+        apart = for_people(kept.ulps, 3) if what == "same" and kept.ulps is not None else "apart"
         words.append(f"{name} {'uncertain' if same is None else 'equal' if same else apart}")
     return ", ".join(words)
 
 
 def _number(value: Fraction) -> str:
     exact = format_exact(value)
-    return exact if len(exact) <= LONGEST else f"about {float(value):.10g}"
+    return exact if len(exact) <= LONGEST else f"about {for_people(float(value), 10)}"

@@ -23,6 +23,7 @@ from separatrix.cli.options import (
 from separatrix.cli.progress import working
 from separatrix.cli.terminal import console, escape, new_table, show
 from separatrix.numbers import format_exact
+from separatrix.numbers.spelling import for_people
 
 if TYPE_CHECKING:
     from separatrix.laws import Scalings
@@ -127,7 +128,7 @@ def _view(found: Scaling) -> None:
     where = f"{escape(found.asked.label)} on {found.asked.kind.name}"
     to.print(f"{where}: {found.of} against {name}: [bold {COLOURS[law.power_law]}]{WORDS[law.power_law]}[/]")
     low, high = law.interval
-    slope = f"slope: {law.exponent:.4g} in [{low:.4g}, {high:.4g}]"
+    slope = f"slope: {for_people(law.exponent, 4)} in [{for_people(low, 4)}, {for_people(high, 4)}]"
     to.print(slope if law.power_law is False else f"exponent: {law.spelled}", markup=False)
     to.print(f"  {law.interval_is}", style="dim", markup=False)
     to.print(law.reason, markup=False)
@@ -143,7 +144,7 @@ def _view(found: Scaling) -> None:
     for i in sorted({j * (count - 1) // (min(count, MOST_ROWS) - 1) for j in range(min(count, MOST_ROWS))}):
         value = found.values[i]
         length = [str(value.n)] if used else []
-        table.add_row(_number(value.x), *length, f"{value.y:.6g}", slopes.get(i, ""))
+        table.add_row(_number(value.x), *length, for_people(value.y), slopes.get(i, ""))
     to.print(table)
     to.print(f"{found.engine}: {found.evidence}", markup=False)
     for said in filter(None, (found.asked.reference_remark, found.remark.strip())):
@@ -158,14 +159,14 @@ def _table_view(found: Scalings) -> None:
     shown = new_table("mechanism", "exponent", "law", f"{found.name} from", "to", "by", gap=1)
     for row in rows:
         if row.scaling is None:
-            shown.add_row(escape(row.mechanism), "–", "[dim]no exponent[/]")
+            shown.add_row(escape(row.mechanism), "–", "[dim]not computed[/]")
             continue
         law, values = row.scaling.law, row.scaling.values
         ends = _number(values[0].x), _number(values[-1].x)
         shown.add_row(escape(row.mechanism), law.spelled, _law(law), *ends, row.scaling.engine)
     to.print(shown)
     if any(row.scaling is not None and row.scaling.law.power_law is False for row in rows):
-        to.print("in brackets: the local slope at the end, where there is no power law", style="dim")
+        to.print("in brackets: the local slope at the end, where it is not a power law", style="dim")
     for row in rows:
         if row.scaling is None:
             to.print(f"[yellow]{escape(row.mechanism)}[/]: {escape(row.why)}")
@@ -194,4 +195,4 @@ def _between(found: Scaling, x: float) -> int:
 
 def _number(x: Number) -> str:
     text = format_exact(x)
-    return text if len(text) <= 8 else f"{float(x):.4g}"
+    return text if len(text) <= 8 else for_people(float(x), 4)

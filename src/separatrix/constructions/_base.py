@@ -119,6 +119,8 @@ class Construction(ABC):
     """Changes to the example that get a column of their own in tables."""
     section: ClassVar[tuple[int, ...]] = (1000,)
     """That of docs/theory.md, by which constructions are listed; those without one come last, by name."""
+    step_name: ClassVar[str] = "its step"
+    """What `step` is called where it is said that n is rounded to a multiple of it."""
     has_certificates: ClassVar[bool] = False
     """Whether the certificate checker knows the construction."""
     parameters: Any

@@ -106,6 +106,7 @@ class BlockConstruction(Construction):
     """Dense tokens and groups of the spiked block matrix A."""
 
     parameters: BlockParameters
+    step_name = "d−2"
 
     @property
     def exchangeable(self) -> Exchangeable:

@@ -60,6 +60,7 @@ class Regression(ExactConstruction):
     example: ClassVar[dict[str, object]] = {"n": 1000, "m": 12}
     parameters: RegressionParameters
     logit_base = None
+    step_name = "width"
 
     @property
     def step(self) -> int:

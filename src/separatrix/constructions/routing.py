@@ -60,6 +60,7 @@ class Routing(ExactConstruction):
     parameters: RoutingParameters
     rational = False
     step = 2
+    step_name = "2"
 
     def describe(self, label: Label) -> Description:
         p, scale = self.parameters, float(self.parameters.scale)

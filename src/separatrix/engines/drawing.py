@@ -188,12 +188,13 @@ def _outcome(
     draws, neurons = tally.draws, tally.draws * construction.m
     looks = sampling.looks()
     confidence = dict(looks)[draws]
-    together = f" ({len(looks)} looks, together {100 * sampling.confidence:.6g}%)" if len(looks) > 1 else ""
+    interval = f"{100 * sampling.confidence:.6g}% Clopper-Pearson interval"
+    if len(looks) > 1:
+        interval += f", adjusted for {len(looks)} interim looks"
     close = f", {tally.close} too close to call" if tally.close else ""
     return Outcome(
         engine=engine,
-        evidence=f"{draws} draws, {where}{100 * confidence:.6g}% Clopper-Pearson interval{together}, "
-        f"{sampling.dtype}{close}",
+        evidence=f"{draws} draws, {where}{interval}, {sampling.dtype}{close}",
         p0=tally.neurons[0] / neurons,
         p1=tally.neurons[1] / neurons,
         only=tally.only / neurons,

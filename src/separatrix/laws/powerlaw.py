@@ -20,6 +20,7 @@ import numpy as np
 import scipy
 
 from separatrix.laws.functional_forms import Form, best_form, late_form
+from separatrix.numbers.spelling import for_people
 
 Array = np.ndarray[Any, Any]
 
@@ -68,14 +69,16 @@ class Law:
         """The exponent with the digits its interval leaves; in brackets the last slope, of what is no power.
 
         >>> exact_law([10, 100, 1000], [1, 10, 100]).spelled
-        '1.0000 ± 1e-09'
+        '1.0000 ± 10⁻⁹'
         >>> exact_law([10, 100, 1000, 10000], [1, 2, 3, 4]).spelled
         '(0.12)'
         """
         reach = (self.interval[1] - self.interval[0]) / 2
         digits = min(max(2, 1 - math.floor(math.log10(reach))), 4) if 0 < reach < math.inf else 2
         number = shown(self.exponent, digits).lstrip("+")
-        return f"{number} ± {reach:.1g}" if self.power_law is not False else f"({self.exponent:.2f})"
+        return (
+            f"{number} ± {for_people(reach, 1)}" if self.power_law is not False else f"({self.exponent:.2f})"
+        )
 
 
 def exact_law(x: Sequence[float], y: Sequence[float], accuracy: float = 1e-14) -> Law:

@@ -212,7 +212,8 @@ def _remarks(
     moved = [value.n for value in values if value.n is not None and value.n not in wanted]
     if moved:
         between = f"{min(moved):,} to {max(moved):,}" if len(set(moved)) > 1 else f"{moved[0]:,}"
-        yield f"n is moved to the nearest admissible value at {len(moved)} of {len(axis)} places: {between}. "
+        rounded = f"n is rounded to a multiple of {asked.kind.step_name}"
+        yield f"{rounded} at {len(moved)} of {len(axis)} places: {between}. "
 
 
 def _sd(value: Value, confidence: float) -> float:

@@ -54,10 +54,10 @@ class BoundaryCurve(Result):
         if pairs:
             told = ", ".join(f"{format_exact(a)} to {format_exact(n)}" for a, n in pairs[:MOST_TOLD])
             more = f" and {len(pairs) - MOST_TOLD} more" if len(pairs) > MOST_TOLD else ""
-            return f"n is moved to the nearest admissible value: {told}{more}."
+            return f"n is rounded to a multiple of {self.asked.kind.step_name}: {told}{more}."
         if not self.lengths_differ:
             return ""
-        return "n is moved to the admissible value nearest to the one asked for: it stands under n used."
+        return f"n is rounded to a multiple of {self.asked.kind.step_name}: it stands under n used."
 
     @property
     def lengths_differ(self) -> bool:

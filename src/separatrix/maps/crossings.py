@@ -103,7 +103,7 @@ class Boundary(Result):
         if used == [wanted]:
             return ""
         between = f"n={used[0]}" if len(used) == 1 else f"n={used[0]} to n={used[-1]}"
-        return f"n={wanted} is moved to the nearest admissible value: {between}."
+        return f"n={wanted} is rounded to a multiple of {self.asked.kind.step_name}: {between}."
 
     @property
     def lengths(self) -> list[int]:

@@ -28,17 +28,19 @@ class PlaneGrid:
     n: Array | None
     """n as exact integers, in an array that broadcasts to `shape`; None where there is no n."""
     n_asked: Array | None
+    step_name: str = "the step"
+    """What every n is a multiple of."""
 
     @classmethod
     def of(cls, asked: Question, x: Axis, y: Axis) -> PlaneGrid:
-        """The plane, with every n moved to the nearest one that is admissible."""
+        """The plane, with every n rounded to the nearest one that is admissible."""
         if not {"n"} <= {*asked.fixed, x.name, y.name} & asked.kind.schema.model_fields.keys():
             return cls(x, y, None, None)
         wanted = _wanted(asked, x, y)
         starts = {axis.name: axis.values[0] for axis in (x, y) if not asked.is_own(axis.name)}
         axes = [(axis.name, axis.values) for axis in (y, x)]
         moved = nearest_lengths(asked.kind, {**asked.fixed, **starts}, axes, wanted)
-        return cls(x, y, wanted if moved is None else moved, wanted)
+        return cls(x, y, wanted if moved is None else moved, wanted, asked.kind.step_name)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -90,14 +92,14 @@ class PlaneGrid:
 
     @property
     def remark(self) -> str:
-        """A sentence on the n that were moved; empty where none was."""
+        """A sentence on the n that were rounded; empty where none was."""
         if self.n is None or self.n_asked is None or not self.is_moved:
             return ""
         used, asked = np.broadcast_arrays(self.n, self.n_asked)
         moved = [(abs(u - a) / a, u, a) for u, a in zip(used.flat, asked.flat, strict=True) if u != a]
         share, u, a = max(moved)
         return (
-            f"n is moved to the nearest admissible value at {len(moved):,} of {used.size:,} places, "
+            f"n is rounded to a multiple of {self.step_name} at {len(moved):,} of {used.size:,} places, "
             f"at most by {float(100 * share):.2g}% (n={format_exact(a)} to n={format_exact(u)})."
         )
 

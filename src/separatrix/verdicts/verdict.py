@@ -18,6 +18,7 @@ from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers import format_exact, parse_exact
 from separatrix.numbers.json import finite
 from separatrix.numbers.logforms import spelled
+from separatrix.numbers.spelling import for_people
 from separatrix.parameters import UsageError, all_parameters
 from separatrix.result import Result, Row
 from separatrix.verdicts.blind_formats import LARGEST, blind_from
@@ -126,10 +127,10 @@ def chance_of(outcome: Outcome, digits: int = 6) -> str:
     """P[distinguishes] in words; between two numbers where it is not known exactly."""
     low, high = outcome.interval
     if low == high:
-        return f"P = {outcome.distinguish:.{digits}g}"
+        return f"P = {for_people(outcome.distinguish, digits)}"
     if ENGINES[outcome.engine].proves:  # what lies between was not decided: no number of it is likelier
-        return f"P between {low:.{digits}g} and {high:.{digits}g}"
-    return f"P = {outcome.distinguish:.{digits}g} in [{low:.4g}, {high:.4g}]"
+        return f"P between {for_people(low, digits)} and {for_people(high, digits)}"
+    return f"P = {for_people(outcome.distinguish, digits)} in [{for_people(low, 4)}, {for_people(high, 4)}]"
 
 
 def word_for(outcome: Outcome, m: int, delta: Fraction) -> Word:

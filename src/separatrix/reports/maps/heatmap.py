@@ -54,25 +54,30 @@ SOLID = 0.02
 
 def drawn(found: Map, layer: Layer) -> tuple[Array, ColourScale]:
     """What a panel shows, and its colours: the margin where a probability is the same nearly everywhere."""
-    values = layer.values[np.isfinite(layer.values)]
-    margin = np.array([]) if layer.margin is None else layer.margin[np.isfinite(layer.margin)]
-    margin = margin[margin > 0]
-    solid = values.size and float(values.max() - values.min()) < SOLID
-    if (
-        found.of not in PROBABILITIES
-        or found.difference
-        or not solid
-        or layer.margin is None
-        or not margin.size
-    ):
-        return layer.values, scale(found)
-    low, high = float(margin.min()), float(margin.max())
-    return layer.margin, _of_margin(low, high)
+    if found.of in PROBABILITIES and not found.difference and layer.margin is not None:
+        shades = margin_instead(layer.values, layer.margin)
+        if shades is not None:
+            return layer.margin, shades
+    return layer.values, scale(found)
 
 
-def _of_margin(low: float, high: float) -> ColourScale:
-    """Margins, by their logarithm where they span decades."""
-    if low > 0 and high > MANY_DECADES * low:
+def margin_instead(values: Array, margin: Array) -> ColourScale | None:
+    """The colours of the margin, where probabilities would all have one colour and margins would not."""
+    known = values[np.isfinite(values)]
+    if not known.size or float(known.max() - known.min()) >= SOLID:
+        return None
+    shades = margin_scale(margin)
+    varies = float(np.nanmax(margin, initial=-np.inf)) > float(np.nanmin(margin, initial=np.inf))
+    return shades if varies else None
+
+
+def margin_scale(margin: Array) -> ColourScale | None:
+    """Margins, by their logarithm where they span decades; None where none is positive."""
+    known = margin[np.isfinite(margin) & (margin > 0)]
+    if not known.size:
+        return None
+    low, high = float(known.min()), float(known.max())
+    if high > MANY_DECADES * low:
         return ColourScale(
             "log₁₀ of the margin", float(np.log10(low)), float(np.log10(high)), "cividis", True
         )
@@ -104,8 +109,8 @@ def scale(found: Map) -> ColourScale:
         return ColourScale(f"difference of {name}", -reach, reach, "RdBu")
     if found.of in PROBABILITIES:
         return ColourScale(name, 0.0, 1.0, "cividis")
-    if found.of == "margin":
-        return _of_margin(low, high)
+    if found.of == "margin" and low > 0 and (known := margin_scale(values)) is not None:
+        return known
     return ColourScale(name, low, high if high > low else low + 1, "cividis")
 
 

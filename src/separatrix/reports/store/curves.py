@@ -16,7 +16,7 @@ from separatrix.reports.pages import short
 from separatrix.reports.store import plots
 from separatrix.reports.store.figure import Figure, FigureRow, ShownVerdict, VerdictGrid
 from separatrix.reports.store.groups import Curve, Group
-from separatrix.reports.store.wording import count, evidence, words
+from separatrix.reports.store.wording import count, evidence, finding, words
 from separatrix.reports.verdict_words import MARKED, MARKS, probability
 
 MOST_CURVES, MOST_POINTS, MOST_IN_LINE, FEWEST_IN_LINE = 40, 40_000, 400, 20
@@ -29,7 +29,7 @@ MOST_COLUMNS, MOST_ROWS = 8, 100
 """Of a grid that stands for a plot with too many lines."""
 
 INTRODUCTION = (
-    "P is the probability over the reader's random signs that the mechanism tells D0 from D1. Lines are "
+    "P(tells apart) is the probability over the reader's random signs that it tells D0 from D1. Lines are "
     "exact, with a gap where a cell has no answer; open markers are sampled, one for each seed, with the "
     "interval of each. The margin, where there is one, is what is left of the difference between the labels "
     "before any threshold."
@@ -80,7 +80,8 @@ def _figure(curves: Sequence[Curve], keys: Mapping[str, Key], most: int) -> Figu
     many = len(first.mechanisms) > MOST_LINES
     return Figure(
         group=first.group,
-        what=f"P against {short(first.x)}",
+        what=f"P(tells apart) against {short(first.x)}",
+        finding=finding(pl.concat([curve.cells for curve in curves]), f"at every {short(first.x)} shown"),
         sentences=list(_sentences(curves, most, many)),
         rows=[
             FigureRow(words(curve.choice), grid=_grid(curve))

@@ -51,6 +51,8 @@ class Figure:
 
     group: Group
     what: str
+    finding: str
+    """Who tells D0 from D1 in all of it, and who in none."""
     sentences: Sequence[str]
     rows: Sequence[FigureRow]
     keys: Sequence[Key] = ()

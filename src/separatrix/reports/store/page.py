@@ -12,7 +12,7 @@ from separatrix.reports import pages
 from separatrix.reports.maps.captions import READER
 from separatrix.reports.store.stored_cells import StoredCells
 from separatrix.reports.store.training import TrainedRuns
-from separatrix.reports.store.wording import evidence
+from separatrix.reports.store.wording import evidence, finding
 
 MOST_SHOWN = 6
 """Hosts, engines or sets of versions that are named."""
@@ -27,6 +27,7 @@ def render(
     return pages.page(
         "sweep.html.j2",
         title=pages.short(stored.title, 120),
+        finding=_finding(cells),
         lead=_lead(stored, runs),
         facts=_facts(stored, runs),
         where=f"Engines: {_listed(cells['engine'])}. Hosts: {_listed(cells['host'])}.",
@@ -40,6 +41,11 @@ def render(
         ],
         sections=sections,
     )
+
+
+def _finding(cells: pl.DataFrame) -> str:
+    said = finding(cells)
+    return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
 def _lead(stored: StoredCells, runs: TrainedRuns) -> str:

@@ -12,21 +12,31 @@ import polars as pl
 from separatrix.maps import Axis, Span
 from separatrix.numbers import parse_exact
 from separatrix.reports import pages
-from separatrix.reports.maps.heatmap import Array, ColourScale, contour, heatmap
+from separatrix.reports.maps.heatmap import (
+    Array,
+    ColourScale,
+    bound,
+    contour,
+    heatmap,
+    margin_instead,
+)
 from separatrix.reports.pages import short
 from separatrix.reports.store.figure import Figure, FigureRow
 from separatrix.reports.store.groups import Group, is_log
-from separatrix.reports.store.wording import count, evidence, words
+from separatrix.reports.store.wording import count, evidence, finding, words
 from separatrix.reports.verdict_words import MARKED
 
 MOST_MAPS, MOST_ACROSS = 24, 100
 """What is drawn on one page, and cells across one map."""
-HOVER = "%{meta[0]}<br>%{meta[1]} ≈ %{x:.6~g}<br>%{meta[2]} ≈ %{y:.6~g}<br>P = %{z:.9~g}<extra></extra>"
+HOVER = (
+    "%{meta[0]}<br>%{meta[1]} ≈ %{x:.6~g}<br>%{meta[2]} ≈ %{y:.6~g}<br>%{meta[3]} = %{z:.9~g}<extra></extra>"
+)
 SCALE = ColourScale("P(tells apart)", 0, 1, "cividis")
 
 INTRODUCTION = (
-    "P over the reader's random signs, on one scale from 0 to 1 in every map; a cell without an answer is "
-    "left white. The dotted line is where P passes 1/2, drawn between cells."
+    "P(tells apart) over the reader's random signs, on one scale from 0 to 1; where it is nearly the same "
+    "all over a map, the margin is shown instead. A cell without an answer is left white. The dotted line is "
+    "where P passes 1/2, drawn between cells."
 )
 
 
@@ -61,11 +71,18 @@ def _figure(group: Group, chosen: Sequence[str]) -> Figure:
     for name in chosen:
         found = values(group, name, x, y)
         half = contour(x, y, found - 0.5)
-        meta = [escape(short(text)) for text in (name, x.name, y.name)]
-        plots.append((name, heatmap(x, y, found, SCALE, HOVER, {"P = 1/2": half} if half else {}, meta)))
+        lines = {"P = 1/2": half} if half else {}
+        margin = values(group, name, x, y, "margin")
+        title, shown, scale = name, found, SCALE
+        if (known := margin_instead(found, margin)) is not None:
+            low, high = float(np.nanmin(found)), float(np.nanmax(found))
+            title, shown, scale = f"{name}, margin ({bound(low, high)})", margin, known
+        meta = [escape(short(text)) for text in (name, x.name, y.name, scale.label)]
+        plots.append((title, heatmap(x, y, shown, scale, HOVER, lines, meta)))
     return Figure(
         group=group,
-        what=f"P over {short(x.name)} and {short(y.name)}",
+        what=f"P(tells apart) over {short(x.name)} and {short(y.name)}",
+        finding=finding(group.cells.filter(pl.col("mechanism").is_in(list(chosen)))),
         sentences=_sentences(group, chosen, x, y),
         rows=[FigureRow(plots=plots)],
         columns=min(len(chosen), 2),
@@ -83,7 +100,7 @@ def _axis(group: Group, name: str) -> Axis:
     return Axis(Span(name, exact[0], exact[-1], False, is_log(known[f"at:{name}"]), ""), exact)
 
 
-def values(group: Group, mechanism: str, x: Axis, y: Axis) -> Array:
+def values(group: Group, mechanism: str, x: Axis, y: Axis, of: str = "p") -> Array:
     """P in rows of y and columns of x: the exact one where there is one, else the mean of the sampled."""
     at = (f"at:{x.name}", f"at:{y.name}")
     exact = pl.col("kind") != "sampled"
@@ -91,13 +108,13 @@ def values(group: Group, mechanism: str, x: Axis, y: Axis) -> Array:
         group.answered.filter(pl.col("mechanism") == mechanism)
         .drop_nulls(at)
         .group_by(at)
-        .agg(p=pl.coalesce(pl.col("p").filter(exact).first(), pl.col("p").mean()))
+        .agg(value=pl.coalesce(pl.col(of).filter(exact).first(), pl.col(of).mean()))
     )
     across, up = ({value: i for i, value in enumerate(axis.floats.tolist())} for axis in (x, y))
     found = np.full((len(up), len(across)), np.nan)
-    for a, b, p in known.select(*at, "p").iter_rows():
+    for a, b, value in known.select(*at, "value").drop_nulls().iter_rows():
         if a in across and b in up:
-            found[up[b], across[a]] = p
+            found[up[b], across[a]] = value
     return found
 
 

@@ -43,6 +43,38 @@ def chance(p: float) -> str:
     return "> 0.9999" if 0.99995 <= p < 1 else number_(p)
 
 
+MOST_NAMED = 4
+"""Mechanisms that one sentence names."""
+
+
+def finding(cells: pl.DataFrame, where: str = "in every cell") -> str:
+    """Who tells D0 from D1 in all of these cells, who in none; empty where no cell has a verdict.
+
+    >>> cells = pl.DataFrame({"mechanism": ["softmax", "linear"], "word": ["distinguishes", "blind"]})
+    >>> finding(cells)
+    'softmax tells D0 from D1 in every cell; linear is blind in every cell'
+    """
+    known = cells.filter(pl.col("word") != "none")
+    shares = known.group_by("mechanism", maintain_order=True).agg(
+        cells=pl.len(),
+        told=(pl.col("word") == "distinguishes").sum(),
+        blind=(pl.col("word") == "blind").sum(),
+    )
+    everywhere = shares.filter(told=pl.col("cells"))["mechanism"].to_list()
+    nowhere = shares.filter(blind=pl.col("cells"))["mechanism"].to_list()
+    if shares.height > MOST_NAMED:
+        some = shares.filter(pl.col("told") > 0).height
+        return (
+            f"of {shares.height} mechanisms {some} tell D0 from D1 somewhere, {len(everywhere)} {where}; "
+            f"{len(nowhere)} are blind {where}"
+        )
+    said = [f"{short(name, 60)} tells D0 from D1 {where}" for name in everywhere]
+    for name, count, told in shares.select("mechanism", "cells", "told").iter_rows():
+        if name not in (*everywhere, *nowhere):
+            said.append(f"{short(name, 60)} tells D0 from D1 in {told:,} of {count:,} cells")
+    return "; ".join([*said, *(f"{short(name, 60)} is blind {where}" for name in nowhere)])
+
+
 def evidence(cells: pl.DataFrame) -> str:
     """How the probabilities of these cells are known: `840 exact, 20 sampled`."""
     counts = cells.filter(pl.col("kind") != "none").group_by("kind").len().sort("kind")
