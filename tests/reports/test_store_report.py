@@ -258,8 +258,8 @@ def test_many_mechanisms_are_a_table(store: Store) -> None:
     assert read.plots == {}
     assert "With 13 mechanisms this is a table" in read.text
     assert "8 of 12 values of n" in read.text
-    assert "mechanism_12P =.60" in read.text
-    assert "P ~.45" in read.text
+    assert "mechanism_12S =.60" in read.text
+    assert "S ~.45" in read.text
 
 
 def test_one_mechanism_looks_the_same_in_every_plot(store: Store) -> None:
