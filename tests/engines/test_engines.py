@@ -293,7 +293,7 @@ def test_interval_coverage_with_early_stopping(m: int) -> None:
     assert all("95% Clopper-Pearson interval, adjusted for " in each.evidence for each in found)
     if m == 1:
         assert 0.1 < truth < 0.9
-        assert all(each.evidence.startswith("25 draws, 99.75%") for each in found)
+        assert all(each.evidence.startswith("25 draws, 95% Clopper-Pearson interval") for each in found)
 
 
 def test_looks_share_the_doubt() -> None:

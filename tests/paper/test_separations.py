@@ -88,14 +88,17 @@ def test_rows_are_json(rows: list[PaperSeparation]) -> None:
 def test_the_section_shows_every_answer_and_every_win(
     found: list[PointAnswer], rows: list[PaperSeparation]
 ) -> None:
-    markup = section(found).body
+    shown = section(found)
+    markup = shown.body
     assert markup.count("<b ") == len(found)
-    assert markup.count("<span") == len(rows)
+    assert len(re.findall('<span(?: class="proved")? title=', markup)) == len(rows)
+    pairs = {(row.winner.mechanism, row.loser.mechanism) for row in rows}
+    assert markup.count('<span class="dot') == len(pairs)
     assert markup.count('class="proved"') == sum(row.loser.equal_rows for row in rows)
-    assert "beat softmax on: dispersion, duplication, majority, regression." in markup
+    assert shown.title.endswith("beats softmax on dispersion, duplication, majority, regression")
     for tag in ("table", "tr", "td", "th", "span", "b", "small", "p"):
         assert len(re.findall(f"<{tag}[ >]", markup)) == markup.count(f"</{tag}>")
 
 
 def test_nothing_is_claimed_of_nothing() -> None:
-    assert "beat softmax on: nothing." in section([]).body
+    assert section([]).title.endswith("no mechanism of the linear family beats softmax")

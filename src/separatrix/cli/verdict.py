@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from separatrix.cli.options import (
     AsJson,
@@ -23,7 +22,7 @@ from separatrix.cli.options import (
     in_order,
     read_parameters,
 )
-from separatrix.cli.terminal import COLOURS, console, new_table, show
+from separatrix.cli.terminal import COLOURS, console, escape, new_table, show
 from separatrix.numbers import format_exact
 from separatrix.numbers.spelling import for_people, whole_for_people
 
