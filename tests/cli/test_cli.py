@@ -44,6 +44,9 @@ def test_a_verdict_is_written_and_its_place_in_the_theorem_is_told(tmp_path: Pat
     assert b"<svg" in (tmp_path / "verdict.svg").read_bytes()
     within = run("verdict", "spike", "softmax,linear", "m=17", "d=362", "n=3600")
     assert "hypotheses hold here" in within.stdout
+    tiny = run("verdict", "spike", "softmax", "--delta", "1e-400")
+    assert tiny.returncode == 0, tiny.stderr
+    assert "m >= 3202" in tiny.stdout
     other = run("verdict", "spike", "softmax", "form=identity")
     assert "theorem" not in other.stdout
 

@@ -13,26 +13,32 @@ from separatrix.constructions.spike import Spike
 WIDTH, SIGNS = "d - 2 >= 200 b² log(4m/delta)", "m >= log(1/delta)/log(4/3)"
 
 
-def enough_signs(delta: float) -> int:
-    """The least m the theorem asks for.
+def enough_signs(delta: float | Fraction) -> int:
+    """The least m the theorem asks for, at any delta above 0.
 
-    >>> enough_signs(0.01)
-    17
+    >>> enough_signs(0.01), enough_signs(Fraction(1, 10**400))
+    (17, 3202)
     """
-    return math.ceil(math.log(1 / delta) / math.log(4 / 3))
+    return math.ceil(-_log(delta) / math.log(4 / 3))
 
 
-def asked_width(b: float, m: int, delta: float) -> float:
+def asked_width(b: float, m: int, delta: float | Fraction) -> float:
     """What the theorem asks d - 2 to reach."""
-    return 200 * b * b * math.log(4 * m / delta)
+    return 200 * b * b * (math.log(4 * m) - _log(delta))
 
 
-def enough_width(b: float, m: int, delta: float) -> int:
+def _log(x: float | Fraction) -> float:
+    """Of a fraction, too, that no float is near to."""
+    exact = Fraction(x)
+    return math.log(exact.numerator) - math.log(exact.denominator)
+
+
+def enough_width(b: float, m: int, delta: float | Fraction) -> int:
     """The least d the theorem asks for."""
     return 2 + math.ceil(asked_width(b, m, delta))
 
 
-def hypotheses(setting: Mapping[str, Any], delta: float) -> dict[str, bool]:
+def hypotheses(setting: Mapping[str, Any], delta: float | Fraction) -> dict[str, bool]:
     """The theorem's five conditions."""
     a0, a1, b, c = (Fraction(setting[name]) for name in ("a0", "a1", "b", "c"))
     return {
@@ -57,10 +63,10 @@ def standing_in_theorem(point: Construction, delta: Fraction) -> str:
     m = int(shown["m"])
     setting = {**shown, "d": int(shown["d"]), "m": m}
     least = {
-        WIDTH: f"d >= {enough_width(float(Fraction(shown['b'])), m, float(delta))}",
-        SIGNS: f"m >= {enough_signs(float(delta))}",
+        WIDTH: f"d >= {enough_width(float(Fraction(shown['b'])), m, delta)}",
+        SIGNS: f"m >= {enough_signs(delta)}",
     }
-    held = hypotheses(setting, float(delta))
+    held = hypotheses(setting, delta)
     missing = [least.get(name, name) for name, holds in held.items() if not holds]
     if not missing:
         return "The theorem's hypotheses hold here for this delta; it speaks of large n."
