@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from separatrix.cli import listed
+from separatrix import listed
 from separatrix.tasks import REAL_TASKS, TASKS
 
 

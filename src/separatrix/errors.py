@@ -1,6 +1,7 @@
 """The errors a user sees: one line, in the user's words, saying what to do."""
 
 import linecache
+import re
 import sysconfig
 import traceback
 from pathlib import Path
@@ -69,6 +70,36 @@ def one_line(error: BaseException, limit: int = 300) -> str:
     """The message of an error on one line, cut to `limit` characters."""
     text = " ".join(str(error).split()) or "no message"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def told(error: Exception) -> list[str]:
+    """The lines by which a user is told of an error, options as they are typed; never a traceback.
+
+    >>> told(EngineRefusal("window:size=8 does not take counts", ("dense",)))
+    ['window:size=8 does not take counts; use --engine dense']
+    """
+    if isinstance(error, EngineRefusal) and error.instead:
+        return [f"{error.reason}; use --engine {' or '.join(error.instead)}"]
+    if isinstance(error, SeparatrixError):
+        return [re.sub(r"`([a-z_]+)`", lambda named: _option(named[1]), line) for line in error.lines]
+    if isinstance(error, RecursionError):
+        return ["something in this is nested too deeply"]
+    if isinstance(error, MemoryError):
+        return ["this needs more memory than there is; ask for less"]
+    if isinstance(error, UnicodeEncodeError):
+        return [f"{error.object[:100]!r} is not a text: it holds bytes that are no UTF-8"]
+    if isinstance(error, OSError):
+        what = (error.strerror or str(error)).lower()
+        return [what if error.filename is None else f"{error.filename}: {what}"]
+    if (call := call_of_theirs(error)) is not None:
+        return [f"{call.name} {raised(error)}"]
+    what = f"{type(error).__name__}: {str(error) or 'no more is known'}"
+    return [f"{what}. This should not happen: please report the command"]
+
+
+def _option(name: str) -> str:
+    """How an argument of the library is typed, `cell_timeout` as --cell-timeout."""
+    return f"--{name.replace('_', '-')}"
 
 
 class CallOfTheirs(str):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 from contextlib import suppress
@@ -44,7 +43,9 @@ def main() -> None:
         code = BY_SIGNAL + number
     except Exception as error:
         code = 2
-        for line in _lines(error):
+        from separatrix.errors import told
+
+        for line in told(error):
             _say(line)
     try:
         sys.stdout.flush()
@@ -77,34 +78,6 @@ def _die_of(number: int) -> None:
     """End the process by the signal, as if nothing had been done about it."""
     signal.signal(number, signal.SIG_DFL)
     signal.raise_signal(number)
-
-
-def _lines(error: Exception) -> list[str]:
-    """The lines that tell of an error."""
-    from separatrix.errors import EngineRefusal, SeparatrixError, call_of_theirs, raised
-
-    if isinstance(error, EngineRefusal) and error.instead:
-        return [f"{error.reason}; use --engine {' or '.join(error.instead)}"]
-    if isinstance(error, SeparatrixError):
-        return [re.sub(r"`([a-z_]+)`", lambda named: option(named[1]), line) for line in error.lines]
-    if isinstance(error, RecursionError):
-        return ["something in this is nested too deeply"]
-    if isinstance(error, MemoryError):
-        return ["this needs more memory than there is; ask for less"]
-    if isinstance(error, UnicodeEncodeError):
-        return [f"{error.object[:100]!r} is not a text: it holds bytes that are no UTF-8"]
-    if isinstance(error, OSError):
-        what = (error.strerror or str(error)).lower()
-        return [what if error.filename is None else f"{error.filename}: {what}"]
-    if (call := call_of_theirs(error)) is not None:
-        return [f"{call.name} {raised(error)}"]
-    what = f"{type(error).__name__}: {str(error) or 'no more is known'}"
-    return [f"{what}. This should not happen: please report the command"]
-
-
-def option(name: str) -> str:
-    """How an argument of the library is typed, `cell_timeout` as --cell-timeout."""
-    return f"--{name.replace('_', '-')}"
 
 
 def _say(line: str) -> None:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from separatrix.cli import completion, listed
+from separatrix import listed
+from separatrix.cli import completion
 from separatrix.cli.options import HERE, AsJson, StoreUrl
 from separatrix.cli.terminal import console, escape, new_table, plain, print_json, warn_of
 from separatrix.secrets import Secret
