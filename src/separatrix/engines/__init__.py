@@ -131,6 +131,7 @@ def solve(
 
 __all__ = [
     "ENGINES",
+    "STRENGTH",
     "Engine",
     "EngineRefusal",
     "Outcome",

@@ -1,0 +1,59 @@
+"""`explore`: the page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from separatrix.cli.options import secret
+from separatrix.secrets import Secret
+
+PORT = 8310
+"""As in `web`, which is too heavy to import for a help text; a test holds them together."""
+
+
+def explore(
+    store: Annotated[
+        Secret | None,
+        typer.Option(
+            "--store", parser=secret, metavar="URL", help="Show the sweeps of this store, as they grow."
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(help="The port of this machine; 0 for any that is free.")] = PORT,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in your browser.")
+    ] = True,
+    mechanism: Annotated[
+        list[str] | None,
+        typer.Option(help="Your own, mine:attend or mine.py:attend, beside the others; may be repeated."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    allow_others: Annotated[
+        bool, typer.Option("--allow-others", help="With --host: let other machines see the page.")
+    ] = False,
+) -> None:
+    """Open the explorer: a page on this machine where the theorem answers while you drag.
+
+    \b
+    Examples:
+      separatrix explore
+      separatrix explore --store sqlite:///results.db --mechanism mine.py:attend
+    """
+    from separatrix.mechanisms.load import mechanism_from
+    from separatrix.web import Exploring
+    from separatrix.web import explore as serve
+    from separatrix.web.settings import Settings
+
+    for each in mechanism or []:
+        mechanism_from(each)
+    settings = Settings(store, tuple(mechanism or []))
+
+    def tell(exploring: Exploring) -> None:
+        open_to = "\nOther machines can reach it." if exploring.others else ""
+        typer.echo(f"The explorer is at {exploring.address}{open_to}\nPress Ctrl-C to end it.")
+
+    try:
+        serve(settings, host=host, port=port, allow_others=allow_others, browser=browser, tell=tell)
+    except KeyboardInterrupt:
+        return

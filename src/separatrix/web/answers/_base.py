@@ -1,0 +1,50 @@
+"""What answers share: their mark, JSON as the commands print it, and when to give way to the slow lane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from separatrix.engines import STRENGTH, EngineRefusal
+from separatrix.numbers.json import json_text
+from separatrix.result import Result
+from separatrix.web.lanes import Slow
+
+Tell = Callable[[Mapping[str, Any]], None]
+Function = TypeVar("Function", bound=Callable[..., bytes])
+SLOW = "this is sampled, or takes many cells one by one"
+
+
+def answer(function: Function) -> Function:
+    """Mark a function as one that answers requests."""
+    function.is_answer = True  # type: ignore[attr-defined]
+    return function
+
+
+def document(found: Result | Any) -> bytes:
+    """The document of a result, as its command prints it with --json."""
+    return json_text(found.as_json() if isinstance(found, Result) else found, indent=None).encode()
+
+
+def written(ending: str, write: Callable[[Path], None]) -> bytes:
+    """The bytes of the file that a command writes."""
+    with TemporaryDirectory() as folder:
+        out = Path(folder) / f"file{ending}"
+        write(out)
+        return out.read_bytes()
+
+
+def by_closed_form(engine: str, ask: Callable[[str], Any]) -> Any:
+    """The answer of the strongest engine that draws nothing, `engine` or any for `auto`; else it is slow."""
+    closed = [each.name for each in STRENGTH if not each.draws]
+    tried = closed if engine == "auto" else [engine]
+    for name in tried:
+        if name in closed:
+            try:
+                return ask(name)
+            except EngineRefusal:
+                if engine != "auto":
+                    raise
+    raise Slow(SLOW)

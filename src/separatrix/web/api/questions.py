@@ -1,0 +1,136 @@
+"""Verdicts, maps, boundaries, certificates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from separatrix.errors import UsageError
+from separatrix.parameters import split_mechanisms
+from separatrix.schemas import questions as documents
+from separatrix.web.api._base import ConstructionName, MechanismNames, TheDesk, documented, new_router
+from separatrix.web.lanes import Call
+from separatrix.web.requests import CELLS, JSON, read_query
+
+router = new_router("questions")
+DRAWN = {
+    "draws": "Draws of the reader's signs, where an engine samples.",
+    "seed": "Seed of the draws.",
+    "confidence": "Of the interval around a sampled estimate.",
+}
+ENGINE = {"engine": "auto, certified, exact, grouped or dense."}
+VERDICT = {
+    **ENGINE,
+    "delta": "P >= 1-delta distinguishes, P <= delta is blind.",
+    **DRAWN,
+    "dtype": "Number format.",
+}
+MAP = {
+    "of": "distinguish, fire_d0, fire_d1, margin or bits.",
+    "difference": "yes: the first of two mechanisms less the second.",
+    **ENGINE,
+    **DRAWN,
+}
+FILES = {
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".pdf": "application/pdf",
+    ".csv": "text/csv",
+    ".json": JSON,
+}
+MAP_FILE = {**MAP, "out": f"The kind of file: {', '.join(FILES)}."}
+BOUNDARY = {
+    "at": "The level of P(tells apart).",
+    "over": "A second parameter: gives a curve.",
+    **ENGINE,
+    **DRAWN,
+}
+
+
+def _call(name: str, construction: str, mechanisms: str, request: Request, options: dict[str, str]) -> Call:
+    words, chosen = read_query(request, options)
+    return Call(
+        name, {"construction": construction, "mechanisms": mechanisms, "words": words, "options": chosen}
+    )
+
+
+@router.get(
+    "/verdict/{construction}/{mechanisms}",
+    response_model=documents.Verdict | list[documents.Verdict | documents.Refused],
+    openapi_extra=documented(VERDICT),
+)
+async def verdict(
+    construction: ConstructionName, mechanisms: MechanismNames, request: Request, desk: TheDesk
+) -> Response:
+    """What `separatrix verdict --json` prints."""
+    chosen = desk.settings.admitted(mechanisms)
+    return await desk.answer(request, _call("verdicts", construction, chosen, request, VERDICT))
+
+
+@router.get("/map/{construction}/{mechanisms}", response_model=documents.Map, openapi_extra=documented(MAP))
+async def map_(
+    construction: ConstructionName, mechanisms: MechanismNames, request: Request, desk: TheDesk
+) -> Response:
+    """What `separatrix map --json` prints.
+
+    Who accepts `application/vnd.separatrix.cells` gets its numbers in binary. A map without a closed form is
+    sent as lines of progress, the result last, to who accepts `application/x-ndjson`.
+    """
+    chosen = desk.settings.admitted(mechanisms)
+    packed = CELLS in request.headers.get("accept", "")
+    call = _call("map_cells" if packed else "map_json", construction, chosen, request, MAP)
+    return await desk.answer(request, call, CELLS if packed else JSON)
+
+
+@router.get(
+    "/files/map/{construction}/{mechanisms}",
+    response_class=Response,
+    responses={200: {"content": {media: {} for media in FILES.values()}}},
+    openapi_extra=documented(MAP_FILE),
+)
+async def map_file(
+    construction: ConstructionName, mechanisms: MechanismNames, request: Request, desk: TheDesk
+) -> Response:
+    """The file that `separatrix map --out` writes."""
+    chosen = desk.settings.admitted(mechanisms)
+    call = _call("map_file", construction, chosen, request, MAP_FILE)
+    ending = call.arguments["options"].setdefault("out", ".png")
+    if ending not in FILES:
+        raise UsageError(f"--out={ending} is no kind of file here; there is {', '.join(FILES)}")
+    return await desk.answer(request, call, FILES[ending], f"map{ending}")
+
+
+@router.get(
+    "/boundary/{construction}/{mechanism}",
+    response_model=documents.Boundary | documents.BoundaryCurve,
+    openapi_extra=documented(BOUNDARY),
+)
+async def boundary(
+    construction: ConstructionName, mechanism: MechanismNames, request: Request, desk: TheDesk
+) -> Response:
+    """What `separatrix boundary --json` prints."""
+    chosen = _one(desk.settings.admitted(mechanism))
+    return await desk.answer(request, _call("boundaries", construction, chosen, request, BOUNDARY))
+
+
+@router.get(
+    "/files/certificate/{construction}/{mechanism}",
+    response_class=Response,
+    responses={200: {"content": {JSON: {}}}},
+    openapi_extra=documented({"delta": VERDICT["delta"]}),
+)
+async def certificate(
+    construction: ConstructionName, mechanism: MechanismNames, request: Request, desk: TheDesk
+) -> Response:
+    """The file that `separatrix verdict --certificate` writes, for `separatrix check`."""
+    chosen = _one(desk.settings.admitted(mechanism))
+    call = _call("certificate", construction, chosen, request, {"delta": ""})
+    return await desk.answer(request, call, JSON, "certificate.json")
+
+
+def _one(mechanism: str) -> Any:
+    if len(split_mechanisms(mechanism)) > 1:
+        raise UsageError(f"{mechanism} are several mechanisms; ask for each by itself")
+    return mechanism

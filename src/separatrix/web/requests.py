@@ -1,0 +1,185 @@
+"""From a request to an answer: its words and options read as a command's, its lane, and who still waits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response, StreamingResponse
+
+from separatrix.errors import UsageError, on_one_line
+from separatrix.parameters import read_words
+from separatrix.web.lanes import Busy, Call, Lane, Refused, Slow, TooLong
+from separatrix.web.settings import Settings
+
+JSON, LINES, CELLS = "application/json", "application/x-ndjson", "application/vnd.separatrix.cells"
+MOST_KEPT = 64 * 2**20
+"""Bytes of answers that are kept."""
+LARGEST_KEPT = 4 * 2**20
+MOST_KNOWN_SLOW = 1000
+
+
+@dataclass
+class Kept:
+    """Answers that were given, the latest last; the oldest are forgotten."""
+
+    answers: OrderedDict[str, bytes] = field(default_factory=OrderedDict)
+    size: int = 0
+
+    def get(self, key: str) -> bytes | None:
+        """The answer to a call, if it is kept."""
+        found = self.answers.get(key)
+        if found is not None:
+            self.answers.move_to_end(key)
+        return found
+
+    def put(self, key: str, answer: bytes) -> None:
+        """Keep an answer."""
+        if len(answer) > LARGEST_KEPT or key in self.answers:
+            return
+        self.answers[key] = answer
+        self.size += len(answer)
+        while self.size > MOST_KEPT:
+            self.size -= len(self.answers.popitem(last=False)[1])
+
+
+@dataclass
+class Desk:
+    """Where requests go: what is closed to the quick lane, what is not to the slow one."""
+
+    settings: Settings
+    quick: Lane
+    slow: Lane
+    kept: Kept = field(default_factory=Kept)
+    known_slow: OrderedDict[tuple[str, str, str], None] = field(default_factory=OrderedDict)
+
+    async def answer(self, request: Request, call: Call, media: str = JSON, file: str = "") -> Response:
+        """The answer to a call: at once, or as lines of progress for one who takes them."""
+        key = json.dumps([call.name, call.arguments], sort_keys=True)
+        found = self.kept.get(key)
+        if found is None and not self._is_known_slow(call):
+            try:
+                found = await while_waited_for(request, self.quick.ask(_with(call, quick=True)))
+            except (Slow, TooLong):
+                self._note_slow(call)
+        if found is None and LINES in request.headers.get("accept", "") and not file:
+            return StreamingResponse(self._lines(request, call, key), media_type=LINES)
+        if found is None:
+            found = await while_waited_for(request, self.slow.ask(_with(call, quick=False)))
+        self.kept.put(key, found)
+        named = {"content-disposition": f'attachment; filename="{file}"'} if file else {}
+        return Response(found, media_type=media, headers={"cache-control": "no-store", **named})
+
+    async def _lines(self, request: Request, call: Call, key: str) -> AsyncIterator[bytes]:
+        """Steps while it is computed, then the result or what was wrong."""
+        steps: asyncio.Queue[Mapping[str, Any] | None] = asyncio.Queue()
+        json_call = replace(call, name="map_json") if call.name == "map_cells" else call
+
+        async def work() -> bytes:
+            try:
+                slow = self.slow.ask(_with(json_call, quick=False), steps.put_nowait)
+                return await while_waited_for(request, slow)
+            finally:
+                steps.put_nowait(None)
+
+        task = asyncio.create_task(work())
+        try:
+            yield _line({"step": {"what": "started"}})
+            while (step := await steps.get()) is not None:
+                yield _line({"step": step})
+            try:
+                found = await task
+            except (Refused, TooLong, Busy) as error:
+                yield _line(problem(error))
+                return
+            if json_call is call:
+                self.kept.put(key, found)
+            yield b'{"result":' + found + b"}\n"
+        finally:
+            task.cancel()
+
+    def _is_known_slow(self, call: Call) -> bool:
+        return _kind(call) in self.known_slow
+
+    def _note_slow(self, call: Call) -> None:
+        self.known_slow[_kind(call)] = None
+        while len(self.known_slow) > MOST_KNOWN_SLOW:
+            self.known_slow.popitem(last=False)
+
+
+def _kind(call: Call) -> tuple[str, str, str]:
+    """What is slow once is slow again: the same construction and mechanisms."""
+    return call.name, str(call.arguments.get("construction")), str(call.arguments.get("mechanisms"))
+
+
+def _with(call: Call, quick: bool) -> Call:
+    return replace(call, arguments={**call.arguments, "quick": quick})
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return f"{json.dumps(value)}\n".encode()
+
+
+class Gone(Exception):
+    """Nobody waits for the answer any more."""
+
+
+async def while_waited_for(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
+    """What `work` gives, as long as somebody waits; else it is cancelled."""
+    task = asyncio.create_task(work)
+    leaving = asyncio.create_task(_left(request))
+    try:
+        await asyncio.wait([task, leaving], return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise Gone
+        return await task
+    finally:
+        task.cancel()
+        leaving.cancel()
+
+
+async def _left(request: Request) -> None:
+    while True:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            return
+
+
+def read_query(
+    request: Request, options: Collection[str], known: Collection[str] = ()
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Parameters and options of an address: `n=1e6` is a parameter, `--of=margin` an option."""
+    pairs = request.query_params.multi_items()
+    words = read_words([f"{name}={value}" for name, value in pairs if not name.startswith("--")], known)
+    typed = read_words([f"{name}={value}" for name, value in pairs if name.startswith("--")])
+    chosen = {name.removeprefix("--"): value for name, value in typed.items()}
+    unknown = next((name for name in chosen if name not in options), None)
+    if unknown is not None:
+        takes = f"; there is {', '.join(f'--{each}' for each in options)}" if options else ""
+        raise UsageError(f"--{unknown} is no option here{takes}")
+    return words, chosen
+
+
+def problem(error: Exception) -> dict[str, Any]:
+    """What is wrong, in the words of the command line, and which parameter it is about."""
+    from separatrix.errors import told
+
+    said = str(error) if isinstance(error, Refused) else "\n".join(told(error))
+    lines = [on_one_line(line) for line in said.splitlines()] or ["this cannot be answered"]
+    return {"error": "\n".join(lines), "field": _field(lines[0])}
+
+
+def _field(line: str) -> str | None:
+    """The parameter or option that a line is about: the first that it names as one types it."""
+    for word in line.replace("(", " ").split():
+        name, equals, _ = word.partition("=")
+        if equals and name.strip("-").replace("_", "").isalnum():
+            return name
+        if word.startswith("--"):
+            return word.strip(",;:")
+    return None

@@ -1,0 +1,99 @@
+"""Listening, on this machine's own address unless asked otherwise, and opening the page."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+import webbrowser
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from separatrix.errors import UsageError
+from separatrix.web.guard import LOOPBACK, is_loopback
+from separatrix.web.settings import Settings
+
+PORT = 8310
+ANY = ("0.0.0.0", "::")
+"""Addresses that mean all addresses of the machine."""
+
+
+@dataclass(frozen=True)
+class Exploring:
+    """Where the page is."""
+
+    address: str
+    others: bool
+    """Whether other machines reach it."""
+
+
+def explore(
+    settings: Settings,
+    *,
+    host: str = "127.0.0.1",
+    port: int = PORT,
+    allow_others: bool = False,
+    browser: bool = True,
+    tell: Callable[[Exploring], None] = lambda _: None,
+) -> None:
+    """Serve the page until it is interrupted; `tell` hears where it is once it answers.
+
+    `port` 0 is any free one. Other machines reach it only with `allow_others`.
+    """
+    try:
+        import uvicorn
+
+        from separatrix.web.app import make_app
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"the explorer needs {error.name}, which is not installed: pip install 'separatrix[explore]'"
+        ) from None
+    if not is_loopback(host) and not allow_others:
+        raise UsageError(
+            f"--host {host} lets other machines in, who would see your stores and use this machine; "
+            "add --allow-others if that is what you want"
+        )
+    bound = _bind(host, port)
+    number = bound.getsockname()[1]
+    names = (*LOOPBACK, host, socket.gethostname()) if allow_others else LOOPBACK
+    app = make_app(settings, names, any_address=host in ANY)
+    shown = f"[{host}]" if ":" in host else host
+    exploring = Exploring(f"http://{'127.0.0.1' if host in ANY else shown}:{number}/", not is_loopback(host))
+    config = uvicorn.Config(
+        app, log_level="error", access_log=False, server_header=False, timeout_graceful_shutdown=2
+    )
+    server = uvicorn.Server(config)
+    threading.Thread(target=_announce, args=(server, exploring, browser, tell), daemon=True).start()
+    try:
+        asyncio.run(server.serve([bound]))
+    finally:
+        bound.close()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= 65535:
+        raise UsageError(f"--port {port} is out of range; ports are 0 (any that is free) to 65535")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+    except OSError as error:
+        bound.close()
+        why = (error.strerror or str(error)).lower()
+        raise UsageError(
+            f"port {port} of {host} cannot be had ({why}); name another with --port, or --port 0 for any"
+        ) from None
+    return bound
+
+
+def _announce(server: object, exploring: Exploring, browser: bool, tell: Callable[[Exploring], None]) -> None:
+    """Say where the page is once it answers, and open it."""
+    while not getattr(server, "started", False):
+        if getattr(server, "should_exit", False):
+            return
+        time.sleep(0.02)
+    tell(exploring)
+    if browser:
+        webbrowser.open(exploring.address)

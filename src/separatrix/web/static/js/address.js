@@ -1,0 +1,84 @@
+// The address of a view is the command's words:
+//   separatrix map spike softmax,linear a1=0.5:1.5:64 --of margin
+//   /map/spike/softmax,linear?a1=0.5:1.5:64&--of=margin
+// A place is { command, names, words, options }; words and options are [name, value] pairs in order.
+
+import { useEffect, useState } from "./framework.js";
+
+function spell(text) {
+  return encodeURIComponent(text).replace(/%(2C|3A|3D|40)/gi, (code) => decodeURIComponent(code));
+}
+
+export function readPlace(location = window.location) {
+  const parts = location.pathname.split("/").filter(Boolean).map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+  const pairs = [...new URLSearchParams(location.search)];
+  return {
+    command: parts[0] ?? "",
+    names: parts.slice(1),
+    words: pairs.filter(([name]) => !name.startsWith("--")),
+    options: pairs.filter(([name]) => name.startsWith("--")).map(([name, value]) => [name.slice(2), value]),
+  };
+}
+
+export function query(words, options = []) {
+  const all = [...words, ...options.map(([name, value]) => [`--${name}`, value])];
+  const text = all.map(([name, value]) => `${spell(name)}=${spell(String(value))}`).join("&");
+  return text ? `?${text}` : "";
+}
+
+export function addressOf(place) {
+  return `/${[place.command, ...place.names].filter(Boolean).map(spell).join("/")}${query(place.words, place.options)}`;
+}
+
+function quoted(word) {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`;
+}
+
+// What one types in a terminal for the same; an option that is "yes" is a flag.
+export function commandOf(place) {
+  const options = place.options.flatMap(([name, value]) => (value === "yes" ? [`--${name}`] : [`--${name}`, value]));
+  const words = place.words.map(([name, value]) => `${name}=${value}`);
+  return ["separatrix", place.command, ...place.names, ...words, ...options].map((word) => quoted(String(word))).join(" ");
+}
+
+// The same in Python; values are text, since decimals are exact.
+export function pythonOf(place) {
+  const literal = (value) => (/^-?\d+$/.test(value) ? value : JSON.stringify(String(value)));
+  const given = [
+    ...place.names.map((name) => JSON.stringify(name)),
+    ...place.words.map(([name, value]) => `${name}=${literal(String(value))}`),
+    ...place.options.map(([name, value]) => `${name}=${value === "yes" ? "True" : JSON.stringify(String(value))}`),
+  ];
+  return `sx.${place.command}(${given.join(", ")})`;
+}
+
+const listeners = new Set();
+
+// Go to a place: a new entry of the history, or (while one drags) the same entry changed.
+export function go(place, { replace = false } = {}) {
+  const address = typeof place === "string" ? place : addressOf(place);
+  if (address !== window.location.pathname + window.location.search) {
+    window.history[replace ? "replaceState" : "pushState"](null, "", address);
+  }
+  for (const listener of listeners) listener(readPlace());
+}
+
+export function usePlace() {
+  const [place, setPlace] = useState(readPlace);
+  useEffect(() => {
+    const onPop = () => setPlace(readPlace());
+    listeners.add(setPlace);
+    window.addEventListener("popstate", onPop);
+    return () => {
+      listeners.delete(setPlace);
+      window.removeEventListener("popstate", onPop);
+    };
+  }, []);
+  return place;
+}

@@ -1,0 +1,76 @@
+// The shell: the head with its views, the view that the address names, and what is said when the server is gone.
+
+import { html, render, useEffect, useState } from "./framework.js";
+import { commandOf, go, usePlace } from "./address.js";
+import { watchServer } from "./api.js";
+import { CopyButton } from "./parts.js";
+
+// A view is a module with `View({ place })`; it is loaded when it is first shown.
+const VIEWS = [
+  { name: "See it happen", commands: ["", "verdict"], start: "/", load: () => import("./see.js") },
+  { name: "Map", commands: ["map"], start: "/map/spike/softmax,linear?a1=0.5:1.5:200&n=1e3:1e18:200:log", load: () => import("./map.js") },
+  { name: "Mechanisms", commands: ["atlas", "assess"], start: "/atlas", load: () => import("./mechanisms.js") },
+  { name: "Trained", commands: ["learn"], start: "/learn", load: () => import("./trained.js") },
+  { name: "Store", commands: ["results", "compare"], start: "/results", load: () => import("./store.js") },
+];
+
+function viewOf(place) {
+  return VIEWS.find((each) => each.commands.includes(place.command)) ?? VIEWS[0];
+}
+
+function Link({ to, children, ...rest }) {
+  const follow = (event) => {
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    go(to);
+  };
+  return html`<a href=${to} onClick=${follow} ...${rest}>${children}</a>`;
+}
+
+function Shell() {
+  const place = usePlace();
+  const view = viewOf(place);
+  const [Loaded, setLoaded] = useState(null);
+  const [reachable, setReachable] = useState(true);
+  const [failure, setFailure] = useState("");
+  useEffect(() => watchServer(setReachable), []);
+  useEffect(() => {
+    let wanted = true;
+    setFailure("");
+    view.load().then(
+      (module) => wanted && setLoaded({ view, View: module.View }),
+      () => wanted && setFailure("This view could not be loaded. Is the explorer still running?"),
+    );
+    return () => { wanted = false; };
+  }, [view, reachable]);
+  useEffect(() => { document.title = `${view.name}: Separatrix`; }, [view]);
+  const command = place.command ? commandOf(place) : commandOf({ command: "verdict", names: ["spike", "softmax,linear"], words: [], options: [] });
+  return html`
+    <a class="skip" href="#main">Skip to the content</a>
+    <header class="head">
+      <p class="brand"><${Link} to="/">Separatrix<//></p>
+      <nav aria-label="Views">
+        ${VIEWS.map((each) => html`<${Link} key=${each.name} to=${each.start} aria-current=${each === view ? "page" : undefined}>${each.name}<//>`)}
+      </nav>
+      <div class="share">
+        <${CopyButton} text=${() => window.location.href} label="Copy link" />
+        <${CopyButton} text=${() => command} label="Copy command" />
+      </div>
+    </header>
+    ${!reachable && html`<p class="gone" role="alert">The explorer does not answer any more. Start it again with
+      <code>separatrix explore</code>; this page goes on by itself.</p>`}
+    <main id="main" tabindex="-1">
+      ${failure ? html`<p class="problem" role="alert">${failure}</p>`
+        : Loaded?.view === view ? html`<${Loaded.View} key=${view.name} place=${place} reachable=${reachable} />`
+        : html`<p class="waiting">Loading ${view.name} …</p>`}
+    </main>
+    <footer class="foot">
+      <p>In a terminal: <code class="command">${command}</code></p>
+      <p>“Blind” is about this reader with this threshold; “cannot” is said only where it is proved.
+        Everything on this page is computed on this machine.</p>
+    </footer>`;
+}
+
+render(html`<${Shell} />`, document.getElementById("page"));
+document.querySelector("#page > .waiting")?.remove();
+
