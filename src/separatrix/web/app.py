@@ -27,6 +27,7 @@ VIEWS = ("verdict", "map", "atlas", "assess", "learn", "results", "compare")
 QUICK, SLOW = 2, 2
 """Processes for what is answered at once, and for what is not."""
 LONGEST_QUICK, LONGEST_SLOW = 3.0, 600.0
+NICENESS = 10
 
 
 def make_app(settings: Settings, names: Iterable[str] = LOOPBACK, any_address: bool = False) -> FastAPI:
@@ -36,7 +37,7 @@ def make_app(settings: Settings, names: Iterable[str] = LOOPBACK, any_address: b
     async def running(app: FastAPI) -> AsyncIterator[None]:
         context = process_context()
         quick = Lane("quick", QUICK, LONGEST_QUICK, context)
-        slow = Lane("slow", SLOW, LONGEST_SLOW, context)
+        slow = Lane("slow", SLOW, LONGEST_SLOW, context, NICENESS)
         app.state.desk = Desk(settings, quick, slow)
         await quick.open()
         await slow.open()

@@ -77,6 +77,8 @@ class Lane:
     seconds: float
     """The longest an answer may take."""
     context: BaseContext
+    niceness: int = 0
+    """How far its processes stand back for others."""
     _free: asyncio.LifoQueue[Worker] = field(default_factory=asyncio.LifoQueue)
     _waiting: int = 0
     _ending: set[asyncio.Task[None]] = field(default_factory=set)
@@ -88,7 +90,7 @@ class Lane:
             self._free.put_nowait(await self._start())
 
     async def _start(self) -> Worker:
-        worker = await asyncio.to_thread(_start, self.context)
+        worker = await asyncio.to_thread(_start, self.context, self.niceness)
         self._all.add(worker.process.pid)
         return worker
 
@@ -199,10 +201,10 @@ def process_context() -> BaseContext:
     return context
 
 
-def _start(context: BaseContext) -> Worker:
+def _start(context: BaseContext, niceness: int) -> Worker:
     ours, theirs = context.Pipe()
     with safe_path(), signals_held_back():
-        process = context.Process(target=work_off, args=(theirs, str(Path.cwd())), daemon=True)  # type: ignore[attr-defined]
+        process = context.Process(target=work_off, args=(theirs, str(Path.cwd()), niceness), daemon=True)  # type: ignore[attr-defined]
         process.start()
     theirs.close()
     try:
@@ -214,12 +216,15 @@ def _start(context: BaseContext) -> Worker:
     return Worker(process, ours)
 
 
-def work_off(line: Connection, folder: str) -> None:
+def work_off(line: Connection, folder: str, niceness: int) -> None:
     """What a process does: answer calls until the line is closed."""
     from separatrix.sweeps.local import prepare
+    from separatrix.tensors import torch
     from separatrix.web.answers import ANSWERS
 
     prepare()
+    os.nice(niceness)
+    torch.set_num_threads(1)
     os.chdir(folder)
     line.send(("ready", None))
     while True:

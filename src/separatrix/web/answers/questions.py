@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,21 +54,21 @@ def verdicts(
     engine, delta = options.get("engine", "auto"), options.get("delta", "0.01")
     sampling = sampling_of(options)
     chosen: list[Any] = list(split_mechanisms(mechanisms))
-    if not quick or sampling.in_format:
-        if quick:
-            raise Slow(SLOW)
+    if not quick:
         asked: Any = chosen if len(chosen) > 1 else mechanisms
         return document(
             verdict(construction, asked, dict(words), engine=engine, delta=delta, sampling=sampling)
         )
-    found = [
-        by_closed_form(
-            engine,
-            lambda name, each=each: verdict_on_one(construction, each, words, engine=name, delta=delta),
-        )
-        for each in chosen or [mechanisms]
+    if sampling.in_format:
+        raise Slow(SLOW)
+    found: list[Verdict] = [
+        by_closed_form(engine, partial(_verdict, construction, each, words, delta)) for each in chosen
     ]
-    return document(found[0] if len(found) == 1 else Verdicts(tuple[Verdict, ...](found)))
+    return document(found[0] if len(found) == 1 else Verdicts(tuple(found)))
+
+
+def _verdict(construction: str, mechanism: str, words: Words, delta: str, engine: str) -> Verdict:
+    return verdict_on_one(construction, mechanism, words, engine=engine, delta=delta)
 
 
 @answer
