@@ -67,7 +67,7 @@ class Explorer:
 def start(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
     """`separatrix explore`, without a browser, on any free port."""
     program = "from separatrix.cli import main; main()"
-    command = [sys.executable, "-c", program, "explore", "--no-browser", "--port", "0", *words]
+    command = [sys.executable, "-P", "-c", program, "explore", "--no-browser", "--port", "0", *words]
     return subprocess.Popen(
         command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
     )

@@ -82,7 +82,7 @@ class Lane:
     _free: asyncio.LifoQueue[Worker] = field(default_factory=asyncio.LifoQueue)
     _waiting: int = 0
     _ending: set[asyncio.Task[None]] = field(default_factory=set)
-    _all: set[int] = field(default_factory=set)
+    _workers: dict[int, Worker] = field(default_factory=dict)
 
     async def open(self) -> None:
         """Start the processes, and wait until each has answered once."""
@@ -91,13 +91,13 @@ class Lane:
 
     async def _start(self) -> Worker:
         worker = await asyncio.to_thread(_start, self.context, self.niceness)
-        self._all.add(worker.process.pid)
+        self._workers[worker.process.pid] = worker
         return worker
 
     @property
     def processes(self) -> frozenset[int]:
         """Their numbers."""
-        return frozenset(self._all)
+        return frozenset(self._workers)
 
     async def ask(self, call: Call, tell: Tell = lambda _: None) -> bytes:
         """The answer, once a process is free; cancelling it ends the work."""
@@ -144,7 +144,7 @@ class Lane:
             return
         work.cancel()
         await asyncio.wait([work])
-        self._all.discard(worker.process.pid)
+        del self._workers[worker.process.pid]
         await asyncio.to_thread(worker.end)
         self._free.put_nowait(await self._start())
 
@@ -152,8 +152,9 @@ class Lane:
         """End all of them."""
         for task in list(self._ending):
             task.cancel()
-        while not self._free.empty():
-            await asyncio.to_thread(self._free.get_nowait().end)
+        await asyncio.gather(*self._ending, return_exceptions=True)
+        for worker in self._workers.values():
+            worker.end()
 
 
 async def _answered(worker: Worker, call: Call, tell: Tell) -> bytes:

@@ -1,0 +1,119 @@
+"""Starting and ending the explorer."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from command import run
+from explorer import Explorer, running, start
+from separatrix.cli import explore
+from separatrix.web import server
+
+
+def test_the_port_in_the_help_is_the_servers() -> None:
+    assert explore.PORT == server.PORT
+
+
+def test_it_says_where_it_is_and_ends_quietly(tmp_path: Path) -> None:
+    with running(cwd=tmp_path) as found:
+        assert found.send("/").body.startswith(b"<!doctype html>")
+        found.process.send_signal(signal.SIGINT)
+        _, err = found.process.communicate(timeout=20)
+        assert (found.process.returncode, err) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_its_processes_end_with_it(tmp_path: Path) -> None:
+    def children(of: int) -> set[str]:
+        found = set()
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if fields[0] != "Z" and int(fields[1]) == of:
+                found |= {stat.parent.name} | children(int(stat.parent.name))
+        return found
+
+    with running(cwd=tmp_path) as found:
+        below = children(found.process.pid)
+        assert len(below) >= 4
+        found.process.kill()
+        found.process.communicate(timeout=20)
+        for _ in range(100):
+            left = [each for each in below if Path(f"/proc/{each}/stat").exists() and not _is_dead(each)]
+            if not left:
+                break
+            signal.sigtimedwait([], 0.1)
+        assert left == []
+
+
+def _is_dead(process: str) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        found = run("explore", "--no-browser", "--port", port)
+    assert found.returncode == 2
+    assert found.stderr.count("\n") == 1
+    assert f"port {port}" in found.stderr
+    assert "--port 0" in found.stderr
+
+
+@pytest.mark.parametrize("words", [["--host", "0.0.0.0"], ["--host", "192.168.7.7"]])
+def test_other_machines_are_let_in_only_when_asked_in_so_many_words(words: list[str]) -> None:
+    found = run("explore", "--no-browser", "--port", "0", *words)
+    assert found.returncode == 2
+    assert "--allow-others" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--port", "70000"], "out of range"),
+        (["--mechanism", "nowhere:attend"], "no module nowhere"),
+        (["--mechanism", "sofmax"], "did you mean softmax"),
+        (["--host", "nonsense host"], "nonsense host"),
+    ],
+)
+def test_bad_words_are_told_in_one_line(words: list[str], said: str) -> None:
+    found = run("explore", "--no-browser", *words)
+    assert found.returncode == 2
+    assert found.stderr.count("\n") == 1
+    assert said in found.stderr
+
+
+def test_a_folder_of_traps_is_not_imported(tmp_path: Path) -> None:
+    for name in ("torch", "queue", "fastapi", "uvicorn", "numpy", "json"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('trapped')\n")
+    with running(cwd=tmp_path) as found:
+        assert found.get("/verdict/spike/softmax")["verdict"] == "distinguishes"
+
+
+def test_it_can_be_ended_before_it_answers(tmp_path: Path) -> None:
+    process = start(cwd=tmp_path)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode != 0
+
+
+def test_all_views_are_one_page(explorer: Explorer) -> None:
+    page = explorer.send("/").body
+    for path in (
+        "/map/spike/softmax,linear?a1=0.5:1.5:64&n=1e3:1e6:64:log",
+        "/atlas",
+        "/assess/power:beta=4",
+    ):
+        assert explorer.send(path).body == page
+    assert explorer.send("/elsewhere").status == 404
