@@ -14,6 +14,7 @@ from benchmarks import (
     cluster,
     commands,
     coverage,
+    explorer,
     learning,
     maps,
     sampled,
@@ -38,6 +39,7 @@ SUITES = {
         store,
         sweeps,
         commands,
+        explorer,
     )
 }
 

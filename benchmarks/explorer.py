@@ -1,0 +1,203 @@
+"""The explorer: how soon it is there, how it follows a drag, many at once, and that its memory stays."""
+
+from __future__ import annotations
+
+import http.client
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+from benchmarks._base import Measurement, at_most, require
+from separatrix.web.app import STATIC
+
+CLIENTS = 50
+SECONDS = 20.0
+FRAMES, REST = 12, 3.0
+"""A person drags for so many frames, then looks at it for about so long."""
+REQUESTS = 10_000
+CELLS = "application/vnd.separatrix.cells"
+
+
+@contextmanager
+def serving() -> Iterator[tuple[int, int, float]]:
+    """The process, the port, and the seconds until it answers."""
+    command = [sys.executable, "-P", "-c", "from separatrix.cli import main; main()"]
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(
+            [*command, "explore", "--no-browser", "--port", "0"],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            port = int(process.stdout.readline().strip().rstrip("/").rpartition(":")[2])
+            Client(port).get("/api/v1/about")
+            yield process.pid, port, time.perf_counter() - started
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(20)
+
+
+class Client:
+    """One person's connection."""
+
+    def __init__(self, port: int, seed: int = 0) -> None:
+        self.line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self.random = random.Random(seed)
+
+    def get(self, path: str) -> bytes:
+        """The answer, which must be one."""
+        self.line.request("GET", path, headers={"accept": CELLS})
+        reply = self.line.getresponse()
+        body = reply.read()
+        require(reply.status == 200, f"{path}: {body[:200]!r}")
+        return body
+
+    def frame(self) -> float:
+        """One frame of a drag, another each time: the seconds it took."""
+        b = f"0.{self.random.randrange(10**6):06}1"
+        start = time.perf_counter()
+        self.get(f"/api/v1/map/spike/softmax,linear?a1=0.5:1.5:64&n=1e3:1e18:64:log&b={b}")
+        return time.perf_counter() - start
+
+
+def measure() -> Iterator[Measurement]:
+    """Every promise of the explorer."""
+    weight = sum(each.stat().st_size for each in STATIC.rglob("*") if each.suffix != ".txt")
+    yield at_most("explorer: the whole page, all views", weight / 1000, "KB", 400)
+    with serving() as (process, port, ready):
+        yield at_most("explorer: until the server answers", ready, "s", 3)
+        yield from _browsed(port)
+        yield from _at_once(port)
+        yield from _memory(process, port)
+
+
+def _browsed(port: int) -> Iterator[Measurement]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        return
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        address = f"http://127.0.0.1:{port}"
+        shown = []
+        for _ in range(5):
+            page.goto("about:blank")
+            page.goto(address, wait_until="commit")
+            page.wait_for_function("document.body.innerText.includes('P(tells apart)')", polling=20)
+            shown.append(page.evaluate("performance.now()"))
+        yield at_most("explorer: until the first screen says something", median(shown) / 1000, "s", 1)
+        frames = _dragged(page, address)
+        yield at_most(
+            "explorer: a frame of the drag, 64×64, two mechanisms, median", median(frames), "ms", 50
+        )
+        yield at_most("explorer: the same, 95th percentile", quantiles(frames, n=20)[-1], "ms", 120)
+        yield at_most("explorer: 400×400, two mechanisms", _fine(page, address), "ms", 400)
+        browser.close()
+
+
+def _dragged(page: Any, address: str) -> list[float]:
+    """Milliseconds from request to pixels of every frame while a slider is dragged."""
+    page.goto(f"{address}/map/spike/softmax,linear?a1=0.5:1.5:200&n=1e3:1e18:200:log")
+    page.wait_for_function("performance.getEntriesByName('map-frame').length > 0", polling=50)
+    slider = page.locator("input[type=range]").first
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] / 2, middle)
+    page.mouse.down()
+    page.evaluate("performance.clearMeasures()")
+    for i in range(240):
+        share = 0.2 + 0.6 * abs((i % 80) - 40) / 40
+        page.mouse.move(box["x"] + box["width"] * share, middle)
+        page.wait_for_timeout(16)
+    page.mouse.up()
+    frames: list[float] = page.evaluate(
+        "performance.getEntriesByName('map-frame').filter((each) => each.detail.cells <= 4096)"
+        ".map((each) => each.duration)"
+    )
+    require(len(frames) > 40, f"only {len(frames)} frames were drawn while dragging")
+    return frames
+
+
+def _fine(page: Any, address: str) -> float:
+    """Milliseconds from request to pixels of the finest map, the median of a few."""
+    page.set_viewport_size({"width": 2400, "height": 1400})
+    times = []
+    for i in range(5):
+        page.goto(f"{address}/map/spike/softmax,linear?a1=0.5:1.5:400&n=1e3:1e18:400:log&b=0.2{i}")
+        drawn = "performance.getEntriesByName('map-frame').filter((each) => each.detail.cells === 160000)"
+        page.wait_for_function(f"{drawn}.length > 0", polling=50)
+        times.append(page.evaluate(f"{drawn}[0].duration"))
+    return median(times)
+
+
+def _at_once(port: int) -> Iterator[Measurement]:
+    """Many people at once: none is refused, and a frame is not much slower than for one alone."""
+    alone = _people(port, 1, SECONDS / 2)
+    together = _people(port, CLIENTS, SECONDS)
+    times = median(together) / median(alone)
+    yield at_most(f"explorer: a frame with {CLIENTS} people at once, over one alone", times, "times", 10)
+
+
+def _people(port: int, count: int, seconds: float) -> list[float]:
+    frames: list[float] = []
+    failures: list[BaseException] = []
+    end = time.perf_counter() + seconds
+
+    def person(number: int) -> None:
+        client = Client(port, 1000 * count + number)
+        time.sleep(client.random.uniform(0, min(REST, seconds / 4)))
+        try:
+            while time.perf_counter() < end:
+                for _ in range(FRAMES):
+                    frames.append(client.frame())
+                    time.sleep(1 / 30)
+                time.sleep(client.random.uniform(0.5, 1.5) * REST)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=person, args=(i,)) for i in range(count)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    require(not failures, f"of {count} people at once, one got: {failures[:1]}")
+    return frames
+
+
+def _memory(process: int, port: int) -> Iterator[Measurement]:
+    """All memory of the server after many requests, over that after the first tenth of them."""
+    client = Client(port, 7)
+    resident = []
+    for part in (REQUESTS // 10, REQUESTS - REQUESTS // 10):
+        for _ in range(part):
+            client.get(f"/api/v1/verdict/spike/linear?a1=1.{client.random.randrange(10**9)}")
+        resident.append(_resident(process))
+    yield at_most(f"explorer: memory after {REQUESTS:,} requests", resident[1] / resident[0], "times", 1.1)
+
+
+def _resident(process: int) -> int:
+    """Kilobytes that a process and all below it have to themselves."""
+    below = [int(each) for task in _tasks(process) for each in (task / "children").read_text().split()]
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
+    own = sum(int(line.split()[1]) for line in lines if line.startswith("Private"))
+    return own + sum(_resident(each) for each in below)
+
+
+def _tasks(process: int) -> Iterator[Path]:
+    return Path(f"/proc/{process}/task").glob("[0-9]*")
