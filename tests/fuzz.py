@@ -101,6 +101,7 @@ LONG = (
     "choose n=40 dtype=bf16 memory=2GiB --must spike,needle --mechanisms softmax,linear --out new.json",
     "bench softmax linear --json",
     "learn needle softmax,elu n=16 steps=20 tests=100 --seeds 2 --store new.db --out new.html",
+    "explore --store results.db --mechanism mine:attend --port 0 --no-browser",
     "reproduce --out new",
     "worker tcp://127.0.0.1:9 --workers 1 --death-timeout 1",
 )
@@ -355,6 +356,7 @@ def _become(words: tuple[str, ...], folder: Path, printed: tuple[Path, Path]) ->
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.argv = ["separatrix", *words]
         vars(sys.modules["__main__"]).pop("__file__", None)  # which worker processes would run
+        os.environ["BROWSER"] = "true"  # a program that opens nothing
         os.execve = lambda *_: os._exit(0)  # `worker` becomes a program of Dask, which is not ours
         from separatrix.cli import main
 
