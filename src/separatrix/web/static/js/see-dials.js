@@ -1,5 +1,6 @@
 // Dials for the parameters of a construction: n on a row of its own, from 10 to 10^18, the others beside the picture.
-// A dial is a slider and a field; n takes 1e9. While one drags `onDrag` hears of it, in the end `onSettle`.
+// A dial is a slider and a field; n takes 1e9. While one drags `onDrag` hears of it, then `onLetGo`; a field that is filled in is
+// settled at once.
 
 import { html, useId, useRef, useState, useEffect } from "./framework.js";
 import { forPeople } from "./parts.js";
@@ -38,7 +39,7 @@ export function placeOf(scale, text) {
   return Number.isFinite(place) ? Math.min(Math.max(place, scale.low), scale.high) : scale.low;
 }
 
-function Dial({ name, value, scale, problem, hint, wide, onDrag, onSettle }) {
+function Dial({ name, value, scale, problem, hint, wide, onDrag, onLetGo, onSettle }) {
   const id = useId();
   const [typed, setTyped] = useState(value);
   useEffect(() => setTyped(value), [value]);
@@ -52,7 +53,7 @@ function Dial({ name, value, scale, problem, hint, wide, onDrag, onSettle }) {
       spellcheck="false" autocomplete="off" inputmode=${wide ? "text" : "decimal"} />
     <input type="range" aria-label=${`${name}, slider`} min=${scale.low} max=${scale.high} step=${scale.step} value=${placeOf(scale, value)}
       aria-valuetext=${`${name} = ${forPeople(Number(value), 3)}`}
-      onInput=${(event) => onDrag(at(event))} onChange=${(event) => onSettle(at(event))} />
+      onInput=${(event) => onDrag(at(event))} onChange=${(event) => onLetGo(at(event))} />
     ${wide && html`<div class="ticks" aria-hidden="true">${TICKS.map((power) => html`<span key=${power}
       style=${{ left: `${(100 * (power - scale.low)) / (scale.high - scale.low)}%` }}>10${power > 1 ? [...String(power)].map((each) => POWERS[each]).join("") : ""}</span>`)}</div>`}
     ${told && html`<p id=${`${id}-told`} class=${problem ? "problem" : "hint"} role=${problem ? "alert" : undefined}>${told}</p>`}
@@ -67,13 +68,18 @@ function Word({ name, value, choices, onSettle }) {
     </select></div>`;
 }
 
-export function Dials({ picture, words, problem, construction, onDrag, onSettle, children }) {
+// Values of a reference point as a picture has them: whole numbers as numbers, others as text.
+function typed(reference) {
+  return Object.fromEntries(Object.entries(reference).map(([name, text]) => [name, /^\d+$/.test(text) ? Number(text) : text]));
+}
+
+export function Dials({ picture, words, problem, construction, glance, onDrag, onLetGo, onSettle, children }) {
   const usual = useRef({ construction: null, values: {} });
   if (picture && usual.current.construction !== picture.construction) {
     usual.current = { construction: picture.construction, values: { ...picture.parameters } };
   }
   const given = Object.fromEntries(words);
-  const parameters = { ...(picture?.parameters ?? { n: 1000 }) };
+  const parameters = { ...(picture?.parameters ?? typed(construction?.reference ?? { n: "1000" })) };
   if (picture && !("tau" in parameters)) parameters.tau = String(Number(picture.threshold.toPrecision(6)));
   const choices = construction?.choices ?? {};
   const dial = (name, wide) => {
@@ -83,12 +89,14 @@ export function Dials({ picture, words, problem, construction, onDrag, onSettle,
     const scale = scaleOf(name, construction?.reference[name] ?? usual.current.values[name] ?? value, whole);
     return html`<${Dial} key=${name} name=${name} value=${value} scale=${scale} wide=${wide} problem=${problem?.field === name ? problem.message : ""}
       hint=${name === "n" ? picture?.moved : name === "tau" ? "the reader’s threshold" : ""}
-      onDrag=${(text) => onDrag(name, text)} onSettle=${(text) => onSettle(name, text)} />`;
+      onDrag=${(text) => onDrag(name, text)} onLetGo=${(text) => onLetGo(name, text)} onSettle=${(text) => onSettle(name, text)} />`;
   };
   const others = Object.keys(parameters).filter((name) => name !== "n");
-  return html`<div class="see-n">${dial("n", true)}</div>
+  return html`<div class="see-n">${dial("n", true)}${glance}</div>
     <form class="see-dials" aria-label="The point" onSubmit=${(event) => event.preventDefault()}>
       ${children}
       <div class="dials">${others.map((name) => dial(name, false))}</div>
+      ${construction && html`<details class="about"><summary>What these are</summary>
+        <p>${construction.description}</p><p class="hint">${construction.provenance}</p></details>`}
     </form>`;
 }

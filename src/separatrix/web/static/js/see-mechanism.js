@@ -11,9 +11,9 @@ const PLACES = 60; // neurons whose readings fall into the same of so many place
 const TALL = 40; // pixels of a strip
 const DOT = 4;
 
-function Said({ said, word, how }) {
+function Said({ said, word, engine, evidence }) {
   return html`<p class="chance"><span class="p">P(tells apart) ${said.replace(/^P /, "")}</span>
-    <span class=${`word ${word}`} title=${MEANINGS[word]}>${word}</span> <span class="hint">${how}</span></p>`;
+    <span class=${`word ${word}`} title=${MEANINGS[word]}>${word}</span> <span class="hint" title=${evidence}>${engine}</span></p>`;
 }
 
 // P over all draws: with the picture where nothing has to be drawn for it, else when one asks.
@@ -24,7 +24,7 @@ export function Chance({ found, path }) {
     setSampled(null);
     return () => control.current?.abort();
   }, [path]);
-  if (found.chance) return html`<${Said} said=${found.chance.said} word=${found.chance.verdict} how=${`${found.chance.engine}: ${found.chance.evidence}`} />`;
+  if (found.chance) return html`<${Said} said=${found.chance.said} word=${found.chance.verdict} engine=${found.chance.engine} evidence=${found.chance.evidence} />`;
   const estimate = async () => {
     control.current = new AbortController();
     setSampled({ step: null });
@@ -37,7 +37,7 @@ export function Chance({ found, path }) {
   if (sampled?.answer) {
     const { distinguish, interval, verdict, engine, evidence } = sampled.answer;
     const [low, high] = interval.map((end) => forPeople(end, 4));
-    return html`<${Said} said=${`= ${forPeople(distinguish)} in [${low}, ${high}]`} word=${verdict} how=${`${engine}: ${evidence}`} />`;
+    return html`<${Said} said=${`= ${forPeople(distinguish)} in [${low}, ${high}]`} word=${verdict} engine=${engine} evidence=${evidence} />`;
   }
   if (sampled?.problem) return html`<p class="problem" role="alert">${sampled.problem.message}</p>`;
   if (sampled) return html`<${Progress} step=${sampled.step} onCancel=${() => control.current?.abort()} />`;
@@ -91,7 +91,7 @@ function Strip({ found, picture, label, range, colour }) {
     <svg role="img" aria-label=${said} height=${TALL} width="100%">
       <rect class="firing" x=${`${line}%`} y="0" width=${`${100 - line}%`} height=${TALL} />
       <line class="threshold" x1=${`${line}%`} x2=${`${line}%`} y1="0" y2=${TALL} />
-      ${dotsOf(readings, fires, picture.threshold, range).map((dot, i) => html`<circle key=${i} cx=${`${dot.x}%`} cy=${dot.y} r=${DOT - 0.75}
+      ${dotsOf(readings, fires, picture.threshold, range).map((dot, i) => html`<circle key=${i} cx=${`${dot.x}%`} cy=${dot.y} r=${fires.length > 100 ? 2 : DOT - 0.75}
         class=${dot.fires ? "fires" : "silent"} style=${{ "--colour": colour }} />`)}
     </svg>
     <span class=${fired ? "strip-count some" : "strip-count"}>${fired} of ${fires.length} fire</span></div>`;
@@ -99,17 +99,18 @@ function Strip({ found, picture, label, range, colour }) {
 
 function Formats({ found }) {
   const word = (same) => (same === null ? "not certain" : same ? "cannot see it" : "sees it");
+  const mark = (same) => (same === null ? "?" : same ? "✕" : "✓");
   return html`<ul class="formats" aria-label="The difference as number formats keep it">
     ${Object.entries(FORMATS).map(([name, shown]) => html`<li key=${name} class=${found.formats[name] ? "unseen" : ""}>
-      ${shown} <span>${word(found.formats[name])}</span></li>`)}
+      <span class="format">${shown}</span> <span aria-hidden="true">${mark(found.formats[name])}</span>
+      <span class="visually-hidden">${word(found.formats[name])}</span></li>`)}
   </ul>`;
 }
 
 export function Mechanism({ found, picture, asked, range, colour, children }) {
   const said = found.sentence.slice(found.mechanism.length + 2);
   return html`<section class="mechanism" aria-label=${found.mechanism}>
-    <h2><span class="swatch" style=${{ background: colour }}></span>${found.mechanism}</h2>
-    ${children}
+    <div class="mechanism-head"><h2><span class="swatch" style=${{ background: colour }}></span>${found.mechanism}</h2>${children}</div>
     <p class="sentence">${said[0].toUpperCase()}${said.slice(1)}</p>
     <${Weights} found=${found} picture=${picture} asked=${asked} colour=${colour} />
     <div class="strips">

@@ -6,6 +6,7 @@ import { forPeople } from "./parts.js";
 export function short(value) {
   if (value === null) return "⋯";
   const size = Math.abs(value);
+  if (size > 0.9995 && size < 1) return `${value < 0 ? "<−" : ">"}0.999`; // never rounded to certainty
   return forPeople(value, size < 0.01 ? 1 : size < 0.1 ? 2 : 3);
 }
 
@@ -21,8 +22,7 @@ function Cell({ value, changed, share }) {
 
 function Table({ picture, label, largest }) {
   const rows = picture.tokens[label];
-  return html`<table class="tokens">
-    <caption>D${label}${label === 1 && html` <span class="hint">marked: ${picture.difference}</span>`}</caption>
+  return html`<table class="tokens" aria-label=${`D${label}`}>
     <thead><tr><th scope="col">token</th>${picture.columns.map((name, place) => html`<th scope="col" key=${place}>${heading(picture, name)}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => html`<tr key=${row.tokens}>
       <th scope="row" class=${picture.difference === "counts of tokens differ" ? "changed" : ""}>${row.tokens}</th>
@@ -42,8 +42,10 @@ export function Tokens({ picture }) {
     picture.unit ? `what tokens carry in ${picture.unit}` : "",
   ].filter(Boolean).join(", ");
   return html`<section class="token-tables" aria-label="Tokens of D0 and D1">
-    <div class="scroll" tabindex="0" role="group" aria-label="D0"><${Table} picture=${picture} label=${0} largest=${largest} /></div>
-    <div class="scroll" tabindex="0" role="group" aria-label="D1"><${Table} picture=${picture} label=${1} largest=${largest} /></div>
-    ${units && html`<p class="hint">A row is equal tokens that follow each other, a column one of their numbers: ${units}.</p>`}
+    ${[0, 1].map((label) => html`<div key=${label}>
+      <h2>D${label}${label === 1 && html` <span class="hint">marked: ${picture.difference}</span>`}</h2>
+      <div class="scroll" tabindex="0" role="group" aria-label=${`The tokens of D${label}`}><${Table} picture=${picture} label=${label} largest=${largest} /></div>
+    </div>`)}
+    <p class="hint">A row is equal tokens that follow each other${units && `; ${units}`}.</p>
   </section>`;
 }

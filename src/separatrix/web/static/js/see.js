@@ -14,6 +14,7 @@ const MECHANISMS = "softmax,linear";
 const MOST_MECHANISMS = 8;
 const PATIENCE = 250; // ms that an answer which is not wanted any more may still take
 const SETTLED = 700; // ms without a change before it is read out
+const RESTED = 350; // ms without a change before a slider's place becomes the address
 
 // Mechanisms from "softmax,power:beta=4,scale=2": a comma that begins `name=` belongs to the one before.
 export function splitMechanisms(text) {
@@ -36,7 +37,7 @@ function usePicture(path, reachable) {
     current.wanted = path;
     const ask = () => {
       const wanted = current.wanted;
-      const mine = { path: wanted, control: new AbortController() };
+      const mine = { path: wanted, since: performance.now(), control: new AbortController() };
       current.asked = mine;
       get(wanted, { signal: mine.control.signal })
         .then(
@@ -45,12 +46,12 @@ function usePicture(path, reachable) {
         )
         .finally(() => {
           current.asked = null;
-          if (current.wanted && current.wanted !== wanted) ask();
+          if (current.wanted && (current.wanted !== wanted || mine.control.signal.aborted)) ask();
         });
       setTimeout(() => current.asked === mine && current.wanted !== wanted && mine.control.abort(), PATIENCE);
     };
     if (!current.asked) ask();
-    else setTimeout(() => current.asked && current.asked.path !== current.wanted && current.asked.control.abort(), PATIENCE);
+    else if (performance.now() - current.asked.since > PATIENCE) current.asked.control.abort();
   }, [path, reachable]);
   useEffect(() => () => {
     line.current.wanted = null;
@@ -98,6 +99,13 @@ function MechanismsChoice({ chosen, looks, onChange }) {
   </fieldset>`;
 }
 
+// The words of all mechanisms beside the dial of n, where the picture may be out of sight.
+function Glance({ picture, looks }) {
+  return html`<ul class="glance" aria-label="At a glance">${picture.mechanisms.map((each) => html`<li key=${each.mechanism}>
+    <span class="swatch" style=${{ background: colourOf(looks, each.mechanism) }}></span>${each.mechanism}:
+    <b>${each.chance ? each.chance.verdict : each.tells_apart ? "told apart" : "not told apart"}</b></li>`)}</ul>`;
+}
+
 function WhoAsks({ queries, asked, onChange }) {
   if (queries.length < 2) return null;
   const name = (tokens) => (tokens.includes("–") ? `tokens ${tokens}` : `token ${tokens}`);
@@ -127,15 +135,28 @@ export function View({ place, reachable }) {
     ? picture.mechanisms.map((each) => `${each.sentence}${each.chance ? ` Over all signs, ${each.chance.said}: ${each.chance.verdict}.` : ""}`).join(" ")
     : (problem?.message ?? ""));
 
+  const rest = useRef(null);
   const to = (change) => {
+    clearTimeout(rest.current);
     setDraft(null);
     go({ command: "verdict", names: [construction, mechanisms], words: place.words, options: place.options, ...change });
   };
+  useEffect(() => () => clearTimeout(rest.current), []);
+  useEffect(() => setDraft(null), [place]);
   const withWord = (name, value) => [...words.filter(([each]) => each !== name), [name, value]];
+  const drag = (name, value) => {
+    clearTimeout(rest.current);
+    setDraft(withWord(name, value));
+  };
+  const letGo = (name, value) => {
+    drag(name, value);
+    rest.current = setTimeout(() => to({ words: withWord(name, value) }), RESTED);
+  };
+  const listed = constructions.find((each) => each.name === construction);
   const current = picture?.construction === construction ? picture : null;
   const drawAgain = () => to({ options: [...place.options.filter(([name]) => name !== "seed"), ["seed", String(Number(seed) + 1)]] });
   const field = problem?.field;
-  const elsewhere = problem && !(field && (field in (current?.parameters ?? {}) || field === "tau"));
+  const elsewhere = problem && !(field && (field in (current?.parameters ?? listed?.reference ?? {}) || field === "tau"));
   const readings = picture?.mechanisms.flatMap((each) => each.readings.flat()) ?? [];
   const range = picture && [Math.min(picture.threshold, ...readings), Math.max(picture.threshold, ...readings)];
   const title = picture && `${picture.difference[0].toUpperCase()}${picture.difference.slice(1)} between D0 and D1. Who can tell?`;
@@ -143,12 +164,14 @@ export function View({ place, reachable }) {
   return html`<div class=${`see ${problem || shown !== path ? "behind" : ""}`}>
     <div class="see-head">
       <h1>${title ?? "Two inputs differ. Who can tell?"}</h1>
-      <p class="lead">${picture?.title ?? "Computing the first picture …"}</p>
+      <p class="lead">${picture?.title ?? listed?.title ?? ""} The reader behind attention, neurons with random
+        signs, ought to fire on D1 alone.</p>
     </div>
     <p class="visually-hidden" role="status">${said}</p>
     ${elsewhere && html`<p class="problem wide" role="alert">${problem.message}</p>`}
-    <${Dials} picture=${current} words=${words} problem=${problem} construction=${constructions.find((each) => each.name === construction)}
-      onDrag=${(name, value) => setDraft(withWord(name, value))} onSettle=${(name, value) => to({ words: withWord(name, value) })}>
+    <${Dials} picture=${current} words=${words} problem=${problem} construction=${listed}
+      glance=${picture && html`<${Glance} picture=${picture} looks=${looks} />`}
+      onDrag=${drag} onLetGo=${letGo} onSettle=${(name, value) => to({ words: withWord(name, value) })}>
       <${Choice} label="Construction" value=${construction} options=${constructions.length ? constructions.map((each) => each.name) : [construction]}
         onChange=${(name) => { setAsked(0); to({ names: [name, mechanisms], words: [], options: [] }); }} />
       <${MechanismsChoice} chosen=${chosen} looks=${looks} onChange=${(names) => to({ names: [construction, names.join(",")] })} />
@@ -161,7 +184,7 @@ export function View({ place, reachable }) {
       <${Tokens} picture=${picture} />
       <div class="between">
         <${WhoAsks} queries=${picture.queries} asked=${kind} onChange=${setAsked} />
-        <p class="hint">Outlined bars are D0, filled ones D1. Neurons are one draw of the reader’s ${picture.parameters.m} sign vectors (seed ${picture.seed}); P is over all draws.</p>
+        <p class="hint">Bars: D0 outlined, D1 filled. Dots: neurons of one draw of signs (seed ${picture.seed}), filled where they fire.</p>
       </div>
       <div class="mechanisms">
         ${picture.mechanisms.map((each) => html`<${Mechanism} key=${each.mechanism} found=${each} picture=${picture} asked=${kind} range=${range}
