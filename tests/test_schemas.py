@@ -76,7 +76,7 @@ COMMANDS = (
 )
 ELSEWHERE = {
     *("atlas", "bench", "data_fetch", "data_floors", "learned", "learned_report", "ledger", "published"),
-    *("reproduce", "work"),
+    *("illustration", "reproduce", "work"),
 }
 """Held to their schemas where they are computed: `require_document` in other tests."""
 

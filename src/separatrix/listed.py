@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 if TYPE_CHECKING:
     from separatrix.parameters import Parameters
@@ -67,6 +67,7 @@ def constructions() -> list[Row]:
             "name": each.name,
             "title": each.title,
             "parameters": _names(each.schema),
+            "choices": _choices(each.schema),
             "reference": {name: str(value) for name, value in each.example.items()},
             "provenance": each.provenance,
             "description": each.description,
@@ -169,6 +170,12 @@ def _task(kind: type[Task], ceiling: object, floor: object) -> Row:
 
 def _names(schema: type[Parameters]) -> list[str]:
     return [name if field.is_required() else f"[{name}]" for name, field in schema.model_fields.items()]
+
+
+def _choices(schema: type[Parameters]) -> dict[str, str]:
+    """The words that parameters take, where they take words, with commas between them."""
+    annotated = {name: field.annotation for name, field in schema.model_fields.items()}
+    return {name: ",".join(get_args(kind)) for name, kind in annotated.items() if get_origin(kind) is Literal}
 
 
 def _defaults(schema: type[Parameters]) -> dict[str, str]:

@@ -74,7 +74,7 @@ def test_weights_and_neurons_are_those_of_the_network(found: Illustration) -> No
         for label, dataset in zip((0, 1), found.datasets, strict=True):
             assert (found.fired(name, label) > 0) == fires(network, construction, label)
             if mechanism_named(name).normalised:
-                assert sum(row.weights[name] for row in dataset.rows) == pytest.approx(1)
+                assert sum(dataset.weights[name]) == pytest.approx(1)
 
 
 def test_it_shows_what_the_verdict_says(found: Illustration) -> None:

@@ -1,15 +1,43 @@
-"""A construction at its reference point, as one looks at it: tokens, attention, the reader's neurons."""
+"""A construction as one looks at it, at any point: tokens, attention, the reader's neurons."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from separatrix.constructions import Construction, ExactConstruction, Label, Tokens, construction_named
-from separatrix.mechanisms import mechanism_named
-from separatrix.reader import FourLayerNetwork
-from separatrix.tensors import Float, Tensor, torch
+from separatrix.cards.neuron_readings import (
+    MOST_QUERIES,
+    DrawnSigns,
+    Received,
+    kinds_of_query,
+    read_neurons,
+)
+from separatrix.cards.picture_words import Difference, difference, neuron_words, weight_words
+from separatrix.cards.token_rows import (
+    LABELS,
+    Laid,
+    Row,
+    all_tokens,
+    is_counted,
+    laid_out,
+    shares,
+    token_table,
+)
+from separatrix.constructions import Construction, Label, construction_named
+from separatrix.constructions.lengths import admissible
+from separatrix.constructions.reference import read_completed, taken
+from separatrix.errors import EngineRefusal, SeparatrixError, UsageError, raised
+from separatrix.mechanisms import Mechanism, mechanism_named
+from separatrix.mechanisms.load import mechanisms_from
+from separatrix.numbers import parse_integer
+from separatrix.numbers.json import finite
+from separatrix.verdicts import DELTA
+from separatrix.verdicts.verdict import chance_of, word_for
+
+if TYPE_CHECKING:
+    from separatrix.schemas import questions as documents
 
 MECHANISMS = ("softmax", "linear")
 UNNORMALISED = "identity-features:normalised=no"
@@ -18,29 +46,8 @@ NAMES = {"softmax": "softmax", "linear": "linear attention", UNNORMALISED: "unno
 """As sentences call them."""
 SEED = 0
 """Of the reader's signs."""
-MOST_ROWS, MOST_COLUMNS = 5, 5
-Table = Float[Tensor, "tokens columns"]
-Span = tuple[int, int]
-LABELS: tuple[Label, Label] = (0, 1)
-
-
-@dataclass(frozen=True)
-class Row:
-    """Equal tokens that follow each other, counted from 1, or tokens that are left out."""
-
-    first: int
-    last: int
-    cells: tuple[float, ...]
-    """One number a column, not a number where columns are left out; none where the tokens are left out."""
-    changed: tuple[bool, ...]
-    """Which of them is another number in the other dataset."""
-    weights: Mapping[str, float]
-    """What the first query gives these tokens together, by mechanism."""
-
-    @property
-    def tokens(self) -> str:
-        """Which tokens: `1`, `2–10`."""
-        return str(self.first) if self.first == self.last else f"{self.first}–{self.last}"
+LARGEST_SEED = 2**63 - 1
+MOST_MECHANISMS = 8
 
 
 @dataclass(frozen=True)
@@ -49,8 +56,17 @@ class Dataset:
 
     label: Label
     rows: tuple[Row, ...]
+    given: Mapping[str, tuple[tuple[float, ...], ...]]
+    """By mechanism, for a query of each kind: what it gives the tokens of each row together.
+
+    Not a number where a mechanism is not linear in what tokens carry, and so has no weights."""
     readings: Mapping[str, tuple[float, ...]]
     """By mechanism: what each neuron reads, the largest over the queries."""
+
+    @property
+    def weights(self) -> dict[str, tuple[float, ...]]:
+        """What the first query gives the tokens of each row together, by mechanism."""
+        return {name: kinds[0] for name, kinds in self.given.items()}
 
 
 @dataclass(frozen=True)
@@ -59,6 +75,8 @@ class Illustration:
 
     construction: str
     title: str
+    special: str
+    """What the first token is called; empty where it has no name."""
     point: Mapping[str, int | str]
     columns: tuple[str, ...]
     """`logit`, unless keys are made of what tokens carry; features they carry; `⋯` for those left out."""
@@ -67,9 +85,22 @@ class Illustration:
     unit: str
     """In which what is carried, the readings and the threshold are."""
     datasets: tuple[Dataset, Dataset]
+    queries: tuple[str, ...]
+    """The kinds of query whose weights are shown, by the tokens that ask; empty where no token does."""
     differences: int
     """In how many numbers D0 and D1 differ, shown or not; 0 where they have not as many tokens."""
     threshold: float
+    normalised: Mapping[str, bool]
+    """By mechanism: whether weights add up to 1."""
+    known: Mapping[str, Difference]
+    """By mechanism: what is known over all signs, and of number formats."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Mechanisms that have no picture here, and why."""
+    taken: Mapping[str, int | str] = field(default_factory=dict)
+    """Parameters that were not given, and are of the reference point."""
+    moved: str = ""
+    """A sentence on the n that was asked for, where it was moved to one that the construction admits."""
+    seed: int = SEED
 
     @property
     def finding(self) -> str:
@@ -96,13 +127,95 @@ class Illustration:
         """Those that are shown."""
         return tuple(self.datasets[0].readings)
 
+    def fires(self, mechanism: str, label: Label) -> tuple[bool, ...]:
+        """Which neurons pass the threshold."""
+        return tuple(reading > self.threshold for reading in self.datasets[label].readings[mechanism])
+
     def fired(self, mechanism: str, label: Label) -> int:
         """How many neurons pass the threshold."""
-        return sum(reading > self.threshold for reading in self.datasets[label].readings[mechanism])
+        return sum(self.fires(mechanism, label))
 
     def tells_apart(self, mechanism: str) -> bool:
         """Whether this reader, with these signs, is silent on D0 and fires on D1."""
         return self.fired(mechanism, 0) == 0 and self.fired(mechanism, 1) > 0
+
+    def sentence(self, mechanism: str) -> str:
+        """What is to be seen of one mechanism: the first token's weight, who fires, what formats keep.
+
+        The weight is the largest that a query of those shown gives it.
+
+        >>> illustrate_at("spike", "linear", {"n": 10**6}).sentence("linear")
+        'linear: the spike gets 1/200001 of the weight in D1 and 1/967742 in D0; no neuron fires, on D0 or \
+on D1: not told apart with these signs. What is read of D0 and D1 differs in the 17th bit: bfloat16 and \
+float16 cannot see it.'
+        """
+        d0, d1 = (max(kind[0] for kind in each.given[mechanism]) for each in self.datasets)
+        fired = self.fired(mechanism, 0), self.fired(mechanism, 1)
+        readings = [each.readings[mechanism] for each in self.datasets]
+        close = sum(x == self.threshold for each in readings for x in each)
+        first = self.datasets[1].rows[0]
+        special = self.special or ("tokens " if first.count > 1 else "token ") + first.tokens
+        weight = ""
+        if not math.isnan(d1):
+            weight = f"{weight_words(special, first.count, (d0, d1), self.normalised[mechanism])}; "
+        neurons = neuron_words(fired, len(readings[0]), close)
+        return f"{mechanism}: {weight}{neurons}. {self.known[mechanism].sentence}".rstrip()
+
+    def as_json(self) -> documents.Illustration:
+        """The picture as the page draws it."""
+        found: documents.Illustration = finite(
+            {
+                "construction": self.construction,
+                "title": self.title,
+                "special": self.special,
+                "parameters": dict(self.point),
+                "taken": dict(self.taken),
+                "moved": self.moved,
+                "seed": self.seed,
+                "columns": self.columns,
+                "logit_unit": self.logit_unit,
+                "unit": self.unit,
+                "threshold": self.threshold,
+                "difference": self.difference,
+                "queries": self.queries,
+                "tokens": [[_row_json(row) for row in each.rows] for each in self.datasets],
+                "mechanisms": [self._mechanism_json(name) for name in self.mechanisms],
+                "refused": [{"mechanism": name, "reason": why} for name, why in self.refused.items()],
+            }
+        )
+        return found
+
+    def _mechanism_json(self, name: str) -> dict[str, Any]:
+        known = self.known[name]
+        outcome, m = known.outcome, int(self.point["m"])
+        return {
+            "mechanism": name,
+            "normalised": self.normalised[name],
+            "weights": [each.given[name] for each in self.datasets],
+            "readings": [each.readings[name] for each in self.datasets],
+            "fires": [self.fires(name, label) for label in LABELS],
+            "tells_apart": self.tells_apart(name),
+            "sentence": self.sentence(name),
+            "chance": None
+            if outcome is None
+            else {
+                "verdict": word_for(outcome, m, DELTA),
+                "distinguish": outcome.distinguish,
+                "interval": outcome.interval,
+                "engine": outcome.engine,
+                "evidence": outcome.evidence,
+                "said": chance_of(outcome),
+            },
+            "no_chance": known.no_outcome,
+            "bits": known.bits,
+            "bit": known.bit,
+            "formats": dict(known.formats),
+        }
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    names = ("tokens", "first", "last", "count", "cells", "changed")
+    return {name: getattr(row, name) for name in names}
 
 
 def illustrate(name: str) -> Illustration:
@@ -119,108 +232,104 @@ def illustrate(name: str) -> Illustration:
     """
     kind = construction_named(name)
     construction = kind.read(kind.example)
-    found = _illustrate(construction, MECHANISMS)
+    found = _illustrate(construction, map(mechanism_named, MECHANISMS))
     if any(map(found.tells_apart, MECHANISMS)):
         return found
-    return _illustrate(construction, (*MECHANISMS, UNNORMALISED))
+    return _illustrate(construction, map(mechanism_named, (*MECHANISMS, UNNORMALISED)))
 
 
-def _illustrate(construction: Construction, mechanisms: tuple[str, ...]) -> Illustration:
-    tokens = [construction.dense(label, 0, torch.float64) for label in LABELS]
-    in_log_n = not isinstance(construction, ExactConstruction) or construction.logit_base is not None
-    carried_alone = all(map(_keys_are_carried, tokens))
-    tables = [_table(each, construction, in_log_n, carried_alone) for each in tokens]
-    read = {name: [_read(construction, name, each) for each in tokens] for name in mechanisms}
-    columns = _spans(tables[0].shape[1], MOST_COLUMNS, ())
-    datasets = [
+def illustrate_at(
+    construction: str, mechanisms: Any, parameters: Mapping[str, object], *, seed: int = SEED
+) -> Illustration:
+    """The picture at any point and for any mechanisms, with the draw of the reader's signs that `seed` names.
+
+    Tokens are groups of equal ones, so n may be as large as one likes; where there are no groups, or a
+    mechanism takes no counts, every token is laid out, up to 2,000. What is not given is taken from the
+    reference point, and n is moved to the nearest that the construction admits. A mechanism that has no
+    picture here is told in `refused`; if none has, it is an EngineRefusal.
+
+    >>> spike = illustrate_at("spike", "softmax,linear", {"n": "1e18"}, seed=3)
+    >>> [row.tokens for row in spike.datasets[1].rows][:3], spike.known["linear"].bit
+    (['1', '2–10¹⁶', '10¹⁶–2×10¹⁶'], 56)
+    """
+    if not 0 <= seed <= LARGEST_SEED:
+        raise UsageError(f"seed={seed} is out of range; it must be 0 to {LARGEST_SEED}")
+    kind, chosen = construction_named(construction), mechanisms_from(mechanisms)
+    if len(chosen) > MOST_MECHANISMS:
+        raise UsageError(f"{len(chosen)} mechanisms are more than a picture has room for, {MOST_MECHANISMS}")
+    completed = admissible(kind, {**taken(kind, parameters), **parameters})
+    point, missing = read_completed(kind, {name: completed[name] for name in parameters})
+    asked = parse_integer(parameters.get("n", point.n), "n")
+    rounded = f"n={asked} is rounded to a multiple of {kind.step_name}: n={point.n}."
+    found = _illustrate(point, chosen, seed, missing, "" if asked == point.n else rounded)
+    if not found.mechanisms:
+        raise EngineRefusal("; ".join(found.refused.values()))
+    return found
+
+
+def _illustrate(
+    construction: Construction,
+    mechanisms: Iterable[Mechanism],
+    seed: int = SEED,
+    missing: Mapping[str, int | str] | None = None,
+    moved: str = "",
+) -> Illustration:
+    signs, laid = DrawnSigns(construction, seed), laid_out(construction)
+    table, kinds = token_table(construction, laid), kinds_of_query(laid)[:MOST_QUERIES]
+    shown: dict[str, Mechanism] = {}
+    given: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
+    received: dict[str, tuple[Received, Received]] = {}
+    known: dict[str, Difference] = {}
+    refused: dict[str, str] = {}
+    for mechanism in mechanisms:
+        name = mechanism.spelled
+        try:
+            own = laid if is_counted(laid) <= mechanism.takes_counts else all_tokens(construction, name)
+            received[name] = read_neurons(construction, mechanism, own, signs)
+            known[name] = difference(construction, mechanism, received[name])
+        except SeparatrixError as error:
+            refused[name] = error.reason if isinstance(error, EngineRefusal) else str(error)
+            continue
+        except Exception as error:  # a stranger's mechanism may raise anything
+            refused[name] = f"{name} {raised(error)}"
+            continue
+        shown[name] = mechanism
+        for label in LABELS:
+            given[label][name] = _given(table.rows[label], own[label], received[name][label], len(kinds))
+    d0, d1 = (
         Dataset(
             label,
-            _rows(tables, label, columns, {name: read[name][label][0] for name in mechanisms}),
-            {name: read[name][label][1] for name in mechanisms},
+            table.rows[label],
+            given[label],
+            {name: received[name][label].readings for name in shown},
         )
         for label in LABELS
-    ]
+    )
     return Illustration(
         construction.name,
         construction.title,
+        construction.special,
         construction.parameters.shown(),
-        tuple(_heading(first, last, carried_alone) for first, last in columns),
-        "log n" if in_log_n else "",
+        table.columns,
+        table.logit_unit,
         "" if construction.unit == 1 else "√(log n)",
-        (datasets[0], datasets[1]),
-        int((tables[0] != tables[1]).sum()) if tables[0].shape == tables[1].shape else 0,
+        (d0, d1),
+        tuple(kind.tokens for kind in kinds),
+        table.differences,
         construction.threshold / construction.unit,
+        {name: mechanism.normalised for name, mechanism in shown.items()},
+        known,
+        refused,
+        missing or {},
+        moved,
+        seed,
     )
 
 
-def _keys_are_carried(tokens: Tokens) -> bool:
-    """Whether keys are the values or their sums, so that the values say all there is to say."""
-    if tokens.values is None:
-        return False
-    made = (tokens.values, tokens.values.sum(-1, keepdim=True))
-    return any(each.shape == tokens.keys.shape and torch.equal(each, tokens.keys) for each in made)
-
-
-def _table(tokens: Tokens, construction: Construction, in_log_n: bool, carried_alone: bool) -> Table:
-    """A row for each token: the logit of the first query, unless `carried_alone`, and what it carries."""
-    unit = math.log(construction.n) if in_log_n else 1.0
-    logits = (tokens.keys @ tokens.queries[0])[:, None] / unit
-    carried = logits[:, :0] if tokens.values is None else tokens.values / construction.unit
-    return carried if carried_alone else torch.cat([logits, carried], -1)
-
-
-def _read(construction: Construction, name: str, tokens: Tokens) -> tuple[Tensor, tuple[float, ...]]:
-    """What the first query gives every token, and what each neuron reads."""
-    layers = FourLayerNetwork.draw(mechanism_named(name), construction, SEED).layers(tokens)
-    return layers.attention[0], tuple((layers.preactivations.amax(0) / construction.unit).tolist())
-
-
-def _rows(
-    tables: list[Table], label: Label, columns: list[Span], weights: Mapping[str, Tensor]
-) -> tuple[Row, ...]:
-    """The tokens of a dataset; where both have as many, equal ones are those that are equal in both."""
-    table, other = tables[label], tables[1 - label]
-    same_size = table.shape == other.shape
-    compared = torch.cat(tables, -1) if same_size else table
-    starts = [0, *((compared[1:] != compared[:-1]).any(-1).nonzero()[:, 0] + 1).tolist(), len(table)]
-    differs = table != other if same_size else torch.zeros_like(table, dtype=torch.bool)
-    changed = [place for place, start in enumerate(starts[:-1]) if differs[start].any()]
-    rows = []
-    for span in _spans(len(starts) - 1, MOST_ROWS, changed):
-        first, end = starts[span[0]], starts[span[1] + 1]
-        shown = columns if span[0] == span[1] else []
-        rows.append(
-            Row(
-                first + 1,
-                end,
-                tuple(float(table[first, a]) if a == b else math.nan for a, b in shown),
-                tuple(a == b and bool(differs[first, a]) for a, b in shown),
-                {name: float(given[first:end].sum()) for name, given in weights.items()},
-            )
-        )
-    return tuple(rows)
-
-
-def _spans(count: int, most: int, wanted: Sequence[int]) -> list[Span]:
-    """Places 0 to count-1, each by itself, or so many of them and between them what is left out.
-
-    >>> _spans(4, 5, ()), _spans(9, 4, [5])
-    ([(0, 0), (1, 1), (2, 2), (3, 3)], [(0, 0), (1, 1), (2, 4), (5, 5), (6, 7), (8, 8)])
-    """
-    if count <= most + 1:
-        return [(place, place) for place in range(count)]
-    shown = {*wanted[:3], count - 1}
-    shown |= set([place for place in range(count) if place not in shown][: most - len(shown)])
-    spans, last = [], -1
-    for place in sorted(shown):
-        if place > last + 1:
-            spans.append((last + 1, place - 1))
-        spans.append((place, place))
-        last = place
-    return spans
-
-
-def _heading(first: int, last: int, carried_alone: bool) -> str:
-    if first != last:
-        return "⋯"
-    return str(first + 1) if carried_alone else str(first) if first else "logit"
+def _given(
+    rows: tuple[Row, ...], laid: Laid, received: Received, kinds: int
+) -> tuple[tuple[float, ...], ...]:
+    """What a query of each kind gives each row."""
+    if received.weights is None:
+        return ((math.nan,) * len(rows),) * kinds
+    return tuple(map(tuple, (received.weights @ shares(rows, laid).T).tolist()))

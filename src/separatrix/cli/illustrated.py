@@ -57,13 +57,14 @@ def _weights(found: Illustration) -> list[str]:
         ["attention on", *(f"{short_name(name):>7}" for name in found.mechanisms)],
         ["token", *(f"{'D0':>7}  {'D1':>7}" for _ in found.mechanisms)],
     ]
-    for pair in zip(*(each.rows for each in found.datasets), strict=True):
+    given = [each.weights for each in found.datasets]
+    for place, pair in enumerate(zip(*(each.rows for each in found.datasets), strict=True)):
         tokens = pair[1].tokens if pair[0].tokens == pair[1].tokens else f"{pair[0].tokens}, {pair[1].tokens}"
         cells = []
         for name in found.mechanisms:
-            most = max(row.weights[name] for each in found.datasets for row in each.rows)
-            filled = round(bar * max(pair[1].weights[name], 0) / most)
-            both = "  ".join(f"{number(row.weights[name]):>7}" for row in pair)
+            most = max(max(each[name]) for each in given)
+            filled = round(bar * max(given[1][name][place], 0) / most)
+            both = "  ".join(f"{number(each[name][place]):>7}" for each in given)
             cells.append(f"{both} {'█' * filled}{' ' * (bar - filled)}")
         rows.append([tokens, *cells])
     return _aligned(rows)

@@ -121,6 +121,8 @@ class Construction(ABC):
     """That of docs/theory.md, by which constructions are listed; those without one come last, by name."""
     step_name: ClassVar[str] = "its step"
     """What `step` is called where it is said that n is rounded to a multiple of it."""
+    special: ClassVar[str] = ""
+    """What its first token is called in a sentence, as `the spike`; empty where it has no name."""
     has_certificates: ClassVar[bool] = False
     """Whether the certificate checker knows the construction."""
     parameters: Any
@@ -191,6 +193,12 @@ class Construction(ABC):
 
         The place of the spike is seen in them only where coordinates tell (`Exchangeable.COORDINATES`).
         """
+
+    def group_counts(self, label: Label) -> tuple[int, ...]:
+        """How many tokens each group has, exactly, in the order of `groups`."""
+        counts = self.groups(label, torch.float64).counts
+        assert counts is not None
+        return tuple(map(int, counts.tolist()))
 
     def group_signs(
         self, rng: np.random.Generator, columns: int, counts: np.ndarray[Any, Any]

@@ -107,6 +107,7 @@ class BlockConstruction(Construction):
 
     parameters: BlockParameters
     step_name = "d−2"
+    special = "the spike"
 
     @property
     def exchangeable(self) -> Exchangeable:
@@ -159,8 +160,12 @@ class BlockConstruction(Construction):
         rows[torch.arange(len(rows)), block + 1] = float(self.parameters.b) * self.unit
         rows[:, d - 1] = float(self.parameters.c) * self.unit
         rows[0, 0] = self.spike(label) * self.unit
-        counts = [1.0] + [float(size - 1)] * mates + [float(size)] * (d - 3)
-        return rows, torch.tensor(counts, dtype=dtype)
+        counts = torch.tensor([float(count) for count in self.group_counts(label)], dtype=dtype)
+        return rows, counts
+
+    def group_counts(self, label: Label) -> tuple[int, ...]:
+        size = self.block_size
+        return 1, *([size - 1] if size > 1 else []), *[size] * (self.parameters.d - 3)
 
     def spike(self, label: Label) -> float:
         """The spike's amplitude, a0 or a1."""

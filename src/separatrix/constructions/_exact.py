@@ -141,10 +141,13 @@ class ExactConstruction(Construction):
         queries, keys, values, counts = (table.to(dtype) for table in self._tables[label])
         return Tokens(queries, keys, values, values.sum(-1), counts, last=True)
 
+    def group_counts(self, label: Label) -> tuple[int, ...]:
+        return tuple(kind.count for kind in self.descriptions[label].kinds)
+
     def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
         few = self.groups(label, dtype)
         assert few.values is not None
-        counts = torch.tensor([kind.count for kind in self.descriptions[label].kinds])
+        counts = torch.tensor(self.group_counts(label))
         rows = torch.arange(len(counts)).repeat_interleave(counts).roll(spike)
         return Tokens(few.queries, few.keys[rows], few.values[rows], few.probe[rows], last=True)
 

@@ -42,6 +42,7 @@ class Location(BlockConstruction):
     )
     schema = LocationParameters
     example: ClassVar[dict[str, object]] = {"n": 1000, "m": 12}
+    special = "the marked token"
     parameters: LocationParameters
 
     def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:

@@ -113,7 +113,11 @@ class Plain(Construction):
         ordinary = math.log(self.parameters.base)
         peak = float(self.parameters.peak) * math.log(self.n)
         scores = torch.tensor([peak if label else ordinary, ordinary], dtype=torch.float64)
-        return self._tokens(scores, 0, dtype, torch.tensor([1.0, float(self.n - 1)], dtype=dtype))
+        counts = torch.tensor([float(count) for count in self.group_counts(label)], dtype=dtype)
+        return self._tokens(scores, 0, dtype, counts)
+
+    def group_counts(self, label: Label) -> tuple[int, ...]:
+        return 1, self.n - 1
 
     @staticmethod
     def _tokens(scores: torch.Tensor, spike: int, dtype: torch.dtype, counts: torch.Tensor | None) -> Tokens:

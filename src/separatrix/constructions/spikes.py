@@ -54,6 +54,7 @@ class Spikes(ExactConstruction):
     )
     schema = SpikesParameters
     example: ClassVar[dict[str, object]] = {"n": 1000, "m": 12}
+    special = "the spike"
     parameters: SpikesParameters
 
     def describe(self, label: Label) -> Description:

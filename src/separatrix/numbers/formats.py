@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -34,6 +35,15 @@ def last_place(x: Array, name: str) -> Array:
     exponent = np.frexp(x)[1] - 1
     place: Array = np.ldexp(1.0, np.maximum(exponent, LEAST_EXPONENT[name]) - SIGNIFICANT_BITS[name] + 1)
     return place
+
+
+def bit_of_difference(value: float, difference: float) -> int:
+    """Which significant bit of a number, counted from 1, is the first that so large a difference changes.
+
+    >>> bit_of_difference(1.5, 2.0**-7), bit_of_difference(1.5, 1.0), bit_of_difference(0.1, 3.0)
+    (8, 1, 1)
+    """
+    return max(1, math.frexp(value)[1] - math.frexp(difference)[1] + 1)
 
 
 def round_to(x: Fraction, bits: int) -> Fraction:

@@ -59,9 +59,7 @@ class FourLayerNetwork(torch.nn.Module):
         cls, mechanism: Mechanism, construction: Construction, seed: int, dtype: torch.dtype = torch.float64
     ) -> FourLayerNetwork:
         """A network with m independent uniform sign vectors."""
-        generator = torch.Generator().manual_seed(seed)
-        bits = torch.randint(0, 2, (construction.m, construction.signs), generator=generator)
-        return cls(mechanism, (2 * bits - 1).to(dtype), construction.threshold)
+        return cls(mechanism, draw_signs(construction, seed, dtype), construction.threshold)
 
     def forward(self, tokens: Tokens) -> Float[Tensor, ""]:
         """F of the tokens."""
@@ -80,6 +78,15 @@ class FourLayerNetwork(torch.nn.Module):
         neurons = (preactivations - self.tau).relu()
         rows = neurons.sum(-1).relu()
         return Layers(attention, attended, preactivations, neurons, rows, rows.sum().relu())
+
+
+def draw_signs(
+    construction: Construction, seed: int, dtype: torch.dtype = torch.float64
+) -> Float[Tensor, "m features"]:
+    """m independent uniform sign vectors."""
+    generator = torch.Generator().manual_seed(seed)
+    bits = torch.randint(0, 2, (construction.m, construction.signs), generator=generator)
+    return (2 * bits - 1).to(dtype)
 
 
 def fires(network: FourLayerNetwork, construction: Construction, label: Label, spike: int = 0) -> bool:

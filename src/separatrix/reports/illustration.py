@@ -106,10 +106,10 @@ def _draw_weights(axes: Axes, found: Illustration, mechanism: str) -> None:
     """What the first query gives each row of tokens together: D0 outlined, D1 filled."""
     colour = looks(found.mechanisms)[mechanism].colour
     rows = [each.rows for each in found.datasets]
-    most = max(max(row.weights[mechanism] for row in each) for each in rows)
-    for y, pair in enumerate(zip(*rows, strict=True)):
-        for row, shift, face in zip(pair, (0.27, 0.73), ("none", colour), strict=True):
-            weight = row.weights[mechanism]
+    given = [each.weights[mechanism] for each in found.datasets]
+    most = max(map(max, given))
+    for y, pair in enumerate(zip(*given, strict=True)):
+        for weight, shift, face in zip(pair, (0.27, 0.73), ("none", colour), strict=True):
             axes.barh(y + shift, weight, 0.38, facecolor=face, edgecolor=colour, lw=0.9)
             axes.text(max(weight, 0) + 0.04 * most, y + shift, number(weight), va="center", size=6.5)
     axes.set_ylim(max(len(rows[0]), 3), 0)

@@ -24,9 +24,12 @@ class Document:
 
     type: Any
     command: str
-    """What prints it with --json."""
+    """What prints it with --json; PAGE where none does."""
     about: str
 
+
+PAGE = "explore"
+"""The command whose page asks for documents that no command prints."""
 
 DOCUMENTS: Mapping[str, Document] = {
     "verdict": Document(questions.Verdict, "verdict", "a verdict on one mechanism"),
@@ -42,6 +45,7 @@ DOCUMENTS: Mapping[str, Document] = {
     ),
     "scaling": Document(questions.Scaling, "scaling", "how a quantity grows"),
     "scalings": Document(questions.Scalings, "scaling", "how a quantity grows, for several mechanisms"),
+    "illustration": Document(questions.Illustration, PAGE, "a picture of D0, D1, attention and neurons"),
     "card": Document(mechanisms.Card, "assess", "the report card of a mechanism"),
     "atlas": Document(list[mechanisms.AtlasCell], "atlas", "every mechanism on every construction"),
     "bench": Document(list[mechanisms.Cost | mechanisms.NotTimed], "bench", "cost on this machine"),
@@ -95,7 +99,10 @@ DOCUMENTS: Mapping[str, Document] = {
 @cache
 def _made(name: str) -> dict[str, Any]:
     found = DOCUMENTS[name]
-    about = f"{found.about[0].upper()}{found.about[1:]}, as separatrix {found.command} --json prints it."
+    where = f"separatrix {found.command} --json prints it"
+    if found.command == PAGE:
+        where = f"the page of separatrix {PAGE} asks for it"
+    about = f"{found.about[0].upper()}{found.about[1:]}, as {where}."
     return json_schema(found.type, name, about)
 
 

@@ -36,6 +36,8 @@ class ListedConstruction(_Tried):
     name: str
     title: str
     parameters: Texts
+    choices: dict[str, str]
+    """Of parameters that take words: which there are, with commas between them."""
     reference: dict[str, str]
     """The reference point."""
     provenance: str

@@ -9,7 +9,7 @@ import numpy as np
 
 from separatrix.constructions import Label
 from separatrix.numbers.formats import SIGNIFICANT_BITS, last_place, rounded
-from separatrix.outputs._base import Array, Outputs
+from separatrix.outputs._base import Array, Ends, Outputs
 
 if TYPE_CHECKING:
     from separatrix.schemas import questions as documents
@@ -43,7 +43,6 @@ def stored_in(outputs: Outputs, name: str) -> Stored:
     """The same for one format, as `bf16`."""
     if outputs.same:
         return Stored(True, 0.0, True)
-    probes = [_kept(outputs, label, name, probe=True) for label in LABELS]
     rows = [_kept(outputs, label, name) for label in LABELS]
     if len(rows[0][0]) != len(rows[1][0]):  # every row of D1 against the nearest of D0
         nearest = np.abs(rows[1][0][:, None] - rows[0][0][None]).max(-1).argmin(1)
@@ -51,19 +50,34 @@ def stored_in(outputs: Outputs, name: str) -> Stored:
     same, ulps = _difference(rows[0], rows[1], name)
     if same and outputs.counts[0] != outputs.counts[1]:
         same = None
-    return Stored(same, ulps, _difference(probes[0], probes[1], name)[0])
+    return Stored(same, ulps, same_number(outputs.probe(0), outputs.probe(1), name))
 
 
-def _kept(outputs: Outputs, label: Label, name: str, probe: bool = False) -> Bounds:
-    """Both ends of every number, in the format."""
+def same_number(one: Ends, other: Ends, name: str) -> bool | None:
+    """Whether two numbers are one and the same in a format; None where rounding is not certain.
+
+    >>> from fractions import Fraction
+    >>> third = Fraction(1, 3), Fraction(1, 3)
+    >>> near = Fraction(1, 3) + Fraction(1, 1000), Fraction(1, 3) + Fraction(1, 1000)
+    >>> [same_number(third, near, name) for name in ("bf16", "fp16")]
+    [True, False]
+    """
     nearest = name == "fp64"
-    if not probe:
-        low, high = outputs.entries(label, nearest)
-    else:
-        low, high = (np.array(float(end)) for end in outputs.probe(label))
-        if not nearest:
-            low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
-    return (low, high) if nearest else (rounded(low, name), rounded(high, name))
+    kept = []
+    for low, high in ([np.array(float(end)) for end in each] for each in (one, other)):
+        out = (low, high) if nearest else (np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
+        kept.append(_in_format(out, name))
+    return _difference(kept[0], kept[1], name)[0]
+
+
+def _kept(outputs: Outputs, label: Label, name: str) -> Bounds:
+    """Both ends of every number, in the format."""
+    return _in_format(outputs.entries(label, name == "fp64"), name)
+
+
+def _in_format(bounds: Bounds, name: str) -> Bounds:
+    low, high = bounds
+    return bounds if name == "fp64" else (rounded(low, name), rounded(high, name))
 
 
 def _difference(one: Bounds, other: Bounds, name: str) -> tuple[bool | None, float | None]:
