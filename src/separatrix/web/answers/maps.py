@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.maps import Map, Step
+from separatrix.maps import QUANTITIES, Map, Step
 from separatrix.maps import map as map_plane
 from separatrix.numbers.json import json_text
 from separatrix.parameters import split_mechanisms
@@ -53,7 +53,8 @@ def map_cells(
             {
                 "title": heatmap.panel_title(found, layer),
                 "coloured": "values" if coloured is layer.values else "margin",
-                **{name: getattr(shades, name) for name in ("label", "low", "high", "colours", "log")},
+                "label": QUANTITIES["margin"] if shades.log else shades.label,
+                **{name: getattr(shades, name) for name in ("low", "high", "colours", "log")},
             }
         )
         names = ["values", "low", "high"] if layer.has_interval else ["values"]
