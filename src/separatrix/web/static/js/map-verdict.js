@@ -74,8 +74,9 @@ export function Pinned({ name, pin, place, own, reachable, settled, onRemove }) 
   }, [path, settled, reachable]);
   const stale = state.path !== path;
   const mechanisms = splitMechanisms(asked.names[1]);
-  return html`<section class=${`pinned ${stale ? "stale" : ""}`} aria-busy=${stale ? "true" : "false"}>
+  return html`<section class="pinned" aria-busy=${stale ? "true" : "false"}>
     <h2><span class="badge">${name}</span> ${spelledPlace(pin)} <button type="button" class="quiet remove" onClick=${onRemove} aria-label=${`Remove ${name}`}>×</button></h2>
+    ${stale && !state.step && html`<p class="hint">computing its verdict …</p>`}
     ${state.step && html`<${Progress} step=${state.step} onCancel=${stop} />`}
     ${state.problem && html`<p class="problem" role="alert">${state.problem.message}</p>`}
     ${state.verdicts && html`<div class="wide"><table>

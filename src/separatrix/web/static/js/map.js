@@ -108,18 +108,20 @@ export function View({ place: address, reachable }) {
   const problemOf = (name) => (asked.problem?.field === name ? asked.problem.message : undefined);
   const placed = [...axes, ...(lists.controls ?? []).map((each) => each.name)].includes(asked.problem?.field);
   const mechanisms = splitMechanisms(shown.names[1]);
+  const ofMechanisms = asked.problem && !placed && mechanisms.some((each) => asked.problem.message.includes(each.split(":")[0]));
   const file = (ending) => `/api/v1/files/map/${place.names.map(encodeURIComponent).join("/")}${query(place.words, [...place.options, ["out", ending]])}`;
   const again = axes.length === 2;
 
   return html`<div class="map-view">
     <h1>Where the line runs</h1>
     <p class="lead">Each cell is computed by itself, exactly, and never blended with its neighbours. Drag a slider, or drag the map.</p>
-    <${Question} place=${shown} lists=${lists} looks=${looks} onChange=${settle} problem=${asked.problem && !placed && asked.problem.field === null && /mechanism|registered|named/.test(asked.problem.message) ? asked.problem.message : undefined} />
-    ${asked.problem && !placed && html`<p class="problem" role="alert">${asked.problem.message}</p>`}
+    <${Question} place=${shown} lists=${lists} looks=${looks} onChange=${settle} problem=${ofMechanisms ? asked.problem.message : undefined} />
+    ${asked.problem && !placed && !ofMechanisms && html`<p class="problem" role="alert">${asked.problem.message}</p>`}
     <div class="map-and-controls">
       <div class="map-part">
         ${!map && !asked.problem && html`<p class="waiting" role="status">Computing the map …</p>`}
-        ${asked.slow > 0 && html`<p class="hint">There is no closed form for whole maps of this: each cell is computed by itself, at most ${asked.slow} by ${asked.slow} of them, once you let go.</p>`}
+        ${asked.slow && html`<p class="hint">There is no closed form for whole maps of this: each cell is computed by itself, ${asked.slow.side} by ${asked.slow.side} of them, once you let go.
+          ${asked.slow.next && !asked.step && html` <button type="button" class="quiet" onClick=${asked.slow.finer}>Compute ${asked.slow.next} by ${asked.slow.next}, in about ${Math.ceil(asked.slow.wait / 1000)} s</button>`}</p>`}
         ${asked.step && html`<${Progress} step=${asked.step} onCancel=${asked.stop} />`}
         ${asked.stopped && html`<p>Not computed: you cancelled it. <button type="button" class="quiet" onClick=${asked.again}>Compute it</button></p>`}
         ${map && plane && scales && html`
@@ -142,8 +144,8 @@ export function View({ place: address, reachable }) {
           <${Cuts} map=${map} plane=${plane} cell=${cell} looks=${looks} />`}
       </div>
       <div class="controls">
-        ${again && [0, 1].map((i) => html`<${AxisFields} key=${i} place=${shown} which=${i} controls=${lists.controls} problemOf=${problemOf} onChange=${settle} />`)}
         ${again && html`<${Sliders} place=${shown} controls=${lists.controls} problemOf=${problemOf} onMove=${move} onSettle=${settle} />`}
+        ${again && [0, 1].map((i) => html`<${AxisFields} key=${i} place=${shown} which=${i} controls=${lists.controls} problemOf=${problemOf} onChange=${settle} />`)}
       </div>
     </div>
     <div class="pins">${Object.entries(pins).sort().map(([name, pin]) => html`<${Pinned} key=${name} name=${name} pin=${pin} place=${shown} own=${own} reachable=${reachable} settled=${!moving && Boolean(lists.controls)}
