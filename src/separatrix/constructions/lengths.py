@@ -55,6 +55,7 @@ def nearest_lengths(
     along those axes alone that the step depends on.
     """
     names = [name for name, _ in axes]
+    first = _read_all(kind.schema, first)
 
     def step_at(point: Mapping[str, object]) -> int | None:
         known = {name: value for name, value in point.items() if name in kind.schema.model_fields}
@@ -80,8 +81,13 @@ def step_of(kind: type[Construction], values: Mapping[str, object]) -> int | Non
     needed = {name for name, field in fields.items() if field.is_required()}
     if "n" not in values or not needed <= values.keys() <= fields.keys():
         return None
-    read: dict[str, Any] = {name: _read(schema, name, value) for name, value in values.items()}
-    return kind(schema.model_construct(None, **read)).step
+    return kind(schema.model_construct(None, **_read_all(schema, values))).step
+
+
+def _read_all(schema: type[Parameters], values: Mapping[str, object]) -> dict[str, Any]:
+    """The values that are of this schema as exact numbers; what is exact already is not read again."""
+    known = schema.model_fields
+    return {name: _read(schema, name, value) if name in known else value for name, value in values.items()}
 
 
 def _read(schema: type[Parameters], name: str, value: object) -> object:

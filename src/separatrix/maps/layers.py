@@ -47,6 +47,11 @@ class Layer:
     """The margin of every cell, which still differs where a probability is nearly the same everywhere."""
 
     @property
+    def said(self) -> dict[str, str]:
+        """The mechanism, and how its values are known."""
+        return {name: getattr(self, name) for name in ("mechanism", "engine", "evidence", "remark")}
+
+    @property
     def has_interval(self) -> bool:
         """Whether some value is only known to lie between two others."""
         return bool((self.low < self.high).any())

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -77,9 +78,13 @@ class Map(Result):
 
         None where no formula is known, and where the map is of something else.
         """
-        asked = next((each for each in self.questions if each.label == layer.mechanism), None)
-        if asked is None or self.of != "distinguish":
-            return None
+        return self._formulas.get(layer.mechanism) if self.of == "distinguish" else None
+
+    @cached_property
+    def _formulas(self) -> Mapping[str, tuple[Analytic, Array] | None]:
+        return {asked.label: self._formula(asked) for asked in self.questions}
+
+    def _formula(self, asked: Question) -> tuple[Analytic, Array] | None:
         corner = self.places.at((0, 0))
         moving = (self.x.name, self.y.name)
         found = analytic(self.construction, asked.mechanism(corner), moving, self.fixed.get("form"))
@@ -120,24 +125,26 @@ class Map(Result):
 
     def as_json(self) -> documents.Map:
         """What `separatrix map --json` prints."""
+        layers = [{**layer.said, **_cells_json(layer)} for layer in self.shown]
+        return cast("documents.Map", {**self.heading, "layers": layers})
+
+    @property
+    def heading(self) -> dict[str, Any]:
+        """The document without its layers."""
         used = self.places.n
-        return cast(
-            "documents.Map",
-            {
-                "construction": self.construction.name,
-                "parameters": {name: str(value) for name, value in self.fixed.items()},
-                "taken": {name: str(value) for name, value in self.questions[0].taken.items()},
-                "quantity": self.of,
-                "axes": [
-                    {"name": axis.name, "log": axis.log, "values": [printed(value) for value in axis.values]}
-                    for axis in (self.x, self.y)
-                ],
-                "n_used": None if used is None else used.tolist(),
-                "moved": self.places.remark,
-                "difference": self.difference,
-                "layers": [_layer_json(layer) for layer in self.shown],
-            },
-        )
+        return {
+            "construction": self.construction.name,
+            "parameters": {name: str(value) for name, value in self.fixed.items()},
+            "taken": {name: str(value) for name, value in self.questions[0].taken.items()},
+            "quantity": self.of,
+            "axes": [
+                {"name": axis.name, "log": axis.log, "values": [printed(value) for value in axis.values]}
+                for axis in (self.x, self.y)
+            ],
+            "n_used": None if used is None else used.tolist(),
+            "moved": self.places.remark,
+            "difference": self.difference,
+        }
 
 
 def map(
@@ -255,10 +262,9 @@ def _difference(one: Layer, other: Layer) -> Layer:
     )
 
 
-def _layer_json(layer: Layer) -> dict[str, Any]:
+def _cells_json(layer: Layer) -> dict[str, Any]:
     """Rows follow the second axis, columns the first; null where there is no number."""
     return {
-        **{name: getattr(layer, name) for name in ("mechanism", "engine", "evidence", "remark")},
         "values": _rows(layer.values),
         "low": _rows(layer.low) if layer.has_interval else None,
         "high": _rows(layer.high) if layer.has_interval else None,

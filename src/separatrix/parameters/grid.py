@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -129,6 +130,7 @@ def _read_all(model: type[Parameters], name: str, values: Sequence[Any]) -> list
     return [value if type(value) is Fraction else parse_exact(value, name) for value in values]
 
 
+@cache
 def is_number(model: type[Parameters], name: str) -> bool:
     """Whether a parameter takes numbers."""
     return not {Fraction, int}.isdisjoint(_kinds(model.model_fields[name].annotation))

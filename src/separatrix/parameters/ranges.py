@@ -7,9 +7,10 @@ range whose exact values it has but for rounding.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -57,23 +58,28 @@ class Span:
 
     def points(self, count: int) -> tuple[Number, ...]:
         """So many values from end to end; of a whole parameter fewer, where there are no more."""
-        if self.listed:
-            return self.listed
-        if self.log:
-            inner = [self._log_value(Fraction(i, count - 1), count) for i in range(1, count - 1)]
-        else:
-            inner = [
-                self.start + (self.stop - self.start) * Fraction(i, count - 1) for i in range(1, count - 1)
-            ]
-        values = [self.start, *(round(value) if self.whole else value for value in inner), self.stop]
-        return tuple(dict.fromkeys(values))
+        return self.listed or _points(self.start, self.stop, self.whole, self.log, count)
 
-    def _log_value(self, share: Fraction, count: int) -> Fraction:
-        low, high = math.log10(self.start), math.log10(self.stop)
-        digits = max(DIGITS, math.ceil(math.log10((count - 1) / (high - low))) + 2)
-        exponent = low + (high - low) * float(share)
-        scale = math.floor(exponent)
-        return Fraction(f"{10 ** (exponent - scale):.{min(digits, 15)}g}") * Fraction(10) ** scale
+
+@lru_cache(maxsize=64)
+def _points(start: Number, stop: Number, whole: bool, log: bool, count: int) -> tuple[Number, ...]:
+    """Values from end to end; the axes of a map stay the same while something else is dragged."""
+    steps = count - 1
+    inner: Iterator[Number]
+    if log:
+        inner = (_log_value(start, stop, i, steps) for i in range(1, steps))
+    else:
+        inner = (start + (stop - start) * Fraction(i, steps) for i in range(1, steps))
+    values = [start, *(round(value) if whole else value for value in inner), stop]
+    return tuple(dict.fromkeys(values))
+
+
+def _log_value(start: Number, stop: Number, place: int, steps: int) -> Fraction:
+    low, high = math.log10(start), math.log10(stop)
+    digits = max(DIGITS, math.ceil(math.log10(steps / (high - low))) + 2)
+    exponent = low + (high - low) * (place / steps)
+    scale = math.floor(exponent)
+    return Fraction(f"{10 ** (exponent - scale):.{min(digits, 15)}g}") * Fraction(10) ** scale
 
 
 @dataclass(frozen=True)

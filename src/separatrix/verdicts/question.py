@@ -36,8 +36,8 @@ class Question:
 
     def schema_of(self, name: str) -> type[Parameters]:
         """The parameter set `name` belongs to: the construction's, or else the mechanism's own."""
-        if name not in self.kind.schema.model_fields and name in self._own_schema.model_fields:
-            return self._own_schema
+        if name not in self.kind.schema.model_fields and name in self.own_schema.model_fields:
+            return self.own_schema
         return self.kind.schema
 
     def is_own(self, name: str) -> bool:
@@ -45,7 +45,8 @@ class Question:
         return self.schema_of(name) is not self.kind.schema
 
     @cached_property
-    def _own_schema(self) -> type[Parameters]:
+    def own_schema(self) -> type[Parameters]:
+        """The mechanism's own parameter set."""
         name = self.source.partition(":")[0] if isinstance(self.source, str) else ""
         return MECHANISMS[name].schema if name in MECHANISMS else type(self.mechanism({}).parameters)
 

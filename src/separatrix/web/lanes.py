@@ -41,6 +41,19 @@ class Call:
 class Refused(SeparatrixError):
     """What was asked cannot be answered: in the words of the command line."""
 
+    def __init__(self, said: str, most_cells: int | None = None) -> None:
+        super().__init__(said)
+        self.most_cells = most_cells
+        """The most cells that a map like this may have, where it had more."""
+
+
+class TooManyCells(UsageError):
+    """A map has more cells than the page makes."""
+
+    def __init__(self, said: str, most: int) -> None:
+        super().__init__(said)
+        self.most = most
+
 
 class Slow(SeparatrixError):
     """It cannot be answered at once; the slow lane may."""
@@ -167,8 +180,10 @@ async def _answered(worker: Worker, call: Call, tell: Tell) -> bytes:
             tell(what)
         elif kind == "answer":
             return bytes(what)
+        elif kind == "slow":
+            raise Slow(what)
         else:
-            raise {"refused": Refused, "slow": Slow}[kind](what)
+            raise Refused(*what)
 
 
 async def _heard(loop: asyncio.AbstractEventLoop, line: Connection) -> tuple[str, Any]:
@@ -237,9 +252,9 @@ def work_off(line: Connection, folder: str, niceness: int) -> None:
             found = ANSWERS[name](**arguments, tell=lambda step: line.send(("step", step)))
         except Slow as error:
             line.send(("slow", str(error)))
-        except UsageError as error:
-            line.send(("refused", "\n".join(told(error))))
+        except TooManyCells as error:
+            line.send(("refused", ("\n".join(told(error)), error.most)))
         except Exception as error:
-            line.send(("refused", "\n".join(told(error))))
+            line.send(("refused", ("\n".join(told(error)),)))
         else:
             line.send(("answer", found))

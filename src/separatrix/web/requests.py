@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
@@ -65,24 +66,25 @@ class Desk:
         if found is None and not self._is_known_slow(call):
             try:
                 found = await while_waited_for(request, self.quick.ask(_with(call, quick=True)))
-            except (Slow, TooLong):
+            except Slow:
                 self._note_slow(call)
+            except TooLong:
+                pass  # a machine that is busy now may not be so the next time
         if found is None and LINES in request.headers.get("accept", "") and not file:
-            return StreamingResponse(self._lines(request, call, key), media_type=LINES)
+            return StreamingResponse(self._lines(request, call, key, media), media_type=LINES)
         if found is None:
             found = await while_waited_for(request, self.slow.ask(_with(call, quick=False)))
         self.kept.put(key, found)
         named = {"content-disposition": f'attachment; filename="{file}"'} if file else {}
         return Response(found, media_type=media, headers={"cache-control": "no-store", **named})
 
-    async def _lines(self, request: Request, call: Call, key: str) -> AsyncIterator[bytes]:
-        """Steps while it is computed, then the result or what was wrong."""
+    async def _lines(self, request: Request, call: Call, key: str, media: str) -> AsyncIterator[bytes]:
+        """Steps while it is computed, then the result or what was wrong; what is no JSON comes as base64."""
         steps: asyncio.Queue[Mapping[str, Any] | None] = asyncio.Queue()
-        json_call = replace(call, name="map_json") if call.name == "map_cells" else call
 
         async def work() -> bytes:
             try:
-                slow = self.slow.ask(_with(json_call, quick=False), steps.put_nowait)
+                slow = self.slow.ask(_with(call, quick=False), steps.put_nowait)
                 return await while_waited_for(request, slow)
             finally:
                 steps.put_nowait(None)
@@ -97,9 +99,8 @@ class Desk:
             except (Refused, TooLong, Busy) as error:
                 yield _line(problem(error))
                 return
-            if json_call is call:
-                self.kept.put(key, found)
-            yield b'{"result":' + found + b"}\n"
+            self.kept.put(key, found)
+            yield b'{"result":' + (found if media == JSON else _quoted(found)) + b"}\n"
         finally:
             task.cancel()
 
@@ -119,6 +120,10 @@ def _kind(call: Call) -> tuple[str, str, str]:
 
 def _with(call: Call, quick: bool) -> Call:
     return replace(call, arguments={**call.arguments, "quick": quick})
+
+
+def _quoted(answer: bytes) -> bytes:
+    return b'"' + base64.b64encode(answer) + b'"'
 
 
 def _line(value: Mapping[str, Any]) -> bytes:
@@ -171,7 +176,8 @@ def problem(error: Exception) -> dict[str, Any]:
 
     said = str(error) if isinstance(error, Refused) else "\n".join(told(error))
     lines = [on_one_line(line) for line in said.splitlines()] or ["this cannot be answered"]
-    return {"error": "\n".join(lines), "field": _field(lines[0])}
+    most_cells = error.most_cells if isinstance(error, Refused) else None
+    return {"error": "\n".join(lines), "field": _field(lines[0]), "most_cells": most_cells}
 
 
 def _field(line: str) -> str | None:

@@ -31,6 +31,10 @@ FORMAT_LINES = {f"{TORCH_NAMES[name]}, {bits} bits": bits for name, bits in SIGN
 FORMAT_DASHES = dict(zip(FORMAT_LINES, ("2px,3px", "7px,3px", "11px,3px,2px,3px", "solid"), strict=True))
 
 
+EVEN, AROUND_ZERO = COLOURS = ("cividis", "RdBu")
+"""Scales that the colour-blind can read: from little to much, and from less through none to more."""
+
+
 @dataclass(frozen=True)
 class ColourScale:
     """What colours stand for, the same for every panel."""
@@ -78,10 +82,8 @@ def margin_scale(margin: Array) -> ColourScale | None:
         return None
     low, high = float(known.min()), float(known.max())
     if high > MANY_DECADES * low:
-        return ColourScale(
-            "log₁₀ of the margin", float(np.log10(low)), float(np.log10(high)), "cividis", True
-        )
-    return ColourScale(QUANTITIES["margin"], low, high if high > low else low + 1, "cividis")
+        return ColourScale("log₁₀ of the margin", float(np.log10(low)), float(np.log10(high)), EVEN, True)
+    return ColourScale(QUANTITIES["margin"], low, high if high > low else low + 1, EVEN)
 
 
 def panel_title(found: Map, layer: Layer) -> str:
@@ -106,12 +108,12 @@ def scale(found: Map) -> ColourScale:
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
     if found.difference:
         reach = 1.0 if found.of in PROBABILITIES else max(abs(low), abs(high)) or 1.0
-        return ColourScale(f"difference of {name}", -reach, reach, "RdBu")
+        return ColourScale(f"difference of {name}", -reach, reach, AROUND_ZERO)
     if found.of in PROBABILITIES:
-        return ColourScale(name, 0.0, 1.0, "cividis")
+        return ColourScale(name, 0.0, 1.0, EVEN)
     if found.of == "margin" and low > 0 and (known := margin_scale(values)) is not None:
         return known
-    return ColourScale(name, low, high if high > low else low + 1, "cividis")
+    return ColourScale(name, low, high if high > low else low + 1, EVEN)
 
 
 def lines(found: Map, layer: Layer) -> dict[str, Line]:
@@ -119,16 +121,21 @@ def lines(found: Map, layer: Layer) -> dict[str, Line]:
 
     Where P is one half, where bits are those of a number format, the boundary that is known as a formula.
     """
-    drawn: dict[str, Line] = {}
-    if found.of in PROBABILITIES and not found.difference:
-        drawn["P = 1/2"] = contour(found.x, found.y, layer.values - 0.5)
-    if found.of == "bits" and not found.difference:
-        drawn |= {name: contour(found.x, found.y, layer.values - bits) for name, bits in FORMAT_LINES.items()}
+    drawn = {name: contour(found.x, found.y, layer.values - level) for name, level in levels(found).items()}
     known = found.boundary_formula(layer)
     if known is not None:
         formula, values = known
         drawn[f"{formula.formula} {formula.tag}"] = contour(found.x, found.y, values)
     return {name: each for name, each in drawn.items() if each}
+
+
+def levels(found: Map) -> dict[str, float]:
+    """The values of the quantity at which a line is drawn, by its name."""
+    if found.difference:
+        return {}
+    if found.of in PROBABILITIES:
+        return {"P = 1/2": 0.5}
+    return {name: float(bits) for name, bits in FORMAT_LINES.items()} if found.of == "bits" else {}
 
 
 def contour(x: Axis, y: Axis, values: Array) -> Line:

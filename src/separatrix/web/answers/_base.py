@@ -7,13 +7,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from separatrix.engines import STRENGTH, EngineRefusal
+from separatrix.engines import STRENGTH, EngineRefusal, Sampling
 from separatrix.numbers.json import json_text
+from separatrix.parameters import UsageError
 from separatrix.result import Result
 from separatrix.web.lanes import Slow
 
 Tell = Callable[[Mapping[str, Any]], None]
 Function = TypeVar("Function", bound=Callable[..., bytes])
+Words = Mapping[str, str]
+"""Parameters or options, as they are typed."""
 SLOW = "this is sampled, or takes many cells one by one"
 
 
@@ -21,6 +24,20 @@ def answer(function: Function) -> Function:
     """Mark a function as one that answers requests."""
     function.is_answer = True  # type: ignore[attr-defined]
     return function
+
+
+def sampling_of(options: Words) -> Sampling:
+    """How to sample, from options as they are typed."""
+    usual = Sampling()
+    try:
+        return Sampling(
+            int(options.get("draws", usual.draws)),
+            int(options.get("seed", usual.seed)),
+            float(options.get("confidence", usual.confidence)),
+            options.get("dtype", usual.dtype),
+        )
+    except ValueError:
+        raise UsageError("--draws and --seed are whole numbers, --confidence is a number") from None
 
 
 def document(found: Result | Any) -> bytes:

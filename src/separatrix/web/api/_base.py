@@ -19,6 +19,8 @@ class Problem(BaseModel):
     """One line for each thing that is wrong."""
     field: str | None = None
     """The parameter, or the option with its dashes, that it is about."""
+    most_cells: int | None = None
+    """How many cells a map like this may have, where it had more."""
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {

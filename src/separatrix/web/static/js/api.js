@@ -6,9 +6,10 @@ const CELLS = "application/vnd.separatrix.cells";
 const LINES = "application/x-ndjson";
 
 export class Problem extends Error {
-  constructor({ error, field }, status) {
+  constructor({ error, field, most_cells: mostCells }, status) {
     super(error);
     this.field = field ?? null;
+    this.mostCells = mostCells ?? null;
     this.status = status;
   }
 }
@@ -68,12 +69,14 @@ export async function get(path, { signal, step } = {}) {
   return response.headers.get("content-type").startsWith(LINES) ? lines(response, step) : response.json();
 }
 
-// A map: { heading, arrays }, arrays of float64 in the order of heading.arrays.
+// A map: { heading, arrays }, arrays of float64 in the order of heading.arrays. One that is made a cell at a time
+// comes after lines of progress, in base64.
 export async function getMap(path, { signal, step } = {}) {
-  const response = await send(path, `${CELLS}, application/json, ${LINES}`, signal);
+  const response = await send(path, `${CELLS}, ${LINES}`, signal);
   const kind = response.headers.get("content-type");
   if (kind.startsWith(CELLS)) return unpack(await response.arrayBuffer());
-  return repack(kind.startsWith(LINES) ? await lines(response, step ?? (() => {})) : await response.json());
+  const text = window.atob(await lines(response, step ?? (() => {})));
+  return unpack(Uint8Array.from(text, (each) => each.charCodeAt(0)).buffer);
 }
 
 export function unpack(buffer) {
@@ -81,21 +84,6 @@ export function unpack(buffer) {
   const heading = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
   const cells = heading.shape[0] * heading.shape[1];
   const arrays = heading.arrays.map((_, i) => new Float64Array(buffer, 8 + length + 8 * cells * i, cells));
-  return { heading, arrays };
-}
-
-// A map that came as JSON in the form of one that came as numbers.
-export function repack(found) {
-  const heading = { ...found, shape: [found.axes[1].values.length, found.axes[0].values.length], arrays: [], sentences: [] };
-  const arrays = [];
-  found.layers.forEach((layer, place) => {
-    for (const name of ["values", "low", "high"]) {
-      if (layer[name]) {
-        heading.arrays.push({ layer: place, name });
-        arrays.push(Float64Array.from(layer[name].flat(), (value) => value ?? NaN));
-      }
-    }
-  });
   return { heading, arrays };
 }
 

@@ -1,0 +1,244 @@
+// The arithmetic of maps: axes as they are typed, cells and where they lie, ticks, lines between cells. No page
+// is needed for any of it.
+
+// A number as the server spells it: "1000", "0.85", "107/126".
+export function numberOf(text) {
+  const [top, bottom] = String(text).split("/");
+  return bottom === undefined ? Number(top) : Number(top) / Number(bottom);
+}
+
+// An axis as it is typed, { low, high, count, log } with its ends as text, or { list } where its values are
+// written one by one; null where it is none.
+export function readAxis(text) {
+  if (typeof text !== "string") return null;
+  if (text.includes(",")) {
+    const list = text.split(",").filter((each) => each.trim());
+    return { low: list[0], high: list.at(-1), count: list.length, log: false, list };
+  }
+  const [low, high, count, spacing] = text.split(":");
+  return high === undefined ? null : { low, high, count: Number(count) || 0, log: spacing === "log", list: null };
+}
+
+export function spellAxis({ low, high, count, log, list }) {
+  if (list) return list.join(",");
+  return `${low}:${high}:${count}${log ? ":log" : ""}`;
+}
+
+// The axis with at most so many cells.
+export function coarser(text, most) {
+  const axis = readAxis(text);
+  if (!axis || axis.list || axis.count <= most) return text;
+  return spellAxis({ ...axis, count: Math.max(2, most) });
+}
+
+// Where the cells of an axis lie: `edges` has one more number than there are cells, from 0 to 1; between two
+// values an edge lies half way, in the logarithm where the axis is logarithmic.
+export function layOut(values, log) {
+  const at = Float64Array.from(values, (value) => (log ? Math.log10(numberOf(value)) : numberOf(value)));
+  const count = at.length;
+  const first = count > 1 ? (at[1] - at[0]) / 2 : 0.5;
+  const last = count > 1 ? (at[count - 1] - at[count - 2]) / 2 : 0.5;
+  const low = at[0] - first;
+  const high = at[count - 1] + last;
+  const share = (place) => (place - low) / (high - low);
+  const edges = new Float64Array(count + 1);
+  for (let i = 1; i < count; i += 1) edges[i] = share((at[i - 1] + at[i]) / 2);
+  edges[count] = 1;
+  const centres = Float64Array.from(at, share);
+  const back = (place) => (log ? 10 ** place : place);
+  return { count, edges, centres, log, low: back(low), high: back(high) };
+}
+
+// The share of the way along an axis at which a number lies; below 0 or above 1 it is outside.
+export function shareOf(axis, value) {
+  const across = axis.log ? Math.log10 : (each) => each;
+  return (across(value) - across(axis.low)) / (across(axis.high) - across(axis.low));
+}
+
+export function valueAt(axis, share) {
+  if (!axis.log) return axis.low + share * (axis.high - axis.low);
+  const [low, high] = [Math.log10(axis.low), Math.log10(axis.high)];
+  return 10 ** (low + share * (high - low));
+}
+
+// The cell that a share of the way lies in; outside, the nearest.
+export function cellAt(axis, share) {
+  let [low, high] = [0, axis.count];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (axis.edges[middle] <= share) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+// Which cell each of so many pixels shows: the one that its middle lies in.
+export function cellsOfPixels(axis, pixels) {
+  const cells = new Uint32Array(pixels);
+  let cell = 0;
+  for (let i = 0; i < pixels; i += 1) {
+    const share = (i + 0.5) / pixels;
+    while (cell < axis.count - 1 && axis.edges[cell + 1] <= share) cell += 1;
+    cells[i] = cell;
+  }
+  return cells;
+}
+
+const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+
+function power(mantissa, exponent) {
+  if (exponent >= -3 && exponent <= 3) return exponent < 0 ? (mantissa * 10 ** exponent).toFixed(-exponent) : String(mantissa * 10 ** exponent);
+  const raised = `10${String(exponent).replace(/./g, (each) => RAISED[each])}`;
+  return mantissa === 1 ? raised : `${mantissa}×${raised}`;
+}
+
+// Round numbers between two, at most about so many, each { value, text }; the text is exact.
+export function ticks(low, high, log, most = 6) {
+  if (!(high > low) || (log && !(low > 0))) return [];
+  if (log && high / low >= 10) return logTicks(low, high, most);
+  return evenTicks(low, high, most);
+}
+
+function evenTicks(low, high, most) {
+  const rough = (high - low) / most;
+  let exponent = Math.floor(Math.log10(rough));
+  let mantissa = [1, 2, 5, 10].find((each) => each * 10 ** exponent >= rough * (1 - 1e-9));
+  if (mantissa === 10) [mantissa, exponent] = [1, exponent + 1];
+  const scale = 10 ** -exponent; // of small steps the inverse is a whole number, and exact
+  const step = exponent < 0 ? mantissa / scale : mantissa * 10 ** exponent;
+  const found = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i += 1) {
+    const value = exponent < 0 ? (i * mantissa) / scale : i * step;
+    const text = Math.abs(exponent) > 6 || Math.abs(value) >= 1e7 ? String(Number(value.toPrecision(8))) : value.toFixed(Math.max(0, -exponent));
+    found.push({ value, text: text.replace("-", "−") });
+  }
+  return found;
+}
+
+function logTicks(low, high, most) {
+  const [first, last] = [Math.floor(Math.log10(low) + 1e-9), Math.ceil(Math.log10(high) - 1e-9)];
+  const stride = Math.max(1, Math.ceil((last - first) / most));
+  const mantissas = stride > 1 || (last - first) * 3 > most + 2 ? [1] : [1, 2, 5];
+  const found = [];
+  for (let exponent = Math.ceil(first / stride) * stride; exponent <= last; exponent += stride) {
+    for (const mantissa of mantissas) {
+      const value = Number(`${mantissa}e${exponent}`);
+      if (value >= low * (1 - 1e-12) && value <= high * (1 + 1e-12)) found.push({ value, text: power(mantissa, exponent) });
+    }
+  }
+  return found;
+}
+
+// The edges between cells below a level and cells at it or above, as [x0, y0, x1, y1] in numbers of edges;
+// edges in line are one. Cells without a number have no side.
+export function levelEdges(values, rows, columns, level) {
+  const found = [];
+  const side = (row, column) => {
+    const value = values[row * columns + column];
+    return value >= level ? 1 : value < level ? -1 : 0;
+  };
+  const differ = (one, other) => one * other < 0;
+  for (let column = 1; column < columns; column += 1) {
+    let start = -1;
+    for (let row = 0; row <= rows; row += 1) {
+      const edge = row < rows && differ(side(row, column - 1), side(row, column));
+      if (edge && start < 0) start = row;
+      if (!edge && start >= 0) {
+        found.push([column, start, column, row]);
+        start = -1;
+      }
+    }
+  }
+  for (let row = 1; row < rows; row += 1) {
+    let start = -1;
+    for (let column = 0; column <= columns; column += 1) {
+      const edge = column < columns && differ(side(row - 1, column), side(row, column));
+      if (edge && start < 0) start = column;
+      if (!edge && start >= 0) {
+        found.push([start, row, column, row]);
+        start = -1;
+      }
+    }
+  }
+  return found;
+}
+
+// The zero line of a formula that is known at the middle of each cell, as [x0, y0, x1, y1] in numbers of cells:
+// straight from where it passes between two neighbours to where it passes between two others.
+export function zeroLine(values, rows, columns) {
+  const found = [];
+  const at = (row, column) => values[row * columns + column];
+  const passes = (one, other) => (one < 0) !== (other < 0);
+  for (let row = 0; row + 1 < rows; row += 1) {
+    for (let column = 0; column + 1 < columns; column += 1) {
+      const corners = [at(row, column), at(row, column + 1), at(row + 1, column + 1), at(row + 1, column)];
+      if (!corners.every(Number.isFinite)) continue;
+      const [a, b, c, d] = corners;
+      const points = [];
+      if (passes(a, b)) points.push([column + a / (a - b), row]);
+      if (passes(b, c)) points.push([column + 1, row + b / (b - c)]);
+      if (passes(d, c)) points.push([column + d / (d - c), row + 1]);
+      if (passes(a, d)) points.push([column, row + a / (a - d)]);
+      for (let i = 0; i + 1 < points.length; i += 2) found.push([...points[i], ...points[i + 1]]);
+    }
+  }
+  return found;
+}
+
+// The share of the way at which a place between the middles of cells lies.
+export function shareBetween(axis, place) {
+  const cell = Math.min(Math.max(Math.floor(place), 0), axis.count - 1);
+  const next = Math.min(cell + 1, axis.count - 1);
+  return axis.centres[cell] + (place - cell) * (axis.centres[next] - axis.centres[cell]);
+}
+
+// A number as one types it, as fine as a thousandth of `range`; a whole one whole.
+export function typed(value, range, whole, log) {
+  const places = Math.max(0, Math.ceil(3 - Math.log10(range)));
+  const near = Number(log ? value.toPrecision(4) : value.toFixed(Math.min(places, 15)));
+  const rounded = whole ? Math.round(near) : near;
+  const [plain, short] = [String(rounded), rounded.toExponential()].map((each) => each.replace("+", ""));
+  return short.length < plain.length ? short : plain;
+}
+
+// The axis with its ends moved: `shift` of its length farther on, `factor` times as long, with what lies at
+// `about` (a share of the way) staying where it is. It goes no farther down than `least`.
+export function moveAxis(axis, { shift = 0, factor = 1, about = 0.5, whole = false, least = -Infinity }) {
+  if (axis.list) return axis;
+  const across = axis.log ? Math.log10 : (each) => each;
+  const back = axis.log ? (each) => 10 ** each : (each) => each;
+  const [low, high] = [across(numberOf(axis.low)), across(numberOf(axis.high))];
+  const fixed = low + about * (high - low);
+  let ends = [low, high].map((end) => fixed + (end - fixed) * factor + shift * (high - low));
+  const floor = axis.log ? (least > 0 ? across(least) : -Infinity) : least;
+  if (ends[0] < floor) ends = [floor, factor === 1 ? floor + ends[1] - ends[0] : ends[1]];
+  if (axis.log && ends[1] > 300) return axis;
+  const [from, to] = ends.map(back);
+  const spelled = [from, to].map((end) => typed(end, to - from, whole, axis.log));
+  return numberOf(spelled[0]) < numberOf(spelled[1]) ? { ...axis, low: spelled[0], high: spelled[1] } : axis;
+}
+
+// Mechanisms that are written with commas between them; a parameter after a comma belongs to the one before.
+export function splitMechanisms(text) {
+  const found = [];
+  for (const piece of text.split(",")) {
+    if (piece.includes("=") && !piece.includes(":") && found.at(-1)?.includes(":")) found.push(`${found.pop()},${piece}`);
+    else if (piece.trim()) found.push(piece.trim());
+  }
+  return found;
+}
+
+// A mechanism's own parameter, as it is spelled with it.
+export function ownValue(mechanism, name) {
+  const pairs = mechanism.slice(mechanism.indexOf(":") + 1).split(",").map((each) => each.split("="));
+  return mechanism.includes(":") ? pairs.find(([each]) => each === name)?.[1] : undefined;
+}
+
+// The mechanism with its own parameter set, or without it where the value is null.
+export function withOwn(mechanism, name, value) {
+  const [kind] = mechanism.split(":");
+  const rest = mechanism.includes(":") ? mechanism.slice(kind.length + 1).split(",") : [];
+  const kept = rest.filter((each) => !each.startsWith(`${name}=`));
+  const all = value === null ? kept : [...kept, `${name}=${value}`];
+  return all.length ? `${kind}:${all.join(",")}` : kind;
+}

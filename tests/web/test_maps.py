@@ -1,0 +1,135 @@
+"""What the page is told of a map beside its numbers: colours, lines, formulas, and what can be moved."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+import separatrix as sx
+from explorer import Explorer
+from separatrix.constructions import CONSTRUCTIONS
+from separatrix.mechanisms import MECHANISMS
+from separatrix.parameters.ranges import read_counted
+from separatrix.reports.maps import heatmap
+
+CELLS, LINES = "application/vnd.separatrix.cells", "application/x-ndjson"
+Cells = dict[tuple[int, str], np.ndarray[Any, Any]]
+
+
+def unpacked(body: bytes) -> tuple[dict[str, Any], Cells]:
+    length, _ = struct.unpack("<II", body[:8])
+    heading = json.loads(body[8 : 8 + length])
+    cells = np.frombuffer(body[8 + length :], "<f8").reshape(-1, *heading["shape"])
+    return heading, {
+        (said["layer"], said["name"]): values for said, values in zip(heading["arrays"], cells, strict=True)
+    }
+
+
+def asked(explorer: Explorer, words: str) -> tuple[dict[str, Any], Cells]:
+    reply = explorer.send(f"/api/v1/map/spike/softmax,linear?{words}", accept=CELLS)
+    assert reply.status == 200, reply.body
+    return unpacked(reply.body)
+
+
+@pytest.mark.parametrize("of", ["distinguish", "fire_d0", "fire_d1", "margin", "bits"])
+@pytest.mark.parametrize("difference", [False, True])
+def test_colours_and_lines_are_those_of_the_picture(explorer: Explorer, of: str, difference: bool) -> None:
+    words = {"a1": "0.5:1.5:6", "n": "1e3:1e18:5:log"}
+    found = sx.map("spike", "softmax,linear", words, of=of, difference=difference)
+    flag = "&--difference=yes" if difference else ""
+    heading, cells = asked(explorer, f"a1=0.5:1.5:6&n=1e3:1e18:5:log&--of={of}{flag}")
+    for place, layer in enumerate(found.shown):
+        panel, (values, shades) = heading["panels"][place], heatmap.drawn(found, layer)
+        assert np.array_equal(cells[place, panel["coloured"]], values, equal_nan=True)
+        assert (panel["low"], panel["high"], panel["log"]) == (shades.low, shades.high, shades.log)
+        assert panel["colours"] == shades.colours
+        assert panel["title"] == heatmap.panel_title(found, layer)
+    assert {each["name"]: each["level"] for each in heading["levels"]} == heatmap.levels(found)
+
+
+def test_a_panel_of_one_colour_shows_its_margin_beside_its_probabilities(explorer: Explorer) -> None:
+    heading, cells = asked(explorer, "a1=0.5:1.5:6&n=1e3:1e18:5:log")
+    assert [each["coloured"] for each in heading["panels"]] == ["values", "margin"]
+    assert float(cells[1, "values"].max()) < 1e-5
+    assert heading["panels"][1]["log"]
+    assert heading["panels"][1]["label"] == "margin"
+
+
+def test_the_zeros_of_the_formula_are_where_it_says(explorer: Explorer) -> None:
+    heading, cells = asked(explorer, "a1=0.5:1.5:6&n=1e3:1e18:5:log")
+    said = next(each for each in heading["arrays"] if each["name"] == "formula")
+    assert (said["formula"], said["tag"]) == ("a1(a1+b+c) = 1", "[ours]")
+    a1 = np.linspace(0.5, 1.5, 6)
+    wanted = np.broadcast_to(a1 * (a1 + 0.3) - 1, (5, 6))
+    np.testing.assert_allclose(cells[0, "formula"], wanted, atol=1e-12)
+    assert (1, "formula") not in cells
+
+
+def test_a_map_without_a_closed_form_comes_after_its_progress(explorer: Explorer) -> None:
+    path = "/api/v1/map/spike/window:size=8?n=600:1000:2&a1=0.5:1.5:2&--draws=80"
+    lines = explorer.send(path, accept=f"{CELLS}, {LINES}").body.splitlines()
+    heading, cells = unpacked(base64.b64decode(json.loads(lines[-1])["result"]))
+    wanted = explorer.get(path.removeprefix("/api/v1"))["layers"][0]
+    for name in ("values", "low", "high"):
+        assert cells[0, name].tolist() == wanted[name]
+    assert heading["layers"][0]["evidence"] == wanted["evidence"]
+    assert explorer.send(path, accept=CELLS).headers["content-type"] == CELLS
+
+
+def test_too_many_slow_cells_are_refused_with_how_many_may_be(explorer: Explorer) -> None:
+    said = explorer.refusal("/map/spike/window:size=8?n=600:1000:60&a1=0.5:1.5:60&--draws=20")
+    assert said["most_cells"] == 2500
+    assert "2,500" in said["error"]
+    assert explorer.refusal("/map/spike/softmax?a1=1:2:600&n=1e3:1e4:600:log")["most_cells"] == 250_000
+    assert explorer.refusal("/map/spike/softmax?a1=1:2:6")["most_cells"] is None
+
+
+@pytest.mark.parametrize("construction", CONSTRUCTIONS)
+def test_what_can_be_dragged_can_be_mapped(explorer: Explorer, construction: str) -> None:
+    rows = explorer.get(f"/controls/{construction}/softmax")
+    schema = CONSTRUCTIONS[construction].schema
+    assert [each["name"] for each in rows if each["of"] == "construction"] == list(schema.model_fields)
+    reference = {name: str(value) for name, value in CONSTRUCTIONS[construction].example.items()}
+    for each in rows:
+        assert (each["span"] is None) == (each["kind"] == "word")
+        if each["name"] in reference:
+            assert each["value"] == reference[each["name"]]
+        if each["span"] and each["of"] == "construction":
+            low, high = each["span"]["low"], each["span"]["high"]
+            read_counted(schema, each["name"], f"{low}:{high}:3{':log' * each['span']['log']}")
+
+
+def test_a_mechanisms_own_parameter_is_there_where_all_have_it(explorer: Explorer) -> None:
+    def own(mechanisms: str) -> dict[str, Any]:
+        rows = explorer.get(f"/controls/spike/{mechanisms}")
+        return {each["name"]: each for each in rows if each["of"] == "mechanism"}
+
+    assert own("power")["beta"]["value"] == str(MECHANISMS["power"].example["beta"])
+    assert own("softmax")["temperature"]["value"] == "1"
+    assert own("softmax,power:beta=4") == {}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_every_mechanism_has_its_controls(explorer: Explorer, mechanism: str) -> None:
+    rows = explorer.get(f"/controls/spike/{mechanism}")
+    assert {"n", "a1"} <= {each["name"] for each in rows}
+
+
+def test_colours_are_those_of_the_picture(explorer: Explorer) -> None:
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    found = explorer.get("/colours")
+    assert set(found) == set(heatmap.COLOURS)
+    for name, colours in found.items():
+        assert len(colours) == 256
+        assert [colours[0], colours[-1]] == [to_hex(colormaps[name](0)), to_hex(colormaps[name](255))]
+
+
+def test_controls_and_colours_name_no_code(explorer: Explorer) -> None:
+    assert "registered" in explorer.refusal("/controls/spike/os:system")["error"]
