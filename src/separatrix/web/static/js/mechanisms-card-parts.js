@@ -2,6 +2,7 @@
 
 import { html } from "./framework.js";
 import { colourOf, forPeople, useLooks } from "./parts.js";
+import { CostPlot } from "./mechanisms-cost-plot.js";
 import { Link, cardPlace, withOption } from "./mechanisms-parts.js";
 import { lengthOf, NOT_COMPUTED } from "./mechanisms-words.js";
 
@@ -17,7 +18,7 @@ export function Heading({ found, place, first }) {
     <dl class="about">
       <dt>family</dt><dd>${listed.family}</dd>
       ${listed.source && html`<dt>source</dt><dd>${listed.source}</dd>`}
-      ${listed.about && html`<dt>about</dt><dd>${listed.about}</dd>`}
+      ${listed.about && html`<dt>about</dt><dd>${listed.about.split("`").map((text, i) => (i % 2 ? html`<code>${text}</code>` : text))}</dd>`}
       ${Object.keys(listed.defaults ?? {}).length > 0 && html`<dt>usually</dt><dd>${Object.entries(listed.defaults).map((pair) => pair.join("=")).join(", ")}</dd>`}
       ${listed.extras?.length > 0 && html`<dt>takes also</dt><dd>${listed.extras.join(", ")}</dd>`}
       ${listed.causal && html`<dt>causal</dt><dd>${listed.causal}</dd>`}
@@ -25,10 +26,10 @@ export function Heading({ found, place, first }) {
 }
 
 // A part of every card under one heading, each below its name where there are several.
-function Part({ title, cards, children }) {
+function Part({ title, cards, children, after }) {
   return html`<h2>${title}</h2><div class=${`cards of-${Math.min(cards.length, 3)}`}>
     ${cards.map((each) => html`<section key=${each.mechanism} aria-label=${`${title}: ${each.mechanism}`}>${cards.length > 1 && html`<h3>${each.mechanism}</h3>`}${children(each)}</section>`)}
-  </div>`;
+  </div>${after}`;
 }
 
 export function Contract({ cards }) {
@@ -49,14 +50,16 @@ export function Contract({ cards }) {
 }
 
 export function Costs({ cards }) {
-  return html`<${Part} title="Cost on this machine" cards=${cards}>${({ card }) => {
+  const looks = useLooks();
+  const timed = cards.filter(({ card }) => card?.cost.lengths).map(({ mechanism, card }) => ({ mechanism, cost: card.cost }));
+  return html`<${Part} title="Cost on this machine" cards=${cards} after=${timed.length > 0 && html`<${CostPlot} costs=${timed} looks=${looks} />`}>${({ card }) => {
     if (!card || card.cost.disagreement === "the card is not finished") return html`<p>${NOT_COMPUTED} yet</p>`;
     const { cost } = card;
     if (cost.disagreement) return html`<p>It was not timed: ${cost.disagreement}.</p>`;
     const start = cost.faster_than_softmax_from;
     return html`
-      <p>Faster than softmax, measured here, ${start ? `from ${lengthOf(start)} tokens on` : "at no length tried"}. Width ${cost.width}, float32; what is kept
-        from token to token: ${cost.state_is}.</p>
+      <p>Faster than softmax, measured here, ${start ? `from ${lengthOf(start)} tokens on` : "at no length tried"}. Width ${cost.width}, float32, beside
+        whatever else this machine did; what is kept from token to token: ${cost.state_is}.</p>
       <div class="standings-region" role="region" aria-label=${`Cost of ${cost.mechanism}`} tabindex="0"><table>
         <thead><tr>${["n", "ms", "MiB", "GFLOP", "KiB kept"].map((name) => html`<th key=${name} scope="col" class="number">${name}</th>`)}</tr></thead>
         <tbody>${cost.lengths.map((n, i) => html`<tr key=${n}><th scope="row" class="number">${lengthOf(n)}</th>

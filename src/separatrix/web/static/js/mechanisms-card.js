@@ -26,10 +26,15 @@ function useMechanism(name, called, reachable) {
     const { signal } = ending;
     const failed = (error) => { if (error instanceof Problem) more({ problem: error }); };
     more({ problem: null, cancelled: false });
-    get(`/mechanism/${spell(name)}${how}`, { signal }).then((heading) => more({ heading }), failed);
-    if (!how) get(`/atlas/verdicts${query([], [["mechanisms", name]])}`, { signal }).then((verdicts) => more({ verdicts }), failed);
     const step = (said) => more(said.card ? { card: said.card, step: said } : { step: said });
-    get(`/assess/${spell(name)}${how}`, { signal, step }).then((card) => more({ card, step: null }), (error) => { failed(error); if (!signal.aborted) more({ step: null }); });
+    const compute = () => {
+      if (!how) get(`/atlas/verdicts${query([], [["mechanisms", name]])}`, { signal }).then((verdicts) => more({ verdicts }), failed);
+      get(`/assess/${spell(name)}${how}`, { signal, step }).then((card) => more({ card, step: null }), (error) => {
+        failed(error);
+        if (!signal.aborted) more({ step: null });
+      });
+    };
+    get(`/mechanism/${spell(name)}${how}`, { signal }).then((heading) => { more({ heading }); compute(); }, failed);
     setStream(ending);
     return () => ending.abort();
   }, [name, how, reachable, asked]);
@@ -53,6 +58,7 @@ export function CardView({ place, reachable }) {
   const [all, setAll] = useState({});
   const onChange = (name, found) => setAll((old) => ({ ...old, [name]: found }));
   const cards = names.map((name) => all[name] ?? { mechanism: name });
+  const found = cards.filter((each) => each.heading || !each.problem);
   const columns = useColumns(reachable);
   return html`
     ${names.map((name, i) => html`<${Stream} key=${name} name=${name} called=${i ? [] : called} reachable=${reachable} onChange=${onChange} />`)}
@@ -65,11 +71,12 @@ export function CardView({ place, reachable }) {
         <${Working} found=${each} />
       </section>`)}
     </div>
-    <${Standings} cards=${cards} columns=${columns} />
-    <${Contract} cards=${cards} />
-    <${Costs} cards=${cards} />
-    <${Likeness} cards=${cards} />
-    <${Lattice} cards=${cards} />`;
+    ${found.length > 0 && html`
+      <${Standings} cards=${found} columns=${columns} />
+      <${Contract} cards=${found} />
+      <${Costs} cards=${found} />
+      <${Likeness} cards=${found} />
+      <${Lattice} cards=${found} />`}`;
 }
 
 let known = null;
@@ -93,7 +100,7 @@ function Choose({ place, mechanism, problems }) {
   return html`<div class="controls">
     <datalist id=${id}>${(looks ?? []).map((each) => html`<option key=${each.spelled} value=${each.spelled}>${each.family}</option>`)}</datalist>
     <${Field} label="Mechanism" value=${mechanism} list=${id} onChange=${rename} problem=${wrong} />
-    <${Field} label="Beside" value=${optionOf(place, "against")} list=${id} placeholder="none; for example linear" hint="several with commas"
+    <${Field} label="Beside" value=${optionOf(place, "against")} list=${id} placeholder="none; as linear,delta"
       onChange=${(names) => go(withOption(place, "against", names.trim()))} problem=${others.find(Boolean)?.message} />
     ${first && !wrong && html`<p class="problem" role="alert">${first.message}</p>`}
   </div>`;

@@ -23,11 +23,25 @@ function Cells({ found, column, columns, wide }) {
   const whole = "margin_law" in standing;
   return html`
     <td class=${`verdict ${standing.verdict}`}><${Link} to=${questionPlace(found.mechanism, column, columns)} title="See it happen">${wordOf(standing.verdict)}<//></td>
-    <td class="number" title=${`${standing.kind}: ${standing.evidence}`}><span aria-label=${standing.kind}>${MARKS[standing.kind]}</span> ${probabilityOf(standing)}</td>
+    <td class="number" title=${`${probabilityOf(standing)}; ${standing.kind}: ${standing.evidence}`}><span aria-hidden="true">${MARKS[standing.kind]}</span><span class="visually-hidden">${standing.kind}</span> ${wide ? probabilityOf(standing) : forPeople(standing.distinguish)}</td>
     <td class="number">${standing.bits === null ? "–" : forPeople(standing.bits, 3)}</td>
     <td class="number" title=${whole && standing.margin_exponent === null ? standing.margin_law : undefined}>${shown(whole ? growthOf(standing) : null)}</td>
     <td class="number">${shown(whole ? blindFrom(standing) : null)}</td>
     ${wide && html`<td class="evidence">${standing.kind}: ${standing.evidence}</td>`}`;
+}
+
+// On which constructions two mechanisms have different verdicts, as far as both are known.
+function Difference({ cards, columns }) {
+  const both = columns.map((column) => ({ name: column.name, words: cards.map((each) => standingOf(each, column)?.verdict) })).filter(({ words }) => words.every(Boolean));
+  const groups = new Map();
+  for (const { name, words } of both.filter(({ words: [one, other] }) => one !== other)) {
+    const said = cards.map((each, i) => `${each.mechanism} ${wordOf(words[i])}`).join(", ");
+    groups.set(said, [...(groups.get(said) ?? []), name]);
+  }
+  if (!both.length) return null;
+  const differ = [...groups.values()].flat().length;
+  return html`<p>Their verdicts differ on ${differ} of ${both.length} constructions.</p>
+    <ul class="difference">${[...groups].map(([said, names]) => html`<li key=${said}>${said}: ${names.join("; ")}</li>`)}</ul>`;
 }
 
 export function Standings({ cards, columns }) {
@@ -37,6 +51,7 @@ export function Standings({ cards, columns }) {
   return html`<h2>What it tells apart</h2>
     <p class="hint">Each construction at its reference point. P(tells apart) is ≡ certified, = exact or ~ sampled; bits are those needed to tell
       the labels apart; the margin's growth with n is fitted; “blind from n” is where this reader goes blind, ≈ where it was sampled.</p>
+    ${cards.length === 2 && html`<${Difference} cards=${cards} columns=${columns} />`}
     <div class="standings-region" role="region" aria-label="What it tells apart" tabindex="0">
       <table class="standings">
         <thead>

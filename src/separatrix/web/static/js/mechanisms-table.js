@@ -20,8 +20,8 @@ class Row extends Component {
         const column = columns[i];
         const failure = cell ? undefined : failureOf(row, column);
         return html`<td key=${column.name} class=${`cell ${cell?.verdict ?? "unknown"} ${column === marked ? "sorted" : ""}`} tabindex="-1"
-          data-at=${`${place},${i + 1}`} aria-label=${failure ? `${row.asked_as} on ${column.name}: not computed, ${failure}` : label(row, column, cell, table)}>
-          <b>${letterOf(cell, table)}</b>${cell && cell.distinguish !== null && html`<span><i>${table.marks[cell.kind]}</i>${shortP(cell.distinguish)}</span>`}
+          data-at=${`${place},${i + 1}`}><span class="visually-hidden">${label(row, column, cell, table)}${failure ? `, ${failure}` : ""}</span>
+          <span aria-hidden="true"><b>${letterOf(cell, table)}</b>${cell && cell.distinguish !== null && html`<i>${table.marks[cell.kind]}</i>${shortP(cell.distinguish)}`}</span>
         </td>`;
       })}
     </tr>`;
@@ -73,7 +73,7 @@ export function AtlasTable({ groups, columns, table, sort, marked, onSort, onRea
   let place = 0;
   return html`<div class="atlas-region" role="region" aria-label="Every mechanism on every construction">
     <table class="atlas" role="grid" aria-rowcount=${rows.length + 1} aria-colcount=${columns.length + 1} ref=${grid}
-      onFocusIn=${onFocus} onMouseOver=${onPoint} onKeyDown=${onKey}>
+      onFocusCapture=${onFocus} onMouseOver=${onPoint} onKeyDown=${onKey}>
       <thead><tr>
         <th scope="col" class="corner" aria-sort=${sort === "name" ? "ascending" : undefined}><button type="button" class="plain" tabindex="-1" data-at="0,0" onClick=${() => onSort("name")}>mechanism</button></th>
         ${columns.map((column, i) => html`<th key=${column.name} scope="col" class="turned" aria-sort=${column === marked ? "descending" : undefined}>
