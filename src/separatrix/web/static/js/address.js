@@ -1,8 +1,8 @@
 // The address of a view is the command's words:
 //   separatrix map spike softmax,linear a1=0.5:1.5:64 --of margin
 //   /map/spike/softmax,linear?a1=0.5:1.5:64&--of=margin
-// A place is { command, names, words, options, page }; words, options and page are [name, value] pairs in order.
-// What a command does not take and the page alone keeps, as ~find=top, is in `page` and in no command.
+// A place is { command, names, words, options }; words and options are [name, value] pairs in order. What no command
+// takes and the page alone keeps, as ~find=top, is in `page`, if there is any.
 
 import { useEffect, useState } from "./framework.js";
 
@@ -19,12 +19,13 @@ export function readPlace(location = window.location) {
     }
   });
   const pairs = [...new URLSearchParams(location.search)];
+  const page = pairs.filter(([name]) => name.startsWith("~")).map(([name, value]) => [name.slice(1), value]);
   return {
     command: parts[0] ?? "",
     names: parts.slice(1),
     words: pairs.filter(([name]) => !name.startsWith("--") && !name.startsWith("~")),
     options: pairs.filter(([name]) => name.startsWith("--")).map(([name, value]) => [name.slice(2), value]),
-    page: pairs.filter(([name]) => name.startsWith("~")).map(([name, value]) => [name.slice(1), value]),
+    ...(page.length && { page }),
   };
 }
 

@@ -45,8 +45,8 @@ export function AtlasView({ place, reachable }) {
   const change = (name, value) => go(withOption(place, name, value));
   return html`
     <h1>Every mechanism on every construction</h1>
-    <p>Can it tell D0 from D1? Each cell is one mechanism at one construction's reference point: the letter is the verdict of
-      the random-sign reader, the number is P(tells apart) with a mark for how it is known. “Blind” is about this reader.</p>
+    <p>Does the random-sign reader tell D0 from D1? The letter of a cell is the verdict at the construction's reference point, the
+      number is P(tells apart), the mark before it says how that is known.</p>
     <${Controls} place=${place} problem=${problem} sort=${sort} find=${find} columns=${columns} change=${change} />
     ${!table && !problem && html`<p class="waiting">Asking for the table …</p>`}
     ${table && html`

@@ -78,7 +78,7 @@ export function AtlasTable({ groups, columns, table, sort, marked, onSort, onRea
         <th scope="col" class="corner" aria-sort=${sort === "name" ? "ascending" : undefined}><button type="button" class="plain" tabindex="-1" data-at="0,0" onClick=${() => onSort("name")}>mechanism</button></th>
         ${columns.map((column, i) => html`<th key=${column.name} scope="col" class="turned" aria-sort=${column === marked ? "descending" : undefined}>
           <button type="button" class="plain" tabindex="-1" data-at=${`0,${i + 1}`} onClick=${() => onSort(sortName(column, columns))}
-            title=${`${column.title} Click to sort by it.`}>${column.name}${column === marked ? " ▾" : ""}</button></th>`)}
+            title=${`${column.title} Click to sort by it.`}>${column.name}${column === marked ? " ▴" : ""}</button></th>`)}
       </tr></thead>
       ${groups.map((group) => html`<tbody key=${group.title}>
         ${group.title && html`<tr class="family"><th scope="rowgroup" colspan=${columns.length + 1}><span>${group.title}</span></th></tr>`}
