@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import torch
 
 from separatrix.cards.rescue import rescue
-from separatrix.cards.standing import Standing, Unanswered, points, standing
+from separatrix.cards.standing import Standing, Unanswered, kind_of_evidence, points, standing
 from separatrix.constructions import construction_named
 from separatrix.mechanisms import Mechanism, examples
 from separatrix.mechanisms.load import mechanisms_from
 from separatrix.parameters import UsageError, require_known
 from separatrix.result import Result
 from separatrix.startup import safe_path, signals_held_back
+from separatrix.verdicts import Verdict
 
 if TYPE_CHECKING:
     from separatrix.schemas import mechanisms as documents
 
 COLUMNS = (
     *("family", "mechanism", "construction", "verdict", "distinguish", "low", "high", "kind", "engine"),
-    *("evidence", "margin", "margin_exponent", "blind_from_n", "blind_searched_to", "rescued_by"),
+    *("evidence", "margin", "bits", "margin_exponent", "blind_from_n", "blind_searched_to", "rescued_by"),
 )
 Tell = Callable[[int, int, str], None]
 """Hears how many cells are done, of how many, and which was the last or is the next."""
@@ -120,7 +121,8 @@ def atlas(
     - `mechanisms`: as for `verdict`, several as `"softmax,linear"` or a list; one of each without any.
     - `constructions`: names, with commas or in a list; all without any.
     - `family`: mechanisms of these families alone, as `"recurrent,sparse"`.
-    - `sort`: by `"family"`; or by `"name"`, or by `"seen"`, what tells most apart first, within each.
+    - `sort`: by `"family"`; or by `"name"`, by `"seen"`, what tells most apart first, or by a construction,
+      what tells it apart most surely first.
     - `tell`: hears how many cells are done, of how many, and which.
     - `workers`: how many processes share the work; all of it takes minutes. With more than one a script
       needs `if __name__ == "__main__":` around the call, since they import it.
@@ -129,15 +131,47 @@ def atlas(
     >>> [(row["mechanism"], row["verdict"]) for row in found.rows()]
     [('softmax', 'distinguishes'), ('linear', 'blind')]
     """
-    chosen = examples() if mechanisms is None else mechanisms_from(mechanisms)
-    chosen = _of_families(chosen, family)
-    require_known("order", sort, ORDERS)
-    names = _columns(constructions)
+    chosen, names = asked(mechanisms, constructions, family)
+    order = order_by(sort, names)
     cells = [(mechanism, name) for mechanism in chosen for name in names]
     cells.sort(key=lambda cell: cell[0].takes_counts)  # the long ones first, so that all end together
     found = dict(_filled(cells, tell, workers))
     regions = [Region(each, tuple(found[each.spelled, name] for name in names)) for each in chosen]
-    return Atlas(tuple(sorted(regions, key=ORDERS[sort])))
+    return Atlas(tuple(sorted(regions, key=order)))
+
+
+def asked(
+    mechanisms: Any = None,
+    constructions: str | Sequence[str] | None = None,
+    family: str | Sequence[str] | None = None,
+) -> tuple[list[Mechanism], list[str]]:
+    """The mechanisms and the columns of an atlas, before any cell of it is made."""
+    chosen = examples() if mechanisms is None else mechanisms_from(mechanisms)
+    return _of_families(chosen, family), _columns(constructions)
+
+
+def order_by(sort: str, columns: Sequence[str]) -> Callable[[Region], Any]:
+    """What regions are sorted by: a name of ORDERS, or a construction, its first column or `spike,identity`.
+
+    >>> order_by("spikes", ["spike, ones"])
+    Traceback (most recent call last):
+    separatrix.errors.UsageError: spikes is not among the constructions that are asked for
+    """
+    if sort in ORDERS:
+        return ORDERS[sort]
+    wanted = sort.replace(" ", "")
+    names = [name for name in points() if wanted in (name.partition(",")[0], name.replace(" ", ""))]
+    if not names:
+        require_known("order", sort, [*ORDERS, *dict.fromkeys(name.partition(",")[0] for name in points())])
+    if names[0] not in columns:
+        raise UsageError(f"{sort} is not among the constructions that are asked for")
+    place = list(columns).index(names[0])
+
+    def unsure(region: Region) -> float:
+        cell = region.standings[place]
+        return 2.0 if isinstance(cell, Unanswered) else 1 - cell.verdict.outcome.distinguish
+
+    return unsure
 
 
 def _of_families(mechanisms: list[Mechanism], family: str | Sequence[str] | None) -> list[Mechanism]:
@@ -202,22 +236,33 @@ def _cell(mechanism: Mechanism, name: str) -> Standing | Unanswered:
 
 def standing_row(mechanism: Mechanism, cell: Standing | Unanswered) -> dict[str, Any]:
     """One cell as a row of a table, with COLUMNS."""
-    row = {"family": mechanism.family, "mechanism": mechanism.spelled, "construction": cell.name}
     if isinstance(cell, Unanswered):
+        row = {"family": mechanism.family, "mechanism": mechanism.spelled, "construction": cell.name}
         return {**dict.fromkeys(COLUMNS), **row, "verdict": cell.word, "evidence": cell.why}
-    outcome, law = cell.verdict.outcome, cell.growth.law
+    law = cell.growth.law
     return {
-        **row,
-        "verdict": cell.word,
-        "distinguish": outcome.distinguish,
-        "low": outcome.interval[0],
-        "high": outcome.interval[1],
-        "kind": cell.evidence,
-        "engine": outcome.engine,
-        "evidence": outcome.evidence,
-        "margin": outcome.margin,
+        **verdict_row(cell.name, cell.verdict),
         "margin_exponent": None if law is None else law.exponent,
         "blind_from_n": cell.blind.start,
         "blind_searched_to": cell.blind.searched_to,
         "rescued_by": None if cell.rescue is None else cell.rescue.by.value,
+    }
+
+
+def verdict_row(name: str, verdict: Verdict) -> dict[str, Any]:
+    """What a cell of this column says of the reference point alone: the first of COLUMNS, up to the bits."""
+    mechanism, outcome = verdict.mechanism, verdict.outcome
+    return {
+        "family": mechanism.family,
+        "mechanism": mechanism.spelled,
+        "construction": name,
+        "verdict": verdict.word,
+        "distinguish": outcome.distinguish,
+        "low": outcome.interval[0],
+        "high": outcome.interval[1],
+        "kind": kind_of_evidence(outcome),
+        "engine": outcome.engine,
+        "evidence": outcome.evidence,
+        "margin": outcome.margin,
+        "bits": verdict.bits,
     }

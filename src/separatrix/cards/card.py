@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from separatrix.cards.atlas import COLUMNS, standing_row
 from separatrix.cards.likeness import Likeness, likenesses, nearest_words
-from separatrix.cards.standing import Standing, Unanswered, standings
+from separatrix.cards.standing import Standing, Unanswered, points, standings
 from separatrix.contract import Broken, Examination, examine, sensitivity
 from separatrix.contract.inputs import modes, require_finite, sizes, tokens
 from separatrix.costs.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str], None]
 Examined = Callable[["Calling", Examination], None]
+UNREACHED = "the card is not finished"
+SoFar = Callable[["Card"], None]
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class Card(Result):
     """Whether the contract alone was asked for."""
     unscaled: tuple[Likeness, ...] = ()
     """What it is like with its scale of logits undone, where it has one."""
+    finished: bool = True
+    """Whether all that was asked for is in it."""
 
     @property
     def mechanism(self) -> Mechanism:
@@ -81,10 +85,23 @@ class Card(Result):
         """The card in one plain paragraph."""
         if self.quick:
             return self.contract_words
+        if not self.finished:
+            return f"{self.unfinished} {' '.join((self.contract_words, *self._standing))}"
         if not self.standings:
             return f"{self.contract_words} It could not be called, so nothing else was tried."
         words = (self.contract_words, self.standing, self.likeness, self.cost_words)
         return " ".join(filter(None, words))
+
+    @property
+    def unfinished(self) -> str:
+        """How far a card that is not finished came, in a sentence; empty for one that is."""
+        if self.finished:
+            return ""
+        return f"Not finished: {len(self.standings)} of {len(points())} constructions were asked."
+
+    @property
+    def _standing(self) -> list[str]:
+        return [self.standing] if self.standings else []
 
     @property
     def magnified(self) -> float:
@@ -176,6 +193,7 @@ class Card(Result):
                     "notes": list(self.calling.notes),
                 },
                 "reading": self.reading,
+                "finished": self.finished,
             },
         )
 
@@ -190,6 +208,7 @@ def assess(
     scale: str | float | None = None,
     quick: bool = False,
     examined: Examined = lambda _, __: None,
+    so_far: SoFar = lambda _: None,
 ) -> Card:
     """The report card of a mechanism: contract, verdicts on every construction, likeness, cost.
 
@@ -202,6 +221,7 @@ def assess(
     - `scale`: what its queries are multiplied with; "sqrt" undoes a hidden 1/sqrt(width).
     - `quick`: the contract alone, in seconds.
     - `examined`: hears what the mechanism keeps of the contract, before anything else is tried.
+    - `so_far`: gets the card as far as it is: once the contract is known, and after each construction.
     """
     one = mechanism_from(mechanism, width=width, heads=heads, scale=scale)
     others = [mechanism_from(each) for each in listed_mechanisms(against)]
@@ -210,14 +230,17 @@ def assess(
     calling = Calling(one) if failed else calling_of(one)
     contract = Examination(failed=failed) if failed else _contract(one, tell)
     examined(calling, contract)
-    if failed or quick:
-        why = "it could not be called" if failed else "only the contract was asked for"
-        unasked = Disagreement(one.spelled, why)
-        return Card(calling, contract, (), (), unasked, (), unasked, quick=quick)
-    tell("softmax: cost")
-    softmax_cost = checked_cost(Softmax())
-    cards = tuple(_other(each, softmax_cost, tell) for each in others)
-    return _card(calling, contract, cards, softmax_cost, tell)
+    why = "it could not be called" if failed else "only the contract was asked for"
+    unasked = Disagreement(one.spelled, why if failed or quick else UNREACHED)
+    card = Card(calling, contract, (), (), unasked, (), unasked, quick=quick, finished=bool(failed or quick))
+    so_far(card)
+    if card.finished:
+        return card
+    card = _asked(card, None, tell, so_far)
+    for each in others:
+        so_far(replace(card, finished=False))
+        card = replace(card, against=(*card.against, _other(each, card.softmax_cost, tell)))
+    return card
 
 
 def _other(mechanism: Mechanism, softmax_cost: CostCurve | Disagreement, tell: Tell) -> Card:
@@ -225,30 +248,33 @@ def _other(mechanism: Mechanism, softmax_cost: CostCurve | Disagreement, tell: T
     if failed := attends(mechanism):
         untimed = Disagreement(mechanism.spelled, "it could not be called")
         return Card(Calling(mechanism), Examination(failed=failed), (), (), untimed, (), softmax_cost)
-    return _card(calling_of(mechanism), _contract(mechanism, tell), (), softmax_cost, tell)
+    untimed = Disagreement(mechanism.spelled, UNREACHED)
+    card = Card(calling_of(mechanism), _contract(mechanism, tell), (), (), untimed, (), softmax_cost)
+    return _asked(card, softmax_cost, tell, lambda _: None)
 
 
 def _contract(mechanism: Mechanism, tell: Tell) -> Examination:
     return examine(mechanism, lambda check: tell(f"{mechanism.spelled}: contract, {check}"))
 
 
-def _card(
-    calling: Calling,
-    contract: Examination,
-    against: tuple[Card, ...],
-    softmax_cost: CostCurve | Disagreement,
-    tell: Tell,
-) -> Card:
-    mechanism, name = calling.mechanism, calling.mechanism.spelled
-    found = tuple(standings(mechanism, lambda where: tell(f"{name}: {where}")))
+def _asked(card: Card, softmax_cost: CostCurve | Disagreement | None, tell: Tell, so_far: SoFar) -> Card:
+    """The card with all that is asked after the contract."""
+    mechanism, name, scale = card.mechanism, card.mechanism.spelled, card.calling.scale
+    for each in standings(mechanism, lambda where: tell(f"{name}: {where}")):
+        card = replace(card, standings=(*card.standings, each))
+        so_far(card)
     tell(f"{name}: likeness")
-    alike = tuple(likenesses(mechanism))
-    unscaled: tuple[Likeness, ...] = ()
-    if calling.scale is not None:
-        unscaled = tuple(likenesses(called_with(mechanism, {"scale": calling.scale.undone_by})))
+    card = replace(card, likenesses=tuple(likenesses(mechanism)))
+    if scale is not None:
+        undone = called_with(mechanism, {"scale": scale.undone_by})
+        card = replace(card, unscaled=tuple(likenesses(undone)))
+    so_far(card)
+    if softmax_cost is None:
+        tell("softmax: cost")
+        softmax_cost = checked_cost(Softmax())
     tell(f"{name}: cost")
     cost = softmax_cost if name == "softmax" else checked_cost(mechanism)
-    return Card(calling, contract, found, alike, cost, against, softmax_cost, unscaled=unscaled)
+    return replace(card, cost=cost, softmax_cost=softmax_cost, finished=True)
 
 
 def calling_of(mechanism: Mechanism) -> Calling:

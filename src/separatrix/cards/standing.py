@@ -11,6 +11,7 @@ from separatrix.cards.margin_growth import Growth, growth_of_margin
 from separatrix.cards.outcomes import found_at
 from separatrix.cards.rescue import Rescue
 from separatrix.constructions import CONSTRUCTIONS, Construction
+from separatrix.engines import Outcome
 from separatrix.errors import raised
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import SeparatrixError
@@ -18,6 +19,11 @@ from separatrix.verdicts import DELTA, Verdict
 
 EVIDENCE = {"certified": "certified", "exact": "exact"}
 """What stands behind an answer, by the engine that gave it; every other engine samples."""
+
+
+def kind_of_evidence(outcome: Outcome) -> str:
+    """Certified, exact or sampled."""
+    return EVIDENCE.get(outcome.engine, "sampled")
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,7 @@ class Standing:
     @property
     def evidence(self) -> str:
         """The kind of evidence: certified, exact or sampled."""
-        return EVIDENCE.get(self.verdict.outcome.engine, "sampled")
+        return kind_of_evidence(self.verdict.outcome)
 
     def as_json(self) -> dict[str, Any]:
         """The standing as `assess --json` prints it."""

@@ -26,7 +26,13 @@ def atlas(
     ] = None,
     constructions: Annotated[str | None, typer.Option(help="Which, with commas; all if none.")] = None,
     family: Annotated[str | None, typer.Option(help="Of these families alone: recurrent,sparse.")] = None,
-    sort: Annotated[str, typer.Option(help="family, name, or seen: what tells most apart first.")] = "family",
+    sort: Annotated[
+        str,
+        typer.Option(
+            help="family, name, seen: what tells most apart first, or a construction: what tells it apart "
+            "most surely first."
+        ),
+    ] = "family",
     out: Annotated[Path | None, typer.Option(help="Write .html, .png, .pdf, .svg, .csv or .json.")] = None,
     as_json: AsJson = False,
 ) -> None:

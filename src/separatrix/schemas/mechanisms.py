@@ -118,11 +118,13 @@ class Card(TypedDict):
     calling: Calling
     reading: str
     """The card in a paragraph."""
+    finished: bool
+    """Whether it was not interrupted: all that was asked for is in it."""
 
 
 @document
-class AtlasCell(TypedDict):
-    """A mechanism on a construction; null where there is no answer."""
+class AtlasVerdict(TypedDict):
+    """A mechanism on a construction, at the reference point alone; null where there is no answer."""
 
     family: str
     mechanism: str
@@ -135,6 +137,14 @@ class AtlasCell(TypedDict):
     engine: str | None
     evidence: str
     margin: Number
+    bits: Number
+    """Needed to tell the labels apart."""
+
+
+@document
+class AtlasCell(AtlasVerdict):
+    """A mechanism on a construction; null where there is no answer."""
+
     margin_exponent: Number
     blind_from_n: int | None
     blind_searched_to: int | None

@@ -61,7 +61,7 @@ class Desk:
 
     async def answer(self, request: Request, call: Call, media: str = JSON, file: str = "") -> Response:
         """The answer to a call: at once, or as lines of progress for one who takes them."""
-        key = json.dumps([call.name, call.arguments], sort_keys=True)
+        key = _key(call)
         found = self.kept.get(key)
         if found is None and not self._is_known_slow(call):
             try:
@@ -77,6 +77,11 @@ class Desk:
         self.kept.put(key, found)
         named = {"content-disposition": f'attachment; filename="{file}"'} if file else {}
         return Response(found, media_type=media, headers={"cache-control": "no-store", **named})
+
+    def known(self, name: str) -> list[bytes]:
+        """All answers to calls of a function that are kept."""
+        start = _key(Call(name, {})).partition("{")[0]
+        return [answer for key, answer in self.kept.answers.items() if key.startswith(start)]
 
     async def _lines(self, request: Request, call: Call, key: str, media: str) -> AsyncIterator[bytes]:
         """Steps while it is computed, then the result or what was wrong; what is no JSON comes as base64."""
@@ -116,6 +121,10 @@ class Desk:
 def _kind(call: Call) -> tuple[str, str, str]:
     """What is slow once is slow again: the same construction and mechanisms."""
     return call.name, str(call.arguments.get("construction")), str(call.arguments.get("mechanisms"))
+
+
+def _key(call: Call) -> str:
+    return json.dumps([call.name, call.arguments], sort_keys=True)
 
 
 def _with(call: Call, quick: bool) -> Call:

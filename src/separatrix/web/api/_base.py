@@ -69,6 +69,11 @@ def documented(options: dict[str, str]) -> dict[str, Any]:
         "description": "The construction's parameters by name, `n=1e6&a1=1.2`; those that are missing are "
         "taken from its reference point.",
     }
+    return {"parameters": [words, *documented_options(options)["parameters"]]}
+
+
+def documented_options(options: dict[str, str]) -> dict[str, Any]:
+    """What OpenAPI says of an address's query that has options alone."""
     named = [
         {
             "name": f"--{name}",
@@ -79,4 +84,4 @@ def documented(options: dict[str, str]) -> dict[str, Any]:
         }
         for name, about in options.items()
     ]
-    return {"parameters": [words, *named]}
+    return {"parameters": named}

@@ -1,7 +1,8 @@
 // The address of a view is the command's words:
 //   separatrix map spike softmax,linear a1=0.5:1.5:64 --of margin
 //   /map/spike/softmax,linear?a1=0.5:1.5:64&--of=margin
-// A place is { command, names, words, options }; words and options are [name, value] pairs in order.
+// A place is { command, names, words, options }; words and options are [name, value] pairs in order. What no command
+// takes and the page alone keeps, as ~find=top, is in `page`, if there is any.
 
 import { useEffect, useState } from "./framework.js";
 
@@ -18,22 +19,24 @@ export function readPlace(location = window.location) {
     }
   });
   const pairs = [...new URLSearchParams(location.search)];
+  const page = pairs.filter(([name]) => name.startsWith("~")).map(([name, value]) => [name.slice(1), value]);
   return {
     command: parts[0] ?? "",
     names: parts.slice(1),
-    words: pairs.filter(([name]) => !name.startsWith("--")),
+    words: pairs.filter(([name]) => !name.startsWith("--") && !name.startsWith("~")),
     options: pairs.filter(([name]) => name.startsWith("--")).map(([name, value]) => [name.slice(2), value]),
+    ...(page.length && { page }),
   };
 }
 
-export function query(words, options = []) {
-  const all = [...words, ...options.map(([name, value]) => [`--${name}`, value])];
+export function query(words, options = [], page = []) {
+  const all = [...words, ...options.map(([name, value]) => [`--${name}`, value]), ...page.map(([name, value]) => [`~${name}`, value])];
   const text = all.map(([name, value]) => `${spell(name)}=${spell(String(value))}`).join("&");
   return text ? `?${text}` : "";
 }
 
 export function addressOf(place) {
-  return `/${[place.command, ...place.names].filter(Boolean).map(spell).join("/")}${query(place.words, place.options)}`;
+  return `/${[place.command, ...place.names].filter(Boolean).map(spell).join("/")}${query(place.words, place.options, place.page)}`;
 }
 
 function quoted(word) {

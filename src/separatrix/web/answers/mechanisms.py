@@ -1,0 +1,175 @@
+"""The atlas, cell by cell, and the cards of mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from separatrix import listed
+from separatrix.cards import Card, assess, points
+from separatrix.cards.atlas import asked, atlas, order_by, verdict_row
+from separatrix.cards.card import attends, calling_of
+from separatrix.constructions import Construction, construction_named
+from separatrix.contract import CHECKS, lattice
+from separatrix.engines import solve
+from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.custom import CustomMechanism
+from separatrix.mechanisms.load import mechanism_from
+from separatrix.numbers.json import finite
+from separatrix.parameters import SeparatrixError, UsageError, split_mechanisms
+from separatrix.reports.verdict_words import LETTERS, MARKS, MEANINGS, RESCUES
+from separatrix.verdicts import DELTA, Verdict
+from separatrix.web.answers._base import SLOW, Tell, answer, by_closed_form, document
+from separatrix.web.lanes import Slow
+
+MOST_CELLS = 120
+"""Of the atlas in one request: a row of it, or two columns."""
+AFTER_CONTRACT = 3
+"""Steps of a card after contract and constructions: likeness, and the cost of softmax and its own."""
+HOW_CALLED = ("width", "heads", "scale")
+"""Options of `assess` for one's own."""
+
+Words = Mapping[str, str]
+
+
+@answer
+def atlas_table(mechanisms: str, own: list[str], options: Words, quick: bool, tell: Tell) -> bytes:
+    """The rows and columns of the atlas, before any cell is made; one's own mechanisms come first."""
+    chosen, columns = _asked(mechanisms, options)
+    order_by(options.get("sort", "family"), columns)
+    rows = [{**_row(each), "own": False} for each in chosen]
+    if not mechanisms and not options.get("family"):
+        rows = [{**_row(mechanism_from(name)), "asked_as": name, "own": True} for name in own] + rows
+    return document(
+        {
+            "mechanisms": rows,
+            "constructions": [_column(name, points()[name]) for name in columns],
+            "words": [
+                {"word": word, "letter": LETTERS[word], "meaning": meaning}
+                for word, meaning in MEANINGS.items()
+            ],
+            "rescues": [
+                {"by": by, "letter": letter, "meaning": meaning} for by, (letter, meaning) in RESCUES.items()
+            ],
+            "marks": MARKS,
+        }
+    )
+
+
+def _asked(mechanisms: str, options: Words) -> tuple[list[Mechanism], list[str]]:
+    return asked(mechanisms or None, options.get("constructions"), options.get("family"))
+
+
+def _row(mechanism: Mechanism) -> dict[str, Any]:
+    name = mechanism.spelled
+    return {"mechanism": name, "asked_as": name, "family": mechanism.family, "formula": mechanism.formula}
+
+
+def _column(name: str, point: Construction) -> dict[str, Any]:
+    return {
+        "name": name,
+        "construction": point.name,
+        "title": construction_named(point.name).title,
+        "parameters": point.parameters.shown(),
+    }
+
+
+@answer
+def atlas_verdicts(mechanisms: str, options: Words, quick: bool, tell: Tell) -> bytes:
+    """The cells of the atlas that a closed form answers, at the reference points alone."""
+    chosen, columns = _asked(mechanisms, options)
+    found = ((name, _at_once(points()[name], each)) for each in chosen for name in columns)
+    return document([verdict_row(name, each) for name, each in found if each is not None])
+
+
+def _at_once(point: Construction, mechanism: Mechanism) -> Verdict | None:
+    """The verdict by the strongest engine that draws nothing; None where there is none."""
+    try:
+        outcome = by_closed_form("auto", lambda engine: solve(point, mechanism, engine))
+    except SeparatrixError:
+        return None
+    return Verdict(point, mechanism, outcome, DELTA)
+
+
+@answer
+def atlas_cells(mechanisms: str, options: Words, quick: bool, tell: Tell) -> bytes:
+    """What `separatrix atlas --json` prints."""
+    if quick:
+        raise Slow(SLOW)
+    chosen, columns = _asked(mechanisms, options)
+    cells = len(chosen) * len(columns)
+    if cells > MOST_CELLS:
+        raise UsageError(
+            f"these are {cells:,} cells, more than the page makes at once ({MOST_CELLS}); name some with "
+            "--mechanisms and --constructions, or give the command in a terminal"
+        )
+    return document(
+        atlas(
+            chosen,
+            options.get("constructions"),
+            sort=options.get("sort", "family"),
+            tell=lambda done, total, what: tell({"done": done, "total": total, "what": what}),
+        )
+    )
+
+
+@answer
+def mechanism_heading(mechanisms: str, options: Words, quick: bool, tell: Tell) -> bytes:
+    """What is known of a mechanism before anything is computed of it."""
+    one = mechanism_from(mechanisms, **how_called(options))
+    own = isinstance(one, CustomMechanism)
+    name = one.name
+    known = next((each for each in listed.mechanisms() if each["name"] == name), None)
+    about = known or {
+        "name": name,
+        "family": "your own" if own else one.family,
+        "formula": one.formula,
+        "parameters": [],
+        "source": "",
+    }
+    return document(
+        {
+            "mechanism": one.spelled,
+            "listed": {**about, **listed.more_of_mechanism(name)},
+            "calling": [] if not own or attends(one) else calling_of(one).words,
+            "special_cases": [
+                edge
+                for edge in lattice.shown()
+                if name in (edge["special"].partition(":")[0], edge["general"].partition(":")[0].split()[0])
+            ],
+        }
+    )
+
+
+def how_called(options: Words) -> dict[str, Any]:
+    """How one's own is called, from options as they are typed."""
+    how: dict[str, Any] = {name: options[name] for name in HOW_CALLED if name in options}
+    for name in ("width", "heads"):
+        if name in how and (not how[name].isdecimal() or int(how[name]) < 1):
+            raise UsageError(f"--{name}={how[name]} is no whole number from 1 on")
+        if name in how:
+            how[name] = int(how[name])
+    return how
+
+
+@answer
+def card(mechanisms: str, options: Words, quick: bool, tell: Tell) -> bytes:
+    """What `separatrix assess --json` prints; the card as far as it is comes with the steps."""
+    if quick:
+        raise Slow(SLOW)
+    only_contract = options.get("quick", "no") == "yes"
+    against = split_mechanisms(options.get("against", ""))
+    one_card = len(CHECKS) + (0 if only_contract else len(points()) + AFTER_CONTRACT)
+    total, done = one_card * (1 + len(against)), 0
+
+    def step(what: str) -> None:
+        nonlocal done
+        tell({"what": what, "done": min(done, total), "total": total})
+        done += 1
+
+    def so_far(found: Card) -> None:
+        tell({"card": finite(found.as_json()), "done": min(done, total), "total": total})
+
+    return document(
+        assess(mechanisms, against, step, **how_called(options), quick=only_contract, so_far=so_far)
+    )

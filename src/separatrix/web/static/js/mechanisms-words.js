@@ -1,0 +1,116 @@
+// What cells of the atlas and standings of a card say, in words; without the page, so that it can be tested alone.
+
+import { forPeople } from "./parts.js";
+
+export const NOT_COMPUTED = "not computed";
+export const UNKNOWN = "·";
+
+// P in at most four characters, never rounded to certainty.
+export function shortP(p) {
+  if (p === 0 || p === 1) return String(p);
+  if (p < 0.01) return "<.01";
+  if (p > 0.99) return ">.99";
+  const below = Math.floor(100 * p);
+  const rounded = 100 * p - below === 0.5 ? (below + (below % 2)) / 100 : p; // halves to even, as Python does
+  return rounded.toFixed(2).replace(/^0/, "");
+}
+
+// Mechanisms with commas between them; parameters of one have commas between them as well.
+export function splitMechanisms(text) {
+  const found = [];
+  for (const part of text.split(",").filter(Boolean)) {
+    const more = found.length && found.at(-1).includes(":") && part.includes("=") && !part.includes(":");
+    if (more) found[found.length - 1] += `,${part}`;
+    else found.push(part);
+  }
+  return found;
+}
+
+// How a column is named after --sort: the first of a construction by its name, others as spike,identity.
+export function sortName(column, columns) {
+  const first = columns.find((each) => each.construction === column.construction);
+  return first === column ? column.construction : column.name.replaceAll(" ", "");
+}
+
+export function columnOf(sort, columns) {
+  return columns.find((each) => sortName(each, columns) === sort || each.name.replaceAll(" ", "") === sort.replaceAll(" ", ""));
+}
+
+// The rows that a text is found in, in the order that is asked for; `cellOf(row, column)` may be undefined.
+export function arrange(rows, columns, { find = "", sort = "family" }, cellOf) {
+  const wanted = find.trim().toLowerCase();
+  const shown = rows.filter((row) => `${row.asked_as} ${row.family} ${row.formula}`.toLowerCase().includes(wanted));
+  const seen = (row) => columns.filter((column) => cellOf(row, column)?.verdict === "distinguishes").length;
+  const column = columnOf(sort, columns);
+  const surely = (row) => cellOf(row, column)?.distinguish ?? -1;
+  if (sort === "name") shown.sort((a, b) => (a.mechanism < b.mechanism ? -1 : 1));
+  else if (sort === "seen") shown.sort((a, b) => seen(b) - seen(a));
+  else if (column) shown.sort((a, b) => surely(b) - surely(a));
+  return shown.sort((a, b) => b.own - a.own);
+}
+
+export function letterOf(cell, table) {
+  if (!cell) return UNKNOWN;
+  const rescued = cell.verdict === "blind" && table.rescues.find((each) => each.by === cell.rescued_by);
+  return rescued ? rescued.letter : table.words.find((each) => each.word === cell.verdict).letter;
+}
+
+export function wordOf(verdict) {
+  return verdict === "none" ? "no answer" : verdict;
+}
+
+// A length as people write it: 4,400 and 10¹².
+export function lengthOf(n) {
+  return n < 1e6 ? n.toLocaleString("en") : forPeople(n, 3);
+}
+
+export function probabilityOf({ distinguish, low, high }) {
+  const between = low === high ? "" : ` in [${forPeople(low, 4)}, ${forPeople(high, 4)}]`;
+  return `${forPeople(distinguish)}${between}`;
+}
+
+// What a cell says, a sentence each, as far as it is computed.
+export function sentences(cell, table) {
+  if (!cell) return [NOT_COMPUTED];
+  if (cell.verdict === "none") return ["no answer", cell.evidence];
+  const { meaning } = table.words.find((each) => each.word === cell.verdict);
+  const said = [
+    cell.verdict === "undecided" || cell.verdict === "partial" ? `${cell.verdict}: ${meaning}` : `${cell.verdict} (${meaning})`,
+    `P(tells apart) = ${probabilityOf(cell)}, ${cell.kind}: ${cell.evidence}`,
+  ];
+  if (cell.margin !== null) said.push(`margin ${forPeople(cell.margin, 4)}, ${cell.bits === null ? "no number of bits tells the labels apart" : `${forPeople(cell.bits, 3)} bits tell the labels apart`}`);
+  if (cell.rescued_by === undefined) return [...said, "where it goes blind, and who else sees: not computed yet"];
+  const rescued = table.rescues.find((each) => each.by === cell.rescued_by);
+  if (rescued) said.push(rescued.meaning);
+  if (cell.margin_exponent !== null) said.push(`the margin's fitted power of n is ${signed(cell.margin_exponent)}`);
+  said.push(cell.blind_from_n === null
+    ? `not blind at n = ${lengthOf(cell.blind_searched_to)}, the longest that was asked`
+    : `blind from n = ${lengthOf(cell.blind_from_n)} on, asked up to ${lengthOf(cell.blind_searched_to)}`);
+  return said;
+}
+
+// What a screen reader says of a cell.
+export function label(row, column, cell, table) {
+  const name = `${row.asked_as} on ${column.name}`;
+  if (!cell) return `${name}: ${NOT_COMPUTED}`;
+  if (cell.verdict === "none") return `${name}: no answer`;
+  const rescued = table.rescues.find((each) => each.by === cell.rescued_by);
+  const bits = cell.bits === null ? "" : `, ${forPeople(cell.bits, 3)} bits`;
+  return `${name}: ${cell.verdict}, P(tells apart) ${forPeople(cell.distinguish, 4)}, ${cell.kind}${bits}${rescued ? `; ${rescued.by} tells them apart` : ""}`;
+}
+
+export function signed(value) {
+  const text = value.toFixed(2);
+  return `${text.startsWith("-") ? "" : "+"}${text}`.replace("-", "−");
+}
+
+// How the margin grows on a card: its power of n, or the name of its law.
+export function growthOf(standing) {
+  if (standing.margin_exponent === null) return "–";
+  return standing.margin_law === "power law" ? `n^${signed(standing.margin_exponent)}` : standing.margin_law;
+}
+
+export function blindFrom(standing) {
+  if (standing.blind_from_n === null) return "–";
+  return `${standing.blind_from_n_is === "exact" ? "" : "≈ "}${lengthOf(standing.blind_from_n)}`;
+}
