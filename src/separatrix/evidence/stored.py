@@ -118,7 +118,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Variant:
-    """Runs that belong to one experiment: of each mechanism its pilots, and the runs at the rate they gave."""
+    """Runs of one experiment: of each mechanism its pilots, and the runs at the rate that they gave."""
 
     task: Task
     setting: Setting
@@ -182,8 +182,8 @@ def _variants(
         for rate, some_of in sorted(alone.items()):
             single = Setting.read({**given, "rates": format_exact(rate)})
             yield _Variant(task, single, some_of, {name: (Pilot(rate, None),) for name in some_of})
-    for name in tried.keys() - fresh.keys():
-        waiting.append(f"{name} on {task.spelled}: pilots are there, runs on fresh seeds are not")
+    only = sorted(tried.keys() - fresh.keys())
+    waiting += [f"{name} on {task.spelled}: pilots are there, runs on fresh seeds are not" for name in only]
 
 
 def _pilots(tried: Sequence[_Run], sign: int) -> tuple[Pilot, ...]:

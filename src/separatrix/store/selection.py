@@ -234,7 +234,8 @@ def selected(
     """The cells that `asked` describes; with a limit, the first that are found.
 
     A page of them: those behind a place, `Selection.last` of the page before, `start_of(store)` for the
-    first; a cell that is in several parts of a sweep is on one page with all of them. Whoever wants them more than once says `repeated`: they are then read from the store only once.
+    first; a cell that is in several parts of a sweep is on one page with all of them. Whoever wants them
+    more than once says `repeated`: they are then read from the store only once.
     """
     with ExitStack() as stack:
         connection = stack.enter_context(store.reading())
@@ -250,7 +251,7 @@ def selected(
                 some = chunk if limit is None else _first(chunk, limit - made.count, after is not None)
                 made.take(some)
                 if limit is not None and made.count >= limit:
-                    made.last = some[-1].place
+                    made.last = some[-1].place if some else after
                     break
         made.environments = scan.environments()
         yield made

@@ -58,9 +58,14 @@ class Desk:
     kept: Kept = field(default_factory=Kept)
     known_slow: OrderedDict[tuple[str, str, str], None] = field(default_factory=OrderedDict)
 
-    async def answer(self, request: Request, call: Call, media: str = JSON, file: str = "") -> Response:
-        """The answer to a call: at once, or as lines of progress for one who takes them."""
-        key = json.dumps([call.name, call.arguments], sort_keys=True)
+    async def answer(
+        self, request: Request, call: Call, media: str = JSON, file: str = "", state: str = ""
+    ) -> Response:
+        """The answer to a call: at once, or as lines of progress for one who takes them.
+
+        `state` is that of what the answer is about, where that changes: an answer is kept for the same state.
+        """
+        key = json.dumps([call.name, call.arguments, state], sort_keys=True)
         found = self.kept.get(key)
         if found is None and not self._is_known_slow(call):
             try:
