@@ -5,7 +5,7 @@ import { commandOf, go, query } from "./address.js";
 import { get, latest } from "./api.js";
 import { Choice, CopyButton, Field, Progress, forPeople } from "./parts.js";
 import { Link } from "./sheet.js";
-import { VERDICTS, chance, otherConditions, questionOf, spread, valueOf, withOthers, withValue } from "./store-words.js";
+import { VERDICTS, chance, otherConditions, questionOf, spelled, spread, valueOf, withOthers, withValue } from "./store-words.js";
 
 const ROWS = 100;
 
@@ -55,6 +55,7 @@ export function Cells({ place, contents, reachable, onSweep }) {
   const [pages, setPages] = useState({ of: address, places: [""] });
   const places = pages.of === address ? pages.places : [""];
   const { page, counts, problem, step } = useCells(place, contents, reachable, places.at(-1));
+  const command = commandOf({ ...place, command: "results", names: [], options: [...place.options, ["store", contents.store]] });
   const move = (next) => setPages({ of: address, places: next });
   return html`<section aria-labelledby="cells-head">
     <h2 id="cells-head">Cells</h2>
@@ -68,6 +69,7 @@ export function Cells({ place, contents, reachable, onSweep }) {
       <span>page ${places.length}</span>
       <button type="button" class="quiet" disabled=${!page.next} onClick=${() => move([...places, page.next])}>Next</button>
     </nav>`}
+    <p class="hint">In a terminal, with this store: <code>${command}</code> <${CopyButton} text=${() => command} label="Copy" /></p>
   </section>`;
 }
 
@@ -85,9 +87,9 @@ function CellTable({ cells, sweep }) {
   const verdicts = cells[0].kind === undefined;
   const head = ["", "Construction", "Mechanism", ...varying, ...(verdicts ? ["Verdict", "P(tells apart)", "Engine"] : ["Seed", "Ended", "Found"])];
   return html`
-    ${shared.length > 0 && html`<p class="hint">All with ${shared.map(([name, value]) => `${name}=${value}`).join(" ")}</p>`}
+    ${shared.length > 0 && html`<p class="hint">All with ${shared.map(([name, value]) => `${name}=${spelled(value)}`).join(" ")}</p>`}
     ${left > 0 && html`<p class="hint">${left} more parameters differ; details have them.</p>`}
-    <div class="scroll" tabindex="0" role="region" aria-label="Stored cells"><table>
+    <div class="scroll tall" tabindex="0" role="region" aria-label="Stored cells"><table>
       <thead><tr>${head.map((name) => html`<th key=${name} scope="col">${name || html`<span class="visually-hidden">Details</span>`}</th>`)}</tr></thead>
       <tbody>${cells.map((cell, i) => html`<${CellRow} key=${`${cell.id} ${cell.part ?? ""} ${i}`} cell=${cell} varying=${varying} verdicts=${verdicts} wide=${head.length}
         open=${open === cell.id} toggle=${() => setOpen(open === cell.id ? null : cell.id)} sweep=${sweep} />`)}</tbody>
@@ -99,7 +101,7 @@ function CellRow({ cell, varying, verdicts, wide, open, toggle, sweep }) {
   return html`<tr>
       <td><button type="button" class="quiet small" aria-expanded=${open ? "true" : "false"} onClick=${toggle} aria-label=${`Details of ${cell.mechanism ?? "this cell"}`}>${open ? "−" : "+"}</button></td>
       <td>${cell.construction ?? cell.parameters?.task ?? ""}</td><td>${cell.mechanism ?? ""}</td>
-      ${varying.map((name) => html`<td key=${name} class="number">${cell.parameters?.[name] ?? ""}</td>`)}
+      ${varying.map((name) => html`<td key=${name} class="number">${spelled(cell.parameters?.[name] ?? "")}</td>`)}
       ${verdicts ? html`<td><span class=${`word ${VERDICTS.includes(word) ? word : "none"}`}>${word}</span></td>
         <td class="number">${cell.verdict ? chance(cell, forPeople) : cell.message ?? ""}</td><td>${cell.engine ?? ""}</td>`
         : html`<td class="number">${cell.seed ?? ""}</td><td>${cell.status}</td>

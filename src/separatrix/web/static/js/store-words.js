@@ -28,6 +28,12 @@ export function withOthers(words, typed) {
   return [...words.filter(([name]) => FIELDS.includes(name)), ...read];
 }
 
+// A parameter as one types it: 1000000000 is 1e9.
+export function spelled(value) {
+  const [, digits, zeros] = /^(\d+?)(0*)$/.exec(String(value)) ?? [];
+  return zeros?.length >= 5 ? `${digits}e${zeros.length}` : String(value);
+}
+
 // P with what is known of it: 0.99975, or the ends of its interval.
 export function chance(cell, forPeople) {
   if (cell.distinguish === null || cell.distinguish === undefined) return "";

@@ -1,6 +1,6 @@
 // The store: sweeps as they grow, their cells, curves and maps, and two sweeps side by side. Nothing is changed.
 
-import { html, useEffect, useRef, useState } from "./framework.js";
+import { html, useEffect, useState } from "./framework.js";
 import { go } from "./address.js";
 import { get } from "./api.js";
 import { Choice } from "./parts.js";
@@ -91,12 +91,14 @@ export function View({ place, reachable }) {
   const [contents, problem] = useContents(reachable);
   const sweep = valueOf(place.options, "sweep");
   const comparing = place.command === "compare";
-  const cells = useRef(null);
   const choose = (value) => go({ ...place, command: "results", names: [], options: withValue(place.options, "sweep", value) });
   if (!contents) {
     return html`<h1>Store</h1>${problem ? html`<p class="problem" role="alert">${problem}</p><${Start} />` : html`<p class="waiting" role="status">Looking into the store …</p>`}`;
   }
   const growing = contents.sweeps.find((each) => String(each.id) === sweep || each.name === sweep);
+  const asked = place.words.length > 0 || !sweep;
+  const cells = html`<${Cells} key="cells" place=${place} contents=${contents} reachable=${reachable} onSweep=${choose} />`;
+  const figures = sweep && html`<${Figures} key=${`figures ${sweep}`} sweep=${sweep} growing=${growing} reachable=${reachable} />`;
   return html`<div class="store">
     <h1>Store <code>${contents.store}</code></h1>
     <p role="status" class=${contents.running ? "at-work" : ""}>${stateText(contents)}.</p>
@@ -106,8 +108,7 @@ export function View({ place, reachable }) {
     <${Sweeps} contents=${contents} chosen=${sweep} />
     ${contents.sweeps.length > 1 && html`<${CompareForm} key=${place.names.join("/")} sweeps=${contents.sweeps} one=${comparing ? place.names[0] : undefined} other=${comparing ? place.names[1] : undefined} />`}
     ${comparing ? html`<${Comparison} place=${place} reachable=${reachable} />` : html`
-      <div ref=${cells}><${Cells} place=${place} contents=${contents} reachable=${reachable} onSweep=${choose} /></div>
-      ${sweep && html`<${Figures} key=${sweep} sweep=${sweep} growing=${growing} reachable=${reachable} />`}`}
+      ${asked ? [cells, figures] : [figures, cells]}`}
   </div>`;
 }
 

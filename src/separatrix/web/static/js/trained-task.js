@@ -1,7 +1,7 @@
 // The experiments of a task that are stored: bars between floor and ceiling with every seed as a dot, curves,
 // windows of learning rates, steps until solved.
 
-import { html, useCallback, useMemo } from "./framework.js";
+import { html, useCallback, useEffect, useMemo } from "./framework.js";
 import { go } from "./address.js";
 import { Chart, axis, inks } from "./chart.js";
 import { Choice, CopyButton, colourOf, forPeople, useLooks } from "./parts.js";
@@ -9,11 +9,15 @@ import { Bars } from "./trained-bars.js";
 import { curveColumns, matching, stepsText, wordsOf } from "./trained-words.js";
 
 export function Experiments({ found, task, place }) {
-  if (!found.length) return null;
   const chosen = matching(found, place.words);
   const shown = chosen[0] ?? found[0];
   const names = found.map((each, i) => [String(i), `${each.spelled}, rates ${each.learned.setting.rates}`]);
-  const choose = (i) => go({ ...place, words: [...wordsOf(found[i].spelled), ["rates", found[i].learned.setting.rates]] });
+  const choose = (i, how) => go({
+    ...place,
+    names: [task, found[i].learned.mechanisms.map((each) => each.mechanism).join(",")],
+    words: [...wordsOf(found[i].spelled), ["rates", found[i].learned.setting.rates]],
+  }, how);
+  useEffect(() => { if (place.names.length < 2) choose(found.indexOf(shown), { replace: true }); }, [found]);
   const asked = place.names[1]?.split(/,(?![a-z_]+=)/) ?? [];
   const some = shown.learned.mechanisms.filter((each) => asked.includes(each.mechanism));
   const learned = { ...shown.learned, mechanisms: some.length ? some : shown.learned.mechanisms };

@@ -1,13 +1,14 @@
 // Trained evidence: the tasks, and what the store's runs show of each. Nothing is trained from here.
 
 import { html, useEffect, useMemo, useState } from "./framework.js";
-import { addressOf } from "./address.js";
+import { addressOf, go } from "./address.js";
 import { get, latest } from "./api.js";
 import { CopyButton, Progress, forPeople } from "./parts.js";
 import { Link, useSheet } from "./sheet.js";
 import { Experiments } from "./trained-task.js";
 import { Ledgers } from "./trained-ledgers.js";
 
+const TRAINED = "softmax,identity-features:normalised=no";
 const TRAIN = "separatrix learn needle softmax,identity-features:normalised=no n=64 --store sqlite:///results.db";
 
 // A document that is asked for once, and again when the server is back: { found, step, problem, cancel }.
@@ -77,14 +78,16 @@ function Task({ name, place, reachable }) {
 
 function Shown({ found, place }) {
   const { task, proved, waiting } = found;
-  const train = `separatrix learn ${task.name} softmax,identity-features:normalised=no --store sqlite:///results.db`;
+  const train = `separatrix learn ${task.name} ${TRAINED} --store sqlite:///results.db`;
+  useEffect(() => {
+    if (!found.found.length && place.names.length < 2) go({ ...place, names: [task.name, TRAINED] }, { replace: true });
+  }, [found]);
   return html`
     <p><strong>${task.title}</strong></p>
     <p>${task.description}</p>
     <p class="hint">${task.provenance}. Scored by ${task.score}. ${task.ceiling === null ? "Real data: no ceiling is known, and the floor is measured where it was trained."
       : `At its defaults (${Object.entries(task.defaults ?? {}).map(([name, value]) => `${name}=${value}`).join(" ")}): floor ${forPeople(task.floor, 4)}, ceiling ${forPeople(task.ceiling, 4)}.`}</p>
-    <${Experiments} found=${found.found} task=${task.name} place=${place} />
-    ${!found.found.length && html`<p>The store has no finished runs of this task, or the page was started without one. The page never trains; this does: <${Command} line=${train} /></p>`}
+    ${found.found.length ? html`<${Experiments} found=${found.found} task=${task.name} place=${place} />` : html`<p>The store has no finished runs of this task, or the page was started without one. The page never trains; this does: <${Command} line=${train} /></p>`}
     ${waiting.length > 0 && html`<h2>Stored, and not shown</h2><ul>${waiting.map((each) => html`<li key=${each}>${each}</li>`)}</ul>`}
     <h2>What is proved at the defaults</h2>
     ${proved.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Proved ceilings"><table>
