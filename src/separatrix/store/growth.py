@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
+from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, Select, func, join, literal, select
 
 from separatrix.store.claims import living_runs
 from separatrix.store.damage import Damage
 from separatrix.store.migrations import KINDS_KNOWN
 from separatrix.store.rows import Status, Sweep
-from separatrix.store.scan import Scan
+from separatrix.store.scan import UNINDEXED, Scan
 from separatrix.store.schema import VERDICT, cells, sweep_cells
 from separatrix.store.store import Store
 
@@ -28,8 +30,8 @@ class SweepGrowth:
     them a little before it computes them."""
     stored: int
     """How many of these are stored."""
-    ended: dict[str, int]
-    """Those that are stored, by how they ended; a cell of several parts counts once."""
+    not_done: dict[str, int]
+    """How many of the stored ones were refused or failed, where any were."""
 
 
 @dataclass(frozen=True)
@@ -46,36 +48,54 @@ class Growth:
 
 
 def growth(store: Store) -> Growth:
-    """How far every sweep of a store is."""
+    """How far every sweep of a store is.
+
+    Members are looked for by their identity alone, and cells are gone through once: a row is looked up only
+    of what was refused or failed.
+    """
     with store.reading() as connection:
         scan = Scan(store, connection)
         known = scan.sweeps()
-        noted = select(sweep_cells.c.sweep, func.count()).group_by(sweep_cells.c.sweep)
-        belongs: dict[int, int] = dict(connection.execute(noted).all())
-        columns = (sweep_cells.c.sweep, cells.c.status)
+        kind = cells.c.kind if store.version >= KINDS_KNOWN else literal(VERDICT).label("kind")
         counted = (
-            select(*columns, func.count(), func.count(func.distinct(cells.c.id)))
-            .join(cells, cells.c.id == sweep_cells.c.cell)
-            .group_by(*columns)
+            select(kind, cells.c.status, func.count()).select_from(cells).group_by("kind", cells.c.status)
         )
-        stored = connection.execute(counted).all()
-        kind = cells.c.kind if store.version >= KINDS_KNOWN else func.coalesce(VERDICT)
-        kinds = dict(connection.execute(select(kind, func.count()).select_from(cells).group_by(kind)).all())
-        scan.compare("cells", "cells", sum(kinds.values()))
+        ended = [(str(what), str(status), int(count)) for what, status, count in connection.execute(counted)]
+        noted = _by_sweep(connection, select(sweep_cells.c.sweep, func.count()))
+        present = select(sweep_cells.c.sweep, func.count()).join(cells, cells.c.id == sweep_cells.c.cell)
+        stored = _by_sweep(connection, present)
+        once = select(sweep_cells.c.sweep, func.count(func.distinct(sweep_cells.c.cell)))
+        different = _by_sweep(connection, once.join(cells, cells.c.id == sweep_cells.c.cell))
+        not_done = defaultdict[int, dict[str, int]](dict)
+        if any(status != Status.DONE for _, status, _ in ended):
+            asked = _not_done(scan.sqlite)
+            for number, status, count in connection.execute(asked):
+                not_done[number][str(status)] = int(count)
+        total = sum(count for *_, count in ended)
+        scan.compare("cells", "cells", total)
         running = living_runs(connection) if store.version >= CLAIMED else 0
-    found = [
+    kinds = Counter[str]()
+    for what, _, count in ended:
+        kinds[what] += count
+    found = tuple(
         SweepGrowth(
-            sweep=replace(each, cells=sum(once for number, _, _, once in stored if number == each.id)),
-            noted=belongs.get(each.id, 0),
-            stored=sum(rows for number, _, rows, _ in stored if number == each.id),
-            ended={_ended(status): once for number, status, _, once in stored if number == each.id},
+            replace(each, cells=different.get(each.id, 0)),
+            noted.get(each.id, 0),
+            stored.get(each.id, 0),
+            not_done[each.id],
         )
         for each in known
-    ]
-    return Growth(
-        sum(kinds.values()), {str(x): y for x, y in kinds.items()}, running, tuple(found), scan.damage
     )
+    return Growth(total, dict(kinds), running, found, scan.damage)
 
 
-def _ended(status: object) -> str:
-    return str(status) if status in list(Status) else "altered"
+def _by_sweep(connection: Connection, counted: Select[Any]) -> dict[int, int]:
+    return dict(connection.execute(counted.group_by(sweep_cells.c.sweep)).all())
+
+
+def _not_done(sqlite: bool) -> Select[Any]:
+    """Cells that were refused or failed, by sweep; SQLite is to look for these first."""
+    member: Any = UNINDEXED if sqlite else cells.c.id
+    both = join(cells, sweep_cells, sweep_cells.c.cell == member)
+    asked = select(sweep_cells.c.sweep, cells.c.status, func.count()).select_from(both)
+    return asked.where(cells.c.status != Status.DONE.value).group_by(sweep_cells.c.sweep, cells.c.status)

@@ -24,6 +24,7 @@ from sqlalchemy import (
     cast,
     func,
     insert,
+    join,
     literal,
     literal_column,
     select,
@@ -58,6 +59,8 @@ SMALLEST_ROW = 64
 LAST_NUMBER = 2**63 - 1
 """The last number of a row."""
 ROWID = literal_column("cells.rowid", Integer)
+UNINDEXED = literal_column("+cells.id", Text)
+"""The identity of a cell, by which SQLite is not to look for it: cells are read first, then who has them."""
 DIGITS = "0123456789abcdef"
 MOST_DIGITS = 4
 """The most digits of an identity, by which members of a sweep are read around a broken page."""
@@ -178,8 +181,9 @@ class Scan:
             joined = joined.join(found_members, found_members.c.cell == cells.c.id)
             return joined.with_hint(cells, "NOT INDEXED", "sqlite")
         joined = select(*columns, kept, place, sweep_cells.c.part, self._member_seal)
-        joined = joined.join(sweep_cells, sweep_cells.c.cell == cells.c.id)
-        return joined.where(sweep_cells.c.sweep == sweep).with_hint(cells, "NOT INDEXED", "sqlite")
+        member: Any = UNINDEXED if self.sqlite else cells.c.id
+        both = join(cells, sweep_cells, sweep_cells.c.cell == member)
+        return joined.select_from(both).where(sweep_cells.c.sweep == sweep)
 
     @property
     def _member_seal(self) -> Any:

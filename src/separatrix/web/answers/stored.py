@@ -59,7 +59,7 @@ def _sweep(each: SweepGrowth) -> dict[str, Any]:
         **{name: getattr(sweep, name) for name in ("id", "name", "started", "cells")},
         "stored": each.stored,
         "planned": max(each.noted, _planned(sweep.plan) or 0),
-        "ended": each.ended,
+        "not_done": each.not_done,
     }
 
 

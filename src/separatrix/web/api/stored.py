@@ -35,8 +35,8 @@ class GrowingSweep(ListedSweep):
     """Cells that are stored, each once for each part of the plan that names it."""
     planned: Whole
     """Cells of its plan, counted so."""
-    ended: dict[str, int]
-    """How many cells have which status."""
+    not_done: dict[str, int]
+    """How many of the stored ones were refused or failed."""
 
 
 @document

@@ -63,7 +63,7 @@ export function Cells({ place, contents, reachable, onSweep }) {
     ${step && html`<${Progress} step=${step} />`}
     <p role="status">${problem ? "" : counts ? html`<${Came} counts=${counts} />` : "Counting …"}</p>
     ${page?.warning && html`<p class="problem" role="alert">${page.warning}</p>`}
-    ${page && !problem && html`<${CellTable} cells=${page.cells} sweep=${valueOf(place.options, "sweep")} />`}
+    ${page && !problem && html`<${CellTable} cells=${page.cells} />`}
     ${page && !problem && (page.next || places.length > 1) && html`<nav class="pages" aria-label="Pages of cells">
       <button type="button" class="quiet" disabled=${places.length < 2} onClick=${() => move(places.slice(0, -1))}>Previous</button>
       <span>page ${places.length}</span>
@@ -79,7 +79,7 @@ function Came({ counts }) {
   return `${counts.cells.toLocaleString("en")} ${counts.cells === 1 ? "cell" : "cells"}: ${came}.`;
 }
 
-function CellTable({ cells, sweep }) {
+function CellTable({ cells }) {
   const [open, setOpen] = useState(null);
   useEffect(() => setOpen((now) => (cells.length === 1 ? cells[0].id : now)), [cells]);
   const { varying, left, shared } = useMemo(() => spread(cells), [cells]);
@@ -92,11 +92,11 @@ function CellTable({ cells, sweep }) {
     <div class="scroll tall" tabindex="0" role="region" aria-label="Stored cells"><table>
       <thead><tr>${head.map((name) => html`<th key=${name} scope="col">${name || html`<span class="visually-hidden">Details</span>`}</th>`)}</tr></thead>
       <tbody>${cells.map((cell, i) => html`<${CellRow} key=${`${cell.id} ${cell.part ?? ""} ${i}`} cell=${cell} varying=${varying} verdicts=${verdicts} wide=${head.length}
-        open=${open === cell.id} toggle=${() => setOpen(open === cell.id ? null : cell.id)} sweep=${sweep} />`)}</tbody>
+        open=${open === cell.id} toggle=${() => setOpen(open === cell.id ? null : cell.id)} />`)}</tbody>
     </table></div>`;
 }
 
-function CellRow({ cell, varying, verdicts, wide, open, toggle, sweep }) {
+function CellRow({ cell, varying, verdicts, wide, open, toggle }) {
   const word = cell.verdict ?? cell.status;
   return html`<tr>
       <td><button type="button" class="quiet small" aria-expanded=${open ? "true" : "false"} onClick=${toggle} aria-label=${`Details of ${cell.mechanism ?? "this cell"}`}>${open ? "−" : "+"}</button></td>
@@ -107,19 +107,32 @@ function CellRow({ cell, varying, verdicts, wide, open, toggle, sweep }) {
         : html`<td class="number">${cell.seed ?? ""}</td><td>${cell.status}</td>
         <td>${[cell.outcome, cell.score === null || cell.score === undefined ? "" : `score ${forPeople(cell.score, 4)}`, cell.message].filter(Boolean).join(", ")}</td>`}
     </tr>
-    ${open && html`<tr class="details"><td colspan=${wide}><${Details} cell=${cell} verdicts=${verdicts} sweep=${sweep} /></td></tr>`}`;
+    ${open && html`<tr class="details"><td colspan=${wide}><${Details} cell=${cell} verdicts=${verdicts} /></td></tr>`}`;
 }
 
-const HIDDEN = new Set(["parameters", "versions", "neuron", "interval", "construction", "mechanism", "kind"]);
+const HIDDEN = new Set(["parameters", "versions", "neuron", "interval", "construction", "mechanism", "kind", "distinguish"]);
+const DRAWN = new Set(["draws", "seed", "confidence", "dtype", "until_decided"]);
+const NAMES = {
+  fire_d0: "P(the reader fires on D0)", fire_d1: "P(the reader fires on D1)", bits: "significant bits it takes", asked: "engine asked for", delta: "delta of the verdict",
+  code: "version of the code", seconds: "computed in, seconds", finished: "finished", host: "machine", id: "identity", part: "part of the plan", message: "message",
+  validation_score: "score on validation samples", score: "score on test samples", last_step: "steps made", weight_count: "weights", state_bytes: "state, bytes", solved_at: "solved after step",
+};
+
+function valueText(value) {
+  return typeof value === "number" && !Number.isInteger(value) ? forPeople(value) : String(value);
+}
 
 function Details({ cell, verdicts }) {
   const asked = verdicts ? questionOf(cell) : null;
-  const shown = Object.entries(cell).filter(([name, value]) => !HIDDEN.has(name) && value !== null && !(name in (cell.parameters ?? {})));
+  const exact = cell.interval && cell.interval[0] === cell.interval[1];
+  const hidden = (name) => HIDDEN.has(name) || (exact && DRAWN.has(name)) || name in (cell.parameters ?? {});
+  const shown = Object.entries(cell).filter(([name, value]) => value !== null && !hidden(name));
+  const neuron = (name) => (cell.neuron[name] === null ? "not known" : valueText(cell.neuron[name]));
   const rows = [
-    ["parameters", Object.entries(cell.parameters ?? {}).map(([name, value]) => `${name}=${value}`).join(" ")],
-    ...(verdicts ? [["P(one neuron fires on D0, on D1, on neither)", ["p0", "p1", "q"].map((name) => (typeof cell.neuron[name] === "number" ? forPeople(cell.neuron[name]) : cell.neuron[name] ?? "not known")).join(", ")]] : []),
-    ...(cell.interval ? [["interval of P", cell.interval[0] === cell.interval[1] ? "its ends are equal: exact" : `[${forPeople(cell.interval[0])}, ${forPeople(cell.interval[1])}]`]] : []),
-    ...shown.map(([name, value]) => [name, typeof value === "number" && !Number.isInteger(value) ? forPeople(value) : String(value)]),
+    ["parameters", Object.entries(cell.parameters ?? {}).map(([name, value]) => `${name}=${spelled(value)}`).join(" ")],
+    ...(cell.interval ? [["P(tells apart)", exact ? `${forPeople(cell.distinguish, 12)}, exact` : `${forPeople(cell.distinguish)} in [${forPeople(cell.interval[0])}, ${forPeople(cell.interval[1])}]`]] : []),
+    ...(verdicts && cell.verdict ? [["P(one neuron fires on D0)", neuron("p0")], ["P(it fires on D1)", neuron("p1")], ["P(it fires on neither)", neuron("q")]] : []),
+    ...shown.map(([name, value]) => [NAMES[name] ?? name, valueText(value)]),
     ["versions", Object.entries(cell.versions ?? {}).map(([name, value]) => `${name} ${value}`).join(", ")],
   ];
   return html`<dl>${rows.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>

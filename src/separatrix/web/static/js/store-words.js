@@ -111,6 +111,6 @@ export function textAt(lines, x) {
 export function progressText(sweep) {
   const whole = sweep.stored >= sweep.planned;
   const count = (x) => x.toLocaleString("en");
-  const failed = ["failed", "refused"].filter((word) => sweep.ended[word]).map((word) => `, ${count(sweep.ended[word])} ${word}`).join("");
+  const failed = ["failed", "refused"].filter((word) => sweep.not_done[word]).map((word) => `, ${count(sweep.not_done[word])} ${word}`).join("");
   return `${whole ? `all ${count(sweep.planned)}` : `${count(sweep.stored)} of ${count(sweep.planned)}`} cells${failed}`;
 }
