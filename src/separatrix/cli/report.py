@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,12 +10,11 @@ import typer
 
 from separatrix.cli.options import HERE, AsJson, StoreUrl, secret
 from separatrix.cli.progress import announced
-from separatrix.cli.terminal import console, new_table, plain, print_json, show, warn_of
+from separatrix.cli.terminal import console, new_table, plain, show, warn_of
 from separatrix.secrets import Secret
 
 if TYPE_CHECKING:
     from separatrix.reports.store import Written
-    from separatrix.store import Damage
     from separatrix.store.compare import Change, Comparison, SweepAnswer
 
 MOST_ROWS = 12
@@ -86,36 +85,19 @@ def compare(
 
     Example: separatrix compare 1 2 --store sqlite:///results.db
     """
-    from separatrix.parameters import UsageError
-    from separatrix.store import open_store, selected
-    from separatrix.store.compare import compare as run
+    from separatrix.store import open_store
+    from separatrix.store.compare import compare_sweeps
 
     store = open_store(url)
-    other_store = store if other_url is None else open_store(other_url)
-    numbers = store.sweep_named(one), other_store.sweep_named(other)
-    if other_url is None and numbers[0] == numbers[1]:
-        raise UsageError(
-            f"{one} and {other} are both sweep {numbers[0]}; give two numbers: separatrix list sweeps"
-        )
-    with selected(store, None, numbers[0]) as left, selected(other_store, None, numbers[1]) as right:
-        found = run(left.frames(), right.frames())
-    damages = [each.scan.damage for each in (left, right) if each.scan.damage]
-    here, there = ("", "") if other_url is None else (f" of {store.where}", f" of {other_store.where}")
-    names = (f"sweep {one}{here}", f"sweep {other}{there}")
-    _comparison_view(found, names, damages, as_json)
-    for damage in damages:
+    compared = compare_sweeps(store, one, other, None if other_url is None else open_store(other_url))
+    show(compared, as_json, lambda: _comparison_view(compared.found, compared.names))
+    for damage in compared.damages:
         warn_of(damage)
-    raise typer.Exit(0 if found.identical else 1)
+    raise typer.Exit(0 if compared.found.identical else 1)
 
 
-def _comparison_view(
-    found: Comparison, names: tuple[str, str], damages: Sequence[Damage], as_json: bool
-) -> None:
+def _comparison_view(found: Comparison, names: tuple[str, str]) -> None:
     """Print what changed, the largest changes first."""
-    if as_json:
-        damaged = [{"store": each.where, **each.as_json()} for each in damages]
-        print_json({"one": names[0], "other": names[1], **found.as_json(), "damaged": damaged})
-        return
     to = console()
     same = "[green]the same cells, the same answers[/]" if found.identical else "[yellow]they differ[/]"
     to.print(f"{plain(names[0])} and {plain(names[1])}: [bold]{same}[/]")

@@ -15,6 +15,7 @@ from fractions import Fraction
 from statistics import fmean
 
 from separatrix.evidence.found import (
+    Curve,
     Learned,
     MechanismEvidence,
     Pilot,
@@ -152,7 +153,7 @@ def learned(experiments: Sequence[Experiment], laboratory: Laboratory, name: str
     written down are scored meanwhile, so that no worker waits for them.
     """
     with ThreadPoolExecutor(1) as aside:
-        writing = aside.submit(lambda: [_bounds(asked) for asked in experiments])
+        writing = aside.submit(lambda: [bounds_of(asked) for asked in experiments])
         first = [work for each in experiments for work in (*_pilot_runs(each), *_floor_works(each))]
         rows = laboratory.rows(f"{name}, 1 of 2, pilots", first)
         bounds = [_with_floor(*each, rows) for each in zip(experiments, writing.result(), strict=True)]
@@ -166,7 +167,7 @@ def learned(experiments: Sequence[Experiment], laboratory: Laboratory, name: str
 
 
 @dataclass(frozen=True)
-class _Bounds:
+class Bounds:
     """What is known of an experiment without training."""
 
     ceiling: Bound
@@ -183,13 +184,14 @@ class _Runs:
     tuned: Sequence[TrainingRun]
 
 
-def _bounds(asked: Experiment) -> _Bounds:
+def bounds_of(asked: Experiment) -> Bounds:
+    """Ceiling, floor and written weights of an experiment, but for the floor of real data."""
     task, setting = asked.task, asked.setting
     samples = task.samples(setting.tests, Split.TEST)
     with one_thread():
         written = {each.spelled: _written(task, each, setting, samples) for each in asked.mechanisms}
     floor = UNMEASURED if isinstance(task, RealTask) else task.floor(samples, setting)
-    return _Bounds(task.ceiling(samples), floor, written)
+    return Bounds(task.ceiling(samples), floor, written)
 
 
 def _floor_works(asked: Experiment) -> list[FloorOf]:
@@ -197,7 +199,7 @@ def _floor_works(asked: Experiment) -> list[FloorOf]:
     return [floor_of(asked.task, asked.setting)] if isinstance(asked.task, RealTask) else []
 
 
-def _with_floor(asked: Experiment, bounds: _Bounds, rows: Mapping[str, Row]) -> _Bounds:
+def _with_floor(asked: Experiment, bounds: Bounds, rows: Mapping[str, Row]) -> Bounds:
     """The bounds with the floor that was measured meanwhile, where it was not known."""
     for work in _floor_works(asked):
         row = rows[work.id]
@@ -207,10 +209,10 @@ def _with_floor(asked: Experiment, bounds: _Bounds, rows: Mapping[str, Row]) -> 
     return bounds
 
 
-def _planned(asked: Experiment, pilots: Pilots, bounds: _Bounds) -> dict[str, _Runs]:
+def _planned(asked: Experiment, pilots: Pilots, bounds: Bounds) -> dict[str, _Runs]:
     found = dict[str, _Runs]()
     for each in asked.mechanisms:
-        rate = _chosen(pilots[each.spelled], asked.task).rate
+        rate = chosen(pilots[each.spelled], asked.task).rate
         witness = bounds.written[each.spelled] is not None
         tuned = _from_witness(asked, each, rate) if witness else []
         found[each.spelled] = _Runs(_fresh(asked, each, rate), tuned)
@@ -219,16 +221,29 @@ def _planned(asked: Experiment, pilots: Pilots, bounds: _Bounds) -> dict[str, _R
 
 def _learned(
     asked: Experiment,
-    bounds: _Bounds,
+    bounds: Bounds,
     pilots: Pilots,
     planned: Mapping[str, _Runs],
     rows: Mapping[str, Row],
     laboratory: Laboratory,
 ) -> Learned:
     found = tuple(
-        _evidence(asked, each, bounds, pilots[each.spelled], planned[each.spelled], rows, laboratory)
+        evidence_of(
+            asked,
+            each,
+            bounds,
+            pilots[each.spelled],
+            [(work.seed, rows[work.id]) for work in planned[each.spelled].fresh],
+            [rows[work.id] for work in planned[each.spelled].tuned],
+            laboratory.curve,
+        )
         for each in asked.mechanisms
     )
+    return learned_of(asked, bounds, found)
+
+
+def learned_of(asked: Experiment, bounds: Bounds, found: tuple[MechanismEvidence, ...]) -> Learned:
+    """What is known of each mechanism, with how they differ seed by seed."""
     scores = {each.mechanism: {run.seed: run.score for run in each.runs} for each in found}
     return Learned(asked.task, asked.setting, bounds.ceiling, bounds.floor, found, differences(scores))
 
@@ -258,20 +273,21 @@ def _pilots(asked: Experiment, rows: Mapping[str, Row]) -> Pilots:
     if len(grid) == 1:
         return {each.spelled: (Pilot(grid[0], None),) for each in asked.mechanisms}
 
-    def score(work: TrainingRun) -> float:
-        """One that failed is worse than all."""
-        found = rows[work.id]["validation_score"] if rows[work.id]["status"] == Status.DONE else None
-        return -sign * math.inf if found is None else float(found)
-
     return {
         mechanism.spelled: tuple(
-            Pilot(rate, fmean(map(score, _tried(asked, mechanism, rate)))) for rate in grid
+            pilot_of(rate, [rows[work.id] for work in _tried(asked, mechanism, rate)], sign) for rate in grid
         )
         for mechanism in asked.mechanisms
     }
 
 
-def _chosen(pilots: Sequence[Pilot], task: Task) -> Pilot:
+def pilot_of(rate: Fraction, rows: Sequence[Row], sign: int) -> Pilot:
+    """What a learning rate did on the pilot seeds; one that failed is worse than all."""
+    scores = [row["validation_score"] if row["status"] == Status.DONE else None for row in rows]
+    return Pilot(rate, fmean(-sign * math.inf if each is None else float(each) for each in scores))
+
+
+def chosen(pilots: Sequence[Pilot], task: Task) -> Pilot:
     """The middle of the window: of the rates as good as the best on validation, with room on either side.
 
     Where all failed it is the middle of all: the fresh runs show how.
@@ -306,21 +322,24 @@ def _from_witness(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> li
     ]
 
 
-def _evidence(
+def evidence_of(
     asked: Experiment,
     mechanism: Mechanism,
-    bounds: _Bounds,
+    bounds: Bounds,
     pilots: tuple[Pilot, ...],
-    planned: _Runs,
-    rows: Mapping[str, Row],
-    laboratory: Laboratory,
+    fresh: Sequence[tuple[int, Row]],
+    from_witness: Sequence[Row],
+    curve: Callable[[str], Curve],
 ) -> MechanismEvidence:
-    """Everything about one mechanism, with the sentence that follows from it."""
+    """Everything about one mechanism, with the sentence that follows from it.
+
+    `fresh` are the stored runs that count, each with its seed; `from_witness` those from written weights
+    with noise; `curve` gives the curve of a run by its identity.
+    """
     task, setting, sign = asked.task, asked.setting, asked.task.answers.sign
     witness, ceiling = bounds.written[mechanism.spelled], bounds.ceiling
-    fresh = [(work, rows[work.id]) for work in planned.fresh]
-    tuned = [row for work in planned.tuned if (row := rows[work.id])["status"] == Status.DONE]
-    runs = tuple(_run(task, work, row, laboratory) for work, row in fresh if row["status"] == Status.DONE)
+    tuned = [row for row in from_witness if row["status"] == Status.DONE]
+    runs = tuple(_run(task, seed, row, curve) for seed, row in fresh if row["status"] == Status.DONE)
     failed = tuple(str(row["message"]) for _, row in fresh if row["status"] != Status.DONE)
     improved = _best_by_validation(tuned, sign)
     scores = Scores(
@@ -334,7 +353,7 @@ def _evidence(
         floor=None if ceiling.exact else bounds.floor.score,
     )
     word, sentence = judged(scores)
-    chosen = _chosen(pilots, task)
+    taken = chosen(pilots, task)
     sizes = next((row for _, row in fresh if row["status"] == Status.DONE), {})
     return MechanismEvidence(
         mechanism=mechanism.spelled,
@@ -344,7 +363,7 @@ def _evidence(
         tuned=improved,
         tuned_scores=tuple(float(row["score"]) for row in tuned),
         pilots=pilots,
-        rate=chosen.rate,
+        rate=taken.rate,
         window=tuple(each.rate for each in window(pilots, sign, task.tolerance)),
         runs=runs,
         parameters=sizes.get("weight_count"),
@@ -355,16 +374,16 @@ def _evidence(
     )
 
 
-def _run(task: Task, work: TrainingRun, row: Row, laboratory: Laboratory) -> Run:
+def _run(task: Task, seed: int, row: Row, curve: Callable[[str], Curve]) -> Run:
     """A finished run from its row; one that diverged is scored with its last weights."""
     return Run(
-        seed=work.seed,
+        seed=seed,
         score=float(row["score"]),
         steps=int(row["last_step"]),
         solved_at=row.get("solved_at"),
         diverged_at=row.get("diverged_at"),
         seconds=float(row["seconds"]),
-        curve=laboratory.curve(work),
+        curve=curve(row["id"]),
         further={n: float(row[f"{SCORE_AT}{n}"]) for n in task.further()},
     )
 

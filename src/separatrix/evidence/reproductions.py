@@ -186,7 +186,7 @@ def reproductions(
                     (found[typed],) = learned([experiment], laboratory, f"learn {typed}")
                 except UsageError as error:  # the others go on
                     found[typed] = error
-    return Ledger(tuple(_entry(each, found, parameters or {}) for each in entries))
+    return Ledger(tuple(entry_of(each, found, parameters or {}) for each in entries))
 
 
 def _experiment(typed: str, given: Mapping[str, object], seeds: int, pilots: int) -> Experiment:
@@ -195,9 +195,10 @@ def _experiment(typed: str, given: Mapping[str, object], seeds: int, pilots: int
     return replace(asked, tuned=0)  # nothing is asked of witnesses
 
 
-def _entry(
+def entry_of(
     entry: Published, found: Mapping[str, Learned | UsageError], given: Mapping[str, object]
 ) -> Reproduction:
+    """A published number beside what was learned by the experiment that it is measured by, as typed."""
     ours, changed, failed = None, "", tuple[str, ...]()
     if isinstance(entry.how, Exactly):
         ours = Ours(entry.how.compute(), None)

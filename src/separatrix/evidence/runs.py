@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from separatrix.errors import SeparatrixError
+from separatrix.evidence.found import Curve
 from separatrix.store import Store, frame
 from separatrix.store.files import read_curves
 from separatrix.store.filters import read_filter
 from separatrix.sweeps.executors import Executor
 from separatrix.sweeps.progress import Progress, Tell
 from separatrix.sweeps.run import run
-from separatrix.sweeps.training_runs import TrainingRun
 from separatrix.sweeps.work import Work, WorkList
 from separatrix.tensors import torch
 
@@ -63,10 +63,15 @@ class Laboratory:
             raise Stopped(_stopped(done))
         return done.sweep
 
-    def curve(self, work: TrainingRun) -> tuple[tuple[int, float], ...]:
+    def curve(self, run: str) -> Curve:
         """The scores of a run on the validation samples, by step."""
-        rows = read_curves(self.store, work.id).filter(name="validation")
-        return tuple(zip(rows["step"], rows["value"], strict=True))
+        return curve_of(self.store, run)
+
+
+def curve_of(store: Store, run: str) -> Curve:
+    """The scores of a stored run on the validation samples, by step."""
+    rows = read_curves(store, run).filter(name="validation")
+    return tuple(zip(rows["step"], rows["value"], strict=True))
 
 
 @contextmanager

@@ -68,6 +68,7 @@ SIGN = """
 INSERT INTO separatrix_runs (id, process, until) VALUES (:run, :process, {now} + :lease)
 ON CONFLICT (id) DO UPDATE SET until = excluded.until
 """
+COUNTED = "SELECT count(*) FROM separatrix_runs WHERE id IN {living}"
 RUNS = "SELECT id, process FROM separatrix_runs WHERE id <> :run AND id IN {living}"
 END = """
 DELETE FROM separatrix_runs WHERE id IN
@@ -178,6 +179,12 @@ class Claims:
     ) -> CursorResult[Any]:
         known = {"run": self._run, "process": self._process, "lease": LEASE, "since": since}
         return connection.execute(_spelled(statement, connection.dialect.name), {**known, **_listed(listed)})
+
+
+def living_runs(connection: Connection) -> int:
+    """How many runs of sweeps gave a sign of life of late."""
+    asked = _spelled(COUNTED, connection.dialect.name)
+    return int(connection.execute(asked, {"lease": LEASE}).scalar_one())
 
 
 def give_up(connection: Connection, cells: Collection[str]) -> None:

@@ -10,6 +10,11 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from separatrix.parameters import UsageError
+from separatrix.store.damage import Damage
+from separatrix.store.selection import selected
+from separatrix.store.store import Store
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -94,6 +99,41 @@ class Comparison:
     def as_json(self) -> dict[str, Any]:
         """All of it as JSON."""
         return {"identical": self.identical, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class ComparedSweeps:
+    """Two sweeps side by side."""
+
+    found: Comparison
+    names: tuple[str, str]
+    """`sweep 1`, with its store where they are in two."""
+    damages: tuple[Damage, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """What `separatrix compare --json` prints."""
+        damaged = [{"store": each.where, **each.as_json()} for each in self.damages]
+        return {
+            "one": self.names[0],
+            "other": self.names[1],
+            **self.found.as_json(),
+            "damaged": damaged,
+        }
+
+
+def compare_sweeps(store: Store, one: str, other: str, other_store: Store | None = None) -> ComparedSweeps:
+    """What changed from one sweep to another, by their names or numbers; they may be in two stores."""
+    second = other_store or store
+    numbers = store.sweep_named(one), second.sweep_named(other)
+    if other_store is None and numbers[0] == numbers[1]:
+        raise UsageError(
+            f"{one} and {other} are both sweep {numbers[0]}; give two numbers: separatrix list sweeps"
+        )
+    with selected(store, None, numbers[0]) as left, selected(second, None, numbers[1]) as right:
+        found = compare(left.frames(), right.frames())
+    damages = tuple(each.scan.damage for each in (left, right) if each.scan.damage)
+    here, there = ("", "") if other_store is None else (f" of {store.where}", f" of {second.where}")
+    return ComparedSweeps(found, (f"sweep {one}{here}", f"sweep {other}{there}"), damages)
 
 
 ANSWER = ("question", "spelled", "distinguish", "low", "high", "engine", "word")

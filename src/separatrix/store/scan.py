@@ -24,6 +24,7 @@ from sqlalchemy import (
     cast,
     func,
     insert,
+    join,
     literal,
     literal_column,
     select,
@@ -51,11 +52,15 @@ from separatrix.store.store import MOST_IDS, Store
 
 WINDOW = 5000
 """Rows that are read at once."""
+PAGE = 1000
+"""The same where a page of them is wanted."""
 SMALLEST_ROW = 64
 """Bytes; no row of a cell takes fewer."""
 LAST_NUMBER = 2**63 - 1
 """The last number of a row."""
 ROWID = literal_column("cells.rowid", Integer)
+UNINDEXED = literal_column("+cells.id", Text)
+"""The identity of a cell, by which SQLite is not to look for it: cells are read first, then who has them."""
 DIGITS = "0123456789abcdef"
 MOST_DIGITS = 4
 """The most digits of an identity, by which members of a sweep are read around a broken page."""
@@ -118,27 +123,33 @@ class Scan:
         if known and (counted is None or (self.sqlite and counted < there)):
             self.damage.altered["counts"] = 1
 
-    def cells(self, asked: Filter, sweep: int | None = None) -> Generator[list[Found], None, None]:
+    def cells(
+        self, asked: Filter, sweep: int | None = None, after: Any = None
+    ) -> Generator[list[Found], None, None]:
         """The cells that are asked for, in chunks, in the order in which they are kept.
 
-        Verdicts are told from others once their seals are seen, so that an altered kind hides nothing.
+        With `after`, only those behind that place, and members of a sweep are looked at one by one, not
+        gathered before. Verdicts are told from others once their seals are seen, so that an altered kind
+        hides nothing.
         """
-        if sweep is not None and self.sqlite:
+        gathered = sweep is not None and self.sqlite and after is None
+        if sweep is not None and gathered:
             self._gather(sweep)
         kind = asked.kind if asked.kind != VERDICT else None
         if kind is not None and self.store.version < KINDS_KNOWN:
             return
-        selected = self._selected(sweep).where(asked.clause(self.store.engine.dialect.name))
+        selected = self._selected(sweep, gathered).where(asked.clause(self.store.engine.dialect.name))
         selected = selected if kind is None else selected.where(cells.c.kind == kind)
-        for rows in self._by_number(selected) if self.sqlite else self._by_identity(selected):
-            found = self._intact(rows if sweep is None or self.sqlite else self._members_intact(sweep, rows))
+        for rows in (self._by_number if self.sqlite else self._by_identity)(selected, after):
+            joined = sweep is not None and not gathered
+            found = self._intact(self._members_intact(sweep, rows) if joined else rows)
             yield [each for each in found if asked.kind in (None, each.values[KIND])]
-        if sweep is not None and not self.sqlite:
+        if sweep is not None and not self.sqlite and after is None:
             own = select(func.count()).select_from(sweep_cells).where(sweep_cells.c.sweep == sweep)
             there = self.connection.execute(own).scalar_one()
             self.compare("members", members_of(sweep), there)
 
-    def _members_intact(self, sweep: int, rows: Sequence[Any]) -> list[Any]:
+    def _members_intact(self, sweep: int | None, rows: Sequence[Any]) -> list[Any]:
         """Of cells that were joined with the members of a sweep, those whose membership is sealed."""
         good = [row for row in rows if self._is_sealed(row[-1], seal((sweep, row[CELL], row[-2])))]
         self.damage.altered["members"] += len(rows) - len(good)
@@ -153,7 +164,7 @@ class Scan:
             kept.update((found.place, found.values) for found in self._intact(rows))
         return kept
 
-    def _selected(self, sweep: int | None) -> Select[Any]:
+    def _selected(self, sweep: int | None, gathered: bool = True) -> Select[Any]:
         """`COLUMNS`, seal, place and part, in this order; JSON as the text that is stored."""
         plain: Any = type_coerce if self.sqlite else cast
         columns: list[Any] = [cells.c[name] for name in COLUMNS]
@@ -165,18 +176,20 @@ class Scan:
         place = ROWID if self.sqlite else cells.c.id.label("place")
         if sweep is None:
             return select(*columns, kept, place, literal(None)).with_hint(cells, "NOT INDEXED", "sqlite")
-        if self.sqlite:
+        if self.sqlite and gathered:
             joined = select(*columns, kept, place, found_members.c.part)
             joined = joined.join(found_members, found_members.c.cell == cells.c.id)
             return joined.with_hint(cells, "NOT INDEXED", "sqlite")
         joined = select(*columns, kept, place, sweep_cells.c.part, self._member_seal)
-        return joined.join(sweep_cells, sweep_cells.c.cell == cells.c.id).where(sweep_cells.c.sweep == sweep)
+        member: Any = UNINDEXED if self.sqlite else cells.c.id
+        both = join(cells, sweep_cells, sweep_cells.c.cell == member)
+        return joined.select_from(both).where(sweep_cells.c.sweep == sweep)
 
     @property
     def _member_seal(self) -> Any:
         return sweep_cells.c.seal if self.store.version >= SEALED_ALL else literal(None)
 
-    def _by_number(self, selected: Select[Any]) -> Iterator[list[Any]]:
+    def _by_number(self, selected: Select[Any], after: int | None) -> Iterator[list[Any]]:
         numbered = select(ROWID).select_from(cells).with_hint(cells, "NOT INDEXED", "sqlite")
         there = lost = 0
 
@@ -186,7 +199,7 @@ class Scan:
         def read(first: int, last: int) -> list[Any]:
             return list(self._between(selected.order_by(ROWID), first, last).all())
 
-        for first, last in self._windows(cells, WINDOW):
+        for first, last in self._windows(cells, WINDOW if after is None else PAGE, (after or 0) + 1):
             numbers, unknown = read_around(number, first, last)
             lost += len(unknown)
             if not numbers:
@@ -195,13 +208,14 @@ class Scan:
             rows, holes = read_around(read, first, last)
             self.damage.altered["cells"] += len(set(holes) - set(unknown))
             yield rows if different == len(numbers) else list(dict.fromkeys(rows))  # a page shows one twice
-        self.compare("cells", "cells", there, lost)
+        if not after:
+            self.compare("cells", "cells", there, lost)
 
-    def _windows(self, table: Table, size: int) -> Iterator[tuple[int, int]]:
+    def _windows(self, table: Table, size: int, first: int = 1) -> Iterator[tuple[int, int]]:
         """First and last numbers of rows to read at once; a number that was altered may lie far off."""
         number = literal_column(f"{table.name}.rowid", Integer)
         following = select(func.min(number)).select_from(table).where(bindparam("first") <= number)
-        first, last = 1, self._last(number, table, self._room())
+        last = self._last(number, table, self._room())
         while first <= last:
             yield first, min(first + size - 1, LAST_NUMBER)
             first += size
@@ -230,9 +244,12 @@ class Scan:
         size = "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
         return int(self.connection.exec_driver_sql(size).scalar_one()) // SMALLEST_ROW
 
-    def _by_identity(self, selected: Select[Any]) -> Iterator[list[Any]]:
-        there = self.connection.execute(select(func.count()).select_from(cells)).scalar_one()
-        self.compare("cells", "cells", there)
+    def _by_identity(self, selected: Select[Any], after: str | None) -> Iterator[list[Any]]:
+        if after is None:
+            there = self.connection.execute(select(func.count()).select_from(cells)).scalar_one()
+            self.compare("cells", "cells", there)
+        else:
+            selected = selected.where(cells.c.id > after).order_by(cells.c.id)
         with self.connection.execute(selected, execution_options={"stream_results": True}) as streamed:
             yield from (list(rows) for rows in streamed.partitions(WINDOW))
 

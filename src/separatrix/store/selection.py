@@ -10,6 +10,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property, lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from separatrix.numbers import parse_exact
@@ -99,6 +100,8 @@ class Selection:
     """The columns beside parameters that say what was asked of such work."""
     spool: Spool | None = None
     """Keeps what `frames` gives, where that is wanted more than once."""
+    last: Any = None
+    """The place of the last cell, where a limit ended the search: others may come after it."""
 
     def take(self, chunk: list[Found]) -> None:
         """Note the cells that were found."""
@@ -226,10 +229,13 @@ def selected(
     sweep: int | None = None,
     limit: int | None = None,
     repeated: bool = False,
+    after: Any = None,
 ) -> Iterator[Selection]:
     """The cells that `asked` describes; with a limit, the first that are found.
 
-    Whoever wants them more than once says `repeated`: they are then read from the store only once.
+    A page of them: those behind a place, `Selection.last` of the page before, `start_of(store)` for the
+    first; a cell that is in several parts of a sweep is on one page with all of them. Whoever wants them
+    more than once says `repeated`: they are then read from the store only once.
     """
     with ExitStack() as stack:
         connection = stack.enter_context(store.reading())
@@ -240,13 +246,27 @@ def selected(
         scan = Scan(store, connection)
         wanted = asked or Filter()
         made = Selection(scan, scratch, sweep is not None, wanted.kind or VERDICT, spool=spool)
-        with closing(scan.cells(wanted, sweep)) as chunks:
+        with closing(scan.cells(wanted, sweep, after)) as chunks:
             for chunk in chunks:
-                made.take(chunk if limit is None else chunk[: limit - made.count])
+                some = chunk if limit is None else _first(chunk, limit - made.count, after is not None)
+                made.take(some)
                 if limit is not None and made.count >= limit:
+                    made.last = some[-1].place if some else after
                     break
         made.environments = scan.environments()
         yield made
+
+
+def start_of(store: Store) -> Any:
+    """The place before all cells."""
+    return 0 if store.engine.dialect.name == "sqlite" else ""
+
+
+def _first(chunk: list[Found], most: int, whole: bool) -> list[Found]:
+    """The first cells of a chunk, the last of them with all its parts where they are `whole`."""
+    some = chunk[:most]
+    rest = takewhile(lambda each: each.place == some[-1].place, chunk[most:]) if whole and some else ()
+    return [*some, *rest]
 
 
 @lru_cache(maxsize=50_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -10,7 +11,7 @@ from dataclasses import asdict
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, Table, func, literal_column, select
+from sqlalchemy import Connection, Engine, Select, Table, event, func, literal_column, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from separatrix.store.claims import give_up
@@ -34,6 +35,14 @@ MOST_IDS = 500
 """The most identities in one query."""
 PATIENCE = 20
 """Seconds that a PostgreSQL server lets a program that went quiet keep others waiting."""
+WRITES = frozenset(
+    getattr(sqlite3, f"SQLITE_{name}")
+    for name in (
+        *("INSERT", "UPDATE", "DELETE", "ALTER_TABLE", "ATTACH", "REINDEX", "ANALYZE"),
+        *(f"{verb}_{what}" for verb in ("CREATE", "DROP") for what in ("TABLE", "INDEX", "TRIGGER", "VIEW")),
+    )
+)
+"""What changes a SQLite file."""
 EMPTY = {name: None if cells.c[name].nullable else "" for name in COLUMNS} | {"kind": VERDICT}
 """A cell of which nothing was asked or found."""
 
@@ -47,6 +56,18 @@ class Store:
         """The version of the tables; less than the newest where an older store is looked at."""
         weakref.finalize(self, engine.dispose)
         self._environments: set[str] = set()
+
+    def refuse_writing(self) -> None:
+        """From here on the database itself refuses whatever would change the store."""
+
+        @event.listens_for(self.engine, "connect")
+        def prepare(connection: Any, _: object) -> None:
+            if self.engine.dialect.name == "sqlite":
+                connection.set_authorizer(reads_alone)
+            else:
+                connection.read_only = True
+
+        self.engine.dispose()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -285,6 +306,15 @@ class Store:
             postgresql.insert if self.engine.dialect.name == "postgresql" else sqlite.insert
         )
         return insert(table)
+
+
+def reads_alone(action: int, what: object, _: object, database: object, __: object) -> int:
+    """What SQLite asks before each statement: tables may be filled beside the store, never in it.
+
+    It asks for its list of tables where a table of pragmas is read; by hand, it lets nobody change that.
+    """
+    writes = action in WRITES and database != "temp" and what != "sqlite_master"
+    return sqlite3.SQLITE_DENY if writes else sqlite3.SQLITE_OK
 
 
 def cell_row(cell: str, asked: Mapping[str, Any], result: Result) -> dict[str, Any]:

@@ -24,8 +24,11 @@ def open_store(
     create: bool = False,
     check: bool = False,
     patience: float | None = None,
+    read_only: bool = False,
 ) -> Store:
     """The store at `url`; with `create` it is made where there is none, with `check` read through first.
+
+    With `read_only` the database itself refuses whatever would change it.
 
     After `patience` seconds without an answer it is given up. If it is not given, a SQLite file that another
     program locks has a minute, and a PostgreSQL server that is connected as long as it likes.
@@ -35,11 +38,14 @@ def open_store(
     if path is None:
         store = Store(_postgresql(address, patience), address.shown)
         store.require_known(create)
-        return store
-    if not create and not path.exists():
+    elif not create and not path.exists():
         where = shlex.quote(address.shown)
         raise NoStore(f"there is no store {path}; make one with: separatrix sweep plan.toml `store` {where}")
-    return open_file(path, create, check, patience)
+    else:
+        store = open_file(path, create, check, patience)
+    if read_only:
+        store.refuse_writing()
+    return store
 
 
 def _postgresql(address: Address, patience: float | None) -> Engine:

@@ -59,9 +59,14 @@ class Desk:
     kept: Kept = field(default_factory=Kept)
     known_slow: OrderedDict[tuple[str, str, str], None] = field(default_factory=OrderedDict)
 
-    async def answer(self, request: Request, call: Call, media: str = JSON, file: str = "") -> Response:
-        """The answer to a call: at once, or as lines of progress for one who takes them."""
-        key = _key(call)
+    async def answer(
+        self, request: Request, call: Call, media: str = JSON, file: str = "", state: str = ""
+    ) -> Response:
+        """The answer to a call: at once, or as lines of progress for one who takes them.
+
+        `state` is that of what the answer is about, where that changes: an answer is kept for the same state.
+        """
+        key = _key(call, state)
         found = self.kept.get(key)
         if found is None and not self._is_known_slow(call):
             try:
@@ -123,8 +128,8 @@ def _kind(call: Call) -> tuple[str, str, str]:
     return call.name, str(call.arguments.get("construction")), str(call.arguments.get("mechanisms"))
 
 
-def _key(call: Call) -> str:
-    return json.dumps([call.name, call.arguments], sort_keys=True)
+def _key(call: Call, state: str = "") -> str:
+    return json.dumps([call.name, call.arguments, state], sort_keys=True)
 
 
 def _with(call: Call, quick: bool) -> Call:

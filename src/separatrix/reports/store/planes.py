@@ -66,7 +66,7 @@ def section(found: Sequence[Group]) -> pages.Section | None:
 
 def _figure(group: Group, chosen: Sequence[str]) -> Figure:
     assert group.plane is not None
-    x, y = (_axis(group, name) for name in group.plane)
+    x, y = (axis_of(group, name) for name in group.plane)
     plots = []
     for name in chosen:
         found = values(group, name, x, y)
@@ -89,7 +89,7 @@ def _figure(group: Group, chosen: Sequence[str]) -> Figure:
     )
 
 
-def _axis(group: Group, name: str) -> Axis:
+def axis_of(group: Group, name: str) -> Axis:
     """The values a parameter takes, thinned where there are too many to draw."""
     known = group.answered.filter(
         pl.col("mechanism").is_in(list(group.mapped)), pl.col(f"at:{name}").is_not_null()

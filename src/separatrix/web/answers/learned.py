@@ -1,0 +1,150 @@
+"""Tasks and what was learned of them, by the runs of a store: nothing is trained here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from separatrix import listed
+from separatrix.errors import SeparatrixError
+from separatrix.evidence.found import Learned
+from separatrix.evidence.stored import StoredTraining, stored_training, trained_tasks
+from separatrix.evidence.stored_ledgers import stored_predictions, stored_reproductions
+from separatrix.mechanisms import MECHANISMS, Mechanism, mechanism_from
+from separatrix.parameters import require_known
+from separatrix.store import open_store
+from separatrix.tasks import REAL_TASKS, TASKS, task_named
+from separatrix.web.answers._base import Tell, answer, document
+from separatrix.web.lanes import Slow
+from separatrix.web.settings import Settings
+
+MOST_CURVES = 240
+"""Runs of one experiment whose curves are sent."""
+SLOW = "weights that are written down are scored, and samples drawn"
+
+
+def _load(own: Sequence[str], name: str) -> Mechanism:
+    """A mechanism that a store names, if it is registered or was named on the command line."""
+    return mechanism_from(Settings(mechanisms=tuple(own)).admitted(name))
+
+
+@answer
+def task_list(quick: bool, tell: Tell) -> bytes:
+    """What `separatrix list tasks --json` prints."""
+    if quick:
+        raise Slow(SLOW)
+    rows = []
+    for place, name in enumerate((*TASKS, *REAL_TASKS)):
+        tell({"done": place, "total": len(TASKS) + len(REAL_TASKS)})
+        rows += listed.tasks(True, name)
+    return document(rows)
+
+
+@answer
+def trained_overview(store: str | None, quick: bool, tell: Tell) -> bytes:
+    """The tasks, with how many runs of each the store has."""
+    counted = {each.task: each for each in trained_tasks(_opened(store))} if store else {}
+    rows = []
+    for name, kind in {**TASKS, **REAL_TASKS}.items():
+        runs = counted.pop(name, None)
+        rows.append(
+            {
+                "name": name,
+                "title": kind.title,
+                "description": kind.description,
+                "provenance": kind.provenance,
+                "score": kind.answers.value,
+                "real_data": name in REAL_TASKS,
+                "runs": runs.runs if runs else 0,
+                "done": runs.done if runs else 0,
+            }
+        )
+    return document({"tasks": rows, "others": sorted(counted)})
+
+
+@answer
+def trained_task(task: str, store: str | None, own: Sequence[str], quick: bool, tell: Tell) -> bytes:
+    """A task at its defaults, what is proved of mechanisms on it, and every experiment that is stored."""
+    require_known("task", task, [*TASKS, *REAL_TASKS])
+    if quick:
+        raise Slow(SLOW)
+    tell({"what": "drawing the samples to test with"})
+    row = {**listed.tasks(True, task)[0], **listed.more_of_task(task)}
+    found = StoredTraining(())
+    if store is not None:
+        found = stored_training(
+            _opened(store), task, lambda name: _load(own, name), lambda what: tell({"what": what})
+        )
+    return document(
+        {
+            "task": row,
+            "proved": _proved(task),
+            "found": [_learned(each) for each in found.found],
+            "waiting": list(found.waiting),
+        }
+    )
+
+
+def _opened(store: str) -> Any:
+    return open_store(store, patience=20.0, read_only=True)
+
+
+def _proved(task: str) -> list[dict[str, Any]]:
+    """The proved ceilings at the defaults of the task."""
+    kind = task_named(task)
+    asked, setting, rows = kind.read(), kind.default_setting(), []
+    for name, each in MECHANISMS.items():
+        needed = ",".join(f"{key}={value}" for key, value in each.example.items())
+        spelled = f"{name}:{needed}" if needed else name
+        try:
+            known = asked.proved_ceiling(mechanism_from(spelled), setting)
+        except SeparatrixError:
+            continue
+        if known is not None:
+            rows.append(
+                {"mechanism": spelled, "score": known.score, "models": known.models, "proof": known.proof}
+            )
+    return rows
+
+
+def _learned(found: Learned) -> dict[str, Any]:
+    """What `learn --json` prints, and beside it what its page has: curves, conclusions, how it is spelled."""
+    curves: list[Mapping[str, Any]] = [
+        {"mechanism": each.mechanism, "seed": run.seed, "points": run.curve}
+        for each in found.mechanisms
+        for run in each.runs
+        if run.curve
+    ]
+    return {
+        "learned": found.as_json(),
+        "spelled": found.spelled,
+        "more_is_better": found.task.answers.sign > 0,
+        "conclusions": list(found.conclusions),
+        "states_differ": found.states_differ,
+        "curves": curves[:MOST_CURVES],
+        "curves_left_out": max(0, len(curves) - MOST_CURVES),
+    }
+
+
+@answer
+def prediction_ledger(store: str | None, own: Sequence[str], quick: bool, tell: Tell) -> bytes:
+    """What the exact side says, against what was trained."""
+    if store is None:
+        return document([])
+    here = _opened(store)
+    if not trained_tasks(here):
+        return document([])
+    if quick:
+        raise Slow(SLOW)
+    made = stored_predictions(here, lambda name: _load(own, name), lambda what: tell({"what": what}))
+    return document([each.as_json() for each in made])
+
+
+@answer
+def published_ledger(store: str | None, own: Sequence[str], quick: bool, tell: Tell) -> bytes:
+    """What `separatrix learn --published --json` prints, with what the store has measured of it."""
+    if quick:
+        raise Slow(SLOW)
+    here = None if store is None else _opened(store)
+    made = stored_reproductions(here, lambda name: _load(own, name), lambda what: tell({"what": what}))
+    return document(made.as_json())

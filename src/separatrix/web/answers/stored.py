@@ -1,0 +1,189 @@
+"""What a store holds: sweeps as they grow, pages of cells, figures of a sweep, two sweeps side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import func, select
+
+from separatrix.errors import SeparatrixError, UsageError
+from separatrix.numbers.printable import visible
+from separatrix.store import Filter, Store, open_store, read_filter, selected
+from separatrix.store.compare import compare_sweeps
+from separatrix.store.export import as_rows
+from separatrix.store.frame import require_known
+from separatrix.store.growth import SweepGrowth, growth
+from separatrix.store.migrations import KINDS_KNOWN
+from separatrix.store.schema import VERDICT, cells, sweep_cells
+from separatrix.store.selection import start_of
+from separatrix.web.answers._base import Tell, answer, document
+from separatrix.web.lanes import Slow
+
+MOST_ROWS, ROWS = 1000, 200
+"""Cells of a page at most, and unless asked otherwise."""
+MANY = 20_000
+"""Cells of a sweep that are not read through at once."""
+PATIENCE = 20.0
+"""Seconds that a store may take to answer."""
+
+Words = Mapping[str, str]
+
+
+def opened(store: str) -> Store:
+    """The store, which refuses to be changed."""
+    return open_store(store, patience=PATIENCE, read_only=True)
+
+
+@answer
+def stored_sweeps(store: str, quick: bool, tell: Tell) -> bytes:
+    """How far every sweep of the store is."""
+    here = opened(store)
+    found = growth(here)
+    return document(
+        {
+            "store": here.where,
+            "cells": found.cells,
+            "kinds": found.kinds,
+            "running": found.running,
+            "sweeps": [_sweep(each) for each in found.sweeps],
+            "warning": found.damage.warning if found.damage else None,
+        }
+    )
+
+
+def _sweep(each: SweepGrowth) -> dict[str, Any]:
+    sweep = each.sweep
+    return {
+        **{name: getattr(sweep, name) for name in ("id", "name", "started", "cells")},
+        "stored": each.stored,
+        "planned": max(each.noted, _planned(sweep.plan) or 0),
+        "not_done": each.not_done,
+    }
+
+
+@lru_cache(maxsize=1000)
+def _planned(text: str) -> int | None:
+    """How many cells a plan names; nothing where its text is none, or names code."""
+    from separatrix.sweeps.plan import read_plan
+
+    try:
+        return read_plan(text).count
+    except SeparatrixError:
+        return None
+
+
+@answer
+def stored_cells(store: str, words: Words, options: Words, quick: bool, tell: Tell) -> bytes:
+    """A page of what `separatrix results --json` prints, and from where the next one goes on."""
+    here, asked = opened(store), _asked(words, options)
+    sweep = _sweep_number(here, options)
+    size, after = _size(options), _after(here, options)
+    with selected(here, asked, sweep, size, after=after) as found:
+        if found.count == 0 and "after" not in options:
+            require_known(here, asked)
+        rows = [row for frame in found.frames() for row in as_rows(frame, found.kind)]
+        damage = found.scan.damage
+    return document(
+        {
+            "cells": rows,
+            "next": None if found.last is None else str(found.last),
+            "warning": damage.warning if damage else None,
+        }
+    )
+
+
+@answer
+def stored_counts(store: str, words: Words, options: Words, quick: bool, tell: Tell) -> bytes:
+    """How many cells are asked for, by how they came out."""
+    here, asked = opened(store), _asked(words, options)
+    sweep, word = _sweep_number(here, options), func.coalesce(cells.c.verdict, cells.c.status)
+    counted = select(word, func.count(func.distinct(cells.c.id))).select_from(cells)
+    if sweep is not None:
+        counted = counted.join(sweep_cells, sweep_cells.c.cell == cells.c.id)
+        counted = counted.where(sweep_cells.c.sweep == sweep)
+    if here.version >= KINDS_KNOWN:
+        counted = counted.where(cells.c.kind == asked.kind)
+    found = here.select(counted.where(asked.clause(here.engine.dialect.name)).group_by(word))
+    words_found = sorted(((str(name), int(count)) for name, count in found), key=lambda one: -one[1])
+    return document({"cells": sum(count for _, count in words_found), "came": dict(words_found)})
+
+
+@answer
+def stored_figures(store: str, options: Words, quick: bool, tell: Tell) -> bytes:
+    """The curves and maps of a sweep, as `separatrix report` draws them, in numbers."""
+    from separatrix.reports.store.page import duration
+    from separatrix.reports.store.stored_cells import open_cells
+    from separatrix.reports.store.wording import evidence, finding
+    from separatrix.web.answers._figures import figures
+
+    here = opened(store)
+    sweep = _sweep_number(here, options)
+    if quick and _members(here, sweep) > MANY // 10:
+        raise Slow("many cells are read for this")
+    tell({"what": f"reading {_members(here, sweep):,} cells"})
+    with open_cells(here, sweep) as (found, selection):
+        tell({"what": "drawing curves and maps"})
+        once = found.distinct
+        made = {
+            "title": found.title,
+            "finding": finding(once),
+            "evidence": evidence(once),
+            "seconds": duration(float(once["seconds"].sum())),
+            "unfinished": found.unfinished,
+            "versions": list(found.versions[:6]),
+            "plan": "" if found.sweep is None else visible(found.sweep.plan),
+            **figures(found),
+        }
+        damage = selection.scan.damage
+    return document({**made, "warning": damage.warning if damage else None})
+
+
+@answer
+def compared(store: str, one: str, other: str, quick: bool, tell: Tell) -> bytes:
+    """What `separatrix compare --json` prints."""
+    here = opened(store)
+    numbers = [here.sweep_named(each) for each in (one, other)]
+    many = sum(_members(here, each) for each in numbers)
+    if quick and many > MANY:
+        raise Slow("many cells are compared")
+    tell({"what": f"comparing {many:,} cells"})
+    return document(compare_sweeps(here, one, other).as_json())
+
+
+def _asked(words: Words, options: Words) -> Filter:
+    return read_filter(words, options.get("kind", VERDICT))
+
+
+def _sweep_number(store: Store, options: Words) -> int | None:
+    return store.sweep_named(options["sweep"]) if options.get("sweep") else None
+
+
+def _members(store: Store, sweep: int | None) -> int:
+    """How many cells there are to be read."""
+    asked = select(func.count()).select_from(cells)
+    if sweep is not None:
+        asked = select(func.count()).select_from(sweep_cells).where(sweep_cells.c.sweep == sweep)
+    return int(store.select(asked)[0][0])
+
+
+def _size(options: Words) -> int:
+    text = options.get("limit", str(ROWS))
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_ROWS:
+        raise UsageError(
+            f"--limit={text} is no number of cells for a page; it shows 1 to {MOST_ROWS:,} at once"
+        )
+    return int(text)
+
+
+def _after(store: Store, options: Words) -> Any:
+    first = start_of(store)
+    text = options.get("after")
+    if text is None:
+        return first
+    if isinstance(first, str):
+        return text
+    if not (text.isdecimal() and len(text) < 19):
+        raise UsageError(f"--after={text} is no place in the store; it is what the page before calls `next`")
+    return int(text)
