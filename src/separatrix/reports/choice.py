@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from separatrix.choices import Cell, Choice, Row, Status
 from separatrix.choices.budget import spelled_bytes
+from separatrix.choices.sight import UNKNOWN
 from separatrix.reports import pages
 from separatrix.reports.verdict_words import CHOICE_LETTERS, COLOURS, INKS
 
@@ -44,7 +45,7 @@ def meanings(dtype: str) -> dict[str, str]:
         "distinguishes": "tells D0 from D1 (P ≥ 0.99)",
         "partial": "some of the time",
         "blind": "blind to this reader (P ≤ 0.01)",
-        "lost": f"lost: what is read is the same {dtype} in D0 and D1",
+        "lost": f"lost: would be seen, but cannot be in {dtype}, where D0 and D1 are read as one number",
         "cannot": "cannot: proved for every reader",
         "can": "can: weights are written down",
         "learned": "learned by most runs",
@@ -60,6 +61,8 @@ class ShownCell:
 
     cell: Cell
     style: str
+    n: int
+    """The length of the budget."""
 
     @property
     def letter(self) -> str:
@@ -70,7 +73,13 @@ class ShownCell:
     @property
     def title(self) -> str:
         """All that is known, in one line."""
-        return f"{self.cell.name}: {self.cell.word}, {self.cell.kind}; {self.cell.evidence}"
+        at = f" at n={self.cell.n:,}" if self.cell.n else ""
+        return f"{self.cell.name}{at}: {self.cell.word}, {self.cell.kind}; {self.cell.evidence}"
+
+    @property
+    def at(self) -> str:
+        """The length that was asked, where it is another one and something is known."""
+        return "" if self.cell.word == UNKNOWN else self.cell.at(self.n).removeprefix(" at ")
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,12 @@ class ShownRow:
         return "" if self.row.exponent is None else f"{self.row.exponent:.2f}"
 
     @property
+    def counted(self) -> str:
+        """Where operations were counted."""
+        at = ", ".join(f"{n:,}" for n in self.row.counted_at)
+        return f"counted at {at} tokens" if at else "not counted"
+
+    @property
     def why(self) -> str:
         """What excludes it, or is not known of it, and what else there is to say."""
         unknown = f"not known: {', '.join(self.row.open_on)}" if self.row.open_on else ""
@@ -108,14 +123,20 @@ def page(choice: Choice) -> str:
         choice=choice,
         room=room,
         counts={heading: len(rows) for heading, rows in groups.items()},
-        columns=choice.lengths,
+        columns={name: _heading(choice, name) for name in choice.lengths},
+        nothing=choice.nearest,
         keys=[(CHOICE_LETTERS[word], said[word], _style(word)) for word in said if word in words],
-        groups={heading: [*map(_shown, rows)] for heading, rows in groups.items()},
+        groups={heading: [_shown(row, budget.n) for row in rows] for heading, rows in groups.items()},
     )
 
 
-def _shown(row: Row) -> ShownRow:
-    return ShownRow(row, [ShownCell(cell, _style(cell.word)) for cell in row.cells])
+def _heading(choice: Choice, name: str) -> str:
+    """The name of a column, with the length where that is another one."""
+    return f"{name}, {choice.asked_at(name)}" if name in choice.elsewhere else name
+
+
+def _shown(row: Row, n: int) -> ShownRow:
+    return ShownRow(row, [ShownCell(cell, _style(cell.word), n) for cell in row.cells])
 
 
 def _style(word: str) -> str:
@@ -136,9 +157,9 @@ def draw_on(axes: Axes, choice: Choice) -> None:
         for x, cell in enumerate(row.cells):
             paper, ink = LOOKS[cell.word]
             axes.add_patch(Rectangle((x + 0.03, y + 0.05), 0.94, 0.9, facecolor=paper, edgecolor="none"))
-            letter = ShownCell(cell, "").letter
-            axes.text(x + 0.5, y + 0.5, letter, ha="center", va="center_baseline", size=6, color=ink)
-    names, count = [*choice.lengths], len(choice.mechanisms)
+            shown = ShownCell(cell, "", choice.budget.n)
+            axes.text(x + 0.5, y + 0.5, shown.letter, ha="center", va="center_baseline", size=6, color=ink)
+    names, count = [_heading(choice, name) for name in choice.lengths], len(choice.mechanisms)
     axes.set_xlim(0, len(names))
     axes.set_ylim(count, 0)
     axes.set_xticks([x + 0.5 for x in range(len(names))], names, rotation=90)

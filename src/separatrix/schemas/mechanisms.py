@@ -282,7 +282,7 @@ class Sight(TypedDict):
         "learned",
         "not learned",
     ]
-    """That of the verdict; `lost` where both labels are the same number in the format."""
+    """That of the verdict; `lost`: would be seen, but cannot be in the format, where both are one number."""
     kind: str
     """How it is known."""
     n: int | None
@@ -324,6 +324,8 @@ class Choice(TypedDict):
     """Bytes for what is kept of one sequence, by all layers; null for any number."""
     layers: int
     heads: int
+    kv_heads: int | None
+    """Those whose keys and values are kept; null for all."""
     width: int
     must: Texts
     """What has to be seen."""
