@@ -12,7 +12,7 @@ import torch
 from separatrix.cards.outcomes import MOST_GROUPS
 from separatrix.choices.budget import Budget, spelled_bytes
 from separatrix.choices.growth import growth
-from separatrix.choices.sight import CANNOT, LOST, UNKNOWN, Cell, elsewhere, nearest_point, sight
+from separatrix.choices.sight import BOTH, CANNOT, LOST, UNKNOWN, Cell, elsewhere, nearest_point, sight
 from separatrix.choices.task_sight import CAN, LEARNED, nearest_task, task_sight
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.contract.lattice import with_state
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 SEEN = ("distinguishes", CAN, LEARNED)
 NOT_SEEN = {
     "blind": "blind, to this reader, on",
+    BOTH: "blind, and cannot be seen in {dtype}, on",
     "partial": "only some of the time on",
     LOST: "cannot be seen in {dtype} on",
     CANNOT: "proved to be unable on",
 }
-"""Words of a cell that exclude a mechanism that must see it, and what is said then."""
+"""How a cell is shown that excludes a mechanism that must see it, and what is said then."""
 Tell = Callable[[int, int, str], None]
 
 
@@ -343,7 +344,7 @@ def _row(mechanism: Mechanism, budget: Budget, must: Sequence[str], cells: tuple
     asked = [cell for cell in cells if cell.name in must]
     failed = [cell for cell in asked if cell.word in NOT_SEEN]
     for cell in failed:
-        what = NOT_SEEN[cell.word].format(dtype=budget.dtype)
+        what = NOT_SEEN[cell.shown_as].format(dtype=budget.dtype)
         excluded.append(f"{what} {cell.name}{cell.at(budget.n)}")
     names = tuple(cell.name for cell in failed)
     unknown = tuple(cell.name for cell in asked if cell.word not in (*SEEN, *NOT_SEEN))

@@ -131,7 +131,7 @@ def _legend(out: Console, found: Choice) -> None:
     from separatrix.reports.choice import meanings
 
     columns = ", ".join(f"{letter} {name}" for letter, name in _columns(found).items())
-    words = dict.fromkeys(cell.word for row in found.mechanisms for cell in row.cells)
+    words = dict.fromkeys(cell.shown_as for row in found.mechanisms for cell in row.cells)
     said = meanings(found.budget.dtype)
     signs = "; ".join(f"{_letters()[word]} {said[word]}" for word in said if word in words)
     out.print(columns, style="dim", markup=False)
@@ -161,7 +161,7 @@ def _letters() -> dict[str, str]:
 
 
 def _letter(cell: Cell) -> str:
-    letter = _letters()[cell.word]
+    letter = _letters()[cell.shown_as]
     shown = letter.lower() if cell.kind == "sampled" else letter
     return f"[{HUES.get(cell.word, 'dim')}]{shown}[/]"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from separatrix.choices import Cell, Choice, Row, Status
 from separatrix.choices.budget import spelled_bytes
-from separatrix.choices.sight import UNKNOWN
+from separatrix.choices.sight import BOTH, UNKNOWN
 from separatrix.reports import pages
 from separatrix.reports.verdict_words import CHOICE_LETTERS, COLOURS, INKS
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ENDINGS = (".csv", ".html", ".json", ".parquet", ".pdf", ".png", ".svg")
 LOOKS = {
     **{word: (COLOURS[word], INKS[word]) for word in ("distinguishes", "partial", "blind", "undecided")},
+    BOTH: ("#882255", "#ffffff"),
     "lost": ("#cc79a7", "#000000"),
     "cannot": ("#000000", "#ffffff"),
     "can": ("#56b4e9", "#000000"),
@@ -45,7 +46,8 @@ def meanings(dtype: str) -> dict[str, str]:
         "distinguishes": "tells D0 from D1 (P ≥ 0.99)",
         "partial": "some of the time",
         "blind": "blind to this reader (P ≤ 0.01)",
-        "lost": f"lost: would be seen, but cannot be in {dtype}, where D0 and D1 are read as one number",
+        BOTH: f"blind, and cannot be seen in {dtype} either: what is read is one number",
+        "lost": f"lost: would be seen, but cannot be in {dtype}: what is read is one number",
         "cannot": "cannot: proved for every reader",
         "can": "can: weights are written down",
         "learned": "learned by most runs",
@@ -67,14 +69,14 @@ class ShownCell:
     @property
     def letter(self) -> str:
         """A letter for the word: a small one where it is sampled."""
-        letter = CHOICE_LETTERS[self.cell.word]
+        letter = CHOICE_LETTERS[self.cell.shown_as]
         return letter.lower() if self.cell.kind == "sampled" else letter
 
     @property
     def title(self) -> str:
         """All that is known, in one line."""
         at = f" at n={self.cell.n:,}" if self.cell.n else ""
-        return f"{self.cell.name}{at}: {self.cell.word}, {self.cell.kind}; {self.cell.evidence}"
+        return f"{self.cell.name}{at}: {self.cell.shown_as}, {self.cell.kind}; {self.cell.evidence}"
 
     @property
     def at(self) -> str:
@@ -114,7 +116,7 @@ class ShownRow:
 
 def page(choice: Choice) -> str:
     """The choice as a page of its own, which opens offline."""
-    budget, words = choice.budget, {cell.word for row in choice.mechanisms for cell in row.cells}
+    budget, words = choice.budget, {cell.shown_as for row in choice.mechanisms for cell in row.cells}
     said, groups = meanings(budget.dtype), _groups(choice)
     room = "" if budget.memory is None else f"{spelled_bytes(budget.memory)} "
     return pages.page(
@@ -136,7 +138,7 @@ def _heading(choice: Choice, name: str) -> str:
 
 
 def _shown(row: Row, n: int) -> ShownRow:
-    return ShownRow(row, [ShownCell(cell, _style(cell.word), n) for cell in row.cells])
+    return ShownRow(row, [ShownCell(cell, _style(cell.shown_as), n) for cell in row.cells])
 
 
 def _style(word: str) -> str:
@@ -155,7 +157,7 @@ def draw_on(axes: Axes, choice: Choice) -> None:
 
     for y, row in enumerate(choice.mechanisms):
         for x, cell in enumerate(row.cells):
-            paper, ink = LOOKS[cell.word]
+            paper, ink = LOOKS[cell.shown_as]
             axes.add_patch(Rectangle((x + 0.03, y + 0.05), 0.94, 0.9, facecolor=paper, edgecolor="none"))
             shown = ShownCell(cell, "", choice.budget.n)
             axes.text(x + 0.5, y + 0.5, shown.letter, ha="center", va="center_baseline", size=6, color=ink)
@@ -170,7 +172,7 @@ def draw_on(axes: Axes, choice: Choice) -> None:
     axes.tick_params(length=0, labelsize=6.5)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
-    words = {cell.word for row in choice.mechanisms for cell in row.cells}
+    words = {cell.shown_as for row in choice.mechanisms for cell in row.cells}
     said = meanings(choice.budget.dtype)
     keys = "\n".join(f"{CHOICE_LETTERS[word]}  {said[word]}" for word in said if word in words)
     axes.set_xlabel(f"{keys}\nsmall letters are sampled; names in grey are excluded", size=6.5, loc="left")

@@ -291,8 +291,10 @@ class Sight(TypedDict):
     command: str
     """What shows it."""
     distinguish: Number
-    """P(tells D0 from D1), before anything is rounded."""
+    """P(tells apart), before anything is rounded."""
     interval: Interval | None
+    same_in_format: bool | None
+    """Whether what is read is the same number of the format in D0 and D1; null where that is not known."""
 
 
 @document
