@@ -85,7 +85,7 @@ def test_lost_is_said_of_what_is_seen_in_exact_arithmetic(monkeypatch):
     seen, lost = (cell(found, "linear", "location") for found in (fine, coarse))
     assert (seen.word, seen.one_number) == ("distinguishes", False)
     assert (lost.word, lost.one_number, lost.p) == ("lost", True, seen.p)
-    assert row(coarse, "linear").excluded_by == ("cannot be seen in bfloat16 on location",)
+    assert row(coarse, "linear").excluded_by == ("lost in bfloat16, or it would be seen, on location",)
 
 
 def test_equal_rows_are_out_of_reach_of_every_reader_and_not_of_this_one_alone():

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 SEEN = ("distinguishes", CAN, LEARNED)
 NOT_SEEN = {
     "blind": "blind, to this reader, on",
-    BOTH: "blind, and cannot be seen in {dtype}, on",
+    BOTH: "blind, and lost in {dtype} as well, on",
     "partial": "only some of the time on",
-    LOST: "cannot be seen in {dtype} on",
+    LOST: "lost in {dtype}, or it would be seen, on",
     CANNOT: "proved to be unable on",
 }
 """How a cell is shown that excludes a mechanism that must see it, and what is said then."""

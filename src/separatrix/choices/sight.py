@@ -28,7 +28,7 @@ from separatrix.verdicts.verdict import chance_of, word_for
 LOST, CANNOT, UNKNOWN = "lost", "cannot", "not known"
 """Words beside those of a verdict: seen, but the same number in the format; proved for every reader; and no
 answer."""
-BOTH = "blind, and not in this format"
+BOTH = "blind, and lost in this format"
 """How a blind cell is shown where what is read is one number of the format, too."""
 
 

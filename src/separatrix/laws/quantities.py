@@ -163,7 +163,7 @@ def lost_value(number_format: str) -> Read:
         n = blind_from(point, mechanism)[number_format]
         if n is None:
             place = _shown(how.name, at)
-            raise NoValue(f"nothing is lost in {number_format} up to n=1e40 at {place}: no critical n")
+            raise NoValue(f"none found up to n=1e40: nothing is lost in {number_format} at {place}")
         coarse = point.step / n > COARSE
         noise = Noise.INTERVAL if coarse else Noise.NONE
         evidence = "pre-activations in rationals and balls, rounded to the format"

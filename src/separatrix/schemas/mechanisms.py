@@ -282,7 +282,7 @@ class Sight(TypedDict):
         "learned",
         "not learned",
     ]
-    """That of the verdict; `lost`: would be seen, but cannot be in the format, where both are one number."""
+    """That of the verdict; `lost` where it would be seen, but is one number of the format in D0 and D1."""
     kind: str
     """How it is known."""
     n: int | None
