@@ -160,7 +160,7 @@ def _margin(outcome: Outcome) -> str:
 
 def _lost(formats: Mapping[str, int | None]) -> str:
     """The n from which on the difference is lost in each format; those for which none was found come last."""
-    from separatrix.verdicts.blind_formats import LARGEST
+    from separatrix.verdicts.lost_formats import LARGEST
 
     found = [f"{name} {whole_for_people(n)}" for name, n in formats.items() if n is not None]
     rest = [name for name, n in formats.items() if n is None]
