@@ -52,10 +52,12 @@ def view(found: Choice) -> None:
     _table(out, found, shown)
     _elsewhere(out, found, shown)
     unknown, way = [row for row in fits if not row.known], found.way_to_know([*found.lengths])
-    _grouped(out, f"fit, but nothing is known of what they see at this length{way}", unknown)
+    verb, they_see = _those(unknown)
+    _grouped(out, f"{verb}, but nothing is known of what {they_see} at this length{way}", unknown)
     for names, rows in _by(found.of(Status.OPEN), lambda row: row.open_on):
         way = found.way_to_know(names)
-        _grouped(out, f"fit, but whether they see {', '.join(names)} is not known{way}", rows)
+        verb, they_see = _those(rows)
+        _grouped(out, f"{verb}, but whether {they_see} {', '.join(names)} is not known{way}", rows)
     for reasons, rows in _by(found.of(Status.EXCLUDED), lambda row: row.excluded_by):
         _grouped(out, f"excluded: {'; '.join(reasons)}", rows, sizes=False)
     _legend(out, found)
@@ -87,7 +89,7 @@ def _elsewhere(out: Console, found: Choice, rows: list[Row]) -> None:
     wide = min(LONGEST, max(len(row.mechanism) for row in rows))
     names = found.elsewhere
     spans = [max(len(name), FAR) for name in names]
-    heads = "  ".join(f"{name:{span}}" for name, span in zip(names, spans, strict=True))
+    heads = "  ".join(f"{name:{span}}" for name, span in zip(names, spans, strict=True)).rstrip()
     out.print(f"{'':{wide}}  {heads}", markup=False, soft_wrap=True)
     for row in rows:
         cells = {cell.name: cell for cell in row.cells}
@@ -109,6 +111,10 @@ def _name(row: Row, wide: int) -> str:
     """A mechanism's name, cut where it is longer than its column."""
     name = row.mechanism if len(row.mechanism) <= wide else f"{row.mechanism[: wide - 1]}…"
     return f"{escape(name)}{' ' * (wide - len(name))}"
+
+
+def _those(rows: list[Row]) -> tuple[str, str]:
+    return ("fits", "it sees") if len(rows) == 1 else ("fit", "they see")
 
 
 def _grouped(out: Console, what: str, rows: list[Row], sizes: bool = True) -> None:
