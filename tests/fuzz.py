@@ -171,7 +171,10 @@ ROOM = 2 << 30
 """Bytes that an input may take beyond what is loaded before."""
 ANNOUNCED = tuple(
     f"{command}: "
-    for command in ("assess", "atlas", "bench", "learn", "report", "reproduce", "search", "sweep")
+    for command in (
+        *("assess", "atlas", "bench", "boundary", "choose", "learn", "map", "readers", "report", "reproduce"),
+        *("scaling", "search", "sweep", "verdict"),
+    )
 )
 """How lines begin by which a long command says what it does and how far it is."""
 NEVER = ("Traceback", "should not happen", "Exception ignored", "secret", "more memory than there is")

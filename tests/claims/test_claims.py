@@ -47,7 +47,7 @@ from separatrix.constructions.spike import Spike
 from separatrix.engines import certified
 from separatrix.mechanisms import Linear, Power, ScoreMechanism, Softmax, Taylor
 from separatrix.reader import FourLayerNetwork
-from separatrix.verdicts import Verdict, blind_from
+from separatrix.verdicts import Verdict, lost_from
 
 BY_NAME = {claim.name: claim for claim in CLAIMS if claim.section in "12345"}
 """Of the paper and around it; the rest is in test_more_claims."""
@@ -162,7 +162,7 @@ BREAKS: dict[str, Patch] = {
     "margin-linear": swap(Linear, "log_ratio", shallower(Linear.log_ratio, 1.01)),
     "noise": swap(Verdict, "auc", property(lambda self: 0.5 * (1 + math.erf(2 * self.outcome.margin)))),
     "number-formats": swap(
-        formats, "blind_from", lambda c, m: {k: n and 4 * n for k, n in blind_from(c, m).items()}
+        formats, "lost_from", lambda c, m: {k: n and 4 * n for k, n in lost_from(c, m).items()}
     ),
     "critical-degree": swap(Power, "log_ratio", Linear.log_ratio),
     "taylor-order": swap(Taylor, "log_ratio", of_softmax("log_ratio")),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 import time
 
 import pytest
 from rich.console import Console
 
+import separatrix as sx
 from separatrix.cli import progress
+from separatrix.cli.application import run as typed
+from separatrix.engines import Sampling
 
 
 @pytest.fixture
@@ -72,3 +76,53 @@ def test_a_terminal_sees_the_announcement_before_the_line_that_moves(monkeypatch
     with progress.announced("assess", "about 10 s", False), progress.working(False) as tell:
         tell("softmax: contract")
     assert "assess: about 10 s" in written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("boundary recall delta n=8:40 --scan 5 --draws 20", "boundary: P at values across the range"),
+        ("boundary recall delta n=8:40 --scan 5 --draws 20 --over m=2:12:2", "boundary: P at values"),
+        ("readers recall delta n=16", "readers: the fixed reader, its best threshold"),
+    ],
+)
+def test_slow_questions_say_what_they_do_before_they_answer(
+    words: str, first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert typed(words.split()) == 0
+    shown = capsys.readouterr()
+    assert shown.err.startswith(first)
+    assert first not in shown.out
+    assert typed([*words.split(), "--json"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert json.loads(shown.out)["mechanism"] == "delta"
+
+
+def test_a_boundary_tells_of_every_value_it_looks_at() -> None:
+    told: list[tuple[int, int, str]] = []
+    found = sx.boundary(
+        "recall",
+        "delta",
+        n="8:40",
+        scan=5,
+        sampling=Sampling(20),
+        tell=lambda *each: told.append(each),
+    )
+    assert [done for done, _, _ in told[:5]] == [0, 1, 2, 3, 4]
+    assert {total for _, total, _ in told} == {5}
+    assert told[0][2] == "looking at n=8"
+    assert all("narrowing down at n=" in what for _, _, what in told[5:])
+    assert bool(found.crossings) == (len(told) > 5)
+
+
+def test_what_is_left_is_told_once_it_can_be_guessed(
+    heard: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "QUIET", 0.0)
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    with progress.counting(False) as tell:
+        now = 30.0
+        tell(10, 40, "a value")
+    assert heard.getvalue() == "separatrix: 0:30 10 of 40, about 1:30 left, a value\n"

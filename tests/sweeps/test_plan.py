@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from expectations import run
 from separatrix.constructions import CONSTRUCTIONS
+from separatrix.constructions.reference import read_completed
 from separatrix.constructions.spike import Spike
 from separatrix.mechanisms import MECHANISMS, examples, mechanism_named
 from separatrix.mechanisms import load as load_module
@@ -152,12 +153,11 @@ confidence = 2
 """
     lines = complaints(text)
     told = {int(line.split("line ")[1].split(":")[0]): line for line in lines}
-    assert sorted(told) == [2, 3, 4, 8, 9, 10, 12, 14, 17, 18, 19, 20, 21]
+    assert sorted(told) == [2, 3, 4, 8, 9, 12, 14, 17, 18, 19, 20, 21]
     assert sum("line 2:" in line for line in lines) == 3
     assert sum("line 12:" in line for line in lines) == 2
     assert "did you mean engine" in told[3]
     assert "did you mean exact" in told[8]
-    assert "needs d, a0, a1, b, c as well" in told[10]
     assert "did you mean spike" in told[17]
     assert all(line.startswith("plan.toml, line ") for line in lines)
 
@@ -184,6 +184,39 @@ confidence = 2
 )
 def test_complaints(text: str, said: str) -> None:
     assert any(said in line for line in complaints(text))
+
+
+def test_what_a_table_does_not_give_is_that_of_the_reference_point() -> None:
+    """And the cells are those of a plan that writes it out."""
+    table = '[[sweep]]\nconstruction = "%s"\nmechanisms = ["softmax"]\n'
+    few = read_plan(table % "spike" + 'parameters.n = "1e3:1e5:3:log"\n')
+    rest = ("d", 102), ("m", 12), ("a0", 0.01), ("a1", 1.2), ("b", 0.2), ("c", 0.1)
+    written = "".join(f"parameters.{name} = {value}\n" for name, value in rest)
+    whole = read_plan(table % "spike" + 'parameters.n = "1e3:1e5:3:log"\n' + written)
+    assert [cell.identity() for _, cell in few] == [cell.identity() for _, cell in whole]
+    assert few.taken == {"sweep 1": {"spike": {name: str(value) for name, value in rest}}}
+    assert whole.taken == {}
+    for name, kind in CONSTRUCTIONS.items():
+        ((_, cell),) = read_plan(table % name)
+        assert cell.parameters == {
+            key: str(value) for key, value in read_completed(kind, {})[0].parameters.shown().items()
+        }
+
+
+def test_an_n_that_was_not_given_is_moved_to_what_other_parameters_admit() -> None:
+    plan = read_plan('[[sweep]]\nconstruction = "spike"\nmechanisms = ["softmax"]\nparameters.d = [9, 102]\n')
+    assert [(cell.parameters["d"], cell.parameters["n"]) for _, cell in plan] == [
+        ("9", "1001"),
+        ("102", "1000"),
+    ]
+    alone = read_plan('[[sweep]]\nconstruction = "spike"\nmechanisms = ["softmax"]\nparameters.d = 9\n')
+    assert [cell.parameters["n"] for _, cell in alone] == ["1001"]
+
+
+def test_what_does_not_go_with_the_reference_point_names_what_was_taken() -> None:
+    said = only('[[sweep]]\nconstruction = "spike"\nmechanisms = ["softmax"]\nparameters.n = [1000, 1050]\n')
+    assert "n=1050 is not a multiple of d-2=100" in said
+    assert "not given, so taken from the reference point: d=102" in said
 
 
 def test_empty_lists_and_nested_ones_are_told() -> None:

@@ -1,4 +1,4 @@
-"""Verdicts: the word, the margin, the bits, and the n past which a number format is blind."""
+"""Verdicts: the word, the margin, the bits, and the n past which a number format loses the difference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cases import BASE, spike
 from separatrix.engines import dense
 from separatrix.mechanisms import Linear, Softmax, mechanism_named
 from separatrix.numbers.formats import TORCH_NAMES, round_to
-from separatrix.verdicts import blind_from
+from separatrix.verdicts import lost_from
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,12 @@ def test_rounding_is_to_the_nearest(x: Fraction, bits: int) -> None:
     assert float(round_to(x, 53)) == float(x)
 
 
-def test_softmax_never_goes_blind_and_linear_does() -> None:
-    assert set(blind_from(spike(), Softmax()).values()) == {None}
-    assert None not in blind_from(spike(a1="1/3"), Softmax()).values()
-    blind = blind_from(spike(), Linear())
-    assert list(blind) == ["bf16", "fp16", "fp32", "fp64"]
-    sizes = [n for n in blind.values() if n is not None]
+def test_softmax_is_never_lost_and_linear_is() -> None:
+    assert set(lost_from(spike(), Softmax()).values()) == {None}
+    assert None not in lost_from(spike(a1="1/3"), Softmax()).values()
+    lost = lost_from(spike(), Linear())
+    assert list(lost) == ["bf16", "fp16", "fp32", "fp64"]
+    sizes = [n for n in lost.values() if n is not None]
     assert sizes == sorted(sizes)
     assert all(n % 100 == 0 for n in sizes)
 
@@ -133,18 +133,18 @@ def test_softmax_never_goes_blind_and_linear_does() -> None:
 def test_the_table_is_what_dense_runs_show(spelling: str, changes: dict[str, object], name: str) -> None:
     """Run in that format, the labels differ at half the n and are the same number at twice the n."""
     mechanism = mechanism_named(spelling)
-    n = blind_from(spike(**changes), mechanism)[name]
+    n = lost_from(spike(**changes), mechanism)[name]
     assert n is not None
     if 2 * n > (200_000 if spelling == "linear" else 30_000):
-        pytest.skip(f"blind from n={n}: a dense run at twice that takes too long for a test")
+        pytest.skip(f"lost from n={n}: a dense run at twice that takes too long for a test")
     dtype = getattr(torch, TORCH_NAMES[name])
     half, twice = (spike(**{**changes, "n": size // 100 * 100}) for size in (n / 2, 2 * n))
     assert dense.probe(half, mechanism, 1, dtype) > dense.probe(half, mechanism, 0, dtype)
     assert dense.probe(twice, mechanism, 1, dtype) == dense.probe(twice, mechanism, 0, dtype)
 
 
-def test_fp32_goes_blind_later_than_dense_can_show() -> None:
-    n = blind_from(spike(), Linear())["fp32"]
+def test_fp32_loses_it_later_than_dense_can_show() -> None:
+    n = lost_from(spike(), Linear())["fp32"]
     assert n is not None
     assert n > 10**8
     largest = spike(n=50_000)

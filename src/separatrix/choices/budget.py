@@ -83,13 +83,21 @@ class Budget(Parameters):
     """Bytes for what is kept of one sequence, by all layers; None for any number."""
     layers: Natural = 12
     heads: Natural = 12
-    """Of a layer, those whose keys and values are kept."""
+    """Of a layer, that ask."""
+    kv_heads: Natural | None = None
+    """Of a layer, whose keys and values are kept: fewer than ask, where some share them; None for all."""
     width: Natural = 64
     """Of a head."""
     constraints: ClassVar[tuple[Constraint, ...]] = (
         between("n", 2, 10**18),
         between("layers", 1, 1000),
         between("heads", 1, 1024),
+        between("kv_heads", 1, 1024),
+        Constraint(
+            ("heads", "kv_heads"),
+            lambda p: p.heads % p.kv_heads == 0,
+            lambda p: f"kv_heads={p.kv_heads} does not divide heads={p.heads}: each is shared by as many",
+        ),
         between("width", 1, 1024),
     )
 
@@ -99,7 +107,13 @@ class Budget(Parameters):
         return next(short for short, long in TORCH_NAMES.items() if long == self.dtype)
 
     @property
+    def kept_heads(self) -> int:
+        """Of a layer, the heads whose keys and values are kept."""
+        return self.kv_heads or self.heads
+
+    @property
     def model(self) -> str:
         """The sizes of the model in words."""
         layers = f"{self.layers} layer{'s' * (self.layers > 1)}"
-        return f"{layers} of {self.heads} head{'s' * (self.heads > 1)} of width {self.width}"
+        shared = "" if self.kept_heads == self.heads else f" ({self.kept_heads} of keys and values)"
+        return f"{layers} of {self.heads} head{'s' * (self.heads > 1)}{shared} of width {self.width}"

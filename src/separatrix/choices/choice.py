@@ -11,13 +11,13 @@ import torch
 
 from separatrix.cards.outcomes import MOST_GROUPS
 from separatrix.choices.budget import Budget, spelled_bytes
-from separatrix.choices.sight import CANNOT, LOST, UNKNOWN, Cell, nearest_point, sight
+from separatrix.choices.growth import growth
+from separatrix.choices.sight import BOTH, CANNOT, LOST, UNKNOWN, Cell, elsewhere, nearest_point, sight
 from separatrix.choices.task_sight import CAN, LEARNED, nearest_task, task_sight
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.contract.lattice import with_state
 from separatrix.costs.state import CACHE, Kept, kept
 from separatrix.errors import UsageError
-from separatrix.laws.costs import operations_law
 from separatrix.mechanisms import Causality, Mechanism, examples
 from separatrix.mechanisms.load import mechanisms_from
 from separatrix.parameters import nearest
@@ -28,16 +28,15 @@ from separatrix.tensors import one_thread
 if TYPE_CHECKING:
     from separatrix.store import Store
 
-LENGTHS = (256, 512, 1024)
-"""At which operations are counted."""
 SEEN = ("distinguishes", CAN, LEARNED)
 NOT_SEEN = {
     "blind": "blind, to this reader, on",
+    BOTH: "blind, and lost in {dtype} as well, on",
     "partial": "only some of the time on",
-    LOST: "lost in {dtype} on",
+    LOST: "lost in {dtype}, or it would be seen, on",
     CANNOT: "proved to be unable on",
 }
-"""Words of a cell that exclude a mechanism that must see it, and what is said then."""
+"""How a cell is shown that excludes a mechanism that must see it, and what is said then."""
 Tell = Callable[[int, int, str], None]
 
 
@@ -63,8 +62,12 @@ class Row:
     kept: Kept
     """By all layers."""
     exponent: float | None
-    """Operations grow as this power of n, counted at LENGTHS; None where they were not counted."""
+    """Operations grow as this power of n; None where they were not counted."""
+    counted_at: tuple[int, ...]
+    """The lengths at which operations were counted."""
     cells: tuple[Cell, ...]
+    failed_on: tuple[str, ...] = ()
+    """What it must see and does not."""
     note: str = ""
 
     @property
@@ -95,7 +98,7 @@ class Row:
             "kept_bytes": self.kept.bytes,
             "kept_is": self.kept.kind,
             "operations_exponent": self.exponent,
-            "operations_counted_at": list(LENGTHS) if self.exponent is not None else [],
+            "operations_counted_at": list(self.counted_at),
             "note": self.note,
             "sees": {cell.name: cell.as_json() for cell in self.cells},
         }
@@ -112,8 +115,11 @@ class Choice(Result):
     """The length at which each construction and task was asked."""
     unasked: Mapping[str, str]
     """Constructions that were not asked, and why."""
+    literal: bool
+    """Whether it was also asked where every token is needed."""
     mechanisms: tuple[Row, ...]
-    """Those that fit first, and among them those that see most and then keep least."""
+    """Those that fit first, and among them those that see most and then keep least; those that are excluded
+    last, and of them first what misses least of what must be seen, and then what keeps least."""
 
     def of(self, status: Status) -> list[Row]:
         """The rows of which this comes."""
@@ -142,14 +148,52 @@ class Choice(Result):
         ]
 
     @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """Of which constructions and tasks something is said at a length that is not near n."""
+        n = self.budget.n
+        found = {name for name, used in self.lengths.items() if elsewhere(used, n)}
+        found |= {cell.name for row in self.mechanisms for cell in row.cells if elsewhere(cell.n, n)}
+        own = {name for name, used in self.lengths.items() if used is None and name not in CONSTRUCTIONS}
+        return tuple(name for name in self.lengths if name in found | own)
+
+    def asked_at(self, name: str) -> str:
+        """At which length a construction or task was asked, in words."""
+        used = self.lengths[name]
+        return "with its own lengths" if used is None else f"at n={used:,}"
+
+    @property
     def moved(self) -> str:
         """Which constructions were asked at another length than n, as a sentence; empty where none was."""
-        groups: dict[int, list[str]] = {}
+        groups: dict[str, list[str]] = {}
         for name, n in self.lengths.items():
-            if n is not None and n != self.budget.n:
-                groups.setdefault(n, []).append(name)
-        said = "; ".join(f"{', '.join(names)} at n={n:,}" for n, names in groups.items())
-        return f"n was moved to the nearest that there is: {said}." if said else ""
+            if n != self.budget.n:
+                groups.setdefault(self.asked_at(name), []).append(name)
+        said = "; ".join(f"{', '.join(names)} {at}" for at, names in groups.items())
+        return f"Asked at the nearest length that there is: {said}." if said else ""
+
+    @property
+    def nearest(self) -> str:
+        """That nothing is known to fit, and what comes nearest, as sentences; empty where something fits."""
+        excluded = self.of(Status.EXCLUDED)
+        if self.of(Status.FITS):
+            return ""
+        if not excluded:
+            return "Nothing is known to fit."
+        who, must = excluded[0], ", ".join(self.must)
+        if who.failed_on or who.open_on:
+            unknown = f"; whether it sees {', '.join(who.open_on)} is not known" if who.open_on else ""
+            said = f"{who.mechanism} comes nearest ({'; '.join(who.excluded_by)}{unknown})"
+        else:
+            those = f"what is known to see {must}" if must else "all"
+            said = f"of {those}, {who.mechanism} keeps the least, {spelled_bytes(who.kept.bytes)}"
+        return f"Nothing is known to fit: {said}."
+
+    def way_to_know(self, names: Sequence[str]) -> str:
+        """What would tell of those of which nothing is known, in brackets; empty where nothing would."""
+        tasks = [name for name in names if name not in CONSTRUCTIONS]
+        ways = ["--literal computes it"] if len(tasks) < len(names) and not self.literal else []
+        ways += [f"separatrix learn {tasks[0]} trains it"] if tasks else []
+        return f" ({', '.join(ways)})" if ways else ""
 
     @property
     def left_out(self) -> str:
@@ -189,6 +233,7 @@ def choose(
     mechanisms: Any = None,
     layers: int = 12,
     heads: int = 12,
+    kv_heads: int | None = None,
     width: int = 64,
     literal: bool = False,
     store: str | Store | None = None,
@@ -205,8 +250,8 @@ def choose(
     - `must`: constructions and tasks that have to be seen, as `"spike,recall"` or a list. What does not see
       one of them is excluded; where nobody knows, that is said.
     - `mechanisms`: as for `verdict`, several as `"softmax,linear"` or a list; one of each without any.
-    - `layers`, `heads`, `width`: of the model; `heads` those of a layer whose keys and values are kept,
-      `width` that of a head.
+    - `layers`, `heads`, `kv_heads`, `width`: of the model; `heads` of a layer, `kv_heads` those of them whose
+      keys and values are kept where others share them (all unless given), `width` that of a head.
     - `literal`: also where a mechanism needs every token one by one, which takes minutes.
     - `store`: from which runs of training are read, for tasks.
     - `tell`: hears how many mechanisms are done, of how many, and which is next.
@@ -220,8 +265,9 @@ def choose(
     >>> found.mechanisms[2].excluded_by
     ('it keeps 176 MiB, and there is 10 MiB', 'blind, to this reader, on critical')
     """
-    given = {"n": n, "dtype": dtype, "layers": layers, "heads": heads, "width": width}
-    budget = Budget.read(given if memory is None else {**given, "memory": memory})
+    sizes = {"layers": layers, "heads": heads, "kv_heads": kv_heads, "width": width}
+    given = {"n": n, "dtype": dtype, "memory": memory, **sizes}
+    budget = Budget.read({name: value for name, value in given.items() if value is not None})
     needed = _named(must)
     chosen = examples() if mechanisms is None else mechanisms_from(mechanisms)
     opened = _opened(store) if isinstance(store, str) else store
@@ -234,9 +280,14 @@ def choose(
             tell(done, len(chosen), mechanism.spelled)
             cells = tuple(_cell(name, mechanism, budget, literal, opened) for name in names)
             rows.append(_row(mechanism, budget, needed, cells))
-    order = list(Status)
-    rows.sort(key=lambda row: (order.index(row.status), -row.seen, row.kept.bytes))
-    return Choice(budget, needed, dict(_lengths(names, budget.n)), unasked, tuple(rows))
+    rows.sort(key=_order)
+    return Choice(budget, needed, dict(_lengths(names, budget.n)), unasked, literal, tuple(rows))
+
+
+def _order(row: Row) -> tuple[int, ...]:
+    """Where a row stands: by what comes of it, by what keeps it from fitting, and by what speaks for it."""
+    merits = (row.kept.bytes, -row.seen) if row.excluded_by else (-row.seen, row.kept.bytes)
+    return [*Status].index(row.status), len(row.failed_on), len(row.open_on), *merits
 
 
 def _opened(store: str) -> Store:
@@ -284,7 +335,7 @@ def _cell(name: str, mechanism: Mechanism, budget: Budget, literal: bool, store:
 
 def _row(mechanism: Mechanism, budget: Budget, must: Sequence[str], cells: tuple[Cell, ...]) -> Row:
     dtype: torch.dtype = getattr(torch, budget.dtype)
-    layer = kept(mechanism, budget.n, budget.heads, budget.width, dtype)
+    layer = kept(mechanism, budget.n, budget.kept_heads, budget.width, dtype)
     every = Kept(budget.layers * layer.bytes, layer.kind)
     excluded = []
     if budget.memory is not None and every.bytes > budget.memory:
@@ -292,19 +343,16 @@ def _row(mechanism: Mechanism, budget: Budget, must: Sequence[str], cells: tuple
         excluded.append(f"it keeps {sizes[0]}, and there is {sizes[1]}")
     asked = [cell for cell in cells if cell.name in must]
     failed = [cell for cell in asked if cell.word in NOT_SEEN]
-    excluded += [f"{NOT_SEEN[cell.word].format(dtype=budget.dtype)} {cell.name}" for cell in failed]
+    for cell in failed:
+        what = NOT_SEEN[cell.shown_as].format(dtype=budget.dtype)
+        excluded.append(f"{what} {cell.name}{cell.at(budget.n)}")
+    names = tuple(cell.name for cell in failed)
     unknown = tuple(cell.name for cell in asked if cell.word not in (*SEEN, *NOT_SEEN))
     same = with_state(mechanism.spelled) if layer.kind == CACHE else None
     note = f"{same} gives the same, causal, from a state" if same else ""
     if mechanism.causality is Causality.NEVER:
         note = "has no causal form, so it does not decode"
-    counted = None if excluded else _exponent(mechanism, budget.width)
-    return Row(mechanism.spelled, mechanism.family, tuple(excluded), unknown, every, counted, cells, note)
-
-
-def _exponent(mechanism: Mechanism, width: int) -> float | None:
-    try:
-        law = operations_law(mechanism, LENGTHS, width)
-    except Exception:  # a stranger's mechanism may raise anything
-        return None
-    return None if law is None else law.exponent
+    counted = (None, ()) if excluded else growth(mechanism, budget.n, budget.width)
+    return Row(
+        mechanism.spelled, mechanism.family, tuple(excluded), unknown, every, *counted, cells, names, note
+    )

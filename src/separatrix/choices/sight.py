@@ -26,7 +26,10 @@ from separatrix.verdicts.rounded_outputs import stored_in
 from separatrix.verdicts.verdict import chance_of, word_for
 
 LOST, CANNOT, UNKNOWN = "lost", "cannot", "not known"
-"""Words beside those of a verdict: the same number in the format, proved for every reader, and no answer."""
+"""Words beside those of a verdict: seen, but the same number in the format; proved for every reader; and no
+answer."""
+BOTH = "blind, and lost in this format"
+"""How a blind cell is shown where what is read is one number of the format, too."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,19 @@ class Cell:
     command: str
     """What shows it."""
     p: float | None = None
-    """P[tells D0 from D1], before anything is rounded."""
+    """P(tells apart), before anything is rounded."""
     interval: tuple[float, float] | None = None
+    one_number: bool | None = None
+    """Whether what is read is the same number of the format in D0 and D1; None where that is not known."""
+
+    @property
+    def shown_as(self) -> str:
+        """Its word, or BOTH where it is blind and the format would not show it to others either."""
+        return BOTH if self.word == "blind" and self.one_number else self.word
+
+    def at(self, n: int) -> str:
+        """At which length it was asked, as a phrase, where that is not n or near it."""
+        return f" at n={self.n:,}" if elsewhere(self.n, n) else ""
 
     def as_json(self) -> dict[str, Any]:
         """As `choose --json` prints it."""
@@ -53,7 +67,17 @@ class Cell:
             **{name: getattr(self, name) for name in ("word", "kind", "n", "evidence", "command")},
             "distinguish": self.p,
             "interval": None if self.interval is None else list(self.interval),
+            "same_in_format": self.one_number,
         }
+
+
+def elsewhere(used: int | None, n: int) -> bool:
+    """Whether the length that was used is another one than n, by more than a tenth.
+
+    >>> elsewhere(131_100, 131_072), elsewhere(4096, 131_072), elsewhere(None, 131_072)
+    (False, True, False)
+    """
+    return used is not None and 10 * abs(used - n) > n
 
 
 @cache
@@ -84,7 +108,7 @@ def sight(name: str, mechanism: Mechanism, budget: Budget, literal: bool = False
     if point is None:
         return _unknown(name, mechanism, None, f"{name} has no length near n={budget.n:,}")
     if is_literal(point, mechanism) and not literal:
-        why = f"every one of {point.n:,} tokens is needed, which takes minutes"
+        why = f"every one of {point.n:,} tokens is needed, which may take minutes"
         return _unknown(name, mechanism, point.n, why)
     try:
         outcome = found_at(point, mechanism, (DELTA, 1 - DELTA))
@@ -94,19 +118,21 @@ def sight(name: str, mechanism: Mechanism, budget: Budget, literal: bool = False
         return _unknown(name, mechanism, point.n, str(refused))
     except Exception as error:  # a stranger's mechanism may raise anything
         return _unknown(name, mechanism, point.n, f"it {raised(error)}")
+    stored = None if outputs is None else stored_in(outputs, budget.format)
     chance = f"{chance_of(outcome)}; {outcome.engine}: {outcome.evidence}"
-    numbers = (outcome.distinguish, outcome.interval)
+    numbers = (outcome.distinguish, outcome.interval, None if stored is None else stored.same_probe)
     readers = f"separatrix readers {name} {mechanism.spelled} n={point.n}"
     if outputs is not None and outputs.proves and outputs.same:
         why = f"D0 and D1 have equal rows, so no reader tells them apart; {outputs.evidence}"
         return Cell(name, CANNOT, "proved", point.n, why, readers, *numbers)
-    if outputs is not None and (kept_there := stored_in(outputs, budget.format)).same_probe:
-        what = "every number of every row is" if kept_there.same else "what is read is"
-        why = f"in D0 and D1 {what} the same {budget.dtype}; before rounding {chance}"
-        known = "certified" if outputs.proves else "exact"
-        return Cell(name, LOST, known, point.n, why, readers, *numbers)
     kind = EVIDENCE.get(outcome.engine, "sampled")
     command = f"separatrix verdict {name} {mechanism.spelled} n={point.n}"
+    if outputs is not None and stored is not None and stored.same_probe:
+        what = "every number of every row is" if stored.same else "what is read is"
+        chance = f"in D0 and D1 {what} the same {budget.dtype}; before rounding {chance}"
+        if word != "blind":  # there is something to lose
+            known = "certified" if outputs.proves else "exact"
+            word, kind, command = LOST, known, readers
     return Cell(name, word, kind, point.n, chance, command, *numbers)
 
 

@@ -8,7 +8,7 @@ from separatrix.engines import dense
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.numbers.formats import SIGNIFICANT_BITS, TORCH_NAMES
 from separatrix.tensors import torch
-from separatrix.verdicts import blind_from
+from separatrix.verdicts import lost_from
 
 WIDE: Setting = {**BASE, "n": 1000}
 NARROW: Setting = {**BASE, "n": 1000, "d": 12, "b": "0.5", "c": "0.3"}
@@ -25,9 +25,9 @@ def number_formats() -> Finding:
     """
     points = Points()
     for setting in (WIDE, NARROW):
-        found = blind_from(spike(setting), Linear())
+        found = lost_from(spike(setting), Linear())
         points += [linear_point(setting, name, n) for name, n in found.items()]
-    points += [softmax_point(name, n) for name, n in blind_from(spike(NARROW), Softmax()).items()]
+    points += [softmax_point(name, n) for name, n in lost_from(spike(NARROW), Softmax()).items()]
     first = ", ".join(f"{each.measured['lost_from']} ({each.parameters['format']})" for each in points[:4])
     ran = sum("differs_at_half" in each.measured for each in points)
     return points.conclude(

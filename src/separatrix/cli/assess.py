@@ -148,13 +148,15 @@ def _standings(out: Console, found: Card) -> None:
         table.add_column(escape(each.mechanism.spelled), overflow="fold", max_width=10)
     for name, cells in worst_first(found, seen):
         own = cells[0]
-        details = (own.p, own.blind_from, *((own.law,) if wide else ()))
+        start = "–" if own.blind_from.startswith("none") else own.blind_from
+        details = (own.p, start, *((own.law,) if wide else ()))
         table.add_row(escape(name), _word(own), *details, *map(_word, cells[1:]))
     out.print(table)
     left = [escape(each.mechanism.spelled) for each in others[len(seen) :]]
     if left:
         out.print(f"{', '.join(left)}: on the page (--out card.html) and in --json", style="dim")
-    out.print(f"tells: P ≥ 0.99; blind: P ≤ 0.01; P is {MARKED}; bits are on the page", style="dim")
+    out.print(f"tells: P ≥ 0.99; blind: P ≤ 0.01; P is {MARKED}", style="dim")
+    out.print("– no length found from which on it is blind; how far, and bits, are on the page", style="dim")
     out.print()
 
 

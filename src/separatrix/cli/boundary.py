@@ -19,7 +19,7 @@ from separatrix.cli.options import (
     in_order,
     read_parameters,
 )
-from separatrix.cli.progress import working
+from separatrix.cli.progress import announced, counting, working
 from separatrix.cli.terminal import console, escape, new_table, show
 from separatrix.numbers import format_exact
 from separatrix.numbers.spelling import for_people
@@ -27,6 +27,10 @@ from separatrix.numbers.spelling import for_people
 if TYPE_CHECKING:
     from separatrix.maps import Boundary, BoundaryCurve
     from separatrix.maps.bisection import LevelReading
+
+WHAT = (
+    "P at values across the range, then closer to each crossing; seconds, or minutes where it has no formula"
+)
 
 
 def boundary(
@@ -77,25 +81,27 @@ def boundary(
         require_writable(certificate)
     sampling = Sampling(draws, seed, confidence)
     if over is None:
-        found = run(
-            construction,
-            mechanism,
-            parameters,
-            probability=at,
-            engine="certified" if certificate is not None else engine,
-            scan=scan,
-            tolerance=tolerance,
-            sampling=sampling,
-        )
-        if certificate is not None:
-            write_certificate(certificate, certify_boundary(found))
+        with announced("boundary", WHAT, as_json), counting(as_json) as count:
+            found = run(
+                construction,
+                mechanism,
+                parameters,
+                probability=at,
+                engine="certified" if certificate is not None else engine,
+                scan=scan,
+                tolerance=tolerance,
+                sampling=sampling,
+                tell=count,
+            )
+            if certificate is not None:
+                write_certificate(certificate, certify_boundary(found))
         show(found, as_json, lambda: _view(found, certificate))
         return
     if out is not None:
         from separatrix.reports.maps import CURVE_ENDINGS
 
         require_writable(out, CURVE_ENDINGS)
-    with working(as_json) as tell:
+    with announced("boundary", f"{WHAT}, and so for each value of --over", as_json), working(as_json) as tell:
         curve = boundary_curve(
             construction,
             mechanism,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from threading import Lock, Timer
 from typing import TYPE_CHECKING
 
@@ -27,8 +28,12 @@ class Announcement:
     def __init__(self, command: str, what: str, quiet: bool) -> None:
         self.command, self.what, self.quiet = command, what, quiet
         self.started = time.monotonic()
-        self.console = on_stderr(quiet)
         self._said, self._lock = False, Lock()
+
+    @cached_property
+    def console(self) -> Console:
+        """Where it is said: made when it is needed, for short commands never say anything."""
+        return on_stderr(self.quiet)
 
     def say(self) -> None:
         """Say it, if it has not been said."""
@@ -101,7 +106,8 @@ def counting(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
     told = _plainly(quiet)
     to = on_stderr(quiet) if _current is None else _current.console
     if not to.is_terminal:
-        yield lambda done, total, what: told(f"{done:,} of {total:,}, {what}")
+        begun = time.monotonic()
+        yield lambda done, total, what: told(f"{done:,} of {total:,}{_left(begun, done, total)}, {what}")
         return
     columns = (BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=to, transient=True) as bar:
@@ -112,6 +118,24 @@ def counting(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
             bar.update(task, completed=done, total=total, description=escape(what))
 
         yield tell
+
+
+def _left(begun: float, done: int, total: int) -> str:
+    """About how long the rest takes if it goes on as it did; empty while that is anybody's guess."""
+    gone = time.monotonic() - begun
+    if not 0 < done < total or gone < SOON:
+        return ""
+    return f", about {_spelled(gone * (total - done) / done)} left"
+
+
+def _spelled(seconds: float) -> str:
+    """Minutes and seconds.
+
+    >>> _spelled(83.4)
+    '1:23'
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02d}"
 
 
 def _plainly(quiet: bool) -> Callable[[str], None]:
@@ -125,8 +149,7 @@ def _plainly(quiet: bool) -> Callable[[str], None]:
         now = time.monotonic()
         if now - last >= QUIET:
             last = now
-            minutes, seconds = divmod(int(now - started), 60)
-            line = f"{name}: {minutes}:{seconds:02d} {what}"
+            line = f"{name}: {_spelled(now - started)} {what}"
             to.print(line, markup=False, highlight=False, soft_wrap=True)
 
     return tell

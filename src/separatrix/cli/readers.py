@@ -16,6 +16,7 @@ from separatrix.cli.options import (
     in_order,
     read_parameters,
 )
+from separatrix.cli.progress import announced, working
 from separatrix.cli.terminal import console, escape, new_table, show
 from separatrix.numbers import format_exact
 from separatrix.numbers.spelling import for_people
@@ -29,6 +30,9 @@ COLOURS = {"can": "green", "cannot": "red", "not with this reader": "yellow", "o
 LONGEST = 24
 """Exact numbers of more characters than this are shown rounded; JSON has them whole."""
 MOST_WEIGHTS = 8
+WHAT = (
+    "the fixed reader, its best threshold and the best linear one; seconds, or minutes where draws are needed"
+)
 
 
 def readers(
@@ -57,9 +61,11 @@ def readers(
 
     construction, mechanism = in_order(construction, mechanism)
     parameters = read_parameters(readers, construction, words)
-    found = run(
-        construction, mechanism, parameters, delta=delta, noise_sd=noise, sampling=Sampling(seed=seed)
-    )
+    chance = Sampling(seed=seed)
+    with announced("readers", WHAT, as_json), working(as_json) as tell:
+        found = run(
+            construction, mechanism, parameters, delta=delta, noise_sd=noise, sampling=chance, tell=tell
+        )
     show(found, as_json, lambda: _view(found))
 
 

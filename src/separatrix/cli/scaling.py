@@ -20,7 +20,7 @@ from separatrix.cli.options import (
     in_order,
     read_parameters,
 )
-from separatrix.cli.progress import working
+from separatrix.cli.progress import announced, working
 from separatrix.cli.terminal import console, escape, new_table, show
 from separatrix.numbers import format_exact
 from separatrix.numbers.spelling import for_people
@@ -81,7 +81,8 @@ def scaling(
         from separatrix.reports.scaling import ENDINGS
 
         require_writable(out, ENDINGS)
-    with working(as_json) as tell:
+    what = f"{of} at every value of the range; seconds, or minutes where it has no formula"
+    with announced("scaling", what, as_json), working(as_json) as tell:
         found: Scaling | Scalings = run(
             construction, mechanisms, parameters, of=of, engine=engine, sampling=sampling, tell=tell
         )

@@ -66,7 +66,7 @@ def _column(found: Verdict | Refused) -> dict[str, str]:
 
 
 def _lost(formats: Mapping[str, int | None] | None) -> dict[str, str]:
-    from separatrix.verdicts.blind_formats import LARGEST
+    from separatrix.verdicts.lost_formats import LARGEST
 
     return {
         f"lost in {name} from n": f"none found up to {whole_for_people(LARGEST)}"

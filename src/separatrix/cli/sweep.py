@@ -199,7 +199,7 @@ def progress(quiet: bool, noun: str = "cells") -> Iterator[Bar]:
 def _view(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
     """Print how a sweep ended, and how to go on."""
     if as_json:
-        print_json(done.as_json())
+        print_json({**done.as_json(), "taken": plan.taken})
         return
     out = console()
     computed = done.done + done.refused + done.failed
@@ -217,6 +217,7 @@ def _view(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
     ):
         if count:
             out.print(f"  {line.format(count)}")
+    _say_taken(plan)
     if done.stopped:
         out.print("to go on: give the same command again")
     else:
@@ -227,7 +228,7 @@ def _view(plan: Plan, done: Progress, store: str, as_json: bool) -> None:
 def _estimate_view(plan: Plan, found: Estimate, store: str, as_json: bool) -> None:
     """Print what lies before a sweep."""
     if as_json:
-        print_json({"sweep": plan.name, "store": store, **found.as_json()})
+        print_json({"sweep": plan.name, "store": store, **found.as_json(), "taken": plan.taken})
         return
     out = console()
     twice = found.total - found.different
@@ -239,10 +240,24 @@ def _estimate_view(plan: Plan, found: Estimate, store: str, as_json: bool) -> No
         what, who, how = map(escape, part.summary)
         table.add_row(escape(part.name), f"{part.count:,}", what, who, how)
     out.print(table)
+    _say_taken(plan)
     out.print(f"{found.stored:,} stored, {found.missing:,} to compute")
     if found.missing:
         workers = "1 worker" if found.workers == 1 else f"{found.workers} workers"
         out.print(f"about [bold]{spell_time(found.seconds)}[/] on {workers} ({_basis(found)})")
+
+
+def _say_taken(plan: Plan) -> None:
+    """Print what the plan did not give, and which parts took it from a reference point."""
+    from separatrix.constructions.reference import told
+
+    parts: dict[str, list[str]] = {}
+    for part, constructions in plan.taken.items():
+        for construction, values in constructions.items():
+            parts.setdefault(f"{construction}: {told(values)}", []).append(part)
+    for said, names in parts.items():
+        where = "" if len(names) == len(plan.parts) else f" (in {', '.join(names)})"
+        console().print(f"{said}{where}", markup=False)
 
 
 def _basis(found: Estimate) -> str:

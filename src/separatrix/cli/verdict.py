@@ -22,6 +22,7 @@ from separatrix.cli.options import (
     in_order,
     read_parameters,
 )
+from separatrix.cli.progress import announced
 from separatrix.cli.terminal import COLOURS, console, escape, new_table, show
 from separatrix.numbers import format_exact
 from separatrix.numbers.spelling import for_people, whole_for_people
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from separatrix.verdicts import Verdict
 
 ENDINGS = (".png", ".svg", ".pdf", ".csv", ".parquet", ".json")
+WHAT = "P(tells apart) at this point; seconds, or minutes where every token is needed"
 NOT_FINITE = "not known: the scores overflow float64, or lose their digits"
 
 
@@ -92,16 +94,18 @@ def verdict(
     proving = "certified" if certificate is not None else engine
     how: dict[str, Any] = {"engine": proving, "delta": delta, "noise_sd": noise, "sampling": sampling}
     if len(chosen) > 1:
-        several = verdicts_on(construction, chosen, parameters, **how)
+        with announced("verdict", WHAT, as_json):
+            several = verdicts_on(construction, chosen, parameters, **how)
         show(several, as_json, lambda: side_by_side.view(several))
         _save(several, out, as_json)
         return
-    found = verdict_on_one(construction, chosen[0], parameters, **how)
-    if certificate is not None:
-        try:
-            write_certificate(certificate, certify(found.construction, found.mechanism, found.delta)[1])
-        except EngineRefusal as refused:
-            raise UsageError(f"{refused.reason}; leave out --certificate") from None
+    with announced("verdict", WHAT, as_json):
+        found = verdict_on_one(construction, chosen[0], parameters, **how)
+        if certificate is not None:
+            try:
+                write_certificate(certificate, certify(found.construction, found.mechanism, found.delta)[1])
+            except EngineRefusal as refused:
+                raise UsageError(f"{refused.reason}; leave out --certificate") from None
     show(found, as_json, lambda: view(found))
     _save(found, out, as_json)
     if certificate is not None and not as_json:
@@ -156,7 +160,7 @@ def _margin(outcome: Outcome) -> str:
 
 def _lost(formats: Mapping[str, int | None]) -> str:
     """The n from which on the difference is lost in each format; those for which none was found come last."""
-    from separatrix.verdicts.blind_formats import LARGEST
+    from separatrix.verdicts.lost_formats import LARGEST
 
     found = [f"{name} {whole_for_people(n)}" for name, n in formats.items() if n is not None]
     rest = [name for name, n in formats.items() if n is None]

@@ -6,12 +6,14 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import torch
 from torch import Tensor
+from torch._subclasses import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from separatrix.costs.memory import peak_bytes
@@ -30,6 +32,8 @@ WIDTH = 64
 REPEATS = 3
 CHECKED, CUT = 300, 128
 """Tokens on which the fast form is checked before it is timed, and the runs they are cut into."""
+LONGEST_RUN = 4096
+"""Tokens up to which operations are counted while they are done."""
 PATIENCE = 1.0
 """Seconds: lengths are not taken further once one run takes this long."""
 
@@ -249,6 +253,8 @@ def _costs(mechanism: Mechanism, lengths: Sequence[int], width: int) -> Iterator
 def operations(mechanism: Mechanism, lengths: Sequence[int], width: int = WIDTH) -> dict[int, int]:
     """The operations of one head at these lengths, counted as `bench` does: products of matrices.
 
+    Beyond LONGEST_RUN tokens it is followed what would be multiplied, and nothing is.
+
     >>> from separatrix.mechanisms import mechanism_named
     >>> operations(mechanism_named("softmax"), [8, 16], width=4)  # 4 n^2 width
     {8: 1024, 16: 4096}
@@ -256,8 +262,9 @@ def operations(mechanism: Mechanism, lengths: Sequence[int], width: int = WIDTH)
     causal = mechanism.causality is Causality.ALWAYS
     found, heads = {}, mechanism.fixed_heads or 1
     for length in lengths:
-        some = tokens(length, mechanism.fixed_width or width, heads=heads)
-        found[length] = _counted(partial(mechanism, *some, causal=causal))
+        with FakeTensorMode() if length > LONGEST_RUN else nullcontext():
+            some = tokens(length, mechanism.fixed_width or width, heads=heads)
+            found[length] = _counted(partial(mechanism, *some, causal=causal))
     return found
 
 

@@ -16,7 +16,7 @@ from separatrix.numbers.formats import SIGNIFICANT_BITS
 from separatrix.outputs.tokens import place_matters
 from separatrix.parameters import UsageError
 from separatrix.parameters.ranges import Number, is_axis
-from separatrix.verdicts import blind_from
+from separatrix.verdicts import lost_from
 from separatrix.verdicts.question import Question
 
 SEARCHED = "3:1e18"
@@ -160,10 +160,10 @@ def lost_value(number_format: str) -> Read:
     def read(asked: Question, at: Number, how: How) -> Value:
         settled = replace(asked, fixed={"n": ANY_N, **asked.fixed})
         point, mechanism = settled.point({how.name: at}), settled.mechanism({how.name: at})
-        n = blind_from(point, mechanism)[number_format]
+        n = lost_from(point, mechanism)[number_format]
         if n is None:
             place = _shown(how.name, at)
-            raise NoValue(f"nothing is lost in {number_format} up to n=1e40 at {place}: no critical n")
+            raise NoValue(f"none found up to n=1e40: nothing is lost in {number_format} at {place}")
         coarse = point.step / n > COARSE
         noise = Noise.INTERVAL if coarse else Noise.NONE
         evidence = "pre-activations in rationals and balls, rounded to the format"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -21,6 +21,7 @@ from separatrix.parameters.ranges import WIDE, Number, Span, read_span, split_ax
 from separatrix.verdicts.question import Question, question
 
 HALF = Fraction(1, 2)
+Tell = Callable[[int, int, str], None]
 MOST_SCANNED = 100_000
 
 
@@ -48,6 +49,7 @@ def boundary(
     scan: int | None = None,
     tolerance: object = None,
     sampling: Sampling | None = None,
+    tell: Tell = lambda *_: None,
     **named: object,
 ) -> Boundary:
     """Where P[distinguishes] passes a level in one parameter.
@@ -60,6 +62,7 @@ def boundary(
     - `probability`: the level.
     - `scan`: how many values are looked at first; two crossings between neighbours are not seen.
     - `tolerance`: how close the ends of a crossing come, relative to their size.
+    - `tell`: hears how many values have been looked at, of how many, and which is next.
 
     >>> found = boundary("spike", "softmax", a1="0.5:1.5", n=1000, d=102, m=12, a0="0.01", b="0.2", c="0.1")
     >>> [(round(crossing.middle, 9), crossing.certified) for crossing in found.crossings]
@@ -75,7 +78,8 @@ def boundary(
         )
     ((name, text),) = open_.items()
     asked = question(construction, mechanism, fixed, open_)
-    return boundary_of(asked, search_span(asked, name, text), probability, engine, scan, tolerance, sampling)
+    span = search_span(asked, name, text)
+    return boundary_of(asked, span, probability, engine, scan, tolerance, sampling, tell)
 
 
 def search_span(asked: Question, name: str, text: str) -> Span:
@@ -92,6 +96,7 @@ def boundary_of(
     scan: int | None = None,
     tolerance: object = None,
     sampling: Sampling | None = None,
+    tell: Tell = lambda *_: None,
 ) -> Boundary:
     """Scan, narrow down what changes sides, and prove the ends where the engine can."""
     engine_named(engine).refuse_unused(sampling)
@@ -99,9 +104,10 @@ def boundary_of(
     closed = level.closed([span.start]) is not None
     outcome, _ = level.outcome(span.start, engine if ENGINES[engine].proves or not closed else "exact")
     effort = _effort(_usual(level, closed, outcome), scan, tolerance)
-    search = Bisection(level.read, _between(asked, span, effort))
     places = _places(asked, span, effort.scan)
-    readings = level.read(places)
+    read = level.read if effort.at_once > 1 else _one_by_one(level, len(places), tell)
+    search = Bisection(read, _between(asked, span, effort))
+    readings = read(places)
     changes = [Crossing(lo, hi) for lo, hi in search.changes(readings)]
     crossings = tuple(_proved(level, crossing) for crossing in changes)
     mechanism = asked.mechanism({span.name: span.start})
@@ -127,6 +133,25 @@ def _usual(level: LevelSides, closed: bool, outcome: Outcome) -> Resolution:
     if closed and at_once:
         return CLOSED
     return POINTWISE if outcome.interval[0] == outcome.interval[1] else SAMPLED
+
+
+def _one_by_one(
+    level: LevelSides, scanned: int, tell: Tell
+) -> Callable[[Sequence[Number]], list[LevelReading]]:
+    """Readings one after the other, each of which may take a while, and telling of them."""
+    done = 0
+
+    def read(values: Sequence[Number]) -> list[LevelReading]:
+        nonlocal done
+        found = []
+        for value in values:
+            what = "looking at" if done < scanned else "narrowing down at"
+            tell(min(done, scanned), scanned, f"{what} {level.name}={format_exact(value)}")
+            found += level.read([value])
+            done += 1
+        return found
+
+    return read
 
 
 def _level(at: object) -> Fraction:

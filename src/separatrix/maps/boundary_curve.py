@@ -145,7 +145,11 @@ def boundary_curve(
         used = _used(settled, searched) if second == "n" else value
         if used not in found:
             settled = asked.settled(second, used)
-            found[used] = boundary_of(settled, searched, at, engine, scan, tolerance, sampling)
+            here = f"{second}={format_exact(used)}"
+            found[used] = boundary_of(
+                *(settled, searched, at, engine, scan, tolerance, sampling),
+                tell=lambda done, total, what, here=here: tell(f"{here}: {done:,} of {total:,}, {what}"),
+            )
             wanted[used] = value
     return BoundaryCurve(asked, Axis(span, tuple(found)), tuple(found.values()), tuple(wanted.values()))
 

@@ -10,7 +10,7 @@ from separatrix.engines import exact
 from separatrix.mechanisms import mechanism_named
 from separatrix.paper.base import BASE
 from separatrix.parameters import Grid
-from separatrix.verdicts import blind_from
+from separatrix.verdicts import lost_from
 
 MECHANISMS = ("softmax", "power:beta=4", "taylor:order=2", "linear")
 LAST_DECADE = 20
@@ -25,8 +25,8 @@ class MarginCurve:
     margin: tuple[float, ...]
     relative: tuple[float, ...]
     """margin / v(D1) = 2^-bits."""
-    blind: Mapping[str, int | None]
-    relative_when_blind: Mapping[str, float]
+    lost: Mapping[str, int | None]
+    relative_when_lost: Mapping[str, float]
 
     def at(self, n: int) -> float:
         """The margin at one of the curve's n, in units of sqrt(log n)."""
@@ -43,8 +43,8 @@ def compute() -> tuple[MarginCurve, ...]:
 
 def _curve(mechanism: str, n: list[int]) -> MarginCurve:
     attends = mechanism_named(mechanism)
-    blind = blind_from(Spike.read(BASE), attends)
-    ends = {name: size for name, size in blind.items() if size is not None}
+    lost = lost_from(Spike.read(BASE), attends)
+    ends = {name: size for name, size in lost.items() if size is not None}
     fixed = {name: value for name, value in BASE.items() if name != "n"}
     grid = exact.evaluate(Spike, attends, Grid(fixed, ({"n": [*n, *ends.values()]},)))
     relative = [float(x) for x in grid.margin / grid.v1]
@@ -53,6 +53,6 @@ def _curve(mechanism: str, n: list[int]) -> MarginCurve:
         tuple(n),
         tuple(float(x) for x in grid.margin[: len(n)]),
         tuple(relative[: len(n)]),
-        blind,
+        lost,
         dict(zip(ends, relative[len(n) :], strict=True)),
     )

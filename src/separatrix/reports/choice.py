@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from separatrix.choices import Cell, Choice, Row, Status
 from separatrix.choices.budget import spelled_bytes
+from separatrix.choices.sight import BOTH, UNKNOWN
 from separatrix.reports import pages
 from separatrix.reports.verdict_words import CHOICE_LETTERS, COLOURS, INKS
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 ENDINGS = (".csv", ".html", ".json", ".parquet", ".pdf", ".png", ".svg")
 LOOKS = {
     **{word: (COLOURS[word], INKS[word]) for word in ("distinguishes", "partial", "blind", "undecided")},
+    BOTH: ("#882255", "#ffffff"),
     "lost": ("#cc79a7", "#000000"),
     "cannot": ("#000000", "#ffffff"),
     "can": ("#56b4e9", "#000000"),
@@ -44,7 +46,8 @@ def meanings(dtype: str) -> dict[str, str]:
         "distinguishes": "tells D0 from D1 (P ≥ 0.99)",
         "partial": "some of the time",
         "blind": "blind to this reader (P ≤ 0.01)",
-        "lost": f"lost: what is read is the same {dtype} in D0 and D1",
+        BOTH: f"blind, and lost in {dtype} as well: what is read is one number in D0 and D1",
+        "lost": f"lost in {dtype}, or it would be seen: what is read is one number",
         "cannot": "cannot: proved for every reader",
         "can": "can: weights are written down",
         "learned": "learned by most runs",
@@ -60,17 +63,25 @@ class ShownCell:
 
     cell: Cell
     style: str
+    n: int
+    """The length of the budget."""
 
     @property
     def letter(self) -> str:
         """A letter for the word: a small one where it is sampled."""
-        letter = CHOICE_LETTERS[self.cell.word]
+        letter = CHOICE_LETTERS[self.cell.shown_as]
         return letter.lower() if self.cell.kind == "sampled" else letter
 
     @property
     def title(self) -> str:
         """All that is known, in one line."""
-        return f"{self.cell.name}: {self.cell.word}, {self.cell.kind}; {self.cell.evidence}"
+        at = f" at n={self.cell.n:,}" if self.cell.n else ""
+        return f"{self.cell.name}{at}: {self.cell.shown_as}, {self.cell.kind}; {self.cell.evidence}"
+
+    @property
+    def at(self) -> str:
+        """The length that was asked, where it is another one and something is known."""
+        return "" if self.cell.word == UNKNOWN else self.cell.at(self.n).removeprefix(" at ")
 
 
 @dataclass(frozen=True)
@@ -91,6 +102,12 @@ class ShownRow:
         return "" if self.row.exponent is None else f"{self.row.exponent:.2f}"
 
     @property
+    def counted(self) -> str:
+        """Where operations were counted."""
+        at = ", ".join(f"{n:,}" for n in self.row.counted_at)
+        return f"counted at {at} tokens" if at else "not counted"
+
+    @property
     def why(self) -> str:
         """What excludes it, or is not known of it, and what else there is to say."""
         unknown = f"not known: {', '.join(self.row.open_on)}" if self.row.open_on else ""
@@ -99,7 +116,7 @@ class ShownRow:
 
 def page(choice: Choice) -> str:
     """The choice as a page of its own, which opens offline."""
-    budget, words = choice.budget, {cell.word for row in choice.mechanisms for cell in row.cells}
+    budget, words = choice.budget, {cell.shown_as for row in choice.mechanisms for cell in row.cells}
     said, groups = meanings(budget.dtype), _groups(choice)
     room = "" if budget.memory is None else f"{spelled_bytes(budget.memory)} "
     return pages.page(
@@ -108,14 +125,20 @@ def page(choice: Choice) -> str:
         choice=choice,
         room=room,
         counts={heading: len(rows) for heading, rows in groups.items()},
-        columns=choice.lengths,
+        columns={name: _heading(choice, name) for name in choice.lengths},
+        nothing=choice.nearest,
         keys=[(CHOICE_LETTERS[word], said[word], _style(word)) for word in said if word in words],
-        groups={heading: [*map(_shown, rows)] for heading, rows in groups.items()},
+        groups={heading: [_shown(row, budget.n) for row in rows] for heading, rows in groups.items()},
     )
 
 
-def _shown(row: Row) -> ShownRow:
-    return ShownRow(row, [ShownCell(cell, _style(cell.word)) for cell in row.cells])
+def _heading(choice: Choice, name: str) -> str:
+    """The name of a column, with the length where that is another one."""
+    return f"{name}, {choice.asked_at(name)}" if name in choice.elsewhere else name
+
+
+def _shown(row: Row, n: int) -> ShownRow:
+    return ShownRow(row, [ShownCell(cell, _style(cell.shown_as), n) for cell in row.cells])
 
 
 def _style(word: str) -> str:
@@ -134,11 +157,11 @@ def draw_on(axes: Axes, choice: Choice) -> None:
 
     for y, row in enumerate(choice.mechanisms):
         for x, cell in enumerate(row.cells):
-            paper, ink = LOOKS[cell.word]
+            paper, ink = LOOKS[cell.shown_as]
             axes.add_patch(Rectangle((x + 0.03, y + 0.05), 0.94, 0.9, facecolor=paper, edgecolor="none"))
-            letter = ShownCell(cell, "").letter
-            axes.text(x + 0.5, y + 0.5, letter, ha="center", va="center_baseline", size=6, color=ink)
-    names, count = [*choice.lengths], len(choice.mechanisms)
+            shown = ShownCell(cell, "", choice.budget.n)
+            axes.text(x + 0.5, y + 0.5, shown.letter, ha="center", va="center_baseline", size=6, color=ink)
+    names, count = [_heading(choice, name) for name in choice.lengths], len(choice.mechanisms)
     axes.set_xlim(0, len(names))
     axes.set_ylim(count, 0)
     axes.set_xticks([x + 0.5 for x in range(len(names))], names, rotation=90)
@@ -149,7 +172,7 @@ def draw_on(axes: Axes, choice: Choice) -> None:
     axes.tick_params(length=0, labelsize=6.5)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
-    words = {cell.word for row in choice.mechanisms for cell in row.cells}
+    words = {cell.shown_as for row in choice.mechanisms for cell in row.cells}
     said = meanings(choice.budget.dtype)
     keys = "\n".join(f"{CHOICE_LETTERS[word]}  {said[word]}" for word in said if word in words)
     axes.set_xlabel(f"{keys}\nsmall letters are sampled; names in grey are excluded", size=6.5, loc="left")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from separatrix.cards import Card, Standing, Unanswered
+from separatrix.numbers.spelling import whole_for_people
 from separatrix.reports.verdict_words import LETTERS, MARKS, RESCUES, probability
 
 
@@ -81,9 +82,9 @@ def bits(found: Standing) -> str:
 
 
 def blind_from(found: Standing) -> str:
-    """The length from which on it is blind, about where that was sampled."""
+    """The length from which on it is blind, about where that was sampled; or that none was found."""
     start = found.blind.start
     if start is None:
-        return "–"
+        return f"none found up to {whole_for_people(found.blind.searched_to)}"
     size = f"{start:,}" if start < 10**6 else f"{start:.3g}".replace("e+", "e")
     return size if found.blind.exact else f"≈{size}"

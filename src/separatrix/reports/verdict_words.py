@@ -20,6 +20,7 @@ CHOICE_LETTERS = {
     "distinguishes": "D",
     "partial": "S",
     "blind": "B",
+    "blind, and lost in this format": "F",
     "lost": "L",
     "cannot": "X",
     "can": "C",

@@ -292,7 +292,7 @@ class Sight(TypedDict):
         "learned",
         "not learned",
     ]
-    """That of the verdict; `lost` where both labels are the same number in the format."""
+    """That of the verdict; `lost` where it would be seen, but is one number of the format in D0 and D1."""
     kind: str
     """How it is known."""
     n: int | None
@@ -301,8 +301,10 @@ class Sight(TypedDict):
     command: str
     """What shows it."""
     distinguish: Number
-    """P(tells D0 from D1), before anything is rounded."""
+    """P(tells apart), before anything is rounded."""
     interval: Interval | None
+    same_in_format: bool | None
+    """Whether what is read is the same number of the format in D0 and D1; null where that is not known."""
 
 
 @document
@@ -334,6 +336,8 @@ class Choice(TypedDict):
     """Bytes for what is kept of one sequence, by all layers; null for any number."""
     layers: int
     heads: int
+    kv_heads: int | None
+    """Those whose keys and values are kept; null for all."""
     width: int
     must: Texts
     """What has to be seen."""

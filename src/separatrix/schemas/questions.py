@@ -59,10 +59,10 @@ class Verdict(TypedDict):
     delta: str
     """How sure `distinguishes` and `blind` have to be."""
     verdict: Word
-    blind_from: dict[str, int | None] | None
+    lost_from: dict[str, int | None] | None
     """For each number format the n from which on it sees no difference; null where none was found."""
-    blind_searched_to: int
-    """The largest n that was tried for `blind_from`."""
+    lost_searched_to: int
+    """The largest n that was tried for `lost_from`."""
     auc: NotRequired[Number]
     """Under the noise that was asked for."""
 

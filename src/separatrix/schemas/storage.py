@@ -9,6 +9,9 @@ from typing_extensions import TypedDict
 from separatrix.schemas._base import Interval, Number, Texts, Values, Whole, document, open_document
 from separatrix.schemas.questions import Neuron
 
+Taken = dict[str, dict[str, dict[str, str]]]
+"""By part of a plan and construction, the parameters that were not given: those of the reference point."""
+
 
 @document
 class Sweep(TypedDict):
@@ -35,6 +38,7 @@ class Sweep(TypedDict):
     """Being computed by another sweep just now."""
     notes: Texts
     stopped: bool
+    taken: NotRequired[Taken]
 
 
 @document
@@ -59,6 +63,7 @@ class Estimate(TypedDict):
     workers: Whole
     seconds: Number
     seconds_from: Basis
+    taken: Taken
 
 
 @document

@@ -125,6 +125,11 @@ class LearnTable:
         return {training_code(*each) for each in product(kinds, self.mechanisms, starts)}
 
     @property
+    def taken(self) -> dict[str, dict[str, str]]:
+        """Nothing: a task has values of its own for what is not given."""
+        return {}
+
+    @property
     def summary(self) -> tuple[str, str, str]:
         """What is asked of whom, and how."""
         about = ", ".join(dict.fromkeys(task.name for task, _ in self.points))

@@ -89,6 +89,11 @@ class Plan:
         return hashlib.sha256("\0".join((self.name, self.text, *codes)).encode()).hexdigest()[:32]
 
     @property
+    def taken(self) -> dict[str, dict[str, dict[str, str]]]:
+        """By part and construction, the parameters that were not given and are those of a reference point."""
+        return {part.name: part.taken for part in self.parts if part.taken}
+
+    @property
     def stages(self) -> bool:
         """Whether pilot runs choose the learning rates of others, which `learn --plan` does."""
         return any(isinstance(part, LearnTable) and part.stages for part in self.parts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import product, repeat
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from separatrix.constructions import Construction
 from separatrix.constructions.lengths import nearest_lengths
+from separatrix.constructions.reference import taken
 from separatrix.numbers import parse_exact, parse_integer
 from separatrix.parameters import Grid, Parameters, UsageError
 from separatrix.parameters.grid import is_number, is_whole, violations
@@ -65,7 +66,9 @@ class PlanPoints:
     kind: type[Construction]
     grid: Grid
     n: np.ndarray[Any, Any] | None
-    """Where n is a range: for each point the admissible number of tokens nearest to it."""
+    """Where n is a range, or was not given: for each point the admissible number of tokens nearest to it."""
+    taken: Mapping[str, object] = field(default_factory=dict)
+    """What was not given, and is that of the reference point."""
 
     def __iter__(self) -> Iterator[dict[str, str]]:
         names = [name for axis in self.grid.axes for name in axis]
@@ -96,17 +99,23 @@ class PlanPoints:
 
 
 def points_of(
-    kind: type[Construction], values: Mapping[str, tuple[Any, ...]], move_n: bool = False
+    kind: type[Construction], given: Mapping[str, tuple[Any, ...]], move_n: bool = False
 ) -> Iterator[PlanPoints]:
-    """One grid for each choice of what is not a number; `move_n` if the plan left it to us to choose n."""
+    """One grid for each choice of what is not a number; `move_n` if the plan left it to us to choose n.
+
+    What was not given is that of the reference point.
+    """
+    fixed_by_plan = {name: values[0] for name, values in given.items() if len(values) == 1}
+    missing = taken(kind, fixed_by_plan, [name for name in given if name not in fixed_by_plan])
+    values = {**given, **{name: read_values(kind.schema, name, each) for name, each in missing.items()}}
     words = [name for name in values if not is_number(kind.schema, name)]
     axes = tuple({name: taken} for name, taken in values.items() if len(taken) > 1 and name not in words)
     fixed = {name: taken[0] for name, taken in values.items() if len(taken) == 1}
     for chosen in product(*(values[name] for name in words)):
         grid = Grid({**fixed, **dict(zip(words, chosen, strict=True))}, axes)
         n = None
-        if move_n and {"n"} in map(set, axes):
+        if axes and (move_n or "n" in missing):
             every = [item for axis in axes for item in axis.items()]
             first = {**grid.fixed, **{name: taken[0] for name, taken in every}}
             n = nearest_lengths(kind, first, every, grid.exact_columns(kind.schema)["n"])
-        yield PlanPoints(kind, grid, n)
+        yield PlanPoints(kind, grid, n, missing)

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, PlainValidator
 
 from separatrix.constructions import CONSTRUCTIONS, construction_named
+from separatrix.constructions.reference import told as told_taken
 from separatrix.engines import ENGINES, Sampling, engine_named
 from separatrix.engines.sampling import enough_draws
 from separatrix.mechanisms import Mechanism
@@ -90,6 +91,15 @@ class VerdictTable:
         """What is asked of whom, and how."""
         about = ", ".join(dict.fromkeys(points.kind.name for points in self.grids))
         return about, ", ".join(each.spelled for each in self.mechanisms), self.engine
+
+    @property
+    def taken(self) -> dict[str, dict[str, str]]:
+        """By construction, the parameters that were not given and are those of its reference point."""
+        return {
+            points.kind.name: {name: str(value) for name, value in points.taken.items()}
+            for points in self.grids
+            if points.taken
+        }
 
     @property
     def count(self) -> int:
@@ -176,9 +186,10 @@ def _points(construction: str, parameters: Mapping[str, Any], complaints: Compla
             with complaints.at("parameters", name):
                 values[name] = read_values(kind.schema, name, each)
     with complaints.at("parameters"):
-        kind.schema.require_all(parameters)
         if len(complaints.found) == before:
             for points in points_of(kind, values, is_axis(parameters.get("n"))):
                 for names, message in points.violations():
-                    complaints.add(message, "parameters", *[name for name in names if name in parameters][:1])
+                    blamed = told_taken({name: x for name, x in points.taken.items() if name in names})
+                    said = f"{message}; {blamed}" if blamed else message
+                    complaints.add(said, "parameters", *[name for name in names if name in parameters][:1])
                 yield points

@@ -1,7 +1,7 @@
 """The answer, and what stands behind it."""
 
-from separatrix.verdicts.blind_formats import blind_from
 from separatrix.verdicts.certificate import certify, write_certificate
+from separatrix.verdicts.lost_formats import lost_from
 from separatrix.verdicts.readers import Readers, Statement, Word, readers
 from separatrix.verdicts.several import Refused, Verdicts, verdict
 from separatrix.verdicts.verdict import DELTA, Verdict
@@ -14,8 +14,8 @@ __all__ = [
     "Verdict",
     "Verdicts",
     "Word",
-    "blind_from",
     "certify",
+    "lost_from",
     "readers",
     "verdict",
     "write_certificate",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -247,6 +247,7 @@ def readers(
     delta: object = DELTA,
     noise_sd: object = None,
     sampling: Sampling | None = None,
+    tell: Callable[[str], None] = lambda _: None,
     **named: object,
 ) -> Readers:
     """What the fixed reader, the best threshold, the best linear reader and every reader make of a point.
@@ -255,6 +256,7 @@ def readers(
 
     - `construction`, `mechanism`, `parameters`, `named`, `delta`, `sampling`: as for `verdict`.
     - `noise_sd`: adds the AUC under Gaussian noise of this standard deviation on every feature that is read.
+    - `tell`: hears of each reader before it is looked for.
 
     >>> found = readers("spike", "linear", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
     >>> [(each.word.value, each.readers.split(" (")[0]) for each in found.statements]
@@ -262,25 +264,32 @@ def readers(
     """
     fields = construction_named(construction).schema.model_fields
     given = all_parameters(parameters, named, fields, OLD_NAMES)
+    tell("the fixed reader")
     fixed = verdict(construction, mechanism, given, delta=delta, noise_sd=noise_sd, sampling=sampling)
-    return read_otherwise(fixed, sampling)
+    return read_otherwise(fixed, sampling, tell)
 
 
-def read_otherwise(fixed: Verdict, sampling: Sampling | None = None) -> Readers:
+def read_otherwise(
+    fixed: Verdict, sampling: Sampling | None = None, tell: Callable[[str], None] = lambda _: None
+) -> Readers:
     """What other readers make of the point of a verdict."""
     made, attends = fixed.construction, fixed.mechanism
+    tell("what attention returns")
     looked: Sequence[tuple[Outputs, int]]
     try:
         looked = [(proved_outputs(made, attends), 0)]
     except EngineRefusal:
         looked = [(FloatOutputs(made, attends, place), place) for place in _places(made, attends)]
+    tell("the best linear reader")
     found = [(best_witness(each), each, place) for each, place in looked]
     witness, worst, place = min(found, key=lambda each: 0.0 if each[0] is None else each[0].gap)
+    tell("the best threshold")
     try:
         known = [each for each, _ in looked]
         tuned = best_threshold(made, attends, known, fixed.outcome, sampling or Sampling())
     except EngineRefusal:
         tuned = None
+    tell("the linear reader once more, by the definition")
     linear = None if witness is None else _verified(made, attends, witness, worst, place)
     return Readers(fixed, tuned, linear, worst, stored(worst))
 

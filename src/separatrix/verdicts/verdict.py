@@ -21,7 +21,7 @@ from separatrix.numbers.logforms import spelled
 from separatrix.numbers.spelling import for_people
 from separatrix.parameters import UsageError, all_parameters
 from separatrix.result import Result, Row
-from separatrix.verdicts.blind_formats import LARGEST, blind_from
+from separatrix.verdicts.lost_formats import LARGEST, lost_from
 
 if TYPE_CHECKING:
     from separatrix.schemas import questions as documents
@@ -67,7 +67,7 @@ class Verdict(Result):
     def formats(self) -> dict[str, int | None] | None:
         """For each format the n from which on both labels are one number; None without a closed form."""
         try:
-            return blind_from(self.construction, self.mechanism)
+            return lost_from(self.construction, self.mechanism)
         except EngineRefusal:
             return None
 
@@ -116,8 +116,8 @@ class Verdict(Result):
             "bits": self.bits,
             "delta": format_exact(self.delta),
             "verdict": self.word,
-            "blind_from": self.formats,
-            "blind_searched_to": LARGEST,
+            "lost_from": self.formats,
+            "lost_searched_to": LARGEST,
         }
         numbers: documents.Verdict = finite(shown if self.auc is None else {**shown, "auc": self.auc})
         return numbers

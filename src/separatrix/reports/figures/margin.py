@@ -67,14 +67,14 @@ def _title(curves: tuple[MarginCurve, ...]) -> str:
 
 
 def _from(curve: MarginCurve, name: str) -> str:
-    size = curve.blind[name]
+    size = curve.lost[name]
     return "none found" if size is None else number(size, 3)
 
 
 def _all_from(curve: MarginCurve) -> str:
-    if not any(curve.blind.values()):
+    if not any(curve.lost.values()):
         return "none found up to n = 10⁴⁰"
-    return ", ".join(f"{_from(curve, name)} ({name})" for name in curve.blind)
+    return ", ".join(f"{_from(curve, name)} ({name})" for name in curve.lost)
 
 
 def _caption(curves: tuple[MarginCurve, ...]) -> tuple[str, ...]:
@@ -112,8 +112,8 @@ def draw(curves: tuple[MarginCurve, ...]) -> Figure:
         look = LOOKS[curve.mechanism]
         axes.plot([float(n) for n in curve.n], curve.relative, color=look.colour, ls=look.line, lw=2)
         axes.plot(
-            [float(curve.blind[name] or 0) for name in curve.relative_when_blind],
-            list(curve.relative_when_blind.values()),
+            [float(curve.lost[name] or 0) for name in curve.relative_when_lost],
+            list(curve.relative_when_lost.values()),
             ls="",
             marker="x",
             ms=6,
@@ -149,9 +149,9 @@ def interactive(curves: tuple[MarginCurve, ...]) -> go.Figure:
         n = [float(n) for n in curve.n]
         draw_line(figure, n, curve.relative, look, f"{look.label}<br>{hover}", customdata=curve.margin)
         figure.add_scatter(
-            x=[float(curve.blind[name] or 0) for name in curve.relative_when_blind],
-            y=list(curve.relative_when_blind.values()),
-            text=[f"lost in {name} from n = {curve.blind[name]:,}" for name in curve.relative_when_blind],
+            x=[float(curve.lost[name] or 0) for name in curve.relative_when_lost],
+            y=list(curve.relative_when_lost.values()),
+            text=[f"lost in {name} from n = {curve.lost[name]:,}" for name in curve.relative_when_lost],
             mode="markers",
             marker={"symbol": "x-thin", "size": 9, "line": {"color": look.colour, "width": 2.6}},
             hovertemplate=f"{look.label}<br>%{{text}}<extra></extra>",

@@ -26,7 +26,7 @@ LARGEST = 10**40
 PER_DECADE = 2
 
 
-def blind_from(construction: Construction, mechanism: Mechanism) -> dict[str, int | None]:
+def lost_from(construction: Construction, mechanism: Mechanism) -> dict[str, int | None]:
     """For each format the least admissible n from which on both labels round to the same number.
 
     None: they still differ at n = 10^40.
