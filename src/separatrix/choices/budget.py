@@ -52,7 +52,10 @@ def read_memory(value: object) -> int:
             raise UsageError(f"memory={value} has no unit; write for example memory={value}GiB")
         units = {unit.lower(): size for unit, size in UNITS.items()}
         if written["unit"].lower() not in units:
-            raise UsageError(f"memory={value} has no unit that is known; there are: {', '.join(UNITS)}")
+            whole = [unit for unit in UNITS if unit[:-1].removesuffix("i").lower() == written["unit"].lower()]
+            likely = " or ".join(f"memory={written['number']}{unit}" for unit in whole)
+            there = f"write {likely}" if whole else f"there are: {', '.join(UNITS)}"
+            raise UsageError(f"memory={value} has no unit that is known; {there}")
         found = Fraction(written["number"]) * units[written["unit"].lower()]
     if not 1 <= found <= 2**60:
         raise UsageError(f"memory={value} is out of range; it must be 1 B to 2^60 B")

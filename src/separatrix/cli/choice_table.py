@@ -43,12 +43,12 @@ def view(found: Choice) -> None:
         far = {name: f"{name} (asked {found.asked_at(name)})" for name in found.elsewhere}
         out.print(f"must be seen: {', '.join(far.get(name, name) for name in found.must)}", markup=False)
     fits = found.of(Status.FITS)
-    if found.nearest:
-        out.print(found.nearest, style="bold", markup=False)
-        shown = [*found.of(Status.OPEN), *found.of(Status.EXCLUDED)][:MOST_ROWS]
-    else:
-        shown = [row for row in fits if row.known]
+    shown = [row for row in fits if row.known]
+    if shown:
         out.print(f"[bold]{len(shown)} fit{'s' * (len(shown) == 1)}[/]")
+    else:
+        out.print(found.nearest or "Of what fits, nothing is known.", style="bold", markup=False)
+        shown = list(found.mechanisms[:MOST_ROWS])
     _table(out, found, shown)
     _elsewhere(out, found, shown)
     unknown, way = [row for row in fits if not row.known], found.way_to_know([*found.lengths])

@@ -39,7 +39,7 @@ def parse_exact(value: object, name: str = "value") -> Fraction:
         raise UsageError(f"{name}={text} is not a finite number")
     spelled = _NUMBER.fullmatch(text)
     if spelled is None:
-        raise UsageError(f"{name}={text} is not a number")
+        raise UsageError(f"{name}={text} is not a number{_advice(text, name)}")
     exponent, written = spelled["exponent"] or "0", spelled["ratio"] or spelled["digits"]
     if len(exponent) > 6 or len(written) + abs(int(exponent)) > MOST_DIGITS + len("0."):
         raise UsageError(f"{name}={text[:20]}{'…' * (len(text) > 20)} has more than {MOST_DIGITS} digits")
@@ -47,6 +47,24 @@ def parse_exact(value: object, name: str = "value") -> Fraction:
         return Fraction(text.replace("_", ""))
     except ZeroDivisionError:
         raise UsageError(f"{name}={text} divides by zero") from None
+
+
+def _advice(text: str, name: str) -> str:
+    """How to write what has commas, or a letter for a thousand or more.
+
+    >>> _advice("131,072", "n"), _advice("128k", "n"), _advice("many", "n")
+    ('; write n=131072', '; write n=128000, or n=131072 if it is 128 times 1024', '')
+    """
+    if re.fullmatch(r"\d{1,3}(,\d{3})+", text, re.ASCII):
+        return f"; write {name}={text.replace(',', '')}"
+    power = {"k": 1, "m": 2, "g": 3}.get(text[-1:].lower(), 0)
+    if not power or not re.fullmatch(r"\d{1,6}", text[:-1], re.ASCII):
+        return ""
+    many = int(text[:-1])
+    times = "1024" if power == 1 else f"1024^{power}"
+    return (
+        f"; write {name}={many * 1000**power}, or {name}={many * 1024**power} if it is {many} times {times}"
+    )
 
 
 def parse_integer(value: object, name: str = "value") -> int:

@@ -22,7 +22,8 @@ def read_words(
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"'{word}' is not of the form name=value")
+            likely = f"; did you mean n={word}?" if "n" in known and word.isdecimal() else ""
+            raise UsageError(f"'{word}' is not of the form name=value{likely}")
         if not value.strip():
             raise UsageError(f"'{word}' has no value; write for example {name}=1")
         if name in values:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from separatrix.engines import Sampling
 from separatrix.maps import PROBABILITIES, QUANTITIES, Map
 from separatrix.reports.commands import spelled
@@ -14,13 +16,13 @@ def title(found: Map) -> str:
     return f"{QUANTITIES[found.of]} on {found.construction.name}"
 
 
-def fixed_words(found: Map) -> str:
-    """The parameters that are the same everywhere; n as it is used."""
+def fixed_words(found: Map, told: Container[str] = ()) -> str:
+    """The parameters that are the same everywhere, but for those told elsewhere; n as it is used."""
     used = found.places.n
     values = dict(found.fixed)
     if used is not None and used.size == 1 and "n" in values:
         values["n"] = used.item()
-    return " ".join(f"{name}={spelled(value)}" for name, value in values.items())
+    return " ".join(f"{name}={spelled(value)}" for name, value in values.items() if name not in told)
 
 
 def options(found: Map) -> str:
@@ -61,7 +63,7 @@ def sentences(found: Map) -> list[str]:
     """What a reader must know of the map, in whole sentences."""
     formulas = dict.fromkeys(known[0] for known in map(found.boundary_formula, found.shown) if known)
     said = [
-        f"Fixed: {fixed_words(found)}." if found.fixed else "",
+        f"Fixed: {given}." if (given := fixed_words(found, found.questions[0].taken)) else "",
         found.questions[0].reference_remark,
         READER if found.of in PROBABILITIES else "",
         found.places.remark,
