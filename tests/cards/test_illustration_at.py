@@ -166,6 +166,7 @@ def test_what_has_no_picture_is_refused_in_a_line() -> None:
         ("rough", "softmax", "n=3000"): "rough needs every token, and n=3,000",
         ("spike", "softmax", "m=1001"): "m=1,001 is more neurons than a picture has, 1,000",
         ("spike", "softmax", "d=100002"): "100,001 distinct tokens",
+        ("spike", "softmax", f"n={10**301}"): "take n=1e300 or less",
         ("plain", "softmax", "n=10000000000000000000"): "signs of so many tokens cannot be drawn",
     }.items():
         name, value = words[2].split("=")

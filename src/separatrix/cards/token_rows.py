@@ -92,8 +92,10 @@ def span_of_tokens(first: int, last: int) -> str:
 
 def laid_out(construction: Construction) -> tuple[Laid, Laid]:
     """Distinct tokens with their counts where there are such, else all of them; or an EngineRefusal."""
-    if not construction.has_groups or construction.n > LARGEST_COUNTED:
+    if not construction.has_groups:
         return all_tokens(construction, construction.name)
+    if construction.n > LARGEST_COUNTED:
+        raise EngineRefusal("counts of so many tokens do not fit a picture; take n=1e300 or less")
     _refuse_many(construction, construction.group_count(), "distinct tokens")
     d0, d1 = (
         Laid(

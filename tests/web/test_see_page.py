@@ -1,0 +1,154 @@
+"""The first screen in a real browser: it says something at once, follows a drag, and needs no mouse."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from explorer import Explorer
+
+CHROMIUM = shutil.which("chromium")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+
+DRAG = """async () => {
+  const slider = document.querySelector(".see-n input[type=range]");
+  let pictures = 0, last = "";
+  const watch = new MutationObserver(() => {
+    const now = document.querySelector(".mechanisms").textContent;
+    if (now !== last) { last = now; pictures += 1; }
+  });
+  watch.observe(document.querySelector(".see"), { subtree: true, childList: true, characterData: true });
+  for (let step = 0; step < 150; step += 1) {
+    slider.value = 3 + step * 0.1;
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+    await new Promise((done) => setTimeout(done, 16));
+  }
+  const during = pictures;
+  slider.dispatchEvent(new Event("change", { bubbles: true }));
+  return during;
+}"""
+"""A drag of n to the end, an event a frame: how many pictures there were on the way."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as found:
+        yield found.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+
+@pytest.fixture
+def page(browser: Any, explorer: Explorer) -> Iterator[Any]:
+    with browser.new_context(base_url=explorer.address, viewport={"width": 1280, "height": 800}) as context:
+        context.set_default_timeout(30_000)
+        made = context.new_page()
+        wrong: list[str] = []
+        made.on("pageerror", lambda error: wrong.append(str(error)))
+        made.on("console", lambda said: wrong.append(said.text) if "Content Security" in said.text else None)
+        yield made
+        assert wrong == []
+
+
+def sentences(page: Any) -> list[str]:
+    page.locator(".see:not(.behind) .sentence").first.wait_for()
+    found: list[str] = page.locator(".sentence").all_inner_texts()
+    return found
+
+
+def test_it_says_what_the_api_says(page: Any, explorer: Explorer) -> None:
+    page.goto("/")
+    shown = sentences(page)
+    found = explorer.get("/see/spike/softmax,linear")
+    assert [each.lower() for each in shown] == [
+        each["sentence"].partition(": ")[2].lower() for each in found["mechanisms"]
+    ]
+    assert page.locator(".chance .p").all_inner_texts() == [
+        f"P(tells apart) {each['chance']['said'].removeprefix('P ')}" for each in found["mechanisms"]
+    ]
+    assert page.locator(".chance .word").all_inner_texts() == ["distinguishes", "blind"]
+    fired = [each["fires"][label].count(True) for each in found["mechanisms"] for label in (0, 1)]
+    assert page.locator(".strip-count").all_inner_texts() == [f"{count} of 12 fire" for count in fired]
+    assert page.locator("circle.fires").count() == sum(fired)
+    assert page.locator("circle").count() == 4 * 12
+    assert page.locator("td.changed").count() == 2
+
+
+def test_the_picture_follows_a_drag_and_the_address_its_end(page: Any) -> None:
+    page.goto("/")
+    before = sentences(page)[1]
+    during = page.evaluate(DRAG)
+    page.wait_for_url("**/verdict/spike/softmax,linear?n=7.94e17")
+    after = sentences(page)[1]
+    assert during >= 5
+    assert "every number format sees it" in before
+    assert "not even float64 can see it" in after
+    page.go_back()
+    page.wait_for_url(re.compile(r"/$"))
+    assert sentences(page)[1] == before
+
+
+def test_keys_and_fields_will_do(page: Any) -> None:
+    page.goto("/")
+    sentences(page)
+    field = page.get_by_label("n, how many tokens")
+    field.fill("1e9")
+    field.press("Enter")
+    page.wait_for_url("**?n=1e9")
+    assert "27th bit" in sentences(page)[1]
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url("**?n=1.12e9")
+    assert page.evaluate("document.activeElement.type") == "range"
+    page.get_by_role("button", name="Draw other signs").press("Enter")
+    page.wait_for_url("**--seed=1")
+    sentences(page)
+    assert "seed 1" in page.locator(".between").inner_text()
+    page.get_by_role("radio", name=re.compile("tokens 2")).check()
+    assert page.locator(".weights .amount").nth(1).inner_text() != ">0.999"
+
+
+def test_what_is_wrong_stands_beside_its_field(page: Any) -> None:
+    page.goto("/verdict/spike/softmax,linear?a0=3")
+    told = page.locator(".dial:has(input[aria-invalid]) .problem")
+    assert "a0=3 must be smaller than a1=1.2" in told.inner_text()
+    page.get_by_label("a0", exact=True).fill("0.5")
+    page.get_by_label("a0", exact=True).press("Enter")
+    assert len(sentences(page)) == 2
+    assert page.locator(".problem").count() == 0
+
+
+def test_mechanisms_and_constructions_are_chosen(page: Any) -> None:
+    page.goto("/verdict/averaging/softmax")
+    sentences(page)
+    page.get_by_label("Add a mechanism").select_option("retention")
+    page.wait_for_url("**/verdict/averaging/softmax,retention")
+    assert len(sentences(page)) == 2
+    page.get_by_role("button", name="Estimate it by draws").click()
+    page.locator(".mechanism", has_text="retention").locator(".word").wait_for()
+    page.get_by_label("Construction").select_option("duplication")
+    page.wait_for_url("**/verdict/duplication/softmax,retention")
+    page.get_by_role("heading", name="Counts of tokens differ", level=1).wait_for()
+    page.get_by_role("button", name="Leave out retention").click()
+    page.wait_for_url("**/verdict/duplication/softmax")
+    page.locator(".mechanism", has_text="retention").wait_for(state="detached")
+    assert "no reader tells them apart" in sentences(page)[0]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 800, 1280])
+def test_it_fits_any_width_and_axe_finds_nothing(
+    browser: Any, explorer: Explorer, width: int, scheme: Any
+) -> None:
+    size = {"width": width, "height": 800}
+    with browser.new_context(base_url=explorer.address, viewport=size, color_scheme=scheme) as context:
+        page = context.new_page()
+        page.goto("/verdict/spike/softmax,linear,power:beta=4?n=1e18&m=300")
+        sentences(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        found = axe.Axe().run(page).response["violations"]
+        assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []
