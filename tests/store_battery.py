@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sqlalchemy import create_engine, inspect, select, text
+from sqlalchemy.exc import DBAPIError
 
 import stored
 from separatrix.parameters import UsageError
@@ -27,11 +28,15 @@ from separatrix.store import (
     open_store,
     read_filter,
     results,
+    selected,
 )
+from separatrix.store.claims import Claims
+from separatrix.store.growth import growth
 from separatrix.store.maintenance import backup_store, check_store, repair_store
 from separatrix.store.migrations import MIGRATIONS, found_version
 from separatrix.store.schema import cells, counts, environments, sweep_cells, sweeps, version
 from separatrix.store.seals import seal, sealed_names
+from separatrix.store.selection import start_of
 from separatrix.store.store import cell_row
 from stored import HERE, POINT, contents, failed, row
 
@@ -71,6 +76,61 @@ class StoreBattery:
             ]
         )
         return store
+
+    def test_pages_hold_every_cell_once_and_those_of_several_parts_whole(self, store: Store) -> None:
+        store.add(map(row, range(25)))
+        number = store.begin_sweep("key", "name", "plan")
+        ids = [row(i)[0] for i in range(25)]
+        store.belong(number, [(cell, part) for cell in ids for part in ("one", "other")])
+        for sweep, each in ((None, 25), (number, 50)):
+            seen, after, sizes = list[tuple[str, str | None]](), start_of(store), list[int]()
+            while after is not None:
+                with selected(store, read_filter({}), sweep, limit=7, after=after) as page:
+                    rows = [found for frame_ in page.frames() for found in frame_.iter_rows(named=True)]
+                    seen += [(found["id"], found.get("part")) for found in rows]
+                    after = page.last
+                    sizes.append(page.count)
+            assert len(seen) == len(set(seen)) == each
+            assert {cell for cell, _ in seen} == set(ids)
+            assert max(sizes) <= 8
+        with selected(
+            store, read_filter({"verdict": "partial"}), number, limit=7, after=start_of(store)
+        ) as page:
+            assert (page.count, page.last) == (0, None)
+
+    def test_how_far_sweeps_are_is_counted(self, store: Store) -> None:
+        store.add([*map(row, range(5)), failed(5)])
+        number = store.begin_sweep("key", "name", "plan")
+        store.belong(number, [(row(i)[0], part) for i in range(8) for part in ("one", "other")])
+        empty = store.begin_sweep("another", "empty", "plan")
+        known = growth(store)
+        assert (known.cells, known.kinds, known.running) == (6, {"verdict": 6}, 0)
+        assert not known.damage
+        first, second = known.sweeps
+        assert (first.sweep.id, first.sweep.cells, first.noted, first.stored) == (number, 6, 16, 12)
+        assert first.not_done == {"failed": 2}
+        assert (second.sweep.id, second.noted, second.stored, second.not_done) == (empty, 0, 0, {})
+        claims = Claims(store)
+        claims.take([row(6)[0]], 1)
+        assert growth(store).running == 1
+        claims.release()
+        assert growth(store).running == 0
+
+    def test_a_store_that_is_opened_to_be_read_refuses_to_be_changed(self, url: str, store: Store) -> None:
+        store.add([row(0)])
+        before = contents(store)
+        reading = open_store(url, read_only=True)
+        assert contents(reading) == before
+        with pytest.raises(StoreError, match=r"^the store [^\n]*$"):
+            reading.add([row(1)])
+        with pytest.raises(StoreError, match=r"^the store [^\n]*$"):
+            reading.begin_sweep("key", "name", "plan")
+        for statement in ("DELETE FROM cells", "DROP TABLE cells", "CREATE TABLE more (x INTEGER)"):
+            with pytest.raises(DBAPIError), reading.engine.begin() as connection:
+                connection.execute(text(statement))
+        assert contents(store) == before
+        store.add([row(1)])
+        assert len(contents(reading)) == 2
 
     def test_what_is_added_is_there(self, url: str, store: Store) -> None:
         store.add(map(row, range(50)))

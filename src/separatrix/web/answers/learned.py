@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from separatrix import listed
-from separatrix.errors import SeparatrixError
+from separatrix.errors import SeparatrixError, told
 from separatrix.evidence.found import Learned
-from separatrix.evidence.stored import StoredTraining, stored_training, trained_tasks
+from separatrix.evidence.stored import StoredTraining, TrainedTask, stored_training, trained_tasks
 from separatrix.evidence.stored_ledgers import stored_predictions, stored_reproductions
 from separatrix.mechanisms import MECHANISMS, Mechanism, mechanism_from
 from separatrix.parameters import require_known
-from separatrix.store import open_store
+from separatrix.store import NoStore, Store, open_store
 from separatrix.tasks import REAL_TASKS, TASKS, task_named
 from separatrix.web.answers._base import Tell, answer, document
 from separatrix.web.lanes import Slow
@@ -43,7 +43,11 @@ def task_list(quick: bool, tell: Tell) -> bytes:
 @answer
 def trained_overview(store: str | None, quick: bool, tell: Tell) -> bytes:
     """The tasks, with how many runs of each the store has."""
-    counted = {each.task: each for each in trained_tasks(_opened(store))} if store else {}
+    note, counted = None, dict[str, TrainedTask]()
+    try:
+        counted = {each.task: each for each in trained_tasks(_opened(store))} if store else {}
+    except NoStore as missing:
+        (note,) = told(missing)
     rows = []
     for name, kind in {**TASKS, **REAL_TASKS}.items():
         runs = counted.pop(name, None)
@@ -59,7 +63,7 @@ def trained_overview(store: str | None, quick: bool, tell: Tell) -> bytes:
                 "done": runs.done if runs else 0,
             }
         )
-    return document({"tasks": rows, "others": sorted(counted)})
+    return document({"tasks": rows, "others": sorted(counted), "note": note})
 
 
 @answer
@@ -71,10 +75,13 @@ def trained_task(task: str, store: str | None, own: Sequence[str], quick: bool, 
     tell({"what": "drawing the samples to test with"})
     row = {**listed.tasks(True, task)[0], **listed.more_of_task(task)}
     found = StoredTraining(())
-    if store is not None:
-        found = stored_training(
-            _opened(store), task, lambda name: _load(own, name), lambda what: tell({"what": what})
-        )
+    try:
+        if store is not None:
+            found = stored_training(
+                _opened(store), task, lambda name: _load(own, name), lambda what: tell({"what": what})
+            )
+    except NoStore as missing:
+        found = StoredTraining((), tuple(told(missing)))
     return document(
         {
             "task": row,
@@ -85,7 +92,7 @@ def trained_task(task: str, store: str | None, own: Sequence[str], quick: bool, 
     )
 
 
-def _opened(store: str) -> Any:
+def _opened(store: str) -> Store:
     return open_store(store, patience=20.0, read_only=True)
 
 

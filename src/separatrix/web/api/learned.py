@@ -42,6 +42,8 @@ class TrainedOverview(TypedDict):
     tasks: list[TaskRuns]
     others: Texts
     """Tasks of stored runs that are not known here."""
+    note: str | None
+    """Where there is no store at the address that was given: how to make one."""
 
 
 @document

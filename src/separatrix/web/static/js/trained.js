@@ -46,6 +46,7 @@ function Tasks({ reachable }) {
       attention. Between them stands what a mechanism can express, by a proof or by weights that are written down, and what training found.
       “Did not learn it here” is not “cannot”.</p>
     ${overview.problem && html`<p class="problem" role="alert">${overview.problem}</p>`}
+    ${overview.found?.note && html`<p class="problem" role="alert">${overview.found.note}</p>`}
     ${overview.found && html`<p role="status">${trained.length ? `The store has runs of ${trained.map((each) => each.name).join(", ")}.` : "Nothing is trained in a store that this page shows. "}
       ${!trained.length && html`The page never trains; this does, in a minute or more, and the page shows it when started with <code>--store sqlite:///results.db</code>:<br /><${Command} line=${TRAIN} />`}</p>`}
     ${bounds.step && html`<${Progress} step=${{ ...bounds.step, what: "computing ceilings and floors on the samples to test with" }} />`}

@@ -1,0 +1,69 @@
+"""Trained evidence on the page: what `learn --json` prints, read from stored runs; nothing is trained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from sqlalchemy import select
+
+from command import run
+from documents import require_document
+from explorer import Explorer, running
+from separatrix.store import open_store, results
+from separatrix.store.schema import cells
+from separatrix.store.seals import COLUMNS, sealed
+
+WORDS = ("n=8", "steps=20", "every=10", "width=8", "batch=8", "validation=64", "tests=200", "rates=0.01")
+TYPED = ("learn", "needle", "softmax,elu", *WORDS, "--seeds", "2", "--store", "runs.db", "--json")
+
+
+def test_without_a_store_there_are_the_tasks_and_what_is_proved(explorer: Explorer) -> None:
+    overview = explorer.get("/learn")
+    listed = explorer.get("/list/tasks")
+    assert listed == json.loads(run("list", "tasks", "--json").stdout)
+    assert [each["name"] for each in overview["tasks"]] == [each["name"] for each in listed]
+    assert not any(each["runs"] for each in overview["tasks"])
+    needle = explorer.get("/learn/needle")
+    assert needle["found"] == []
+    ceiling = needle["task"]["ceiling"]
+    assert all(needle["task"]["floor"] < each["score"] < ceiling for each in needle["proved"])
+    assert "linear" in {each["mechanism"] for each in needle["proved"]}
+    assert "did you mean needle" in explorer.refusal("/learn/needel")["error"]
+    assert explorer.get("/ledger/predictions") == []
+    published = require_document("published", explorer.get("/ledger/published"))
+    assert published["counts"]["agrees"] == 2
+    assert explorer.get("/list/published") == json.loads(run("list", "published", "--json").stdout)
+
+
+def test_stored_runs_are_shown_as_the_command_prints_them(tmp_path: Path) -> None:
+    trained = json.loads(run(*TYPED, cwd=tmp_path).stdout)
+    before = len(results(f"{tmp_path}/runs.db", kind="training"))
+    with running("--store", "runs.db", cwd=tmp_path) as found:
+        (needle,) = [each for each in found.get("/learn")["tasks"] if each["runs"]]
+        assert (needle["name"], needle["runs"], needle["done"]) == ("needle", before, before)
+        shown = found.get("/learn/needle")
+        (experiment,) = shown["found"]
+        assert experiment["learned"] == trained
+        assert experiment["spelled"] == "needle n=8 width=8 batch=8 steps=20 every=10 validation=64 tests=200"
+        assert {(each["mechanism"], each["seed"]) for each in experiment["curves"]} == {
+            (name, seed) for name in ("softmax", "elu") for seed in (1, 2)
+        }
+        require_document("learned", experiment["learned"])
+        assert found.get("/ledger/predictions")[0]["pairs"]
+    assert len(results(f"{tmp_path}/runs.db", kind="training")) == before
+
+
+def test_a_store_names_no_code(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("open('imported', 'w')\nraise SystemExit\n")
+    assert run(*TYPED, cwd=tmp_path).returncode == 0
+    store = open_store(f"{tmp_path}/runs.db")
+    with store.writing() as connection:
+        for each in connection.execute(select(cells).where(cells.c.mechanism == "elu")).mappings().all():
+            new = {name: each[name] for name in COLUMNS} | {"mechanism": "mine:attend"}
+            connection.execute(cells.update().where(cells.c.id == each["id"]).values(**sealed(new)))
+    with running("--store", "runs.db", cwd=tmp_path) as found:
+        shown = found.get("/learn/needle")
+        assert [each["mechanism"] for each in shown["found"][0]["learned"]["mechanisms"]] == ["softmax"]
+        assert "separatrix explore --mechanism mine:attend" in shown["waiting"][0]
+    assert not (tmp_path / "imported").exists()
