@@ -85,7 +85,7 @@ export function useMap(place, moving, pixels, reachable) {
     if (reachable && !side) asking.current.want({ path: coarse, of, side: 0, fine: false });
   }, [coarse, reachable, side]);
   useLayoutEffect(() => {
-    if (reachable && !moving && (side || fine !== coarse)) asking.current.want({ path: fine, of, side, fine: true });
+    if (reachable && !moving && (side || (pixels.width && fine !== coarse))) asking.current.want({ path: fine, of, side, fine: true });
   }, [fine, moving, reachable, side]);
   const next = SLOW_SIDES.find((each) => each > side && each <= slow.most);
   const [rows, columns] = state.map?.heading.shape ?? [0, 0];

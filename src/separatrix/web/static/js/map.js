@@ -62,8 +62,7 @@ export function View({ place: address, reachable }) {
   const scales = useColours(reachable);
   const lists = useLists(shown, reachable);
   const [pixels, setPixels] = useState({ width: 0, height: 0 });
-  const [width] = useState(() => Math.min(400, Math.max(200, window.innerWidth / 3)));
-  const asked = useMap(shown, moving, pixels.width ? pixels : { width, height: width }, reachable);
+  const asked = useMap(shown, moving, pixels, reachable);
   const map = useMemo(() => (asked.map ? named(asked.map) : null), [asked.map]);
   const plane = useMemo(() => map && { x: layOut(map.heading.axes[0].values, map.heading.axes[0].log), y: layOut(map.heading.axes[1].values, map.heading.axes[1].log) }, [map]);
   const [pointed, setPointed] = useState(null);
