@@ -15,7 +15,7 @@ function ColourBar({ panel, colours }) {
   const share = (value) => ((panel.log ? Math.log10(value) : value) - panel.low) / (panel.high - panel.low);
   const ends = panel.low < 0 && panel.high > 0 ? ["red", "blue"] : ["dark", "light"];
   const steps = colours.filter((_, i) => i % 15 === 0);
-  return html`<div class="bar">
+  return html`<div class="colour-bar">
     <div class="bar-colours" style=${{ background: `linear-gradient(to right, ${steps.join(", ")})` }}></div>
     <div class="bar-marks" aria-hidden="true">${marks.map(({ value, text }) => html`<span key=${text} style=${{ left: `${100 * share(value)}%` }}>${text}</span>`)}</div>
     <p>${panel.label}, from ${forPeople(low, 3)} (${ends[0]}) to ${forPeople(high, 3)} (${ends[1]})</p>
@@ -134,7 +134,7 @@ export function Panel({ map, place, plane, scales, cell, pins, curve, act, onRem
         ...${hands}></div>
     </div>
     <${ColourBar} panel=${panel} colours=${scales[panel.colours].colours} />
-    <ul class="legend">
+    <ul class="line-names">
       ${lines.filter((each) => each.kind === "formula" || hasNames(map.heading, panel)).map((each) => html`<li key=${each.name}><${Sample} kind=${each.kind} dash=${each.dash} />${each.name}${each.kind === "level" ? ", along the edges of cells" : ""}</li>`)}
       ${!hasNames(map.heading, panel) && lines.some((each) => each.kind === "level") && html`<li><${Sample} kind="level" dash="2 3" />values written on the lines, along the edges of cells</li>`}
       ${curve && html`<li><${Sample} kind="crossing" />${boundaryWords(curve)}</li>`}

@@ -149,7 +149,7 @@ export function View({ place: address, reachable }) {
           <${Reading} map=${map} cell=${cell} looks=${looks} />
           <${Cuts} map=${map} plane=${plane} cell=${cell} looks=${looks} />`}
       </div>
-      <div class="controls">
+      <div class="movers">
         ${again && html`<${Sliders} place=${shown} controls=${lists.controls} problemOf=${problemOf} onMove=${move} onSettle=${settle} />`}
         ${again && [0, 1].map((i) => html`<${AxisFields} key=${i} place=${shown} which=${i} controls=${lists.controls} problemOf=${problemOf} onChange=${settle} />`)}
       </div>
