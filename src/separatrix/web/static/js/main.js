@@ -46,7 +46,7 @@ function Shell() {
   useEffect(() => { document.title = `${view.name}: Separatrix`; }, [view]);
   const command = place.command ? commandOf(place) : commandOf({ command: "verdict", names: ["spike", "softmax,linear"], words: [], options: [] });
   return html`
-    <a class="skip" href="#main">Skip to the content</a>
+    <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>Skip to the content</a>
     <header class="head">
       <p class="brand"><${Link} to="/">Separatrix<//></p>
       <nav aria-label="Views">

@@ -124,7 +124,7 @@ function Slider({ control, value, problem, onMove, onSettle }) {
     const there = log ? low * (high / low) ** (step / STEPS) : low + (high - low) * (step / STEPS);
     return typed(there, high - low, whole, log);
   };
-  return html`<div class="slider">
+  return html`<div class="mover">
     <${Field} label=${control.name} value=${value ?? ""} placeholder="follows" onChange=${(text) => onSettle(text || null)} problem=${problem} size="8" />
     ${value !== null && html`<label class="visually-hidden" for=${id}>${control.name}, to drag</label>
     <input id=${id} type="range" min="0" max=${STEPS} step="1" value=${Math.round(STEPS * Math.max(0, Math.min(1, share)))}

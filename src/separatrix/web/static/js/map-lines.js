@@ -33,6 +33,7 @@ function curvePath(line, x, y, at) {
   return line.map(([x0, y0, x1, y1]) => `M${at.x(shareBetween(x, x0)).toFixed(1)} ${at.y(shareBetween(y, y0)).toFixed(1)}L${at.x(shareBetween(x, x1)).toFixed(1)} ${at.y(shareBetween(y, y1)).toFixed(1)}`).join("");
 }
 
+const ROOM = 28; // pixels between the name of a line and the end of the map
 const DASHES = ["2 3", "7 3", "11 3 2 3", ""];
 
 // Every line over a panel that stays while one points: [{ name, path, dash, label }]
@@ -44,7 +45,7 @@ export function linesOf(map, panel, place, x, y, at) {
     const edges = levelEdges(values, heading.shape[0], heading.shape[1], level);
     const sorted = [...edges].sort((one, other) => one[0] - other[0]);
     const chosen = sorted[Math.floor(((i + 1) * sorted.length) / (levels.length + 1))];
-    const label = chosen && { x: at.x(x.edges[chosen[0]]), y: at.y((y.edges[chosen[1]] + y.edges[chosen[3]]) / 2), text: name.split(",")[0] };
+    const label = chosen && { x: Math.max(at.x(0) + ROOM, Math.min(at.x(1) - ROOM, at.x(x.edges[chosen[0]]))), y: at.y((y.edges[chosen[1]] + y.edges[chosen[3]]) / 2), text: name.split(",")[0] };
     return { kind: "level", name, path: edgePath(edges, x, y, at), dash: hasNames(heading, panel) ? DASHES[i % 4] : "2 3", label };
   });
   const formula = map.said(place, "formula");

@@ -47,7 +47,7 @@ export function Reading({ map, cell, looks }) {
     const later = setTimeout(() => setSaid(text), 400);
     return () => clearTimeout(later);
   }, [text]);
-  return html`<div class="reading">
+  return html`<div class="pointed-at">
     ${cell ? html`<p><strong>${where}</strong></p>
       <p>${NAMES[map.heading.quantity]}${map.heading.difference ? ", difference" : ""}: ${numbers.map((each, i) => html`<span key=${i} class="number-of"><i style=${{ background: colourOf(looks, each.mechanism) }}></i>${each.mechanism} <b>${each.text}</b></span>`)}</p>`
       : html`<p>Point at a cell, or walk with the arrow keys: its numbers stand here.</p>`}
@@ -86,7 +86,7 @@ function Cut({ map, axis, layout, at, title, scale, looks }) {
         ${ticks(layout.low, layout.high, layout.log, Math.max(2, Math.floor(width / 80))).map(({ value, text }) => html`<g key=${text} transform=${`translate(${LEFT + width * ((layout.log ? Math.log10(value / layout.low) / Math.log10(layout.high / layout.low) : (value - layout.low) / (layout.high - layout.low)))},${TOP + height})`}><line y2="4" /><text y="17" text-anchor="middle">${text}</text></g>`)}
         <text x=${LEFT + width / 2} y=${HEIGHT - 3} text-anchor="middle" class="name">${axis.name}</text></g>
       <line class="here" x1=${LEFT + here * width} x2=${LEFT + here * width} y1=${TOP} y2=${TOP + height} />
-      ${map.heading.layers.map((layer, place) => map.array(place, scale.name) && html`<path key=${place} class="step" d=${step(place)} style=${{ stroke: colourOf(looks, layer.mechanism) }} stroke-dasharray=${place % 2 ? "6 3" : undefined} />`)}
+      ${map.heading.layers.map((layer, place) => map.array(place, scale.name) && html`<path key=${place} class="steps" d=${step(place)} style=${{ stroke: colourOf(looks, layer.mechanism) }} stroke-dasharray=${place % 2 ? "6 3" : undefined} />`)}
     </svg>`}</div></figure>`;
 }
 

@@ -26,7 +26,12 @@ function asker(show) {
   async function ask(want) {
     under = want;
     try {
-      const found = await getMap(want.path, { signal: want.abort.signal, step: (step) => show({ want, step }) });
+      const step = (said) => {
+        want.slow = true;
+        if (wanted) want.abort.abort();
+        else show({ want, step: said });
+      };
+      const found = await getMap(want.path, { signal: want.abort.signal, step });
       show({ want, found });
     } catch (problem) {
       show(problem.name === "AbortError" ? { want } : { want, problem });
@@ -43,7 +48,7 @@ function asker(show) {
       const want = { ...request, abort: new AbortController(), asked: performance.now() };
       if (!under) return ask(want);
       wanted = want;
-      if (under.fine) under.abort.abort();
+      if (under.fine || under.slow) under.abort.abort();
       return undefined;
     },
     stop() {
@@ -53,8 +58,8 @@ function asker(show) {
   };
 }
 
-// The latest map of a place: { map, problem, step, stopped, stop, again, slow }. Where there is no closed form for
-// whole maps, `slow` is { side, next, wait }: how many cells are made along an axis, how many could be, and about how
+// The latest map of a place: { map, other, problem, step, stopped, stop, again, slow }; `other` is whether it is still of
+// other mechanisms or another quantity. Where there is no closed form for whole maps, `slow` is { side, next, wait }: how many cells are made along an axis, how many could be, and about how
 // many ms that takes; such a map does not follow the drag.
 export function useMap(place, moving, pixels, reachable) {
   const [state, setState] = useState({ map: null, problem: null, step: null, stopped: false });
@@ -63,7 +68,8 @@ export function useMap(place, moving, pixels, reachable) {
   if (!asking.current) {
     asking.current = asker(({ want, found, problem, step = null }) => {
       if (!found && !problem) setState((now) => ({ ...now, step }));
-      if (found) setState({ map: { ...found, asked: want.asked, took: performance.now() - want.asked }, problem: null, step: null, stopped: false });
+      if (step?.total > SLOW_SIDES[0] ** 2 && !want.side) setSlow({ of: want.of, most: SLOW_SIDES.at(-1), side: SLOW_SIDES[0] });
+      if (found) setState({ map: { ...found, of: want.of, asked: want.asked, took: performance.now() - want.asked }, problem: null, step: null, stopped: false });
       if (problem?.mostCells) setSlow({ of: want.of, most: Math.floor(Math.sqrt(problem.mostCells)), side: SLOW_SIDES[0] });
       if (problem) setState((now) => ({ ...now, problem: problem.mostCells ? null : problem, step: null }));
     });
@@ -76,14 +82,14 @@ export function useMap(place, moving, pixels, reachable) {
   const coarse = mapPath(place, COARSE);
   const fine = mapPath(place, across, up);
   useLayoutEffect(() => { // before the page is painted: the answer is waited for
-    if (reachable && !side) asking.current.want({ path: coarse, of, fine: false });
+    if (reachable && !side) asking.current.want({ path: coarse, of, side: 0, fine: false });
   }, [coarse, reachable, side]);
   useLayoutEffect(() => {
-    if (reachable && !moving && (side || fine !== coarse)) asking.current.want({ path: fine, of, fine: true });
+    if (reachable && !moving && (side || (pixels.width && fine !== coarse))) asking.current.want({ path: fine, of, side, fine: true });
   }, [fine, moving, reachable, side]);
   const next = SLOW_SIDES.find((each) => each > side && each <= slow.most);
   const [rows, columns] = state.map?.heading.shape ?? [0, 0];
-  const made = side && Math.max(rows, columns) === side;
+  const made = side && state.map?.of === of && Math.max(rows, columns) === side;
   const wait = made && next ? (state.map.took * next * next) / (rows * columns) : Infinity;
   const finer = () => next && setSlow((now) => ({ ...now, side: next }));
   useEffect(() => { if (wait < SOON && !moving) finer(); }, [wait < SOON, moving, side]);
@@ -91,6 +97,7 @@ export function useMap(place, moving, pixels, reachable) {
     asking.current.stop();
     setState((now) => ({ ...now, step: null, stopped: true }));
   };
-  const again = () => asking.current.want({ path: fine, of, fine: true });
-  return { ...state, stop, again, slow: side ? { side, next: made ? next : null, wait, finer } : null };
+  const again = () => asking.current.want({ path: fine, of, side, fine: true });
+  const other = state.map !== null && state.map.of !== of;
+  return { ...state, other, stop, again, slow: side ? { side, next: made ? next : null, wait, finer } : null };
 }

@@ -32,7 +32,7 @@ function formats(verdict) {
 const WORDS = { distinguishes: "tells apart", blind: "blind", partial: "some of the time", undecided: "undecided", none: "no answer" };
 
 const ROWS = [
-  ["Verdict", (each) => html`<strong class=${`word ${each.verdict}`}>${WORDS[each.verdict] ?? each.verdict}</strong>`],
+  ["Verdict", (each) => html`<strong class=${`stands ${each.verdict}`}>${WORDS[each.verdict] ?? each.verdict}</strong>`],
   ["P(tells apart)", (each) => `${forPeople(each.distinguish)}${each.interval && each.interval[0] !== each.interval[1] ? ` (${forPeople(each.interval[0])} to ${forPeople(each.interval[1])})` : ""}`],
   ["P(fires on D0)", (each) => forPeople(each.fire_d0)],
   ["P(fires on D1)", (each) => forPeople(each.fire_d1)],
@@ -79,7 +79,7 @@ export function Pinned({ name, pin, place, own, reachable, settled, onRemove }) 
     ${stale && !state.step && html`<p class="hint">computing its verdict …</p>`}
     ${state.step && html`<${Progress} step=${state.step} onCancel=${stop} />`}
     ${state.problem && html`<p class="problem" role="alert">${state.problem.message}</p>`}
-    ${state.verdicts && html`<div class="wide"><table>
+    ${state.verdicts && html`<div class="scrolled"><table>
       <thead><tr><td></td>${state.verdicts.map((each, i) => html`<th key=${i} scope="col">${each.mechanism}</th>`)}</tr></thead>
       <tbody>
         ${ROWS.map(([title, show]) => html`<tr key=${title}><th scope="row">${title}</th>

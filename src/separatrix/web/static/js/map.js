@@ -32,9 +32,10 @@ function useDragged(place) {
   const timer = useRef(0);
   useEffect(() => setDragged(null), [place]);
   useEffect(() => () => clearTimeout(timer.current), []);
-  const settle = (next) => {
+  const settle = (next, hash = window.location.hash) => {
     clearTimeout(timer.current);
-    go(addressOf(next) + window.location.hash);
+    const there = window.location.pathname + window.location.search + window.location.hash;
+    go(addressOf(next) + hash, { replace: there === addressOf(next) + hash });
   };
   const move = (next) => {
     clearTimeout(timer.current);
@@ -44,7 +45,8 @@ function useDragged(place) {
     move(next);
     timer.current = setTimeout(() => settle(next), PAUSE);
   };
-  return { shown: dragged ?? place, moving: dragged !== null, move, moveBriefly, settle };
+  const forget = () => setDragged(null);
+  return { shown: dragged ?? place, moving: dragged !== null, move, moveBriefly, settle, forget };
 }
 
 // A map with its numbers by layer and name.
@@ -55,13 +57,12 @@ function named({ heading, arrays, asked }) {
 
 export function View({ place: address, reachable }) {
   const place = useMemo(() => completed(address), [address]);
-  const { shown, moving, move, moveBriefly, settle } = useDragged(place);
+  const { shown, moving, move, moveBriefly, settle, forget } = useDragged(place);
   const looks = useLooks();
   const scales = useColours(reachable);
   const lists = useLists(shown, reachable);
   const [pixels, setPixels] = useState({ width: 0, height: 0 });
-  const [width] = useState(() => Math.min(400, Math.max(200, window.innerWidth / 3)));
-  const asked = useMap(shown, moving, pixels.width ? pixels : { width, height: width }, reachable);
+  const asked = useMap(shown, moving, pixels, reachable);
   const map = useMemo(() => (asked.map ? named(asked.map) : null), [asked.map]);
   const plane = useMemo(() => map && { x: layOut(map.heading.axes[0].values, map.heading.axes[0].log), y: layOut(map.heading.axes[1].values, map.heading.axes[1].log) }, [map]);
   const [pointed, setPointed] = useState(null);
@@ -75,16 +76,16 @@ export function View({ place: address, reachable }) {
     ? { column: cellAt(plane.x, shareOf(plane.x, pointed[map.heading.axes[0].name])), row: cellAt(plane.y, shareOf(plane.y, pointed[map.heading.axes[1].name])) } : null;
 
   const pins = Object.fromEntries(Object.entries(readPins(window.location.hash)).filter(([, pin]) => axes.every((name) => name in pin)));
-  const setPins = (next) => go(addressOf(place) + spellPins(next));
+  const setPins = (next) => settle(place, spellPins(next));
   const isOf = optionOf(shown, "of", "distinguish") === "distinguish" && optionOf(shown, "difference", "no") !== "yes";
   const whole = (lists.controls ?? []).filter((each) => each.kind === "whole").map((each) => each.name);
   const paths = useMemo(() => (isOf && lists.controls ? boundaryPaths(shown, axes, whole) : []), [shown, isOf, lists.controls]);
   const boundary = useBoundary(paths, searched && !moving && !asked.slow && !asked.problem, reachable);
 
-  const dragFrom = useRef(null);
+  const drag = useRef(null);
   const moved = (from, how) => axes.reduce((now, name, i) => {
-    const least = Math.min(control(name)?.span?.low ?? -Infinity, numberOf(readAxis(Object.fromEntries(from.words)[name]).low));
     const axis = readAxis(Object.fromEntries(from.words)[name]);
+    const least = Math.min(control(name)?.span?.low ?? -Infinity, numberOf(axis.low));
     return withWord(now, name, spellAxis(moveAxis(axis, { ...how(i), whole: control(name)?.kind === "whole", least })));
   }, from);
   const act = {
@@ -94,13 +95,17 @@ export function View({ place: address, reachable }) {
       setPins({ ...pins, [name]: valuesAt(map.heading, at) });
     },
     drag: (shift) => {
-      dragFrom.current ??= shown;
-      dragFrom.last = moved(dragFrom.current, (i) => ({ shift: shift[i] }));
-      move(dragFrom.last);
+      const from = drag.current?.from ?? shown;
+      drag.current = { from, to: moved(from, (i) => ({ shift: shift[i] })) };
+      move(drag.current.to);
     },
     drop: () => {
-      dragFrom.current = null;
-      settle(dragFrom.last);
+      settle(drag.current.to);
+      drag.current = null;
+    },
+    giveUp: () => {
+      forget();
+      drag.current = null;
     },
     push: (shift) => moveBriefly(moved(shown, (i) => ({ shift: shift[i] }))),
     zoom: (factor, about) => moveBriefly(moved(shown, (i) => ({ factor, about: about[i] }))),
@@ -114,7 +119,7 @@ export function View({ place: address, reachable }) {
 
   return html`<div class="map-view">
     <h1>Where the line runs</h1>
-    <p class="lead">Each cell is computed by itself, exactly, and never blended with its neighbours. Drag a slider, or drag the map.</p>
+    <p class="lead">Each cell is computed for its own values and never blended with its neighbours. Drag a slider, or drag the map.</p>
     <${Question} place=${shown} lists=${lists} looks=${looks} onChange=${settle} problem=${ofMechanisms ? asked.problem.message : undefined} />
     ${asked.problem && !placed && !ofMechanisms && html`<p class="problem" role="alert">${asked.problem.message}</p>`}
     <div class="map-and-controls">
@@ -122,10 +127,11 @@ export function View({ place: address, reachable }) {
         ${!map && !asked.problem && html`<p class="waiting" role="status">Computing the map …</p>`}
         ${asked.slow && html`<p class="hint">There is no closed form for whole maps of this: each cell is computed by itself, ${asked.slow.side} by ${asked.slow.side} of them, once you let go.
           ${asked.slow.next && !asked.step && html` <button type="button" class="quiet" onClick=${asked.slow.finer}>Compute ${asked.slow.next} by ${asked.slow.next}, in about ${Math.ceil(asked.slow.wait / 1000)} s</button>`}</p>`}
+        ${asked.step?.mechanism && html`<p class="hint">${asked.step.mechanism}, a cell at a time:</p>`}
         ${asked.step && html`<${Progress} step=${asked.step} onCancel=${asked.stop} />`}
         ${asked.stopped && html`<p>Not computed: you cancelled it. <button type="button" class="quiet" onClick=${asked.again}>Compute it</button></p>`}
         ${map && plane && scales && html`
-          <div class=${`panels of-${map.heading.layers.length} ${asked.problem ? "stale" : ""}`}>
+          <div class=${`panels of-${map.heading.layers.length} ${asked.problem || asked.other ? "stale" : ""}`}>
             ${map.heading.layers.map((layer, i) => html`<${Panel} key=${i} map=${map} place=${i} plane=${plane} scales=${scales} cell=${cell} pins=${pins} act=${act} described=${hint}
               curve=${boundary.curves[layer.mechanism]} onSize=${i === 0 ? setPixels : () => {}}
               onRemove=${mechanisms.length > 1 && !map.heading.difference ? () => settle(withMechanisms(shown, mechanisms.filter((_, j) => j !== i))) : null} />`)}
@@ -135,7 +141,7 @@ export function View({ place: address, reachable }) {
             <fieldset class="pick"><legend>A click pins</legend>${["A", "B"].map((name) => html`<label key=${name}><input type="radio" name="pinning" checked=${pinning === name} onChange=${() => setPinning(name)} /> ${name}</label>`)}</fieldset>
             <button type="button" class="quiet" onClick=${() => act.zoom(0.8, [0.5, 0.5])}>Zoom in</button>
             <button type="button" class="quiet" onClick=${() => act.zoom(1.25, [0.5, 0.5])}>Zoom out</button>
-            ${isOf && html`<label class="tick"><input type="checkbox" checked=${searched} onChange=${(event) => setSearched(event.target.checked)} /> certified boundary</label>`}
+            ${isOf && !asked.slow && html`<label class="tick"><input type="checkbox" checked=${searched} onChange=${(event) => setSearched(event.target.checked)} /> certified boundary</label>`}
             <a href=${file(".png")} download>PNG</a><a href=${file(".csv")} download>CSV</a>
           </div>
           ${boundary.step && html`<${Progress} step=${boundary.step} onCancel=${boundary.stop} />`}
@@ -143,7 +149,7 @@ export function View({ place: address, reachable }) {
           <${Reading} map=${map} cell=${cell} looks=${looks} />
           <${Cuts} map=${map} plane=${plane} cell=${cell} looks=${looks} />`}
       </div>
-      <div class="controls">
+      <div class="movers">
         ${again && html`<${Sliders} place=${shown} controls=${lists.controls} problemOf=${problemOf} onMove=${move} onSettle=${settle} />`}
         ${again && [0, 1].map((i) => html`<${AxisFields} key=${i} place=${shown} which=${i} controls=${lists.controls} problemOf=${problemOf} onChange=${settle} />`)}
       </div>
