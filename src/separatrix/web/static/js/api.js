@@ -87,12 +87,19 @@ export function unpack(buffer) {
   return { heading, arrays };
 }
 
+// A stream that ends before its result: given up by the page, or the server is gone.
+function gone(error) {
+  if (error?.name === "AbortError") throw error;
+  note(false);
+  throw new Unreachable();
+}
+
 async function lines(response, step) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { value, done } = await reader.read();
-    if (done) throw new Unreachable();
+    const { value, done } = await reader.read().catch(gone);
+    if (done) gone();
     rest += value;
     const whole = rest.split("\n");
     rest = whole.pop();

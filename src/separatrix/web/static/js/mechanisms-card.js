@@ -113,5 +113,5 @@ function Working({ found }) {
   return html`
     <p class="said-in-short" aria-live="polite">${sentence}</p>
     ${step && html`<div class="working"><${Progress} step=${step.total ? step : null} onCancel=${found.cancel} /><p class="hint">${step.what ?? ""}</p></div>`}
-    ${cancelled && !card?.finished && html`<p>Cancelled. <button type="button" class="quiet" onClick=${found.goOn}>Compute the card</button></p>`}`;
+    ${cancelled && !card?.finished && html`<p>Stopped before its end. <button type="button" class="quiet" onClick=${found.goOn}>Compute the card</button></p>`}`;
 }
