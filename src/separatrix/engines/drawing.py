@@ -23,10 +23,13 @@ from separatrix.outputs.attention import (
     rounding,
 )
 from separatrix.outputs.tokens import TokensAt, draw_places
-from separatrix.tensors import Bool, Float, Int, Tensor, one_thread, torch
+from separatrix.tensors import Bool, Float, Int, Tensor, memory_kept, one_thread, torch
 
 CACHED = 1 << 20
 """Numbers in a batch of token sets: more than the cache holds are no faster."""
+FEW, CROWD = 4, 1 << 22
+"""Where the cache holds fewer sets than this, so many numbers are in a batch: what a mechanism makes of
+places alone, as a bias, it makes once for a batch."""
 SMALL = 1 << 24
 """Numbers that one thread takes alone: a second spends more on waiting for its turn than it saves."""
 
@@ -76,10 +79,11 @@ def sample_places(
 
     def together(draws: int) -> int:
         """How many places with so many draws go through the mechanism at once."""
-        return CACHED // numbers(draws, mechanism.holds_scores)
+        each = numbers(draws, mechanism.holds_scores)
+        return CACHED // each if FEW * each <= CACHED else CROWD // each
 
     turn = numbers(1, not mechanism.streams)  # in which order places and signs are drawn hangs on it
-    with one_thread() if turn < SMALL else nullcontext():
+    with memory_kept(), one_thread() if turn < SMALL else nullcontext():
         for more in _until_decided(sampling, tally):
             for places, signs in _drawn(rng, construction, _shares(more, -(-more * turn // CACHED))):
                 done = tally.draws
