@@ -151,10 +151,11 @@ def rotated(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
 
 def _turned(x: Tensor) -> Tensor:
     half = x.shape[-1] // 2
-    speed = 100.0 ** -(torch.arange(half, dtype=x.dtype) / half)
-    angle = torch.arange(x.shape[-2], dtype=x.dtype)[:, None] * speed
+    speed = 100.0 ** -(torch.arange(half, dtype=torch.float64) / half)
+    angle = torch.arange(x.shape[-2], dtype=torch.float64)[:, None] * speed
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     one, other = x[..., :half], x[..., half:]
-    return torch.cat([one * angle.cos() - other * angle.sin(), one * angle.sin() + other * angle.cos()], -1)
+    return torch.cat([one * cos - other * sin, one * sin + other * cos], -1)
 
 
 def hotter_with_length(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
