@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 
 import torch
 from torch import Tensor
 
 from separatrix.contract._base import Broken, NotFinite, Skipped, check
-from separatrix.contract.calculus import STEEP, gradients, weights_of
+from separatrix.contract.calculus import STEEP, WIDE, gradients, weights_of
 from separatrix.contract.calls import defined, fast
 from separatrix.contract.inputs import (
     LENGTH,
@@ -16,6 +17,7 @@ from separatrix.contract.inputs import (
     Tokens,
     attender,
     calmest,
+    few,
     modes,
     require_equal,
     rounding,
@@ -72,10 +74,11 @@ def double_precision(mechanism: Mechanism) -> None:
 @check("lengths", "widths")
 def half_precision(mechanism: Mechanism) -> None:
     """In 16 bits the fast form is within a few roundings of the float32 definition, and off to both sides."""
-    for causal, q, k, v, bound in trials(mechanism, LENGTHS, tuple(BIAS)):
+    for causal, q, k, v, bound in _in_16_bits(mechanism):
         found = fast(mechanism, q, k, v, causal=causal).float()
         expected = defined(mechanism, q.float(), k.float(), v.float(), causal=causal)
-        where = f"({q.shape[-2]} tokens, causal={causal})"
+        batch, heads, length, width = q.shape
+        where = f"({length} tokens, batch {batch}, {heads} heads, width {width}, causal={causal})"
         what = f"{short(q.dtype)} differs from float32 {where}"
         found = require_nearly(mechanism, causal, (q, k, v), found, expected, bound, what)
         bias = abs((found - expected).double().mean() / expected.double().abs().mean()).item()
@@ -85,6 +88,13 @@ def half_precision(mechanism: Mechanism) -> None:
                 f"{short(q.dtype)} is off by {bias:.2g} of float32 in the mean of all results {where}, "
                 f"where rounding leaves {allowed:.1g}"
             )
+
+
+def _in_16_bits(mechanism: Mechanism) -> Iterator[tuple[bool, Tensor, Tensor, Tensor, float]]:
+    """`causal`, tokens and bound: several lengths, and wide tokens, many heads and batch elements."""
+    yield from trials(mechanism, LENGTHS, tuple(BIAS))
+    for shape in ((1, 1, *WIDE), (2, 16), (9, 2)):
+        yield from trials(mechanism, (33,), tuple(BIAS), sizes(mechanism, *shape))
 
 
 def require_nearly(
@@ -183,8 +193,9 @@ def _off_along(
 def gradient_in_bfloat16(mechanism: Mechanism) -> None:
     """The gradient of bfloat16 tokens is as large as that of float64 ones, along it and within 5 %."""
     for causal in modes(mechanism):
-        for length in (LENGTH, 66):
-            drawn, steepness = calmest(mechanism, causal, length, shape=sizes(mechanism), order=1)
+        usual, wide = sizes(mechanism), sizes(mechanism, 1, 1, *WIDE)
+        for length, shape in ((LENGTH, usual), (66, usual), (260, few(mechanism)), (LENGTH, wide)):
+            drawn, steepness = calmest(mechanism, causal, length, shape=shape, order=1)
             if steepness > STEEP:
                 raise Skipped(f"it magnifies rounding {steepness:.2g} times in a derivative")
             narrow = tuple(x.bfloat16() for x in drawn)
@@ -195,8 +206,8 @@ def gradient_in_bfloat16(mechanism: Mechanism) -> None:
                 gap = (attend(*narrow).double() - exact).abs()
             apart = gap > rounding(torch.bfloat16, slack=4) * exact.abs().max().clamp_min(1)
             weights = weights_of(exact).masked_fill(apart.any(-1, keepdim=True), 0)  # ties broken otherwise
-            wide, found = (gradients(mechanism, causal, each, weights) for each in (point, narrow))
-            for letter, one, other in zip("qkv", found, wide, strict=True):
+            exactly, found = (gradients(mechanism, causal, each, weights) for each in (point, narrow))
+            for letter, one, other in zip("qkv", found, exactly, strict=True):
                 whole = other.square().sum().item()
                 along = (one.double() * other).sum().item() / whole if whole > 0 else 1.0
                 if not abs(along - 1) <= SLOPE:
