@@ -34,7 +34,7 @@ CUTS: tuple[tuple[int, tuple[int, ...]], ...] = (
 """Numbers of tokens, and the places before which the past ends: all up to 256, then where chunks end."""
 MORE_CUTS: tuple[tuple[int, tuple[int, ...]], ...] = (
     (520, tuple(range(260, 520, 4))),
-    (2500, (1100, 1280, 1400, 1408, 1440, 1500, 1536, 1664, 1792, 1920, 2000, 2047, 2048, 2049, 2304, 2400)),
+    (2500, (1100, 1280, 1408, 1500, 1536, 2000, 2048, 2304)),
 )
 """The same for callables, which have no definition beside them to be compared with."""
 DEEP = -2e4
@@ -44,34 +44,8 @@ AT_ONCE = 1 << 22
 BEGINNINGS: tuple[tuple[int, tuple[int, ...]], ...] = (
     (LENGTH, (1, 8)),
     (66, tuple(range(1, 66))),
-    (
-        520,
-        (
-            66,
-            72,
-            80,
-            90,
-            96,
-            99,
-            100,
-            101,
-            112,
-            120,
-            127,
-            128,
-            129,
-            192,
-            255,
-            256,
-            257,
-            300,
-            384,
-            500,
-            511,
-            512,
-            513,
-        ),
-    ),
+    (128, (66, 72, 80, 90, 96, 99, 100, 101, 112, 120)),
+    (520, (100, 127, 128, 129, 192, 255, 256, 257, 300, 384, 500, 511, 512, 513)),
     (1030, (600, 768, 1000, 1024)),
     (2500, (1030, 2048)),
 )

@@ -36,7 +36,7 @@ def decoding(mechanism: Mechanism) -> None:
             else:
                 found = _by_keys(mechanism, q, k, v, prompt, 1)
                 several = _by_keys(mechanism, q, k, v, prompt, SEVERAL)
-                what = f"{prompt} tokens at once and then {SEVERAL} by {SEVERAL} differ from all {length} at once"
+                what = f"{prompt} tokens at once and then {SEVERAL} by {SEVERAL} differ from all {length}"
                 require_equal(several, expected, bound, what)
         what = f"{prompt} tokens at once and then one by one differ from all {length} at once"
         require_equal(found, expected, bound, what)

@@ -24,8 +24,10 @@ KEYS = (-1000.0, 0.0)
 """Coordinates of keys that queries of positive ones may not mind: a weight of 0, or a score of 0."""
 FEW_KEYS, MANY_KEYS = (
     ((LENGTH, 5), (66, 14)),
-    (*range(6, 130 - LENGTH), *(n - LENGTH for n in range(150, 1101, 50)))
-    + tuple(n - LENGTH for n in (160, 192, 256, 257, 384, 512, 533, 768, 1024, 1500, 2048, 2500)),
+    tuple(
+        n - LENGTH
+        for n in (*range(19, 130), *range(150, 1101, 50), 160, 192, 256, 257, 384, 512, 768, 1024, 2048, 2500)
+    ),
 )
 """How many keys, and after how many tokens: where it is looked, and where it is asked (after LENGTH).
 
