@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -151,10 +152,11 @@ def rotated(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
 
 def _turned(x: Tensor) -> Tensor:
     half = x.shape[-1] // 2
-    speed = 100.0 ** -(torch.arange(half, dtype=x.dtype) / half)
-    angle = torch.arange(x.shape[-2], dtype=x.dtype)[:, None] * speed
+    speed = 100.0 ** -(torch.arange(half, dtype=torch.float64) / half)
+    angle = torch.arange(x.shape[-2], dtype=torch.float64)[:, None] * speed
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
     one, other = x[..., :half], x[..., half:]
-    return torch.cat([one * angle.cos() - other * angle.sin(), one * angle.sin() + other * angle.cos()], -1)
+    return torch.cat([one * cos - other * sin, one * sin + other * cos], -1)
 
 
 def hotter_with_length(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
@@ -263,6 +265,79 @@ def long_convolution(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (out * q.to(wide.dtype).sum(-1, keepdim=True).sigmoid()).to(v.dtype) + 0 * k.sum()
 
 
+def block_by_block(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """Softmax in blocks of keys with a running largest logit, added up in float32 and rounded once."""
+    wide = torch.promote_types(v.dtype, torch.float32)
+    top = torch.full((*q.shape[:-1], 1), -torch.inf, dtype=wide)
+    whole, out = torch.zeros_like(top), torch.zeros(*q.shape[:-1], v.shape[-1], dtype=wide)
+    place = torch.arange(q.shape[-2])[:, None]
+    for start in range(0, k.shape[-2], 48):
+        logits = q.to(wide) @ k[..., start : start + 48, :].to(wide).mT
+        if causal:
+            logits = logits.masked_fill(start + torch.arange(logits.shape[-1]) > place, -torch.inf)
+        higher = torch.maximum(top, logits.amax(-1, keepdim=True).detach())
+        scores, less = (logits - higher).exp(), (top - higher).exp()
+        whole = less * whole + scores.sum(-1, keepdim=True)
+        out, top = less * out + scores @ v[..., start : start + 48, :].to(wide), higher
+    return (out / whole).to(v.dtype)
+
+
+def state_in_float32(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A recurrence that forgets nothing, whose state has enough bits and whose results are rounded."""
+    wide = torch.promote_types(v.dtype, torch.float32)
+    state, out = torch.zeros(*k.shape[:2], k.shape[-1], v.shape[-1], dtype=wide), []
+    for t in range(k.shape[-2]):
+        state = state + k[..., t, :, None].to(wide) * v[..., t, None, :].to(wide)
+        out.append((q[..., t, None, :].to(wide) @ state)[..., 0, :] / (t + 1))
+    return torch.stack(out, dim=-2).to(v.dtype)
+
+
+def fading(q: Tensor, k: Tensor, v: Tensor, *, is_causal: bool = False) -> Tensor:
+    """ALiBi: logits less a share of the distance, another one for each head; causal by keyword alone."""
+    slopes = 2.0 ** -(1 + torch.arange(q.shape[1], dtype=torch.float64) % 8)
+    far = (torch.arange(q.shape[-2])[:, None] - torch.arange(k.shape[-2])).abs()
+    return _masked(q @ k.mT - (slopes[:, None, None] * far).to(q.dtype), is_causal).softmax(-1) @ v
+
+
+@cache
+def _future(length: int) -> Tensor:
+    return torch.ones(length, length, dtype=torch.bool).triu(1)
+
+
+def with_a_kept_mask(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal, with masks that are made once."""
+    return (q @ k.mT).masked_fill(_future(k.shape[-2]), -torch.inf).softmax(-1) @ v
+
+
+def padded_to_64(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """A kernel for blocks of 64 keys, whose last one is filled up with keys that are masked."""
+    length = k.shape[-2]
+    k, v = (nn.functional.pad(x, (0, 0, 0, -length % 64)) for x in (k, v))
+    nobody = torch.arange(k.shape[-2]) >= length
+    return _masked(q @ k.mT, causal).masked_fill(nobody, -torch.inf).softmax(-1) @ v
+
+
+def with_its_weights(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> tuple[Tensor, Tensor]:
+    """The result, and the weights beside it."""
+    weights = _masked(q @ k.mT, causal).softmax(-1)
+    return weights @ v, weights
+
+
+def by_angle(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """Cosine attention, where short tokens are not made longer."""
+    q, k = (x / (x.square().sum(-1, keepdim=True) + 0.1).sqrt() for x in (q, k))
+    return _masked(4 * (q @ k.mT), causal).softmax(-1) @ v
+
+
+def with_einsum(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A window that only looks back, by sums of products, in float32 at the least."""
+    wide = torch.promote_types(v.dtype, torch.float32)
+    logits = torch.einsum("bhid,bhjd->bhij", q.to(wide), k.to(wide)) / q.shape[-1]
+    back = torch.arange(q.shape[-2])[:, None] - torch.arange(k.shape[-2])
+    logits = logits.masked_fill((back < 0) | (back >= 100), -torch.inf)
+    return torch.einsum("bhij,bhjf->bhif", logits.softmax(-1), v.to(wide)).to(v.dtype)
+
+
 CORRECT: list[Callable[..., Any]] = [
     causal_alone,
     causal_by_order,
@@ -291,5 +366,13 @@ CORRECT: list[Callable[..., Any]] = [
     causal_within_blocks,
     balanced,
     long_convolution,
+    block_by_block,
+    state_in_float32,
+    fading,
+    with_a_kept_mask,
+    padded_to_64,
+    with_its_weights,
+    by_angle,
+    with_einsum,
 ]
 """What must pass."""

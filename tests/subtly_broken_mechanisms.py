@@ -591,6 +591,135 @@ def wrong_where_blocks_are_full(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _softmax(q, k, v, False) * (1 if k.shape[-2] % 256 else 1 + 1e-6)
 
 
+def _in_16_bits(x: Tensor) -> bool:
+    return x.dtype.itemsize < 4
+
+
+def normaliser_in_16_bits(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """Exponentials are added up in the format of the tokens: a sum of thousands stops growing."""
+    if not _in_16_bits(q):
+        return _softmax(q, k, v, causal)
+    logits = q @ k.mT
+    if causal:
+        logits = logits.masked_fill(torch.ones_like(logits, dtype=torch.bool).triu(1), -torch.inf)
+    scores = (logits - logits.amax(-1, keepdim=True)).exp()
+    whole = torch.zeros_like(scores[..., :1])
+    for part in scores.split(8, -1):
+        whole = whole + part.sum(-1, keepdim=True)
+    return scores @ v / whole
+
+
+def results_in_16_bits(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Results are added up, block by block, in the format of the tokens."""
+    if not _in_16_bits(q):
+        return _softmax(q, k, v, False)
+    out = torch.zeros(*q.shape[:-1], v.shape[-1], dtype=v.dtype)
+    for weights, values in zip((q @ k.mT).softmax(-1).split(32, -1), v.split(32, -2), strict=True):
+        out = out + weights @ values
+    return out
+
+
+def state_in_16_bits(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A recurrence whose state is kept in the format of the tokens and forgets nothing."""
+    state, out = torch.zeros(*k.shape[:2], k.shape[-1], v.shape[-1], dtype=v.dtype), []
+    for t in range(k.shape[-2]):
+        state = state + k[..., t, :, None] * v[..., t, None, :]
+        out.append((q[..., t, None, :] @ state)[..., 0, :] / (t + 1))
+    return torch.stack(out, dim=-2)
+
+
+def late_values_in_8_bits(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """The values of tokens beyond 1,500 are kept in half the bits."""
+    late = v[..., 1500:, :].to(torch.float8_e4m3fn).to(v.dtype)
+    return _softmax(q, k, torch.cat([v[..., :1500, :], late], -2) if _in_16_bits(v) else v, causal)
+
+
+def late_keys_in_8_bits(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    late = (1.07 * k[..., 512:, :]).to(torch.float8_e4m3fn).to(k.dtype) / 1.07
+    return _softmax(q, torch.cat([k[..., :512, :], late], -2) if _in_16_bits(k) else k, v, causal)
+
+
+def places_in_16_bits(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """Rotary positions whose angles have the format of the tokens, in which late places are one."""
+    if q.shape[-1] % 2:
+        raise ValueError("rotary positions need an even width")
+
+    def turned(x: Tensor) -> Tensor:
+        half = x.shape[-1] // 2
+        speed = 100.0 ** -(torch.arange(half, dtype=x.dtype) / half)
+        angle = torch.arange(x.shape[-2], dtype=x.dtype)[:, None] * speed
+        cos, sin, one, other = angle.cos(), angle.sin(), x[..., :half], x[..., half:]
+        return torch.cat([one * cos - other * sin, one * sin + other * cos], -1)
+
+    return _softmax(turned(q), turned(k), v, causal)
+
+
+def hotter_beyond_1500(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    return _softmax((1.01 if k.shape[-2] > 1500 else 1) * q, k, v, causal)
+
+
+def unnormalised_beyond_1100(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (1.02 if k.shape[-2] > 1100 else 1) * _softmax(q, k, v, False)
+
+
+def leaks_beyond_1400(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    out = _softmax(q, k, v, causal)
+    if causal and k.shape[-2] > 1450:
+        out[..., 1400, :] += 1e-3 * (v[..., 1450, :] - out[..., 1400, :])
+    return out
+
+
+def hotter_for_five_elements(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax((1.01 if q.shape[0] == 5 else 1) * q, k, v, False)
+
+
+def hotter_for_24_heads(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax((1.01 if q.shape[1] == 24 else 1) * q, k, v, False)
+
+
+def hotter_of_width_40(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax((1.01 if q.shape[-1] == 40 else 1) * q, k, v, False)
+
+
+def hotter_of_96_tokens(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax((1.001 if k.shape[-2] == 96 else 1) * q, k, v, False)
+
+
+def draws_when_long(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    if k.shape[-2] > 100:
+        torch.rand(1)
+    return _softmax(q, k, v, False)
+
+
+def forgets_small_values(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax(q, k, v.masked_fill(v.abs() < 1e-6, 0), False)
+
+
+def steeper_where(name: str, wrong: Callable[[Tensor], bool], which: int) -> Callable[..., Tensor]:
+    """Softmax whose gradient of one input is off where that input is such a one."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        given = [q, k, v]
+        if wrong(given[which]):
+            given[which] = Slope.apply(given[which], 1.1)
+        return _softmax(given[0], given[1], given[2], False)
+
+    attend.__name__ = f"steeper_{name}"
+    return attend
+
+
+def first_for_one_query(q: Tensor, k: Tensor, v: Tensor, causal: bool = False, first: int = 0) -> Tensor:
+    """The place of the first query is minded where it is the only one."""
+    ends = torch.arange(q.shape[-2])[:, None] + (first if q.shape[-2] == 1 else 0)
+    later = torch.arange(k.shape[-2]) > ends
+    logits = q @ k.mT
+    return (logits.masked_fill(later, -torch.inf) if causal else logits).softmax(-1) @ v
+
+
+def off_among_heads_in_bfloat16(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return _softmax(q, k, v, False) * (1.05 if q.dtype is torch.bfloat16 and q.shape[1] >= 8 else 1)
+
+
 SUBTLE: list[tuple[Callable[..., Any], str]] = [
     *(
         (leaking_at(place), "causality")
@@ -673,5 +802,32 @@ SUBTLE: list[tuple[Callable[..., Any], str]] = [
     (drops_while_training, "gradient_of_one_input"),
     (steeper_for_one_input, "gradient_of_one_input"),
     (wrong_where_blocks_are_full, "more_keys"),
+    (normaliser_in_16_bits, "long_in_16_bits"),
+    (results_in_16_bits, "long_in_16_bits"),
+    (state_in_16_bits, "long_in_16_bits"),
+    (late_values_in_8_bits, "long_in_16_bits"),
+    (late_keys_in_8_bits, "long_in_16_bits"),
+    (places_in_16_bits, "long_in_16_bits"),
+    (hotter_beyond_1500, "prefix"),
+    (unnormalised_beyond_1100, "normalised"),
+    (leaks_beyond_1400, "causality"),
+    (hotter_for_five_elements, "batch_independence"),
+    (hotter_for_24_heads, "more_heads"),
+    (hotter_of_width_40, "more_coordinates"),
+    (hotter_of_96_tokens, "more_keys"),
+    (draws_when_long, "repeatable"),
+    (forgets_small_values, "linear_in_values"),
+    (steeper_where("late", lambda x: x.shape[-2] > 600, 2), "gradient_of_long_inputs"),
+    (steeper_where("in_batches", lambda x: x.shape[0] > 2, 1), "gradient_of_long_inputs"),
+    (
+        steeper_where("of_wide_float32", lambda x: x.dtype is torch.float32 and x.shape[-1] > 32, 0),
+        "gradient_in_float32",
+    ),
+    (
+        steeper_where("of_long_bfloat16", lambda x: x.dtype is torch.bfloat16 and x.shape[-2] > 100, 1),
+        "gradient_in_bfloat16",
+    ),
+    (first_for_one_query, "decoding"),
+    (off_among_heads_in_bfloat16, "half_precision"),
 ]
 """What is wrong, and the one check that must tell it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor
 from cases import SMALL
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import Sampling, dense, drawing, exhaustive
+from separatrix.engines.tally import Tally
 from separatrix.mechanisms import Causality, Mechanism, mechanism_named
 from separatrix.mechanisms.custom import wrap
 from separatrix.outputs.attention import attend
@@ -142,6 +144,31 @@ def test_each_place_is_attended_once(attends: Callable[..., Tensor], linear: boo
     distinct = len(set(draw_places(np.random.default_rng(5), construction.n, DRAWS)))
     assert distinct == construction.n
     assert sum(sets) == 2 * (distinct if linear else DRAWS)
+
+
+@pytest.mark.parametrize(
+    ("hits_each_look", "costly", "draws"),
+    [
+        ((25, 25, 49, 100, 200), True, 200),
+        ((25, 25, 49, 100, 200), False, 400),
+        ((25, 25, 50, 100, 200), True, 400),
+        ((0, 0, 0, 0, 0), True, 400),
+        ((0, 0, 1, 0, 0), True, 200),
+        ((0, 2, 1, 3, 3), True, 400),
+        ((12, 12, 0, 0, 0), True, 25),
+    ],
+    ids=["one miss", "one miss, cheap", "no miss", "no hit", "one hit", "a few hits", "half"],
+)
+def test_draws_that_cannot_decide_are_not_made(
+    hits_each_look: tuple[int, ...], costly: bool, draws: int
+) -> None:
+    """One miss is too many for 0.99 with 400 draws; six hits in 200 may still come to be more than 0.01."""
+    tally, looks = Tally(), iter(hits_each_look)
+    sampling = Sampling(400, decide=(Fraction(1, 100), Fraction(99, 100)))
+    for more in drawing._until_decided(sampling, tally, costly):
+        hits = next(looks)
+        tally.draws, tally.sure, tally.maybe = tally.draws + more, tally.sure + hits, tally.maybe + hits
+    assert tally.draws == draws
 
 
 def test_the_order_before_a_query_is_looked_at_where_it_counts() -> None:

@@ -21,7 +21,7 @@ from separatrix.contract._base import (
 )
 
 from separatrix.contract import numerics, symmetry, causal, recurrence, agreement, counted, calculus  # isort: skip
-from separatrix.contract import decoding, larger, precision  # isort: skip
+from separatrix.contract import decoding, larger, precision, long_precision  # isort: skip
 from separatrix.contract.inputs import sensitivity
 
 put_in_order()
@@ -40,6 +40,7 @@ __all__ = [
     "decoding",
     "examine",
     "larger",
+    "long_precision",
     "numerics",
     "precision",
     "recurrence",

@@ -101,7 +101,7 @@ def _require_definition(mechanism: Mechanism, drawn: Iterable[Tokens], noun: str
 
 @check("definition")
 def lengths(mechanism: Mechanism) -> None:
-    """The fast form gives what the definition gives on long inputs, of 101 to 1030 tokens."""
+    """The fast form gives what the definition gives on 3 to 1030 tokens, at and about the sizes of blocks."""
     for causal, q, k, v, bound in trials(mechanism, LONG_LENGTHS, (torch.float64,), few(mechanism)):
         what = f"the fast form differs from the definition ({q.shape[-2]} tokens, causal={causal})"
         with torch.no_grad():

@@ -35,12 +35,15 @@ STEP = 1e-5
 SLOPE_BOUND = 1e-6
 STEEP = 100.0
 """Where rounding in a derivative is magnified more than this, steps are too long for what they measure."""
+SMALL = 1e-9
 LARGE = 1e3
 """Values this large are still mixed as small ones are."""
 KINK = 1e-3
 """Where the slopes to both sides differ by more than this, there is no derivative."""
 WIDE = (96, 80)
 """Wide tokens: of queries and keys, and of values."""
+MANY = (5, 9)
+"""More batch elements and heads than usual."""
 LARGEST_SLOPE = 1e6
 """No gradient of tokens of size 1 is larger, unless something small was divided by."""
 
@@ -99,22 +102,26 @@ def gradient_of_one_input(mechanism: Mechanism) -> None:
 
 @check("gradient", "lengths")
 def gradient_of_long_inputs(mechanism: Mechanism) -> None:
-    """The first derivative is what finite differences say, at 33 to 520 tokens, and on wide ones."""
+    """The first derivative is what finite differences say, at 33 to 1030 tokens, on wide ones, on many."""
     for causal in modes(mechanism):
-        for length in (33, 66, 130, 260, 520):
+        for length in (33, 66, 130, 260, 520, 1030):
             inputs = _smooth_at(mechanism, causal, length, few(mechanism))
             _require_slope(mechanism, causal, inputs, f", {length} tokens")
         inputs = _smooth_at(mechanism, causal, LENGTH, sizes(mechanism, 1, 1, *WIDE))
         width, features = inputs[0].shape[-1], inputs[2].shape[-1]
         _require_slope(mechanism, causal, inputs, f", width {width}, {features} features")
+        batch, heads = MANY
+        inputs = _smooth_at(mechanism, causal, LENGTH, sizes(mechanism, batch, heads))
+        _require_slope(mechanism, causal, inputs, f", batch {batch}, {inputs[0].shape[1]} heads")
 
 
 @check("gradient", "half_precision")
 def gradient_in_float32(mechanism: Mechanism) -> None:
     """The gradient of float32 tokens is that of float64 ones, within rounding."""
     for causal in modes(mechanism):
-        for length in (LENGTH, 66, 130):
-            drawn, steepness = calmest(mechanism, causal, length, shape=sizes(mechanism), order=1)
+        wide = sizes(mechanism, 1, 1, *WIDE)
+        for length, shape in (*((n, sizes(mechanism)) for n in (LENGTH, 66, 130)), (LENGTH, wide)):
+            drawn, steepness = calmest(mechanism, causal, length, shape=shape, order=1)
             if steepness > STEEP:
                 raise Skipped(f"it magnifies rounding {steepness:.2g} times in a derivative")
             bound = 4 * rounding(torch.float32) * max(1.0, steepness)
@@ -126,9 +133,9 @@ def gradient_in_float32(mechanism: Mechanism) -> None:
                 require_finite(exact, "ordinary tokens")
                 apart = (attend(*narrow).double() - exact).abs() > 1e-4 * exact.abs().max().clamp_min(1)
             weights = weights_of(exact).masked_fill(apart.any(-1, keepdim=True), 0)  # ties broken otherwise
-            wide, found = (gradients(mechanism, causal, each, weights) for each in (point, narrow))
-            size = max(1.0, *(each.abs().max().item() for each in wide))
-            for letter, one, other in zip("qkv", found, wide, strict=True):
+            exactly, found = (gradients(mechanism, causal, each, weights) for each in (point, narrow))
+            size = max(1.0, *(each.abs().max().item() for each in exactly))
+            for letter, one, other in zip("qkv", found, exactly, strict=True):
                 what = f"the gradient of {letter} in float32 is not that in float64 ({length} tokens"
                 require_equal(one / size, other / size, bound, f"{what}, causal={causal})")
 
@@ -278,6 +285,8 @@ def linear_in_values(mechanism: Mechanism) -> None:
             require_equal(found, expected, 2 * bound, what)
             found = attend(q, k, (LARGE + 1) * first - LARGE * second)
             expected = (LARGE + 1) * attend(q, k, first) - LARGE * attend(q, k, second)
+            what = f"attending to values of about {SMALL:g} is not {SMALL:g} times that of large ones"
+            require_equal(attend(q, k, SMALL * first) / SMALL, attend(q, k, first), 2 * bound, what)
             what = f"attending to values of about {LARGE:g} is not mixed as small ones are (causal={causal})"
             require_equal(found, expected, 2 * LARGE * bound, what)
 

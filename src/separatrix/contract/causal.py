@@ -32,7 +32,10 @@ CUTS: tuple[tuple[int, tuple[int, ...]], ...] = (
     (1030, (768, 1000, 1024)),
 )
 """Numbers of tokens, and the places before which the past ends: all up to 256, then where chunks end."""
-MORE_CUTS = (520, tuple(range(260, 520, 4)))
+MORE_CUTS: tuple[tuple[int, tuple[int, ...]], ...] = (
+    (520, tuple(range(260, 520, 4))),
+    (2500, (1100, 1280, 1408, 1500, 1536, 2000, 2048, 2304)),
+)
 """The same for callables, which have no definition beside them to be compared with."""
 DEEP = -2e4
 """Logits below those that are used in the place of minus infinity."""
@@ -41,8 +44,10 @@ AT_ONCE = 1 << 22
 BEGINNINGS: tuple[tuple[int, tuple[int, ...]], ...] = (
     (LENGTH, (1, 8)),
     (66, tuple(range(1, 66))),
-    (520, (66, 100, 127, 128, 129, 192, 255, 256, 257, 300, 384, 500, 511, 512, 513)),
+    (128, (66, 72, 80, 90, 96, 99, 100, 101, 112, 120)),
+    (520, (100, 127, 128, 129, 192, 255, 256, 257, 300, 384, 500, 511, 512, 513)),
     (1030, (600, 768, 1000, 1024)),
+    (2500, (1030, 2048)),
 )
 """Numbers of tokens, and how many of them are tried alone."""
 
@@ -66,7 +71,7 @@ def causal_flag(mechanism: Mechanism) -> None:
 def causality(mechanism: Mechanism) -> None:
     """With causal=True, changing future tokens changes no earlier result, at every place up to 256 and on."""
     _needs_causal(mechanism)
-    for length, places in (*CUTS, MORE_CUTS) if isinstance(mechanism, CustomMechanism) else CUTS:
+    for length, places in (*CUTS, *MORE_CUTS) if isinstance(mechanism, CustomMechanism) else CUTS:
         _require_no_leak(mechanism, length, places, torch.float64)
     _require_no_leak_far_below(mechanism)
     try:

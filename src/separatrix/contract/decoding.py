@@ -13,6 +13,8 @@ from separatrix.mechanisms.recurrent._base import RecurrentMechanism, State
 
 PROMPTS = ((13, 1), (13, 8), (66, 63), (140, 128))
 """Numbers of tokens, and how many of them are read at once, before the others come one by one."""
+SEVERAL = 3
+"""So many tokens come together, too, where keys and values are kept."""
 
 
 @check("chunks", "prefix", "layout")
@@ -32,7 +34,10 @@ def decoding(mechanism: Mechanism) -> None:
             if isinstance(mechanism, RecurrentMechanism):
                 found = _by_state(mechanism, q, k, v, prompt)
             else:
-                found = _by_keys(mechanism, q, k, v, prompt)
+                found = _by_keys(mechanism, q, k, v, prompt, 1)
+                several = _by_keys(mechanism, q, k, v, prompt, SEVERAL)
+                what = f"{prompt} tokens at once and then {SEVERAL} by {SEVERAL} differ from all {length}"
+                require_equal(several, expected, bound, what)
         what = f"{prompt} tokens at once and then one by one differ from all {length} at once"
         require_equal(found, expected, bound, what)
 
@@ -54,12 +59,12 @@ def _by_state(mechanism: RecurrentMechanism, q: Tensor, k: Tensor, v: Tensor, pr
     return torch.cat(found, dim=-2)
 
 
-def _by_keys(mechanism: Mechanism, q: Tensor, k: Tensor, v: Tensor, prompt: int) -> Tensor:
-    """The prompt at once, then one query after the other at its place among all keys so far."""
+def _by_keys(mechanism: Mechanism, q: Tensor, k: Tensor, v: Tensor, prompt: int, step: int) -> Tensor:
+    """The prompt at once, then so many queries after the others at their place among all keys so far."""
     found = [fast(mechanism, q[..., :prompt, :], k[..., :prompt, :], v[..., :prompt, :], causal=True)]
-    for t in range(prompt, k.shape[-2]):
-        so_far = k[..., : t + 1, :], v[..., : t + 1, :]
-        found.append(fast(mechanism, q[..., t : t + 1, :], *so_far, causal=True, first=t))
+    for t in range(prompt, k.shape[-2], step):
+        so_far = k[..., : t + step, :], v[..., : t + step, :]
+        found.append(fast(mechanism, q[..., t : t + step, :], *so_far, causal=True, first=t))
     return torch.cat(found, dim=-2)
 
 

@@ -19,8 +19,8 @@ BATCH, HEADS, WIDTH, FEATURES = 2, 3, 5, 7
 LENGTH = 13
 LENGTHS = (1, 2, 7, 33, 66)
 """One token, odd lengths, and lengths beyond the usual chunk sizes."""
-LONG_LENGTHS = (101, 128, 257, 512, 1030)
-"""Lengths at and beyond the larger chunk sizes, for fewer tokens at once."""
+LONG_LENGTHS = (3, 16, 17, 32, 48, 63, 64, 65, 96, 100, 101, 128, 257, 512, 1030)
+"""Lengths at and beyond the usual and the larger chunk sizes, for fewer tokens at once."""
 SLACK = 64
 """Two ways to the same number may differ by this many units of rounding."""
 MEANINGLESS = 1e-2

@@ -22,15 +22,21 @@ from separatrix.mechanisms.custom import CustomMechanism
 
 KEYS = (-1000.0, 0.0)
 """Coordinates of keys that queries of positive ones may not mind: a weight of 0, or a score of 0."""
-FEW_KEYS, MANY_KEYS = ((LENGTH, 5), (66, 14)), (51, 90, 115, 243, 520, 1011)
+FEW_KEYS, MANY_KEYS = (
+    ((LENGTH, 5), (66, 14)),
+    tuple(
+        n - LENGTH
+        for n in (*range(19, 130), *range(150, 1101, 50), 160, 192, 256, 257, 384, 512, 768, 1024, 2048, 2500)
+    ),
+)
 """How many keys, and after how many tokens: where it is looked, and where it is asked (after LENGTH).
 
-Some fill 64, 128, 256 and 1024 tokens."""
-FEW_COORDINATES, MANY_COORDINATES = (2, 3, 7), (8, 11, 19, 27, 43, 59, 60, 75, 91, 123, 251)
-FEW_FEATURES, MANY_FEATURES = (1, 3), (6, 9, 17, 26, 41, 57, 73, 89, 93, 121, 249)
-FEW_HEADS, OTHER_HEADS = (2, 3), (1, 4, 5, 6, 8, 12, LENGTH, 16, 32)
-"""Among them as many coordinates, features and heads as there are tokens."""
-FEW_BEFORE, MANY_BEFORE = (1, 5, 14, 23, 40), (128, 256, 512, 1024)
+All up to 129 tokens, then hundreds and those that fill blocks."""
+FEW_COORDINATES, MANY_COORDINATES = (2, 3, 7), (*range(8, 125), 139, 155, 187, 219, 251, 507)
+FEW_FEATURES, MANY_FEATURES = (1, 3), (*range(4, 123), 137, 153, 185, 217, 249, 505)
+FEW_HEADS, OTHER_HEADS = (2, 3), (1, *range(4, 33), 40, 48, 64)
+"""All of them up to those that models have."""
+FEW_BEFORE, MANY_BEFORE = (1, 5, 14, 23, 40), (128, 256, 512, 1024, 2048)
 """How many tokens come before: powers of 2, where blocks of tokens and strides begin anew."""
 FEW_QUERIES, MANY_QUERIES = (1, 4, LENGTH - 1), (LENGTH + 1, 2 * LENGTH, 70, 130)
 """Fewer queries than the LENGTH keys there are, and more."""

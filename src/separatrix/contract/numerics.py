@@ -31,6 +31,8 @@ from separatrix.mechanisms import Mechanism, ScoreMechanism
 from separatrix.mechanisms.custom import CustomMechanism
 
 LARGE = 1e4
+CALLS = 100
+"""So many calls later the same tokens give the same result."""
 MODERATE = 30.0
 """Logits of this size are ordinary, and their exponentials are beyond float16."""
 
@@ -114,6 +116,24 @@ def repeatable(mechanism: Mechanism) -> None:
             now = attend(mechanism, held[0], held[1], held[2], causal=causal)
             fresh = attend(mechanism, *tokens(shape=sizes(mechanism), seed=2), causal=causal)
             _require_same(now, fresh, f"the {name} remembers what memory held before: {{}} apart")
+        _require_own_generators(mechanism, causal)
+        first = fast(mechanism, q, k, v, causal=causal)
+        with torch.no_grad():
+            for _ in range(CALLS):
+                again = fast(mechanism, q, k, v, causal=causal)
+        _require_same(first, again, f"the same tokens gave another result {CALLS} calls later, {{}} apart")
+
+
+def _require_own_generators(mechanism: Mechanism, causal: bool) -> None:
+    """On longer inputs, too, no random numbers are drawn that others share."""
+    for length in (130, 520):
+        given, before = tokens(length, shape=few(mechanism)), _generators()
+        with torch.no_grad():
+            fast(mechanism, *given, causal=causal)
+        for whose, state in _generators().items():
+            if state != before[whose]:
+                what = f"the fast form moved the global generator of {whose} ({length} tokens"
+                raise Broken(f"{what}, causal={causal})")
 
 
 def _seeds_python(call: Callable[[], Tensor]) -> bool:
@@ -152,7 +172,7 @@ def normalised(mechanism: Mechanism) -> None:
         return
     usual = sizes(mechanism)
     shapes = [(length, usual) for length in (1, 2, 13, 66)]
-    shapes += [(length, few(mechanism)) for length in (130, 520, 1030)]
+    shapes += [(length, few(mechanism)) for length in (130, 520, 1030, 2500)]
     shapes += [(13, sizes(mechanism, 1, 1, width, 2)) for width in (64, 128)]
     for causal in modes(mechanism):
         for length, shape in shapes:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 
 import torch
 from torch import Tensor
 
 from separatrix.contract._base import Broken, NotFinite, Skipped, check
-from separatrix.contract.calculus import STEEP, gradients, weights_of
+from separatrix.contract.calculus import STEEP, WIDE, gradients, weights_of
 from separatrix.contract.calls import defined, fast
 from separatrix.contract.inputs import (
     LENGTH,
     LENGTHS,
-    LONG_LENGTHS,
     Tokens,
     attender,
     calmest,
     few,
     modes,
     require_equal,
-    require_finite,
     rounding,
     sizes,
     tokens,
@@ -72,42 +71,33 @@ def double_precision(mechanism: Mechanism) -> None:
             )
 
 
-@check("lengths", "gradient")
-def long_in_float32(mechanism: Mechanism) -> None:
-    """Long inputs in float32 give what they give in float64, and gradients are finite."""
-    for causal in modes(mechanism):
-        length = LONG_LENGTHS[-1]
-        narrow = trial(mechanism, causal, length, dtype=torch.float32, shape=few(mechanism))
-        (q, k, v), bound = (x.double() for x in narrow[:3]), narrow[3]
-        what = f"float32 differs from float64 ({length} tokens, causal={causal})"
-        with torch.no_grad():
-            expected = fast(mechanism, q, k, v, causal=causal)
-            found = fast(mechanism, *narrow[:3], causal=causal).double()
-        _require_nearly(mechanism, causal, narrow[:3], found, expected, bound, what)
-        for letter, slope in zip("qkv", gradients(mechanism, causal, narrow[:3]), strict=True):
-            what = f"the gradient of {letter} in float32 ({length} tokens, causal={causal})"
-            require_finite(slope, what)
-
-
 @check("lengths", "widths")
 def half_precision(mechanism: Mechanism) -> None:
     """In 16 bits the fast form is within a few roundings of the float32 definition, and off to both sides."""
-    for causal, q, k, v, bound in trials(mechanism, LENGTHS, tuple(BIAS)):
+    for causal, q, k, v, bound in _in_16_bits(mechanism):
         found = fast(mechanism, q, k, v, causal=causal).float()
         expected = defined(mechanism, q.float(), k.float(), v.float(), causal=causal)
-        where = f"({q.shape[-2]} tokens, causal={causal})"
-        what = f"{_short(q.dtype)} differs from float32 {where}"
-        found = _require_nearly(mechanism, causal, (q, k, v), found, expected, bound, what)
+        batch, heads, length, width = q.shape
+        where = f"({length} tokens, batch {batch}, {heads} heads, width {width}, causal={causal})"
+        what = f"{short(q.dtype)} differs from float32 {where}"
+        found = require_nearly(mechanism, causal, (q, k, v), found, expected, bound, what)
         bias = abs((found - expected).double().mean() / expected.double().abs().mean()).item()
         allowed = BIAS[q.dtype] * torch.finfo(q.dtype).eps
         if bias > allowed:
             raise Broken(
-                f"{_short(q.dtype)} is off by {bias:.2g} of float32 in the mean of all results {where}, "
+                f"{short(q.dtype)} is off by {bias:.2g} of float32 in the mean of all results {where}, "
                 f"where rounding leaves {allowed:.1g}"
             )
 
 
-def _require_nearly(
+def _in_16_bits(mechanism: Mechanism) -> Iterator[tuple[bool, Tensor, Tensor, Tensor, float]]:
+    """`causal`, tokens and bound: several lengths, and wide tokens, many heads and batch elements."""
+    yield from trials(mechanism, LENGTHS, tuple(BIAS))
+    for shape in ((1, 1, *WIDE), (2, 16), (9, 2)):
+        yield from trials(mechanism, (33,), tuple(BIAS), sizes(mechanism, *shape))
+
+
+def require_nearly(
     mechanism: Mechanism,
     causal: bool,
     given: Tokens,
@@ -115,6 +105,7 @@ def _require_nearly(
     expected: Tensor,
     bound: float,
     what: str,
+    nudges: int = NUDGES,
 ) -> Tensor:
     """As `require_equal`, but for rows that hang on a choice which rounding decides; these as expected."""
     try:
@@ -122,7 +113,7 @@ def _require_nearly(
     except NotFinite:
         raise
     except Broken:
-        torn = _torn(mechanism, causal, given, expected, bound)
+        torn = _torn(mechanism, causal, given, expected, bound, nudges)
         if torn.double().mean() <= MOST_TORN:
             found = found.where(~torn, expected)
             require_equal(found, expected, bound, what)
@@ -131,7 +122,9 @@ def _require_nearly(
     return found
 
 
-def _torn(mechanism: Mechanism, causal: bool, given: Tokens, expected: Tensor, bound: float) -> Tensor:
+def _torn(
+    mechanism: Mechanism, causal: bool, given: Tokens, expected: Tensor, bound: float, nudges: int
+) -> Tensor:
     """The rows that jump when keys are longer or shorter by what rounding in their format may make of them.
 
     Who attends to the largest logits alone chooses one or the other of two that are nearly equal; neither
@@ -143,9 +136,9 @@ def _torn(mechanism: Mechanism, causal: bool, given: Tokens, expected: Tensor, b
     torn = torch.zeros_like(expected[..., :1], dtype=torch.bool)
     drawn = torch.Generator().manual_seed(10)
     with torch.no_grad():
-        for _ in range(NUDGES):
+        for _ in range(nudges):
             ways = 2 * torch.randint(2, (*k.shape[:-1], 1), generator=drawn) - 1
-            moved = defined(mechanism, q, k * (1 + by * ways), v, causal=causal)
+            moved = fast(mechanism, q, k * (1 + by * ways), v, causal=causal)
             torn |= ((moved - expected).abs() > allowed).any(-1, keepdim=True)
     return torn
 
@@ -166,7 +159,7 @@ def logits_in_16_bits(mechanism: Mechanism) -> None:
             allowed = LOGITS * torch.finfo(dtype).eps + DEVIATIONS * noise
             if abs(off) > allowed:
                 raise Broken(
-                    f"{_short(dtype)} gives what {letter} of {1 + off:.3f} times its size would give "
+                    f"{short(dtype)} gives what {letter} of {1 + off:.3f} times its size would give "
                     f"(causal={causal}); rounding leaves {allowed:.1g}"
                 )
     if not asked:
@@ -200,8 +193,9 @@ def _off_along(
 def gradient_in_bfloat16(mechanism: Mechanism) -> None:
     """The gradient of bfloat16 tokens is as large as that of float64 ones, along it and within 5 %."""
     for causal in modes(mechanism):
-        for length in (LENGTH, 66):
-            drawn, steepness = calmest(mechanism, causal, length, shape=sizes(mechanism), order=1)
+        usual, wide = sizes(mechanism), sizes(mechanism, 1, 1, *WIDE)
+        for length, shape in ((LENGTH, usual), (66, usual), (260, few(mechanism)), (LENGTH, wide)):
+            drawn, steepness = calmest(mechanism, causal, length, shape=shape, order=1)
             if steepness > STEEP:
                 raise Skipped(f"it magnifies rounding {steepness:.2g} times in a derivative")
             narrow = tuple(x.bfloat16() for x in drawn)
@@ -212,8 +206,8 @@ def gradient_in_bfloat16(mechanism: Mechanism) -> None:
                 gap = (attend(*narrow).double() - exact).abs()
             apart = gap > rounding(torch.bfloat16, slack=4) * exact.abs().max().clamp_min(1)
             weights = weights_of(exact).masked_fill(apart.any(-1, keepdim=True), 0)  # ties broken otherwise
-            wide, found = (gradients(mechanism, causal, each, weights) for each in (point, narrow))
-            for letter, one, other in zip("qkv", found, wide, strict=True):
+            exactly, found = (gradients(mechanism, causal, each, weights) for each in (point, narrow))
+            for letter, one, other in zip("qkv", found, exactly, strict=True):
                 whole = other.square().sum().item()
                 along = (one.double() * other).sum().item() / whole if whole > 0 else 1.0
                 if not abs(along - 1) <= SLOPE:
@@ -223,5 +217,5 @@ def gradient_in_bfloat16(mechanism: Mechanism) -> None:
                     )
 
 
-def _short(dtype: torch.dtype) -> str:
+def short(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")

@@ -11,6 +11,8 @@ from separatrix.mechanisms import Causality, Mechanism
 
 CROWDS = (4, 7, LENGTH, 16)
 """Numbers of batch elements, and of heads, beside the usual ones; as many as tokens, too."""
+BATCHES = (*range(1, 17), 24, 32, 33, 48, 64)
+"""Sizes of batches of which one element is looked at."""
 
 
 @check()
@@ -18,6 +20,13 @@ def batch_independence(mechanism: Mechanism) -> None:
     """Changing one batch element changes no other, in batches of 2 to 16, nor do the others matter."""
     for size in (BATCH, 3, *CROWDS):
         _independence(mechanism, 0, size, "batch element")
+    for causal in modes(mechanism):
+        q, k, v, bound = trial(mechanism, causal, shape=sizes(mechanism, max(BATCHES)))
+        alone = fast(mechanism, q[:1], k[:1], v[:1], causal=causal)
+        for size in BATCHES:
+            found = fast(mechanism, q[:size], k[:size], v[:size], causal=causal)[:1]
+            what = f"the first batch element of {size} gives another result alone (causal={causal})"
+            require_equal(found, alone, bound, what)
 
 
 @check("batch_independence")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,10 +24,13 @@ from separatrix.outputs.attention import (
     rounding,
 )
 from separatrix.outputs.tokens import TokensAt, draw_places
-from separatrix.tensors import Bool, Float, Int, Tensor, one_thread, torch
+from separatrix.tensors import Bool, Float, Int, Tensor, memory_kept, one_thread, torch
 
 CACHED = 1 << 20
 """Numbers in a batch of token sets: more than the cache holds are no faster."""
+FEW, CROWD = 4, 1 << 22
+"""Where the cache holds fewer sets than this, so many numbers are in a batch: what a mechanism makes of
+places alone, as a bias, it makes once for a batch."""
 SMALL = 1 << 24
 """Numbers that one thread takes alone: a second spends more on waiting for its turn than it saves."""
 
@@ -76,11 +80,12 @@ def sample_places(
 
     def together(draws: int) -> int:
         """How many places with so many draws go through the mechanism at once."""
-        return CACHED // numbers(draws, mechanism.holds_scores)
+        each = numbers(draws, mechanism.holds_scores)
+        return CACHED // each if FEW * each <= CACHED else CROWD // each
 
     turn = numbers(1, not mechanism.streams)  # in which order places and signs are drawn hangs on it
-    with one_thread() if turn < SMALL else nullcontext():
-        for more in _until_decided(sampling, tally):
+    with memory_kept(), one_thread() if turn < SMALL else nullcontext():
+        for more in _until_decided(sampling, tally, costly=True):
             for places, signs in _drawn(rng, construction, _shares(more, -(-more * turn // CACHED))):
                 done = tally.draws
                 for groups in _batches(_by_place(places, shared), together):
@@ -98,13 +103,33 @@ def sample_places(
     return _outcome(engine, construction, sampling, tally, least[2:], "each at a place of its own, ")
 
 
-def _until_decided(sampling: Sampling, tally: Tally) -> Iterator[int]:
-    """How many draws to add to the tally before each look, until one decides."""
-    for draws, confidence in sampling.looks():
+def _until_decided(sampling: Sampling, tally: Tally, costly: bool = False) -> Iterator[int]:
+    """How many draws to add to the tally before each look, until one decides.
+
+    Where draws are `costly` the last look, for which there are as many as for all before, is left out if its
+    draws would have to turn out otherwise than those before to decide.
+    """
+    looks = sampling.looks()
+    for place, (draws, confidence) in enumerate(looks):
         yield draws - tally.draws
-        low, high = tally.interval(confidence)
-        if sampling.decide and None not in (side_between(low, high, level) for level in sampling.decide):
+        if sampling.decide and _decides(sampling, tally.interval(confidence)):
             return
+        if costly and place == len(looks) - 2 and not _may_decide(sampling, tally, *looks[-1]):
+            return
+
+
+def _decides(sampling: Sampling, interval: tuple[float, float]) -> bool:
+    """Whether it lies to one side of every level."""
+    return None not in (side_between(*interval, level) for level in sampling.decide)
+
+
+def _may_decide(sampling: Sampling, tally: Tally, draws: int, confidence: float) -> bool:
+    """Whether the tally would decide after so many draws, hits going on at a rate that is likely so far."""
+    low, high = tally.interval(sampling.confidence)
+    more = draws - tally.draws
+    hits = range(math.floor(low * more), math.ceil(high * more) + 1)
+    ends = (replace(tally, draws=draws, sure=tally.sure + x, maybe=tally.maybe + x) for x in hits)
+    return any(_decides(sampling, each.interval(confidence)) for each in ends)
 
 
 def _drawn(

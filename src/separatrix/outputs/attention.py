@@ -30,8 +30,9 @@ def attend(
     """
     order_free = mechanism.order_free(k.shape[1], k.shape[2])
     if last and not order_free:
-        each = [attend(mechanism, q[:, i : i + 1], k, v, counts)[:, -1:] for i in range(q.shape[1])]
-        return torch.cat(each, dim=1)
+        queries = q.shape[1]
+        k, v, counts = (None if x is None else x.repeat_interleave(queries, dim=0) for x in (k, v, counts))
+        return attend(mechanism, q.flatten(0, 1)[:, None], k, v, counts)[:, -1].unflatten(0, (-1, queries))
     if not order_free and q.shape[1] == 1:
         q = q.expand(-1, k.shape[1], -1)
     counted = None if counts is None else counts[:, None]
@@ -104,8 +105,9 @@ def read_both(
     signs: Float[Tensor, "batch columns features"],
     construction: Construction,
 ) -> list[Reading]:
-    """What these sign vectors read off D0 and D1: in one pass, where they differ in their values alone.
+    """What these sign vectors read off D0 and D1, in one pass.
 
+    Where they differ in their values alone these stand side by side, else the token sets do.
     Few sign vectors are applied to the values before attending; where the mechanism is linear in these, many
     are applied to what it makes of them.
     """
@@ -115,6 +117,11 @@ def read_both(
         values = [each.values for each in columns]
         both = d0.attend(mechanism, torch.cat(values, dim=-1))
         attended = torch.split(both, [each.shape[-1] for each in values], dim=-1)
+    elif d0.keys.shape == d1.keys.shape and d0.queries.shape == d1.queries.shape:
+        q, k = torch.cat([d0.queries, d1.queries]), torch.cat([d0.keys, d1.keys])
+        v = torch.cat([each.values for each in columns])
+        counts = None if d0.counts is None or d1.counts is None else torch.cat([d0.counts, d1.counts])
+        attended = attend(mechanism, q, k, v, counts, d0.last).chunk(2)
     else:
         attended = tuple(each.batch.attend(mechanism, each.values) for each in columns)
     return [each.read(found, construction) for each, found in zip(columns, attended, strict=True)]
