@@ -171,7 +171,7 @@ def test_several_heads_that_are_mixed_are_not_read() -> None:
 
 def test_classes_are_made_with_words() -> None:
     found = custom("torch.nn:MultiheadAttention", width=16, heads=2)
-    assert found.spelled.startswith("torch.nn:MultiheadAttention:embed_dim=16,num_heads=2@")
+    assert found.spelled.startswith("torch.nn:MultiheadAttention:embed_dim=16,num_heads=2,seed=0@")
     assert custom("torch.nn:MultiheadAttention:embed_dim=8,num_heads=2").fixed_width == 8
     needs = (
         r"is a class; give an instance, or what it needs: torch.nn:MultiheadAttention:embed_dim=…,num_heads=…"
