@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -197,6 +198,33 @@ def test_the_contract_alone(separatrix: Run) -> None:
     assert set(shown["contract"]["failed"]) == {"causality"}
     assert shown["contract"]["not_tried"]["prefix"] == "causality"
     assert shown["constructions"] == {}
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_an_interrupted_card_keeps_what_is_known(
+    separatrix: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    real, asked = standing.standing, list[str]()
+
+    def interrupted(name: str, *rest: Any) -> Any:
+        asked.append(name)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return real(name, *rest)
+
+    monkeypatch.setattr(standing, "standing", interrupted)
+    few = {name: CONSTRUCTIONS[name] for name in ("spike", "plain")}
+    monkeypatch.setattr(standing, "CONSTRUCTIONS", few)
+    code, out, error = separatrix("assess", "softmax", "--out", "part.html", *more)
+    assert code == 130
+    assert error.splitlines()[-1] == "separatrix: interrupted"
+    assert "Not finished: 1 of " in (tmp_path / "part.html").read_text()
+    if more:
+        shown = require_document("card", out)
+        assert (shown["finished"], [*shown["constructions"]]) == (False, asked[:1])
+    else:
+        assert f"assess: {asked[0]}: distinguishes, P = " in error
+        assert re.search(r"contract: \d+ kept.*Not finished: 1 of .*spike, ones +tells", out, re.DOTALL)
 
 
 def test_a_module_of_one_width(separatrix: Run) -> None:
