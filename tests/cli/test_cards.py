@@ -44,6 +44,16 @@ def nan(q, k, v):
 def raises(q, k, v):
     raise RuntimeError("not\\ntoday")
 
+def prints(q, k, v):
+    print("called with", q.shape)
+    return good(q, k, v)
+
+def reads(q, k, v):
+    open("no_such_file.txt")
+
+def recurs(q, k, v):
+    return recurs(q, k, v)
+
 def late(q, k, v):
     if q.shape[-2] > 500:
         raise RuntimeError("too long for me")
@@ -225,6 +235,36 @@ def test_an_interrupted_card_keeps_what_is_known(
     else:
         assert f"assess: {asked[0]}: distinguishes, P = " in error
         assert re.search(r"contract: \d+ kept.*Not finished: 1 of .*spike, ones +tells", out, re.DOTALL)
+
+
+def test_what_their_code_prints_is_not_in_the_json(separatrix: Run) -> None:
+    for words in (
+        ("assess", "own_attention:prints", "--quick"),
+        ("verdict", "plain", "own_attention:prints"),
+    ):
+        code, out, error = separatrix(*words, "--json")
+        assert code == 0
+        require_document(words[0] if words[0] == "verdict" else "card", out)
+        assert "called with torch.Size" in error
+    _, out, _ = separatrix("verdict", "plain", "own_attention:prints")
+    assert "called with torch.Size" in out
+
+
+@pytest.mark.parametrize(
+    ("attribute", "complaint"),
+    [
+        ("reads", r'FileNotFoundError: .*no_such_file.* \(line \d+ of own_attention.py: open\("no_such_file'),
+        (
+            "recurs",
+            r"RecursionError: .*line \d+ of own_attention.py: return recurs\(q, k, v\); called with q",
+        ),
+        ("nan", r"no engine can answer this \(dense: what it returns is NaN or too large"),
+    ],
+)
+def test_their_errors_are_theirs(separatrix: Run, attribute: str, complaint: str) -> None:
+    code, out, error = separatrix("verdict", "plain", f"own_attention:{attribute}")
+    assert (code, out) == (2, "")
+    assert re.search(complaint, error)
 
 
 def test_a_module_of_one_width(separatrix: Run) -> None:

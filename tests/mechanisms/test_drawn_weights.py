@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from separatrix.errors import UsageError
+from separatrix.layers import Attention, Model
 from separatrix.mechanisms.custom import CustomMechanism, called_with, wrap
 from separatrix.mechanisms.drawn_weights import seeded
 from separatrix.mechanisms.load import mechanism_from
@@ -190,3 +191,30 @@ def test_what_seeds_itself_uses_no_seed_of_ours() -> None:
     with seeded(3) as draws:
         torch.rand(2, generator=torch.Generator().manual_seed(1))
     assert not draws.used
+
+
+def test_layers_draw_their_own() -> None:
+    """Two layers start from different weights, and those of a layer follow torch's generator."""
+    torch.manual_seed(1)
+    first = Model("theirs_drawn:Net", 8, 1, depth=2, outputs=2, features=3, causal=False)
+    torch.manual_seed(1)
+    again = Model("theirs_drawn:Net", 8, 1, depth=2, outputs=2, features=3, causal=False)
+    maps = [x for name, x in first.named_parameters() if "map.weight" in name]
+    assert len(maps) == 2
+    assert not maps[0].equal(maps[1])
+    assert all(x.equal(dict(again.named_parameters())[name]) for name, x in first.named_parameters())
+    layer = Attention("theirs_drawn:Net:seed=3", 8, 1, causal=False)
+    assert layer.attend.map.weight.equal(weights("Net:seed=3"))
+
+
+def test_a_layer_makes_lazy_weights_for_its_width() -> None:
+    class Lazy(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.map = nn.LazyLinear(4)
+
+        def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            return (self.map(q) @ self.map(k).mT).softmax(-1) @ v  # type: ignore[no-any-return]
+
+    out, _ = Attention(Lazy(), 24, 2, causal=False)(torch.zeros(1, 5, 24))
+    assert out.shape == (1, 5, 24)

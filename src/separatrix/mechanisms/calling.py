@@ -57,4 +57,5 @@ def scale_note(mechanism: CustomMechanism, width: int) -> str:
         what = f"It divides its logits by sqrt(width), {sqrt(width):.4g} here"
     else:
         what = scale.what
-    return f"{what}; {called_with(mechanism, {'scale': scale.undone_by}).typed} undoes it."
+    undone = called_with(mechanism, {"scale": scale.undone_by})
+    return f"{what}; {undone.typed} undoes it."

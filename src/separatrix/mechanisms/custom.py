@@ -22,9 +22,9 @@ from separatrix.mechanisms._base import (
 )
 from separatrix.mechanisms._places import placed
 from separatrix.mechanisms._request import filled
-from separatrix.mechanisms.drawn_weights import SEED, draw
+from separatrix.mechanisms.drawn_weights import draw, usual_seed
 from separatrix.mechanisms.fitted import Fitted
-from separatrix.mechanisms.how_called import HowCalled, described_call, is_lazy, ready
+from separatrix.mechanisms.how_called import HowCalled, described_call, is_lazy, ready, require_result
 from separatrix.mechanisms.signatures import (
     FLAGS,
     OPTIONS,
@@ -247,11 +247,8 @@ class CustomMechanism(Mechanism):
     def _called(self, q: Tensor, k: Tensor, v: Tensor, options: dict[str, Any]) -> Tensor:
         try:
             out = self._in(v.dtype)(q, k, v, **options)
-            wanted = (*q.shape[:-1], v.shape[-1])
-            if not isinstance(out, torch.Tensor) or out.shape != wanted:
-                shape = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
-                raise WrongResult(f"returned {shape} where a tensor of shape {wanted} was due")
-            return out
+            require_result(out, (*q.shape[:-1], v.shape[-1]), v.dtype)
+            return out  # type: ignore[no-any-return]
         except Exception as error:
             note_theirs(error, self.spelled, described_call(q, k, v, options))
             raise
@@ -267,11 +264,14 @@ class CustomMechanism(Mechanism):
         """What a callable gives, asked the way it wants to be; of several results the first."""
         if self.parameters.scale is not None:
             q = q * self.parameters.factor(q.shape[-1])
-        if not self.flat:
-            out = attend(q, k, v, **options)
-            return out[0] if isinstance(out, tuple) and out else out
-        out = attend(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), **options)
+        given = [x.flatten(0, 1) for x in (q, k, v)] if self.flat else [q, k, v]
+        try:
+            out = attend(*given, **options)
+        except SystemExit as ended:
+            raise WrongResult(f"tried to end the program: sys.exit({ended.code!r})") from None
         out = out[0] if isinstance(out, tuple) and out else out
+        if not self.flat:
+            return out
         whole = isinstance(out, torch.Tensor) and out.ndim == 3
         return out.reshape(*q.shape[:2], *out.shape[1:]) if whole else out
 
@@ -320,7 +320,7 @@ def wrapped(
     attend: Any, name: str, how: Mapping[str, object], made_with: Mapping[str, str]
 ) -> CustomMechanism:
     """The mechanism of a callable that is made; a seed in `how` is the one its weights were drawn with."""
-    asked = HowCalled.read({"seed": SEED, **how} if is_lazy(attend) else how, name)
+    asked = HowCalled.read({"seed": usual_seed(), **how} if is_lazy(attend) else how, name)
     attend = ready(attend, name, asked)
     known = taken_by_name(attend, name)
     flag = next((each for each in FLAGS if each in known), "")
@@ -347,7 +347,7 @@ def wrapped(
     return made(attend, **asked.chosen())
 
 
-def called_with(mechanism: Mechanism, how: Mapping[str, object]) -> Mechanism:
+def called_with(mechanism: Mechanism, how: Mapping[str, object]) -> CustomMechanism:
     """A callable of one's own, called with this width, these heads, this scale.
 
     >>> attend = wrap(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, "mine")

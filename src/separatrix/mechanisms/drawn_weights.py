@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,25 @@ from separatrix.parameters import UsageError
 from separatrix.tensors import torch
 
 SEED = 0
-"""Where none is given."""
+"""Where none is given, but in layers."""
+
+
+_unless_given: ContextVar[int] = ContextVar("seed of weights", default=SEED)
+
+
+@contextmanager
+def seed_unless_given(seed: int) -> Iterator[None]:
+    """Draw weights from this seed where a mechanism names none: every layer of a model has its own."""
+    before = _unless_given.set(seed)
+    try:
+        yield
+    finally:
+        _unless_given.reset(before)
+
+
+def usual_seed() -> int:
+    """The seed where none is given."""
+    return _unless_given.get()
 
 
 class Draws:
@@ -56,7 +75,7 @@ def _states() -> tuple[object, ...]:
 def draw(make: Callable[[], Any], name: str, how: Mapping[str, object]) -> tuple[Any, dict[str, object]]:
     """What `make` makes with the seed in `how`, and how it is called: with that seed, if it was used."""
     given = HowCalled.read({each: how[each] for each in ("seed",) if each in how}, name).seed
-    seed = SEED if given is None else given
+    seed = usual_seed() if given is None else given
     with seeded(seed) as draws:
         made = make()
     if draws.used:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
-from separatrix.errors import note_theirs, raised
+from separatrix.errors import WrongResult, note_theirs, raised
 from separatrix.mechanisms import observed
 from separatrix.mechanisms._limits import SEED, least
 from separatrix.numbers.exact import parse_exact
@@ -64,6 +64,20 @@ def described_call(q: Tensor, k: Tensor, v: Tensor, options: Mapping[str, Any]) 
         for name, x in options.items()
     )
     return ", ".join([f"called with {shapes}", *kinds, *more])
+
+
+def require_result(out: Any, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    """Refuse what is no tensor of this shape and dtype, with what would make it one where that is clear."""
+    if not isinstance(out, torch.Tensor):
+        what = "nothing" if out is None else f"a {type(out).__name__}"
+        raise WrongResult(f"returned {what} where a tensor of shape {shape} was due")
+    if out.shape != shape:
+        turned = out.ndim == 4 and out.transpose(1, 2).shape == shape
+        hint = "; heads come before tokens, as in q" if turned else ""
+        raise WrongResult(f"returned {tuple(out.shape)} where a tensor of shape {shape} was due{hint}")
+    if out.dtype is not dtype:
+        found, due = (str(each).removeprefix("torch.") for each in (out.dtype, dtype))
+        raise WrongResult(f"returned {found} where {due} was due, as q, k and v are; use .to(q.dtype)")
 
 
 def is_lazy(attend: Any) -> bool:

@@ -206,11 +206,15 @@ def _instance(
         )
     try:
         return make(**options)
-    except Exception as error:
-        where = line_of_theirs(error)
-        why = f"{type(error).__name__}: {one_line(error)}" + (f" ({where})" if where else "")
+    except (Exception, SystemExit) as error:
         what = "is a class, and making one of it" if isinstance(make, type) else "makes one, and that"
-        raise UsageError(f"{name} {what} fails: {why}") from None
+        raise UsageError(f"{name} {what} fails: {_told(error)}") from None
+
+
+def _told(error: BaseException) -> str:
+    """An error, and the line of the user's that raised it."""
+    where = line_of_theirs(error)
+    return f"{type(error).__name__}: {one_line(error)}" + (f" ({where})" if where else "")
 
 
 def _called_with(source: Any, how: dict[str, Any]) -> Mechanism:
@@ -281,10 +285,8 @@ def _imported(module: str, attribute: str, source: str) -> Any:
         raise UsageError(
             f"{source}: there is no module {module} here and no mechanism of that name{near}"
         ) from None
-    except Exception as error:
-        raise UsageError(
-            f"{source}: importing {module} fails: {type(error).__name__}: {one_line(error)}"
-        ) from None
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{source}: importing {module} fails: {_told(error)}") from None
     for part in attribute.split("."):
         if part not in dir(found):
             public = [each for each in dir(found) if not each.startswith("_")]

@@ -38,7 +38,7 @@ def _draw(found: Card, _: int, axes: Axes) -> None:
         axes.legend()
         return
     rows = _rows(found)
-    for place, (_, word, colour) in enumerate(rows):
+    for place, (_name, word, colour) in enumerate(rows):
         axes.plot(0, place, "s", color=colour, markeredgecolor="#555555", markeredgewidth=0.5)
         axes.annotate(word, (0, place), (8, 0), textcoords="offset points", va="center", size=7)
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows], size=7)
