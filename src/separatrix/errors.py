@@ -82,6 +82,8 @@ def told(error: Exception) -> list[str]:
         return [f"{error.reason}; use --engine {' or '.join(error.instead)}"]
     if isinstance(error, SeparatrixError):
         return [re.sub(r"`([a-z_]+)`", lambda named: _option(named[1]), line) for line in error.lines]
+    if (call := call_of_theirs(error)) is not None:
+        return [f"{call.name} {raised(error)}"]
     if isinstance(error, RecursionError):
         return ["something in this is nested too deeply"]
     if isinstance(error, MemoryError):
@@ -91,8 +93,6 @@ def told(error: Exception) -> list[str]:
     if isinstance(error, OSError):
         what = (error.strerror or str(error)).lower()
         return [what if error.filename is None else f"{error.filename}: {what}"]
-    if (call := call_of_theirs(error)) is not None:
-        return [f"{call.name} {raised(error)}"]
     what = f"{type(error).__name__}: {str(error) or 'no more is known'}"
     return [f"{what}. This should not happen: please report the command"]
 

@@ -62,7 +62,12 @@ class Result:
 
     def _repr_html_(self) -> str:
         """A small table for a notebook; it fetches nothing."""
-        return "".join(_html(self.summary, self.notebook_rows()))
+        return "".join(_html(self.summary, self.notebook_rows(), self.remarks))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What has to be known to read it, a sentence each."""
+        return ()
 
     def notebook_rows(self) -> list[Row]:
         """The rows that a notebook shows the first of."""
@@ -102,8 +107,10 @@ def _column(values: list[Any]) -> list[Any]:
     return [str(each) if each is not None and (large or mixed) else each for each in values]
 
 
-def _html(summary: str, rows: list[Row]) -> Iterator[str]:
-    yield f"<div><p>{_text(summary)}</p><table><tbody>"
+def _html(summary: str, rows: list[Row], remarks: tuple[str, ...]) -> Iterator[str]:
+    yield f"<div><p>{_text(summary)}</p>"
+    yield from (f"<p>{_text(remark)}</p>" for remark in remarks)
+    yield "<table><tbody>"
     if len(rows) == 1:
         for name, value in rows[0].items():
             yield f"<tr><th style={STYLE!r}>{_text(name)}</th><td style={STYLE!r}>{_cell(value)}</td></tr>"

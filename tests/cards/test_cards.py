@@ -14,7 +14,7 @@ import torch
 
 import separatrix as sx
 from documents import require_document, require_result
-from separatrix.cards import Standing, Unanswered, assess, likenesses, points
+from separatrix.cards import Card, Standing, Unanswered, assess, likenesses, points
 from separatrix.cards.atlas import Atlas, Region, atlas
 from separatrix.cards.outcomes import at_length
 from separatrix.cards.rescue import rescue
@@ -274,6 +274,37 @@ def test_what_does_not_attend_gets_a_short_card() -> None:
     assert "nothing else was tried" in card.reading
     json.dumps(card.as_json(), allow_nan=False)
     assert "could not be called" in card_page.page(card)
+
+
+@pytest.mark.parametrize("attend", [lambda q, k, v: (q @ k.mT).softmax(-1) @ v, lambda q, k, v: v[..., :1]])
+def test_a_quick_card_has_the_checks_as_rows(attend: object, tmp_path: Path) -> None:
+    card = assess(wrap(attend, "mine"), quick=True)
+    found, rows = card.contract, card.rows()
+    assert len(rows) == len(found.passed) + len(found.failed) + len(found.skipped) + len(found.not_tried)
+    assert {row["check"] for row in rows if row["outcome"] == "broken"} == set(found.failed)
+    assert card.to_frame().columns == ["mechanism", "check", "outcome", "why"]
+    assert [each.get_text() for each in card.plot().get_yticklabels()] == [row["check"] for row in rows]
+    assert ("keeps the contract" if card.holds else "breaks form") in repr(card)
+    assert rows[0]["check"] in card._repr_html_()
+    require_result(card, tmp_path)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_card_as_far_as_it_is(tmp_path: Path) -> None:
+    known: list[Card] = []
+    card = assess(Softmax(), [Linear()], so_far=known.append)
+    assert [len(each.standings) for each in known] == [0, 1, 2, 3, 3, 3]
+    assert not any(each.finished for each in known)
+    assert card.finished
+    assert len(card.against) == 1
+    assert all(each.contract == card.contract for each in known)
+    assert card.standings[:2] == known[2].standings
+    for each in (known[0], known[2], known[-1]):
+        assert each.reading.startswith("Not finished: ")
+        assert each.unfinished in card_page.page(each)
+        require_result(each, tmp_path)
+    assert known[2].unfinished == "Not finished: 2 of 3 constructions were asked."
+    assert "not finished" in repr(known[2])
 
 
 def test_the_atlas_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

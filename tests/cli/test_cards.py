@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,16 @@ def nan(q, k, v):
 
 def raises(q, k, v):
     raise RuntimeError("not\\ntoday")
+
+def prints(q, k, v):
+    print("called with", q.shape)
+    return good(q, k, v)
+
+def reads(q, k, v):
+    open("no_such_file.txt")
+
+def recurs(q, k, v):
+    return recurs(q, k, v)
 
 def late(q, k, v):
     if q.shape[-2] > 500:
@@ -197,6 +208,63 @@ def test_the_contract_alone(separatrix: Run) -> None:
     assert set(shown["contract"]["failed"]) == {"causality"}
     assert shown["contract"]["not_tried"]["prefix"] == "causality"
     assert shown["constructions"] == {}
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_an_interrupted_card_keeps_what_is_known(
+    separatrix: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    real, asked = standing.standing, list[str]()
+
+    def interrupted(name: str, *rest: Any) -> Any:
+        asked.append(name)
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return real(name, *rest)
+
+    monkeypatch.setattr(standing, "standing", interrupted)
+    few = {name: CONSTRUCTIONS[name] for name in ("spike", "plain")}
+    monkeypatch.setattr(standing, "CONSTRUCTIONS", few)
+    code, out, error = separatrix("assess", "softmax", "--out", "part.html", *more)
+    assert code == 130
+    assert error.splitlines()[-1] == "separatrix: interrupted"
+    assert "Not finished: 1 of " in (tmp_path / "part.html").read_text()
+    if more:
+        shown = require_document("card", out)
+        assert (shown["finished"], [*shown["constructions"]]) == (False, asked[:1])
+    else:
+        assert f"assess: {asked[0]}: distinguishes, P = " in error
+        assert re.search(r"contract: \d+ kept.*Not finished: 1 of .*spike, ones +tells", out, re.DOTALL)
+
+
+def test_what_their_code_prints_is_not_in_the_json(separatrix: Run) -> None:
+    for words in (
+        ("assess", "own_attention:prints", "--quick"),
+        ("verdict", "plain", "own_attention:prints"),
+    ):
+        code, out, error = separatrix(*words, "--json")
+        assert code == 0
+        require_document(words[0] if words[0] == "verdict" else "card", out)
+        assert "called with torch.Size" in error
+    _, out, _ = separatrix("verdict", "plain", "own_attention:prints")
+    assert "called with torch.Size" in out
+
+
+@pytest.mark.parametrize(
+    ("attribute", "complaint"),
+    [
+        ("reads", r'FileNotFoundError: .*no_such_file.* \(line \d+ of own_attention.py: open\("no_such_file'),
+        (
+            "recurs",
+            r"RecursionError: .*line \d+ of own_attention.py: return recurs\(q, k, v\); called with q",
+        ),
+        ("nan", r"no engine can answer this \(dense: what it returns is NaN or too large"),
+    ],
+)
+def test_their_errors_are_theirs(separatrix: Run, attribute: str, complaint: str) -> None:
+    code, out, error = separatrix("verdict", "plain", f"own_attention:{attribute}")
+    assert (code, out) == (2, "")
+    assert re.search(complaint, error)
 
 
 def test_a_module_of_one_width(separatrix: Run) -> None:

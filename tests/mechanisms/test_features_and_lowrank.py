@@ -15,11 +15,11 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from separatrix.cards import Card
-from separatrix.cards.card import Calling
 from separatrix.cards.standing import Unanswered
 from separatrix.contract import Examination
 from separatrix.costs import Disagreement
 from separatrix.mechanisms import Mechanism, mechanism_named
+from separatrix.mechanisms.calling import Calling
 from separatrix.mechanisms.features._base import FeatureMechanism, LogFeatureMechanism
 from separatrix.mechanisms.features._random import orthogonal
 from separatrix.mechanisms.features.hedgehog import Hedgehog

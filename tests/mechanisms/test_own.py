@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +172,7 @@ def test_several_heads_that_are_mixed_are_not_read() -> None:
 
 def test_classes_are_made_with_words() -> None:
     found = custom("torch.nn:MultiheadAttention", width=16, heads=2)
-    assert found.spelled.startswith("torch.nn:MultiheadAttention:embed_dim=16,num_heads=2@")
+    assert found.spelled.startswith("torch.nn:MultiheadAttention:embed_dim=16,num_heads=2,seed=0@")
     assert custom("torch.nn:MultiheadAttention:embed_dim=8,num_heads=2").fixed_width == 8
     needs = (
         r"is a class; give an instance, or what it needs: torch.nn:MultiheadAttention:embed_dim=…,num_heads=…"
@@ -250,3 +251,24 @@ def test_a_hidden_scale_is_seen_behind_one_width_and_projected_values() -> None:
     found = logit_scale(custom(Values(), width=9))
     assert found is not None
     assert (round(found.factor, 9), found.width, found.undone_by) == (round(1 / 3, 9), 9, "sqrt")
+
+
+@pytest.mark.parametrize(
+    ("made", "complaint"),
+    [
+        (lambda v: None, r"returned nothing where a tensor of shape \(1, 1, 9, 3\) was due"),
+        (lambda v: [v], "returned a list where"),
+        (lambda v: v.flip(-2).float(), r"returned float32 where float64 was due, .*; use \.to\(q\.dtype\)"),
+        (lambda v: v.transpose(1, 2), r"returned \(1, 9, 1, 3\) where .* due; heads come before tokens"),
+        (lambda v: sys.exit(3), r"tried to end the program: sys\.exit\(3\)"),
+    ],
+)
+def test_what_a_wrong_result_is_told_as(made: Any, complaint: str) -> None:
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Any:
+        return made(v)
+
+    with pytest.raises(ValueError, match=complaint) as wrong:
+        wrap(attend)(*tokens(4))
+    assert raised(wrong.value).endswith(
+        "called with q (1, 1, 9, 4), k (1, 1, 9, 4), v (1, 1, 9, 3), float64)"
+    )

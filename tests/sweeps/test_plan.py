@@ -238,14 +238,15 @@ def test_a_plan_that_is_too_large_is_refused() -> None:
         read_plan(HEAD + table)
 
 
-def test_a_plan_names_code_of_the_user_only_where_the_user_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", ["", ":scale=2", ":seed=3"])
+def test_a_plan_names_code_of_the_user_only_where_the_user_says_so(tmp_path: Path, words: str) -> None:
     (tmp_path / "mine_for_plans.py").write_text("raise SystemExit('imported')\n")
-    text = 'mechanisms = ["mine_for_plans:attend"]\n[[sweep]]\nconstruction = "all"'
+    text = f'mechanisms = ["mine_for_plans:attend{words}"]\n[[sweep]]\nconstruction = "all"'
     script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom separatrix.sweeps import read_plan\n"
     done = subprocess.run(
         [sys.executable, "-c", f"{script}read_plan({text!r})"], capture_output=True, text=True, check=False
     )
-    assert "say so: `allow` mine_for_plans:attend" in done.stderr
+    assert f"say so: `allow` mine_for_plans:attend{words}" in done.stderr
     assert "imported" not in done.stderr
 
 

@@ -10,13 +10,16 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor, nn
 
 import separatrix as sx
 from cases import BASE, spike
-from separatrix.engines import dense
-from separatrix.mechanisms import Linear, Softmax, mechanism_named
+from separatrix.engines import Sampling, dense
+from separatrix.mechanisms import Linear, Softmax, mechanism_from, mechanism_named
+from separatrix.mechanisms.custom import wrap
 from separatrix.numbers.formats import TORCH_NAMES, round_to
 from separatrix.verdicts import lost_from
+from separatrix.verdicts.verdict import BOTH
 
 
 @pytest.mark.parametrize(
@@ -155,3 +158,54 @@ def test_wrong_options() -> None:
     for options in ({"delta": 0}, {"delta": "0.6"}, {"noise": 0}, {"delta": "x"}):
         with pytest.raises(sx.UsageError):
             sx.verdict("spike", "softmax", **BASE, **options)
+
+
+def scaled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+
+
+def test_a_hidden_scale_is_said() -> None:
+    few = Sampling(draws=2)
+    found = sx.verdict("spike", scaled, {**BASE, "n": 200, "form": "identity"}, sampling=few)
+    assert found.remarks == ("It divides its logits by sqrt(width), 10.1 here; scaled:scale=sqrt undoes it.",)
+    assert found.remarks[0] in found._repr_html_()
+    assert found.as_json()["remarks"] == [*found.remarks]
+    narrow = sx.verdict("spike", scaled, {**BASE, "n": 200}, sampling=few)
+    assert narrow.remarks == ("It divides its logits by sqrt(width), which is 1 here: keys have width 1.",)
+    unscaled = mechanism_from(scaled, scale="sqrt")
+    assert sx.verdict("spike", unscaled, {**BASE, "n": 200}, sampling=few).remarks == ()
+
+
+def test_a_fixed_scale_is_said() -> None:
+    halved = wrap(lambda q, k, v: (q @ k.mT / 2).softmax(-1) @ v, "mine")
+    found = sx.verdict("spike", halved, {**BASE, "n": 200}, sampling=Sampling(draws=2))
+    assert found.remarks == ("At width 64 its logits are 0.5 <q, k>; mine:scale=2 undoes it.",)
+
+
+def test_drawn_weights_are_said_and_the_answer_stays() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.map = nn.Linear(8, 8)
+
+        def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            return (self.map(q) @ self.map(k).mT).softmax(-1) @ v  # type: ignore[no-any-return]
+
+    point: dict[str, object] = {**BASE, "n": 200}
+    first, second = (sx.verdict("spike", Net, point, sampling=Sampling(draws=2)) for _ in range(2))
+    assert first.as_json() == second.as_json()
+    assert first.remarks == ("Its weights were drawn with seed 0; another seed= draws others.",)
+    other = sx.verdict("spike", mechanism_from(Net, seed=1), point, sampling=Sampling(draws=2))
+    assert other.outcome.margin != first.outcome.margin
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "both"), [("identity-features:normalised=no", True), ("softmax", False), ("linear", False)]
+)
+def test_that_it_fires_on_both_labels_is_said(mechanism: str, both: bool) -> None:
+    found = sx.verdict("spike", mechanism, **BASE)
+    assert found.fires_on_both is both
+    assert (BOTH in found.remarks) is both
+    assert ("fires on both labels" in repr(found)) is both
+    several = sx.verdict("spike", ["softmax", mechanism], **BASE)
+    assert any(BOTH in each for each in several.remarks) is both

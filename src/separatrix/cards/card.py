@@ -16,10 +16,9 @@ from separatrix.costs.cost import CostCurve, Disagreement, checked_cost, cost_js
 from separatrix.errors import one_line, raised
 from separatrix.laws.costs import cost_law
 from separatrix.mechanisms import Mechanism, Softmax
-from separatrix.mechanisms.custom import CustomMechanism, called_with
+from separatrix.mechanisms.calling import Calling, calling_of
+from separatrix.mechanisms.custom import called_with
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.mechanisms.logits import LogitScale, logit_scale
-from separatrix.mechanisms.weights import held_by
 from separatrix.parameters import listed_mechanisms
 from separatrix.result import Result, Row
 
@@ -27,25 +26,8 @@ if TYPE_CHECKING:
     from separatrix.schemas import mechanisms as documents
 
 Tell = Callable[[str], None]
-Examined = Callable[["Calling", Examination], None]
 UNREACHED = "the card is not finished"
 SoFar = Callable[["Card"], None]
-
-
-@dataclass(frozen=True)
-class Calling:
-    """How a mechanism is called: what has to be known before anything else is read."""
-
-    mechanism: Mechanism
-    scale: LogitScale | None = None
-    """Of the logits, where one is hidden in it."""
-    notes: tuple[str, ...] = ()
-    """How tokens are made to fit, a sentence each."""
-
-    @property
-    def words(self) -> list[str]:
-        """All of it, a sentence each, the scale first."""
-        return [*([] if self.scale is None else [self.scale.words]), *self.notes]
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,7 +79,9 @@ class Card(Result):
         """How far a card that is not finished came, in a sentence; empty for one that is."""
         if self.finished:
             return ""
-        return f"Not finished: {len(self.standings)} of {len(points())} constructions were asked."
+        asked, of = len(self.standings), len(points())
+        after = "it ended while cost, or a mechanism beside it, was measured"
+        return f"Not finished: {f'{asked} of {of} constructions were asked' if asked < of else after}."
 
     @property
     def _standing(self) -> list[str]:
@@ -161,15 +145,40 @@ class Card(Result):
     @property
     def summary(self) -> str:
         """Whether it keeps the contract, and on how many constructions it has which word."""
-        kept = "keeps the contract" if self.contract.holds else "breaks the contract"
+        kept = "keeps the contract" if self.contract.holds else f"breaks {', '.join(self.contract.failed)}"
         counts = Counter("no answer" if each.word == "none" else each.word for each in self.standings)
         found = [f"{word} on {count}" for word, count in counts.most_common()]
-        return f"{self.mechanism.spelled}: {', '.join((kept, *found))}"
+        said = f"{self.mechanism.spelled}: {', '.join((kept, *found))}"
+        return said if self.finished else f"{said}; not finished"
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """How it is called, a sentence each."""
+        return tuple(self.calling.words)
 
     def rows(self) -> list[Row]:
-        """One row for each construction, of this mechanism and of those it is compared with."""
-        own = [standing_row(self.mechanism, each) for each in self.standings]
-        return own + [row for card in self.against for row in card.rows()]
+        """One row for each construction, of this mechanism and of those it is compared with.
+
+        Where no construction was asked, as by `quick`, one for each check of the contract.
+        """
+        if not self.standings:
+            return self.checks()
+        cards = (self, *self.against)
+        return [standing_row(card.mechanism, each) for card in cards for each in card.standings]
+
+    def checks(self) -> list[Row]:
+        """One row for each check of the contract: what is broken first."""
+        found = self.contract
+        said = [
+            *((name, "broken", what) for name, what in found.failed.items()),
+            *((name, "not tried", f"{root} failed") for name, root in found.not_tried.items()),
+            *((name, "kept", "") for name in found.passed),
+            *((name, "does not apply", why) for name, why in found.skipped.items()),
+        ]
+        return [
+            {"mechanism": self.mechanism.spelled, "check": name, "outcome": outcome, "why": why}
+            for name, outcome, why in said
+        ]
 
     def as_json(self) -> documents.Card:
         """What `separatrix assess --json` prints."""
@@ -206,8 +215,8 @@ def assess(
     width: int | None = None,
     heads: int | None = None,
     scale: str | float | None = None,
+    seed: int | None = None,
     quick: bool = False,
-    examined: Examined = lambda _, __: None,
     so_far: SoFar = lambda _: None,
 ) -> Card:
     """The report card of a mechanism: contract, verdicts on every construction, likeness, cost.
@@ -219,17 +228,16 @@ def assess(
     - `tell`: hears of each step before it starts.
     - `width`, `heads`: of your own, if it takes no others and they are not found in it.
     - `scale`: what its queries are multiplied with; "sqrt" undoes a hidden 1/sqrt(width).
+    - `seed`: of the weights that are drawn where a class is made; 0 unless given.
     - `quick`: the contract alone, in seconds.
-    - `examined`: hears what the mechanism keeps of the contract, before anything else is tried.
     - `so_far`: gets the card as far as it is: once the contract is known, and after each construction.
     """
-    one = mechanism_from(mechanism, width=width, heads=heads, scale=scale)
+    one = mechanism_from(mechanism, width=width, heads=heads, scale=scale, seed=seed)
     others = [mechanism_from(each) for each in listed_mechanisms(against)]
     tell(f"{one.spelled}: contract")
     failed = attends(one)
     calling = Calling(one) if failed else calling_of(one)
     contract = Examination(failed=failed) if failed else _contract(one, tell)
-    examined(calling, contract)
     why = "it could not be called" if failed else "only the contract was asked for"
     unasked = Disagreement(one.spelled, why if failed or quick else UNREACHED)
     card = Card(calling, contract, (), (), unasked, (), unasked, quick=quick, finished=bool(failed or quick))
@@ -275,17 +283,6 @@ def _asked(card: Card, softmax_cost: CostCurve | Disagreement | None, tell: Tell
     tell(f"{name}: cost")
     cost = softmax_cost if name == "softmax" else checked_cost(mechanism)
     return replace(card, cost=cost, softmax_cost=softmax_cost, finished=True)
-
-
-def calling_of(mechanism: Mechanism) -> Calling:
-    """How a mechanism is called; ours are called as they are."""
-    if not isinstance(mechanism, CustomMechanism):
-        return Calling(mechanism)
-    scale = logit_scale(mechanism)
-    notes = mechanism.fitted.notes
-    if scale is None and held_by(mechanism.attend):
-        notes.append("It has weights of its own: what follows is about these.")
-    return Calling(mechanism, scale, tuple(notes))
 
 
 def attends(mechanism: Mechanism) -> dict[str, str]:

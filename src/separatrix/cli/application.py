@@ -29,6 +29,7 @@ from separatrix.cli import (
     schema,
     search,
     store,
+    streams,
     sweep,
     verdict,
     worker,
@@ -104,4 +105,6 @@ def run(words: Sequence[str]) -> int:
         raise KeyboardInterrupt from None
     except WRONG as error:
         raise UsageError(error.format_message()) from None
+    finally:
+        streams.give_stdout_back()
     return 0

@@ -10,7 +10,7 @@ import typer
 
 from separatrix.cli.cards import cost_table
 from separatrix.cli.options import AsJson
-from separatrix.cli.progress import announced, working
+from separatrix.cli.progress import announced, say_line, working
 from separatrix.cli.terminal import COLOURS, console, escape, new_table, show
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ def assess(
         str | None,
         typer.Option(help="Your own: multiply queries by this; sqrt undoes a hidden 1/sqrt(width)."),
     ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Your own: of weights that are drawn where a class is made.", show_default="0"),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the card as a page: card.html.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -50,6 +54,8 @@ def assess(
     The contract comes first and is shown at once; --quick stops there. Your own is called as it was made:
     sizes are found in it or given, and a class is made with words, mine:Module:dim=64.
 
+    Ctrl-C ends it early: what is known by then is printed and written as a card that is not finished.
+
     Exit code 0: the contract is kept; 1: it is broken, or the mechanism raised on the way, and the card
     names the check; 2: there is nothing to assess (no such module or attribute, it does not import, it
     cannot be called with q, k and v).
@@ -57,17 +63,18 @@ def assess(
     Example: separatrix assess my_file.py:MyAttention --against softmax,linear
     """
     with announced("assess", QUICK if quick else WHOLE, as_json):
-        found = _assessed(
-            mechanism, against, quick, {"width": width, "heads": heads, "scale": scale}, out, as_json
-        )
+        how = {"width": width, "heads": heads, "scale": scale, "seed": seed}
+        found, interrupt = _assessed(mechanism, against, quick, how, out, as_json)
     show(found, as_json, lambda: _view(found))
+    if interrupt is not None:
+        raise interrupt
     raise typer.Exit(0 if found.holds else 1)
 
 
 def _assessed(
     mechanism: str, against: str, quick: bool, how: Mapping[str, Any], out: Path | None, as_json: bool
-) -> Card:
-    """The card, which is written to `out`; its contract is printed as soon as it is known."""
+) -> tuple[Card, KeyboardInterrupt | None]:
+    """The card, which is written to `out`, and what ended it early; its contract is printed when known."""
     from separatrix.cards import assess as run
     from separatrix.files.writing import require_writable
     from separatrix.mechanisms.load import mechanism_from
@@ -78,15 +85,39 @@ def _assessed(
         require_writable(out, card.ENDINGS)
     one = mechanism_from(mechanism, **how)
     others = [mechanism_from(name) for name in split_mechanisms(against)]
-    with working(as_json) as tell:
-        found = run(one, others, tell, quick=quick, examined=_no_view if as_json else _contract_view)
+    known: list[Card] = []
+
+    def so_far(found: Card) -> None:
+        known.append(found)
+        if len(known) == 1 and not as_json:
+            _contract_view(found.calling, found.contract)
+        elif len(known) > 1 and len(found.standings) > len(known[-2].standings):
+            say_line(f"{found.standings[-1].name}: {_short(found)}")
+
+    interrupt = None
+    try:
+        with working(as_json) as tell:
+            found = run(one, others, tell, quick=quick, so_far=so_far)
+    except KeyboardInterrupt as ended:
+        if not known:
+            raise
+        found, interrupt = known[-1], ended
     if out is not None:
         card.write(found, out)
-    return found
+    return found, interrupt
 
 
-def _no_view(calling: Calling, contract: Examination) -> None:
-    """Nothing: JSON has the contract with all else."""
+def _short(found: Card) -> str:
+    """The last answer of a card that grows, and how far it is."""
+    from separatrix.cards import Unanswered
+    from separatrix.cards.standing import points
+    from separatrix.verdicts.verdict import chance_of
+
+    last = found.standings[-1]
+    said = (
+        "no answer" if isinstance(last, Unanswered) else f"{last.word}, {chance_of(last.verdict.outcome, 4)}"
+    )
+    return f"{said} ({len(found.standings)} of {len(points())})"
 
 
 def _contract_view(calling: Calling, contract: Examination) -> None:
@@ -118,8 +149,12 @@ def _view(found: Card) -> None:
     from separatrix.cards import Unanswered
 
     out = console()
-    if found.quick or not found.standings:
+    if found.unfinished:
+        out.print(f"[bold yellow]{escape(found.unfinished)}[/]")
+    elif found.quick or not found.standings:
         out.print(escape(found.reading))
+        return
+    if not found.standings:
         return
     for sentence in (found.contract_words, found.standing, found.likeness, found.cost_words):
         if sentence:

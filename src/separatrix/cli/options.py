@@ -46,7 +46,9 @@ MechanismNames = Annotated[
         autocompletion=completion.mechanisms,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print JSON instead of text.", callback=streams.keep_stdout)
+]
 DEFAULT = "sqlite:///results.db"
 """As in `store`, which is too heavy to import for a help text; a test holds them together."""
 

@@ -78,6 +78,13 @@ def say_now() -> None:
         _current.say()
 
 
+def say_line(what: str) -> None:
+    """Print a line of the command's that stays."""
+    if _current is not None:
+        _current.say()
+        _current.line(what)
+
+
 @contextmanager
 def working(quiet: bool) -> Iterator[Callable[[str], None]]:
     """A line on stderr that says what is being done."""

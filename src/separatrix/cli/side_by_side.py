@@ -31,6 +31,8 @@ def view(found: Verdicts) -> None:
             if label != "mechanism" and any(column.get(label) for column in group):
                 table.add_row(label, *(_cell(column.get(label, "")) for column in group))
         out.print(table)
+    for remark, names in _remarks(found):
+        out.print(escape(f"{', '.join(names)}: {remark}"), style="yellow")
     if standing := standing_in_theorem(first.construction, first.delta):
         out.print(standing, markup=False)
     for evidence, names in _evidence(found):
@@ -92,6 +94,15 @@ def _groups(columns: Sequence[dict[str, str]], label: int, width: int) -> Iterat
         group.append(column)
         used += wide
     yield group
+
+
+def _remarks(found: Verdicts) -> Iterator[tuple[str, list[str]]]:
+    """What has to be known to read the answers, each said once."""
+    said: dict[str, list[str]] = {}
+    for each in found.answers:
+        for remark in each.remarks:
+            said.setdefault(remark, []).append(each.mechanism.spelled)
+    yield from said.items()
 
 
 def _evidence(found: Verdicts) -> Iterator[tuple[str, list[str]]]:

@@ -6,7 +6,7 @@ import io
 import os
 import signal
 import sys
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 
 def prepare() -> None:
@@ -39,6 +39,30 @@ def die_of_a_broken_pipe() -> NoReturn:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.raise_signal(signal.SIGPIPE)
     raise SystemExit(2)
+
+
+_ANSWERS: list[TextIO] = []
+"""Standard output, while it is kept for the one answer of a command."""
+
+
+def keep_stdout(wanted: bool) -> bool:
+    """Keep standard output for the answer, if wanted: what else is printed, also by a user's own code, goes
+    to standard error."""
+    if wanted and not _ANSWERS:
+        _ANSWERS.append(sys.stdout)
+        sys.stdout = sys.stderr
+    return wanted
+
+
+def give_stdout_back() -> None:
+    """Let all that is printed go to standard output again."""
+    if _ANSWERS:
+        sys.stdout = _ANSWERS.pop()
+
+
+def answer_to() -> TextIO:
+    """Where the answer goes."""
+    return _ANSWERS[0] if _ANSWERS else sys.stdout
 
 
 _AT_END: list[str] = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from typer import Exit
 
+from separatrix.cli.streams import answer_to
 from separatrix.numbers.json import json_text
 from separatrix.numbers.printable import visible
 
@@ -57,7 +58,7 @@ def plain(text: str) -> str:
 
 def print_json(value: Any) -> None:
     """One JSON document."""
-    print(json_text(value))
+    print(json_text(value), file=answer_to())
 
 
 class Shown(Protocol):

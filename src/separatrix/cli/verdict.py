@@ -146,6 +146,8 @@ def view(found: Verdict) -> None:
         table.add_row("lost in number formats from n =", _lost(found.formats))
     table.add_row("engine", f"{outcome.engine}: {outcome.evidence}")
     out.print(table)
+    for remark in found.remarks:
+        out.print(escape(remark), style="yellow")
     if standing := standing_in_theorem(found.construction, found.delta):
         out.print(standing, markup=False)
     if said := sentence(found.taken):

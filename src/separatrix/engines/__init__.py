@@ -79,14 +79,14 @@ def _auto(construction: Construction, mechanism: Mechanism, sampling: Sampling) 
 def strongest(
     engines: Iterable[Engine], ask: Callable[[Engine], Answer], refusals: Sequence[str] = ()
 ) -> Answer:
-    """The first answer; if all refuse, an EngineRefusal that says why each of them did."""
+    """The first answer; if all refuse, an EngineRefusal that says why each did, what takes most first."""
     reasons = list(refusals)
     for engine in engines:
         try:
             return ask(engine)
         except EngineRefusal as refused:
             reasons.append(f"{engine.name}: {refused.reason}")
-    raise EngineRefusal(f"no engine can answer this ({'; '.join(reasons)})")
+    raise EngineRefusal(f"no engine can answer this ({'; '.join(reversed(reasons))})")
 
 
 STRENGTH = (

@@ -30,7 +30,7 @@ class Tally:
     def add(self, peaks: list[Tensor], m: int, threshold: float, slack: float) -> None:
         """Count a batch: the peaks of D0 and D1 for the same sign vectors; within `slack` they may be off."""
         if not all(peak.isfinite().all() for peak in peaks):
-            raise EngineRefusal("scores overflow the number format here, so nothing can be read off them")
+            raise EngineRefusal("what it returns is NaN or too large for the number format: nothing to read")
         over = [(peak.double() - threshold).reshape(-1, m) for peak in peaks]
         surely = [(each > slack).any(-1) for each in over]
         possibly = [(each > -slack).any(-1) for each in over]

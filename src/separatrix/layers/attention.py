@@ -17,8 +17,10 @@ from separatrix.layers.measures import Measured
 from separatrix.layers.parts import RMSNorm, ShortConvolution, keeping_size, rotated
 from separatrix.mechanisms import Causality, Mechanism, mechanism_from
 from separatrix.mechanisms.custom import CustomMechanism
+from separatrix.mechanisms.drawn_weights import seed_unless_given
 from separatrix.mechanisms.extras import Extra, Sizes, described
 from separatrix.mechanisms.features._base import FeatureMechanism
+from separatrix.mechanisms.how_called import is_lazy
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 from separatrix.parameters import UsageError
 from separatrix.tensors import Bool, Float, Tensor
@@ -76,8 +78,8 @@ class Attention(Measured):
         _check(width, heads, key_width, rope, conv, length)
         _check_scale(scale)
         seed = int(torch.randint(1 << 62, (), device="cpu"))
-        with _generator(seed):
-            self.mechanism = _attending(mechanism)
+        with _generator(seed), seed_unless_given(seed):
+            self.mechanism = _attending(mechanism, width // heads if key_width is None else key_width)
         _check_constants(self.mechanism)
         _check_causal(self.mechanism, causal)
         self.width, self.heads, self.causal = width, heads, causal
@@ -273,9 +275,12 @@ class Attention(Measured):
         return f"{self.mechanism.spelled}, {sizes}, causal={self.causal}"
 
 
-def _attending(mechanism: Any) -> Mechanism:
-    """The mechanism; a module is called as it is, and not as a copy, so that it trains."""
-    found = mechanism_from(mechanism)
+def _attending(mechanism: Any, key_width: int) -> Mechanism:
+    """The mechanism; a module is called as it is, and not as a copy, so that it trains.
+
+    Weights that its first call makes are made for the width of this layer.
+    """
+    found = mechanism_from(mechanism, width=key_width if is_lazy(mechanism) else None)
     return found.trained() if isinstance(found, CustomMechanism) else found
 
 

@@ -9,6 +9,7 @@ import torch
 
 from separatrix.layers import Model
 from separatrix.mechanisms import Causality, Mechanism, mechanism_from
+from separatrix.mechanisms.drawn_weights import seed_unless_given
 from separatrix.tasks import Setting, Split, Task
 
 
@@ -31,10 +32,8 @@ def model_for(task: Task, mechanism: Mechanism | str, setting: Setting, seed: in
     >>> softmax.head.weight.equal(delta.head.weight), delta.parameter_count - softmax.parameter_count
     (True, 128)
     """
-    with _seeded(seed):
-        found = mechanism_from(
-            mechanism
-        )  # a module comes into the model as a copy, since it is to be trained
+    with seed_unless_given(seed):
+        found = mechanism_from(mechanism)  # a module comes into the model as a copy: it is to be trained
     with _seeded(seed):
         return Model(
             found,

@@ -22,8 +22,9 @@ from separatrix.mechanisms._base import (
 )
 from separatrix.mechanisms._places import placed
 from separatrix.mechanisms._request import filled
+from separatrix.mechanisms.drawn_weights import draw, usual_seed
 from separatrix.mechanisms.fitted import Fitted
-from separatrix.mechanisms.how_called import HowCalled, described_call, ready
+from separatrix.mechanisms.how_called import HowCalled, described_call, is_lazy, ready, require_result
 from separatrix.mechanisms.signatures import (
     FLAGS,
     OPTIONS,
@@ -39,6 +40,11 @@ Weights = tuple[tuple[int, int], ...]
 """Where the numbers of a module lie, and how often they have changed there."""
 LONGEST_SEEN = 1 << 13
 """On more tokens than this nothing is tried out."""
+
+HAS_WEIGHTS = (
+    "is made already, so a seed would change nothing; name the class, or a function that makes it, or call "
+    "torch.manual_seed before it is made"
+)
 
 FOUND_OUT = frozenset(
     ("fixed_width", "fixed_features", "fixed_heads", "causality", "takes_counts", "linear_in_values")
@@ -92,15 +98,20 @@ class CustomMechanism(Mechanism):
 
     def __reduce__(self) -> tuple[Any, ...]:
         how = (self.attend, self.name, self.parameters.chosen(), self.made_with)
-        return _trained if self.trains else wrap, how
+        return _trained if self.trains else wrapped, how
 
     @property
-    def spelled(self) -> str:
+    def typed(self) -> str:
         """The mechanism as it is named on the command line, `mine:attend:width=64`."""
         words = ",".join(
             f"{name}={value}" for name, value in {**self.made_with, **self.parameters.chosen()}.items()
         )
-        return (f"{self.name}:{words}" if words else self.name) + mark(self.held_weights)
+        return f"{self.name}:{words}" if words else self.name
+
+    @property
+    def spelled(self) -> str:
+        """As it is typed, and a mark of its weights: `mine:Module:seed=0@0123456789ab`."""
+        return self.typed + mark(self.held_weights)
 
     @property
     def held_weights(self) -> dict[str, Any]:
@@ -236,11 +247,8 @@ class CustomMechanism(Mechanism):
     def _called(self, q: Tensor, k: Tensor, v: Tensor, options: dict[str, Any]) -> Tensor:
         try:
             out = self._in(v.dtype)(q, k, v, **options)
-            wanted = (*q.shape[:-1], v.shape[-1])
-            if not isinstance(out, torch.Tensor) or out.shape != wanted:
-                shape = tuple(out.shape) if isinstance(out, torch.Tensor) else type(out).__name__
-                raise WrongResult(f"returned {shape} where a tensor of shape {wanted} was due")
-            return out
+            require_result(out, (*q.shape[:-1], v.shape[-1]), v.dtype)
+            return out  # type: ignore[no-any-return]
         except Exception as error:
             note_theirs(error, self.spelled, described_call(q, k, v, options))
             raise
@@ -256,11 +264,14 @@ class CustomMechanism(Mechanism):
         """What a callable gives, asked the way it wants to be; of several results the first."""
         if self.parameters.scale is not None:
             q = q * self.parameters.factor(q.shape[-1])
-        if not self.flat:
-            out = attend(q, k, v, **options)
-            return out[0] if isinstance(out, tuple) and out else out
-        out = attend(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), **options)
+        given = [x.flatten(0, 1) for x in (q, k, v)] if self.flat else [q, k, v]
+        try:
+            out = attend(*given, **options)
+        except SystemExit as ended:
+            raise WrongResult(f"tried to end the program: sys.exit({ended.code!r})") from None
         out = out[0] if isinstance(out, tuple) and out else out
+        if not self.flat:
+            return out
         whole = isinstance(out, torch.Tensor) and out.ndim == 3
         return out.reshape(*q.shape[:2], *out.shape[1:]) if whole else out
 
@@ -283,21 +294,33 @@ def wrap(
 ) -> Mechanism:
     """A mechanism from anything that attends: a Mechanism as it is, or a callable of SIGNATURE.
 
-    `how` it is called, width, heads and scale, is found out where it is not given.
+    `how` it is called, width, heads and scale, is found out where it is not given; of a class that is made
+    here, `seed` is that of its weights.
 
     >>> wrap(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, "mine").takes_counts
     False
     """
     if isinstance(attend, Mechanism):
         return attend
+    given, name = dict(how or {}), str(name or getattr(attend, "__name__", type(attend).__name__))
     if isinstance(attend, type):
         try:
-            attend = attend()
+            made, given = draw(attend, name, given)
+        except UsageError:
+            raise
         except Exception as error:
             raise UsageError(f"{attend.__name__} is a class; give an instance ({error})") from None
-        return wrap(attend, name, how, made_with)
-    name = str(name or getattr(attend, "__name__", type(attend).__name__))
-    asked = HowCalled.read(how or {}, name)
+        return made if isinstance(made, Mechanism) else wrapped(made, name, given, made_with or {})
+    if "seed" in given and not is_lazy(attend):
+        raise UsageError(f"{name} {HAS_WEIGHTS}")
+    return wrapped(attend, name, given, made_with or {})
+
+
+def wrapped(
+    attend: Any, name: str, how: Mapping[str, object], made_with: Mapping[str, str]
+) -> CustomMechanism:
+    """The mechanism of a callable that is made; a seed in `how` is the one its weights were drawn with."""
+    asked = HowCalled.read({"seed": usual_seed(), **how} if is_lazy(attend) else how, name)
     attend = ready(attend, name, asked)
     known = taken_by_name(attend, name)
     flag = next((each for each in FLAGS if each in known), "")
@@ -311,7 +334,7 @@ def wrap(
         "takes_by_name": frozenset(known.difference(OPTIONS)),
         "extras": tuple(declared_extras(attend, name, known)),
         "flag": flag,
-        "made_with": dict(made_with or {}),
+        "made_with": dict(made_with),
         "__doc__": inspect.getdoc(attend),
         "__module__": __name__,
     }
@@ -324,7 +347,7 @@ def wrap(
     return made(attend, **asked.chosen())
 
 
-def called_with(mechanism: Mechanism, how: Mapping[str, object]) -> Mechanism:
+def called_with(mechanism: Mechanism, how: Mapping[str, object]) -> CustomMechanism:
     """A callable of one's own, called with this width, these heads, this scale.
 
     >>> attend = wrap(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, "mine")
@@ -332,16 +355,19 @@ def called_with(mechanism: Mechanism, how: Mapping[str, object]) -> Mechanism:
     'mine:scale=sqrt'
     """
     if not isinstance(mechanism, CustomMechanism):
-        sizes = "logits as they are" if [*how] == ["scale"] else "tokens of any width and heads"
-        raise UsageError(f"{mechanism.spelled} takes {sizes}; leave {', '.join(how)} out")
+        takes = {"scale": "takes logits as they are", "seed": "is not made with a seed of weights"}
+        what = takes.get(next(iter(how)), "takes tokens of any width and heads")
+        raise UsageError(f"{mechanism.spelled} {what}; leave {', '.join(how)} out")
+    if "seed" in how:
+        raise UsageError(f"{mechanism.name} {HAS_WEIGHTS}")
     chosen = {**mechanism.parameters.chosen(), **how}
-    return wrap(mechanism.attend, mechanism.name, chosen, mechanism.made_with)
+    return wrapped(mechanism.attend, mechanism.name, chosen, mechanism.made_with)
 
 
 def tried(mechanism: Mechanism, asked: Mapping[str, object]) -> Mechanism:
     """The mechanism, if it can be called with the sizes that were asked for, or a UsageError with why not."""
     assert isinstance(mechanism, CustomMechanism)
-    sizes = " and ".join(f"{name} {value}" for name, value in asked.items() if name != "scale")
+    sizes = " and ".join(f"{name} {asked[name]}" for name in ("width", "heads") if name in asked)
     try:
         mechanism.usual(*observed.tokens(mechanism._sizes))
     except Exception as error:
@@ -388,7 +414,6 @@ def _look_at(mechanism: CustomMechanism, said: dict[str, Any]) -> None:
 def _trained(
     attend: Any, name: str, how: Mapping[str, object], made_with: Mapping[str, str]
 ) -> CustomMechanism:
-    made = wrap(attend, name, how, made_with)
-    assert isinstance(made, CustomMechanism)
+    made = wrapped(attend, name, how, made_with)
     made.trains = True
     return made

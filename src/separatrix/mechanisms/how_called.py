@@ -1,4 +1,4 @@
-"""How a user's own callable is called: its sizes, a scale, weights that its first call makes."""
+"""How a user's own callable is called: its sizes, a scale, the seed of its weights."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
-from separatrix.errors import note_theirs, raised
+from separatrix.errors import WrongResult, note_theirs, raised
 from separatrix.mechanisms import observed
-from separatrix.mechanisms._limits import least
+from separatrix.mechanisms._limits import SEED, least
 from separatrix.numbers.exact import parse_exact
 from separatrix.parameters import Constraint, Natural, Parameters, UsageError
 from separatrix.tensors import Tensor, torch
@@ -25,15 +25,18 @@ def _scale(value: object) -> Fraction | str:
 
 
 class HowCalled(Parameters):
-    """How a callable is called: sizes that it takes alone, and what queries are multiplied with before."""
+    """How a callable is called: sizes that it takes alone, what queries are multiplied with before, and the
+    seed of weights that were drawn when it was made."""
 
     owner = "a mechanism of your own"
     width: Natural | None = None
     heads: Natural | None = None
     scale: Annotated[Fraction | str | None, BeforeValidator(_scale)] = None
+    seed: Natural | None = None
     constraints: ClassVar[tuple[Constraint, ...]] = (
         least("width", 1),
         least("heads", 1),
+        SEED,
         Constraint(
             ("scale",),
             lambda p: p.scale == SQRT or p.scale > 0,
@@ -63,6 +66,27 @@ def described_call(q: Tensor, k: Tensor, v: Tensor, options: Mapping[str, Any]) 
     return ", ".join([f"called with {shapes}", *kinds, *more])
 
 
+def require_result(out: Any, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    """Refuse what is no tensor of this shape and dtype, with what would make it one where that is clear."""
+    if not isinstance(out, torch.Tensor):
+        what = "nothing" if out is None else f"a {type(out).__name__}"
+        raise WrongResult(f"returned {what} where a tensor of shape {shape} was due")
+    if out.shape != shape:
+        turned = out.ndim == 4 and out.transpose(1, 2).shape == shape
+        hint = "; heads come before tokens, as in q" if turned else ""
+        raise WrongResult(f"returned {tuple(out.shape)} where a tensor of shape {shape} was due{hint}")
+    if out.dtype is not dtype:
+        found, due = (str(each).removeprefix("torch.") for each in (out.dtype, dtype))
+        raise WrongResult(f"returned {found} where {due} was due, as q, k and v are; use .to(q.dtype)")
+
+
+def is_lazy(attend: Any) -> bool:
+    """Whether it is a module with weights that its first call makes."""
+    if not isinstance(attend, torch.nn.Module):
+        return False
+    return any(map(torch.nn.parameter.is_lazy, (*attend.parameters(), *attend.buffers())))
+
+
 def ready(attend: Any, name: str, how: HowCalled) -> Any:
     """What can be called with q, k and v: torch's own module adapted, lazy weights made for a width."""
     if not isinstance(attend, torch.nn.Module):
@@ -71,7 +95,7 @@ def ready(attend: Any, name: str, how: HowCalled) -> Any:
         from separatrix.mechanisms.multihead import Multihead
 
         return Multihead(attend)
-    if not any(map(torch.nn.parameter.is_lazy, (*attend.parameters(), *attend.buffers()))):
+    if not is_lazy(attend):
         return attend
     why: Exception | None = None
     for width in observed.LAZY if how.width is None else (how.width,):
@@ -80,7 +104,7 @@ def ready(attend: Any, name: str, how: HowCalled) -> Any:
             made = deepcopy(attend)
             try:
                 with torch.random.fork_rng(devices=[]), torch.no_grad():
-                    torch.manual_seed(0)
+                    torch.manual_seed(how.seed or 0)
                     made(*((x.flatten(0, 1) if flat else x).float() for x in tokens))
                 return made
             except Exception as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial, update_wrapper
 from importlib.metadata import entry_points
@@ -14,7 +14,8 @@ from typing import Any
 from separatrix.errors import line_of_theirs, one_line
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._registry import registered
-from separatrix.mechanisms.custom import called_with, tried, wrap
+from separatrix.mechanisms.custom import called_with, tried, wrap, wrapped
+from separatrix.mechanisms.drawn_weights import draw, seeded
 from separatrix.mechanisms.how_called import HowCalled
 from separatrix.mechanisms.own_modules import OWN, Ambiguous
 from separatrix.mechanisms.signatures import OPTIONS, signature_of
@@ -30,6 +31,9 @@ SIZES = {
     "heads": ("heads", "num_heads", "n_heads", "n_head", "nhead", "h"),
 }
 """What classes call the sizes they are made with."""
+
+OUR_WORDS = {*HowCalled.model_fields} - {"seed"}
+"""Words of a function that are always how it is called, also where it has a parameter of that name."""
 
 MECHANISMS: dict[str, type[Mechanism]] = registered(sys.modules["separatrix.mechanisms"])
 """Every mechanism that a file in a family's folder defines, by name."""
@@ -103,8 +107,9 @@ def _installed(name: str) -> Plugin:
 def mechanism_from(source: Any, **how: Any) -> Mechanism:
     """A mechanism from its name, `module:attribute` (or `file.py:attribute`), or the thing itself.
 
-    One's own takes how it is called, `width`, `heads` and `scale`, and, in the words, what a class is made
-    with: `mine:attend:scale=sqrt`, `mine:Module:dim=64`.
+    One's own takes how it is called, `width`, `heads` and `scale`, the `seed` of weights that are drawn when
+    it is made, and, in the words, what a class is made with: `mine:attend:scale=sqrt`,
+    `mine:Module:dim=64,seed=3`.
 
     >>> mechanism_from("power:beta=4")
     <mechanism power:beta=4>
@@ -135,52 +140,81 @@ def mechanism_from(source: Any, **how: Any) -> Mechanism:
 
 
 def _made(found: Any, name: str, given: Mapping[str, str]) -> Mechanism:
-    """A user's own, made or called with the words that it takes; width, heads and scale are how it is called.
+    """A user's own, made or called with the words that it takes; the others are how it is called.
 
-    A class that needs a width or heads by a usual name of them gets those that are given.
+    A class, or a function that makes a mechanism, gets a width or heads that are given by the name it has for
+    them, where it needs them.
     """
     if isinstance(found, Mechanism) or not callable(found):
         if given and isinstance(found, Mechanism):
             raise UsageError(f"{name} takes no parameters, but {', '.join(given)} was given")
         return wrap(found, name)
-    is_class = isinstance(found, type)
+    if isinstance(found, type) and issubclass(found, Mechanism):
+        return found(**given)
     signature = signature_of(found)
     parameters = {} if signature is None else dict(signature.parameters)
-    if not is_class:
+    makes = isinstance(found, type) or _makes_one(found, parameters, given)
+    if not makes:
         parameters = dict(list(parameters.items())[3:])
-    ours = {*OPTIONS, *(() if is_class else HowCalled.model_fields)}
+    ours = {*OPTIONS, *(() if makes else OUR_WORDS)}
     own = {each: word for each, word in given.items() if each in parameters and each not in ours}
-    how = {each: word for each, word in given.items() if each not in own}
-    if is_class:
+    how: dict[str, object] = {each: word for each, word in given.items() if each not in own}
+    if makes:
         for size, names in SIZES.items():
             need = [each for each in names if each in parameters and each not in own]
             if size in how and need and parameters[need[0]].default is inspect.Parameter.empty:
-                own[need[0]] = how.pop(size)
+                own[need[0]] = str(how.pop(size))
     for each in how:
         require_known(f"parameter of {name} called", each, [*parameters, *HowCalled.model_fields])
     options = {each: _value(word) for each, word in own.items()}
-    if is_class:
-        return wrap(_instance(found, name, options, parameters), name, how, own)
+    if makes:
+        made, how = draw(lambda: _instance(found, name, options, parameters), name, how)
+        if isinstance(made, Mechanism):
+            return called_with(made, how) if how else made
+        return wrapped(made, name, how, own)
     bound = update_wrapper(partial(found, **options), found) if options else found
     return wrap(bound, name, how, own)
 
 
-def _instance(kind: type, name: str, options: Mapping[str, object], known: Mapping[str, Any]) -> Any:
-    """An instance of a user's class; what it still needs is told in the words to type."""
+def _makes_one(found: Any, parameters: Mapping[str, inspect.Parameter], given: Mapping[str, str]) -> bool:
+    """Whether it is a function that makes a mechanism: it cannot be given q, k and v, or need not be."""
+    kinds = {each.kind for each in parameters.values()}
+    places = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    first = [each for each in parameters.values() if each.kind in places][:3]
+    needed = {each.name for each in parameters.values() if each.default is inspect.Parameter.empty}
+    sized = {each for size, names in SIZES.items() if size in given for each in names}
+    attends = len(first) == 3 and needed.issuperset(each.name for each in first)
+    return (
+        inspect.isroutine(found)
+        and not kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+        and not attends
+        and needed <= {*given, *sized}
+    )
+
+
+def _instance(
+    make: Callable[..., Any], name: str, options: Mapping[str, object], known: Mapping[str, Any]
+) -> Any:
+    """What a user's class or function makes; what a class still needs is told in the words to type."""
     empty, single = inspect.Parameter.empty, inspect.Parameter.POSITIONAL_OR_KEYWORD
     needed = [each for each, it in known.items() if it.default is empty and it.kind is single]
     if missing := [each for each in needed if each not in options]:
         words = ",".join(f"{each}=…" for each in needed)
         raise UsageError(
-            f"{kind.__name__} is a class; give an instance, or what it needs: {name}:{words} "
+            f"{make.__name__} is a class; give an instance, or what it needs: {name}:{words} "
             f"({' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing)"
         )
     try:
-        return kind(**options)
-    except Exception as error:
-        where = line_of_theirs(error)
-        why = f"{type(error).__name__}: {one_line(error)}" + (f" ({where})" if where else "")
-        raise UsageError(f"{name} is a class, and making one of it fails: {why}") from None
+        return make(**options)
+    except (Exception, SystemExit) as error:
+        what = "is a class, and making one of it" if isinstance(make, type) else "makes one, and that"
+        raise UsageError(f"{name} {what} fails: {_told(error)}") from None
+
+
+def _told(error: BaseException) -> str:
+    """An error, and the line of the user's that raised it."""
+    where = line_of_theirs(error)
+    return f"{type(error).__name__}: {one_line(error)}" + (f" ({where})" if where else "")
 
 
 def _called_with(source: Any, how: dict[str, Any]) -> Mechanism:
@@ -222,26 +256,9 @@ def _of_package(plugin: Plugin, source: str) -> Mechanism:
     found = _imported(plugin.module, plugin.attribute, plugin.name)
     words = source.partition(":")[2]
     given = read_words(words.split(",") if words else [])
-    if isinstance(found, type) and issubclass(found, Mechanism):
-        if found.name != plugin.name:
-            raise UsageError(f"{plugin.name}: {plugin} calls itself {found.name}; both must be the same")
-        return found(**given)
-    if isinstance(found, Mechanism) or not given:
-        if given:
-            raise UsageError(f"{plugin.name} takes no parameters, but {words} was given")
-        return wrap(found, plugin.name)
-    try:
-        known = inspect.signature(found).parameters
-    except (TypeError, ValueError):
-        raise UsageError(f"{plugin.name} takes no parameters, but {words} was given") from None
-    skipped = 0 if isinstance(found, type) else 3
-    names = [each for each in list(known)[skipped:] if each not in ("counts", "causal", "is_causal")]
-    for each in given:
-        require_known(f"parameter of {plugin.name} called", each, names)
-    options = {each: _value(text) for each, text in given.items()}
-    if isinstance(found, type):
-        return wrap(found(**options), source)
-    return wrap(update_wrapper(partial(found, **options), found), source)
+    if isinstance(found, type) and issubclass(found, Mechanism) and found.name != plugin.name:
+        raise UsageError(f"{plugin.name}: {plugin} calls itself {found.name}; both must be the same")
+    return _made(found, plugin.name, given)
 
 
 def _value(text: str) -> object:
@@ -257,7 +274,8 @@ def _value(text: str) -> object:
 def _imported(module: str, attribute: str, source: str) -> Any:
     """The attribute of a module; whatever goes wrong is told in one line."""
     try:
-        found: Any = importlib.import_module(module)
+        with seeded():  # weights that are drawn there are the same in every command
+            found: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name != module.split(".")[0] and error.name != module:
             raise UsageError(
@@ -267,10 +285,8 @@ def _imported(module: str, attribute: str, source: str) -> Any:
         raise UsageError(
             f"{source}: there is no module {module} here and no mechanism of that name{near}"
         ) from None
-    except Exception as error:
-        raise UsageError(
-            f"{source}: importing {module} fails: {type(error).__name__}: {one_line(error)}"
-        ) from None
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{source}: importing {module} fails: {_told(error)}") from None
     for part in attribute.split("."):
         if part not in dir(found):
             public = [each for each in dir(found) if not each.startswith("_")]

@@ -42,17 +42,19 @@ class LogitScale:
         return {**asdict(self), "undone_by": self.undone_by}
 
     @property
+    def what(self) -> str:
+        """What it does to logits, without a full stop."""
+        if not self.by_width:
+            return f"At width {self.width} its logits are {self.factor:.4g} <q, k>"
+        factor = f"at width {self.width} they are {self.factor:.4g} <q, k>"
+        return f"It divides its logits by sqrt(width): {factor}"
+
+    @property
     def words(self) -> str:
-        """A sentence for the first line of a card."""
-        if self.by_width:
-            what = "It divides its logits by sqrt(width)"
-            what += f": at width {self.width} they are {self.factor:.4g} <q, k>"
-        else:
-            what = f"At width {self.width} its logits are {self.factor:.4g} <q, k>"
-        return f"{what}. What follows is with that; --scale {self.undone_by} undoes it."
+        """Two sentences for the first line of a card."""
+        return f"{self.what}. What follows is with that; --scale {self.undone_by} undoes it."
 
 
-@torch.no_grad()
 def logit_scale(mechanism: CustomMechanism) -> LogitScale | None:
     """The scale of the logits, where it is seen and not 1.
 
@@ -108,4 +110,5 @@ def scaled_by_width(mechanism: CustomMechanism) -> bool:
 
 
 def _usual(mechanism: CustomMechanism, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return mechanism.fitted(q, k, v, causal=mechanism.causality is Causality.ALWAYS)
+    with torch.no_grad():
+        return mechanism.fitted(q, k, v, causal=mechanism.causality is Causality.ALWAYS)

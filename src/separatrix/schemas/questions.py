@@ -63,6 +63,8 @@ class Verdict(TypedDict):
     """For each number format the n from which on it sees no difference; null where none was found."""
     lost_searched_to: int
     """The largest n that was tried for `lost_from`."""
+    remarks: Texts
+    """What has to be known to read it: a hidden scale, drawn weights, a reader that fires on both labels."""
     auc: NotRequired[Number]
     """Under the noise that was asked for."""
 

@@ -105,7 +105,9 @@ def _choices(entry: Mapping[str, Any]) -> list[str]:
 
 def _mechanism(name: str, allow: Collection[str]) -> Mechanism:
     module, colon, rest = name.partition(":")
-    if colon and module not in MECHANISMS and "=" not in rest and name not in allow:
+    attribute = rest.partition(":")[0]
+    allowed = name in allow or f"{module}:{attribute}" in allow
+    if colon and module not in MECHANISMS and "=" not in attribute and not allowed:
         raise UsageError(
             f"{name} would run code that is not part of separatrix; if it is yours, say so: `allow` {name}"
         )

@@ -70,6 +70,11 @@ class Verdicts(Result):
             return f"{len(words)} mechanisms on {kind}: {', '.join(f'{word} {k}' for word, k in counts)}"
         return f"{kind}: {', '.join(f'{name} {word}' for name, word in words.items())}"
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Those on each mechanism, after its name."""
+        return tuple(f"{each.mechanism.spelled}: {said}" for each in self.answers for said in each.remarks)
+
     def rows(self) -> list[Row]:
         """One row for each mechanism: the answer, and every parameter."""
         return [

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from separatrix.constructions import Construction, construction_named
@@ -14,6 +14,8 @@ from separatrix.constructions.reference import read_completed
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, solve
 from separatrix.engines.outcome import side_of
 from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.calling import drawn_note, scale_note
+from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers import format_exact, parse_exact
 from separatrix.numbers.json import finite
@@ -21,6 +23,7 @@ from separatrix.numbers.logforms import spelled
 from separatrix.numbers.spelling import for_people
 from separatrix.parameters import UsageError, all_parameters
 from separatrix.result import Result, Row
+from separatrix.tensors import torch
 from separatrix.verdicts.lost_formats import LARGEST, lost_from
 
 if TYPE_CHECKING:
@@ -28,6 +31,12 @@ if TYPE_CHECKING:
     from separatrix.schemas._base import Word
 
 DELTA = Fraction(1, 100)
+SURE = 0.9
+"""Fires on both labels: with this probability or more on each."""
+BOTH = (
+    "It fires on both labels: D0 passes the threshold, too; separatrix readers tells whether another "
+    "threshold sets them apart."
+)
 OLD_NAMES = {"noise": "noise_sd="}
 """Options that were once called as parameters of a construction are."""
 
@@ -72,10 +81,26 @@ class Verdict(Result):
             return None
 
     @property
+    def fires_on_both(self) -> bool:
+        """Whether D0 passes the threshold about as surely as D1."""
+        return self.word != "distinguishes" and min(self.outcome.fire_d0, self.outcome.fire_d1) >= SURE
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """What has to be known to read the answer, a sentence each: a hidden scale, drawn weights, a reader
+        that fires on both labels."""
+        own = self.mechanism if isinstance(self.mechanism, CustomMechanism) else None
+        found = [] if own is None else [scale_note(own, _key_width(self.construction)), drawn_note(own)]
+        if self.fires_on_both:
+            found.append(BOTH)
+        return tuple(filter(None, found))
+
+    @property
     def summary(self) -> str:
         """The word, P and the engine behind it."""
         name = f"{self.mechanism.spelled} on {self.construction.name}"
-        return f"{name}: {self.word}, {chance_of(self.outcome)} ({self.outcome.engine})"
+        both = "; it fires on both labels" if self.fires_on_both else ""
+        return f"{name}: {self.word}, {chance_of(self.outcome)} ({self.outcome.engine}){both}"
 
     def rows(self) -> list[Row]:
         """One row: the answer, and every parameter, so that the frames of several verdicts go together."""
@@ -118,6 +143,7 @@ class Verdict(Result):
             "verdict": self.word,
             "lost_from": self.formats,
             "lost_searched_to": LARGEST,
+            "remarks": list(self.remarks),
         }
         numbers: documents.Verdict = finite(shown if self.auc is None else {**shown, "auc": self.auc})
         return numbers
@@ -141,6 +167,12 @@ def word_for(outcome: Outcome, m: int, delta: Fraction) -> Word:
     if lower in (0, -1):
         return "blind"
     return "partial" if (lower, upper) == (1, -1) else "undecided"
+
+
+def _key_width(construction: Construction) -> int:
+    """The width of queries and keys."""
+    made = construction.groups if construction.has_groups else partial(construction.dense, spike=0)
+    return int(made(0, dtype=torch.float64).keys.shape[-1])
 
 
 def parse_delta(given: object) -> Fraction:
