@@ -44,7 +44,7 @@ class Cell:
     command: str
     """What shows it."""
     p: float | None = None
-    """P[tells D0 from D1], before anything is rounded."""
+    """P(tells apart), before anything is rounded."""
     interval: tuple[float, float] | None = None
 
     def as_json(self) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def boundary(
     sampling: Sampling | None = None,
     **named: object,
 ) -> Boundary:
-    """Where P[distinguishes] passes a level in one parameter.
+    """Where P(tells apart) passes a level in one parameter.
 
     **Arguments:**
 
@@ -214,7 +214,7 @@ def _complete(
 ) -> str:
     """A proof that no crossing was missed, for m.
 
-    With s = P[a neuron is silent on D0] and q = P[on both], P = s^m - q^m. A sum of three powers,
+    With s = P(a neuron is silent on D0) and q = P(on both), P = s^m - q^m. A sum of three powers,
     s^m - q^m - at 1^m, whose signs in the order of their bases are -, +, -, has at most two zeros
     (Descartes' rule for exponential sums), and it is negative at m = 0.
     """

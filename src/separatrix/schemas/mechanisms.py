@@ -291,7 +291,7 @@ class Sight(TypedDict):
     command: str
     """What shows it."""
     distinguish: Number
-    """P(tells D0 from D1), before anything is rounded."""
+    """P(tells apart), before anything is rounded."""
     interval: Interval | None
 
 
