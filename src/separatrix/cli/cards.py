@@ -66,7 +66,7 @@ def _atlas_view(found: Atlas) -> None:
     """Print the atlas as a table: a letter and a mark for each construction."""
     from separatrix.reports.atlas import rescues
     from separatrix.reports.standings import shown
-    from separatrix.reports.verdict_words import LETTERS, MARKS, MEANINGS
+    from separatrix.reports.verdict_words import LETTERS, MARKS, MEANINGS, spelled
 
     out, columns = console(), found.constructions
     wide = min(WIDEST, max(len(region.mechanism.spelled) for region in found.regions))
@@ -83,7 +83,9 @@ def _atlas_view(found: Atlas) -> None:
             out.print(f"{escape(name):>{wide}}{letters}", soft_wrap=True)
     for place, (name, title) in enumerate(found.titles.items(), 1):
         out.print(f"{place:2d} {name}: {title}", style="dim", markup=False)
-    words = (f"[{COLOURS[word]}]{letter}[/] {word}: {MEANINGS[word]}" for word, letter in LETTERS.items())
+    words = (
+        f"[{COLOURS[word]}]{letter}[/] {spelled(word)}: {MEANINGS[word]}" for word, letter in LETTERS.items()
+    )
     out.print("; ".join(words))
     for letter, meaning in rescues(found).items():
         out.print(f"{letter} {meaning}", markup=False)

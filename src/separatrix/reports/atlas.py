@@ -13,7 +13,7 @@ from separatrix.numbers.json import json_file
 from separatrix.reports import pages
 from separatrix.reports.drawing import FAINT, saved, static_style
 from separatrix.reports.standings import ShownStanding, shown
-from separatrix.reports.verdict_words import COLOURS, INKS, LETTERS, MARKED, MEANINGS, RESCUES
+from separatrix.reports.verdict_words import COLOURS, INKS, LETTERS, MARKED, MEANINGS, RESCUES, spelled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ def draw(atlas: Atlas) -> Figure:
     draw_on(figure.subplots(), atlas)
     words = _words(atlas)
     handles = [Rectangle((0, 0), 1, 1, facecolor=COLOURS[word], edgecolor=FAINT) for word in words]
-    labels = [f"{LETTERS[word]}  {word}: {MEANINGS[word]}" for word in words]
+    labels = [f"{LETTERS[word]}  {spelled(word)}: {MEANINGS[word]}" for word in words]
     figure.legend(handles, labels, loc="outside lower left", ncols=len(labels), fontsize=6.5)
     more = "; ".join(f"{letter}  {meaning}" for letter, meaning in rescues(atlas).items())
     figure.supxlabel(f"{more}\nP is {MARKED}" if more else f"P is {MARKED}", x=0.99, ha="right", size=6.5)
