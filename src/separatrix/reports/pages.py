@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from separatrix import __version__
 from separatrix.numbers.json import json_text
 from separatrix.numbers.printable import visible
+from separatrix.numbers.spelling import powers_for_people
 from separatrix.reports.formulas import formula
 from separatrix.reports.verdict_words import COLOURS, INKS, LETTERS, spelled
 
@@ -135,7 +136,7 @@ def statement(text: str) -> Markup:
     """
     from markupsafe import Markup
 
-    marked = escape(text.replace(">=", "≥").replace("<=", "≤").replace("sqrt(", "√("))
+    marked = escape(powers_for_people(text).replace(">=", "≥").replace("<=", "≤").replace("sqrt(", "√("))
     marked = re.sub(r"\^\{([^}]*)\}", lambda found: f"<sup>{found[1].replace('-', '−')}</sup>", marked)
     marked = re.sub(r"\^(-?\w+)", lambda found: f"<sup>{found[1].replace('-', '−')}</sup>", marked)
     letters = rf"(?<![:\w])({'|'.join(GREEK)})(?![=a-zA-Z0-9]| rule)"
