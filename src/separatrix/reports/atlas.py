@@ -114,7 +114,7 @@ def page(atlas: Atlas) -> str:
     """The atlas as a page of its own, which opens offline."""
     return pages.page(
         "atlas.html.j2",
-        title="Every mechanism on every construction",
+        title=_finding(atlas),
         meanings={word: MEANINGS[word] for word in _words(atlas)},
         marks=MARKED,
         rescues=rescues(atlas),
@@ -124,6 +124,24 @@ def page(atlas: Atlas) -> str:
             for family, regions in atlas.families.items()
         },
     )
+
+
+def _finding(atlas: Atlas) -> str:
+    """Who tells D0 from D1 on most constructions, of how many."""
+    told = {
+        region.mechanism.spelled: sum(cell.word == "distinguishes" for cell in region.standings)
+        for region in atlas.regions
+    }
+    most = max(told.values(), default=0)
+    best = [name for name, count in told.items() if count == most]
+    who = best[0] if len(best) == 1 else f"{len(best)} of {len(told)} mechanisms"
+    verb = "tells" if len(best) == 1 else "tell"
+    asked = f"{len(atlas.constructions)} constructions"
+    if not most:
+        return f"None of {len(told)} mechanisms tells D0 from D1 on any of {asked}"
+    line = f"{who} {verb} D0 from D1 on {most} of {asked}"
+    others = f", more than the other {len(told) - len(best)} mechanisms" if len(told) > len(best) else ""
+    return f"{line[:1].upper()}{line[1:]}{others}"
 
 
 ENDINGS = (".csv", ".html", ".json", ".pdf", ".png", ".svg")

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.constructions.reference import sentence as reference_sentence
 from separatrix.engines import Sampling
 from separatrix.maps import PROBABILITIES, QUANTITIES, Layer, Map
 from separatrix.numbers.spelling import for_people
@@ -78,7 +77,11 @@ def fixed(values: Mapping[str, object], taken: Mapping[str, object]) -> list[str
     words = " ".join(f"{name}={value}" for name, value in values.items())
     if taken and set(taken) == set(values):
         return [f"Fixed, and taken from the reference point since not given: {words}."]
-    return [*([f"Fixed: {words}."] if words else []), *filter(None, [reference_sentence(taken)])]
+    not_given = " ".join(f"{name}={value}" for name, value in taken.items())
+    return [
+        *([f"Fixed: {words}."] if words else []),
+        *([f"Not given, so taken from the reference point: {not_given}."] if not_given else []),
+    ]
 
 
 def fixed_words(found: Map) -> str:
