@@ -54,6 +54,13 @@ def test_every_page_is_in_the_contents() -> None:
     )
 
 
+def test_one_term_for_the_probability_that_is_computed() -> None:
+    """People read P(tells apart) everywhere, in docstrings, schemas and pages."""
+    other = re.compile(r"P\[(distinguishes|tells)|P\((distinguishes|tells D0)|P\(tells\)")
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.j2"), *PAGES]
+    assert not [named(each) for each in sources if other.search(each.read_text())]
+
+
 @pytest.mark.parametrize("shown", ["7 8\n", "9\n…\n", "1 2 4\n", "4 1\n"])
 def test_what_a_command_does_not_print_is_found_out(shown: str) -> None:
     snippet = Snippet(PAGES[0], 1, "console", "", "")

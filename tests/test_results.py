@@ -15,7 +15,6 @@ import separatrix as sx
 from cases import BASE
 from documents import Page, require_document, require_result
 from separatrix.claims import Ledger, checked, claim_named
-from separatrix.maps import boundary_curve
 from separatrix.result import Result
 
 AROUND = {name: value for name, value in BASE.items() if name not in ("n", "a1")}
@@ -37,7 +36,7 @@ def results() -> dict[str, Result]:
         "two layers": sx.map("spike", "softmax,linear", PLANE),
         "boundary": sx.boundary("spike", "softmax", RANGE, n=1000),
         "no crossing": sx.boundary("spike", "linear", RANGE, n=10**6),
-        "curve": boundary_curve("spike", "softmax", RANGE, "n=1e3:1e6:3:log"),
+        "curve": sx.boundary("spike", "softmax", RANGE, over="n=1e3:1e6:3:log"),
         "scaling": sx.scaling("spike", "linear", {**AROUND, "a1": "1.2"}, n=LENGTHS),
         "scalings": sx.scaling("spike", [*MANY, "gla"], {**AROUND, "a1": "1.2"}, n=LENGTHS, engine="exact"),
         "readers": sx.readers("spike", "linear", BASE),
@@ -85,7 +84,7 @@ def test_a_map_of_two_has_two_panels(results: dict[str, Result]) -> None:
     titles = [each.get_title() or each.get_title(loc="left") for each in axes]
     assert titles == ["softmax", "linear, margin (P ≤ 5×10⁻⁶)"]
     assert found.plot().shape == (2,)
-    with pytest.raises(sx.UsageError, match="this has 2 panels, and 1 axes were given"):
+    with pytest.raises(sx.UsageError, match="this has 2 panels; give as many axes in a list, not 1"):
         found.plot(axes[0])
     with pytest.raises(sx.UsageError, match="there is no picture of this Search"):
         results["search"].plot()
@@ -128,6 +127,23 @@ class _Odd(Result):
 
     def as_json(self) -> list[dict[str, object]]:
         return self.rows()
+
+
+def test_what_cannot_be_drawn_on_or_written_to_is_said(results: dict[str, Result], tmp_path: Path) -> None:
+    for name in ("verdict", "atlas", "two layers"):
+        with pytest.raises(sx.UsageError, match="plot draws on matplotlib axes, and str is something else"):
+            results[name].plot("above")
+    with pytest.raises(sx.UsageError, match="is a folder; name a file in it"):
+        results["verdict"].save(tmp_path)
+    with pytest.raises(sx.UsageError, match="does not say what to write"):
+        results["verdict"].save(tmp_path / "verdict.txt")
+    assert not list(tmp_path.iterdir())
+
+
+def test_numbers_in_a_line_are_spelled_for_people(results: dict[str, Result]) -> None:
+    assert "n from 1000 to 10¹⁸ (5)" in repr(results["map"])
+    assert "n from 1000 to 10⁶ (3 values)" in repr(results["curve"])
+    assert "1.6556×10⁻⁶" in sx.verdict("spike", "linear")._repr_html_()
 
 
 def test_names_of_strangers_do_no_harm(tmp_path: Path) -> None:

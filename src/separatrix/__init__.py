@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from separatrix.evidence.found import Learned
     from separatrix.evidence.protocol import learn
     from separatrix.laws import Scaling, Scalings, scaling
-    from separatrix.maps import Boundary, Map, boundary
+    from separatrix.maps import Boundary, BoundaryCurve, Map, boundary
     from separatrix.maps import map as map
     from separatrix.mechanisms import MECHANISMS
     from separatrix.parameters import Grid, SeparatrixError, UsageError
@@ -40,6 +40,7 @@ _HOME = {
     "Atlas": "separatrix.cards.atlas",
     "Bench": "separatrix.costs",
     "Boundary": "separatrix.maps",
+    "BoundaryCurve": "separatrix.maps",
     "CONSTRUCTIONS": "separatrix.constructions",
     "Card": "separatrix.cards",
     "Choice": "separatrix.choices",
@@ -96,6 +97,7 @@ __all__ = [  # but `map`, which is built into Python: write sx.map
     "Atlas",
     "Bench",
     "Boundary",
+    "BoundaryCurve",
     "Card",
     "Choice",
     "Grid",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from separatrix.numbers.printable import visible
+from separatrix.numbers.spelling import for_people
 
 if TYPE_CHECKING:
     import polars as pl
@@ -110,25 +111,30 @@ def _column(values: list[Any]) -> list[Any]:
 def _html(summary: str, rows: list[Row], remarks: tuple[str, ...]) -> Iterator[str]:
     yield f"<div><p>{_text(summary)}</p>"
     yield from (f"<p>{_text(remark)}</p>" for remark in remarks)
-    yield "<table><tbody>"
-    if len(rows) == 1:
-        for name, value in rows[0].items():
-            yield f"<tr><th style={STYLE!r}>{_text(name)}</th><td style={STYLE!r}>{_cell(value)}</td></tr>"
-    elif rows:
-        names = list(rows[0])[:MOST_COLUMNS]
-        yield f"<tr>{''.join(f'<th style={STYLE!r}>{_text(name)}</th>' for name in names)}</tr>"
-        for row in rows[:MOST_ROWS]:
-            yield f"<tr>{''.join(f'<td style={STYLE!r}>{_cell(row.get(name))}</td>' for name in names)}</tr>"
-    yield "</tbody></table>"
+    if rows:
+        yield from _table(rows)
     if len(rows) > MOST_ROWS:
         yield f"<p>{MOST_ROWS} of {len(rows):,} rows; to_frame() has all</p>"
     yield "</div>"
 
 
+def _table(rows: list[Row]) -> Iterator[str]:
+    yield "<table><tbody>"
+    if len(rows) == 1:
+        for name, value in rows[0].items():
+            yield f"<tr><th style={STYLE!r}>{_text(name)}</th><td style={STYLE!r}>{_cell(value)}</td></tr>"
+    else:
+        names = list(rows[0])[:MOST_COLUMNS]
+        yield f"<tr>{''.join(f'<th style={STYLE!r}>{_text(name)}</th>' for name in names)}</tr>"
+        for row in rows[:MOST_ROWS]:
+            yield f"<tr>{''.join(f'<td style={STYLE!r}>{_cell(row.get(name))}</td>' for name in names)}</tr>"
+    yield "</tbody></table>"
+
+
 def _cell(value: Any) -> str:
     if value is None:
         return "–"
-    return _text(f"{value:.6g}" if isinstance(value, float) else str(value))
+    return _text(for_people(value) if isinstance(value, float) else str(value))
 
 
 def _text(text: str) -> str:

@@ -324,6 +324,11 @@ def test_the_atlas_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert "default-src 'none'" in page
     assert "http" not in page.replace("http-equiv", "")
     assert "no &lt;engine&gt; can" in page
+    assert "– not computed: no engine answers here" in page
+    assert (
+        "<h1>Softmax tells D0 from D1 on 3 of 3 constructions, more than the other 2 mechanisms</h1>" in page
+    )
+    assert "n<sup>−1.00</sup>" in page
     assert json.loads((tmp_path / "atlas.json").read_text())[-1]["evidence"] == "no <engine> can"
 
 

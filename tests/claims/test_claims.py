@@ -324,7 +324,7 @@ def test_table_fits_eighty_columns() -> None:
         "slack [1, 2]",
     ):
         assert expected in text
-    assert "1 holds, 1 only where, 1 FAILS" in text
+    assert "1 holds, 1 holds with a condition, 1 fails" in text
 
 
 def test_table_is_coloured() -> None:

@@ -270,7 +270,7 @@ def test_majority_is_won_by_averages() -> None:
 
 
 def test_majority_noise_is_exact() -> None:
-    """Linear with much noise: P[mean of 8 signs > 1/2 over the noise], by counting."""
+    """Linear with much noise: P(mean of 8 signs > 1/2 over the noise), by counting."""
     found = certified.solve(at("majority", noise=1, n=8001, gap=0), mechanism_named("linear"))
     need = Fraction(1, 2) * Fraction(8001, 8000)
     ups = sum(math.comb(8, k) for k in range(9) if Fraction(2 * k - 8, 8) > need)

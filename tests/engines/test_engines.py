@@ -121,7 +121,7 @@ def test_margins_are_positive(point: Construction, mechanism: Mechanism) -> None
 
 @given(point=points(), mechanism=mechanisms)
 def test_distinguishing_needs_firing(point: Construction, mechanism: Mechanism) -> None:
-    """P[distinguishes] is at most P[fires on D1] and at most P[silent on D0]."""
+    """P(tells apart) is at most P(fires on D1) and at most P(silent on D0)."""
     found = certified.solve(point, mechanism)
     assert 0 <= found.distinguish <= min(found.fire_d1, 1 - found.fire_d0) + 1e-12
 

@@ -38,7 +38,7 @@ CASES = [
 
 
 def by_enumeration(point: Construction, mechanism: Mechanism) -> tuple[Fraction, Fraction, Fraction]:
-    """p0, p1 and P[fires on D1 only] over all 2^d sign vectors, from the definition of the network."""
+    """p0, p1 and P(fires on D1 only) over all 2^d sign vectors, from the definition of the network."""
     parameters = point.parameters
     d = parameters.d
     tokens = [_tokens(point, label) for label in (0, 1)]

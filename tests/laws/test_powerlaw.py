@@ -194,7 +194,7 @@ def test_three_noisy_points_of_unknown_noise_cannot_tell() -> None:
 
 def test_what_may_scatter_is_taken_at_its_word_where_it_does_not() -> None:
     steady = uncertain_law(DECADES, [5 / x for x in DECADES])
-    assert steady.interval_is.startswith("no confidence interval")
+    assert steady.interval_is.startswith("not a confidence interval")
     rng = np.random.default_rng(4)
     scattered = uncertain_law(DECADES, [5 / x * math.exp(rng.normal(0, 0.1)) for x in DECADES])
     assert scattered.power_law

@@ -63,6 +63,7 @@ def test_the_page_and_the_text_of_a_curve_say_the_n_used(
     write_curve(over_n(), tmp_path / "curve.html")
     page = (tmp_path / "curve.html").read_text()
     assert MOVED in page
+    assert "<h1>softmax on spike passes P = 0.5 at a1 = " in page
     assert ">2700</td>" in page
     assert ">2667</td>" not in page
     words = [f"{name}={value}" for name, value in FIXED.items()]

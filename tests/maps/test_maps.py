@@ -28,9 +28,11 @@ from separatrix.constructions.spike import Spike
 from separatrix.engines import Sampling, certified
 from separatrix.engines.outcome import significant_bits
 from separatrix.maps import Map, Step
+from separatrix.numbers.spelling import for_people
 from separatrix.parameters import UsageError, split_mechanisms
 from separatrix.parameters.ranges import read_counted
 from separatrix.reports.maps import MAP_ENDINGS, captions, heatmap, write_map
+from separatrix.reports.maps.page import map_page
 from separatrix.verdicts import verdict
 
 FIXED = {name: value for name, value in BASE.items() if name not in ("a1", "n")}
@@ -237,6 +239,19 @@ def test_tables_have_a_row_for_each_cell(ending: str, tmp_path: Path) -> None:
     assert chosen["low"].item() == chosen["high"].item()
     both = rows.filter(mechanism="softmax − linear", a1_used="1.25", n_used="1000")
     assert both["distinguish"].item() == pytest.approx(found.shown[0].values[0, 3])
+
+
+def test_the_page_begins_with_what_was_found() -> None:
+    both = sx.map("spike", "softmax,linear", a1="0.5:1.5:9", n="1e3:1e9:3:log")
+    share = float((both.layers[0].values >= 0.99).mean())
+    told = f"Linear attention is blind at every n shown; softmax tells D0 from D1 on {share:.0%} of the map"
+    assert captions.finding(both) == told
+    assert re.search(f"<h1>{re.escape(told)}</h1>", map_page(both))
+    elsewhere = sx.map("spike", "linear", a1="0.5:1.5:4", b="0.1:0.3:3")
+    assert captions.finding(elsewhere) == "Linear attention is blind everywhere on this map"
+    bits = sx.map("spike", "linear", a1="0.5:1.5:4", n="1e3:1e9:3:log", of="bits")
+    low, high = (for_people(float(end(bits.layers[0].values)), 3) for end in (np.min, np.max))
+    assert captions.finding(bits) == f"Linear takes {low} to {high} bits"
 
 
 def test_the_page_is_whole_and_knows_every_cell(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def probabilities(model: Model, least: Mapping[ThresholdKey, int], m: int) -> Pr
 
 
 def neuron(model: Model, least: Mapping[ThresholdKey, int]) -> tuple[Fraction, Fraction, Fraction]:
-    """P[fires on D0], P[fires on D1], P[fires on D1 only], from every row's least firing count."""
+    """P(fires on D0), P(fires on D1), P(fires on D1 only), from every row's least firing count."""
     spans = {(label, signs): _spans(model, least, label, signs) for label in (0, 1) for signs in TRIPLES}
     points = {end for each in spans.values() for span in each for end in span}
     below = binomial_sums(model.blocks, points)
@@ -94,7 +94,7 @@ def binomial_sums(trials: int, points: Iterable[int]) -> dict[int, int]:
 
 
 def network(p0: Fraction, p1: Fraction, only_d1: Fraction, m: int) -> tuple[Enclosure, Enclosure, Enclosure]:
-    """P[fires on D0], P[fires on D1] and P[distinguishes] with m neurons.
+    """P(fires on D0), P(fires on D1) and P(tells apart) with m neurons.
 
     The last is `(1-p0)^m - q^m = (1-p0)^m (1 - (1-s)^m)`, where `s = only_d1 / (1-p0)` is the
     chance that a neuron silent on D0 fires on D1: a product, so nothing cancels.

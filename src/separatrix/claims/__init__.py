@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from separatrix.claims._base import Claim, ClaimStatus, Entry, Finding, Ledger, Point, Provenance
+from separatrix.claims._base import Claim, ClaimStatus, Entry, Finding, Ledger, Point, Provenance, came_out
 from separatrix.parameters import require_known
 from separatrix.registry import modules
 
@@ -61,6 +61,7 @@ __all__ = [
     "Ledger",
     "Point",
     "Provenance",
+    "came_out",
     "checked",
     "claim_named",
     "ledger",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -120,6 +119,22 @@ class Entry:
         }
 
 
+VERBS = {
+    ClaimStatus.HOLDS: ("holds", "hold"),
+    ClaimStatus.ONLY_WHERE: ("holds with a condition", "hold with a condition"),
+    ClaimStatus.FAILS: ("fails", "fail"),
+}
+"""Of one statement, and of several."""
+
+
+def came_out(entries: Sequence[Entry]) -> str:
+    """How many statements hold, hold with a condition, and fail."""
+    statuses = [entry.finding.status for entry in entries]
+    counts = {status: statuses.count(status) for status in ClaimStatus}
+    said = ", ".join(f"{count} {VERBS[status][count > 1]}" for status, count in counts.items() if count)
+    return said or "none were run"
+
+
 @dataclass(frozen=True, repr=False)
 class Ledger(Result):
     """The table of claims."""
@@ -135,8 +150,7 @@ class Ledger(Result):
     @property
     def summary(self) -> str:
         """How many claims came out how."""
-        counts = Counter(entry.finding.status.value for entry in self.entries)
-        return f"{len(self.entries)} claims: {', '.join(f'{count} {word}' for word, count in counts.items())}"
+        return f"{len(self.entries)} claims: {came_out(self.entries)}"
 
     def rows(self) -> list[Row]:
         """One row for each claim."""

@@ -36,7 +36,7 @@ def boundary_finding(
     kind: type[Construction] = Spike,
     most: str = "1.5",
 ) -> Finding:
-    """Where P[distinguishes] crosses 1/2 in a1 as n grows: from below, and to `limit` like 1/log n."""
+    """Where P(tells apart) crosses 1/2 in a1 as n grows: from below, and to `limit` like 1/log n."""
     points = Points()
     for n in sizes:
         a1, before = crossing_in_a1(setting(n), kind, most), points.largest("crossing")
@@ -56,7 +56,7 @@ def boundary_finding(
 
 
 def crossing_in_a1(setting: Setting, kind: type[Construction] = Spike, most: str = "1.5") -> float:
-    """The a1 from 0.5 to `most` at which P[distinguishes] crosses 1/2."""
+    """The a1 from 0.5 to `most` at which P(tells apart) crosses 1/2."""
     return crossing(lambda a1: on_grid(Softmax(), setting, kind, a1=a1).distinguish, "0.5", most)
 
 

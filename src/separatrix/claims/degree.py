@@ -17,7 +17,7 @@ SIZES = [10**e for e in (3, 6, 9, 12, 18, 100)]
 
 
 def separation(n: int, degrees: list[Fraction]) -> Array:
-    """P[distinguishes] of power attention at each degree."""
+    """P(tells apart) of power attention at each degree."""
     return np.array([float(on_grid(Power(beta=beta), {**BASE, "n": n}).distinguish) for beta in degrees])
 
 

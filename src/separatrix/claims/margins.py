@@ -95,7 +95,7 @@ def margin_linear() -> Finding:
 
 
 def noisy_order(margin: float, sd: float) -> float:
-    """P[v1 + noise > v0 + other noise], by integration over the noise."""
+    """P(v1 + noise > v0 + other noise), by integration over the noise."""
 
     def density(z: float) -> float:
         return math.exp(-z * z / 2) / math.sqrt(2 * math.pi) * float(scipy.special.ndtr(margin / sd + z))

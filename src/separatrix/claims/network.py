@@ -119,7 +119,7 @@ CONSTANT = 1 / math.log(4 / 3)
 def width() -> Finding:
     """m = O(log(n/delta)) sign vectors are enough for softmax to distinguish with probability 1-delta.
 
-    The least m with P[distinguishes] >= 1 - delta, from exact probabilities.
+    The least m with P(tells apart) >= 1 - delta, from exact probabilities.
     """
     sizes = (10**4, 10**6, 10**12, 10**18)
     points = Points(width_point(setting, delta, n) for setting in WIDE for delta in DELTAS for n in sizes)

@@ -45,7 +45,7 @@ class Enumeration:
 
     @property
     def probabilities(self) -> tuple[Fraction, Fraction, Fraction]:
-        """P[fires on D0], on D1, and on D1 only."""
+        """P(fires on D0), on D1, and on D1 only."""
         total, (zero, one) = len(self.fires[0]), self.fires
         only = sum(b and not a for a, b in zip(zero, one, strict=True))
         return Fraction(sum(zero), total), Fraction(sum(one), total), Fraction(only, total)
@@ -97,7 +97,7 @@ def exact_probability() -> Finding:
     points = Points(probability_point(*case) for case in SETTINGS)
     ties = points.values("closest_to_tau").count(0)
     return points.conclude(
-        f"p0, p1 and P[fires on D1 only] equal the counts over all 2^d sign vectors at {len(points)} "
+        f"p0, p1 and P(fires on D1 only) equal the counts over all 2^d sign vectors at {len(points)} "
         f"settings, {sum(points.values('sign_vectors')):.0f} vectors in all",
         f"equal fractions; ties at {ties} of {len(points)} settings",
     )

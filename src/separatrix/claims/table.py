@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from separatrix.claims._base import ClaimStatus, Entry, Ledger
+from separatrix.numbers.spelling import powers_for_people
 
 COLOURS = {ClaimStatus.HOLDS: "green", ClaimStatus.ONLY_WHERE: "yellow", ClaimStatus.FAILS: "bold red"}
 WORDS = {ClaimStatus.HOLDS: "holds", ClaimStatus.ONLY_WHERE: "only where", ClaimStatus.FAILS: "FAILS"}
@@ -36,21 +35,18 @@ def show(ledger: Ledger, console: Console) -> None:
 def _slack(entry: Entry) -> Text:
     """The slack; for a claim that needs a condition, the condition; for one that fails, how."""
     finding = entry.finding
-    text = Text(finding.slack)
+    text = Text(powers_for_people(finding.slack))
     if finding.status is ClaimStatus.ONLY_WHERE:
-        text.append(f"\n{finding.where}", style=COLOURS[finding.status])
+        text.append(f"\nonly where {finding.where}", style=COLOURS[finding.status])
     if finding.status is ClaimStatus.FAILS:
-        text.append(f"\n{finding.summary}", style=COLOURS[finding.status])
+        text.append(f"\n{powers_for_people(finding.summary)}", style=COLOURS[finding.status])
     return text
 
 
 def tally(ledger: Ledger) -> Text:
-    """How many claims hold, hold only somewhere, and fail; and what the tags mean."""
-    counts = Counter(entry.finding.status for entry in ledger.entries)
-    text = Text(f"{len(ledger.entries)} claims: ")
-    for position, (status, word) in enumerate(WORDS.items()):
-        text.append(", " if position else "")
-        text.append(f"{counts[status]} {word}", style=COLOURS[status] if counts[status] else "dim")
+    """How many claims hold, hold with a condition, and fail; and what the tags mean."""
+    failed = any(entry.finding.status is ClaimStatus.FAILS for entry in ledger.entries)
+    text = Text(ledger.summary, style=COLOURS[ClaimStatus.FAILS if failed else ClaimStatus.HOLDS])
     text.append(
         "\n[paper] stated in the paper's summary · [rec] reconstructed · [ours] this project's", style="dim"
     )

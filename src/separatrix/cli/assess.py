@@ -60,7 +60,10 @@ def assess(
     names the check; 2: there is nothing to assess (no such module or attribute, it does not import, it
     cannot be called with q, k and v).
 
-    Example: separatrix assess my_file.py:MyAttention --against softmax,linear
+    \b
+    Examples:
+      separatrix assess mine.py:attend --quick
+      separatrix assess mine.py:Attention:dim=64 --against softmax,linear
     """
     with announced("assess", QUICK if quick else WHOLE, as_json):
         how = {"width": width, "heads": heads, "scale": scale, "seed": seed}

@@ -42,9 +42,9 @@ def boundary(
         str | None, typer.Option(help="A second parameter, name=start:stop:count[:log]: gives a curve.")
     ] = None,
     engine: EngineName = "auto",
-    scan: Annotated[int | None, typer.Option(help="How many values of the range to look at first.")] = None,
+    scan: Annotated[int | None, typer.Option(help="At how many values of the range the scan looks.")] = None,
     tolerance: Annotated[
-        str | None, typer.Option(help="How close the ends must come, relative to their size.")
+        str | None, typer.Option(help="How narrow each interval has to be, relative to its ends.")
     ] = None,
     certificate: Annotated[Path | None, typer.Option(help="Write a certificate of both ends here.")] = None,
     draws: DrawsOption = 400,
@@ -55,11 +55,15 @@ def boundary(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Where a mechanism comes to tell the labels apart.
+    """Where a mechanism begins or ceases to tell the labels apart.
 
-    The range to search is start:stop of one parameter. Every crossing the scan shows is narrowed down.
+    One parameter is a range, start:stop. It is scanned for values where P(tells apart) passes a level, and
+    each of these is narrowed down. What is not given is taken from the construction's reference point.
 
-    Example: separatrix boundary spike softmax a1=0.5:1.5 n=1e6 d=102 m=12 a0=0.01 b=0.2 c=0.1
+    \b
+    Examples:
+      separatrix boundary spike softmax a1=0.5:1.5 n=1e6
+      separatrix boundary spike softmax a1=0.5:1.5 --over n=1e3:1e9:7:log
     """
     from separatrix.engines import Sampling, engine_named
     from separatrix.files.writing import require_writable

@@ -22,15 +22,19 @@ if TYPE_CHECKING:
 def atlas(
     mechanisms: Annotated[
         str | None,
-        typer.Option(help="Which, with commas; all if none.", autocompletion=completion.mechanisms),
+        typer.Option(help="Which ones, with commas; all unless given.", autocompletion=completion.mechanisms),
     ] = None,
-    constructions: Annotated[str | None, typer.Option(help="Which, with commas; all if none.")] = None,
-    family: Annotated[str | None, typer.Option(help="Of these families alone: recurrent,sparse.")] = None,
+    constructions: Annotated[
+        str | None, typer.Option(help="Which ones, with commas; all unless given.")
+    ] = None,
+    family: Annotated[
+        str | None, typer.Option(help="Only mechanisms of these families: recurrent,sparse.")
+    ] = None,
     sort: Annotated[
         str,
         typer.Option(
-            help="family, name, seen: what tells most apart first, or a construction: what tells it apart "
-            "most surely first."
+            help="By family, name, seen (who tells most apart first), or a construction (who tells it apart "
+            "most surely first)."
         ),
     ] = "family",
     out: Annotated[Path | None, typer.Option(help="Write .html, .png, .pdf, .svg, .csv or .json.")] = None,
@@ -38,11 +42,15 @@ def atlas(
 ) -> None:
     """Every mechanism on every construction.
 
-    One letter a cell, and how P is known; the page has the intervals, sorts and filters. Takes minutes for
-    all, on all cores. Where the reader is blind, it says whether another threshold or a linear reader tells
-    the labels apart, or none can, as `readers` does; not where every token is needed.
+    Each cell has a letter for the verdict and a mark for how P is known; the page (--out atlas.html) has the
+    intervals too, and can be sorted and filtered. The whole atlas takes minutes on all cores. Where the
+    reader is blind, the cell says whether another threshold or a linear reader tells the labels apart, or
+    no reader can, as `readers` does; this is left out where every token would have to be computed.
 
-    Example: separatrix atlas --mechanisms softmax,linear --constructions spike,injectivity
+    \b
+    Examples:
+      separatrix atlas --mechanisms softmax,linear
+      separatrix atlas --family recurrent --constructions spike,recall
     """
     import os
 
@@ -72,7 +80,7 @@ def _atlas_view(found: Atlas) -> None:
     """Print the atlas as a table: a letter and a mark for each construction."""
     from separatrix.reports.atlas import rescues
     from separatrix.reports.standings import shown
-    from separatrix.reports.verdict_words import LETTERS, MARKS, MEANINGS
+    from separatrix.reports.verdict_words import LETTERS, MARKS, MEANINGS, spelled
 
     out, columns = console(), found.constructions
     wide = min(WIDEST, max(len(region.mechanism.spelled) for region in found.regions))
@@ -89,7 +97,9 @@ def _atlas_view(found: Atlas) -> None:
             out.print(f"{escape(name):>{wide}}{letters}", soft_wrap=True)
     for place, (name, title) in enumerate(found.titles.items(), 1):
         out.print(f"{place:2d} {name}: {title}", style="dim", markup=False)
-    words = (f"[{COLOURS[word]}]{letter}[/] {word}: {MEANINGS[word]}" for word, letter in LETTERS.items())
+    words = (
+        f"[{COLOURS[word]}]{letter}[/] {spelled(word)}: {MEANINGS[word]}" for word, letter in LETTERS.items()
+    )
     out.print("; ".join(words))
     for letter, meaning in rescues(found).items():
         out.print(f"{letter} {meaning}", markup=False)
@@ -97,7 +107,7 @@ def _atlas_view(found: Atlas) -> None:
 
 
 def bench(
-    mechanisms: Annotated[list[str] | None, typer.Argument(help="Which; all if none is named.")] = None,
+    mechanisms: Annotated[list[str] | None, typer.Argument(help="Which ones; all unless given.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Cost on this machine: time, memory, operations.

@@ -50,7 +50,10 @@ def choose(
     tokens, what it keeps of a sequence in all layers, and how its operations grow. What keeps more than
     memory, or does not see what it must, is excluded and says by what; what nobody knows is said.
 
-    Example: separatrix choose n=131072 dtype=bfloat16 memory=2GiB --must critical,averaging
+    \b
+    Examples:
+      separatrix choose n=131072 dtype=bfloat16 memory=2GiB
+      separatrix choose n=131072 --must critical,averaging
     """
     from separatrix.choices import Budget
     from separatrix.choices import choose as run

@@ -11,7 +11,7 @@ from separatrix.cli import completion
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import working
 from separatrix.cli.terminal import console, escape, new_table, show
-from separatrix.numbers.spelling import for_people
+from separatrix.numbers.spelling import for_people, powers_for_people
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,10 +61,10 @@ def _view(found: Entry) -> None:
     out.print(f"[bold]{escape(asked.name)}[/], section {asked.place} of docs/theory.md")
     out.print(f"[{asked.provenance}] {TAGS[asked.provenance]}", style="dim", markup=False)
     out.print(asked.statement, markup=False)
-    where = f": {escape(finding.where)}" if finding.where else ""
+    where = f" {escape(finding.where)}" if finding.where else ""
     out.print(f"[{COLOURS[status]}]{status}[/]{where}")
-    out.print(finding.summary, markup=False)
-    out.print(f"slack: {finding.slack}", markup=False)
+    out.print(powers_for_people(finding.summary), markup=False)
+    out.print(f"slack: {powers_for_people(finding.slack)}", markup=False)
     held = sum(point.holds for point in finding.points)
     out.print(
         f"holds at {held} of {len(finding.points)} points tried, in {found.seconds:.1f} s", markup=False
@@ -122,6 +122,8 @@ def _given(point: Point, same: Container[str]) -> dict[str, str]:
 def _measured(point: Point) -> dict[str, str]:
     """What was measured, in words and numbers for people."""
     return {
-        name.replace("_", " "): for_people(value, 4) if isinstance(value, float) else str(value)
+        name.replace("_", " ").replace("distinguish", "P(tells apart)"): for_people(value, 4)
+        if isinstance(value, float)
+        else str(value)
         for name, value in point.measured.items()
     }

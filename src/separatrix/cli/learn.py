@@ -63,35 +63,38 @@ def learn(
         str | None, typer.Option(help="Make the runs of a plan there: cuda, mps. Tested on cpu alone.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write a page: evidence.html. The report is written unasked.")
+        Path | None, typer.Option(help="Write a page: evidence.html. The default report is always written.")
     ] = None,
     equal_state: Annotated[
         bool,
         typer.Option(
             "--equal-state",
-            help="Once more with keys so wide that all carry as many bytes from token to token as the first.",
+            help="Also compare at equal state: keys so wide that all carry as many bytes as the first.",
         ),
     ] = False,
     published: Annotated[
         bool,
         typer.Option(
             "--published",
-            help="Measure published numbers (`list published`), all or those named; words change settings.",
+            help="Measure published numbers again (`list published`): all, or those named.",
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Train on a task, and say what that shows; without words, the default report.
 
-    For each mechanism: what is proved, what weights that are written down score, what training reached
-    over seeds, and one sentence: cannot, can and learns it, can and did not learn it here, or unknown.
-    Words are parameters of the task (n=64), and of the model and its training (steps=800, rates=0.01).
-    Runs that are in the store are not run again; stop it whenever you like (Ctrl-C).
+    Shows for each mechanism the score that is proved to be the most possible, the score of weights written
+    down by hand, the score that training reached over several seeds, and one sentence: it cannot, it can and
+    learns it, it can and did not learn it here, or nobody knows. NAME=VALUE words set parameters of the task
+    (n=64), of the model and of its training (steps=800, rates=0.01). Runs that are in the store are not run
+    again; stop it whenever you like (Ctrl-C).
 
-    With --plan, every table of a plan that has `pilots` is run so; the plan says the seeds.
-    With --published, numbers of papers are measured and held against ours; what follows are their names.
+    With --plan, every table of a plan file that has `pilots` is run in this way, with the seeds of the plan.
+    With --published, numbers of the literature are measured again; the words after it name some of them.
 
-    Example: separatrix learn needle softmax,elu n=64
+    \b
+    Example:
+      separatrix learn needle softmax,elu n=64
     """
     from separatrix.files.writing import require_writable
     from separatrix.parameters import UsageError, read_words

@@ -38,7 +38,9 @@ def map_(
     construction: ConstructionName,
     mechanisms: MechanismNames,
     words: AxisWords = None,
-    of: Annotated[str, typer.Option(help="distinguish, fire_d0, fire_d1, margin or bits.")] = "distinguish",
+    of: Annotated[
+        str, typer.Option(help="distinguish, which is P(tells apart), fire_d0, fire_d1, margin or bits.")
+    ] = "distinguish",
     difference: Annotated[
         bool, typer.Option("--difference", help="Of two mechanisms: the first less the second.")
     ] = False,
@@ -53,10 +55,13 @@ def map_(
 ) -> None:
     """A quantity over two parameters, as a picture.
 
-    An axis is start:stop:count, or start:stop:count:log for even spacing in the logarithm.
+    Two parameters are axes: start:stop:count, or start:stop:count:log for even spacing in the logarithm. What
+    is not given is taken from the construction's reference point.
 
-    Example: separatrix map spike softmax,linear a1=0.5:1.5:400 n=1e3:1e18:400:log
-    d=102 m=12 a0=0.01 b=0.2 c=0.1 --out map.html
+    \b
+    Examples:
+      separatrix map spike softmax a1=0.5:1.5:60 n=1e3:1e18:60:log
+      separatrix map spike softmax,linear a1=0.5:1.5:99 b=0.1:1:99 --out map.html
     """
     from separatrix.engines import Sampling
     from separatrix.files.writing import require_writable

@@ -30,7 +30,8 @@ Words = Annotated[
     list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters, for example n=1000 a1=1.2")
 ]
 AxisWords = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME=VALUE...", help="Parameters, and the axes among them.")
+    list[str] | None,
+    typer.Argument(metavar="NAME=VALUE...", help="Parameters, one or two of them as ranges."),
 ]
 EngineName = Annotated[
     str, typer.Option(help="auto, certified, exact, grouped or dense.", autocompletion=completion.engines)
@@ -38,7 +39,7 @@ EngineName = Annotated[
 DeltaOption = Annotated[str, typer.Option(help="P >= 1-delta distinguishes, P <= delta is blind.")]
 DrawsOption = Annotated[int, typer.Option(help="Draws of the reader's signs, for dense and grouped.")]
 SeedOption = Annotated[int, typer.Option(help="Seed of the draws.")]
-ConfidenceOption = Annotated[float, typer.Option(help="Of the interval around a sampled estimate.")]
+ConfidenceOption = Annotated[float, typer.Option(help="Coverage of the interval around a sampled estimate.")]
 MechanismNames = Annotated[
     str,
     typer.Argument(

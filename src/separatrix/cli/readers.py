@@ -42,19 +42,22 @@ def readers(
     delta: DeltaOption = "0.01",
     noise: Annotated[
         str | None,
-        typer.Option(help="AUC under Gaussian noise of this sd on every output, in the unit of the margin."),
+        typer.Option(help="Also the AUC under Gaussian noise of this sd on every output, in margin units."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws, where nothing exact applies.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """What could a better reader do?
 
-    The fixed reader, its best threshold, the best linear reader with its weights, and number formats.
-    `cannot` is proved and says for which readers, `can` comes with weights that were verified, and
-    `not with this reader` says nothing about others. The probe is the reading by which margins are
-    measured: all signs +.
+    Shows the fixed reader, the same reader with its best threshold, the best linear reader with its weights,
+    and which number formats lose the difference. `cannot` is proved, and says for which readers; `can` comes
+    with weights that were verified; `not with this reader` says nothing about other readers. The probe is
+    the neuron by which margins are measured: the one whose signs are all +.
 
-    Example: separatrix readers spike linear n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1 --noise 0.01
+    \b
+    Examples:
+      separatrix readers spike linear
+      separatrix readers spike linear n=1e6 --noise 0.01
     """
     from separatrix.engines import Sampling
     from separatrix.verdicts import readers as run

@@ -35,7 +35,9 @@ def report(
     sweeps, the page is about all its cells. Exit code 1: the store is damaged, and the page is about what
     is intact.
 
-    Example: separatrix report --store sqlite:///results.db --sweep atlas --out report
+    \b
+    Example:
+      separatrix report --sweep atlas --out report
     """
     from separatrix.reports.store import write_report
     from separatrix.store import open_store
@@ -83,7 +85,9 @@ def compare(
     sampled, if their intervals do not overlap. Exit code 0: the same cells with the same answers; 1:
     something differs, or a store is damaged.
 
-    Example: separatrix compare 1 2 --store sqlite:///results.db
+    \b
+    Example:
+      separatrix compare 1 2 --store sqlite:///results.db
     """
     from separatrix.store import open_store
     from separatrix.store.compare import compare_sweeps

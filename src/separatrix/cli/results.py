@@ -27,8 +27,8 @@ def results(
     ] = None,
     store: StoreUrl = HERE,
     sweep: Annotated[str | None, typer.Option(help="Only cells of this sweep: its name or number.")] = None,
-    kind: Annotated[str, typer.Option(help="Of which kind of work.")] = "verdict",
-    limit: Annotated[int | None, typer.Option(help="No more than so many cells.")] = None,
+    kind: Annotated[str, typer.Option(help="Which kind of work: verdict or training.")] = "verdict",
+    limit: Annotated[int | None, typer.Option(help="Show at most this many cells.")] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
     as_parquet: Annotated[
         bool, typer.Option("--parquet", help="Print Parquet, into a file or a pipe.")
@@ -43,7 +43,9 @@ def results(
     distinguish, margin, bits, fire_d0, fire_d1, seconds, dtype, delta, code. Exit code 1: the store is
     damaged; what is intact is shown, and a line on stderr says what is not.
 
-    Example: separatrix results mechanism=softmax,linear n=1e3:1e6 verdict=blind --csv
+    \b
+    Example:
+      separatrix results mechanism=softmax n=1e3:1e6 verdict=blind --csv
     """
     from separatrix.files.writing import require_writable, whole_file
     from separatrix.parameters import UsageError, read_words

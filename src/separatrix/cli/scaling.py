@@ -63,11 +63,14 @@ def scaling(
 ) -> None:
     """How a quantity grows: an exponent, if it is a power law.
 
-    The parameter that grows is start:stop:count, or start:stop:count:log, of three points or more.
-    critical_n is the n at which P passes 1/2, lost_fp32 the n from which on both labels are
-    read as the same float32.
+    One parameter grows: start:stop:count or start:stop:count:log, with three points or more. What is not
+    given is taken from the construction's reference point. Of the quantities, critical_n is the n at which
+    P passes 1/2, and lost_fp32 the n from which on D0 and D1 give the same float32.
 
-    Example: separatrix scaling spike linear n=1e3:1e9:7:log d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1
+    \b
+    Examples:
+      separatrix scaling spike linear n=1e3:1e9:7:log
+      separatrix scaling spike all n=1e3:1e6:4:log --of bits
     """
     from separatrix.engines import Sampling
     from separatrix.files.writing import require_writable

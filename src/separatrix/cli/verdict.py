@@ -48,7 +48,7 @@ def verdict(
     delta: DeltaOption = "0.01",
     noise: Annotated[
         str | None,
-        typer.Option(help="Add the AUC under Gaussian noise of this sd, in the unit of the margin."),
+        typer.Option(help="Also the AUC under Gaussian noise of this sd, in margin units."),
     ] = None,
     draws: DrawsOption = 400,
     seed: SeedOption = 0,

@@ -49,14 +49,14 @@ class ProbabilityGrid:
     """Probabilities on a grid, each an array of the grid's shape.
 
     p0 and p1 are sums of binomial tails, so their relative errors are at most RELATIVE, and that of
-    `only`, a sum of differences, is at most RELATIVE (p0 + p1). P[tells apart] falls with p0 and rises
+    `only`, a sum of differences, is at most RELATIVE (p0 + p1). P(tells apart) falls with p0 and rises
     with `only`: at their ends it has its own, which are `bounds`, whatever m is.
     """
 
     p0: Array
     p1: Array
     only: Array
-    """P[a neuron fires on D1 and not on D0]."""
+    """P(a neuron fires on D1 and not on D0)."""
     m: Array
     v0: Array
     """The largest pre-activation of D0 with all signs +, in units of sqrt(log n)."""
@@ -71,12 +71,12 @@ class ProbabilityGrid:
 
     @property
     def fire_d0(self) -> Array:
-        """P[F(D0) > 0] = 1 - (1-p0)^m."""
+        """P(F(D0) > 0) = 1 - (1-p0)^m."""
         return _fires(self.m, self.p0)
 
     @property
     def fire_d1(self) -> Array:
-        """P[F(D1) > 0] = 1 - (1-p1)^m."""
+        """P(F(D1) > 0) = 1 - (1-p1)^m."""
         return _fires(self.m, self.p1)
 
     @property
@@ -86,7 +86,7 @@ class ProbabilityGrid:
 
     @property
     def bounds(self) -> tuple[Array, Array]:
-        """Two numbers between which P[distinguishes] lies, all rounding taken into account."""
+        """Two numbers between which P(tells apart) lies, all rounding taken into account."""
         off0, off = RELATIVE * self.p0 + LEAST, RELATIVE * (self.p0 + self.p1) + LEAST
         most0, least0 = np.minimum(self.p0 + off0, 1.0), np.maximum(self.p0 - self.open0 - off0, 0.0)
         low = _distinguish(self.m, most0, np.maximum(self.only - self.open1 - off, 0.0))

@@ -10,7 +10,7 @@ from separatrix.tensors import Float, Tensor, torch
 
 
 def distinguish(construction: Construction, mechanism: Mechanism) -> tuple[float, float]:
-    """P[distinguishes] between two ends, which differ where a pre-activation is too close to call.
+    """P(tells apart) between two ends, which differ where a pre-activation is too close to call.
 
     >>> from separatrix.constructions.plain import Plain
     >>> from separatrix.mechanisms import mechanism_named

@@ -24,15 +24,15 @@ class Outcome:
     evidence: str
     """In words: exact, or sampled with what interval."""
     p0: Fraction | float
-    """P[one neuron fires on D0], any row."""
+    """P(one neuron fires on D0), any row."""
     p1: Fraction | float
     only: Fraction | float
-    """P[one neuron fires on D1 and not on D0]; on neither it fires with probability 1 - p0 - only."""
+    """P(one neuron fires on D1 and not on D0); on neither it fires with probability 1 - p0 - only."""
     fire_d0: float
-    """P[F(D0) > 0]."""
+    """P(F(D0) > 0)."""
     fire_d1: float
     distinguish: float
-    """P[F(D0) = 0 and F(D1) > 0]."""
+    """P(F(D0) = 0 and F(D1) > 0)."""
     interval: tuple[float, float]
     """Contains `distinguish`; equal ends where it is exact."""
     v0: float
@@ -47,7 +47,7 @@ class Outcome:
 
     @property
     def q(self) -> Fraction | float:
-        """P[one neuron fires on neither]."""
+        """P(one neuron fires on neither)."""
         return 1 - self.p0 - self.only
 
     @property
@@ -80,7 +80,7 @@ class Neuron:
     p0: Fraction
     p1: Fraction
     only: Fraction
-    """P[fires on D1 and not on D0]."""
+    """P(fires on D1 and not on D0)."""
 
 
 def summed_up(
@@ -126,7 +126,7 @@ def _distinguish(p0: Fraction, only: Fraction, m: int) -> float:
 
 
 def side_of(outcome: Outcome, m: int, level: Fraction) -> int | None:
-    """The sign of P[distinguishes] - level with m sign vectors; None if the evidence leaves it open.
+    """The sign of P(tells apart) - level with m sign vectors; None if the evidence leaves it open.
 
     Of fractions it is 0 where P is the level; an interval says 1 where P is the level or above it.
     """
@@ -137,7 +137,7 @@ def side_of(outcome: Outcome, m: int, level: Fraction) -> int | None:
 
 
 def side_of_fractions(p0: Fraction, only: Fraction, m: int, level: Fraction) -> int | None:
-    """The sign of P[distinguishes] - level, exactly; None if no precision decides it."""
+    """The sign of P(tells apart) - level, exactly; None if no precision decides it."""
     silent, neither = 1 - p0, 1 - p0 - only
     if m * only.denominator.bit_length() <= 1 << 20:
         excess = silent**m - neither**m - level

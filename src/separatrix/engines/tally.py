@@ -1,4 +1,4 @@
-"""Counting what fires, and the interval of P[distinguishes] after so many draws."""
+"""Counting what fires, and the interval of P(tells apart) after so many draws."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Tally:
         self.close += int(((surely[0] != possibly[0]) | (surely[1] != possibly[1])).sum())
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """The interval of P[distinguishes] after the draws so far."""
+        """The interval of P(tells apart) after the draws so far."""
         low, _ = binomial_interval(self.sure, self.draws, confidence)
         _, high = binomial_interval(self.maybe, self.draws, confidence)
         return low, high

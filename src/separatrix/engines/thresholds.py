@@ -74,7 +74,7 @@ class Probabilities:
     p0: Array
     p1: Array
     only: Array
-    """P[fires on D1 and not on D0]; smaller by up to open1, larger by up to open0."""
+    """P(fires on D1 and not on D0); smaller by up to open1, larger by up to open0."""
     open0: Array | float
     open1: Array | float
 
@@ -117,7 +117,7 @@ class Thresholds:
         return zip(self.model.rows[label], self.excess[label], strict=True)
 
     def _tail(self, label: Label, triple: tuple[int, ...]) -> tuple[Array, Array | float]:
-        """P[some row fires], and how much smaller it may be where rounding leaves open which of two it is."""
+        """P(some row fires), and how much smaller it may be where rounding leaves open which of two it is."""
         over = self.amplitudes.tau - self.amplitudes.c * triple[2]
         b = self.amplitudes.b
         start, rest = np.divmod(over * (self.blocks + 1) + b * (self.blocks - triple[1]), 2 * b)

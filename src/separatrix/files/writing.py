@@ -34,6 +34,9 @@ _DESCRIPTORS = re.compile(r"/(?:proc/(?:self|\d+)(?:/task/\d+)?|dev)/fd")
 def require_writable(path: Path, endings: Collection[str] = ()) -> None:
     """Refuse a path that cannot be written to, before the work is done."""
     if endings and path.suffix not in endings:
+        with _told(path):
+            if path.is_dir():
+                raise UsageError(f"cannot write {path}: it is a folder; name a file in it")
         known = ", ".join(sorted(endings))
         raise UsageError(f"{path} does not say what to write; let it end in one of {known}")
     with _told(path):

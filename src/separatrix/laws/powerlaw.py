@@ -77,7 +77,9 @@ class Law:
         digits = min(max(2, 1 - math.floor(math.log10(reach))), 4) if 0 < reach < math.inf else 2
         number = shown(self.exponent, digits).lstrip("+")
         return (
-            f"{number} ± {for_people(reach, 1)}" if self.power_law is not False else f"({self.exponent:.2f})"
+            f"{number} ± {for_people(reach, 1)}"
+            if self.power_law is not False
+            else f"({shown(self.exponent, 2).lstrip('+')})"
         )
 
 
@@ -115,8 +117,8 @@ def exact_law(x: Sequence[float], y: Sequence[float], accuracy: float = 1e-14) -
     return Law(
         end.limit,
         (end.limit - end.reach, end.limit + end.reach),
-        "no confidence interval, since nothing is noisy: as far either way as the last local slope is "
-        "from the limit, or as the last point moved the limit",
+        "not a confidence interval, since nothing here is noisy: the distance from the last local slope to "
+        "the limit, or how far the last point moved that limit, whichever is more",
         True,
         _why(slopes, end, unsure),
         Form.power(end.limit, end.reach, float(x[-1]), float(y[-1])),
@@ -217,7 +219,7 @@ def _at_pace(ends: Array, slopes: Array, power: float) -> bool:
 def _why(slopes: Array, end: _End, unsure: float) -> str:
     if np.ptp(slopes) <= unsure:
         return f"all {len(slopes)} local slopes are equal"
-    told = f"the last is {shown(float(slopes[-1]))}, {end.reach:.1g} or less from their limit"
+    told = f"the last is {shown(float(slopes[-1]))}, {for_people(end.reach, 1)} or less from their limit"
     return f"local slopes settle: {told} (tolerance {TOLERANCE})"
 
 

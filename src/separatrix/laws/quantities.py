@@ -116,7 +116,7 @@ def _of_margin(
 
 
 def miss_value(asked: Question, at: Number, how: How) -> Value:
-    """1 - P[distinguishes] = 1 - (1-p0)^m + q^m, arranged so that nothing cancels."""
+    """1 - P(tells apart) = 1 - (1-p0)^m + q^m, arranged so that nothing cancels."""
     point, mechanism = asked.point({how.name: at}), asked.mechanism({how.name: at})
     outcome = solve(point, mechanism, how.engine, how.sampling)
     x, (low, high) = used(how.name, at, point), outcome.interval
@@ -133,7 +133,7 @@ def _miss(outcome: Outcome, m: int) -> float:
 
 
 def critical_value(asked: Question, at: Number, how: How) -> Value:
-    """The n at which P[distinguishes] passes 1/2; the last, if it does so more than once."""
+    """The n at which P(tells apart) passes 1/2; the last, if it does so more than once."""
     settled = asked.settled(how.name, at)
     found = boundary_of(settled, search_span(settled, "n", how.n), engine=how.engine, sampling=how.sampling)
     if not found.crossings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from separatrix.numbers import format_exact, parse_exact
 from separatrix.parameters import SeparatrixError, UsageError, all_parameters
 from separatrix.parameters.ranges import WIDE, Number, Span, read_span, split_axes
 from separatrix.verdicts.question import Question, question
+
+if TYPE_CHECKING:
+    from separatrix.maps.boundary_curve import BoundaryCurve
 
 HALF = Fraction(1, 2)
 Tell = Callable[[int, int, str], None]
@@ -39,11 +42,13 @@ POINTWISE = Resolution(101, Fraction(1, 10**12), 1)
 SAMPLED = Resolution(25, Fraction(1, 10**3), 1)
 
 
+@overload
 def boundary(
     construction: str,
     mechanism: Any,
     parameters: Mapping[str, object] | None = None,
     *,
+    over: None = None,
     probability: object = HALF,
     engine: str = "auto",
     scan: int | None = None,
@@ -51,14 +56,46 @@ def boundary(
     sampling: Sampling | None = None,
     tell: Tell = lambda *_: None,
     **named: object,
-) -> Boundary:
-    """Where P[distinguishes] passes a level in one parameter.
+) -> Boundary: ...
+
+
+@overload
+def boundary(
+    construction: str,
+    mechanism: Any,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    over: str,
+    probability: object = HALF,
+    engine: str = "auto",
+    scan: int | None = None,
+    tolerance: object = None,
+    sampling: Sampling | None = None,
+    **named: object,
+) -> BoundaryCurve: ...
+
+
+def boundary(
+    construction: str,
+    mechanism: Any,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    over: str | None = None,
+    probability: object = HALF,
+    engine: str = "auto",
+    scan: int | None = None,
+    tolerance: object = None,
+    sampling: Sampling | None = None,
+    **named: object,
+) -> Boundary | BoundaryCurve:
+    """Where P(tells apart) passes a level in one parameter.
 
     **Arguments:**
 
     - `construction`, `mechanism`, `engine`, `sampling`: as for `verdict`.
     - `parameters`, `named`: one of them as `"start:stop"` or a pair, the others as values; those that are
       missing are taken from the construction's reference point.
+    - `over`: a second parameter, `"n=1e3:1e9:7:log"`: the boundary at each of its values, a `BoundaryCurve`.
     - `probability`: the level.
     - `scan`: how many values are looked at first; two crossings between neighbours are not seen.
     - `tolerance`: how close the ends of a crossing come, relative to their size.
@@ -67,9 +104,25 @@ def boundary(
     >>> found = boundary("spike", "softmax", a1="0.5:1.5", n=1000, d=102, m=12, a0="0.01", b="0.2", c="0.1")
     >>> [(round(crossing.middle, 9), crossing.certified) for crossing in found.crossings]
     [(0.696384575, True)]
+    >>> boundary("spike", "softmax", a1="0.5:1.5", over="n=1e3:1e6:2:log").summary
+    'softmax on spike: a1 at P = 0.5, n from 1000 to 10⁶ (2 values)'
     """
     known = construction_named(construction).schema.model_fields
     given = all_parameters(parameters, named, known, {"at": "probability="})
+    if over is not None:
+        from separatrix.maps.boundary_curve import boundary_curve
+
+        return boundary_curve(
+            construction,
+            mechanism,
+            given,
+            over,
+            at=probability,
+            engine=engine,
+            scan=scan,
+            tolerance=tolerance,
+            sampling=sampling,
+        )
     open_, fixed = split_axes(given)
     if len(open_) != 1:
         found = f"are {len(open_)} ({', '.join(open_)}); give one of them as `over`" if open_ else "is none"
@@ -239,7 +292,7 @@ def _complete(
 ) -> str:
     """A proof that no crossing was missed, for m.
 
-    With s = P[a neuron is silent on D0] and q = P[on both], P = s^m - q^m. A sum of three powers,
+    With s = P(a neuron is silent on D0) and q = P(on both), P = s^m - q^m. A sum of three powers,
     s^m - q^m - at 1^m, whose signs in the order of their bases are -, +, -, has at most two zeros
     (Descartes' rule for exponential sums), and it is negative at m = 0.
     """

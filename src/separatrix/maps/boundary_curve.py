@@ -11,6 +11,7 @@ from separatrix.engines import Sampling
 from separatrix.maps.boundary import HALF, boundary_of, search_span
 from separatrix.maps.crossings import Boundary
 from separatrix.numbers import format_exact, parse_integer
+from separatrix.numbers.spelling import for_people
 from separatrix.parameters import UsageError, read_words
 from separatrix.parameters.model import printed
 from separatrix.parameters.ranges import Axis, Number, Span, read_counted, split_axes
@@ -68,7 +69,9 @@ class BoundaryCurve(Result):
     def summary(self) -> str:
         """What is searched, and over what."""
         start, stop = self.over.floats[[0, -1]]
-        over = f"{self.over.name} from {start:g} to {stop:g} ({len(self.boundaries)} values)"
+        over = (
+            f"{self.over.name} from {for_people(start)} to {for_people(stop)} ({len(self.boundaries)} values)"
+        )
         where = f"{self.asked.label} on {self.asked.kind.name}"
         return f"{where}: {self.parameter} at P = {format_exact(self.at)}, {over}"
 

@@ -16,6 +16,7 @@ from separatrix.engines import ENGINES, EngineRefusal, Sampling, engine_named, e
 from separatrix.maps.analytic import Analytic, Array, analytic
 from separatrix.maps.layers import QUANTITIES, Layer, Tell, by_cell
 from separatrix.maps.plane_grid import PlaneGrid
+from separatrix.numbers.spelling import for_people
 from separatrix.parameters import UsageError, all_parameters, listed_mechanisms, require_known
 from separatrix.parameters.model import printed
 from separatrix.parameters.ranges import EXAMPLE, Axis, read_counted, split_axes
@@ -99,8 +100,9 @@ class Map(Result):
         """What is mapped, of which mechanisms, and over what."""
         names = ", ".join(layer.mechanism for layer in self.shown)
         axes = " × ".join(
-            f"{axis.name} from {axis.floats[0]:g} to {axis.floats[-1]:g} ({len(axis.values)})"
+            f"{axis.name} from {for_people(start)} to {for_people(stop)} ({len(axis.values)})"
             for axis in (self.x, self.y)
+            for start, stop in [axis.floats[[0, -1]]]
         )
         return f"{QUANTITIES[self.of]} on {self.construction.name}, {axes}: {names}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -18,9 +19,33 @@ def for_people(x: float, digits: int = 6) -> str:
     mantissa, e, exponent = f"{x:.{digits}g}".partition("e")
     if not e:
         return mantissa
-    power = f"10{str(int(exponent)).translate(RAISED)}"
+    return _with_power(mantissa, int(exponent))
+
+
+def _with_power(mantissa: str, exponent: int) -> str:
+    power = f"10{str(exponent).translate(RAISED)}"
     sign = mantissa.removesuffix("1")
     return f"{sign}{power}" if sign in ("", "-") else f"{mantissa}×{power}"
+
+
+NOTATION = re.compile(r"(?<![\w.:])(-?\d+(?:\.\d+)?)e([+-]?\d+)(?![.:]?\w)")
+"""A number as programs write it; not those of an axis to be typed, as 1e3:1e9:7."""
+
+
+def powers_for_people(text: str) -> str:
+    """Text with numbers such as 8.0e-16, which a program wrote, as people read them.
+
+    >>> powers_for_people("error 8.0e-16, allowed 1e-12; 0e+00 at n = 1e3. 1e3:1e9:7:log")
+    'error 8×10⁻¹⁶, allowed 10⁻¹²; 0 at n = 10³. 1e3:1e9:7:log'
+    """
+
+    def spelled(found: re.Match[str]) -> str:
+        mantissa, exponent = found[1].removesuffix(".0"), int(found[2])
+        if float(mantissa) == 0:
+            return "0"
+        return _with_power(mantissa, exponent)
+
+    return NOTATION.sub(spelled, text)
 
 
 def whole_for_people(n: int, digits: int = 3) -> str:

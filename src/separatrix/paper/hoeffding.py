@@ -28,7 +28,7 @@ ASKED = enough_width(float(BASE["b"]), int(BASE["m"]), SURE)
 
 @dataclass(frozen=True)
 class Looseness:
-    """P[a neuron fires on D0] and its bound, over d."""
+    """P(a neuron fires on D0) and its bound, over d."""
 
     mechanism: str
     d: tuple[int, ...]
@@ -67,7 +67,7 @@ def _looseness(mechanism: str, widths: tuple[int, ...]) -> Looseness:
 
 
 def hoeffding(construction: Construction, mechanism: str) -> float:
-    """The bound on P[some row's pre-activation exceeds tau on D0], form=ones.
+    """The bound on P(some row's pre-activation exceeds tau on D0), form=ones.
 
     Row j says `a0 f_j y_1 + b sum_k w_jk y_k + c y_d` with f_j its weight on the spike and w_jk on
     block k. Given y_d it must exceed tau - c y_d, and by Hoeffding a sum of independent signs with

@@ -99,6 +99,5 @@ def _map(mechanism: str, n: int, a1: list[Fraction], r: list[Fraction]) -> exact
 def _crossing(n: int) -> float:
     """The a1 where P passes 1/2."""
     a1 = ":".join(map(str, map(float, SPAN_A1)))
-    along: Mapping[str, Any] = {**BASE, "n": n, "d": WIDTH, "a1": a1}
-    (crossing,) = boundary("spike", "softmax", **along).crossings
+    (crossing,) = boundary("spike", "softmax", {**BASE, "n": n, "d": WIDTH, "a1": a1}).crossings
     return crossing.middle

@@ -153,6 +153,13 @@ NEAR = {3: 0.5, 6: 0.65}
 LONG_NEAR = 0.72
 MOST_LISTED = 20
 """More names than these are not all told in an error."""
+MOST_BESIDE = 8
+"""The same where one of them is near, and is suggested."""
+LISTED_BY = {
+    **{what: f"separatrix list {what}s" for what in ("mechanism", "construction", "claim", "task")},
+    "schema": "separatrix schema",
+}
+"""The commands that list what is too much for an error."""
 
 
 def nearest(name: str, known: list[str]) -> str:
@@ -176,9 +183,11 @@ def require_known(what: str, name: str, known: Iterable[str]) -> None:
     """
     if name in (names := list(known)):
         return
-    few = len(names) <= MOST_LISTED
-    there_are = f"there are: {', '.join(names)}" if few else f"separatrix list {what}s has all {len(names)}"
-    raise UsageError(f"there is no {what} {name}{nearest(name, names)}; {there_are}")
+    near = nearest(name, names)
+    many = len(names) > (MOST_BESIDE if near else MOST_LISTED)
+    listed = LISTED_BY.get(what) if many else None
+    there_are = f"{listed} has all {len(names)}" if listed else f"there are: {', '.join(names)}"
+    raise UsageError(f"there is no {what} {name}{near}; {there_are}")
 
 
 def _one_line(error: ValidationError) -> str:

@@ -13,7 +13,7 @@ from separatrix.numbers.json import json_file
 from separatrix.reports import pages
 from separatrix.reports.drawing import FAINT, saved, static_style
 from separatrix.reports.standings import ShownStanding, shown
-from separatrix.reports.verdict_words import COLOURS, INKS, LETTERS, MARKED, MEANINGS, RESCUES
+from separatrix.reports.verdict_words import COLOURS, INKS, LETTERS, MARKED, MEANINGS, RESCUES, spelled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ def draw(atlas: Atlas) -> Figure:
     draw_on(figure.subplots(), atlas)
     words = _words(atlas)
     handles = [Rectangle((0, 0), 1, 1, facecolor=COLOURS[word], edgecolor=FAINT) for word in words]
-    labels = [f"{LETTERS[word]}  {word}: {MEANINGS[word]}" for word in words]
+    labels = [f"{LETTERS[word]}  {spelled(word)}: {MEANINGS[word]}" for word in words]
     figure.legend(handles, labels, loc="outside lower left", ncols=len(labels), fontsize=6.5)
     more = "; ".join(f"{letter}  {meaning}" for letter, meaning in rescues(atlas).items())
     figure.supxlabel(f"{more}\nP is {MARKED}" if more else f"P is {MARKED}", x=0.99, ha="right", size=6.5)
@@ -114,7 +114,7 @@ def page(atlas: Atlas) -> str:
     """The atlas as a page of its own, which opens offline."""
     return pages.page(
         "atlas.html.j2",
-        title="Every mechanism on every construction",
+        title=_finding(atlas),
         meanings={word: MEANINGS[word] for word in _words(atlas)},
         marks=MARKED,
         rescues=rescues(atlas),
@@ -124,6 +124,24 @@ def page(atlas: Atlas) -> str:
             for family, regions in atlas.families.items()
         },
     )
+
+
+def _finding(atlas: Atlas) -> str:
+    """Who tells D0 from D1 on most constructions, of how many."""
+    told = {
+        region.mechanism.spelled: sum(cell.word == "distinguishes" for cell in region.standings)
+        for region in atlas.regions
+    }
+    most = max(told.values(), default=0)
+    best = [name for name, count in told.items() if count == most]
+    who = best[0] if len(best) == 1 else f"{len(best)} of {len(told)} mechanisms"
+    verb = "tells" if len(best) == 1 else "tell"
+    asked = f"{len(atlas.constructions)} constructions"
+    if not most:
+        return f"None of {len(told)} mechanisms tells D0 from D1 on any of {asked}"
+    line = f"{who} {verb} D0 from D1 on {most} of {asked}"
+    others = f", more than the other {len(told) - len(best)} mechanisms" if len(told) > len(best) else ""
+    return f"{line[:1].upper()}{line[1:]}{others}"
 
 
 ENDINGS = (".csv", ".html", ".json", ".pdf", ".png", ".svg")

@@ -248,8 +248,15 @@ def draw_line(
     figure.add_scatter(x=x, y=y, mode="lines", line=line, hovertemplate=f"{hover}<extra></extra>", **more)
 
 
+WIDE = "wide"
+"""The name of words that a narrow plot leaves out, since its legend has them too; plots.js knows it."""
+
+
 def note(figure: go.Figure, x: Any, y: Any, text: str, colour: str = FAINT, **more: Any) -> None:
-    """Words in an interactive plot, at a place in the units of its axes unless `xref` and `yref` differ."""
+    """Words in an interactive plot, at a place in the units of its axes unless `xref` and `yref` differ.
+
+    With `name=WIDE` they are left out where the plot is narrow.
+    """
     shown = text.replace("$a_0$", "a<sub>0</sub>").replace("$a_1$", "a<sub>1</sub>").replace("$c$", "c")
     style = {"showarrow": False, "borderpad": 0, "font": {"size": 12, "color": colour}, "align": "left"}
     figure.add_annotation(x=x, y=y, text=shown.replace("\n", "<br>"), **{**style, **more})

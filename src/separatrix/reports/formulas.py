@@ -68,8 +68,10 @@ def _atom(rest: deque[str]) -> str:
     token = rest.popleft() if rest else ""
     if token in CLOSES:
         inside = _row(rest, CLOSES[token])
-        shown = "" if token == "{" else token
-        return f"<mrow>{_sign(shown)}{inside}{_sign(CLOSES[shown] if shown else '')}</mrow>"
+        if token == "{":
+            return f"<mrow>{inside}</mrow>"
+        tall = "" if "<mfrac>" in inside else ' stretchy="false"'
+        return f"<mrow><mo{tall}>{token}</mo>{inside}<mo{tall}>{CLOSES[token]}</mo></mrow>"
     if token == "sqrt":
         rest.popleft()
         return f"<msqrt><mrow>{_row(rest, ')')}</mrow></msqrt>"

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from separatrix import __version__
 from separatrix.numbers.json import json_text
 from separatrix.numbers.printable import visible
+from separatrix.numbers.spelling import powers_for_people
 from separatrix.reports.formulas import formula
-from separatrix.reports.verdict_words import COLOURS, INKS, LETTERS
+from separatrix.reports.verdict_words import COLOURS, INKS, LETTERS, spelled
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -66,6 +67,7 @@ def environment() -> Environment:
         statement=statement,
         formula=formula,
         short=short,
+        verdict=spelled,
         data=data,
         base64=lambda png: base64.b64encode(png).decode(),
     )
@@ -101,6 +103,8 @@ def prose(text: str) -> Markup:
 
     >>> str(prose("a₁ < 10⁻³, w_jk > 2^−8"))
     'a<sub>1</sub> &lt; 10<sup>−3</sup>, w<sub>jk</sub> &gt; 2<sup>−8</sup>'
+    >>> str(prose("n^−1.08, simplicial:second_window=4"))
+    'n<sup>−1.08</sup>, simplicial:second_window=4'
     >>> str(prose("where $c < 1$."))
     'where <math alttext="c &lt; 1"><mi>c</mi><mo>&lt;</mo><mn>1</mn></math>.'
     """
@@ -117,8 +121,8 @@ def _scripts(text: str) -> Markup:
     marked = escape(text)
     marked = re.sub("[₀-₉]+", lambda found: f"<sub>{found[0].translate(PLAIN)}</sub>", marked)
     marked = re.sub("[⁻⁰¹²³⁴-⁹]+", lambda found: f"<sup>{found[0].translate(PLAIN)}</sup>", marked)
-    marked = re.sub(r"_([a-z]+)", r"<sub>\1</sub>", marked)
-    return Markup(re.sub(r"\^(−?\w+)", r"<sup>\1</sup>", marked))
+    marked = re.sub(r"\b([a-zA-Zα-ω])_([a-z]+)", r"\1<sub>\2</sub>", marked)
+    return Markup(re.sub(r"\^([−+]?(?:\d+\.\d+|\w+))", r"<sup>\1</sup>", marked))
 
 
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "rho": "ρ", "tau": "τ", "phi": "φ"}
@@ -132,7 +136,7 @@ def statement(text: str) -> Markup:
     """
     from markupsafe import Markup
 
-    marked = escape(text.replace(">=", "≥").replace("<=", "≤").replace("sqrt(", "√("))
+    marked = escape(powers_for_people(text).replace(">=", "≥").replace("<=", "≤").replace("sqrt(", "√("))
     marked = re.sub(r"\^\{([^}]*)\}", lambda found: f"<sup>{found[1].replace('-', '−')}</sup>", marked)
     marked = re.sub(r"\^(-?\w+)", lambda found: f"<sup>{found[1].replace('-', '−')}</sup>", marked)
     letters = rf"(?<![:\w])({'|'.join(GREEK)})(?![=a-zA-Z0-9]| rule)"

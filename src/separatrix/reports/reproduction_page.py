@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from separatrix.claims import ClaimStatus, Entry
+from separatrix.claims import ClaimStatus, Entry, came_out
 from separatrix.claims.sections import SECTIONS
 from separatrix.laws.scaling_result import ScalingRow
 from separatrix.paper.base import BASE
@@ -19,11 +19,6 @@ from separatrix.reports.drawing import Drawn, saved
 from separatrix.reports.illustration import draw
 
 STATUS_CLASS = {ClaimStatus.HOLDS: "holds", ClaimStatus.ONLY_WHERE: "only", ClaimStatus.FAILS: "fails"}
-VERBS = {
-    ClaimStatus.HOLDS: ("holds", "hold"),
-    ClaimStatus.ONLY_WHERE: ("holds with a condition", "hold with a condition"),
-    ClaimStatus.FAILS: ("fails", "fail"),
-}
 ANSWERS = {
     "Distinguish": ("distinguishes",),
     "Some of the time, or undecided": ("partial", "undecided"),
@@ -47,7 +42,7 @@ def render(found: Computed, figures: Sequence[Drawn], images: Mapping[str, bytes
         facts=_glance(found),
         base=" ".join(f"{name}={spelled(value)}" for name, value in BASE.items()),
         ledger=[*_parts(found.ledger.entries)],
-        ledger_said=_came_out(found.ledger.entries),
+        ledger_said=came_out(found.ledger.entries),
         made_by=whole_run("").line,
     )
 
@@ -69,16 +64,8 @@ def _glance(found: Computed) -> list[tuple[str, ...]]:
             " : ".join(number(outcome.margin) for outcome in found.near.values()),
             " : ".join(repr(outcome.margin) for outcome in found.near.values()),
         ),
-        ("statements checked", _came_out(found.ledger.entries)),
+        ("statements checked", came_out(found.ledger.entries)),
     ]
-
-
-def _came_out(entries: Sequence[Entry]) -> str:
-    """How many statements hold, hold with a condition, and fail."""
-    statuses = [entry.finding.status for entry in entries]
-    counts = {status: statuses.count(status) for status in ClaimStatus}
-    said = ", ".join(f"{count} {VERBS[status][count > 1]}" for status, count in counts.items() if count)
-    return said or "none were run"
 
 
 @dataclass(frozen=True)
@@ -98,7 +85,7 @@ def _parts(entries: Sequence[Entry]) -> Iterator[Part]:
         own = [entry for entry in entries if entry.claim.section == section]
         fails = any(entry.finding.status is ClaimStatus.FAILS for entry in own)
         title = f"{section}. {SECTIONS.get(section, 'Others')}"
-        yield Part(title, _came_out(own), fails, [_claim(entry) for entry in own])
+        yield Part(title, came_out(own), fails, [_claim(entry) for entry in own])
 
 
 def _claim(entry: Entry) -> tuple[Any, ...]:

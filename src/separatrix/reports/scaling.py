@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +16,15 @@ from separatrix.numbers.json import json_file
 from separatrix.numbers.spelling import RAISED, for_people
 from separatrix.reports import pages
 from separatrix.reports.drawing import Key, looks, on_paper, plot, saved, static_style
+from separatrix.reports.maps.captions import fixed
 from separatrix.reports.maps.heatmap import axis_label
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
     from matplotlib.axes import Axes
+
+MOST_NAMED = 4
+"""Mechanisms or laws that a heading names."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +56,21 @@ class Growth:
         return _title(self.rows[0])
 
     @property
+    def finding(self) -> str:
+        """How the quantity grows for each mechanism, in a line; for many, how many have which law."""
+        if len(self.rows) > MOST_NAMED:
+            laws = Counter(law(row) for row in self.rows)
+            said = ", ".join(f"{name} for {count}" for name, count in laws.most_common(MOST_NAMED))
+            return f"{self.title}: {said} of {len(self.rows)} mechanisms"
+        said = "; ".join(_grows(row) for row in self.rows)
+        return f"The {self.quantity} on {self.rows[0]['construction']} {said}"
+
+    @property
     def sentences(self) -> list[str]:
         """What was fixed, what each law is, and what the values rest on."""
         first = self.rows[0]
-        fixed = " ".join(f"{name}={value}" for name, value in first["parameters"].items())
-        taken = " ".join(f"{name}={value}" for name, value in first["taken"].items())
         return [
-            *([f"Fixed: {fixed}."] if fixed else []),
-            *([f"Not given, so taken from the reference point: {taken}."] if taken else []),
+            *fixed(first["parameters"], first["taken"]),
             *(_sentence(row) for row in self.rows),
             *(f"{name}: {why}." for name, why in self.without.items()),
             *dict.fromkeys(f"{row['engine']}: {row['evidence']}." for row in self.rows),
@@ -79,6 +92,19 @@ def law(row: Mapping[str, Any]) -> str:
     exponent = f"{row['exponent']:.3f}".rstrip("0").rstrip(".")
     whole = "." not in exponent
     return f"{row['parameter']}{exponent.translate(RAISED)}" if whole else f"exponent {exponent}"
+
+
+def _grows(row: Mapping[str, Any]) -> str:
+    """How the quantity grows for one mechanism, as the end of a sentence."""
+    if row["power_law"] is None:
+        return f"grows by a law that these points cannot tell for {row['mechanism']}"
+    if not row["power_law"]:
+        form = f" ({row['form']})" if row["form"] else ""
+        return f"follows no power law for {row['mechanism']}{form}"
+    if row["form"] == "constant":
+        return f"stays constant for {row['mechanism']}"
+    exponent = f"{row['exponent']:.3f}".rstrip("0").rstrip(".").replace("-", "−")
+    return f"goes like {row['parameter']}^{exponent} for {row['mechanism']}"
 
 
 def keys(found: Growth) -> tuple[Key, ...]:
@@ -149,18 +175,42 @@ def columns(found: Growth) -> list[str]:
     return ["mechanism", found.parameter, "n used", found.quantity, "low", "high"]
 
 
-def table(found: Growth, spell: Callable[[Any], str]) -> list[list[str]]:
+def table(
+    found: Growth, spell: Callable[[Any], str], spell_axis: Callable[[Any], str] = str
+) -> list[list[str]]:
     """One line for each value of each mechanism."""
     return [
         [
             str(row["mechanism"]),
-            str(each[found.parameter]),
-            "" if each["n_used"] is None else str(each["n_used"]),
+            spell_axis(each[found.parameter]),
+            "" if each["n_used"] is None else spell_axis(each["n_used"]),
             *(spell(each[name]) for name in (found.quantity, "low", "high")),
         ]
         for row in found.rows
         for each in row["values"]
     ]
+
+
+def numbers(found: Growth) -> dict[str, Any]:
+    """The table of the page, without columns that repeat another one."""
+    values = [each for row in found.rows for each in row["values"]]
+    moved = any(each["n_used"] not in (None, each[found.parameter]) for each in values)
+    noisy = any(not each["low"] == each[found.quantity] == each["high"] for each in values)
+    shown = [True, True, moved, True, noisy, noisy]
+    return {
+        "columns": [*compress(columns(found), shown)],
+        "rows": [[*compress(row, shown)] for row in table(found, for_people, spelled_axis)],
+    }
+
+
+def spelled_axis(value: Any) -> str:
+    """A value of the parameter that grows: short where that is all of it.
+
+    >>> spelled_axis(10**9), spelled_axis(1234567), spelled_axis("1/3")
+    ('10⁹', '1234567', '1/3')
+    """
+    exact = isinstance(value, int) and int(float(f"{value:.6g}")) == value
+    return for_people(value) if exact else str(value)
 
 
 def as_csv(found: Growth) -> bytes:
@@ -176,13 +226,13 @@ def page(found: Growth) -> str:
     """Picture and numbers as a page of its own, which opens offline."""
     return pages.page(
         "curve.html.j2",
-        title=found.title,
+        title=found.finding,
+        what="",
         sentences=found.sentences,
         image=draw(found, "png"),
         keys=keys(found),
         figure=interactive(found),
-        columns=columns(found),
-        rows=table(found, for_people),
+        **numbers(found),
         made_by=found.made_by,
     )
 

@@ -46,8 +46,17 @@ MEANINGS = {
     "partial": "some of the time",
     "blind": "to this reader, P ≤ 0.01",
     "undecided": "the draws do not decide",
-    "none": "no answer",
+    "none": "no engine answers here",
 }
+
+
+def spelled(word: str) -> str:
+    """A verdict as people read it.
+
+    >>> spelled("blind"), spelled("none")
+    ('blind', 'not computed')
+    """
+    return "not computed" if word == "none" else word
 
 
 def probability(p: float) -> str:

@@ -49,7 +49,7 @@ class Verdict(TypedDict):
     """P(the reader fires on D0)."""
     fire_d1: Number
     distinguish: Number
-    """P(tells D0 from D1): it fires on D1 and not on D0."""
+    """P(tells apart): that the reader fires on D1 and not on D0."""
     interval: Interval
     """Of `distinguish`; its ends are equal where it is exact."""
     margin: Number
@@ -242,7 +242,7 @@ class Analytic(TypedDict):
 
 @document
 class Boundary(TypedDict):
-    """Where P(tells D0 from D1) passes a level in one parameter."""
+    """Where P(tells apart) passes a level in one parameter."""
 
     construction: str
     mechanism: str

@@ -1,6 +1,6 @@
 """The best threshold for the reader's random signs.
 
-P[distinguishes] changes with tau only where tau passes a pre-activation of some sign vector, so it is
+P(tells apart) changes with tau only where tau passes a pre-activation of some sign vector, so it is
 enough to look between neighbouring ones that are surely apart. Candidates are weighed here; the winner's P
 is then asked of the engines, with the tau that is reported.
 """
@@ -30,7 +30,7 @@ Gap = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True)
 class Tuned:
-    """The threshold with the largest P[distinguishes], and that P."""
+    """The threshold with the largest P(tells apart), and that P."""
 
     tau: Fraction
     """The threshold in units of the margin."""
@@ -121,7 +121,7 @@ def _best_gap(states: Sequence[States], usual: Fraction) -> Gap | None:
 
 
 def _chances(states: States, places: Sequence[Sequence[int]], gaps: int) -> list[float]:
-    """P[distinguishes] in every gap; a peak at place k fires below it, in the gaps before k."""
+    """P(tells apart) in every gap; a peak at place k fires below it, in the gaps before k."""
     on_d0, alone = [0] * (gaps + 1), [0] * (gaps + 1)
     for quiet, loud, weight in zip(*places, states.weights, strict=True):
         on_d0[quiet] += weight

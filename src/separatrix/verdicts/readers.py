@@ -120,7 +120,7 @@ class Readers(Result):
 
     @property
     def auc(self) -> documents.Auc | None:
-        """P[a noisy D1 reading exceeds a noisy D0 one], for noise on every feature of the row that is read.
+        """P(a noisy D1 reading exceeds a noisy D0 one), for noise on every feature of the row that is read.
 
         A reading with weights w has noise of sd |w| times that: the gap of the best linear reader is for
         |w| = 1, and the probe, by which margins are measured (all signs +), has length sqrt(features).

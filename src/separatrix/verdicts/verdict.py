@@ -67,7 +67,7 @@ class Verdict(Result):
 
     @property
     def auc(self) -> float | None:
-        """P[a noisy D1 pre-activation exceeds a noisy D0 one] = Phi(margin / (sqrt(2) sd))."""
+        """P(a noisy D1 pre-activation exceeds a noisy D0 one) = Phi(margin / (sqrt(2) sd))."""
         if self.noise is None:
             return None
         return 0.5 * (1 + math.erf(self.outcome.margin / (2 * float(self.noise))))
@@ -150,7 +150,7 @@ class Verdict(Result):
 
 
 def chance_of(outcome: Outcome, digits: int = 6) -> str:
-    """P[distinguishes] in words; between two numbers where it is not known exactly."""
+    """P(tells apart) in words; between two numbers where it is not known exactly."""
     low, high = outcome.interval
     if low == high:
         return f"P = {for_people(outcome.distinguish, digits)}"

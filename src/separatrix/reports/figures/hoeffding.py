@@ -13,6 +13,7 @@ from separatrix.reports.drawing import (
     FAINT,
     INK,
     LOOKS,
+    WIDE,
     Drawn,
     Key,
     Panel,
@@ -134,7 +135,8 @@ def interactive(data: tuple[Looseness, ...]) -> go.Figure:
         draw_line(figure, each.d, each.bound, BOUND, f"{look.label}, bound{HOVER}", BOUND.width)
     middle = len(data[0].d) // 2
     words, p = "exact: softmax (solid),\nlinear (dashed)", data[0].exact[middle]
-    note(figure, data[0].d[middle], math.log10(p), words, INK, xanchor="right", yanchor="top", xshift=-14)
+    below = {"xanchor": "right", "yanchor": "top", "xshift": -14, "name": WIDE}
+    note(figure, data[0].d[middle], math.log10(p), words, INK, **below)
     for values, colour, side, _ in _enough(data[0]):
         width = data[0].enough(values, TARGET)
         p = values[data[0].d.index(width)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from separatrix.maps import Map
 from separatrix.paper.line import MECHANISMS
 from separatrix.reports.commands import Command, number
@@ -17,7 +15,7 @@ def make(found: Map) -> Drawn:
     best = float(found.layers[MECHANISMS.index("linear")].values.max())
     return Drawn(
         name="line",
-        title=_title(found),
+        title=captions.finding(found),
         caption=(
             "P(tells apart) over a₁ and n, everything else at the base point. Softmax separates right of a "
             "line that moves towards $a_1(a_1 + b + c) = 1$ [ours] as n grows; at finite n it lies to the "
@@ -37,20 +35,3 @@ def make(found: Map) -> Drawn:
         keys=heatmap.keys(found),
         columns=3,
     )
-
-
-def _title(found: Map) -> str:
-    """Who is blind at every n shown, and on how much of the map the others tell D0 from D1."""
-    blind = [each.mechanism for each in found.layers if float(np.nanmax(each.values)) <= 0.01]
-    shares = [
-        (each.mechanism, float(np.mean(each.values >= 0.99)))
-        for each in found.layers
-        if each.mechanism not in blind
-    ]
-    said = [f"{name} attention is blind at every n shown" for name in blind]
-    if shares:
-        (first, share), *others = shares
-        more = "".join(f", {name} on {part:.0%}" for name, part in others)
-        said.append(f"{first} tells D0 from D1 on {share:.0%} of the map{more}")
-    line = "; ".join(said)
-    return f"{line[:1].upper()}{line[1:]}"

@@ -10,7 +10,7 @@ import numpy as np
 from separatrix.paper.base import BASE, MECHANISMS
 from separatrix.paper.phase import ASKED, BASE_R, LARGE_N, MIDDLE, SHARE_B, SMALL_N, WIDTH, Array, PhaseMap
 from separatrix.reports.commands import number, verdict_command
-from separatrix.reports.drawing import DARK, INK, Drawn, Key, Panel, note, plot
+from separatrix.reports.drawing import DARK, INK, WIDE, Drawn, Key, Panel, note, plot
 from separatrix.reports.maps.heatmap import SOLID, bound
 
 if TYPE_CHECKING:
@@ -210,6 +210,7 @@ def _add_lines(figure: go.Figure, data: PhaseMap) -> None:
         "ay": 0.55,
     }
     words = "boundary as n → ∞:<br>a<sub>1</sub>(a<sub>1</sub>+b+c) = 1"
-    note(figure, start, 0.55, words, INK, **arrow, xanchor="left")
-    note(figure, 0.33, 0.22, f"dotted: P = 1/2<br>at n = {number(SMALL_N)}", "#ffffff", xanchor="left")
-    note(figure, 1.07, 1.32, "|a<sub>1</sub> − b| = 0.1", STRIP, xanchor="left")
+    note(figure, start, 0.55, words, INK, **arrow, xanchor="left", name=WIDE)
+    dotted = f"dotted: P = 1/2<br>at n = {number(SMALL_N)}"
+    note(figure, 0.33, 0.22, dotted, "#ffffff", xanchor="left", name=WIDE)
+    note(figure, 1.07, 1.32, "|a<sub>1</sub> − b| = 0.1", STRIP, xanchor="left", name=WIDE)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 from separatrix.engines import Sampling
-from separatrix.maps import PROBABILITIES, QUANTITIES, Map
+from separatrix.maps import PROBABILITIES, QUANTITIES, Layer, Map
+from separatrix.numbers.spelling import for_people
 from separatrix.reports.commands import spelled
 
 READER = "P is over the random signs of this reader, at its threshold; another reader may see more or less."
+TELLS, BLIND = 0.99, 0.01
+"""What counts as telling D0 from D1 on a map, and as blind."""
 
 
 def title(found: Map) -> str:
@@ -16,13 +22,80 @@ def title(found: Map) -> str:
     return f"{QUANTITIES[found.of]} on {found.construction.name}"
 
 
-def fixed_words(found: Map, told: Container[str] = ()) -> str:
-    """The parameters that are the same everywhere, but for those told elsewhere; n as it is used."""
+def what(found: Map) -> str:
+    """What the map is of, with its axes."""
+    of = f"difference of {title(found)}" if found.difference else title(found)
+    return f"{of[:1].upper()}{of[1:]}: {found.x.name} across, {found.y.name} up"
+
+
+def finding(found: Map) -> str:
+    """Who tells D0 from D1 on how much of the map; of another quantity, between which numbers it lies."""
+    said = _shares(found) if found.of == "distinguish" and not found.difference else _ranges(found)
+    line = "; ".join(said) or f"nothing on this map of {found.construction.name} could be computed"
+    return f"{line[:1].upper()}{line[1:]}"
+
+
+def _shares(found: Map) -> list[str]:
+    """Who is blind wherever an answer is known, and on which share of the map the others tell D0 from D1."""
+    known = {each.mechanism: values for each in found.layers if (values := _finite(each)).size}
+    blind = [name for name, values in known.items() if values.max() <= BLIND]
+    shares = {name: float(np.mean(values >= TELLS)) for name, values in known.items() if name not in blind}
+    where = "at every n shown" if "n" in (found.x.name, found.y.name) else "everywhere on this map"
+    said = [f"{'linear attention' if name == 'linear' else name} is blind {where}" for name in blind]
+    if shares:
+        (first, share), *others = shares.items()
+        more = "".join(f", {name} on {part:.0%}" for name, part in others)
+        said.append(f"{first} tells D0 from D1 on {share:.0%} of the map{more}")
+    return said
+
+
+def _ranges(found: Map) -> list[str]:
+    """The least and the largest value of every panel."""
+    said = []
+    for each in found.shown:
+        values = _finite(each)
+        if values.size:
+            low, high = for_people(float(values.min()), 3), for_people(float(values.max()), 3)
+            span = low if low == high else f"{low} to {high}"
+            is_ = f"takes {span} bits" if found.of == "bits" else f"has {QUANTITIES[found.of]} {span}"
+            said.append(f"{each.mechanism} {is_}")
+    return said
+
+
+def _finite(layer: Layer) -> np.ndarray[Any, Any]:
+    return layer.values[np.isfinite(layer.values)]
+
+
+def fixed(values: Mapping[str, object], taken: Mapping[str, object]) -> list[str]:
+    """Sentences on what is the same everywhere, and on what of it was not given.
+
+    >>> fixed({"d": 102, "m": 12}, {"m": 12})
+    ['Fixed: d=102 m=12.', 'Not given, so taken from the reference point: m=12.']
+    >>> fixed({"m": 12}, {"m": 12})
+    ['Fixed, and taken from the reference point since not given: m=12.']
+    """
+    words = " ".join(f"{name}={value}" for name, value in values.items())
+    if taken and set(taken) == set(values):
+        return [f"Fixed, and taken from the reference point since not given: {words}."]
+    not_given = " ".join(f"{name}={value}" for name, value in taken.items())
+    return [
+        *([f"Fixed: {words}."] if words else []),
+        *([f"Not given, so taken from the reference point: {not_given}."] if not_given else []),
+    ]
+
+
+def fixed_words(found: Map) -> str:
+    """The parameters that are the same everywhere, in a line."""
+    return " ".join(f"{name}={value}" for name, value in fixed_values(found).items())
+
+
+def fixed_values(found: Map) -> dict[str, str]:
+    """The parameters that are the same everywhere; n as it is used."""
     used = found.places.n
     values = dict(found.fixed)
     if used is not None and used.size == 1 and "n" in values:
         values["n"] = used.item()
-    return " ".join(f"{name}={spelled(value)}" for name, value in values.items() if name not in told)
+    return {name: spelled(value) for name, value in values.items()}
 
 
 def options(found: Map) -> str:
@@ -63,8 +136,7 @@ def sentences(found: Map) -> list[str]:
     """What a reader must know of the map, in whole sentences."""
     formulas = dict.fromkeys(known[0] for known in map(found.boundary_formula, found.shown) if known)
     said = [
-        f"Fixed: {given}." if (given := fixed_words(found, found.questions[0].taken)) else "",
-        found.questions[0].reference_remark,
+        *fixed(fixed_values(found), found.questions[0].taken),
         READER if found.of in PROBABILITIES else "",
         found.places.remark,
         *(

@@ -11,9 +11,10 @@ import numpy as np
 from separatrix.maps import Boundary, BoundaryCurve, Crossing
 from separatrix.maps.boundary import HALF
 from separatrix.numbers import format_exact
+from separatrix.numbers.spelling import for_people
 from separatrix.reports.commands import spelled
 from separatrix.reports.drawing import INK, Key, plot, saved, static_style
-from separatrix.reports.maps.captions import READER
+from separatrix.reports.maps.captions import READER, fixed
 from separatrix.reports.maps.heatmap import Array, axis_label
 
 if TYPE_CHECKING:
@@ -34,16 +35,34 @@ def title(found: BoundaryCurve) -> str:
     )
 
 
+def finding(found: BoundaryCurve) -> str:
+    """Where P passes the level at the first and the last value that it does so at."""
+    passed = [
+        (value, each.crossings[0].middle)
+        for value, each in zip(found.over.values, found.boundaries, strict=True)
+        if each.crossings
+    ]
+    who, level = f"{found.asked.label} on {found.asked.kind.name}", format_exact(found.at)
+    if not passed:
+        return f"{who} passes P = {level} at no {found.parameter} that was searched"
+    ends = dict.fromkeys((passed[0], passed[-1]))
+    places = " and ".join(
+        f"at {found.parameter} = {for_people(at, 4)} for {found.over.name} = {for_people(float(value), 4)}"
+        for value, at in ends
+    )
+    return f"{who} passes P = {level} {places}"
+
+
 def sentences(found: BoundaryCurve) -> list[str]:
     """What was fixed, and what the numbers rest on."""
     first = found.boundaries[0]
-    words = " ".join(
-        f"{name}={spelled(value)}{' asked for' if name == 'n' and found.lengths_differ else ''}"
+    values = {
+        name: f"{spelled(value)}{' asked for' if name == 'n' and found.lengths_differ else ''}"
         for name, value in found.asked.fixed.items()
-    )
+    }
     said = [
-        f"Fixed: {words}. {found.parameter} from {first.span.text.replace(':', ' to ')}.",
-        found.asked.reference_remark,
+        *fixed(values, found.asked.taken),
+        f"{found.parameter} is searched from {first.span.text.replace(':', ' to ')}.",
         found.moved,
         _evidence(found),
     ]
@@ -90,7 +109,7 @@ def rows(found: BoundaryCurve) -> list[list[str]]:
             made.append([spelled(value), *used, *ends, shown["direction"], certified, *formula])
         if not each.crossings:
             used = _used(found, [each.n_used(end) for end in each.ends])
-            made.append([spelled(value), *used, "", "", "none", "", *formula])
+            made.append([spelled(value), *used, "", "", "no crossing", "", *formula])
     return made
 
 

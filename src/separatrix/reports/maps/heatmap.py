@@ -52,7 +52,7 @@ class ColourScale:
         return np.where(np.isfinite(shown), shown, np.nan)
 
 
-SOLID = 0.02
+SOLID = 0.05
 """Where probabilities differ by less, one colour would be all there is to see."""
 
 

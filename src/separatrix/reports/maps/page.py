@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from separatrix.maps import BoundaryCurve, Map
+from separatrix.numbers.spelling import for_people
 from separatrix.reports import pages
 from separatrix.reports.commands import spelled
 from separatrix.reports.maps import captions, heatmap, picture
@@ -17,7 +18,8 @@ def map_page(found: Map) -> str:
     """The whole page."""
     return pages.page(
         "map.html.j2",
-        title=captions.title(found),
+        title=captions.finding(found),
+        what=captions.what(found),
         sentences=captions.sentences(found),
         image=picture.draw(found, "png"),
         keys=heatmap.keys(found),
@@ -33,7 +35,8 @@ def curve_page(found: BoundaryCurve) -> str:
     """The curve, and its numbers."""
     return pages.page(
         "curve.html.j2",
-        title=curves.title(found),
+        title=curves.finding(found),
+        what=curves.title(found),
         sentences=curves.sentences(found),
         image=curves.draw(found, "png"),
         keys=curves.keys(found),
@@ -68,7 +71,7 @@ def _cells(found: Map) -> dict[str, Any]:
                 else [layer.mechanism],
                 "log": scale.log,
                 "what": "" if values is layer.values else "margin ",
-                "middle": f"{values[middle]:.6g}" if np.isfinite(values[middle]) else None,
+                "middle": for_people(values[middle]) if np.isfinite(values[middle]) else None,
             }
             for layer in found.shown
             for values, scale in (heatmap.drawn(found, layer),)

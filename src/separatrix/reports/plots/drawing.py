@@ -63,8 +63,12 @@ def plot(found: Result, ax: Axes | Sequence[Axes] | None = None) -> Any:
     from matplotlib.axes import Axes
 
     given = [ax] if isinstance(ax, Axes) else list(np.ravel(np.array(ax, dtype=object)))
+    stray = next((each for each in given if not isinstance(each, Axes)), None)
+    if stray is not None:
+        raise UsageError(f"plot draws on matplotlib axes, and {type(stray).__name__} is something else")
     if len(given) != count:
-        raise UsageError(f"this has {count} panels, and {len(given)} axes were given; give one for each")
+        panels = "1 panel" if count == 1 else f"{count} panels"
+        raise UsageError(f"this has {panels}; give as many axes in a list, not {len(given)}")
     for panel, axes in enumerate(given):
         drawing.draw(found, panel, axes)
     return ax

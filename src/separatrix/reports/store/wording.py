@@ -71,7 +71,8 @@ def finding(cells: pl.DataFrame, where: str = "in every cell") -> str:
     said = [f"{short(name, 60)} tells D0 from D1 {where}" for name in everywhere]
     for name, count, told in shares.select("mechanism", "cells", "told").iter_rows():
         if name not in (*everywhere, *nowhere):
-            said.append(f"{short(name, 60)} tells D0 from D1 in {told:,} of {count:,} cells")
+            share = f"{told:,}" if told else "none"
+            said.append(f"{short(name, 60)} tells D0 from D1 in {share} of {count:,} cells")
     return "; ".join([*said, *(f"{short(name, 60)} is blind {where}" for name in nowhere)])
 
 

@@ -1,6 +1,6 @@
 (function () {
   window.addEventListener("beforeprint", function () {
-    document.querySelectorAll("details").forEach(function (each) { each.open = true; });
+    document.querySelectorAll("details:not(.long)").forEach(function (each) { each.open = true; });
   });
   var touch = window.matchMedia("(pointer: coarse)").matches;
   var config = {responsive: true, displaylogo: false, displayModeBar: false};
@@ -24,9 +24,18 @@
       return ["separatrix verdict", cells.construction, mechanism].concat(rest, cells.rest).join(" ");
     });
   };
+  var for_people = function (x) {
+    var parts = String(x).split("e");
+    if (parts.length < 2) { return parts[0]; }
+    var raised = String(Number(parts[1])).replace(/./g, function (c) { return c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c]; });
+    return (parts[0] === "1" ? "10" : parts[0] + "×10") + raised;
+  };
   document.querySelectorAll(".plot").forEach(function (place) {
     var plot = read(place.dataset.source);
     var cells = place.dataset.cells ? read("cells") : null;
+    if (place.clientWidth < 420 && plot.layout.annotations) {
+      plot.layout.annotations = plot.layout.annotations.filter(function (each) { return each.name !== "wide"; });
+    }
     if (touch) { plot.layout.dragmode = false; }
     if (cells && cells.n) {
       plot.data[0].customdata = cells.y.map(function (_, i) {
@@ -39,11 +48,11 @@
     var below = document.getElementById("cell-" + place.dataset.cells);
     var show = function (i, j, value) {
       below.querySelector("code").textContent = words(cells, panel, i, j).join("\n");
-      below.querySelector(".prints").textContent = value === null ? "no answer" : "→ " + panel.what + value;
+      below.querySelector(".prints").textContent = value === null ? "not computed" : "→ " + panel.what + value;
     };
     var number = function (z) {
       if (z === null || z === undefined || isNaN(z)) { return null; }
-      return Number((panel.log ? Math.pow(10, z) : z).toPrecision(6));
+      return for_people(Number((panel.log ? Math.pow(10, z) : z).toPrecision(6)));
     };
     var middle = [cells.y.length >> 1, cells.x.length >> 1];
     show(middle[0], middle[1], panel.middle);
