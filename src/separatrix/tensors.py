@@ -62,7 +62,7 @@ def memory_kept() -> Iterator[None]:
     nothing is done.
     """
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if not (hasattr(library, "mallopt") and hasattr(library, "malloc_trim")):
+    if library is None or not (hasattr(library, "mallopt") and hasattr(library, "malloc_trim")):
         yield
         return
     library.mallopt(M_MMAP_MAX, 0)

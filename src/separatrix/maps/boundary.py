@@ -71,6 +71,7 @@ def boundary(
     scan: int | None = None,
     tolerance: object = None,
     sampling: Sampling | None = None,
+    tell: Tell = lambda *_: None,
     **named: object,
 ) -> BoundaryCurve: ...
 
@@ -86,6 +87,7 @@ def boundary(
     scan: int | None = None,
     tolerance: object = None,
     sampling: Sampling | None = None,
+    tell: Tell = lambda *_: None,
     **named: object,
 ) -> Boundary | BoundaryCurve:
     """Where P(tells apart) passes a level in one parameter.
@@ -99,7 +101,7 @@ def boundary(
     - `probability`: the level.
     - `scan`: how many values are looked at first; two crossings between neighbours are not seen.
     - `tolerance`: how close the ends of a crossing come, relative to their size.
-    - `tell`: hears how many values have been looked at, of how many, and which is next.
+    - `tell`: without `over`, hears how many values have been looked at, of how many, and which is next.
 
     >>> found = boundary("spike", "softmax", a1="0.5:1.5", n=1000, d=102, m=12, a0="0.01", b="0.2", c="0.1")
     >>> [(round(crossing.middle, 9), crossing.certified) for crossing in found.crossings]

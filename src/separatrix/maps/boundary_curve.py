@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from separatrix.engines import Sampling
@@ -148,13 +149,16 @@ def boundary_curve(
         used = _used(settled, searched) if second == "n" else value
         if used not in found:
             settled = asked.settled(second, used)
-            here = f"{second}={format_exact(used)}"
             found[used] = boundary_of(
                 *(settled, searched, at, engine, scan, tolerance, sampling),
-                tell=lambda done, total, what, here=here: tell(f"{here}: {done:,} of {total:,}, {what}"),
+                tell=partial(_tell_of, f"{second}={format_exact(used)}", tell),
             )
             wanted[used] = value
     return BoundaryCurve(asked, Axis(span, tuple(found)), tuple(found.values()), tuple(wanted.values()))
+
+
+def _tell_of(value: str, tell: Callable[[str], None], done: int, total: int, what: str) -> None:
+    tell(f"{value}: {done:,} of {total:,}, {what}")
 
 
 def _used(settled: Question, searched: Span) -> Number:

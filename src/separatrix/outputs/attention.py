@@ -31,8 +31,10 @@ def attend(
     order_free = mechanism.order_free(k.shape[1], k.shape[2])
     if last and not order_free:
         queries = q.shape[1]
-        k, v, counts = (None if x is None else x.repeat_interleave(queries, dim=0) for x in (k, v, counts))
-        return attend(mechanism, q.flatten(0, 1)[:, None], k, v, counts)[:, -1].unflatten(0, (-1, queries))
+        k, v = k.repeat_interleave(queries, dim=0), v.repeat_interleave(queries, dim=0)
+        counts = None if counts is None else counts.repeat_interleave(queries, dim=0)
+        rows = attend(mechanism, q.flatten(0, 1)[:, None], k, v, counts)[:, -1]
+        return rows.reshape(-1, queries, rows.shape[-1])
     if not order_free and q.shape[1] == 1:
         q = q.expand(-1, k.shape[1], -1)
     counted = None if counts is None else counts[:, None]
