@@ -8,11 +8,12 @@ from typing import Any
 from separatrix import listed
 from separatrix.cards import Card, assess, points
 from separatrix.cards.atlas import asked, atlas, order_by, verdict_row
-from separatrix.cards.card import attends, calling_of
+from separatrix.cards.card import attends
 from separatrix.constructions import Construction, construction_named
 from separatrix.contract import CHECKS, lattice
 from separatrix.engines import solve
 from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.calling import calling_of
 from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.numbers.json import finite
