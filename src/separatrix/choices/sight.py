@@ -112,7 +112,7 @@ def sight(name: str, mechanism: Mechanism, budget: Budget, literal: bool = False
         return _unknown(name, mechanism, point.n, why)
     try:
         outcome = found_at(point, mechanism, (DELTA, 1 - DELTA))
-        word = word_for(outcome, point.m, DELTA)
+        word: str = word_for(outcome, point.m, DELTA)
         outputs = None if word == "undecided" else _outputs(point, mechanism)
     except SeparatrixError as refused:
         return _unknown(name, mechanism, point.n, str(refused))
