@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from separatrix.engines import Sampling
-from separatrix.maps.boundary import HALF, boundary_of, search_span
+from separatrix.maps.boundary import HALF, Tell, boundary_of, search_span
 from separatrix.maps.crossings import Boundary
 from separatrix.numbers import format_exact, parse_integer
 from separatrix.numbers.spelling import for_people
@@ -149,16 +148,15 @@ def boundary_curve(
         used = _used(settled, searched) if second == "n" else value
         if used not in found:
             settled = asked.settled(second, used)
-            found[used] = boundary_of(
-                *(settled, searched, at, engine, scan, tolerance, sampling),
-                tell=partial(_tell_of, f"{second}={format_exact(used)}", tell),
-            )
+            told = _told_at(f"{second}={format_exact(used)}", tell)
+            found[used] = boundary_of(settled, searched, at, engine, scan, tolerance, sampling, told)
             wanted[used] = value
     return BoundaryCurve(asked, Axis(span, tuple(found)), tuple(found.values()), tuple(wanted.values()))
 
 
-def _tell_of(value: str, tell: Callable[[str], None], done: int, total: int, what: str) -> None:
-    tell(f"{value}: {done:,} of {total:,}, {what}")
+def _told_at(place: str, tell: Callable[[str], None]) -> Tell:
+    """What a search at one place tells, with the place before it."""
+    return lambda done, total, what: tell(f"{place}: {done:,} of {total:,}, {what}")
 
 
 def _used(settled: Question, searched: Span) -> Number:
