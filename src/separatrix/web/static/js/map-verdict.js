@@ -26,7 +26,7 @@ function below(path, place, more = []) {
 function formats(verdict) {
   if (!verdict.lost_from) return "not computed";
   const to = forPeople(verdict.lost_searched_to, 2);
-  return Object.entries(verdict.lost_from).map(([name, n]) => html`<span key=${name} class="format">${name} ${n === null ? `keeps it to n = ${to}` : `loses it from n = ${forPeople(n, 4)}`}</span>`);
+  return Object.entries(verdict.lost_from).map(([name, n]) => html`<span key=${name} class="format">${name} ${n === null ? `keeps it as far as was searched, n = ${to}` : `loses it from n = ${forPeople(n, 4)}`}</span>`);
 }
 
 const WORDS = { distinguishes: "tells apart", blind: "blind", partial: "some of the time", undecided: "undecided", none: "no answer" };
