@@ -3,7 +3,8 @@
 import { html } from "./framework.js";
 import { colourOf, forPeople, useLooks } from "./parts.js";
 import { CostPlot } from "./mechanisms-cost-plot.js";
-import { Link, cardPlace, withOption } from "./mechanisms-parts.js";
+import { Link } from "./sheet.js";
+import { cardPlace, withOption } from "./mechanisms-parts.js";
 import { lengthOf, NOT_COMPUTED } from "./mechanisms-words.js";
 
 export function Heading({ found, place, first }) {

@@ -5,7 +5,8 @@ import { html, useEffect, useId, useState } from "./framework.js";
 import { get, Problem } from "./api.js";
 import { go, query } from "./address.js";
 import { Field, Progress, useLooks } from "./parts.js";
-import { Link, optionOf, withOption } from "./mechanisms-parts.js";
+import { Link } from "./sheet.js";
+import { optionOf, withOption } from "./mechanisms-parts.js";
 import { splitMechanisms } from "./mechanisms-words.js";
 import { Contract, Costs, Heading, Lattice, Likeness } from "./mechanisms-card-parts.js";
 import { Standings } from "./mechanisms-standings.js";
@@ -60,6 +61,7 @@ export function CardView({ place, reachable }) {
   const cards = names.map((name) => all[name] ?? { mechanism: name });
   const found = cards.filter((each) => each.heading || !each.problem);
   const columns = useColumns(reachable);
+  useEffect(() => window.scrollTo(0, 0), [mechanism]);
   return html`
     ${names.map((name, i) => html`<${Stream} key=${name} name=${name} called=${i ? [] : called} reachable=${reachable} onChange=${onChange} />`)}
     <p class="back"><${Link} to="/atlas">All mechanisms<//></p>

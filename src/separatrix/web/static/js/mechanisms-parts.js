@@ -1,30 +1,4 @@
-// What the atlas and cards share.
-
-import { html } from "./framework.js";
-import { addressOf, go } from "./address.js";
-
-// Resolves when it is there, or cannot be had: the page is readable without it.
-export function loadStyle(address) {
-  return new Promise((done) => {
-    const link = document.createElement("link");
-    link.rel = "stylesheet";
-    link.href = address;
-    link.onload = done;
-    link.onerror = done;
-    document.head.append(link);
-  });
-}
-
-export function Link({ to, children, ...rest }) {
-  const address = typeof to === "string" ? to : addressOf(to);
-  const follow = (event) => {
-    if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
-    event.preventDefault();
-    go(address);
-    document.getElementById("main")?.scrollIntoView();
-  };
-  return html`<a href=${address} onClick=${follow} ...${rest}>${children}</a>`;
-}
+// Places that the atlas and cards lead to, and what their own addresses keep.
 
 export function cardPlace(mechanism, options = []) {
   return { command: "assess", names: [mechanism], words: [], options };

@@ -2,7 +2,8 @@
 
 import { html } from "./framework.js";
 import { forPeople } from "./parts.js";
-import { Link, questionPlace } from "./mechanisms-parts.js";
+import { Link } from "./sheet.js";
+import { questionPlace } from "./mechanisms-parts.js";
 import { blindFrom, growthOf, NOT_COMPUTED, probabilityOf, wordOf } from "./mechanisms-words.js";
 
 const MARKS = { certified: "≡", exact: "=", sampled: "~" };

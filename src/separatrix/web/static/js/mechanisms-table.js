@@ -1,7 +1,8 @@
 // The table of the atlas: a grid whose cells are walked with the arrow keys.
 
 import { Component, html, useEffect, useRef } from "./framework.js";
-import { Link, cardPlace } from "./mechanisms-parts.js";
+import { Link } from "./sheet.js";
+import { cardPlace } from "./mechanisms-parts.js";
 import { failureOf } from "./mechanisms-cells.js";
 import { label, letterOf, shortP, sortName, UNKNOWN } from "./mechanisms-words.js";
 
