@@ -99,7 +99,7 @@ def stored_counts(store: str, words: Words, options: Words, quick: bool, tell: T
     """How many cells are asked for, by how they came out."""
     here, asked = opened(store), _asked(words, options)
     sweep, word = _sweep_number(here, options), func.coalesce(cells.c.verdict, cells.c.status)
-    counted = select(word, func.count(func.distinct(cells.c.id))).select_from(cells)
+    counted: Any = select(word, func.count(func.distinct(cells.c.id))).select_from(cells)
     if sweep is not None:
         counted = counted.join(sweep_cells, sweep_cells.c.cell == cells.c.id)
         counted = counted.where(sweep_cells.c.sweep == sweep)
