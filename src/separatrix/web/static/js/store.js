@@ -46,16 +46,15 @@ function useContents(reachable) {
   return [contents, problem];
 }
 
-function SweepRow({ sweep, running, chosen }) {
+function SweepRow({ sweep, chosen }) {
   const place = { command: "results", names: [], words: [], options: [["sweep", String(sweep.id)]] };
   const part = sweep.planned ? sweep.stored / sweep.planned : 1;
-  const grows = running && part < 1;
   return html`<tr aria-current=${chosen ? "true" : undefined}>
     <td class="number">${sweep.id}</td>
     <td><${Link} to=${place}>${sweep.name || "without a name"}<//></td>
     <td>${sweep.started.slice(0, 16).replace("T", " ")}</td>
     <td><progress max="1" value=${part} aria-label=${`Sweep ${sweep.id}: ${progressText(sweep)}`}></progress>
-      <span class="how-far">${progressText(sweep)}${grows ? " so far" : ""}</span></td>
+      <span class="how-far">${progressText(sweep)}</span></td>
   </tr>`;
 }
 
@@ -64,7 +63,7 @@ function Sweeps({ contents, chosen }) {
   const newest = [...contents.sweeps].reverse();
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Sweeps"><table class="sweeps">
     <thead><tr><th scope="col" class="number">No.</th><th scope="col">Sweep</th><th scope="col">Begun (UTC)</th><th scope="col">Stored</th></tr></thead>
-    <tbody>${newest.map((each) => html`<${SweepRow} key=${each.id} sweep=${each} running=${contents.running > 0} chosen=${chosen === String(each.id) || chosen === each.name} />`)}</tbody>
+    <tbody>${newest.map((each) => html`<${SweepRow} key=${each.id} sweep=${each} chosen=${chosen === String(each.id) || chosen === each.name} />`)}</tbody>
   </table></div>`;
 }
 
