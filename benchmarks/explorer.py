@@ -98,7 +98,7 @@ def _browsed(port: int) -> Iterator[Measurement]:
         for _ in range(5):
             page.goto("about:blank")
             page.goto(address, wait_until="commit")
-            page.wait_for_function("document.body.innerText.includes('P(tells apart)')", polling=20)
+            page.get_by_text("P(tells apart)").first.wait_for()
             shown.append(page.evaluate("performance.now()"))
         yield at_most("explorer: until the first screen says something", median(shown) / 1000, "s", 1)
         frames = _dragged(page, address)
@@ -113,7 +113,7 @@ def _browsed(port: int) -> Iterator[Measurement]:
 def _dragged(page: Any, address: str) -> list[float]:
     """Milliseconds from request to pixels of every frame while a slider is dragged."""
     page.goto(f"{address}/map/spike/softmax,linear?a1=0.5:1.5:200&n=1e3:1e18:200:log")
-    page.wait_for_function("performance.getEntriesByName('map-frame').length > 0", polling=50)
+    _wait(page, "performance.getEntriesByName('map-frame').length")
     slider = page.locator("input[type=range]").first
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
@@ -134,6 +134,12 @@ def _dragged(page: Any, address: str) -> list[float]:
     return frames
 
 
+def _wait(page: Any, until: str) -> None:
+    """Wait until this is true on the page, whose policy lets no function be made of text."""
+    while not page.evaluate(until):
+        page.wait_for_timeout(20)
+
+
 def _fine(page: Any, address: str) -> float:
     """Milliseconds from request to pixels of the finest map, the median of a few."""
     dense = {"device_scale_factor": 2}  # so that the screen can show every cell
@@ -142,7 +148,7 @@ def _fine(page: Any, address: str) -> float:
     for i in range(5):
         page.goto(f"{address}/map/spike/softmax,linear?a1=0.5:1.5:400&n=1e3:1e18:400:log&b=0.2{i}")
         drawn = "performance.getEntriesByName('map-frame').filter((each) => each.detail.cells === 160000)"
-        page.wait_for_function(f"{drawn}.length > 0", polling=50)
+        _wait(page, f"{drawn}.length")
         times.append(page.evaluate(f"{drawn}[0].duration"))
     return median(times)
 

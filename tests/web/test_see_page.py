@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from explorer import Explorer
-
-CHROMIUM = shutil.which("chromium")
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 
 DRAG = """async () => {
   const slider = document.querySelector(".see-n input[type=range]");
@@ -34,24 +28,6 @@ DRAG = """async () => {
   return during;
 }"""
 """A drag of n to the end, an event a frame: how many pictures there were on the way."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as found:
-        yield found.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-
-
-@pytest.fixture
-def page(browser: Any, explorer: Explorer) -> Iterator[Any]:
-    with browser.new_context(base_url=explorer.address, viewport={"width": 1280, "height": 800}) as context:
-        context.set_default_timeout(30_000)
-        made = context.new_page()
-        wrong: list[str] = []
-        made.on("pageerror", lambda error: wrong.append(str(error)))
-        made.on("console", lambda said: wrong.append(said.text) if "Content Security" in said.text else None)
-        yield made
-        assert wrong == []
 
 
 def sentences(page: Any) -> list[str]:
@@ -150,5 +126,5 @@ def test_it_fits_any_width_and_axe_finds_nothing(
         page.goto("/verdict/spike/softmax,linear,power:beta=4?n=1e18&m=300")
         sentences(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-        found = axe.Axe().run(page).response["violations"]
+        found = Axe().run(page).response["violations"]
         assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == []

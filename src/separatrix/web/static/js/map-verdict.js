@@ -29,10 +29,10 @@ function formats(verdict) {
   return Object.entries(verdict.lost_from).map(([name, n]) => html`<span key=${name} class="format">${name} ${n === null ? `keeps it as far as was searched, n = ${to}` : `loses it from n = ${forPeople(n, 4)}`}</span>`);
 }
 
-const WORDS = { distinguishes: "tells apart", blind: "blind", partial: "some of the time", undecided: "undecided", none: "no answer" };
+const wordOf = (found) => (found.verdict === "none" ? "not computed" : found.verdict);
 
 const ROWS = [
-  ["Verdict", (each) => html`<strong class=${`stands ${each.verdict}`}>${WORDS[each.verdict] ?? each.verdict}</strong>`],
+  ["Verdict", (each) => html`<strong class=${`stands ${each.verdict}`}>${wordOf(each)}</strong>`],
   ["P(tells apart)", (each) => `${forPeople(each.distinguish)}${each.interval && each.interval[0] !== each.interval[1] ? ` (${forPeople(each.interval[0])} to ${forPeople(each.interval[1])})` : ""}`],
   ["P(fires on D0)", (each) => forPeople(each.fire_d0)],
   ["P(fires on D1)", (each) => forPeople(each.fire_d1)],
@@ -86,7 +86,7 @@ export function Pinned({ name, pin, place, own, reachable, settled, onRemove }) 
           ${state.verdicts.map((each, i) => html`<td key=${i}>${each.verdict === "none" && title !== "Verdict" ? (title === "Evidence" ? each.evidence : "not computed") : show(each)}</td>`)}</tr>`)}
         <tr><th scope="row">Take along</th>${state.verdicts.map((each, i) => html`<${One} key=${i} asked=${asked} mechanism=${mechanisms[i] ?? each.mechanism} verdict=${each} />`)}</tr>
       </tbody></table></div>`}
-    <p class="visually-hidden" aria-live="polite">${!stale && state.verdicts ? `${name}: ${state.verdicts.map((each) => `${each.mechanism} ${WORDS[each.verdict] ?? each.verdict}`).join(", ")}` : ""}</p>
+    <p class="visually-hidden" aria-live="polite">${!stale && state.verdicts ? `${name}: ${state.verdicts.map((each) => `${each.mechanism} ${wordOf(each)}`).join(", ")}` : ""}</p>
   </section>`;
 }
 
