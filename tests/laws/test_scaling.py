@@ -17,6 +17,7 @@ from separatrix.cli.application import app
 from separatrix.engines import EngineRefusal, dense, solve
 from separatrix.laws import table
 from separatrix.laws.margins import margin
+from separatrix.laws.quantities import Noise
 from separatrix.laws.scaling_result import Scaling
 from separatrix.mechanisms import examples, mechanism_named
 from separatrix.parameters import UsageError
@@ -48,6 +49,18 @@ def test_linear_margin_falls_as_one_over_n() -> None:
     assert found.closed is not None
     assert found.closed.limit == "5.98967 n^-1, n far above 5"
     assert found.engine == "certified"
+
+
+def test_margins_of_a_users_own_do_not_scatter() -> None:
+    """Its weights are the same at every length, also where they were drawn."""
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        scores = (1 + q @ k.mT) ** 2
+        return scores @ v / scores.sum(-1, keepdim=True)
+
+    found = scaling(attend, n="100:1600:5:log")
+    assert not found.law.power_law
+    assert {value.noise for value in found.values} == {Noise.NONE}
 
 
 def test_power_margin_falls_as_one_over_n_in_the_end() -> None:

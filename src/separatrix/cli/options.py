@@ -47,9 +47,14 @@ MechanismNames = Annotated[
         autocompletion=completion.mechanisms,
     ),
 ]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="Print JSON instead of text.", callback=streams.keep_stdout)
-]
+
+
+def _kept_for_json(context: typer.Context, wanted: bool) -> bool:
+    context.call_on_close(streams.give_stdout_back)
+    return streams.keep_stdout(wanted)
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.", callback=_kept_for_json)]
 DEFAULT = "sqlite:///results.db"
 """As in `store`, which is too heavy to import for a help text; a test holds them together."""
 

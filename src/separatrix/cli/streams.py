@@ -48,16 +48,18 @@ _ANSWERS: list[TextIO] = []
 def keep_stdout(wanted: bool) -> bool:
     """Keep standard output for the answer, if wanted: what else is printed, also by a user's own code, goes
     to standard error."""
-    if wanted and not _ANSWERS:
+    if wanted:
+        give_stdout_back()
         _ANSWERS.append(sys.stdout)
         sys.stdout = sys.stderr
     return wanted
 
 
 def give_stdout_back() -> None:
-    """Let all that is printed go to standard output again."""
-    if _ANSWERS:
-        sys.stdout = _ANSWERS.pop()
+    """Let all that is printed go to standard output again, unless that was changed since."""
+    while _ANSWERS:
+        kept = _ANSWERS.pop()
+        sys.stdout = kept if sys.stdout is sys.stderr else sys.stdout
 
 
 def answer_to() -> TextIO:

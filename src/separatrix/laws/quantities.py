@@ -11,6 +11,7 @@ from separatrix.constructions import Construction
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, solve
 from separatrix.laws.margins import EVIDENCE, PLACES, Margin, is_literal, margin
 from separatrix.maps.boundary import boundary_of, search_span
+from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.numbers import format_exact
 from separatrix.numbers.formats import SIGNIFICANT_BITS
 from separatrix.outputs.tokens import place_matters
@@ -108,7 +109,8 @@ def _of_margin(
         raise _no_exponent("margin", found.value, _place(how.name, at, point))
     tried = ENGINES[found.engine].draws and place_matters(point, mechanism)
     evidence = f"{EVIDENCE[found.engine]}{f', {PLACES}' if tried else ''}"
-    drawn = "seed" in mechanism.schema.model_fields and not mechanism.permutation_equivariant
+    ours = not isinstance(mechanism, CustomMechanism)  # weights of a user's own are the same at every length
+    drawn = ours and "seed" in mechanism.schema.model_fields and not mechanism.permutation_equivariant
     drawn = drawn or "seed" in point.schema.model_fields
     noise = Noise.PERHAPS if drawn else Noise.NONE
     x = used(how.name, at, point)
