@@ -114,7 +114,7 @@ def _dragged(page: Any, address: str) -> list[float]:
     """Milliseconds from request to pixels of every frame while a slider is dragged."""
     page.goto(f"{address}/map/spike/softmax,linear?a1=0.5:1.5:200&n=1e3:1e18:200:log")
     _wait(page, "performance.getEntriesByName('map-frame').length")
-    slider = page.locator("input[type=range]").first
+    slider = page.get_by_label("b, to drag")
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
     middle = box["y"] + box["height"] / 2
@@ -122,8 +122,7 @@ def _dragged(page: Any, address: str) -> list[float]:
     page.mouse.down()
     page.evaluate("performance.clearMeasures()")
     for i in range(240):
-        share = 0.2 + 0.6 * abs((i % 80) - 40) / 40
-        page.mouse.move(box["x"] + box["width"] * share, middle)
+        page.mouse.move(box["x"] + box["width"] * i / 240, middle)  # no value twice: answers are kept
         page.wait_for_timeout(16)
     page.mouse.up()
     frames: list[float] = page.evaluate(

@@ -171,9 +171,12 @@ export function zeroLine(values, rows, columns) {
   const passes = (one, other) => (one < 0) !== (other < 0);
   for (let row = 0; row + 1 < rows; row += 1) {
     for (let column = 0; column + 1 < columns; column += 1) {
-      const corners = [at(row, column), at(row, column + 1), at(row + 1, column + 1), at(row + 1, column)];
-      if (!corners.every(Number.isFinite)) continue;
-      const [a, b, c, d] = corners;
+      const a = at(row, column);
+      const b = at(row, column + 1);
+      const c = at(row + 1, column + 1);
+      const d = at(row + 1, column);
+      if (a < 0 === b < 0 && b < 0 === c < 0 && c < 0 === d < 0) continue;
+      if (!Number.isFinite(a + b + c + d)) continue;
       const points = [];
       if (passes(a, b)) points.push([column + a / (a - b), row]);
       if (passes(b, c)) points.push([column + 1, row + b / (b - c)]);
