@@ -27,8 +27,8 @@ MOST_CELLS = 120
 """Of the atlas in one request: a row of it, or two columns."""
 AFTER_CONTRACT = 3
 """Steps of a card after contract and constructions: likeness, and the cost of softmax and its own."""
-HOW_CALLED = ("width", "heads", "scale")
-"""Options of `assess` for one's own."""
+LEAST = {"width": 1, "heads": 1, "seed": 0}
+"""Options of `assess` for one's own that are whole numbers."""
 
 Words = Mapping[str, str]
 
@@ -144,12 +144,12 @@ def mechanism_heading(mechanisms: str, options: Words, quick: bool, tell: Tell) 
 
 def how_called(options: Words) -> dict[str, Any]:
     """How one's own is called, from options as they are typed."""
-    how: dict[str, Any] = {name: options[name] for name in HOW_CALLED if name in options}
-    for name in ("width", "heads"):
-        if name in how and (not how[name].isdecimal() or int(how[name]) < 1):
-            raise UsageError(f"--{name}={how[name]} is no whole number from 1 on")
-        if name in how:
-            how[name] = int(how[name])
+    how: dict[str, Any] = {"scale": options["scale"]} if "scale" in options else {}
+    for name, least in LEAST.items():
+        if name in options:
+            if not options[name].isdecimal() or int(options[name]) < least:
+                raise UsageError(f"--{name}={options[name]} is no whole number from {least} on")
+            how[name] = int(options[name])
     return how
 
 

@@ -29,6 +29,7 @@ CALLED = {
     "width": "One's own: the width of a head that it takes.",
     "heads": "One's own: the number of heads that it takes.",
     "scale": "One's own: multiply queries by this; sqrt undoes a hidden 1/sqrt(width).",
+    "seed": "One's own: of weights that are drawn where a class is made.",
 }
 CARD = {
     "against": "Mechanisms to compare with, with commas.",

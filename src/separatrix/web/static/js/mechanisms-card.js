@@ -11,7 +11,7 @@ import { splitMechanisms } from "./mechanisms-words.js";
 import { Contract, Costs, Heading, Lattice, Likeness } from "./mechanisms-card-parts.js";
 import { Standings } from "./mechanisms-standings.js";
 
-const CALLED = ["width", "heads", "scale"];
+const CALLED = ["width", "heads", "scale", "seed"];
 const spell = (name) => encodeURIComponent(name).replace(/%(2C|3A|3D)/gi, (code) => decodeURIComponent(code));
 
 // What is known of one mechanism so far: { heading, verdicts, card, step, problem, cancelled }.
