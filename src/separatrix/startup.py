@@ -11,6 +11,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from multiprocessing.context import BaseContext
 
 SAFE_PATH = "PYTHONSAFEPATH"
 STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -41,3 +42,21 @@ def signals_held_back() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def process_context(preloaded: str) -> BaseContext:
+    """How processes are started that work for this one, which ends them.
+
+    Where the system can, they are forked from a server that has imported the module `preloaded`: they start
+    at once, and share memory.
+    """
+    import multiprocessing
+    from multiprocessing import forkserver
+
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([preloaded])
+    with safe_path(), signals_held_back():
+        forkserver.ensure_running()
+    return context

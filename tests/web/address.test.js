@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 globalThis.window = { addEventListener() {}, removeEventListener() {} };
-const { addressOf, commandOf, pythonOf, readPlace } = await import("../../src/separatrix/web/static/js/address.js");
+const { addressOf, commandOf, pythonOf, readPlace, splitMechanisms } = await import("../../src/separatrix/web/static/js/address.js");
 
 const MAP = {
   command: "map",
@@ -44,6 +44,12 @@ test("Python has the same words", () => {
     pythonOf(MAP),
     'sx.map("spike", "softmax,power:beta=4", a1="0.5:1.5:64", n="1e3:1e18:64:log", of="margin", difference=True)',
   );
+});
+
+test("parameters of a mechanism stay with it", () => {
+  assert.deepEqual(splitMechanisms("softmax,power:beta=4,scale=2, linear"), ["softmax", "power:beta=4,scale=2", "linear"]);
+  assert.deepEqual(splitMechanisms("mine:Module:dim=64,heads=2,window:size=8"), ["mine:Module:dim=64,heads=2", "window:size=8"]);
+  assert.deepEqual(splitMechanisms(""), []);
 });
 
 test("an address that is no text is shown as it is", () => {

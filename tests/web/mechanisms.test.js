@@ -5,7 +5,7 @@ import test from "node:test";
 
 globalThis.window = { addEventListener() {}, removeEventListener() {}, matchMedia: () => ({ matches: false }) };
 const home = "../../src/separatrix/web/static/js";
-const { arrange, blindFrom, columnOf, growthOf, label, letterOf, lengthOf, sentences, shortP, sortName, splitMechanisms } = await import(`${home}/mechanisms-words.js`);
+const { arrange, blindFrom, columnOf, growthOf, label, letterOf, lengthOf, sentences, shortP, sortName } = await import(`${home}/mechanisms-words.js`);
 const { logScale } = await import(`${home}/mechanisms-cost-plot.js`);
 const { addressOf, commandOf, readPlace } = await import(`${home}/address.js`);
 
@@ -36,11 +36,6 @@ function cellOf(row, column) {
 
 test("P is never rounded to certainty, and halves go to even as in Python", () => {
   assert.deepEqual([0.99976, 0.5, 1e-6, 0, 1, 0.125, 0.375, 0.99, 0.01].map(shortP), [">.99", ".50", "<.01", "0", "1", ".12", ".38", ".99", ".01"]);
-});
-
-test("parameters of a mechanism stay with it", () => {
-  assert.deepEqual(splitMechanisms("softmax,gated:a=1,b=2,linear"), ["softmax", "gated:a=1,b=2", "linear"]);
-  assert.deepEqual(splitMechanisms(""), []);
 });
 
 test("a column is sorted by as the command names it", () => {

@@ -8,7 +8,6 @@ const page = "../../src/separatrix/web/static/js";
 const { placeOf, scaleOf, textAt } = await import(`${page}/see-dials.js`);
 const { dotsOf } = await import(`${page}/see-mechanism.js`);
 const { short } = await import(`${page}/see-tokens.js`);
-const { splitMechanisms } = await import(`${page}/see.js`);
 
 test("n goes from 10 to 10^18 in whole numbers", () => {
   const scale = scaleOf("n", "1000", true);
@@ -55,9 +54,4 @@ test("no weight is rounded to certainty", () => {
   assert.equal(short(1), "1");
   assert.equal(short(1e-18), "10⁻¹⁸");
   assert.equal(short(null), "⋯");
-});
-
-test("a comma before a parameter belongs to the mechanism before it", () => {
-  assert.deepEqual(splitMechanisms("softmax,power:beta=4,window:size=8"), ["softmax", "power:beta=4", "window:size=8"]);
-  assert.deepEqual(splitMechanisms("mine:Module:dim=64,heads=2,linear"), ["mine:Module:dim=64,heads=2", "linear"]);
 });

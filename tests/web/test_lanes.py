@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from separatrix.startup import process_context
 from separatrix.web import lanes
-from separatrix.web.lanes import Busy, Call, Lane, Refused, Slow, TooLong, process_context
+from separatrix.web.lanes import PRELOADED, Busy, Call, Lane, Refused, Slow, TooLong
 
 SPIKE = {"construction": "spike", "mechanisms": "softmax", "words": {}, "options": {}, "quick": True}
 ENDLESS = {
@@ -28,7 +29,7 @@ ENDLESS = {
 
 @asynccontextmanager
 async def lane(size: int = 1, seconds: float = 60) -> AsyncIterator[Lane]:
-    found = Lane("test", size, seconds, process_context())
+    found = Lane("test", size, seconds, process_context(PRELOADED))
     await found.open()
     try:
         yield found

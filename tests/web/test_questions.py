@@ -31,6 +31,12 @@ def test_verdicts_are_those_of_the_command(explorer: Explorer) -> None:
     assert several == printed("verdict", "duplication", "softmax,power:beta=4", "--delta", "0.05")
 
 
+def test_a_fraction_may_be_a_parameter_of_a_mechanism(explorer: Explorer) -> None:
+    wanted = printed("verdict", "spike", "power:beta=7/2")
+    assert explorer.get("/verdict/spike/power:beta=7/2") == wanted
+    assert explorer.get("/verdict/spike/power:beta=7%2F2") == wanted
+
+
 def test_sampled_verdicts_are_those_of_the_command(explorer: Explorer) -> None:
     found = explorer.get("/verdict/spike/window:size=8?n=200&--draws=50&--seed=3")
     assert found == printed("verdict", "spike", "window:size=8", "n=200", "--draws", "50", "--seed", "3")

@@ -9,11 +9,11 @@ import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection, forkserver
+from multiprocessing import connection
 from multiprocessing.context import BaseContext
 
 from separatrix.parameters import SeparatrixError
-from separatrix.startup import STOPPING, safe_path, signals_held_back
+from separatrix.startup import STOPPING, process_context, safe_path
 from separatrix.sweeps.executors import AHEAD, Executor, Finished
 from separatrix.sweeps.work import Back, Batch
 from separatrix.sweeps.worker import work
@@ -57,7 +57,7 @@ class LocalExecutor(Executor):
         self, workers: int, context: BaseContext | None = None, cell_timeout: float | None = None
     ) -> None:
         super().__init__(cell_timeout)
-        self._context = context or _context()
+        self._context = context or process_context(PRELOADED)
         self._workers = [_Worker(self._context) for _ in range(workers)]
         self._back: list[Finished] = []
         self._stillborn = 0
@@ -156,17 +156,6 @@ class LocalExecutor(Executor):
         for each in self._workers:
             each.end()
             each.pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _context() -> BaseContext:
-    """Workers are forked from a server that has imported everything: they start at once, and share memory."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([PRELOADED])
-    with safe_path(), signals_held_back():
-        forkserver.ensure_running()
-    return context
 
 
 def prepare() -> None:

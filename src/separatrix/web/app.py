@@ -15,9 +15,10 @@ from starlette.staticfiles import StaticFiles
 from separatrix import __version__
 from separatrix.errors import SeparatrixError, told
 from separatrix.registry import modules
+from separatrix.startup import process_context
 from separatrix.web import api
 from separatrix.web.guard import LOOPBACK, Guard
-from separatrix.web.lanes import Busy, Lane, TooLong, process_context
+from separatrix.web.lanes import PRELOADED, Busy, Lane, TooLong
 from separatrix.web.requests import Desk, Gone, problem
 from separatrix.web.settings import Settings
 
@@ -35,7 +36,7 @@ def make_app(settings: Settings, names: Iterable[str] = LOOPBACK, any_address: b
 
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
-        context = process_context()
+        context = process_context(PRELOADED)
         quick = Lane("quick", QUICK, LONGEST_QUICK, context)
         slow = Lane("slow", SLOW, LONGEST_SLOW, context, NICENESS)
         app.state.desk = Desk(settings, quick, slow)

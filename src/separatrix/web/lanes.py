@@ -7,11 +7,9 @@ finish within `PATIENCE` (a new one costs more than a map); after that it is end
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 from pathlib import Path
@@ -204,17 +202,6 @@ async def _heard(loop: asyncio.AbstractEventLoop, line: Connection) -> tuple[str
     except OSError:
         raise EOFError from None
     return message
-
-
-def process_context() -> BaseContext:
-    """Processes are forked from one that has imported everything, where the system can do that."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([PRELOADED])
-    with safe_path(), signals_held_back():
-        forkserver.ensure_running()
-    return context
 
 
 def _start(context: BaseContext, niceness: int) -> Worker:

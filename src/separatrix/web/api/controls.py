@@ -35,7 +35,7 @@ class Control(BaseModel):
     span: Span | None
 
 
-@router.get("/controls/{construction}/{mechanisms}", response_model=list[Control])
+@router.get("/controls/{construction}/{mechanisms:path}", response_model=list[Control])
 async def controls(
     construction: ConstructionName, mechanisms: MechanismNames, request: Request, desk: TheDesk
 ) -> Response:

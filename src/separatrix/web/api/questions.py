@@ -57,7 +57,7 @@ def _call(name: str, construction: str, mechanisms: str, request: Request, optio
 
 
 @router.get(
-    "/verdict/{construction}/{mechanisms}",
+    "/verdict/{construction}/{mechanisms:path}",
     response_model=documents.Verdict | list[documents.Verdict | documents.Refused],
     openapi_extra=documented(VERDICT),
 )
@@ -69,7 +69,9 @@ async def verdict(
     return await desk.answer(request, _call("verdicts", construction, chosen, request, VERDICT))
 
 
-@router.get("/map/{construction}/{mechanisms}", response_model=documents.Map, openapi_extra=documented(MAP))
+@router.get(
+    "/map/{construction}/{mechanisms:path}", response_model=documents.Map, openapi_extra=documented(MAP)
+)
 async def map_(
     construction: ConstructionName, mechanisms: MechanismNames, request: Request, desk: TheDesk
 ) -> Response:
@@ -85,7 +87,7 @@ async def map_(
 
 
 @router.get(
-    "/files/map/{construction}/{mechanisms}",
+    "/files/map/{construction}/{mechanisms:path}",
     response_class=Response,
     responses={200: {"content": {media: {} for media in FILES.values()}}},
     openapi_extra=documented(MAP_FILE),
@@ -103,7 +105,7 @@ async def map_file(
 
 
 @router.get(
-    "/boundary/{construction}/{mechanism}",
+    "/boundary/{construction}/{mechanism:path}",
     response_model=documents.Boundary | documents.BoundaryCurve,
     openapi_extra=documented(BOUNDARY),
 )
@@ -116,7 +118,7 @@ async def boundary(
 
 
 @router.get(
-    "/files/certificate/{construction}/{mechanism}",
+    "/files/certificate/{construction}/{mechanism:path}",
     response_class=Response,
     responses={200: {"content": {JSON: {}}}},
     openapi_extra=documented({"delta": VERDICT["delta"]}),

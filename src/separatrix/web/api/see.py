@@ -15,7 +15,7 @@ OPTIONS = {"seed": "Which draw of the reader's signs."}
 
 
 @router.get(
-    "/see/{construction}/{mechanisms}",
+    "/see/{construction}/{mechanisms:path}",
     response_model=documents.Illustration,
     openapi_extra=documented(OPTIONS),
 )

@@ -61,6 +61,16 @@ export function pythonOf(place) {
   return `sx.${place.command}(${given.join(", ")})`;
 }
 
+// Mechanisms with commas between them; a parameter after a comma belongs to the one before.
+export function splitMechanisms(text) {
+  const found = [];
+  for (const part of text.split(",").map((each) => each.trim()).filter(Boolean)) {
+    if (found.at(-1)?.includes(":") && part.includes("=") && !part.includes(":")) found.push(`${found.pop()},${part}`);
+    else found.push(part);
+  }
+  return found;
+}
+
 const listeners = new Set();
 
 // Go to a place: a new entry of the history, or (while one drags) the same entry changed.

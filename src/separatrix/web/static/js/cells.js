@@ -221,16 +221,6 @@ export function moveAxis(axis, { shift = 0, factor = 1, about = 0.5, whole = fal
   return numberOf(spelled[0]) < numberOf(spelled[1]) ? { ...axis, low: spelled[0], high: spelled[1] } : axis;
 }
 
-// Mechanisms that are written with commas between them; a parameter after a comma belongs to the one before.
-export function splitMechanisms(text) {
-  const found = [];
-  for (const piece of text.split(",")) {
-    if (piece.includes("=") && !piece.includes(":") && found.at(-1)?.includes(":")) found.push(`${found.pop()},${piece}`);
-    else if (piece.trim()) found.push(piece.trim());
-  }
-  return found;
-}
-
 // A mechanism's own parameter, as it is spelled with it.
 export function ownValue(mechanism, name) {
   const pairs = mechanism.slice(mechanism.indexOf(":") + 1).split(",").map((each) => each.split("="));

@@ -3,8 +3,8 @@
 
 import { useEffect, useState } from "./framework.js";
 import { get } from "./api.js";
-import { query } from "./address.js";
-import { readAxis, splitMechanisms } from "./cells.js";
+import { query, splitMechanisms } from "./address.js";
+import { readAxis } from "./cells.js";
 
 const VALUES = 17;
 

@@ -2,8 +2,9 @@
 // fixed.
 
 import { html, useEffect, useId, useState } from "./framework.js";
+import { splitMechanisms } from "./address.js";
 import { get } from "./api.js";
-import { numberOf, ownValue, readAxis, spellAxis, splitMechanisms, typed, withOwn } from "./cells.js";
+import { numberOf, ownValue, readAxis, spellAxis, typed, withOwn } from "./cells.js";
 import { Choice, Field } from "./parts.js";
 
 export const QUANTITIES = [

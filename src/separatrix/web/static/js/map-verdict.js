@@ -1,9 +1,9 @@
 // Pinned points, A and B: the certified verdict of each, with what to copy and what to download.
 
 import { html, useEffect, useMemo, useState } from "./framework.js";
-import { addressOf, commandOf, pythonOf, query } from "./address.js";
+import { addressOf, commandOf, pythonOf, query, splitMechanisms } from "./address.js";
 import { get, latest } from "./api.js";
-import { splitMechanisms, withOwn } from "./cells.js";
+import { withOwn } from "./cells.js";
 import { CopyButton, forPeople, Progress } from "./parts.js";
 import { spelledPlace } from "./map-reading.js";
 

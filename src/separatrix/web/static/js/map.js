@@ -1,8 +1,8 @@
 // The view Map: a quantity over two parameters that follows the drag.
 
 import { html, useEffect, useId, useMemo, useRef, useState } from "./framework.js";
-import { addressOf, go, query } from "./address.js";
-import { cellAt, layOut, moveAxis, numberOf, readAxis, shareOf, spellAxis, splitMechanisms } from "./cells.js";
+import { addressOf, go, query, splitMechanisms } from "./address.js";
+import { cellAt, layOut, moveAxis, numberOf, readAxis, shareOf, spellAxis } from "./cells.js";
 import { useBoundary, boundaryPaths } from "./map-boundary.js";
 import { useColours } from "./map-canvas.js";
 import { AxisFields, axesOf, optionOf, Question, Sliders, useLists, withMechanisms, withWord } from "./map-controls.js";

@@ -3,11 +3,10 @@
 
 import { html, useEffect, useId, useState } from "./framework.js";
 import { get, Problem } from "./api.js";
-import { go, query } from "./address.js";
+import { go, query, splitMechanisms } from "./address.js";
 import { Field, Progress, useLooks } from "./parts.js";
 import { Link } from "./sheet.js";
 import { optionOf, withOption } from "./mechanisms-parts.js";
-import { splitMechanisms } from "./mechanisms-words.js";
 import { Contract, Costs, Heading, Lattice, Likeness } from "./mechanisms-card-parts.js";
 import { Standings } from "./mechanisms-standings.js";
 

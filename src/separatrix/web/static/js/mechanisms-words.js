@@ -15,17 +15,6 @@ export function shortP(p) {
   return rounded.toFixed(2).replace(/^0/, "");
 }
 
-// Mechanisms with commas between them; parameters of one have commas between them as well.
-export function splitMechanisms(text) {
-  const found = [];
-  for (const part of text.split(",").filter(Boolean)) {
-    const more = found.length && found.at(-1).includes(":") && part.includes("=") && !part.includes(":");
-    if (more) found[found.length - 1] += `,${part}`;
-    else found.push(part);
-  }
-  return found;
-}
-
 // How a column is named after --sort: the first of a construction by its name, others as spike,identity.
 export function sortName(column, columns) {
   const first = columns.find((each) => each.construction === column.construction);

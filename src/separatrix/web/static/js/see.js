@@ -2,7 +2,7 @@
 // that the dials are at. The picture follows while one drags; the address follows when one lets go.
 
 import { html, useEffect, useRef, useState } from "./framework.js";
-import { go, query } from "./address.js";
+import { go, query, splitMechanisms } from "./address.js";
 import { get } from "./api.js";
 import { Choice, colourOf, useLooks } from "./parts.js";
 import { Dials } from "./see-dials.js";
@@ -15,17 +15,6 @@ const MOST_MECHANISMS = 8;
 const PATIENCE = 250; // ms that an answer which is not wanted any more may still take
 const SETTLED = 700; // ms without a change before it is read out
 const RESTED = 350; // ms without a change before a slider's place becomes the address
-
-// Mechanisms from "softmax,power:beta=4,scale=2": a comma that begins `name=` belongs to the one before.
-export function splitMechanisms(text) {
-  const parts = [];
-  for (const word of text.split(",")) {
-    const own = parts.length && parts.at(-1).includes(":") && /^[^:]*=/.test(word);
-    if (own) parts[parts.length - 1] += `,${word}`;
-    else if (word) parts.push(word);
-  }
-  return parts;
-}
 
 // The picture at a path, the last one until the next is there. One request at a time: while one drags the latest
 // point is asked for as soon as the one before is answered, and an answer that takes long is given up.
