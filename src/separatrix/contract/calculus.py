@@ -283,10 +283,13 @@ def linear_in_values(mechanism: Mechanism) -> None:
             expected = 3 * attend(q, k, first) - 2 * attend(q, k, second)
             what = f"attending to 3 v1 - 2 v2 is not 3 times v1's result minus 2 times v2's (causal={causal})"
             require_equal(found, expected, 2 * bound, what)
+            nothing = attend(q, k, torch.zeros_like(first))  # a bias of its own is no fault
+            found = (attend(q, k, SMALL * first) - nothing) / SMALL
+            least = 2 * bound * (1 + nothing.abs().max().item() / SMALL)
+            what = f"attending to values of about {SMALL:g} is not {SMALL:g} times that of large ones"
+            require_equal(found, attend(q, k, first) - nothing, least, what)
             found = attend(q, k, (LARGE + 1) * first - LARGE * second)
             expected = (LARGE + 1) * attend(q, k, first) - LARGE * attend(q, k, second)
-            what = f"attending to values of about {SMALL:g} is not {SMALL:g} times that of large ones"
-            require_equal(attend(q, k, SMALL * first) / SMALL, attend(q, k, first), 2 * bound, what)
             what = f"attending to values of about {LARGE:g} is not mixed as small ones are (causal={causal})"
             require_equal(found, expected, 2 * LARGE * bound, what)
 
