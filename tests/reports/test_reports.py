@@ -380,7 +380,7 @@ def test_margins_meet_the_theory() -> None:
     softmax, *_, linear = margin.compute()
     assert softmax.at(10**6) == pytest.approx(1.19998, rel=1e-5)
     assert linear.at(10**6) == pytest.approx(5.98964e-6, rel=1e-5)
-    assert softmax.blind == dict.fromkeys(softmax.blind)
+    assert softmax.lost == dict.fromkeys(softmax.lost)
 
 
 @pytest.mark.parametrize("place", ["file", "file/out", "/proc/nowhere/out"])
