@@ -52,6 +52,18 @@ def test_nothing_can_be_changed(explorer: Explorer, method: str) -> None:
     assert (reply.status, reply.headers.get("allow")) == (405, "GET, HEAD")
 
 
+def test_a_head_is_what_the_answer_begins_with(explorer: Explorer) -> None:
+    for path in (API, "/", "/static/js/main.js", "/api/v1/verdict/spike/softmax"):
+        asked, head = explorer.send(path), explorer.send(path, "HEAD")
+        assert (head.status, head.body) == (200, b"")
+        assert head.headers["content-type"] == asked.headers["content-type"]
+
+
+def test_a_new_version_of_the_page_is_seen_at_once(explorer: Explorer) -> None:
+    for path in ("/", "/static/js/main.js", "/static/style.css"):
+        assert explorer.send(path).headers["cache-control"] == "no-cache"
+
+
 def test_a_request_has_no_body(explorer: Explorer) -> None:
     assert explorer.send(API, body=b"{}").status == 413
 

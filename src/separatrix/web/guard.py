@@ -28,6 +28,8 @@ HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
 )
+ASK_AGAIN = (b"cache-control", b"no-cache")
+"""A browser asks whether what it has is still so: the page's files change with the program."""
 ONE_SITE = ("same-origin", "none")
 API = "/api/"
 LONGEST_ADDRESS = 8000
@@ -50,13 +52,15 @@ class Guard:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *HEADERS]
+                given = list(message.get("headers", []))
+                fresh = [] if any(name == b"cache-control" for name, _ in given) else [ASK_AGAIN]
+                message["headers"] = [*given, *fresh, *HEADERS]
             await send(message)
 
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         status, why = self._refusal(scope, headers)
         if not status:
-            await self.app(scope, receive, guarded)
+            await self.app({**scope, "method": "GET"}, receive, guarded)  # of HEAD the server sends no body
             return
         body = json.dumps({"error": why}).encode()
         kept = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
