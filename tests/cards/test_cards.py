@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -198,7 +199,7 @@ def test_what_a_mechanism_raises_is_an_answer() -> None:
     assert isinstance(found, Unanswered)
     assert found.why.startswith("it raised RuntimeError: too long for me (line ")
     assert "of test_cards.py: raise RuntimeError(" in found.why
-    assert "called with q (1, 1, 1000, 1)" in found.why
+    assert re.search(r"called with q \(\d+, 1, 1000, 1\)", found.why)
     assert found.broke
 
 
@@ -416,5 +417,6 @@ def test_the_atlas_marks_sorts_filters_and_explains(small: Atlas, capsys: pytest
     assert [region.mechanism.spelled for region in only.regions] == ["delta", "elu"]
     with pytest.raises(sx.UsageError, match="there is no family recurent"):
         atlas("delta", "spikes", family="recurent")
-    with pytest.raises(sx.UsageError, match="there is no order size; there are: family, name, seen"):
+    known = r"there is no order size .*there are: family, name, seen, spike, plain"
+    with pytest.raises(sx.UsageError, match=known):
         atlas("delta", "spikes", sort="size")

@@ -574,7 +574,7 @@ def test_a_card_says_how_much_rounding_is_magnified() -> None:
 def test_nystrom_magnifies_nothing_where_every_token_is_a_landmark() -> None:
     q, k, v = tokens(dtype=torch.float32)
     mechanism = Nystrom(landmarks=37)
-    assert mechanism.sensitivity(q.double(), k.double()) == pytest.approx(1, rel=1e-6)
+    assert mechanism.sensitivity(q.double(), k.double()) == pytest.approx(1, rel=1e-3)
     assert mechanism.sensitivity(q.double(), k.double(), order=1) > 1e5
     softmax = mechanism_named("softmax")(q, k, v)
     torch.testing.assert_close(mechanism(q, k, v), softmax, rtol=0, atol=2e-5)

@@ -307,7 +307,9 @@ def test_a_cell_that_ends_the_program_is_only_a_failed_cell(
     )
     done = run(read_plan(text, allow=["exits_in_sweeps:attend"]), store, Inline())
     assert (done.done, done.failed) == (2, 2)
-    assert set(results(store, status="failed")["message"]) == {"SystemExit: gone"}
+    assert set(results(store, status="failed")["message"]) == {
+        "WrongResult: tried to end the program: sys.exit('gone')"
+    }
 
 
 def test_workers_that_cannot_begin_end_the_sweep_and_blame_no_cell(

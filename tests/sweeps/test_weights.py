@@ -92,9 +92,10 @@ def test_other_weights_are_another_cell(
 def test_a_worker_with_other_weights_refuses(
     home: str, weights: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = plan(home, "drawn")
+    asked = plan(home, "one")
+    weights.write_text("0.01")
     monkeypatch.delitem(sys.modules, home)
-    with pytest.raises(UsageError, match=f"{home}:drawn has other weights here") as told:
+    with pytest.raises(UsageError, match=f"{home}:one has other weights here") as told:
         run(asked, store, Inline())
     assert "\n" not in str(told.value)
 

@@ -407,7 +407,7 @@ class TokenRow(TypedDict):
 
 @document
 class Chance(TypedDict):
-    """P(tells D0 from D1) over all signs of the reader, as `verdict` gives it; nothing was drawn for it."""
+    """P(tells apart) over all signs of the reader, as `verdict` gives it; nothing was drawn for it."""
 
     verdict: Word
     distinguish: Number

@@ -96,12 +96,16 @@ class Nystrom(Mechanism):
         """The largest `|A S⁺| |S⁺ B|` of a head, for weights `A S⁺ B`; each derivative adds a `|S⁻¹|` [ours].
 
         A change of A, S and B by a unit of rounding changes the weights by a few times that many units, to
-        first order and while the rank of S stays; norms are largest sums of a row.
+        first order and while the rank of S stays; norms are largest sums of a row. On top of it comes what one
+        improvement leaves of the inverse's own rounding: `u κ²` units, for the condition κ of S.
         """
         to_few, between, from_few = (x.detach() for x in self._factors(*widened(q, k)))
-        left = _solved(between.mT, to_few.mT).mT
-        magnified = _row_sums(left) * _row_sums(_solved(between, from_few))
-        steepness: Tensor = 1 / torch.linalg.svdvals(between)[..., -1]
+        left = _row_sums(_solved(between.mT, to_few.mT).mT)
+        right = _row_sums(_solved(between, from_few))
+        spread = torch.linalg.svdvals(between)
+        left_over = torch.finfo(torch.float64).eps * (spread[..., 0] / spread[..., -1]) ** 2
+        magnified = left * right + left_over
+        steepness: Tensor = 1 / spread[..., -1]
         return max(1.0, (magnified * steepness**order).max().item())
 
     def _factors(self, q: Queries, k: Keys) -> tuple[Tensor, Tensor, Tensor]:
