@@ -41,6 +41,16 @@ def looped(q, k, v):
     return torch.stack(rows, dim=-2)
 """
 """Functions that only look back: scores, scores by which far tokens fade, and a recurrence token by token."""
+FADING = """
+import torch
+
+def alibi(q, k, v, causal=False):
+    heads, i, j = q.shape[1], torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
+    slopes = 2.0 ** (-8.0 * torch.arange(1, heads + 1, dtype=torch.float64) / heads)
+    logits = q @ k.mT - (slopes[:, None, None] * (i - j).abs()).to(q.dtype)
+    return (logits.masked_fill(j > i, -torch.inf) if causal else logits).softmax(-1) @ v
+"""
+"""To which places matter, so that every draw has one of its own: the dearest of all."""
 IMPORTS = "import torch, torch.func, numpy, scipy.special"
 IMPORT_SECONDS = 2.0
 """What these take of a processor where the contract alone is promised in 10 seconds, and a card in 60."""
@@ -54,10 +64,15 @@ def measure() -> Iterator[Measurement]:
         quick = median(_assess(folder, "--quick") for _ in range(3))
         whole = _assess(folder)
         (Path(folder) / "back.py").write_text(LOOKING_BACK)
+        (Path(folder) / "fading.py").write_text(FADING)
+        fading = _assess(folder, mechanism="fading:alibi")
         back = {name: _assess(folder, mechanism=f"back:{name}") for name in ("masked", "looped", "forgets")}
     unit = "times the CPU seconds of importing torch"
     yield at_most("separatrix assess mine:attend --quick", quick / imports, unit, 10 / IMPORT_SECONDS)
     yield at_most("separatrix assess mine:attend", whole / imports, unit, 60 / IMPORT_SECONDS)
+    yield at_most(
+        "separatrix assess fading:alibi, to which places matter", fading / imports, unit, 60 / IMPORT_SECONDS
+    )
     for name, each in back.items():
         what = f"separatrix assess back:{name}, which only looks back"
         yield at_most(what, each / imports, unit, 60 / IMPORT_SECONDS)
