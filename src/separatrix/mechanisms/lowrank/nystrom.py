@@ -96,8 +96,8 @@ class Nystrom(Mechanism):
         """The largest `|A S⁺| |S⁺ B|` of a head, for weights `A S⁺ B`; each derivative adds a `|S⁻¹|` [ours].
 
         A change of A, S and B by a unit of rounding changes the weights by a few times that many units, to
-        first order and while the rank of S stays; norms are largest sums of a row. On top of it comes what one
-        improvement leaves of the inverse's own rounding: `u κ²` units, for the condition κ of S.
+        first order and while the rank of S stays; norms are largest sums of a row. On top of it comes what
+        one improvement leaves of the inverse's own rounding: `u κ²` units, for the condition κ of S.
         """
         to_few, between, from_few = (x.detach() for x in self._factors(*widened(q, k)))
         left = _row_sums(_solved(between.mT, to_few.mT).mT)
