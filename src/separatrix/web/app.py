@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -41,10 +42,12 @@ def make_app(settings: Settings, names: Iterable[str] = LOOPBACK, any_address: b
         slow = Lane("slow", SLOW, LONGEST_SLOW, context, NICENESS)
         app.state.desk = Desk(settings, quick, slow)
         await quick.open()
-        await slow.open()
+        opening = asyncio.create_task(slow.open())  # which nobody waits for yet
         try:
             yield
         finally:
+            opening.cancel()
+            await asyncio.gather(opening, return_exceptions=True)
             await quick.close()
             await slow.close()
 

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from separatrix.errors import UsageError
+from separatrix.startup import process_context
 from separatrix.web.guard import LOOPBACK, is_loopback
+from separatrix.web.lanes import PRELOADED
 from separatrix.web.settings import Settings
 
 PORT = 8310
@@ -41,6 +43,13 @@ def explore(
 
     `port` 0 is any free one. Other machines reach it only with `allow_others`.
     """
+    if not is_loopback(host) and not allow_others:
+        raise UsageError(
+            f"--host {host} lets other machines in, who would see your stores and use this machine; "
+            "add --allow-others if that is what you want"
+        )
+    bound = _bind(host, port)
+    process_context(PRELOADED)  # it imports what the processes need while this one imports the rest
     try:
         import uvicorn
 
@@ -49,12 +58,6 @@ def explore(
         raise UsageError(
             f"the explorer needs {error.name}, which is not installed: pip install 'separatrix[explore]'"
         ) from None
-    if not is_loopback(host) and not allow_others:
-        raise UsageError(
-            f"--host {host} lets other machines in, who would see your stores and use this machine; "
-            "add --allow-others if that is what you want"
-        )
-    bound = _bind(host, port)
     number = bound.getsockname()[1]
     names = (*LOOPBACK, host, socket.gethostname()) if allow_others else LOOPBACK
     app = make_app(settings, names, any_address=host in ANY)
