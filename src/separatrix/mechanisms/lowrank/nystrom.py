@@ -102,11 +102,10 @@ class Nystrom(Mechanism):
         to_few, between, from_few = (x.detach() for x in self._factors(*widened(q, k)))
         left = _row_sums(_solved(between.mT, to_few.mT).mT)
         right = _row_sums(_solved(between, from_few))
-        spread = torch.linalg.svdvals(between)
+        spread: Tensor = torch.linalg.svdvals(between)
         left_over = torch.finfo(torch.float64).eps * (spread[..., 0] / spread[..., -1]) ** 2
         magnified = left * right + left_over
-        steepness: Tensor = 1 / spread[..., -1]
-        return max(1.0, (magnified * steepness**order).max().item())
+        return max(1.0, float((magnified * spread[..., -1] ** -order).max()))
 
     def _factors(self, q: Queries, k: Keys) -> tuple[Tensor, Tensor, Tensor]:
         """A, S and B: from queries to landmarks, between landmarks, from landmarks to keys."""
