@@ -15,7 +15,7 @@ from cases import SMALL
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import Sampling, dense, drawing, exhaustive
 from separatrix.engines.tally import Tally
-from separatrix.mechanisms import Causality, Mechanism, mechanism_named
+from separatrix.mechanisms import AskedLast, Causality, Mechanism, mechanism_named
 from separatrix.mechanisms.custom import wrap
 from separatrix.outputs.attention import attend
 from separatrix.outputs.tokens import draw_places, place_matters
@@ -66,6 +66,12 @@ def bends(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return forgets(q, k, v * v.abs())
 
 
+def fades(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Far is far to both sides, and a query alone stands at the first place."""
+    i, j = torch.arange(q.shape[-2], dtype=q.dtype)[:, None], torch.arange(k.shape[-2], dtype=q.dtype)
+    return (q @ k.mT - 0.3 * (i - j).abs()).softmax(-1) @ v
+
+
 def point(name: str) -> Construction:
     return construction_named(name).read(POINTS[name])
 
@@ -97,7 +103,7 @@ def one_by_one(construction: Construction, mechanism: Mechanism, seed: int) -> t
 
 
 @pytest.mark.parametrize("name", POINTS)
-@pytest.mark.parametrize("mechanism", ["retention", "window:size=3", "delta", forgets, adds_up, bends])
+@pytest.mark.parametrize("mechanism", ["retention", "window:size=3", "delta", forgets, adds_up, bends, fades])
 def test_draws_together_are_draws_one_by_one(
     name: str, mechanism: str | Callable[..., Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +189,45 @@ def test_the_order_before_a_query_is_looked_at_where_it_counts() -> None:
     for name in ("injectivity", "spikes"):
         assert [place_matters(point(name), each) for each in (*free, *minding)] == [False] * 2 + [True] * 2
     assert all(place_matters(point(name), free[0]) for name in ("spike", "plain", "rough"))
+
+
+def fades_from_the_end(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The last query stands beside the last key, however many there are."""
+    i = torch.arange(k.shape[-2] - q.shape[-2], k.shape[-2], dtype=q.dtype)[:, None]
+    return (q @ k.mT - 0.3 * (i - torch.arange(k.shape[-2], dtype=q.dtype)).abs()).softmax(-1) @ v
+
+
+def fades_to_one_side(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    i, j = torch.arange(q.shape[-2], dtype=q.dtype)[:, None], torch.arange(k.shape[-2], dtype=q.dtype)
+    return (q @ k.mT - 0.3 * (i - j).clamp(min=0)).softmax(-1) @ v
+
+
+def minds_queries(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return fades_from_the_end(q + 0.1 * q.mean(-2, keepdim=True), k, v * (1 + 1e-3 * q.shape[-2]))
+
+
+@pytest.mark.parametrize(
+    ("attends", "asked"),
+    [
+        (fades, AskedLast.REVERSED),
+        (fades_from_the_end, AskedLast.ALONE),
+        (fades_to_one_side, AskedLast.AFTER_OTHERS),
+        (minds_queries, AskedLast.AFTER_OTHERS),
+        (looks_back, AskedLast.AFTER_OTHERS),
+    ],
+)
+def test_the_last_query_is_asked_alone_where_that_gives_the_same(
+    attends: Callable[..., Tensor], asked: AskedLast
+) -> None:
+    mechanism = wrap(attends)
+    assert mechanism.asked_last(40, 4) is asked
+    drawn = torch.Generator().manual_seed(0)
+    q, k, v = (torch.rand(2, n, 4, generator=drawn, dtype=torch.float64) for n in (3, 40, 40))
+    found = attend(mechanism, q, k, v, last=True)
+    for i in range(3):
+        everywhere = q[:, i : i + 1].expand(-1, 40, -1)
+        whole = attends(everywhere[:, None], k[:, None], v[:, None])[:, 0, -1]
+        assert torch.allclose(found[:, i], whole, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["injectivity", "spikes"])

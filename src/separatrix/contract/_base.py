@@ -10,7 +10,7 @@ import torch
 from separatrix.contract.calls import extras_drawn
 from separatrix.errors import one_line, raised
 from separatrix.mechanisms import Mechanism
-from separatrix.tensors import one_thread
+from separatrix.tensors import memory_kept, one_thread
 
 Check = Callable[[Mechanism], None]
 
@@ -117,6 +117,11 @@ def examine(mechanism: Mechanism, tell: Callable[[str], None] = lambda _: None) 
     >>> examine(mechanism_named("softmax")).failed
     {}
     """
+    with memory_kept():
+        return _examined(mechanism, tell)
+
+
+def _examined(mechanism: Mechanism, tell: Callable[[str], None]) -> Examination:
     found = Examination()
     for name in CHECKS:
         roots = {**found.not_tried, **{each: each for each in found.failed}}

@@ -276,10 +276,12 @@ def _counted(run: Callable[[], object]) -> int:
 
 
 def _seconds(run: Callable[[], object]) -> float:
-    """The median time of a few runs; the caller has warmed up."""
+    """The median time of a few runs, or that of one which takes too long; the caller has warmed up."""
     times = []
     for _ in range(REPEATS):
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
+        if times[0] > PATIENCE:
+            break
     return statistics.median(times)

@@ -13,7 +13,7 @@ from separatrix.constructions import Construction, Tokens
 from separatrix.engines.outcome import Outcome, side_between
 from separatrix.engines.sampling import Sampling
 from separatrix.engines.tally import Tally
-from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms import AskedLast, Mechanism
 from separatrix.outputs.attention import (
     ELEMENTS,
     TokenBatch,
@@ -71,7 +71,10 @@ def sample_places(
     """
     rng = np.random.default_rng(sampling.seed)
     tally, m, unit = Tally(), construction.m, construction.unit
-    rows, shared = len(tokens(0, 0).keys), is_linear(mechanism)
+    some, shared = tokens(0, 0), is_linear(mechanism)
+    rows = len(some.keys)
+    alone = some.last and mechanism.asked_last(*some.keys.shape) is not AskedLast.AFTER_OTHERS
+    scores = mechanism.holds_scores and not alone
     least = math.inf, 0, 0.0, 0.0
 
     def numbers(draws: int, scores: bool) -> int:
@@ -80,7 +83,7 @@ def sample_places(
 
     def together(draws: int) -> int:
         """How many places with so many draws go through the mechanism at once."""
-        each = numbers(draws, mechanism.holds_scores)
+        each = numbers(draws, scores)
         return CACHED // each if FEW * each <= CACHED else CROWD // each
 
     turn = numbers(1, not mechanism.streams)  # in which order places and signs are drawn hangs on it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.mechanisms._base import Causality, Mechanism, ScoreMechanism
+from separatrix.mechanisms._base import AskedLast, Causality, Mechanism, ScoreMechanism
 from separatrix.mechanisms.kernels.linear import Linear
 from separatrix.mechanisms.kernels.power import Power
 from separatrix.mechanisms.kernels.softmax import Softmax
@@ -11,6 +11,7 @@ from separatrix.mechanisms.load import MECHANISMS, examples, mechanism_from, mec
 
 __all__ = [
     "MECHANISMS",
+    "AskedLast",
     "Causality",
     "Linear",
     "Mechanism",

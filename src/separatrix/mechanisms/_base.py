@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.mechanisms._places import Causality, Present, check_request, placed, seen_keys
+from separatrix.mechanisms._places import AskedLast, Causality, Present, check_request, placed, seen_keys
 from separatrix.mechanisms._recomputed import Out, recomputed
 from separatrix.mechanisms._request import filled, form, widened
 from separatrix.mechanisms.extras import Extra, Sizes
@@ -187,6 +187,10 @@ class Mechanism(ABC):
         """Whether to a query after so many tokens their order is nothing."""
         return self.order_free(length, width)
 
+    def asked_last(self, length: int, width: int) -> AskedLast:
+        """How a query that stands after so many tokens is asked what it sees."""
+        return AskedLast.AFTER_OTHERS
+
     @property
     def holds_scores(self) -> bool:
         """Whether a number is held for each query and key: several inputs at once are then no faster."""
@@ -304,6 +308,7 @@ def divided(weighted: Tensor, total: Tensor) -> Tensor:
 
 __all__ = [
     "BLOCK",
+    "AskedLast",
     "Attended",
     "Causality",
     "Counts",

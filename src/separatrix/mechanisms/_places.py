@@ -34,6 +34,14 @@ class Causality(Enum):
     NEVER = "all keys are seen; causal=True is refused"
 
 
+class AskedLast(Enum):
+    """How a query that stands after all tokens is asked what it sees."""
+
+    AFTER_OTHERS = "with a query at every place before it"
+    ALONE = "alone"
+    REVERSED = "alone, on the tokens in the other order: without others a query stands at the first place"
+
+
 def check_request(mechanism: Mechanism, counts: Tensor | None, causal: bool) -> None:
     """Refuse what a mechanism does not do, in one line."""
     if causal and mechanism.causality is Causality.NEVER:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from separatrix.errors import WrongResult, note_theirs, one_line, raised
 from separatrix.mechanisms import observed
 from separatrix.mechanisms._base import (
+    AskedLast,
     Attended,
     Causality,
     Counts,
@@ -158,6 +159,14 @@ class CustomMechanism(Mechanism):
         if self.causality is not Causality.ALWAYS:
             return self.order_free(length, width)
         return self._seen(observed.minds_no_order_before, length, width)
+
+    def asked_last(self, length: int, width: int) -> AskedLast:
+        """How a query after so many tokens may be asked alone, as was seen on seeded ones."""
+        if self._seen(observed.last_alone, length, width):
+            return AskedLast.ALONE
+        if self._seen(observed.last_reversed, length, width):
+            return AskedLast.REVERSED
+        return AskedLast.AFTER_OTHERS
 
     @cached_property
     def holds_scores(self) -> bool:

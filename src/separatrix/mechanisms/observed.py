@@ -177,6 +177,35 @@ def minds_no_order_before(attend: Attend, sizes: Sizes, length: int, roundings: 
         return False
 
 
+def last_alone(attend: Attend, sizes: Sizes, length: int, roundings: float = ROUNDINGS) -> bool:
+    """Whether the last query gave alone what it gives after others, some keys being equal."""
+    return _last_alike(attend, sizes, length, roundings, lambda x: x)
+
+
+def last_reversed(attend: Attend, sizes: Sizes, length: int, roundings: float = ROUNDINGS) -> bool:
+    """Whether the last query gave alone, on the tokens in the other order, what it gives after others.
+
+    So it is where a query without others stands at the first place, and far is far to both sides.
+    """
+    return _last_alike(attend, sizes, length, roundings, lambda x: x.flip(-2))
+
+
+def _last_alike(
+    attend: Attend, sizes: Sizes, length: int, roundings: float, placed: Callable[[Tensor], Tensor]
+) -> bool:
+    try:
+        for seed, equal in ((1, False), (2, True)):
+            q, k, v = (x[:1, :1] if sizes.heads is None else x[:1] for x in tokens(sizes, length, seed))
+            if equal:
+                q, k = q[..., -1:, :].expand_as(q), k[..., torch.arange(length) % KINDS, :]
+            expected = attend(q, k, v)[..., -1:, :]
+            if not alike(attend(q[..., -1:, :], placed(k), placed(v)), expected, roundings):
+                return False
+    except Exception:  # whatever a stranger raises: it is not asked so
+        return False
+    return True
+
+
 def holds_scores(attend: Attend, sizes: Sizes) -> bool:
     """Whether some tensor it made had a number for each query and key."""
     from torch.utils._python_dispatch import TorchDispatchMode

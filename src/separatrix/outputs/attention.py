@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from separatrix.constructions import Construction, Tokens
-from separatrix.mechanisms import Causality, Mechanism
+from separatrix.mechanisms import AskedLast, Causality, Mechanism
 from separatrix.tensors import Float, Tensor, torch
 
 ELEMENTS = 1 << 22
@@ -26,17 +26,27 @@ def attend(
 ) -> Float[Tensor, "batch rows features"]:
     """Attention of one head, causal if the mechanism is.
 
-    Where places matter, a single query stands at every place, or with `last` each after all tokens.
+    Where places matter, a single query stands at every place, or with `last` each after all tokens: alone, if
+    it can be asked so, else with itself at all places before.
     """
     order_free = mechanism.order_free(k.shape[1], k.shape[2])
     if last and not order_free:
-        queries = q.shape[1]
+        queries, asked = q.shape[1], mechanism.asked_last(k.shape[1], k.shape[2])
         k, v = k.repeat_interleave(queries, dim=0), v.repeat_interleave(queries, dim=0)
         counts = None if counts is None else counts.repeat_interleave(queries, dim=0)
-        rows = attend(mechanism, q.flatten(0, 1)[:, None], k, v, counts)[:, -1]
+        q = q.flatten(0, 1)[:, None]
+        if asked is AskedLast.AFTER_OTHERS:
+            q = q.expand(-1, k.shape[1], -1)
+        elif asked is AskedLast.REVERSED:
+            k, v, counts = k.flip(1), v.flip(1), None if counts is None else counts.flip(1)
+        rows = _attended(mechanism, q, k, v, counts)[:, -1]
         return rows.reshape(-1, queries, rows.shape[-1])
     if not order_free and q.shape[1] == 1:
         q = q.expand(-1, k.shape[1], -1)
+    return _attended(mechanism, q, k, v, counts)
+
+
+def _attended(mechanism: Mechanism, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None) -> Tensor:
     counted = None if counts is None else counts[:, None]
     with torch.no_grad():
         return mechanism.fitted(
