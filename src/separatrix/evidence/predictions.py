@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import rankdata
+import scipy
 
 from separatrix.constructions import construction_named
 from separatrix.evidence.estimates import CONFIDENCE
@@ -63,7 +62,8 @@ class Prediction:
         if len(self.pairs) < LEAST:
             return None
         one, other = (
-            rankdata([getattr(each, name) for each in self.pairs]) for name in ("predicted", "trained")
+            scipy.stats.rankdata([getattr(each, name) for each in self.pairs])
+            for name in ("predicted", "trained")
         )
         if np.ptp(one) == 0 or np.ptp(other) == 0:
             return None
@@ -75,7 +75,9 @@ class Prediction:
         r = self.correlation
         if r is None or abs(r) > 1 - 1e-9:
             return None
-        half = float(ndtri((1 + CONFIDENCE) / 2)) * math.sqrt((1 + r * r / 2) / (len(self.pairs) - 3))
+        half = float(scipy.special.ndtri((1 + CONFIDENCE) / 2)) * math.sqrt(
+            (1 + r * r / 2) / (len(self.pairs) - 3)
+        )
         return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
 
     def as_json(self) -> dict[str, Any]:

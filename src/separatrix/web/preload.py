@@ -1,11 +1,16 @@
-"""What processes that answer for the page are forked from: all they need is imported, and set aside."""
+"""What processes that answer for the page are forked from: all they need is imported, and set aside.
+
+Nothing of it is garbage, so that none is looked for meanwhile: the page is there sooner.
+"""
 
 import gc
 
-import scipy.special  # noqa: F401
-import torch  # noqa: F401
+gc.disable()
 
-import separatrix.web.answers  # noqa: F401
+import scipy.special  # noqa: E402, F401
+import torch  # noqa: E402, F401
 
-gc.collect()
+import separatrix.web.answers  # noqa: E402, F401
+
 gc.freeze()
+gc.enable()
