@@ -15,7 +15,7 @@ from cases import SMALL
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import Sampling, dense, drawing, exhaustive
 from separatrix.engines.tally import Tally
-from separatrix.mechanisms import AskedLast, Causality, Mechanism, mechanism_named
+from separatrix.mechanisms import AskedLast, Causality, Mechanism, examples, mechanism_named
 from separatrix.mechanisms.custom import wrap
 from separatrix.outputs.attention import attend
 from separatrix.outputs.tokens import draw_places, place_matters
@@ -228,6 +228,17 @@ def test_the_last_query_is_asked_alone_where_that_gives_the_same(
         everywhere = q[:, i : i + 1].expand(-1, 40, -1)
         whole = attends(everywhere[:, None], k[:, None], v[:, None])[:, 0, -1]
         assert torch.allclose(found[:, i], whole, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("mechanism", [each for each in examples() if each.takes_first], ids=str)
+def test_the_last_query_told_its_place_sees_what_it_sees_after_others(mechanism: Mechanism) -> None:
+    assert mechanism.asked_last(150, 4) is AskedLast.PLACED
+    drawn = torch.Generator().manual_seed(0)
+    q, k, v = (torch.rand(2, n, 4, generator=drawn, dtype=torch.float64) for n in (3, 150, 150))
+    found = attend(mechanism, q, k, v, last=True)
+    for i in range(3):
+        everywhere = attend(mechanism, q[:, i : i + 1].expand(-1, 150, -1), k, v)[:, -1]
+        assert torch.allclose(found[:, i], everywhere, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["injectivity", "spikes"])

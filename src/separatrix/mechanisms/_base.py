@@ -189,7 +189,7 @@ class Mechanism(ABC):
 
     def asked_last(self, length: int, width: int) -> AskedLast:
         """How a query that stands after so many tokens is asked what it sees."""
-        return AskedLast.AFTER_OTHERS
+        return AskedLast.PLACED if self.takes_first else AskedLast.AFTER_OTHERS
 
     @property
     def holds_scores(self) -> bool:

@@ -38,7 +38,8 @@ class AskedLast(Enum):
     """How a query that stands after all tokens is asked what it sees."""
 
     AFTER_OTHERS = "with a query at every place before it"
-    ALONE = "alone"
+    PLACED = "alone, at the place that `first` tells"
+    ALONE = "alone, and it takes itself for the last"
     REVERSED = "alone, on the tokens in the other order: without others a query stands at the first place"
 
 

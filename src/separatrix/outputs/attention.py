@@ -39,18 +39,22 @@ def attend(
             q = q.expand(-1, k.shape[1], -1)
         elif asked is AskedLast.REVERSED:
             k, v, counts = k.flip(1), v.flip(1), None if counts is None else counts.flip(1)
-        rows = _attended(mechanism, q, k, v, counts)[:, -1]
+        first = k.shape[1] - 1 if asked is AskedLast.PLACED else 0
+        rows = _attended(mechanism, q, k, v, counts, first)[:, -1]
         return rows.reshape(-1, queries, rows.shape[-1])
     if not order_free and q.shape[1] == 1:
         q = q.expand(-1, k.shape[1], -1)
     return _attended(mechanism, q, k, v, counts)
 
 
-def _attended(mechanism: Mechanism, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None) -> Tensor:
+def _attended(
+    mechanism: Mechanism, q: Tensor, k: Tensor, v: Tensor, counts: Tensor | None, first: int = 0
+) -> Tensor:
     counted = None if counts is None else counts[:, None]
+    place = {"first": first} if first else {}
     with torch.no_grad():
         return mechanism.fitted(
-            q[:, None], k[:, None], v[:, None], counted, mechanism.causality is Causality.ALWAYS
+            q[:, None], k[:, None], v[:, None], counted, mechanism.causality is Causality.ALWAYS, **place
         )[:, 0]
 
 
