@@ -13,6 +13,8 @@ import { Link, useSheet } from "./sheet.js";
 const BUSY = 1500;
 const IDLE = 5000;
 
+const NONE = "The page was started without a store.";
+
 // What the store holds, asked again while somebody looks: often while a sweep runs, else now and then.
 function useContents(reachable) {
   const [contents, setContents] = useState(null);
@@ -20,12 +22,18 @@ function useContents(reachable) {
   useEffect(() => {
     let ended = false;
     let timer = null;
+    let named = null;
     const look = async () => {
-      if (ended) return;
+      if (ended || named === false) return;
       let wait = IDLE;
       if (document.visibilityState === "visible") {
         const start = performance.now();
         try {
+          named ??= (await get("/about")).has_store;
+          if (!named) {
+            if (!ended) setProblem(NONE);
+            return;
+          }
           const found = await get("/store");
           if (ended) return;
           setContents(found);
