@@ -22,6 +22,7 @@ from separatrix.numbers.spelling import for_people, whole_for_people
 from separatrix.outputs._base import Ends
 from separatrix.outputs.attention import float_margin
 from separatrix.outputs.proved import proved_outputs
+from separatrix.verdicts.lost_formats import lost_at
 from separatrix.verdicts.rounded_outputs import same_number
 
 LARGE_SHARE = 0.01
@@ -43,7 +44,11 @@ class Difference:
     bit: int | None
     """The first significant bit that differs, counted from 1; None where none was found."""
     formats: Mapping[str, bool | None]
-    """By number format: whether it keeps both as the same number; None where that is not certain."""
+    """By number format: whether it keeps both as the same number; None where that is not certain.
+
+    By the rule of `verdict`, under which tokens are stored in the format too; where it has no closed form, by
+    rounding what is read.
+    """
 
     @property
     def unseen(self) -> list[str]:
@@ -99,8 +104,18 @@ def difference(
         same,
         significant_bits(v1, margin),
         bit_of_difference(size * unit, margin * unit) if margin else None,
-        {name: True if same else same_number(*probes, name) for name in SIGNIFICANT_BITS},
+        dict.fromkeys(SIGNIFICANT_BITS, True) if same else _lost(construction, mechanism, probes),
     )
+
+
+def _lost(
+    construction: Construction, mechanism: Mechanism, probes: tuple[Ends, Ends]
+) -> Mapping[str, bool | None]:
+    """In which formats the difference is lost."""
+    try:
+        return lost_at(construction, mechanism)
+    except EngineRefusal:
+        return {name: same_number(*probes, name) for name in SIGNIFICANT_BITS}
 
 
 def weight_words(special: str, count: int, share: tuple[float, float], normalised: bool) -> str:

@@ -41,6 +41,12 @@ def lost_from(construction: Construction, mechanism: Mechanism) -> dict[str, int
     return {name: search(bits) for name, bits in SIGNIFICANT_BITS.items()}
 
 
+def lost_at(construction: Construction, mechanism: Mechanism) -> dict[str, bool]:
+    """For each format whether both labels round to the same number at this n, by the rule of `lost_from`."""
+    found = _preactivations(construction, with_kernel(mechanism), construction.n)
+    return {name: _same(found, bits) for name, bits in SIGNIFICANT_BITS.items()}
+
+
 def _last_change(same: Callable[[int], bool], first: int, top: int) -> int | None:
     """The least multiple from which on `same` holds: down a logarithmic grid, then by bisection."""
     if not same(top):
