@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import separatrix as sx
 from explorer import Explorer
 from separatrix.constructions import CONSTRUCTIONS
+from separatrix.constructions.lengths import admissible
 from separatrix.mechanisms import MECHANISMS
 from separatrix.parameters.ranges import read_counted
 from separatrix.reports.maps import heatmap
@@ -102,6 +104,19 @@ def test_what_can_be_dragged_can_be_mapped(explorer: Explorer, construction: str
         if each["span"] and each["of"] == "construction":
             low, high = each["span"]["low"], each["span"]["high"]
             read_counted(schema, each["name"], f"{low}:{high}:3{':log' * each['span']['log']}")
+
+
+@pytest.mark.parametrize("construction", CONSTRUCTIONS)
+def test_every_cell_of_the_first_map_is_a_point(explorer: Explorer, construction: str) -> None:
+    kind = CONSTRUCTIONS[construction]
+    across, up = explorer.get(f"/axes/{construction}")
+    assert up["name"] == "n"
+    spans = [read_counted(kind.schema, each["name"], each["range"]) for each in (across, up)]
+    values, lengths = ([*span.points(count)] for span, count in spans)
+    assert len(values) > 1
+    assert len(lengths) > 1
+    for value, n in product(values[::7], lengths[::7]):
+        kind.read(admissible(kind, {**kind.example, across["name"]: value, "n": n}))
 
 
 def test_a_mechanisms_own_parameter_is_there_where_all_have_it(explorer: Explorer) -> None:

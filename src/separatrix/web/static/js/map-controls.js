@@ -74,18 +74,16 @@ export function withAxis(place, which, control) {
   return withMechanisms(free, splitMechanisms(place.names[1]).map((each) => withOwn(each, control.name, null)));
 }
 
-export function Question({ place, lists, looks, problem, onChange }) {
+export function Question({ place, lists, looks, problem, onChange, onStart }) {
   const mechanisms = splitMechanisms(place.names[1]);
   const rest = (looks ?? []).filter((each) => !mechanisms.some((name) => name.split(":")[0] === each.name));
   const of = optionOf(place, "of", "distinguish");
-  const start = (name) => {
-    const found = lists.constructions.find((each) => each.name === name);
-    const second = found.parameters.map((each) => each.replace(/[[\]]/g, "")).find((each) => !["n", "m", "tau", "form", "d"].includes(each)) ?? "m";
-    const usual = { a1: "0.5:1.5:200", m: "1:100:100:log" };
-    return { ...place, names: [name, place.names[1]], words: [[second, usual[second] ?? "0.1:2:200"], ["n", "1e3:1e9:200:log"]] };
+  const start = async (name) => {
+    const axes = await get(`/axes/${encodeURIComponent(name)}`).catch(() => null);
+    if (axes) onStart({ ...place, names: [name, place.names[1]], words: axes.map((each) => [each.name, each.range]) });
   };
   return html`<div class="question">
-    ${lists.constructions && html`<${Choice} label="Construction" value=${place.names[0]} options=${lists.constructions.map((each) => each.name)} onChange=${(name) => onChange(start(name))} />`}
+    ${lists.constructions && html`<${Choice} label="Construction" value=${place.names[0]} options=${lists.constructions.map((each) => each.name)} onChange=${start} />`}
     <${Field} label="Mechanisms" value=${place.names[1]} onChange=${(text) => onChange(withMechanisms(place, splitMechanisms(text)))} problem=${problem} />
     <${Choice} label="Add one" value="" options=${[["", "…"], ...rest.map((each) => [each.spelled, each.spelled])]} onChange=${(name) => name && onChange(withMechanisms(place, [...mechanisms, name]))} />
     <${Choice} label="Quantity" value=${of} options=${QUANTITIES} onChange=${(name) => onChange(withOption(place, "of", name === "distinguish" ? null : name))} />

@@ -63,7 +63,8 @@ export function View({ place: address, reachable }) {
   const lists = useLists(shown, reachable);
   const [pixels, setPixels] = useState({ width: 0, height: 0 });
   const asked = useMap(shown, moving, pixels, reachable);
-  const map = useMemo(() => (asked.map ? named(asked.map) : null), [asked.map]);
+  const same = asked.map?.of.split("/")[0] === shown.names[0]; // a map of another construction says nothing of this one
+  const map = useMemo(() => (asked.map && same ? named(asked.map) : null), [asked.map, same]);
   const plane = useMemo(() => map && { x: layOut(map.heading.axes[0].values, map.heading.axes[0].log), y: layOut(map.heading.axes[1].values, map.heading.axes[1].log) }, [map]);
   const [pointed, setPointed] = useState(null);
   const [pinning, setPinning] = useState("A");
@@ -120,7 +121,7 @@ export function View({ place: address, reachable }) {
   return html`<div class="map-view">
     <h1>Where the line runs</h1>
     <p class="lead">Each cell is computed for its own values and never blended with its neighbours. Drag a slider, or drag the map.</p>
-    <${Question} place=${shown} lists=${lists} looks=${looks} onChange=${settle} problem=${ofMechanisms ? asked.problem.message : undefined} />
+    <${Question} place=${shown} lists=${lists} looks=${looks} onChange=${settle} onStart=${(next) => settle(next, "")} problem=${ofMechanisms ? asked.problem.message : undefined} />
     ${asked.problem && !placed && !ofMechanisms && html`<p class="problem" role="alert">${asked.problem.message}</p>`}
     <div class="map-and-controls">
       <div class="map-part">
