@@ -28,6 +28,7 @@ from separatrix.cards.token_rows import (
 from separatrix.constructions import Construction, Label, construction_named
 from separatrix.constructions.lengths import admissible
 from separatrix.constructions.reference import read_completed, taken
+from separatrix.constructions.theorem import standing_in_theorem
 from separatrix.errors import EngineRefusal, SeparatrixError, UsageError, raised
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.mechanisms.load import mechanisms_from
@@ -101,6 +102,8 @@ class Illustration:
     moved: str = ""
     """A sentence on the n that was asked for, where it was moved to one that the construction admits."""
     seed: int = SEED
+    theorem: str = ""
+    """Whether the paper's theorem speaks of this point, where it is about such points."""
 
     @property
     def finding(self) -> str:
@@ -171,6 +174,8 @@ float16 cannot see it.'
                 "parameters": dict(self.point),
                 "taken": dict(self.taken),
                 "moved": self.moved,
+                "n": str(self.point["n"]),
+                "theorem": self.theorem,
                 "seed": self.seed,
                 "columns": self.columns,
                 "logit_unit": self.logit_unit,
@@ -323,6 +328,7 @@ def _illustrate(
         missing or {},
         moved,
         seed,
+        standing_in_theorem(construction, DELTA),
     )
 
 

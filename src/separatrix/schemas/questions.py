@@ -466,6 +466,10 @@ class Illustration(TypedDict):
     taken: Values
     moved: str
     """A sentence on n, where it was moved to an admissible one."""
+    n: str
+    """With every digit, as one types it."""
+    theorem: str
+    """Whether the paper's theorem speaks of this point; empty where it is not about such points."""
     seed: Whole
     """Of the reader's signs."""
     columns: Texts

@@ -129,7 +129,7 @@ export function Panel({ map, place, plane, scales, cell, pins, curve, act, onRem
           <${Pointer} cell=${cell} x=${x} y=${y} at=${at} />
           <${Pins} pins=${pins} names=${names} x=${x} y=${y} at=${at} />
         </svg>`}
-      <div class="hands" tabindex="0" role="application" aria-roledescription="map" aria-label=${`${panel.title}: ${map.heading.title}`} aria-describedby=${described}
+      <div class="hands" tabindex="0" role="application" aria-roledescription="map" aria-label=${`Map: ${panel.title}. ${map.heading.title}`} aria-describedby=${described}
         style=${{ left: `${MARGIN.left}px`, top: `${MARGIN.top}px`, width: `${at.width}px`, height: `${at.height}px` }}
         ...${hands}></div>
     </div>

@@ -40,6 +40,7 @@ const ROWS = [
   ["Bits it takes", (each) => forPeople(each.bits, 4)],
   ["Number formats", formats],
   ["Evidence", (each) => `${each.engine}: ${each.evidence}`],
+  ["Remarks", (each) => each.remarks?.map((said) => html`<p key=${said}>${said}</p>`)],
 ];
 
 function One({ asked, mechanism, verdict }) {
@@ -82,7 +83,7 @@ export function Pinned({ name, pin, place, own, reachable, settled, onRemove }) 
     ${state.verdicts && html`<div class="scrolled"><table>
       <thead><tr><td></td>${state.verdicts.map((each, i) => html`<th key=${i} scope="col">${each.mechanism}</th>`)}</tr></thead>
       <tbody>
-        ${ROWS.map(([title, show]) => html`<tr key=${title}><th scope="row">${title}</th>
+        ${ROWS.filter(([title]) => title !== "Remarks" || state.verdicts.some((each) => each.remarks?.length)).map(([title, show]) => html`<tr key=${title}><th scope="row">${title}</th>
           ${state.verdicts.map((each, i) => html`<td key=${i}>${each.verdict === "none" && title !== "Verdict" ? (title === "Evidence" ? each.evidence : "not computed") : show(each)}</td>`)}</tr>`)}
         <tr><th scope="row">Take along</th>${state.verdicts.map((each, i) => html`<${One} key=${i} asked=${asked} mechanism=${mechanisms[i] ?? each.mechanism} verdict=${each} />`)}</tr>
       </tbody></table></div>`}

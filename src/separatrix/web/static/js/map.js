@@ -143,6 +143,7 @@ export function View({ place: address, reachable }) {
             <button type="button" class="quiet" onClick=${() => act.zoom(0.8, [0.5, 0.5])}>Zoom in</button>
             <button type="button" class="quiet" onClick=${() => act.zoom(1.25, [0.5, 0.5])}>Zoom out</button>
             ${isOf && !asked.slow && html`<label class="tick"><input type="checkbox" checked=${searched} onChange=${(event) => setSearched(event.target.checked)} /> certified boundary</label>`}
+            ${Object.keys(pins).length > 0 && html`<button type="button" class="quiet" onClick=${() => document.querySelector(".pins").scrollIntoView()}>Verdict at ${Object.keys(pins).sort().join(" and ")} below</button>`}
             <a href=${file(".png")} download>PNG</a><a href=${file(".csv")} download>CSV</a>
           </div>
           ${boundary.step && html`<${Progress} step=${boundary.step} onCancel=${boundary.stop} />`}

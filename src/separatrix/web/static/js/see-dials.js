@@ -73,7 +73,7 @@ function typed(reference) {
   return Object.fromEntries(Object.entries(reference).map(([name, text]) => [name, /^\d+$/.test(text) ? Number(text) : text]));
 }
 
-export function Dials({ picture, words, problem, construction, glance, onDrag, onLetGo, onSettle, children }) {
+export function Dials({ picture, moved, words, problem, construction, glance, onDrag, onLetGo, onSettle, children }) {
   const usual = useRef({ construction: null, values: {} });
   if (picture && usual.current.construction !== picture.construction) {
     usual.current = { construction: picture.construction, values: { ...picture.parameters } };
@@ -88,7 +88,7 @@ export function Dials({ picture, words, problem, construction, glance, onDrag, o
     const whole = typeof parameters[name] === "number";
     const scale = scaleOf(name, construction?.reference[name] ?? usual.current.values[name] ?? value, whole);
     return html`<${Dial} key=${name} name=${name} value=${value} scale=${scale} wide=${wide} problem=${problem?.field === name ? problem.message : ""}
-      hint=${name === "n" ? picture?.moved : name === "tau" ? "the reader’s threshold" : ""}
+      hint=${name === "n" ? moved : name === "tau" ? "the reader’s threshold" : ""}
       onDrag=${(text) => onDrag(name, text)} onLetGo=${(text) => onLetGo(name, text)} onSettle=${(text) => onSettle(name, text)} />`;
   };
   const others = Object.keys(parameters).filter((name) => name !== "n");

@@ -91,8 +91,7 @@ function MechanismsChoice({ chosen, looks, onChange }) {
 // The words of all mechanisms beside the dial of n, where the picture may be out of sight.
 function Glance({ picture, looks }) {
   return html`<ul class="glance" aria-label="At a glance">${picture.mechanisms.map((each) => html`<li key=${each.mechanism}>
-    <span class="swatch" style=${{ background: colourOf(looks, each.mechanism) }}></span>${each.mechanism}:
-    <b>${each.chance ? each.chance.verdict : each.tells_apart ? "told apart" : "not told apart"}</b></li>`)}</ul>`;
+    <span class="swatch" style=${{ background: colourOf(looks, each.mechanism) }}></span>${each.mechanism}: <b>${each.chance ? each.chance.verdict : each.tells_apart ? "told apart" : "not told apart"}</b></li>`)}</ul>`;
 }
 
 function WhoAsks({ queries, asked, onChange }) {
@@ -124,6 +123,7 @@ export function View({ place, reachable }) {
     ? picture.mechanisms.map((each) => `${each.sentence}${each.chance ? ` Over all signs, ${each.chance.said}: ${each.chance.verdict}.` : ""}`).join(" ")
     : (problem?.message ?? ""));
 
+  const [moved, setMoved] = useState("");
   const rest = useRef(null);
   const to = (change) => {
     clearTimeout(rest.current);
@@ -135,12 +135,21 @@ export function View({ place, reachable }) {
   const withWord = (name, value) => [...words.filter(([each]) => each !== name), [name, value]];
   const drag = (name, value) => {
     clearTimeout(rest.current);
+    setMoved("");
     setDraft(withWord(name, value));
   };
   const letGo = (name, value) => {
     drag(name, value);
     rest.current = setTimeout(() => to({ words: withWord(name, value) }), RESTED);
   };
+  // The address, and with it the command, has the n of the picture: one that the construction admits.
+  const admitted = picture && !draft && !problem && shown === path && picture.moved && picture.n !== place.words.find(([name]) => name === "n")?.[1] ? picture : null;
+  useEffect(() => {
+    if (!admitted || !place.words.some(([name]) => name === "n")) return;
+    setMoved(admitted.moved);
+    const there = place.words.map(([name, value]) => [name, name === "n" ? admitted.n : value]);
+    go({ ...place, command: "verdict", names: [construction, mechanisms], words: there }, { replace: true });
+  }, [admitted]);
   const listed = constructions.find((each) => each.name === construction);
   const current = picture?.construction === construction ? picture : null;
   const drawAgain = () => to({ options: [...place.options.filter(([name]) => name !== "seed"), ["seed", String(Number(seed) + 1)]] });
@@ -158,9 +167,9 @@ export function View({ place, reachable }) {
     </div>
     <p class="visually-hidden" role="status">${said}</p>
     ${elsewhere && html`<p class="problem wide" role="alert">${problem.message}</p>`}
-    <${Dials} picture=${current} words=${words} problem=${problem} construction=${listed}
+    <${Dials} picture=${current} moved=${current?.moved || moved} words=${words} problem=${problem} construction=${listed}
       glance=${picture && html`<${Glance} picture=${picture} looks=${looks} />`}
-      onDrag=${drag} onLetGo=${letGo} onSettle=${(name, value) => to({ words: withWord(name, value) })}>
+      onDrag=${drag} onLetGo=${letGo} onSettle=${(name, value) => { setMoved(""); to({ words: withWord(name, value) }); }}>
       <${Choice} label="Construction" value=${construction} options=${constructions.length ? constructions.map((each) => each.name) : [construction]}
         onChange=${(name) => { setAsked(0); to({ names: [name, mechanisms], words: [], options: [] }); }} />
       <${MechanismsChoice} chosen=${chosen} looks=${looks} onChange=${(names) => to({ names: [construction, names.join(",")] })} />
@@ -174,6 +183,7 @@ export function View({ place, reachable }) {
       <div class="between">
         <${WhoAsks} queries=${picture.queries} asked=${kind} onChange=${setAsked} />
         <p class="hint">Bars: D0 outlined, D1 filled. Dots: neurons of one draw of signs (seed ${picture.seed}), filled where they fire.</p>
+        ${picture.theorem && html`<p class="hint">${picture.theorem}</p>`}
       </div>
       <div class="mechanisms">
         ${picture.mechanisms.map((each) => html`<${Mechanism} key=${each.mechanism} found=${each} picture=${picture} asked=${kind} range=${range}
