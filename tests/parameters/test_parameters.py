@@ -38,6 +38,26 @@ def test_large_integers() -> None:
     assert parse_integer(10**400) == 10**400
 
 
+@pytest.mark.parametrize("text", ["10^18", "10**18", "10¹⁸", "1e18"])
+def test_powers_are_whole_numbers(text: str) -> None:
+    assert parse_integer(text) == 10**18
+
+
+def test_powers_are_exact_and_measured_before_they_are_made() -> None:
+    assert [parse_exact(x) for x in ("2^20", "10^-3", "10⁻³", "0^0", "1^999999")] == [
+        *(1 << 20, Fraction(1, 1000), Fraction(1, 1000), 1, 1)
+    ]
+    assert parse_exact("10^3999") == 10**3999
+    for text in ("10^400000", "9^99999999999999", "10^4010", "3^13300", "2^-20000", "9" * 5000 + "^2"):
+        with pytest.raises(UsageError, match="has more than 4000 digits"):
+            parse_exact(text, "n")
+    with pytest.raises(UsageError, match=r"n=0\^-1 divides by zero"):
+        parse_exact("0^-1", "n")
+    for text in ("-2^2", "2^", "^3", "2^^3", "2^3^4", "2.5^2", "10^1.5", "2**", "10⁻", "¹⁰"):
+        with pytest.raises(UsageError, match="is not a number"):
+            parse_exact(text, "n")
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

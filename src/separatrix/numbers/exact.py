@@ -18,14 +18,18 @@ _NUMBER = re.compile(
     r"""[+-]? (?: (?P<ratio>\d+/\d+) | (?P<digits>\d+(?:_\d+)*\.?\d*|\.\d+) (?:e(?P<exponent>[+-]?\d+))? )""",
     re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"
+_POWER = re.compile(
+    rf"(?P<base>\d+)(?:(?:\^|\*\*)(?P<power>-?\d+)|(?P<raised>⁻?[{_RAISED[:-1]}]+))", re.ASCII
+)
 _NOT_FINITE = {"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "nan", "+nan", "-nan"}
 
 
 def parse_exact(value: object, name: str = "value") -> Fraction:
     """The rational that `value` spells; a float counts as the decimal it prints as.
 
-    >>> parse_exact("0.1"), parse_exact("2/6"), parse_exact(0.1), parse_exact("1e3")
-    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 10), Fraction(1000, 1))
+    >>> parse_exact("0.1"), parse_exact("2/6"), parse_exact(0.1), parse_exact("1e3"), parse_exact("2^10")
+    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 10), Fraction(1000, 1), Fraction(1024, 1))
     """
     if isinstance(value, bool) or not isinstance(value, str | Real | Decimal):
         raise UsageError(f"{name}={value!r} is not a number")
@@ -37,16 +41,37 @@ def parse_exact(value: object, name: str = "value") -> Fraction:
     text = str(value).strip()
     if text.lower() in _NOT_FINITE:
         raise UsageError(f"{name}={text} is not a finite number")
+    if (power := _POWER.fullmatch(text)) is not None:
+        return _raised(power, name)
     spelled = _NUMBER.fullmatch(text)
     if spelled is None:
         raise UsageError(f"{name}={text} is not a number{_advice(text, name)}")
     exponent, written = spelled["exponent"] or "0", spelled["ratio"] or spelled["digits"]
     if len(exponent) > 6 or len(written) + abs(int(exponent)) > MOST_DIGITS + len("0."):
-        raise UsageError(f"{name}={text[:20]}{'…' * (len(text) > 20)} has more than {MOST_DIGITS} digits")
+        raise _too_long(text, name)
     try:
         return Fraction(text.replace("_", ""))
     except ZeroDivisionError:
         raise UsageError(f"{name}={text} divides by zero") from None
+
+
+def _raised(spelled: re.Match[str], name: str) -> Fraction:
+    """A power of whole numbers, as 10^18, 2**20 or 10¹⁸; one that is too long is never computed."""
+    text, base = spelled[0], spelled["base"]
+    power = spelled["power"] or spelled["raised"].translate(str.maketrans(_RAISED, "0123456789-"))
+    if len(power) > 6 or len(base) > MOST_DIGITS:
+        raise _too_long(text, name)
+    whole, times = int(base), int(power)
+    if (whole.bit_length() - 1) * abs(times) > MOST_BITS or (whole ** abs(times)).bit_length() > MOST_BITS:
+        raise _too_long(text, name)
+    try:
+        return Fraction(whole) ** times
+    except ZeroDivisionError:
+        raise UsageError(f"{name}={text} divides by zero") from None
+
+
+def _too_long(text: str, name: str) -> UsageError:
+    return UsageError(f"{name}={text[:20]}{'…' * (len(text) > 20)} has more than {MOST_DIGITS} digits")
 
 
 def _advice(text: str, name: str) -> str:
