@@ -14,7 +14,7 @@ import pytest
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.mechanisms.own_modules import OWN
 from separatrix.parameters import UsageError
-from separatrix.sweeps.code import modules
+from separatrix.sweeps.code import _own, modules
 from traps import TRAP, installed, lay_traps
 
 ATTEND = """
@@ -145,3 +145,52 @@ def test_a_module_here_with_the_name_of_another_is_refused(here: Path) -> None:
         mechanism_from("scipy:attend")
     with pytest.raises(UsageError):
         mechanism_from(":attend")
+
+
+def test_a_module_is_found_in_the_folder_before_its_name(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the way to it is written; what it imports lies beside it, and nothing else is run there."""
+    path = list(sys.path)
+    monkeypatch.chdir(here.parent)
+    for typed in ("here/own_attention.py", "./here/../here/own_attention", f"{here}/own_attention.py"):
+        assert mechanism_from(f"{typed}:attend").spelled == "here/own_attention:attend"
+    assert sys.modules["beside_helper"].__file__ == str(here / "beside_helper.py")
+    assert sys.path == path
+    (here / "inside").mkdir()
+    monkeypatch.chdir(here / "inside")
+    found = mechanism_from("../own_attention.py:attend")
+    assert found.spelled == "../own_attention:attend"
+    assert mechanism_from(found.spelled).spelled == found.spelled
+    assert {"own_attention", "beside_helper", "later_package.part"} <= modules(_own(found)).keys()
+    assert mechanism_from(f"{here}/own_attention.py:attend").spelled == f"{here}/own_attention:attend"
+    assert list(here.glob("*.ran")) == []
+
+
+def test_what_is_not_in_that_folder_is_not_taken_from_elsewhere(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(here.parent)
+    for name in ("torch", "queue", "json", "sqlalchemy"):
+        with pytest.raises(UsageError, match=r"\.py in that folder has the name of another module"):
+            mechanism_from(f"here/{name}.py:attend")
+    (here / "empty").mkdir()
+    (here / "empty" / "json").mkdir()
+    for name in ("empty/own_attention", "empty/json", "nowhere/json", "empty/torch.nn"):
+        with pytest.raises(UsageError, match=f"there is no here/{name}.py; folders count from the current"):
+            mechanism_from(f"here/{name}.py:attend")
+    mechanism_from("here/own_attention.py:attend")
+    (here / "empty" / "own_attention.py").write_text(TRAP)
+    with pytest.raises(UsageError, match="in that folder has the name of another module"):
+        mechanism_from("here/empty/own_attention.py:attend")
+    assert list(here.rglob("*.ran")) == []
+
+
+def test_workers_of_a_sweep_find_a_file_in_a_folder(hostile: Path, program: list[str]) -> None:
+    plan = PLAN.replace("own_attention:", "here/own_attention.py:")
+    (hostile.parent / "plan.toml").write_text(plan)
+    words = "sweep plan.toml --workers 2 --allow here/own_attention.py:attend"
+    done = subprocess.run(
+        [*program, *words.split()], cwd=hostile.parent, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "4 computed now" in done.stdout
+    assert list(hostile.glob("*.ran")) == []

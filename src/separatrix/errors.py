@@ -12,8 +12,10 @@ from separatrix.secrets import without_passwords
 LONGEST_WORD, LONGEST_LINE = 200, 2000
 LONGEST_CODE = 72
 OURS = (str(Path(__file__).resolve().parent),)
-LIBRARIES = (*OURS, *(str(Path(sysconfig.get_path(each)).resolve()) for each in ("stdlib", "purelib")))
-"""Where code lies that is rarely the user's own."""
+PYTHONS = (*OURS, str(Path(sysconfig.get_path("stdlib")).resolve()))
+"""Where code lies that is never the user's own, but for packages."""
+PACKAGES = ("site-packages", "dist-packages")
+"""Folders that hold installed packages, those of the system and of the user, too."""
 
 
 class SeparatrixError(Exception):
@@ -143,11 +145,11 @@ def raised(error: BaseException) -> str:
 def line_of_theirs(error: BaseException) -> str:
     """The innermost line of the user's own that an error came through: `line 3 of mine.py: return q @ k`."""
     frames = [(each.f_code.co_filename, number) for each, number in traceback.walk_tb(error.__traceback__)]
-    own = [each for each in frames if not _is_of(each[0], LIBRARIES)]
-    own = own or [each for each in frames if not _is_of(each[0], OURS)][:1]
-    if not own:
+    theirs = [each for each in frames if not _is_packaged(each[0]) and not _is_of(each[0], PYTHONS)]
+    packaged = [each for each in frames if _is_packaged(each[0]) and not _is_of(each[0], OURS)]
+    if not theirs + packaged:
         return ""
-    path, number = own[-1]
+    path, number = theirs[-1] if theirs else packaged[0]
     code = _shortened(" ".join(linecache.getline(path, number).split()), LONGEST_CODE)
     return f"line {number} of {Path(path).name}" + (f": {code}" if code else "")
 
@@ -158,6 +160,10 @@ def from_theirs(error: BaseException) -> TracebackType | None:
     while found is not None and _is_of(found.tb_frame.f_code.co_filename, OURS):
         found = found.tb_next
     return found or error.__traceback__
+
+
+def _is_packaged(path: str) -> bool:
+    return not {*PACKAGES}.isdisjoint(Path(path).parts)
 
 
 def _is_of(path: str, folders: tuple[str, ...]) -> bool:

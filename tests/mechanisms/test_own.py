@@ -213,6 +213,30 @@ def test_an_error_is_told_with_their_line_and_the_call(
     )
 
 
+def test_their_line_is_the_last_of_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "theirs_sized.py").write_text(
+        "from torch import nn\n\nclass Sized(nn.Module):\n    def __init__(self, dim):\n"
+        "        super().__init__()\n        self.q = nn.Linear(dim, dim)\n"
+    )
+    (tmp_path / "theirs_torn.py").write_text("def attend(q, k, v)\n    return v\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UsageError) as inside:
+        mechanism_from("theirs_sized:Sized:dim=x")
+    assert str(inside.value).endswith("(line 6 of theirs_sized.py: self.q = nn.Linear(dim, dim))")
+    with pytest.raises(UsageError) as torn:
+        mechanism_from("theirs_torn:attend")
+    assert str(torn.value).endswith("fails: SyntaxError: expected ':' (theirs_torn.py, line 1)")
+
+
+def test_a_word_that_nobody_takes_is_told_with_each_name_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "theirs_headed.py").write_text("class Headed:\n    def __init__(self, heads=2): pass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UsageError, match=r"called bogus; there are: heads, width, scale, seed$"):
+        mechanism_from("theirs_headed:Headed:bogus=1")
+
+
 def test_a_layer_of_one_input_is_told_what_is_missing() -> None:
     with pytest.raises(UsageError, match="give what it calls with them"):
         wrap(lambda x: x)
@@ -258,6 +282,7 @@ def test_a_hidden_scale_is_seen_behind_one_width_and_projected_values() -> None:
     [
         (lambda v: None, r"returned nothing where a tensor of shape \(1, 1, 9, 3\) was due"),
         (lambda v: [v], "returned a list where"),
+        (lambda v: 3, "returned an int where"),
         (lambda v: v.flip(-2).float(), r"returned float32 where float64 was due, .*; use \.to\(q\.dtype\)"),
         (lambda v: v.transpose(1, 2), r"returned \(1, 9, 1, 3\) where .* due; heads come before tokens"),
         (lambda v: sys.exit(3), r"tried to end the program: sys\.exit\(3\)"),

@@ -69,7 +69,8 @@ def described_call(q: Tensor, k: Tensor, v: Tensor, options: Mapping[str, Any]) 
 def require_result(out: Any, shape: tuple[int, ...], dtype: torch.dtype) -> None:
     """Refuse what is no tensor of this shape and dtype, with what would make it one where that is clear."""
     if not isinstance(out, torch.Tensor):
-        what = "nothing" if out is None else f"a {type(out).__name__}"
+        name = type(out).__name__
+        what = "nothing" if out is None else f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
         raise WrongResult(f"returned {what} where a tensor of shape {shape} was due")
     if out.shape != shape:
         turned = out.ndim == 4 and out.transpose(1, 2).shape == shape

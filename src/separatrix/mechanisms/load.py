@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial, update_wrapper
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 from separatrix.errors import line_of_theirs, one_line
@@ -17,7 +18,7 @@ from separatrix.mechanisms._registry import registered
 from separatrix.mechanisms.custom import called_with, tried, wrap, wrapped
 from separatrix.mechanisms.drawn_weights import draw, seeded
 from separatrix.mechanisms.how_called import HowCalled
-from separatrix.mechanisms.own_modules import OWN, Ambiguous
+from separatrix.mechanisms.own_modules import OWN, Ambiguous, folder_of, module_of, spelled_path
 from separatrix.mechanisms.signatures import OPTIONS, signature_of
 from separatrix.mechanisms.weights import MARKED
 from separatrix.parameters import UsageError, listed_mechanisms, nearest, read_words, require_known
@@ -105,7 +106,7 @@ def _installed(name: str) -> Plugin:
 
 
 def mechanism_from(source: Any, **how: Any) -> Mechanism:
-    """A mechanism from its name, `module:attribute` (or `file.py:attribute`), or the thing itself.
+    """A mechanism from its name, `module:attribute` (or `folder/file.py:attribute`), or the thing itself.
 
     One's own takes how it is called, `width`, `heads` and `scale`, the `seed` of weights that are drawn when
     it is made, and, in the words, what a class is made with: `mine:attend:scale=sqrt`,
@@ -131,12 +132,15 @@ def mechanism_from(source: Any, **how: Any) -> Mechanism:
     attribute, _, words = rest.partition(":")
     if not attribute or "=" in attribute:
         require_known("mechanism", name, [*MECHANISMS, *_names()])
+    module, folder, path = module_of(name), folder_of(name), spelled_path(name)
     try:
-        OWN.name(name)
+        there = OWN.name(module, folder)
     except Ambiguous as error:
         raise UsageError(f"{source}: {error}") from None
-    found = _imported(name, attribute, f"{name}:{attribute}")
-    return _made(found, f"{name}:{attribute}", read_words(words.split(",") if words else []))
+    if folder is not None and not there:
+        raise UsageError(f"{source}: there is no {name}.py; folders count from the current one, {Path.cwd()}")
+    found = _imported(module, attribute, f"{path}:{attribute}")
+    return _made(found, f"{path}:{attribute}", read_words(words.split(",") if words else []))
 
 
 def _made(found: Any, name: str, given: Mapping[str, str]) -> Mechanism:

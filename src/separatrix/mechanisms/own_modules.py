@@ -1,12 +1,13 @@
-"""Modules of the user's own, in the folder where a command is given.
+"""Modules of the user's own, in the folder where a command is given, or in the one that is typed before them.
 
-That folder is never on the path: a torch.py or a queue.py in it is not taken for the real one by anybody.
+Such a folder is never on the path: a torch.py or a queue.py in it is not taken for the real one by anybody.
 Only a module that the user names is loaded from there, and what such modules import from beside them;
 installed modules and Python's own come first for these, too.
 """
 
 from __future__ import annotations
 
+import os.path
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.abc import MetaPathFinder
@@ -30,25 +31,27 @@ class Beside(MetaPathFinder):
         self._folders: dict[str, str] = {}
         self._mentioned: dict[str, str] = {}
 
-    def name(self, module: str) -> None:
-        """Let a module that the user named be loaded from the current folder."""
-        top, folder = _top(module), str(Path.cwd())
-        here = PathFinder.find_spec(top, [folder]) if top else None
+    def name(self, module: str, folder: str | None = None) -> bool:
+        """Let a module that the user named be loaded from the current folder or another; is it there?"""
+        top, place = _top(module), folder or str(Path.cwd())
+        here = PathFinder.find_spec(top, [place]) if top else None
         if here is None:
-            return
+            return False
         if top not in sys.modules:  # named before in another folder, and not loaded
             self._folders.pop(top, None)
         there = _known(top)
         if there is not None and _place(there) != _place(here):
             if here.origin is None:  # a folder without code loses to a module
-                return
+                return False
+            which = "that" if folder else "this"
             raise Ambiguous(
-                f"{Path(here.origin).relative_to(folder)} in this folder has the name of another module "
+                f"{Path(here.origin).relative_to(place)} in {which} folder has the name of another module "
                 f"({there.origin}); rename it"
             )
-        self._folders[top] = folder
+        self._folders[top] = place
         if self not in sys.meta_path:
             sys.meta_path.append(self)
+        return True
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -80,6 +83,35 @@ class Beside(MetaPathFinder):
 
 
 OWN = Beside()
+
+
+def module_of(path: str) -> str:
+    """The module that a path leads to.
+
+    >>> module_of("sub/mine"), module_of("mine.part")
+    ('mine', 'mine.part')
+    """
+    return path.rpartition("/")[2]
+
+
+def folder_of(path: str) -> str | None:
+    """The whole path of the folder that a module is in; None where it is named without one."""
+    folder, slash, _ = path.rpartition("/")
+    return str(Path(folder or "/").resolve()) if slash else None
+
+
+def spelled_path(path: str) -> str:
+    """A module by the shortest path from here; one that was given from the root and is not below, from there.
+
+    >>> spelled_path("./sub/../mine"), spelled_path("sub//mine"), spelled_path("mine")
+    ('mine', 'sub/mine', 'mine')
+    """
+    folder, here = folder_of(path), Path.cwd()
+    if folder is None:
+        return path
+    if not path.startswith("/") or Path(folder).is_relative_to(here):
+        folder = os.path.relpath(folder, here)
+    return str(Path(folder, module_of(path)))
 
 
 def locate(module: str) -> ModuleSpec | None:

@@ -181,7 +181,7 @@ def require_known(what: str, name: str, known: Iterable[str]) -> None:
     Traceback (most recent call last):
     separatrix.errors.UsageError: there is no engine exakt (did you mean exact?); there are: exact, dense
     """
-    if name in (names := list(known)):
+    if name in (names := list(dict.fromkeys(known))):
         return
     near = nearest(name, names)
     many = len(names) > (MOST_BESIDE if near else MOST_LISTED)

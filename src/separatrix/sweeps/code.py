@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from separatrix.constructions import Construction
+from separatrix.errors import PACKAGES
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.custom import CustomMechanism
-from separatrix.mechanisms.own_modules import OWN, locate
+from separatrix.mechanisms.own_modules import OWN, locate, module_of
 
 if TYPE_CHECKING:
     from separatrix.tasks import Task
@@ -37,8 +38,6 @@ LEARNING = ("separatrix.learning.loop", "separatrix.mechanisms.learned")
 OURS = "separatrix"
 SHOWING = ("separatrix.result", "separatrix.schemas")
 """How answers are shown and typed, which is nothing to what they are."""
-PACKAGES = ("site-packages", "dist-packages")
-"""Folders that hold installed packages, those of the system and of the user, too."""
 
 
 def code_version(kind: type[Construction], mechanism: Mechanism) -> str:
@@ -80,7 +79,7 @@ def _own(mechanism: Mechanism) -> Iterator[str]:
         return
     module, colon, _ = mechanism.name.partition(":")
     if colon:
-        yield module
+        yield module_of(module)
     attend = mechanism.attend
     yield str(getattr(attend, "__module__", None) or type(attend).__module__)
     yield from _origins(type(attend))
