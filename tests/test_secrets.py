@@ -193,6 +193,25 @@ def test_whatever_stands_between_a_user_and_a_host_is_not_shown(
     assert without_passwords(hint) == hint
 
 
+MARK = "0123456789ab"
+
+
+@pytest.mark.parametrize("name", ["mine:net", "sub/mine:Net:dim=4,seed=0", "../a-b/mine.part:Net.inner"])
+def test_mechanisms_with_weights_are_shown_as_they_are(name: str) -> None:
+    spelled = f"{name}@{MARK}"
+    for said in (f"{spelled} raised", f"{spelled}: it", f"({spelled}).", f"{spelled},{spelled}, {spelled}"):
+        assert without_passwords(said) == said
+    assert without_passwords(f"{spelled} me:{CANARY}@host") == f"{spelled} me:***@host"
+
+
+def test_hosts_that_look_like_a_mark_of_weights_are_none() -> None:
+    for address in (url for url in MALFORMED if f"{CANARY}@host/db" in url):
+        for host in (MARK, f"{MARK}/db", f"{MARK}:5432", f"{MARK}.local"):
+            told = address.replace("@host/db", f"@{host}")
+            if told != f"me:{CANARY}@{MARK}":  # nothing tells this from a mechanism
+                assert CANARY not in without_passwords(f"there is no {told}"), told
+
+
 def test_what_connects_holds_the_password_and_what_is_shown_can_be_given_again() -> None:
     text = "postgresql://me:a%40b%2Fc@db.example.org:5433/results?sslmode=require&sslpassword=x"
     found = store_address(text)

@@ -6,7 +6,14 @@ import re
 
 HIDDEN = "***"
 _SETTING = r"(?i:\b(?P<name>(?:ssl)?pass(?!file)\w*|pwd)\s*=\s*)(?:'[^']*'|[^\s&;]*)"
-_SHOWN = re.compile(rf"(?P<user>://[^\s/:@]*:).*@|(?P<colon>:)(?!//)\S*@|{_SETTING}", re.DOTALL)
+_WORDS = r"\w+=[^\s:@,]*(?:,\w+=[^\s:@,]*)*"
+_WEIGHTED = (
+    r"(?P<weighted>(?<![\w./:@+-])(?!\S*//)(?!(?i:\S*(?:pass|pwd)))"
+    rf"[\w./-]+:[^\W\d][\w.]*(?::{_WORDS})?@[0-9a-f]{{12}}(?![\w/@-]|[.:]\w))"
+)
+"""A mechanism with the mark of its weights, `mine:Module:seed=0@0123456789ab`; with a port, a database or
+anything else behind it, it may be an address."""
+_SHOWN = re.compile(rf"{_WEIGHTED}|(?P<user>://[^\s/:@]*:).*@|(?P<colon>:)(?!//)\S*@|{_SETTING}", re.DOTALL)
 _GIVEN = re.compile(rf"^postgres\w*(?:\+\w+)?:|:.*@|{_SETTING}", re.DOTALL)
 
 
@@ -31,6 +38,8 @@ def without_passwords(message: str) -> str:
 
     >>> without_passwords("postgresql://me:secret@host/results is no plan, nor is password=secret")
     'postgresql://me:***@host/results is no plan, nor is password=***'
+    >>> without_passwords("mine:Net:dim=4@0123456789ab is a mechanism, me:secret@0123456789ab/db a store")
+    'mine:Net:dim=4@0123456789ab is a mechanism, me:***@0123456789ab/db a store'
     """
     return _SHOWN.sub(_hidden, message)
 
@@ -45,5 +54,7 @@ def may_hold_password(text: str) -> bool:
 
 
 def _hidden(found: re.Match[str]) -> str:
+    if found["weighted"]:
+        return found[0]
     before = found["user"] or found["colon"]
     return f"{before}{HIDDEN}@" if before else f"{found['name']}={HIDDEN}"
