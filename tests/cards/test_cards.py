@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 
 import separatrix as sx
 from documents import require_document, require_result
 from separatrix.cards import Card, Standing, Unanswered, assess, likenesses, points
 from separatrix.cards.atlas import Atlas, Region, atlas
+from separatrix.cards.likeness import nearest_words
 from separatrix.cards.outcomes import at_length
 from separatrix.cards.rescue import rescue
 from separatrix.cards.standing import standing
@@ -230,6 +232,17 @@ def test_likeness_knows_its_own() -> None:
     assert nearest.distance < 1e-9
 
 
+def test_one_that_only_looks_back_is_like_others_with_a_mask() -> None:
+    def back(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return (q @ k.mT + torch.ones(q.shape[-2], k.shape[-2]).triu(1) * -1e9).softmax(-1) @ v
+
+    nearest = likenesses(wrap(back, "back"))
+    assert nearest_words(nearest, causal=True) == "on the tokens tried it is softmax with a causal mask."
+    found = nearest_words(likenesses(mechanism_named("retention:decay=1")), causal=True)
+    assert found.startswith("on the tokens tried it is causal-linear")
+    assert "causal-linear with" not in found
+
+
 @pytest.mark.usefixtures("quick")
 def test_a_card_for_a_strangers_function(tmp_path: Path) -> None:
     card = assess(wrap(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, "mine"), [Linear()])
@@ -243,6 +256,7 @@ def test_a_card_for_a_strangers_function(tmp_path: Path) -> None:
     card_page.write(card, tmp_path / "card.html")
     page = (tmp_path / "card.html").read_text()
     assert "mine" in page
+    assert "<code>separatrix assess mine --against linear</code>" in page
     assert "default-src 'none'" in page
     assert "http" not in page.replace("http-equiv", "")
 

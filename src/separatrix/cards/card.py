@@ -15,7 +15,7 @@ from separatrix.contract.inputs import modes, require_finite, sizes, tokens
 from separatrix.costs.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
 from separatrix.errors import one_line, raised
 from separatrix.laws.costs import cost_law
-from separatrix.mechanisms import Mechanism, Softmax
+from separatrix.mechanisms import Causality, Mechanism, Softmax
 from separatrix.mechanisms.calling import Calling, calling_of
 from separatrix.mechanisms.custom import called_with
 from separatrix.mechanisms.load import mechanism_from
@@ -127,8 +127,9 @@ class Card(Result):
     @property
     def likeness(self) -> str:
         """Which known mechanism it is like, in a sentence or two; empty where it was not compared."""
-        found = nearest_words(self.likenesses)
-        undone = f" With its scale undone {nearest_words(self.unscaled)}" if self.unscaled else ""
+        causal = self.mechanism.causality is Causality.ALWAYS
+        found = nearest_words(self.likenesses, causal)
+        undone = f" With its scale undone {nearest_words(self.unscaled, causal)}" if self.unscaled else ""
         return found[:1].upper() + found[1:] + undone
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from separatrix.mechanisms import Causality, Mechanism, examples
+from separatrix.mechanisms import Causality, Mechanism, examples, mechanism_named
 
 LENGTH, WIDTH = 600, 8
 """Long enough for windows and blocks of the usual sizes to leave something out."""
@@ -26,24 +26,34 @@ class Likeness:
     distance: float
 
 
-def nearest_words(found: Sequence[Likeness]) -> str:
+def nearest_words(found: Sequence[Likeness], causal: bool = False) -> str:
     """Which known mechanism is near, in a sentence; that none is, where the nearest is not.
+
+    Where a mechanism only looks back, the others were asked with a `causal` mask.
 
     >>> nearest_words([Likeness("softmax", 0.0), Likeness("linear", 0.4)])
     'on the tokens tried it is softmax.'
+    >>> nearest_words([Likeness("softmax", 0.0), Likeness("retention", 0.4)], causal=True)
+    'on the tokens tried it is softmax with a causal mask.'
     >>> nearest_words([Likeness("softmax", 0.31)])
     'it is like none of the known mechanisms; the nearest, softmax, differs by 31% of the results.'
     """
     if not found:
         return ""
-    same = [each.mechanism for each in found if each.distance <= SAME]
+    same = [_masked(each.mechanism, causal) for each in found[:3] if each.distance <= SAME]
     if same:
-        return f"on the tokens tried it is {' and '.join(same[:3])}."
-    first = found[0]
+        return f"on the tokens tried it is {' and '.join(same)}."
+    first, name = found[0], _masked(found[0].mechanism, causal)
     apart = f"{100 * first.distance:.2g}% of the results"
     if first.distance <= NEAR:
-        return f"it is near {first.mechanism}, and differs from it by {apart}."
-    return f"it is like none of the known mechanisms; the nearest, {first.mechanism}, differs by {apart}."
+        return f"it is near {name}, and differs from it by {apart}."
+    return f"it is like none of the known mechanisms; the nearest, {name}, differs by {apart}."
+
+
+def _masked(name: str, causal: bool) -> str:
+    """A known mechanism as it was asked; of one that only looks back by itself, no mask is spoken of."""
+    masked = causal and mechanism_named(name).causality is Causality.EITHER
+    return f"{name} with a causal mask" if masked else name
 
 
 @torch.no_grad()
