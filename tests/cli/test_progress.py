@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import separatrix as sx
-from separatrix.cli import progress
+from separatrix.cli import assess, boundary, progress, readers, verdict
 from separatrix.cli.application import run as typed
 from separatrix.engines import Sampling
 
@@ -126,3 +126,65 @@ def test_what_is_left_is_told_once_it_can_be_guessed(
         now = 30.0
         tell(10, 40, "a value")
     assert heard.getvalue() == "separatrix: 0:30 10 of 40, about 1:30 left, a value\n"
+
+
+def test_draws_are_told_after_a_second_and_each_mechanism_begins_anew(
+    heard: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "QUIET", 0.0)
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    with progress.announced("verdict", "P", False), progress.drawing(False) as told:
+        told(1, 400)
+        assert heard.getvalue() == ""
+        now = 45.0
+        told(12, 400)
+        told(400, 400)
+        now = 60.0
+        told(100, 400)
+    assert heard.getvalue().splitlines() == [
+        "verdict: P",
+        "verdict: 0:45 12 of 400 draws, about 24:15 left",
+        "verdict: 0:45 400 of 400 draws",
+        "verdict: 1:00 100 of 400 draws, about 0:45 left",
+    ]
+
+
+@pytest.mark.parametrize("mechanism", ["delta", "softmax"])
+def test_engines_that_draw_tell_how_far_they_are(mechanism: str) -> None:
+    told: list[tuple[int, int]] = []
+    sampling = Sampling(50, told=lambda *each: told.append(each))
+    sx.verdict("recall", mechanism, n=64, m=4, engine="dense", sampling=sampling)
+    assert told[-1] == (50, 50)
+    assert told == sorted(told)
+    assert sampling == Sampling(50)
+
+
+def test_a_quick_verdict_is_not_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ("verdict recall delta n=16 --draws 5", "verdict spike softmax,linear"):
+        assert typed(words.split()) == 0
+        assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "words", ["spike softmax n=1234", "spike nowhere:attend", "spike softmax --delta 7", "spike softmax,x"]
+)
+def test_errors_that_are_known_at_once_come_without_an_announcement(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "SOON", 0.0)
+    with pytest.raises(sx.UsageError):
+        typed(["verdict", *words.split()])
+    assert capsys.readouterr().err == ""
+
+
+def test_announcements_fit_a_line() -> None:
+    said = {
+        "verdict": (verdict.WHAT,),
+        "assess": (assess.QUICK, assess.WHOLE),
+        "readers": (readers.WHAT,),
+        "boundary": (boundary.WHAT, boundary.OVER),
+    }
+    for command, lines in said.items():
+        for line in lines:
+            assert len(f"{command}: {line}") <= 80, line

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from separatrix.reports.standings import ShownStanding
 
 QUICK = "the contract, about 10 s"
-WHOLE = "the contract, 18 constructions, what it is like, cost: about a minute a mechanism"
+WHOLE = "contract, constructions, likeness, cost: about a minute a mechanism"
 MOST_NAMED = 6
 """Checks that are named where one fault keeps others from being tried."""
 WORDS = {"distinguishes": "tells", "partial": "some", "blind": "blind", "undecided": "open", "none": "–"}

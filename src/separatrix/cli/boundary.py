@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from separatrix.maps import Boundary, BoundaryCurve
     from separatrix.maps.bisection import LevelReading
 
-WHAT = (
-    "P at values across the range, then closer to each crossing; seconds, or minutes where it has no formula"
-)
+WHAT = "P at values across the range, then at crossings; seconds to minutes"
+OVER = "P at values of the range, for each of --over; seconds to minutes each"
 
 
 def boundary(
@@ -105,7 +104,7 @@ def boundary(
         from separatrix.reports.maps import CURVE_ENDINGS
 
         require_writable(out, CURVE_ENDINGS)
-    with announced("boundary", f"{WHAT}, and so for each value of --over", as_json), working(as_json) as tell:
+    with announced("boundary", OVER, as_json), working(as_json) as tell:
         curve = boundary_curve(
             construction,
             mechanism,

@@ -135,7 +135,7 @@ def learn(
     from separatrix.evidence.protocol import learn as run
 
     how |= {"pilots": pilots, "store": store_address(store), "equal_state": equal_state}
-    what = f"pilots, then {seeds} seeds of each mechanism; a run takes about 10 s, a stored one none"
+    what = f"pilots, then {seeds} seeds a mechanism; about 10 s a run, stored ones none"
     with announced("learn", what, as_json), ending_early(), progress(as_json, "runs") as bar:
         found = run(task, mechanisms, parameters, **how, tell=bar.tell, hear=bar.hear)
     if out is not None:
@@ -150,7 +150,7 @@ def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> Non
     from separatrix.evidence.experiments import report
     from separatrix.reports.learned import page
 
-    what = f"what was learned on the default tasks: some hundred runs, about 10 s of a core each, into {out}"
+    what = "the default tasks: some hundred runs, about 10 s of a core each"
     with announced("learn", what, as_json), ending_early(), progress(as_json, "runs") as bar:
         found = report(store, **how, tell=bar.tell, hear=bar.hear, say=lambda told: say(told, as_json))
     ledger = page.ledger(found.predictions)

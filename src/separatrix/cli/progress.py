@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from threading import Lock, Timer
 from typing import TYPE_CHECKING
@@ -105,6 +105,27 @@ def working(quiet: bool) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
+def drawing(quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """As `working`, for draws: how many of them are done and how long the rest may take, after a second."""
+    begun = before = time.monotonic()
+    last, tell = 0, None
+    with ExitStack() as opened:
+
+        def told(done: int, most: int) -> None:
+            nonlocal begun, before, last, tell
+            now = time.monotonic()
+            if done <= last:  # those of another mechanism
+                begun = before
+            last, before = done, now
+            if tell is None and now - begun >= SOON:
+                tell = opened.enter_context(working(quiet))
+            if tell is not None:
+                tell(f"{done:,} of {most:,} draws{_left(begun, done, most)}")
+
+        yield told
+
+
+@contextmanager
 def counting(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
     """A bar on stderr that says how far it is, how long it may take, and what is being done."""
     from rich.markup import escape
@@ -136,13 +157,14 @@ def _left(begun: float, done: int, total: int) -> str:
 
 
 def _spelled(seconds: float) -> str:
-    """Minutes and seconds.
+    """Minutes and seconds, after an hour hours as well.
 
-    >>> _spelled(83.4)
-    '1:23'
+    >>> _spelled(83.4), _spelled(7384)
+    ('1:23', '2:03:04')
     """
     minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes}:{rest:02d}"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def _plainly(quiet: bool) -> Callable[[str], None]:

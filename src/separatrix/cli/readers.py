@@ -30,9 +30,7 @@ COLOURS = {"can": "green", "cannot": "red", "not with this reader": "yellow", "o
 LONGEST = 24
 """Exact numbers of more characters than this are shown rounded; JSON has them whole."""
 MOST_WEIGHTS = 8
-WHAT = (
-    "the fixed reader, its best threshold and the best linear one; seconds, or minutes where draws are needed"
-)
+WHAT = "the fixed reader, its best threshold, a linear one; seconds to minutes"
 
 
 def readers(

@@ -84,7 +84,7 @@ def scaling(
         from separatrix.reports.scaling import ENDINGS
 
         require_writable(out, ENDINGS)
-    what = f"{of} at every value of the range; seconds, or minutes where it has no formula"
+    what = f"{of} at every value of the range; seconds to minutes"
     with announced("scaling", what, as_json), working(as_json) as tell:
         found: Scaling | Scalings = run(
             construction, mechanisms, parameters, of=of, engine=engine, sampling=sampling, tell=tell

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +23,7 @@ from separatrix.cli.options import (
     in_order,
     read_parameters,
 )
-from separatrix.cli.progress import announced
+from separatrix.cli.progress import announced, drawing
 from separatrix.cli.terminal import COLOURS, console, escape, new_table, show
 from separatrix.numbers import format_exact
 from separatrix.numbers.spelling import for_people, whole_for_people
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from separatrix.verdicts import Verdict
 
 ENDINGS = (".png", ".svg", ".pdf", ".csv", ".parquet", ".json")
-WHAT = "P(tells apart) at this point; seconds, or minutes where every token is needed"
+WHAT = "P(tells apart) at this point; seconds, or minutes where signs are drawn"
 NOT_FINITE = "not known: the scores overflow float64, or lose their digits"
 
 
@@ -71,11 +72,15 @@ def verdict(
       separatrix verdict spike softmax n=1e18 a1=1.1 --certificate proof.json
     """
     from separatrix.cli import side_by_side
+    from separatrix.constructions import construction_named
+    from separatrix.constructions.reference import read_completed
     from separatrix.engines import EngineRefusal, Sampling, engine_named
     from separatrix.files.writing import require_writable
+    from separatrix.mechanisms.load import mechanism_from
     from separatrix.parameters import UsageError, split_mechanisms
     from separatrix.verdicts import certify, write_certificate
     from separatrix.verdicts import verdict as verdicts_on
+    from separatrix.verdicts.verdict import parse_delta
     from separatrix.verdicts.verdict import verdict as verdict_on_one
 
     construction, mechanisms = in_order(construction, mechanisms)
@@ -92,15 +97,20 @@ def verdict(
     if out is not None:
         require_writable(out, ENDINGS)
     proving = "certified" if certificate is not None else engine
-    how: dict[str, Any] = {"engine": proving, "delta": delta, "noise_sd": noise, "sampling": sampling}
-    if len(chosen) > 1:
-        with announced("verdict", WHAT, as_json):
-            several = verdicts_on(construction, chosen, parameters, **how)
+    how: dict[str, Any] = {"engine": proving, "delta": delta, "noise_sd": noise}
+    parse_delta(delta)
+    read_completed(construction_named(construction), parameters)
+    attending = [mechanism_from(each) for each in chosen]  # whatever is wrong so far is told at once
+    if len(attending) > 1:
+        with announced("verdict", WHAT, as_json), drawing(as_json) as told:
+            sampling = replace(sampling, told=told)
+            several = verdicts_on(construction, attending, parameters, sampling=sampling, **how)
         show(several, as_json, lambda: side_by_side.view(several))
         _save(several, out, as_json)
         return
-    with announced("verdict", WHAT, as_json):
-        found = verdict_on_one(construction, chosen[0], parameters, **how)
+    with announced("verdict", WHAT, as_json), drawing(as_json) as told:
+        sampling = replace(sampling, told=told)
+        found = verdict_on_one(construction, attending[0], parameters, sampling=sampling, **how)
         if certificate is not None:
             try:
                 write_certificate(certificate, certify(found.construction, found.mechanism, found.delta)[1])

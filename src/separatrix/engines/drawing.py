@@ -16,6 +16,7 @@ from separatrix.engines.tally import Tally
 from separatrix.mechanisms import AskedLast, Mechanism
 from separatrix.outputs.attention import (
     ELEMENTS,
+    Reading,
     TokenBatch,
     View,
     float_margin,
@@ -53,6 +54,7 @@ def sample(
             signs, projected = _draw(construction, views[0].tokens, rng, share * m, sampling)
             peaks = [view.peaks(projected, signs) for view in views]
             tally.add(peaks, m, construction.threshold, slack)
+            sampling.told(tally.draws, sampling.draws)
     v0, v1 = (view.probe / construction.unit for view in views)
     return _outcome(engine, construction, sampling, tally, (v0, v1))
 
@@ -93,17 +95,25 @@ def sample_places(
                 done = tally.draws
                 for groups in _batches(_by_place(places, shared), together):
                     at = [places[draws[0]] for draws in groups]
-                    sets = [TokenBatch.of([tokens(label, place) for place in at]) for label in (0, 1)]
                     columns, there = _side_by_side(signs, groups, sampling.torch_dtype)
-                    found = read_both(mechanism, sets, columns, construction)
+                    found = _read_at(at, tokens, mechanism, columns, construction)
                     peaks = [each.peaks.reshape(*there.shape, m)[there].flatten() for each in found]
                     tally.add(peaks, m, construction.threshold, max(each.slack for each in found))
+                    sampling.told(tally.draws, sampling.draws)
                     ends = zip(*((each.probes.double() / unit).tolist() for each in found), strict=True)
                     margins = (
                         (v1 - v0, done + x[0], v0, v1) for x, (v0, v1) in zip(groups, ends, strict=True)
                     )
                     least = min(least, *margins)
     return _outcome(engine, construction, sampling, tally, least[2:], "each at a place of its own, ")
+
+
+def _read_at(
+    places: list[int], tokens: TokensAt, mechanism: Mechanism, columns: Tensor, construction: Construction
+) -> list[Reading]:
+    """What is read off both labels, the special token at these places; the tokens are let go of here."""
+    sets = [TokenBatch.of([tokens(label, place) for place in places]) for label in (0, 1)]
+    return read_both(mechanism, sets, columns, construction)
 
 
 def _until_decided(sampling: Sampling, tally: Tally, costly: bool = False) -> Iterator[int]:

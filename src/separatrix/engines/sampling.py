@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from separatrix.constructions import Construction
@@ -26,6 +27,10 @@ def enough_draws(construction: Construction, mechanism: Mechanism) -> int:
     return COUNTED if mechanism.takes_counts and construction.has_groups else LITERAL
 
 
+def _nobody(done: int, most: int) -> None:
+    """Who hears of draws unless somebody wants to."""
+
+
 @dataclass(frozen=True)
 class Sampling:
     """How many draws of the reader's signs, from which seed, in which number format: `Sampling(draws=99)`."""
@@ -36,6 +41,8 @@ class Sampling:
     dtype: str = "float64"
     decide: tuple[Fraction, ...] = ()
     """Probabilities: no more draws once the interval lies to one side of each of them."""
+    told: Callable[[int, int], None] = field(default=_nobody, compare=False, repr=False)
+    """Hears how many draws are done, and how many there are at most."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.draws, int) or not 1 <= self.draws <= MOST_DRAWS:
