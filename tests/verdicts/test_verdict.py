@@ -160,6 +160,14 @@ def test_wrong_options() -> None:
             sx.verdict("spike", "softmax", **BASE, **options)
 
 
+@pytest.mark.parametrize("mechanism", ["softmax", "linear", "relu"])
+def test_that_the_theorem_does_not_speak_of_a_point_is_told(mechanism: str) -> None:
+    outside = "Outside the theorem for this delta, which asks for m >= 17; computed all the same."
+    assert outside in sx.verdict("spike", mechanism, **BASE).as_json()["remarks"]
+    for other in ({"m": 17}, {"form": "identity"}):
+        assert sx.verdict("spike", mechanism, **{**BASE, **other}).as_json()["remarks"] == []
+
+
 def scaled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
 

@@ -57,7 +57,24 @@ def standing_in_theorem(point: Construction, delta: Fraction) -> str:
     >>> standing_in_theorem(spike, Fraction(1, 100))
     "The theorem's hypotheses hold here for this delta; it speaks of large n."
     """
-    if not isinstance(point, Spike) or point.parameters.shown().get("form") != "ones":
+    if not _is_its_kind(point):
+        return ""
+    return outside_theorem(point, delta) or (
+        "The theorem's hypotheses hold here for this delta; it speaks of large n."
+    )
+
+
+def _is_its_kind(point: Construction) -> bool:
+    return isinstance(point, Spike) and point.parameters.shown().get("form") == "ones"
+
+
+def outside_theorem(point: Construction, delta: Fraction) -> str:
+    """What the theorem asks for that a point has not, in a sentence; nothing where it is of another kind.
+
+    >>> outside_theorem(Spike.read(Spike.example), Fraction(1, 100))
+    'Outside the theorem for this delta, which asks for m >= 17; computed all the same.'
+    """
+    if not _is_its_kind(point):
         return ""
     shown = point.parameters.shown()
     m = int(shown["m"])
@@ -69,7 +86,7 @@ def standing_in_theorem(point: Construction, delta: Fraction) -> str:
     held = hypotheses(setting, delta)
     missing = [least.get(name, name) for name, holds in held.items() if not holds]
     if not missing:
-        return "The theorem's hypotheses hold here for this delta; it speaks of large n."
+        return ""
     return (
         f"Outside the theorem for this delta, which asks for {' and '.join(missing)}; computed all the same."
     )

@@ -68,7 +68,8 @@ class Verdict(TypedDict):
     blind_searched_to: int
     """`lost_searched_to` by the name it had before, which is kept."""
     remarks: Texts
-    """What has to be known to read it: a hidden scale, drawn weights, a reader that fires on both labels."""
+    """What has to be known to read it: a hidden scale, drawn weights, a reader that fires on both labels, a
+    point of which the theorem does not speak."""
     auc: NotRequired[Number]
     """Under the noise that was asked for."""
 

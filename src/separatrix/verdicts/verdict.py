@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.reference import read_completed
+from separatrix.constructions.theorem import outside_theorem
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, solve
 from separatrix.engines.outcome import side_of
 from separatrix.mechanisms import Mechanism
@@ -145,7 +146,7 @@ class Verdict(Result):
             "lost_searched_to": LARGEST,
             "blind_from": self.formats,
             "blind_searched_to": LARGEST,
-            "remarks": list(self.remarks),
+            "remarks": [*self.remarks, *filter(None, [outside_theorem(self.construction, self.delta)])],
         }
         numbers: documents.Verdict = finite(shown if self.auc is None else {**shown, "auc": self.auc})
         return numbers
