@@ -79,7 +79,7 @@ def test_boundaries_are_those_of_the_command(explorer: Explorer) -> None:
 
 def test_a_certificate_from_the_page_holds(explorer: Explorer, tmp_path: Path) -> None:
     reply = explorer.send("/api/v1/files/certificate/spike/softmax?n=1e6")
-    assert 'filename="certificate.json"' in reply.headers["content-disposition"]
+    assert 'filename="certificate-spike-softmax.json"' in reply.headers["content-disposition"]
     proof = tmp_path / "proof.json"
     proof.write_bytes(reply.body)
     assert run("check", str(proof)).returncode == 0

@@ -117,3 +117,13 @@ def test_all_views_are_one_page(explorer: Explorer) -> None:
     ):
         assert explorer.send(path).body == page
     assert explorer.send("/elsewhere").status == 404
+
+
+def test_who_goes_astray_in_a_browser_is_shown_the_way(explorer: Explorer) -> None:
+    astray = explorer.send("/nowhere", accept="text/html,*/*")
+    assert (astray.status, astray.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert b'There is nothing at this address. <a href="/">' in astray.body
+    for path, accept in (("/api/v1/nowhere", "text/html"), ("/nowhere", "*/*")):
+        reply = explorer.send(path, accept=accept)
+        assert reply.status == 404
+        assert reply.json()["error"] == "there is nothing at this address"

@@ -122,6 +122,9 @@ class Card(Result):
             for place, (word, names) in enumerate(known.items())
         ]
         parts[0] += " constructions" if len(self.standings) > 1 else " construction"
+        kinds = Counter(each.name.partition(",")[0] for each in self.standings)
+        if twice := [f"{name} in {many} forms" for name, many in kinds.items() if many > 1]:
+            parts[0] += f" ({', '.join(twice)})"
         return f"{self.mechanism.spelled} {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{parts[-1]}."
 
     @property

@@ -12,7 +12,7 @@ from separatrix.checker.check import Findings, Report, same_digest, verify
 from separatrix.checker.document import MOST_DIGITS, Malformed, exact, fields, word
 from separatrix.checker.probability import Probabilities
 from separatrix.checker.question import Question, read_question
-from separatrix.checker.statement import ONLY_THIS_READER, P, meaning, rounded, words
+from separatrix.checker.statement import ONLY_THIS_READER, P, marked, meaning, words
 
 FORMAT = "separatrix boundary certificate"
 VERSION = 2
@@ -153,11 +153,11 @@ def _statement(
     said = []
     for i, each in enumerate(crossings):
         lo, hi = (words(asked.following(end.document)) for end in (each.lo, each.hi))
-        p_lo, p_hi = (rounded(p.distinguish) for p in found[2 * i : 2 * i + 2])
+        p_lo, p_hi = (marked(p.distinguish, ", rounded") for p in found[2 * i : 2 * i + 2])
         below, above = ("below", "above") if each.rises else ("above", "below")
         verb = "rises" if each.rises else "falls"
         said.append(
-            f"{P} is {below} {at} at {lo} ({p_lo}, rounded) and {above} {at} at {hi} ({p_hi}, rounded): "
+            f"{P} is {below} {at} at {lo} ({p_lo}) and {above} {at} at {hi} ({p_hi}): "
             f"it {verb} through {at} somewhere between the two."
         )
     return (

@@ -53,7 +53,7 @@ def verdict_statement(document: Mapping[str, Any], found: Probabilities) -> tupl
         f"with {words(document['parameters'])}.",
         scoring(document["mechanism"]),
         meaning(document["construction"], document["parameters"].get("form")),
-        f"{P} = {rounded(found.distinguish)} (rounded), {why[verdict]}: {verdict} at delta {delta}.",
+        f"{P} = {marked(found.distinguish)}, {why[verdict]}: {verdict} at delta {delta}.",
         f"One neuron fires on D0 with probability {rounded(found.p0)}, on D1 with {rounded(found.p1)}, "
         f"on D1 and not on D0 with {rounded(found.only_d1)}; the fractions in the file are exact. "
         f"All m together fire on D0 with {rounded(found.fire_d0)}, on D1 with {rounded(found.fire_d1)}.",
@@ -80,6 +80,16 @@ def mechanism_words(mechanism: Mapping[str, Any]) -> str:
 def words(values: Mapping[str, Any]) -> str:
     """`name=value` for each, as one would type them."""
     return " ".join(f"{name}={value}" for name, value in values.items())
+
+
+def marked(value: Enclosure, mark: str = " (rounded)") -> str:
+    """A probability to 12 digits, which says so unless it is exactly that.
+
+    >>> marked((Fraction(0), Fraction(0))), marked((Fraction(1, 3), Fraction(1, 3)))
+    ('0', '0.333333333333 (rounded)')
+    """
+    said = rounded(value)
+    return said if value == (Fraction(said), Fraction(said)) else f"{said}{mark}"
 
 
 def rounded(value: Fraction | Enclosure) -> str:

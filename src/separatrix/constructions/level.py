@@ -56,7 +56,7 @@ class Level(ExactConstruction):
     """The amplitude of the spike is level `at` in D0 and the next one in D1."""
 
     name = "level"
-    title = "The spike's amplitude is one of several levels: `at` (D0) or the next (D1)."
+    title = "The spike's amplitude is one of several levels: the one numbered at (D0) or the next (D1)."
     section = (7, 4, 1)
     provenance = "[ours] docs/theory.md 7.4: a real-valued target"
     description = (

@@ -10,7 +10,7 @@ from pathlib import Path
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from separatrix import __version__
@@ -26,6 +26,12 @@ from separatrix.web.settings import Settings
 STATIC = Path(__file__).parent / "static"
 VIEWS = ("verdict", "map", "atlas", "assess", "learn", "results", "compare")
 """First words of the page's own addresses: the commands that they are the words of."""
+NOTHING = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Separatrix</title></head>
+<body><p>{said}. <a href="/">To the explorer</a></p></body></html>
+"""
+"""What a browser shows at an address that is none of the page's."""
 QUICK, SLOW = 2, 2
 """Processes for what is answered at once, and for what is not."""
 LONGEST_QUICK, LONGEST_SLOW = 3.0, 600.0
@@ -81,7 +87,7 @@ def _add_page(app: FastAPI) -> None:
 
 
 def _add_problems(app: FastAPI) -> None:
-    """Every error is one line of JSON, never a traceback."""
+    """Every error is one line of JSON, or of a page where a browser goes astray, never a traceback."""
 
     async def refuse(request: Request, error: Exception) -> Response:
         status = 503 if isinstance(error, Busy | TooLong) else 400
@@ -93,6 +99,8 @@ def _add_problems(app: FastAPI) -> None:
     async def unknown(request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 400
         said = "there is nothing at this address" if status == 404 else "this cannot be asked so"
+        if "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/"):
+            return HTMLResponse(NOTHING.format(said=said.capitalize()), status)
         return JSONResponse({"error": said, "field": None}, status)
 
     async def unforeseen(request: Request, error: Exception) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fastapi import Request
@@ -15,6 +16,7 @@ from separatrix.web.lanes import Call
 from separatrix.web.requests import CELLS, JSON, read_query
 
 router = new_router("questions")
+LONGEST_NAME = 100
 DRAWN = {
     "draws": "Draws of the reader's signs, where an engine samples.",
     "seed": "Seed of the draws.",
@@ -129,7 +131,17 @@ async def certificate(
     """The file that `separatrix verdict --certificate` writes, for `separatrix check`."""
     chosen = _one(desk.settings.admitted(mechanism))
     call = _call("certificate", construction, chosen, request, {"delta": ""})
-    return await desk.answer(request, call, JSON, "certificate.json")
+    return await desk.answer(request, call, JSON, _file_name("certificate", construction, chosen))
+
+
+def _file_name(*words: str) -> str:
+    """The name of a file about these, of letters that every system takes.
+
+    >>> _file_name("certificate", "spike", "power:beta=4")
+    'certificate-spike-power-beta-4.json'
+    """
+    plain = re.sub(r"[^A-Za-z0-9._]+", "-", "-".join(words)).strip("-.")
+    return f"{plain[:LONGEST_NAME]}.json"
 
 
 def _one(mechanism: str) -> Any:
