@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from separatrix.constructions import Construction, Tokens
-from separatrix.mechanisms import AskedLast, Causality, Mechanism
+from separatrix.mechanisms import AskedLast, Causality, Mechanism, ScoreMechanism
 from separatrix.tensors import Float, Tensor, torch
 
 ELEMENTS = 1 << 22
 """Pre-activations held at once."""
+PAIRS = 1 << 30
+"""Queries times keys that one call is given where it can be given fewer: only between calls is Ctrl-C heard."""
 SLACK, LOGIT_SLACK = 64, 8
 """A pre-activation is too close to the threshold to call within SLACK units of rounding, and within so many
 more for each unit of the largest logit, whose rounding the scores magnify."""
@@ -52,10 +54,16 @@ def _attended(
 ) -> Tensor:
     counted = None if counts is None else counts[:, None]
     place = {"first": first} if first else {}
+    causal = mechanism.causality is Causality.ALWAYS
+    rows = q.shape[1]
+    if isinstance(mechanism, ScoreMechanism):  # whose rows know nothing of each other
+        rows = max(1, PAIRS // (k.shape[0] * k.shape[1]))
     with torch.no_grad():
-        return mechanism.fitted(
-            q[:, None], k[:, None], v[:, None], counted, mechanism.causality is Causality.ALWAYS, **place
-        )[:, 0]
+        found = [
+            mechanism.fitted(part[:, None], k[:, None], v[:, None], counted, causal, **place)[:, 0]
+            for part in torch.split(q, rows, dim=1)
+        ]
+    return found[0] if len(found) == 1 else torch.cat(found, dim=1)
 
 
 @dataclass(frozen=True)
