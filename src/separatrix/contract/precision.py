@@ -12,6 +12,7 @@ from separatrix.contract._base import Broken, NotFinite, Skipped, check
 from separatrix.contract.calculus import STEEP, WIDE, gradients, weights_of
 from separatrix.contract.calls import defined, fast
 from separatrix.contract.inputs import (
+    HEADS,
     LENGTH,
     LENGTHS,
     Tokens,
@@ -32,8 +33,10 @@ BIAS = {torch.bfloat16: 0.5, torch.float16: 2.0}
 """By how many units of rounding all results together may be off: what is rounded is off to both sides."""
 LOGITS = 1.25
 """By how many units of rounding the size of logits may be off: a factor of theirs may be rounded itself."""
-DEVIATIONS = 3
-"""By how many deviations of what is rounded it may be off beyond that."""
+GROUPS = 32
+"""Heads, of all batch elements together, among which it is seen by how much that differs."""
+DEVIATIONS = 5
+"""By how many deviations of their mean it may be off beyond that: once in 20,000 times by chance."""
 MOST_NOISE = 0.01
 """Where rounding alone makes the size of logits uncertain by more than this, it is not asked for."""
 DAMPED = 0.15
@@ -151,9 +154,10 @@ def _torn(
 def logits_in_16_bits(mechanism: Mechanism) -> None:
     """In 16 bits logits are neither larger nor smaller: results are not off along their size."""
     asked = False
+    shape = sizes(mechanism, -(-GROUPS // (mechanism.fixed_heads or HEADS)))
     for causal, dtype in product(modes(mechanism), BIAS):
-        q, k, _, bound = trial(mechanism, causal, LENGTHS[-1], dtype=dtype)
-        v = tokens(LENGTHS[-1], dtype=dtype, signed=True, shape=sizes(mechanism), seed=3)[2]
+        q, k, _, bound = trial(mechanism, causal, LENGTHS[-1], dtype=dtype, shape=shape)
+        v = tokens(LENGTHS[-1], dtype=dtype, signed=True, shape=shape, seed=3)[2]
         with torch.no_grad():
             found = _off_along(mechanism, causal, (q, k, v), bound)
         for letter, (off, noise) in found.items():
@@ -191,12 +195,22 @@ def _off_along(
     for letter, way in (("q", (STEP, 0.0)), ("k", (0.0, STEP))):
         slope = (defined_at(*way) - defined_at(-way[0], -way[1])) / (2 * STEP)
         slope = slope.masked_fill(apart.any(-1, keepdim=True), 0)
-        whole = slope.square().sum().item()
-        rounded = unit * (expected * slope).norm().item()
-        off = (gap * slope).sum().item()
-        tells = whole > (DAMPED * response) ** 2
-        found[letter] = (off / whole, rounded / whole) if tells else (0.0, torch.inf)
+        tells = slope.square().sum().item() > (DAMPED * response) ** 2
+        found[letter] = _share(gap, slope) if tells else (0.0, torch.inf)
     return found
+
+
+def _share(gap: Tensor, slope: Tensor) -> tuple[float, float]:
+    """How much of the slope there is in the gap, and by how much that is off in the mean of heads.
+
+    What one rounding does to many results, as that of a value does to all that see it, is told from what all
+    heads of all batch elements have in common: their tokens have nothing to do with each other.
+    """
+    shares, wholes = (gap * slope).sum((-2, -1)), slope.square().sum((-2, -1))
+    share = shares.sum() / wholes.sum()
+    left, heads = shares - share * wholes, shares.numel()
+    noise = (left.square().sum() * heads / (heads - 1)).sqrt() / wholes.sum()
+    return share.item(), noise.item()
 
 
 @check("gradient_in_float32")
