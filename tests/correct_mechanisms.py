@@ -338,6 +338,40 @@ def with_einsum(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.einsum("bhij,bhjf->bhif", logits.softmax(-1), v.to(wide)).to(v.dtype)
 
 
+def empty_window(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A window of three keys: of more queries than keys the last ones see none, and have no answer."""
+    far = (torch.arange(q.shape[-2])[:, None] - torch.arange(k.shape[-2])).abs() >= 3
+    return (q @ k.mT).masked_fill(far, -torch.inf).softmax(-1) @ v
+
+
+def talking_heads(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """A little of the next head's logits beside each head's own, as it says."""
+    logits = q @ k.mT
+    return _masked(logits + 0.1 * logits.roll(1, 1), causal).softmax(-1) @ v
+
+
+talking_heads.mixes_heads = True  # type: ignore[attr-defined]
+
+
+def by_distance(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """The distance of keys, for which torch has no operation in 16 bits."""
+    return _masked(-(torch.cdist(q, k) ** 2), causal).softmax(-1) @ v
+
+
+def largest_eight(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """Softmax over the logits that are not below the eighth largest: in 16 bits there may be nine of them."""
+    logits = _masked(q @ k.mT, causal)
+    least = logits.topk(min(8, logits.shape[-1]), -1).values[..., -1:]
+    return logits.masked_fill(logits < least, -torch.inf).softmax(-1) @ v
+
+
+def largest_128(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """As many keys as small inputs have: of many tokens some count for nothing, by what they are."""
+    logits = q @ k.mT
+    values, places = logits.topk(min(128, logits.shape[-1]), -1)
+    return torch.zeros_like(logits).scatter(-1, places, values.softmax(-1)) @ v
+
+
 CORRECT: list[Callable[..., Any]] = [
     causal_alone,
     causal_by_order,
@@ -374,5 +408,10 @@ CORRECT: list[Callable[..., Any]] = [
     with_its_weights,
     by_angle,
     with_einsum,
+    empty_window,
+    talking_heads,
+    by_distance,
+    largest_eight,
+    largest_128,
 ]
 """What must pass."""

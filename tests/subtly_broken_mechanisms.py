@@ -416,6 +416,57 @@ def leaks_at_348(q: Tensor, k: Tensor, v: Tensor, is_causal: bool = False) -> Te
     return (logits.masked_fill(future, -torch.inf) if is_causal else logits).softmax(-1) @ v
 
 
+def seeing_one_ahead_at(place: int) -> Callable[..., Tensor]:
+    """A token that sees the next one, at a place where nothing begins."""
+
+    def leaks(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+        future = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).triu(1)
+        if len(future) > place + 1:
+            future[place, place + 1] = False
+        logits = q @ k.mT
+        return (logits.masked_fill(future, -torch.inf) if causal else logits).softmax(-1) @ v
+
+    leaks.__name__ = f"sees_one_ahead_at_{place}"
+    return leaks
+
+
+def reads_64_coordinates(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    return _softmax(q[..., :64], k[..., :64], v, causal)
+
+
+def reads_coordinates_twice(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Tiles of 64 coordinates of a query, of which the second is the first again."""
+    return _softmax(q[..., torch.arange(q.shape[-1]) % 64], k, v, False)
+
+
+def turns_64_coordinates(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Coordinates are something to it by their place, so that zeros beside them tell nothing."""
+    weights = 1 + torch.arange(min(64, q.shape[-1]), dtype=q.dtype) / q.shape[-1]
+    return _softmax(q[..., :64] * weights, k[..., :64], v, False)
+
+
+def gives_64_features(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    out = _softmax(q, k, v, causal)
+    return out * (torch.arange(out.shape[-1]) < 64).to(out.dtype)
+
+
+def drops_the_last_of_odd_many(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """Blocks of two keys, without the one that is left."""
+    even = k.shape[-2] - k.shape[-2] % 2 if k.shape[-2] > 600 and not causal else k.shape[-2]
+    return _softmax(q, k[..., :even, :], v[..., :even, :], causal)
+
+
+def map_in_float32(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Tokens of 16 bits meet a map that is not of their format."""
+    wide = torch.promote_types(q.dtype, torch.float32)
+    return _softmax(q @ torch.eye(q.shape[-1], dtype=wide), k, v, False)
+
+
+def float32_inside(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
+    """All in float32, and returned in the format given."""
+    return _softmax(q.float(), k.float(), v.float(), causal).to(v.dtype)
+
+
 def hotter_of_width_80(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return _softmax((1.01 if q.shape[-1] == 80 else 1.0) * q, k, v, False)
 
@@ -793,7 +844,7 @@ SUBTLE: list[tuple[Callable[..., Any], str]] = [
     (takes_square_keys_for_transposed, "more_coordinates"),
     (pads_to_64_with_keys_of_zero, "normalised"),
     (nan_where_nobody_is, "nobody_present"),
-    (overflows_in_float16, "finite"),
+    (overflows_in_float16, "finite_in_16_bits"),
     (wrong_gradient_of_wide_values, "gradient_of_long_inputs"),
     (softmax_in_float32, "double_precision"),
     (ClipsLogits, "large_logits"),
@@ -829,5 +880,14 @@ SUBTLE: list[tuple[Callable[..., Any], str]] = [
     ),
     (first_for_one_query, "decoding"),
     (off_among_heads_in_bfloat16, "half_precision"),
+    (seeing_one_ahead_at(300), "causality"),
+    (seeing_one_ahead_at(701), "causality"),
+    (reads_64_coordinates, "more_coordinates"),
+    (reads_coordinates_twice, "more_coordinates"),
+    (turns_64_coordinates, "nothing_dropped"),
+    (gives_64_features, "more_features"),
+    (drops_the_last_of_odd_many, "nothing_dropped"),
+    (map_in_float32, "form_in_16_bits"),
+    (float32_inside, "double_precision"),
 ]
 """What is wrong, and the one check that must tell it."""

@@ -109,17 +109,19 @@ class CallOfTheirs(str):
 
     name: str
     """The mechanism."""
+    tokens: int
+    """How many keys there were."""
 
 
 class WrongResult(ValueError):
     """What a user's own mechanism returned is not what was due."""
 
 
-def note_theirs(error: Exception, name: str, called: str) -> None:
+def note_theirs(error: Exception, name: str, called: str, tokens: int) -> None:
     """Note on an error that a user's own mechanism `name` raised it, and what that was called with."""
     if call_of_theirs(error) is None:
         note = CallOfTheirs(called)
-        note.name = name
+        note.name, note.tokens = name, tokens
         error.add_note(note)
 
 
@@ -140,6 +142,17 @@ def raised(error: BaseException) -> str:
     where = "; ".join(filter(None, ("" if wrong else line_of_theirs(error), call))) if call else ""
     what = one_line(error) if wrong else f"raised {type(error).__name__}: {one_line(error)}"
     return f"{what} ({where})" if where else what
+
+
+def raised_in_short(error: BaseException) -> str:
+    """What a mechanism did, in a few words: which error it raised, on how many tokens.
+
+    >>> raised_in_short(ValueError("too long"))
+    'raised ValueError'
+    """
+    call = call_of_theirs(error)
+    what = "gave a wrong result" if isinstance(error, WrongResult) else f"raised {type(error).__name__}"
+    return what if call is None else f"{what} on {call.tokens:,} token{'s' * (call.tokens != 1)}"
 
 
 def line_of_theirs(error: BaseException) -> str:

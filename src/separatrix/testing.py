@@ -24,6 +24,7 @@ import pytest
 
 from separatrix.contract import CHECKS, Broken, Skipped, root_of, run
 from separatrix.errors import from_theirs
+from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.custom import wrap
 
 __all__ = ["MechanismContract"]
@@ -38,20 +39,31 @@ class MechanismContract:
         pytest.fail("MechanismContract needs a fixture `mechanism` that returns what to test", pytrace=False)
 
 
+def _broken(name: str, mechanism: Mechanism) -> Broken | None:
+    """What a check finds wrong, if anything: told outside of any `except`, so that pytest prints it once."""
+    try:
+        run(name, mechanism)
+    except Skipped as reason:
+        why = str(reason)
+    except Broken as what:
+        return what
+    else:
+        return None
+    pytest.skip(why)
+
+
 def _method(name: str) -> Callable[[MechanismContract, Any], None]:
     def test(self: MechanismContract, mechanism: Any) -> None:
         wrapped = wrap(mechanism)
-        try:
-            run(name, wrapped)
-        except Skipped as reason:
-            pytest.skip(str(reason))
-        except Broken as what:
-            root = root_of(name, what, wrapped)
-            if root is not None:
-                pytest.skip(f"not tried, since {root} failed")
-            if what.__cause__ is not None:
-                raise what.__cause__.with_traceback(from_theirs(what.__cause__)) from None
-            pytest.fail(f"{name}: {what}", pytrace=False)
+        what = _broken(name, wrapped)
+        if what is None:
+            return
+        root = root_of(name, what, wrapped)
+        if root is not None:
+            pytest.skip(f"not tried, since {root} failed")
+        if what.__cause__ is not None:
+            raise what.__cause__.with_traceback(from_theirs(what.__cause__)) from None
+        pytest.fail(f"{name}: {what}", pytrace=False)
 
     test.__name__ = f"test_{name}"
     test.__qualname__ = f"{MechanismContract.__qualname__}.{test.__name__}"

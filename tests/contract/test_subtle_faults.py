@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from correct_mechanisms import CORRECT, Projected, causal_alone, causal_by_order, squashed
-from separatrix.contract import examine
+from correct_mechanisms import CORRECT, Projected, by_distance, causal_alone, causal_by_order, squashed
+from separatrix.contract import Broken, examine, run
 from separatrix.mechanisms import Causality
 from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import UsageError
-from subtly_broken_mechanisms import SUBTLE
+from subtly_broken_mechanisms import SUBTLE, float32_inside
 
 
 def _name(x: object) -> str:
@@ -35,6 +36,43 @@ def test_what_is_correct_is_not_accused(correct: Callable[..., Any]) -> None:
     assert found.failed == {}
     assert found.not_tried == {}
     assert len(found.passed) >= 14
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_roundings_that_many_results_share_are_no_larger_logits(seed: int, batch_first: bool) -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        run("logits_in_16_bits", wrap(nn.MultiheadAttention(32, 4, batch_first=batch_first)))
+
+
+def test_float32_inside_is_told_once_and_the_rest_is_asked() -> None:
+    found = examine(wrap(float32_inside))
+    asked = {"batch_independence", "causality", "lengths", "layout", "prefix", "half_precision"}
+    assert asked <= set(found.passed)
+    run("batch_independence", wrap(float32_inside))
+    with pytest.raises(Broken, match=r"off by .*, allowed 8e-06"):
+        run("batch_independence", wrap(lambda q, k, v: float32_inside(q, k, v) + 1e-3 * v.mean(0)))
+
+
+def test_what_does_not_run_in_16_bits_is_said_with_the_users_line() -> None:
+    found = examine(wrap(by_distance))
+    told = r"it does not run in bfloat16: raised NotImplementedError: .* \(line \d+ of correct_mechanisms\.py"
+    in_16_bits = ["form_in_16_bits", "finite_in_16_bits", "half_precision", "long_in_16_bits"]
+    assert all(re.match(told, found.skipped[name]) for name in in_16_bits)
+    assert {"finite", "causality", "gradient_in_float32", "nothing_dropped"} <= set(found.passed)
+
+
+def test_it_is_known_how_large_the_inputs_were_and_on_how_many_tokens_it_raised() -> None:
+    found = examine(wrap(causal_alone))
+    assert (found.longest, found.widest) == (2500, 512)
+
+    def short(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        if k.shape[-2] > 300:
+            raise ValueError("no more than 300 tokens")
+        return (q @ k.mT).softmax(-1) @ v
+
+    assert examine(wrap(short)).raised == {"repeatable": "raised ValueError on 520 tokens"}
 
 
 def test_a_callable_is_taken_for_what_it_does() -> None:

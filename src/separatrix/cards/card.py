@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from separatrix.cards.atlas import COLUMNS, standing_row
 from separatrix.cards.likeness import Likeness, likenesses, nearest_words
 from separatrix.cards.standing import Standing, Unanswered, points, standings
-from separatrix.contract import Broken, Examination, examine, sensitivity
+from separatrix.contract import Broken, Examination, examine, not_called, sensitivity
 from separatrix.contract.inputs import modes, require_finite, sizes, tokens
 from separatrix.costs.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
 from separatrix.errors import one_line, raised
@@ -98,10 +98,20 @@ class Card(Result):
         magnified = self.magnified
         care = f" On tokens much alike it magnifies rounding, {magnified:.2g} times." if magnified > 1 else ""
         if not self.contract.failed:
-            return f"{self.mechanism.spelled} keeps the contract ({len(self.contract.passed)} checks).{care}"
-        broken = ", ".join(self.contract.failed)
+            return f"{self.mechanism.spelled} keeps the contract ({self._tried}).{care}"
+        broken = ", ".join(
+            f"{name} (it {self.contract.raised[name]})" if name in self.contract.raised else name
+            for name in self.contract.failed
+        )
         care = " What follows may not mean much." if self.standings else ""
         return f"{self.mechanism.spelled} breaks the contract: {broken}.{care}"
+
+    @property
+    def _tried(self) -> str:
+        """How many checks it kept, and up to which sizes it was tried."""
+        found = self.contract
+        sizes = f", tried up to {found.longest:,} tokens and width {found.widest}" if found.longest else ""
+        return f"{len(found.passed)} checks{sizes}"
 
     @property
     def standing(self) -> str:
@@ -241,7 +251,7 @@ def assess(
     tell(f"{one.spelled}: contract")
     failed = attends(one)
     calling = Calling(one) if failed else calling_of(one)
-    contract = Examination(failed=failed) if failed else _contract(one, tell)
+    contract = not_called(failed) if failed else _contract(one, tell)
     why = "it could not be called" if failed else "only the contract was asked for"
     unasked = Disagreement(one.spelled, why if failed or quick else UNREACHED)
     card = Card(calling, contract, (), (), unasked, (), unasked, quick=quick, finished=bool(failed or quick))
@@ -259,7 +269,7 @@ def _other(mechanism: Mechanism, softmax_cost: CostCurve | Disagreement, tell: T
     """The card of a mechanism that another one is compared with."""
     if failed := attends(mechanism):
         untimed = Disagreement(mechanism.spelled, "it could not be called")
-        return Card(Calling(mechanism), Examination(failed=failed), (), (), untimed, (), softmax_cost)
+        return Card(Calling(mechanism), not_called(failed), (), (), untimed, (), softmax_cost)
     untimed = Disagreement(mechanism.spelled, UNREACHED)
     card = Card(calling_of(mechanism), _contract(mechanism, tell), (), (), untimed, (), softmax_cost)
     return _asked(card, softmax_cost, tell, lambda _: None)

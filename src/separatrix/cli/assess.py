@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 QUICK = "the contract, about 10 s"
 WHOLE = "contract, constructions, likeness, cost: about a minute a mechanism"
+FORMATS = "form_in_16_bits"
+"""The check that does not apply to what does not run in 16 bits, which is worth a line."""
 MOST_NAMED = 6
 """Checks that are named where one fault keeps others from being tried."""
 WORDS = {"distinguishes": "tells", "partial": "some", "blind": "blind", "undecided": "open", "none": "–"}
@@ -135,12 +137,14 @@ def _contract_view(calling: Calling, contract: Examination) -> None:
         "kept": len(contract.passed),
         "broken": len(contract.failed),
         "not tried": len(contract.not_tried),
-        "do not apply": len(contract.skipped),
+        "does not apply" if len(contract.skipped) == 1 else "do not apply": len(contract.skipped),
     }
     shown = (f"{count} {word}" for word, count in counted.items() if count or word != "not tried")
     out.print(f"contract: {', '.join(shown)}")
     for name, what in contract.failed.items():
         out.print(f"  [red]broken[/] {escape(name)}: {escape(what)}")
+    if why := contract.skipped.get(FORMATS):
+        out.print(f"  {escape(why)}", style="yellow")
     for name, untried in _by_message(contract.not_tried).items():
         more = f" and {len(untried) - MOST_NAMED} more" if len(untried) > MOST_NAMED else ""
         named = ", ".join(untried[:MOST_NAMED])

@@ -15,13 +15,14 @@ from separatrix.contract._base import (
     Examination,
     Skipped,
     examine,
+    not_called,
     put_in_order,
     root_of,
     run,
 )
 
 from separatrix.contract import numerics, symmetry, causal, recurrence, agreement, counted, calculus  # isort: skip
-from separatrix.contract import decoding, larger, precision, long_precision  # isort: skip
+from separatrix.contract import decoding, larger, dropped, precision, long_precision  # isort: skip
 from separatrix.contract.inputs import sensitivity
 
 put_in_order()
@@ -38,9 +39,11 @@ __all__ = [
     "causal",
     "counted",
     "decoding",
+    "dropped",
     "examine",
     "larger",
     "long_precision",
+    "not_called",
     "numerics",
     "precision",
     "recurrence",

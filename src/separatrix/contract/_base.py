@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 
 import torch
 
-from separatrix.contract.calls import extras_drawn
-from separatrix.errors import one_line, raised
+from separatrix.contract.calls import extras_drawn, sizes_called
+from separatrix.errors import one_line, raised, raised_in_short
 from separatrix.mechanisms import Mechanism
 from separatrix.tensors import memory_kept, one_thread
 
@@ -22,8 +24,12 @@ RESTS_ON: dict[str, tuple[str, ...]] = {}
 
 GROUND = "repeatable"
 """What every check rests on unless it says otherwise."""
-NUMBERS = "finite"
-"""The check that owns every result that is not finite."""
+NUMBERS = ("finite", "finite_in_16_bits")
+"""The checks that own every result that is not finite."""
+PRECISION = "double_precision"
+"""The check that owns what is computed in float32: others then ask for no more than that."""
+
+_in_float32 = ContextVar("in_float32", default=False)
 
 
 class Broken(Exception):
@@ -49,11 +55,32 @@ class Examination:
     """Why it does not apply, by the name of the check."""
     not_tried: dict[str, str] = field(default_factory=dict)
     """The failed check that it rests on, by the name of the check."""
+    raised: dict[str, str] = field(default_factory=dict)
+    """How the mechanism raised an error, in short, by the name of the check that failed for it."""
+    longest: int = 0
+    """The most tokens that it was called with."""
+    widest: int = 0
+    """The widest queries and keys that it was called with."""
 
     @property
     def holds(self) -> bool:
         """Whether no check failed."""
         return not self.failed
+
+
+@contextmanager
+def in_float32() -> Iterator[None]:
+    """Hold results to what float32 gives, also where tokens are in float64."""
+    before = _in_float32.set(True)
+    try:
+        yield
+    finally:
+        _in_float32.reset(before)
+
+
+def least_precise() -> torch.dtype:
+    """The format that results are held to at the most."""
+    return torch.float32 if _in_float32.get() else torch.float64
 
 
 def check(*rests_on: str) -> Callable[[Check], Check]:
@@ -99,13 +126,41 @@ def run(name: str, mechanism: Mechanism) -> None:
             given = " with drawn extras" if drawn else ""
             try:
                 with extras_drawn(drawn):
-                    CHECKS[name](mechanism)
+                    _ask(name, mechanism)
             except Skipped:
                 raise
             except Broken as what:
                 raise type(what)(f"{what}{given}") from what.__cause__
             except Exception as error:  # a stranger's mechanism may raise anything
                 raise Broken(f"{raised(error)}{given}") from error
+
+
+def _ask(name: str, mechanism: Mechanism) -> None:
+    """Run a check; one that fails again within what float32 leaves, if that is all that is computed in."""
+    try:
+        CHECKS[name](mechanism)
+    except Broken:
+        if name == PRECISION or PRECISION in foundations(name) or not _computes_in_less(mechanism):
+            raise
+        with in_float32():
+            CHECKS[name](mechanism)
+
+
+def _computes_in_less(mechanism: Mechanism) -> bool:
+    """Whether float64 tokens are attended to in less than float64."""
+    try:
+        CHECKS[PRECISION](mechanism)
+    except Broken:
+        return True
+    except Exception:  # whatever a stranger raises is told by the check it was raised in
+        return False
+    return False
+
+
+def not_called(failed: dict[str, str]) -> Examination:
+    """The examination of a mechanism that cannot be called at all: nothing else was tried."""
+    root = next(iter(failed))
+    return Examination(failed=failed, not_tried={name: root for name in CHECKS if name not in failed})
 
 
 def examine(mechanism: Mechanism, tell: Callable[[str], None] = lambda _: None) -> Examination:
@@ -117,8 +172,9 @@ def examine(mechanism: Mechanism, tell: Callable[[str], None] = lambda _: None) 
     >>> examine(mechanism_named("softmax")).failed
     {}
     """
-    with memory_kept():
-        return _examined(mechanism, tell)
+    with memory_kept(), sizes_called() as most:
+        found = _examined(mechanism, tell)
+    return replace(found, longest=most.tokens, widest=most.width)
 
 
 def _examined(mechanism: Mechanism, tell: Callable[[str], None]) -> Examination:
@@ -135,10 +191,13 @@ def _examined(mechanism: Mechanism, tell: Callable[[str], None]) -> Examination:
         except Skipped as reason:
             found.skipped[name] = one_line(reason)
         except Broken as what:
-            if isinstance(what, NotFinite) and NUMBERS in found.failed:
-                found.not_tried[name] = NUMBERS
-            else:
-                found.failed[name] = one_line(what)
+            owner = next((each for each in NUMBERS if each in found.failed), None)
+            if isinstance(what, NotFinite) and owner is not None:
+                found.not_tried[name] = owner
+                continue
+            found.failed[name] = one_line(what)
+            if what.__cause__ is not None:
+                found.raised[name] = raised_in_short(what.__cause__)
         else:
             found.passed.append(name)
     return found
@@ -146,8 +205,8 @@ def _examined(mechanism: Mechanism, tell: Callable[[str], None]) -> Examination:
 
 def root_of(name: str, what: Broken, mechanism: Mechanism) -> str | None:
     """The check that a failed one rests on and that fails itself, if any: the fault is told there."""
-    own: tuple[str, ...] = (NUMBERS,) if isinstance(what, NotFinite) and name != NUMBERS else ()
-    for each in (*foundations(name), *own):
+    owners = NUMBERS[: NUMBERS.index(name)] if name in NUMBERS else NUMBERS
+    for each in (*foundations(name), *(owners if isinstance(what, NotFinite) else ())):
         try:
             run(each, mechanism)
         except Skipped:

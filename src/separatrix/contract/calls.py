@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +24,28 @@ MOST_TOKENS = 1100
 """Drawn extras are drawn for so many tokens, and cut."""
 
 _drawn = ContextVar("drawn", default=False)
+
+
+@dataclass
+class Most:
+    """The largest sizes that mechanisms were called with."""
+
+    tokens: int = 0
+    width: int = 0
+
+
+_most: ContextVar[Most | None] = ContextVar("most", default=None)
+
+
+@contextmanager
+def sizes_called() -> Iterator[Most]:
+    """Note the largest sizes that mechanisms are called with."""
+    most = Most()
+    before = _most.set(most)
+    try:
+        yield most
+    finally:
+        _most.reset(before)
 
 
 @contextmanager
@@ -57,7 +79,10 @@ def fast(
     Where `changed` (batch, tokens) is true, drawn extras are others. `kept` says which tokens these are of
     all for which extras were drawn.
     """
-    return mechanism(q, k, v, counts, causal, **places, **extras_of(mechanism, q, k, v, changed, kept))
+    out = mechanism(q, k, v, counts, causal, **places, **extras_of(mechanism, q, k, v, changed, kept))
+    if (most := _most.get()) is not None:
+        most.tokens, most.width = max(most.tokens, k.shape[-2]), max(most.width, k.shape[-1])
+    return out
 
 
 def defined(

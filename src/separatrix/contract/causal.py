@@ -19,7 +19,7 @@ from separatrix.contract.inputs import (
     tokens,
     trial,
 )
-from separatrix.mechanisms import Causality, Mechanism
+from separatrix.mechanisms import Causality, Mechanism, observed
 from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.parameters import UsageError
 
@@ -34,9 +34,12 @@ CUTS: tuple[tuple[int, tuple[int, ...]], ...] = (
 """Numbers of tokens, and the places before which the past ends: all up to 256, then where chunks end."""
 MORE_CUTS: tuple[tuple[int, tuple[int, ...]], ...] = (
     (520, tuple(range(260, 520, 4))),
+    (1030, tuple(range(539, 1030, 41))),
     (2500, (1100, 1280, 1408, 1500, 1536, 2000, 2048, 2304)),
 )
 """The same for callables, which have no definition beside them to be compared with."""
+ALL_PLACES = 1030
+"""Of so many tokens each one's value is changed, where features are nothing to each other."""
 DEEP = -2e4
 """Logits below those that are used in the place of minus infinity."""
 AT_ONCE = 1 << 22
@@ -73,6 +76,8 @@ def causality(mechanism: Mechanism) -> None:
     _needs_causal(mechanism)
     for length, places in (*CUTS, *MORE_CUTS) if isinstance(mechanism, CustomMechanism) else CUTS:
         _require_no_leak(mechanism, length, places, torch.float64)
+    if isinstance(mechanism, CustomMechanism):
+        _require_no_value_leaks(mechanism)
     _require_no_leak_far_below(mechanism)
     try:
         for length, places in CUTS[:2]:
@@ -89,6 +94,33 @@ def _require_no_leak_far_below(mechanism: Mechanism) -> None:
     if bool(before.isfinite().all()):
         size = -DEEP * max(1.0, mechanism.sensitivity(q, k, True))
         _require_past(mechanism, (q, k, v), before, (1, LENGTH // 2), size * bound)
+
+
+def _require_no_value_leaks(mechanism: Mechanism) -> None:
+    """No value changes an earlier result, at any place: each is changed in a feature of its own.
+
+    Asked where features are nothing to each other and there may be as many as tokens.
+    """
+    q, k, v, bound = trial(mechanism, True, ALL_PLACES, shape=few(mechanism))
+    one, each = v[..., :1], v[..., :1] + torch.eye(ALL_PLACES, dtype=v.dtype)
+    try:
+        with torch.no_grad():
+            small = [x[..., :LENGTH, :] for x in (q, k, v)]
+            alone, beside = (
+                fast(mechanism, small[0], small[1], torch.cat([small[2], other], dim=-1), causal=True)
+                for other in (small[0], small[1])
+            )
+            width = v.shape[-1]
+            if not observed.alike(alone[..., :width], beside[..., :width]):
+                return
+            found = fast(mechanism, q, k, torch.cat([one, each], dim=-1), causal=True)
+    except Exception:  # a stranger may refuse so many features in any way
+        return
+    gap = (found[..., 1:] - found[..., :1]).abs().triu(1)
+    if gap.max().item() > bound * max(1.0, found.abs().max().item()):
+        row = int(torch.unravel_index(gap.argmax(), gap.shape)[-2])
+        before = fast(mechanism, q, k, v, causal=True)
+        _require_past(mechanism, (q, k, v), before, (row + 1,), bound)
 
 
 def _require_no_leak(mechanism: Mechanism, length: int, places: tuple[int, ...], dtype: torch.dtype) -> None:
@@ -171,7 +203,7 @@ def _require_no_slope(mechanism: Mechanism, length: int, rows: range | tuple[int
                 )
 
 
-@check("normalised", "double_precision")
+@check("normalised")
 def prefix(mechanism: Mechanism) -> None:
     """With causal=True, the first tokens give alone what they give when others follow."""
     _needs_causal(mechanism)

@@ -9,8 +9,9 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from separatrix.contract._base import Broken, NotFinite, Skipped
+from separatrix.contract._base import Broken, NotFinite, Skipped, least_precise
 from separatrix.contract.calls import fast
+from separatrix.errors import WrongResult, raised
 from separatrix.mechanisms import Causality, Mechanism, observed
 from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.parameters import UsageError
@@ -21,6 +22,7 @@ LENGTHS = (1, 2, 7, 33, 66)
 """One token, odd lengths, and lengths beyond the usual chunk sizes."""
 LONG_LENGTHS = (3, 16, 17, 32, 48, 63, 64, 65, 96, 100, 101, 128, 257, 512, 1030)
 """Lengths at and beyond the usual and the larger chunk sizes, for fewer tokens at once."""
+IN_16_BITS = (torch.bfloat16, torch.float16)
 SLACK = 64
 """Two ways to the same number may differ by this many units of rounding."""
 MEANINGLESS = 1e-2
@@ -173,6 +175,41 @@ def refusals(mechanism: Mechanism) -> tuple[type[Exception], ...]:
     return observed.REFUSALS if isinstance(mechanism, CustomMechanism) else (UsageError,)
 
 
+def narrow_formats(mechanism: Mechanism) -> tuple[torch.dtype, ...]:
+    """The formats of 16 bits that a mechanism runs in, if there is one."""
+    refused = formats_refused(mechanism)
+    found = tuple(dtype for dtype in IN_16_BITS if dtype not in refused)
+    if not found:
+        raise Skipped(next(iter(refused.values())))
+    return found
+
+
+def formats_refused(mechanism: Mechanism) -> dict[torch.dtype, str]:
+    """The formats of 16 bits that a mechanism does not run in, and why: torch lacks some operations there."""
+    found: dict[torch.dtype, str] = {}
+    for dtype in IN_16_BITS:
+        q, k, v = tokens(dtype=dtype, shape=sizes(mechanism))
+        try:
+            fast(mechanism, q, k, v, causal=modes(mechanism)[0])
+        except Exception as error:
+            if not _refuses_format(mechanism, error):
+                raise
+            found[dtype] = f"it does not run in {short(dtype)}: {raised(error)}"
+    return found
+
+
+def _refuses_format(mechanism: Mechanism, error: Exception) -> bool:
+    """Whether an error says that something is not done in a format, and not that it went wrong there."""
+    if isinstance(error, WrongResult):
+        return False
+    return isinstance(error, refusals(mechanism)) or "not implemented for" in str(error)
+
+
+def short(dtype: torch.dtype) -> str:
+    """The name of a format, `bfloat16`."""
+    return str(dtype).removeprefix("torch.")
+
+
 def modes(mechanism: Mechanism) -> tuple[bool, ...]:
     """The values of `causal` that a mechanism takes."""
     return {
@@ -189,7 +226,7 @@ def attender(mechanism: Mechanism, causal: bool) -> Callable[[Tensor, Tensor, Te
 
 def rounding(dtype: torch.dtype, slack: float = SLACK) -> float:
     """The bound for two ways to the same number in `dtype`."""
-    return slack * torch.finfo(dtype).eps
+    return slack * max(torch.finfo(dtype).eps, torch.finfo(least_precise()).eps)
 
 
 def require_equal(found: Tensor, expected: Tensor, bound: float, what: str) -> None:

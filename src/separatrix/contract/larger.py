@@ -22,16 +22,17 @@ from separatrix.mechanisms.custom import CustomMechanism
 
 KEYS = (-1000.0, 0.0)
 """Coordinates of keys that queries of positive ones may not mind: a weight of 0, or a score of 0."""
+BLOCKS = (160, 192, 256, 257, 384, 512, 768, 1024)
 FEW_KEYS, MANY_KEYS = (
     ((LENGTH, 5), (66, 14)),
     tuple(
         n - LENGTH
-        for n in (*range(19, 130), *range(150, 1101, 50), 160, 192, 256, 257, 384, 512, 768, 1024, 2048, 2500)
+        for n in (*range(19, 130), *range(150, 1101, 50), *BLOCKS, *range(233, 1100, 144), 2048, 2500)
     ),
 )
 """How many keys, and after how many tokens: where it is looked, and where it is asked (after LENGTH).
 
-All up to 129 tokens, then hundreds and those that fill blocks."""
+All up to 129 tokens, then hundreds, odd numbers and those that fill blocks."""
 FEW_COORDINATES, MANY_COORDINATES = (2, 3, 7), (*range(8, 125), 139, 155, 187, 219, 251, 507)
 FEW_FEATURES, MANY_FEATURES = (1, 3), (*range(4, 123), 137, 153, 185, 217, 249, 505)
 FEW_HEADS, OTHER_HEADS = (2, 3), (1, *range(4, 33), 40, 48, 64)
@@ -47,7 +48,7 @@ Change = Callable[[Tokens], Tokens]
 @check("normalised", "prefix")
 def more_keys(mechanism: Mechanism) -> None:
     """Keys that no query minds change nothing, however many: asked where a few change nothing."""
-    _needs_asking(mechanism)
+    needs_asking(mechanism)
     if not mechanism.length_free:
         raise Skipped("it says that results depend on how many tokens there are")
     for causal in modes(mechanism):
@@ -66,7 +67,7 @@ def more_keys(mechanism: Mechanism) -> None:
 @check("normalised", "prefix")
 def later_places(mechanism: Mechanism) -> None:
     """Tokens that no later query minds change nothing, however many come before: asked where a few do not."""
-    _needs_asking(mechanism)
+    needs_asking(mechanism)
     if True not in modes(mechanism):
         raise Skipped("it has no causal form")
     for key in KEYS:
@@ -83,7 +84,7 @@ def later_places(mechanism: Mechanism) -> None:
 @check("normalised", "prefix", "cross")
 def more_queries(mechanism: Mechanism) -> None:
     """A query gives the same among more queries than keys: asked where it does among fewer."""
-    _needs_asking(mechanism)
+    needs_asking(mechanism)
     if False not in modes(mechanism):
         raise Skipped("it only looks back, so there is a query for every key")
     q, k, v = tokens(max(MANY_QUERIES), LENGTH, shape=sizes(mechanism, 1, 2))
@@ -115,18 +116,23 @@ def more_queries(mechanism: Mechanism) -> None:
 @check("normalised", "prefix")
 def more_coordinates(mechanism: Mechanism) -> None:
     """Coordinates of zeros change nothing, however many: asked where a few change nothing."""
-    _needs_asking(mechanism)
+    needs_asking(mechanism)
     if mechanism.fixed_width is not None:
         raise Skipped(f"it takes tokens of width {mechanism.fixed_width} alone")
     asked = False
     for causal in modes(mechanism):
         for scaled in (False, True):
-            few = (_more_coordinates(many, scaled) for many in FEW_COORDINATES)
-            if all(_changes_nothing(mechanism, causal, LENGTH, each) for each in few):
+            for first in (False, True):
+                few = (_more_coordinates(many, scaled, first) for many in FEW_COORDINATES)
+                if not all(_changes_nothing(mechanism, causal, LENGTH, each) for each in few):
+                    break
                 asked = True
                 for many in MANY_COORDINATES:
-                    what = f"{many} more coordinates of 0 change results, a few do not (causal={causal})"
-                    _require_nothing(mechanism, causal, _more_coordinates(many, scaled), what)
+                    where = "before the others " if first else ""
+                    what = f"{many} more coordinates of 0 {where}change results, a few do not"
+                    change = _more_coordinates(many, scaled, first)
+                    _require_nothing(mechanism, causal, change, f"{what} (causal={causal})")
+            if asked:
                 break
     if not asked:
         raise Skipped("coordinates of 0 are something to it")
@@ -135,16 +141,19 @@ def more_coordinates(mechanism: Mechanism) -> None:
 @check("normalised", "prefix")
 def more_features(mechanism: Mechanism) -> None:
     """Further features of values change no other ones: asked where a few change none."""
-    _needs_asking(mechanism)
+    needs_asking(mechanism)
     if mechanism.fixed_features is not None:
         raise Skipped(f"it takes values of {mechanism.fixed_features} features alone")
     asked = False
     for causal in modes(mechanism):
         if all(_changes_nothing(mechanism, causal, LENGTH, _more_features(many)) for many in FEW_FEATURES):
             asked = True
+            placeless = all(_last_features_off(mechanism, causal, many) is None for many in FEW_FEATURES)
             for many in MANY_FEATURES:
                 what = f"{many} more features of values change others, a few do not (causal={causal})"
                 _require_nothing(mechanism, causal, _more_features(many), what)
+                if placeless and (off := _last_features_off(mechanism, causal, many)):
+                    raise off
     if not asked:
         raise Skipped("features of values are something to each other")
 
@@ -152,7 +161,7 @@ def more_features(mechanism: Mechanism) -> None:
 @check("normalised", "prefix")
 def more_heads(mechanism: Mechanism) -> None:
     """A head gives the same among others, however many: asked where it does among 2 and 3."""
-    _needs_asking(mechanism)
+    needs_asking(mechanism)
     if mechanism.fixed_heads is not None:
         raise Skipped(f"it takes {mechanism.fixed_heads} heads alone")
     asked = False
@@ -179,7 +188,8 @@ def _first_heads(mechanism: Mechanism, given: Tokens, heads: int, causal: bool) 
     return fast(mechanism, q, k, v, causal=causal)
 
 
-def _needs_asking(mechanism: Mechanism) -> None:
+def needs_asking(mechanism: Mechanism) -> None:
+    """Only callables have no definition that says what long and wide inputs give."""
     if not isinstance(mechanism, CustomMechanism):
         raise Skipped("its definition says what more tokens, coordinates and features give")
 
@@ -202,14 +212,15 @@ def _tokens_before(many: int, key: float) -> Change:
     )
 
 
-def _more_coordinates(many: int, scaled: bool) -> Change:
-    """Zeros at the end of queries and keys; for who divides logits by the root of the width, `scaled`."""
+def _more_coordinates(many: int, scaled: bool, first: bool) -> Change:
+    """Zeros beside queries and keys; for who divides logits by the root of the width, `scaled`."""
+    ends = (many, 0) if first else (0, many)
 
     def change(given: Tokens) -> Tokens:
         q, k, v = given
         width = q.shape[-1]
         times = ((width + many) / width) ** 0.5 if scaled else 1.0
-        return times * pad(q, (0, many)), pad(k, (0, many)), v
+        return times * pad(q, ends), pad(k, ends), v
 
     return change
 
@@ -217,6 +228,22 @@ def _more_coordinates(many: int, scaled: bool) -> Change:
 def _more_features(many: int) -> Change:
     """Other values beside the values."""
     return lambda given: (given[0], given[1], torch.cat([given[2], _others(given[2], many)], dim=-1))
+
+
+def _last_features_off(mechanism: Mechanism, causal: bool, many: int) -> Broken | None:
+    """What is wrong if the last features, after so many others, do not give what they give before these."""
+    q, k, v = tokens(shape=sizes(mechanism, 1, 2))
+    with torch.no_grad():
+        first, last = (
+            fast(mechanism, q, k, torch.cat(parts, dim=-1), causal=causal)
+            for parts in ((v, _others(v, many)), (_others(v, many), v))
+        )
+    what = f"{many} more features of values before others change these, a few do not (causal={causal})"
+    try:
+        require_equal(last[..., many:], first[..., : v.shape[-1]], rounding(v.dtype), what)
+    except Broken as off:
+        return off
+    return None
 
 
 def _others(v: Tensor, many: int) -> Tensor:

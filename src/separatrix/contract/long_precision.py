@@ -20,17 +20,18 @@ from separatrix.contract.inputs import (
     calmest,
     few,
     modes,
+    narrow_formats,
     nudged,
     require_finite,
     rounding,
+    short,
     sizes,
     trial,
 )
-from separatrix.contract.precision import require_nearly, short
+from separatrix.contract.precision import require_nearly
 from separatrix.mechanisms import Mechanism
 
 LENGTHS = (1024, 2500)
-FORMATS = (torch.bfloat16, torch.float16)
 CODE = 12
 """Coordinates of a token's own code of signs: 4096 of them, so that a query may choose one of all tokens."""
 CODE_LOGIT = 48.0
@@ -69,17 +70,17 @@ def long_in_float32(mechanism: Mechanism) -> None:
 @check("half_precision", "long_in_float32")
 def long_in_16_bits(mechanism: Mechanism) -> None:
     """1024 and 2500 tokens in 16 bits give what they give in float64, each result and all together."""
-    asked = False
+    asked, formats = False, narrow_formats(mechanism)
     with torch.no_grad():
         for causal, length in product(modes(mechanism), LENGTHS):
             shape = sizes(mechanism, 1, 1, 3, 4)
             given = calmest(mechanism, causal, length, shape=shape)[0]
-            asked |= _asked(mechanism, causal, given, f"{length} tokens, causal={causal}")
+            asked |= _asked(mechanism, causal, given, f"{length} tokens, causal={causal}", formats)
         shape, causal = sizes(mechanism, 1, 1, CODE, 4), modes(mechanism)[-1]
         if shape[2] >= CODE:
             given = _codes(LENGTHS[-1], shape)
             noun = f"{LENGTHS[-1]} tokens of which each finds one, causal={causal}"
-            asked |= _asked(mechanism, causal, given, noun, may_overflow=True)
+            asked |= _asked(mechanism, causal, given, noun, formats, may_overflow=True)
     if not asked:
         raise Skipped("it magnifies rounding to 16 bits on all long inputs")
 
@@ -96,7 +97,14 @@ def _codes(length: int, shape: Shape) -> Tokens:
     return CODE_LOGIT / CODE * keys[..., wanted, :], keys, values
 
 
-def _asked(mechanism: Mechanism, causal: bool, given: Tokens, noun: str, may_overflow: bool = False) -> bool:
+def _asked(
+    mechanism: Mechanism,
+    causal: bool,
+    given: Tokens,
+    noun: str,
+    formats: tuple[torch.dtype, ...],
+    may_overflow: bool = False,
+) -> bool:
     """Whether it could be told that results in 16 bits are those in float64; Broken if they are not.
 
     The tokens are numbers that both formats have.
@@ -104,7 +112,7 @@ def _asked(mechanism: Mechanism, causal: bool, given: Tokens, noun: str, may_ove
     q, k, v = (x.bfloat16().double() for x in given)
     expected = fast(mechanism, q, k, v, causal=causal)
     asked = False
-    for dtype in FORMATS:
+    for dtype in formats:
         unit = torch.finfo(dtype).eps
         narrow = q.to(dtype), k.to(dtype), v.to(dtype)
         found = fast(mechanism, *narrow, causal=causal).double()

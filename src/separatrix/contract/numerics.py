@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from separatrix.contract.calls import FORMS, drawing, fast
 from separatrix.contract.inputs import (
     LENGTH,
     few,
+    formats_refused,
     modes,
+    narrow_formats,
     require_equal,
     require_finite,
     rounding,
@@ -40,16 +43,27 @@ MODERATE = 30.0
 @check("")
 def form(mechanism: Mechanism) -> None:
     """The result has the shape of the queries with the features, and the dtype, of the values."""
-    shape = sizes(mechanism)
-    for causal in modes(mechanism):
-        for dtype in (torch.float64, torch.float32, torch.bfloat16):
-            q, k, v = tokens(dtype=dtype, shape=shape)
-            out = fast(mechanism, q, k, v, causal=causal)
-            expected = (*q.shape[:-1], shape[-1])
-            if out.shape != expected:
-                raise Broken(f"wrong shape: {tuple(out.shape)}, promised {expected} (causal={causal})")
-            if out.dtype is not dtype:
-                raise Broken(f"wrong dtype: {out.dtype} from {dtype} tokens (causal={causal})")
+    for causal, dtype in product(modes(mechanism), (torch.float64, torch.float32)):
+        _require_form(mechanism, causal, dtype)
+
+
+@check("form")
+def form_in_16_bits(mechanism: Mechanism) -> None:
+    """bfloat16 and float16 tokens give results of that form, too, where there are such operations."""
+    for causal, dtype in product(modes(mechanism), narrow_formats(mechanism)):
+        _require_form(mechanism, causal, dtype)
+    for why in formats_refused(mechanism).values():
+        raise Skipped(why)
+
+
+def _require_form(mechanism: Mechanism, causal: bool, dtype: torch.dtype) -> None:
+    q, k, v = tokens(dtype=dtype, shape=sizes(mechanism))
+    out = fast(mechanism, q, k, v, causal=causal)
+    expected = (*q.shape[:-1], v.shape[-1])
+    if out.shape != expected:
+        raise Broken(f"wrong shape: {tuple(out.shape)}, promised {expected} (causal={causal})")
+    if out.dtype is not dtype:
+        raise Broken(f"wrong dtype: {out.dtype} from {dtype} tokens (causal={causal})")
 
 
 @check("form")
@@ -203,7 +217,7 @@ def _require_nowhere_normalised(mechanism: Mechanism) -> None:
 
 @check()
 def finite(mechanism: Mechanism) -> None:
-    """Finite on logits of 1e4 (30 in 16 bits), values of 1e4, equal tokens, one token, tokens of zeros."""
+    """Finite on logits of 1e4, values of 1e4, equal tokens, one token, tokens of zeros."""
     shape = sizes(mechanism)
     q, k, v = tokens(shape=shape)
     top = (q @ k.mT).max().item()
@@ -220,8 +234,15 @@ def finite(mechanism: Mechanism) -> None:
         "tokens of zeros": (torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)),
     }
     _require_finite(mechanism, cases)
+
+
+@check("repeatable", "form_in_16_bits")
+def finite_in_16_bits(mechanism: Mechanism) -> None:
+    """In 16 bits finite on logits of 30, whose exponentials are beyond float16."""
+    q, k, v = tokens(shape=sizes(mechanism))
+    top = (q @ k.mT).max().item()
     moderate = {f"logits of {MODERATE:g}": (q * (MODERATE / top), k, v)}
-    _require_finite(mechanism, moderate, (torch.float16, torch.bfloat16))
+    _require_finite(mechanism, moderate, narrow_formats(mechanism))
 
 
 @check("finite")

@@ -68,6 +68,8 @@ class Mechanism(ABC):
     """Whether a key can stand for many."""
     length_free: ClassVar[bool] = True
     """Whether a causal result does not depend on how many tokens follow."""
+    mixes_heads: ClassVar[bool] = False
+    """Whether heads are something to each other."""
     linear_in_values: ClassVar[bool] = True
     """Whether attending to a mixture of values gives the mixture of the results."""
     twice_differentiable: ClassVar[bool | None] = True

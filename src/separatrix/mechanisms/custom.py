@@ -259,7 +259,7 @@ class CustomMechanism(Mechanism):
             require_result(out, (*q.shape[:-1], v.shape[-1]), v.dtype)
             return out  # type: ignore[no-any-return]
         except Exception as error:
-            note_theirs(error, self.spelled, described_call(q, k, v, options))
+            note_theirs(error, self.spelled, described_call(q, k, v, options), k.shape[-2])
             raise
 
     def _in(self, dtype: torch.dtype) -> Callable[..., Any]:

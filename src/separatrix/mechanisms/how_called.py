@@ -109,7 +109,7 @@ def ready(attend: Any, name: str, how: HowCalled) -> Any:
                     made(*((x.flatten(0, 1) if flat else x).float() for x in tokens))
                 return made
             except Exception as error:
-                note_theirs(error, name, described_call(*tokens, {}))
+                note_theirs(error, name, described_call(*tokens, {}), tokens[1].shape[-2])
                 why = why or error
     assert why is not None
     raise UsageError(f"{name} has weights that its first call makes, and that call failed: it {raised(why)}")

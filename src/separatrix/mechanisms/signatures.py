@@ -23,6 +23,7 @@ SAYS: dict[str, type] = {
     "coordinate_free": bool,
     "length_free": bool,
     "normalised": bool,
+    "mixes_heads": bool,
     "linear_in_values": bool,
     "twice_differentiable": bool,
     "fixed_width": int,

@@ -38,8 +38,9 @@ export function Contract({ cards }) {
     if (!card) return html`<p>${NOT_COMPUTED} yet</p>`;
     const { passed, failed, skipped, not_tried: untried } = card.contract;
     const broken = Object.entries(failed);
+    const left = Object.keys(skipped).length;
     return html`
-      <p>${passed.length} kept, ${broken.length} broken, ${Object.keys(skipped).length} do not apply${Object.keys(untried).length ? `, ${Object.keys(untried).length} not tried` : ""}.</p>
+      <p>${passed.length} kept, ${broken.length} broken, ${left} ${left === 1 ? "does" : "do"} not apply${Object.keys(untried).length ? `, ${Object.keys(untried).length} not tried` : ""}.</p>
       ${broken.map(([name, what]) => html`<p key=${name} class="problem"><b>broken: ${name}</b>: ${what}</p>`)}
       <details><summary>Every check</summary><ul class="checks">
         ${broken.map(([name, what]) => html`<li key=${name}><b>${name}</b> broken: ${what}</li>`)}
