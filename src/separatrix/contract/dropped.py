@@ -25,6 +25,7 @@ FEW_WIDTHS, MANY_WIDTHS = ((6, 4), (10, 12)), ((96, 130), (128, 96), (130, 128))
 SEEDS = (1, 2, 3)
 """What is dropped is dropped whatever stands there."""
 TOKENS, COORDINATES = -2, -1
+BOTH = "k and v"
 
 Case = tuple[int, Shape]
 
@@ -50,7 +51,7 @@ def nothing_dropped(mechanism: Mechanism) -> None:
 def _asked(mechanism: Mechanism, causal: bool, axis: int, some: Iterable[Case], many: Iterable[Case]) -> bool:
     """Whether all count in some cases, so that it could be asked in many; Broken if in these some do not."""
     seen = [_counts(mechanism, causal, axis, *case) for case in some]
-    letters = [letter for letter in "qkv" if all(bool(each[letter].all()) for each in seen)]
+    letters = [letter for letter in seen[0] if all(bool(each[letter].all()) for each in seen)]
     for case in many if letters else ():
         found = _counts(mechanism, causal, axis, *case)
         for letter in letters:
@@ -62,7 +63,10 @@ def _asked(mechanism: Mechanism, causal: bool, axis: int, some: Iterable[Case], 
 def _counts(
     mechanism: Mechanism, causal: bool, axis: int, length: int, shape: Shape, seed: int = SEEDS[0]
 ) -> dict[str, Tensor]:
-    """Which places along an axis of q, of k and of v the results follow."""
+    """Which places along an axis of q, of k and of v the results follow.
+
+    A token counts by its key or by its value: a key that a query sees alone has the weight 1 whatever it is.
+    """
     given = [x.requires_grad_() for x in tokens(length, shape=shape, seed=seed)]
     out = fast(mechanism, given[0], given[1], given[2], causal=causal)
     if not out.requires_grad:
@@ -75,7 +79,7 @@ def _counts(
         require_finite(slope, f"the gradient of {letter} ({length} tokens, causal={causal})")
         largest = slope.abs().movedim(axis, 0).flatten(1).amax(1)
         found[letter] = largest > rounding(slope.dtype) * largest.max()
-    return found
+    return {BOTH: found["k"] | found["v"]} if axis == TOKENS else found
 
 
 def _require_other(
@@ -89,7 +93,7 @@ def _require_other(
     dropped = (~counts).nonzero()[:, 0].tolist()
     more = f", and so are {len(dropped) - 1} more" if len(dropped) > 1 else ""
     if axis == TOKENS:
-        what = f"token {dropped[0]} of {length} is nothing to any result, whatever {letter} is there{more}"
+        what = f"token {dropped[0]} of {length} is nothing to any result, whatever {BOTH} are there{more}"
         what = f"{what}; of fewer tokens each counts (causal={causal})"
         what = f"{what}; if that is meant, say length_free = False"
     else:
