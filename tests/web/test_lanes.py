@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from separatrix.errors import SeparatrixError
 from separatrix.startup import process_context
 from separatrix.web import lanes
-from separatrix.web.lanes import PRELOADED, Busy, Call, Lane, Refused, Slow, TooLong
+from separatrix.web.lanes import Busy, Lane, TooLong
+from separatrix.web.workers import PRELOADED, Call, Refused, Slow
 
 SPIKE = {"construction": "spike", "mechanisms": "softmax", "words": {}, "options": {}, "quick": True}
 ENDLESS = {
@@ -116,6 +118,81 @@ def test_a_process_that_dies_is_replaced() -> None:
             await answers(found)
 
     run(work())
+
+
+def kill(found: Lane) -> frozenset[int]:
+    """Kill all processes of a lane, and wait until they are dead."""
+    killed = found.processes
+    for process in killed:
+        os.kill(process, signal.SIGKILL)
+    for worker in found._workers:
+        worker.process.join(10)
+    return killed
+
+
+def test_processes_that_died_while_idle_are_replaced_and_what_they_are_asked_is_answered() -> None:
+    async def work() -> None:
+        async with lane(size=2) as found:
+            for _ in range(2):
+                killed = kill(found)
+                assert len(killed) == 2
+                async with asyncio.timeout(60):
+                    await asyncio.gather(*(answers(found) for _ in range(5)))
+                    while len(found.processes) < 2:
+                        await asyncio.sleep(0.01)
+                assert not killed & found.processes
+
+    run(work())
+
+
+def test_a_place_is_not_lost_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        async with lane() as found:
+            kill(found)
+            with monkeypatch.context() as broken:
+                broken.setattr(lanes, "start", cannot_start)
+                for _ in range(3):
+                    async with asyncio.timeout(10):
+                        with pytest.raises(SeparatrixError, match="enough memory"):
+                            await found.ask(Call("verdicts", SPIKE))
+            async with asyncio.timeout(60):
+                await answers(found)
+
+    run(work())
+
+
+def cannot_start(*_: Any) -> Any:
+    raise SeparatrixError("see whether there is enough memory")
+
+
+def test_waiting_for_a_free_process_has_an_end() -> None:
+    async def work() -> None:
+        async with lane() as found:
+            found.longest_wait = 0.2
+            asked = asyncio.create_task(found.ask(Call("verdicts", ENDLESS)))
+            await asyncio.sleep(0.1)
+            with pytest.raises(Busy, match="no process was free for this within 0 s"):
+                await found.ask(Call("verdicts", SPIKE))
+            asked.cancel()
+            found.longest_wait = 60
+            await answers(found)
+
+    run(work())
+
+
+def test_closing_ends_what_is_being_computed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    async def work() -> None:
+        async with lane(size=2) as found:
+            asked = [asyncio.create_task(found.ask(Call("verdicts", ENDLESS))) for _ in range(2)]
+            await asyncio.sleep(0.2)
+            before = found.processes
+            await asyncio.wait_for(found.close(), 5)
+            await asyncio.wait(asked, timeout=5)
+            assert all(each.cancelled() for each in asked)
+            assert not any(alive(each) for each in before)
+
+    run(work())
+    assert caplog.text == ""
 
 
 def test_a_queue_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

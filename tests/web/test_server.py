@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import signal
 import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from command import run
 from explorer import Explorer, running, start
 from separatrix.cli import explore
 from separatrix.web import server
+from separatrix.web.requests import JSON, LINES
 
 
 def test_the_port_in_the_help_is_the_servers() -> None:
@@ -25,6 +29,59 @@ def test_it_says_where_it_is_and_ends_quietly(tmp_path: Path) -> None:
         _, err = found.process.communicate(timeout=20)
         assert (found.process.returncode, err) == (0, "")
     assert list(tmp_path.iterdir()) == []
+
+
+CURVE = "/api/v1/boundary/spike/elu?a1=0.5:1.5&--over=n=1e3:1e9:1000:log&--draws=10000"
+
+
+@contextmanager
+def asked(found: Explorer, path: str, accept: str, times: int) -> Iterator[list[socket.socket]]:
+    """Requests that nobody reads the answers of."""
+    lines = [socket.create_connection(("127.0.0.1", found.port), timeout=20) for _ in range(times)]
+    for number, line in enumerate(lines):
+        line.sendall(
+            f"GET {path}&--seed={number} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {accept}\r\n\r\n".encode()
+        )
+    time.sleep(1)
+    try:
+        yield lines
+    finally:
+        for line in lines:
+            line.close()
+
+
+@pytest.mark.parametrize(
+    ("ending", "accept"),
+    [
+        ((signal.SIGINT,), JSON),
+        ((signal.SIGTERM,), LINES),
+        ((signal.SIGINT, signal.SIGINT), LINES),
+    ],
+)
+def test_it_ends_quietly_and_soon_whatever_it_computes(
+    tmp_path: Path, ending: tuple[signal.Signals, ...], accept: str
+) -> None:
+    with running(cwd=tmp_path) as found, asked(found, CURVE, accept, 4) as lines:
+        began = time.monotonic()
+        for each in ending:
+            found.process.send_signal(each)
+            time.sleep(0.05)
+        _, err = found.process.communicate(timeout=20)
+        took = time.monotonic() - began
+        assert err == ""
+        assert took < 4, took  # about one second where nothing else runs
+        assert b"the explorer was ended" in lines[0].recv(100_000)
+
+
+def test_what_has_a_closed_form_is_answered_whatever_else_is_computed(tmp_path: Path) -> None:
+    with running(cwd=tmp_path) as found:
+        formats = found.send("/api/v1/verdict/spike/softmax?n=1e4&--dtype=float16&--draws=100").json()
+        assert formats["engine"] not in ("certified", "exact")
+        with asked(found, CURVE, JSON, 62):
+            began = time.monotonic()
+            for n in ("1e5", "1e6", "1e7"):
+                assert found.get(f"/verdict/spike/softmax?n={n}")["engine"] == "certified"
+            assert time.monotonic() - began < 10
 
 
 def test_its_processes_end_with_it(tmp_path: Path) -> None:

@@ -19,9 +19,10 @@ from separatrix.registry import modules
 from separatrix.startup import process_context
 from separatrix.web import api
 from separatrix.web.guard import LOOPBACK, Guard
-from separatrix.web.lanes import PRELOADED, Busy, Lane, TooLong
-from separatrix.web.requests import Desk, Gone, problem
+from separatrix.web.lanes import Busy, Lane, TooLong
+from separatrix.web.requests import Desk, Ended, Gone, problem
 from separatrix.web.settings import Settings
+from separatrix.web.workers import PRELOADED
 
 STATIC = Path(__file__).parent / "static"
 VIEWS = ("verdict", "map", "atlas", "assess", "learn", "results", "compare")
@@ -35,6 +36,8 @@ NOTHING = """<!doctype html>
 QUICK, SLOW = 2, 2
 """Processes for what is answered at once, and for what is not."""
 LONGEST_QUICK, LONGEST_SLOW = 3.0, 600.0
+LONGEST_WAIT = 60.0
+"""Seconds to wait for a process that answers at once."""
 NICENESS = 10
 
 
@@ -44,8 +47,8 @@ def make_app(settings: Settings, names: Iterable[str] = LOOPBACK, any_address: b
     @asynccontextmanager
     async def running(app: FastAPI) -> AsyncIterator[None]:
         context = process_context(PRELOADED)
-        quick = Lane("quick", QUICK, LONGEST_QUICK, context)
-        slow = Lane("slow", SLOW, LONGEST_SLOW, context, NICENESS)
+        quick = Lane("quick", QUICK, LONGEST_QUICK, context, longest_wait=LONGEST_WAIT)
+        slow = Lane("slow", SLOW, LONGEST_SLOW, context, NICENESS, longest_wait=LONGEST_SLOW)
         app.state.desk = Desk(settings, quick, slow)
         await quick.open()
         opening = asyncio.create_task(slow.open())  # which nobody waits for yet
@@ -90,7 +93,7 @@ def _add_problems(app: FastAPI) -> None:
     """Every error is one line of JSON, or of a page where a browser goes astray, never a traceback."""
 
     async def refuse(request: Request, error: Exception) -> Response:
-        status = 503 if isinstance(error, Busy | TooLong) else 400
+        status = 503 if isinstance(error, Busy | TooLong | Ended) else 400
         return JSONResponse(problem(error), status)
 
     async def gone(request: Request, error: Exception) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,16 +14,19 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
-from separatrix.errors import UsageError, on_one_line
+from separatrix.errors import SeparatrixError, UsageError, on_one_line
 from separatrix.parameters import read_words
-from separatrix.web.lanes import Busy, Call, Lane, Refused, Slow, TooLong
+from separatrix.web.lanes import Lane, TooLong
 from separatrix.web.settings import Settings
+from separatrix.web.workers import Call, Refused, Slow
 
 JSON, LINES, CELLS = "application/json", "application/x-ndjson", "application/vnd.separatrix.cells"
 MOST_KEPT = 64 * 2**20
 """Bytes of answers that are kept."""
 LARGEST_KEPT = 4 * 2**20
 MOST_KNOWN_SLOW = 1000
+WORTH_NOTING = 0.1
+"""Seconds after which it is worth while to remember that something was not answered at once."""
 
 
 @dataclass
@@ -57,7 +61,12 @@ class Desk:
     quick: Lane
     slow: Lane
     kept: Kept = field(default_factory=Kept)
-    known_slow: OrderedDict[tuple[str, str, str], None] = field(default_factory=OrderedDict)
+    known_slow: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    _ending: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def end(self) -> None:
+        """Wait for no answer any more: whoever does is told so."""
+        self._ending.set()
 
     async def answer(
         self, request: Request, call: Call, media: str = JSON, file: str = "", state: str = ""
@@ -68,17 +77,19 @@ class Desk:
         """
         key = _key(call, state)
         found = self.kept.get(key)
-        if found is None and not self._is_known_slow(call):
+        if found is None and _kind(call) not in self.known_slow:
+            asked = time.monotonic()
             try:
-                found = await while_waited_for(request, self.quick.ask(_with(call, quick=True)))
+                found = await self._while_waited_for(request, self.quick.ask(_with(call, quick=True)))
             except Slow:
-                self._note_slow(call)
+                if time.monotonic() - asked > WORTH_NOTING:
+                    self._note_slow(call)
             except TooLong:
                 pass  # a machine that is busy now may not be so the next time
         if found is None and LINES in request.headers.get("accept", "") and not file:
             return StreamingResponse(self._lines(request, call, key, media), media_type=LINES)
         if found is None:
-            found = await while_waited_for(request, self.slow.ask(_with(call, quick=False)))
+            found = await self._while_waited_for(request, self.slow.ask(_with(call, quick=False)))
         self.kept.put(key, found)
         named = {"content-disposition": f'attachment; filename="{file}"'} if file else {}
         return Response(found, media_type=media, headers={"cache-control": "no-store", **named})
@@ -95,7 +106,7 @@ class Desk:
         async def work() -> bytes:
             try:
                 slow = self.slow.ask(_with(call, quick=False), steps.put_nowait)
-                return await while_waited_for(request, slow)
+                return await self._while_waited_for(request, slow)
             finally:
                 steps.put_nowait(None)
 
@@ -106,16 +117,28 @@ class Desk:
                 yield _line({"step": step})
             try:
                 found = await task
-            except (Refused, TooLong, Busy) as error:
+            except SeparatrixError as error:
                 yield _line(problem(error))
+                return
+            except Gone:
                 return
             self.kept.put(key, found)
             yield b'{"result":' + (found if media == JSON else _quoted(found)) + b"}\n"
         finally:
             task.cancel()
 
-    def _is_known_slow(self, call: Call) -> bool:
-        return _kind(call) in self.known_slow
+    async def _while_waited_for(self, request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
+        """What `work` gives, as long as somebody waits and the explorer goes on; else it is cancelled."""
+        task = asyncio.create_task(work)
+        reasons = [asyncio.create_task(_left(request)), asyncio.create_task(self._ending.wait())]
+        try:
+            await asyncio.wait([task, *reasons], return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return await task
+            raise Ended("the explorer was ended") if self._ending.is_set() else Gone
+        finally:
+            for each in (task, *reasons):
+                each.cancel()
 
     def _note_slow(self, call: Call) -> None:
         self.known_slow[_kind(call)] = None
@@ -123,9 +146,16 @@ class Desk:
             self.known_slow.popitem(last=False)
 
 
-def _kind(call: Call) -> tuple[str, str, str]:
-    """What is slow once is slow again: the same construction and mechanisms."""
-    return call.name, str(call.arguments.get("construction")), str(call.arguments.get("mechanisms"))
+def _kind(call: Call) -> str:
+    """What is slow once is slow again: the same but for numbers and the ends of ranges, which one drags."""
+    words = {name: _shape(value) for name, value in call.arguments.get("words", {}).items()}
+    return _key(replace(call, arguments={**call.arguments, "words": words}))
+
+
+def _shape(value: str) -> str:
+    if ":" in value:
+        return "a range"
+    return "a number" if any(character.isdecimal() for character in value) else value
 
 
 def _key(call: Call, state: str = "") -> str:
@@ -144,22 +174,12 @@ def _line(value: Mapping[str, Any]) -> bytes:
     return f"{json.dumps(value)}\n".encode()
 
 
+class Ended(SeparatrixError):
+    """The explorer ends."""
+
+
 class Gone(Exception):
     """Nobody waits for the answer any more."""
-
-
-async def while_waited_for(request: Request, work: Coroutine[Any, Any, bytes]) -> bytes:
-    """What `work` gives, as long as somebody waits; else it is cancelled."""
-    task = asyncio.create_task(work)
-    leaving = asyncio.create_task(_left(request))
-    try:
-        await asyncio.wait([task, leaving], return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise Gone
-        return await task
-    finally:
-        task.cancel()
-        leaving.cancel()
 
 
 async def _left(request: Request) -> None:

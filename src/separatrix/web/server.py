@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from separatrix.errors import UsageError
 from separatrix.startup import process_context
 from separatrix.web.guard import LOOPBACK, is_loopback
-from separatrix.web.lanes import PRELOADED
 from separatrix.web.settings import Settings
+from separatrix.web.workers import PRELOADED
 
 PORT = 8310
 ANY = ("0.0.0.0", "::")
@@ -51,9 +51,8 @@ def explore(
     bound = _bind(host, port)
     process_context(PRELOADED)  # it imports what the processes need while this one imports the rest
     try:
-        import uvicorn
-
         from separatrix.web.app import make_app
+        from separatrix.web.ending import QuietServer, configured
     except ModuleNotFoundError as error:
         raise UsageError(
             f"the explorer needs {error.name}, which is not installed: pip install 'separatrix[explore]'"
@@ -63,10 +62,7 @@ def explore(
     app = make_app(settings, names, any_address=host in ANY)
     shown = f"[{host}]" if ":" in host else host
     exploring = Exploring(f"http://{'127.0.0.1' if host in ANY else shown}:{number}/", not is_loopback(host))
-    config = uvicorn.Config(
-        app, log_level="error", access_log=False, server_header=False, timeout_graceful_shutdown=2
-    )
-    server = uvicorn.Server(config)
+    server = QuietServer(configured(app), lambda: app.state.desk.end())
     threading.Thread(target=_announce, args=(server, exploring, browser, tell), daemon=True).start()
     try:
         asyncio.run(server.serve([bound]))

@@ -11,7 +11,7 @@ from separatrix.engines import STRENGTH, EngineRefusal, Sampling
 from separatrix.numbers.json import json_text
 from separatrix.parameters import UsageError
 from separatrix.result import Result
-from separatrix.web.lanes import Slow
+from separatrix.web.workers import Slow
 
 Tell = Callable[[Mapping[str, Any]], None]
 Function = TypeVar("Function", bound=Callable[..., bytes])

@@ -15,8 +15,8 @@ from separatrix.parameters import require_known
 from separatrix.store import NoStore, Store, open_store
 from separatrix.tasks import REAL_TASKS, TASKS, task_named
 from separatrix.web.answers._base import Tell, answer, document
-from separatrix.web.lanes import Slow
 from separatrix.web.settings import Settings
+from separatrix.web.workers import Slow
 
 MOST_CURVES = 240
 """Runs of one experiment whose curves are sent."""

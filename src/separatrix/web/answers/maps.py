@@ -15,7 +15,7 @@ from separatrix.parameters.ranges import read_counted, split_axes
 from separatrix.reports.maps import captions, heatmap, write_map
 from separatrix.verdicts.question import question
 from separatrix.web.answers._base import SLOW, Tell, Words, answer, document, sampling_of, written
-from separatrix.web.lanes import Slow, TooManyCells
+from separatrix.web.workers import Slow, TooManyCells
 
 MOST_CELLS = 250_000
 """Of a map on the page: 500 by 500."""

@@ -21,7 +21,7 @@ from separatrix.parameters import SeparatrixError, UsageError, split_mechanisms
 from separatrix.reports.verdict_words import LETTERS, MARKS, MEANINGS, RESCUES
 from separatrix.verdicts import DELTA, Verdict
 from separatrix.web.answers._base import SLOW, Tell, answer, by_closed_form, document
-from separatrix.web.lanes import Slow
+from separatrix.web.workers import Slow
 
 MOST_CELLS = 120
 """Of the atlas in one request: a row of it, or two columns."""

@@ -20,7 +20,7 @@ from separatrix.web.answers._base import (
     sampling_of,
     written,
 )
-from separatrix.web.lanes import Slow
+from separatrix.web.workers import Slow
 
 
 @answer

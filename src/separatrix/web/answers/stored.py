@@ -19,7 +19,7 @@ from separatrix.store.migrations import KINDS_KNOWN
 from separatrix.store.schema import VERDICT, cells, sweep_cells
 from separatrix.store.selection import start_of
 from separatrix.web.answers._base import Tell, answer, document
-from separatrix.web.lanes import Slow
+from separatrix.web.workers import Slow
 
 MOST_ROWS, ROWS = 1000, 200
 """Cells of a page at most, and unless asked otherwise."""

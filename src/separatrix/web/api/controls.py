@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from separatrix.web.api._base import ConstructionName, MechanismNames, TheDesk, new_router
-from separatrix.web.lanes import Call
+from separatrix.web.workers import Call
 
 router = new_router("controls")
 

@@ -15,8 +15,8 @@ from separatrix.schemas._base import Texts, Whole, document
 from separatrix.schemas.lists import ListedNumber, ListedTask
 from separatrix.web.api._base import TheDesk, new_router
 from separatrix.web.api._stores import state_of
-from separatrix.web.lanes import Call
 from separatrix.web.requests import Desk
+from separatrix.web.workers import Call
 
 router = new_router("trained")
 

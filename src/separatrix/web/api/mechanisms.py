@@ -15,8 +15,8 @@ from separatrix.schemas import lists
 from separatrix.schemas import mechanisms as documents
 from separatrix.schemas._base import Values
 from separatrix.web.api._base import TheDesk, documented_options, new_router
-from separatrix.web.lanes import Call
 from separatrix.web.requests import Desk, read_query
+from separatrix.web.workers import Call
 
 router = new_router("mechanisms")
 ATLAS = {

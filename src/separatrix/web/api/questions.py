@@ -12,8 +12,8 @@ from separatrix.errors import UsageError
 from separatrix.parameters import split_mechanisms
 from separatrix.schemas import questions as documents
 from separatrix.web.api._base import ConstructionName, MechanismNames, TheDesk, documented, new_router
-from separatrix.web.lanes import Call
 from separatrix.web.requests import CELLS, JSON, read_query
+from separatrix.web.workers import Call
 
 router = new_router("questions")
 LONGEST_NAME = 100

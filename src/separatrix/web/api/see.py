@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from separatrix.schemas import questions as documents
 from separatrix.web.api._base import ConstructionName, MechanismNames, TheDesk, documented, new_router
-from separatrix.web.lanes import Call
 from separatrix.web.requests import read_query
+from separatrix.web.workers import Call
 
 router = new_router("see")
 OPTIONS = {"seed": "Which draw of the reader's signs."}

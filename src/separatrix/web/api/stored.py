@@ -14,8 +14,8 @@ from separatrix.schemas._base import Number, Texts, Whole, document
 from separatrix.schemas.lists import ListedSweep
 from separatrix.web.api._base import TheDesk, documented, new_router
 from separatrix.web.api._stores import state_of, store_of
-from separatrix.web.lanes import Call
 from separatrix.web.requests import Desk, read_query
+from separatrix.web.workers import Call
 
 router = new_router("store")
 SWEEP = {"sweep": "Only cells of this sweep: its name or number."}
