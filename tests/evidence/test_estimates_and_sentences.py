@@ -69,7 +69,7 @@ def scores(
         (scores(solved=2), Word.LEARNS, "on some seeds: 2 of 6"),
         (scores(witness=0.979), Word.NOT_LEARNED, "0.9790 are written down, training reached 0.5000"),
         (scores(witness=0.7), Word.UNKNOWN, "the best weights known reach 0.7000; that proves nothing"),
-        (scores(), Word.UNKNOWN, "no weights are known that do; that proves nothing"),
+        (scores(), Word.UNKNOWN, "no weights are written down for this setting; that proves nothing"),
         (scores(proved=PROVED, trained=0.61), Word.CANNOT, "what it can it learned: 0.6100"),
         (
             scores(proved=PROVED, witness=0.62),

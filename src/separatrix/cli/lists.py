@@ -190,7 +190,7 @@ def _sweeps(store: Secret, as_json: bool) -> None:
         names = ("id", "name", "started", "cells")
         print_json([{name: getattr(each, name) for name in names} for each in found])
     elif not found:
-        console().print("no sweep is stored")
+        console().print("no sweep is intact" if damage else "no sweep is stored")
     else:
         table = new_table("number", "name", "begun", "cells stored")
         for each in found:

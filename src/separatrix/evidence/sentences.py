@@ -60,7 +60,7 @@ def judged(found: Scores) -> tuple[Word, str]:
         return Word.NOT_LEARNED, f"can, and did not learn it here: {written}, {_trained(found)}"
     if found.floor is not None:
         return Word.UNKNOWN, f"unknown: {_beside_the_floor(found, found.floor)}"
-    known = "no weights are known that do"
+    known = "no weights are written down for this setting"
     if found.witness is not None:
         known = f"the best weights known reach {found.witness:.4f}"
     return Word.UNKNOWN, f"unknown: {_trained(found)}, {runs}, and {known}; that proves nothing"

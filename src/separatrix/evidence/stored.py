@@ -52,7 +52,7 @@ class StoredTraining:
 
     found: tuple[Learned, ...]
     waiting: tuple[str, ...] = ()
-    """Mechanisms of which there are pilots alone, or runs that cannot be told of, each with why."""
+    """Mechanisms whose runs were not scored on the test samples, or cannot be told of, each with why."""
 
 
 @dataclass(frozen=True)
@@ -182,8 +182,17 @@ def _variants(
         for rate, some_of in sorted(alone.items()):
             single = Setting.read({**given, "rates": format_exact(rate)})
             yield _Variant(task, single, some_of, {name: (Pilot(rate, None),) for name in some_of})
-    only = sorted(tried.keys() - fresh.keys())
-    waiting += [f"{name} on {task.spelled}: pilots are there, runs on fresh seeds are not" for name in only]
+    only = sorted(tried.keys() - fresh.keys(), key=_order)
+    waiting += [f"{name} on {task.spelled}: {_untested(len(tried[name]))}" for name in only]
+
+
+def _untested(runs: int) -> str:
+    """Why runs that are stored are no evidence yet."""
+    scored = "1 run is stored, and was" if runs == 1 else f"{runs:,} runs are stored, and were"
+    return (
+        f"{scored} not scored on the test samples; test = true in the [[learn]] table of a plan does that, "
+        "and separatrix learn does it on fresh seeds"
+    )
 
 
 def _pilots(tried: Sequence[_Run], sign: int) -> tuple[Pilot, ...]:

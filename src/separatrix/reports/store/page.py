@@ -75,8 +75,7 @@ def _facts(stored: StoredCells, runs: TrainedRuns) -> list[tuple[str, str]]:
     ended.update(runs.counts)
     counts = {name: ended.pop(name, 0) for name in ("done", "refused", "failed")}
     counts |= {f"ended as “{name}”": count for name, count in ended.items()}
-    unfinished = stored.unfinished - sum(runs.counts.values())
-    counts |= {"not finished yet": unfinished} if unfinished > 0 else {}
+    counts |= {"not finished yet": stored.unfinished} if stored.unfinished > 0 else {}
     facts = [(pages.short(name, 60), f"{count:,}") for name, count in counts.items()]
     return [*facts, ("computing time", duration(float(cells["seconds"].sum()) + runs.seconds))]
 

@@ -20,7 +20,9 @@ from separatrix.numbers.printable import SUSPECT, visible
 from separatrix.parameters import UsageError
 from separatrix.parameters.ranges import FARTHEST
 from separatrix.reports.drawing import LOOKS
-from separatrix.store import Selection, Store, StoreError, Sweep, selected
+from separatrix.store import Filter, Selection, Store, StoreError, Sweep, selected
+from separatrix.store.frame import require_known
+from separatrix.store.schema import cells as stored_cells
 from separatrix.store.schema import sweep_cells
 from separatrix.store.sweep_list import list_sweeps
 
@@ -28,6 +30,10 @@ WHOLE = "all cells"
 """The part of cells that belong to no sweep."""
 KEPT = ("construction", "mechanism", "status", "message", "engine", "margin", "seconds")
 SAMPLING = ("asked", "draws", "seed", "dtype", "host")
+
+
+class NoSuchCells(UsageError):
+    """No cell meets the conditions."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ class StoredCells:
     names: tuple[str, ...]
     """The names of the parameters."""
     unfinished: int
+    """Cells of the sweep that are not stored yet, of whatever kind of work."""
     versions: tuple[str, ...]
     """The versions of Python and the packages, as JSON, wherever cells were computed."""
 
@@ -62,27 +69,33 @@ class StoredCells:
 
 
 @contextmanager
-def open_cells(store: Store, sweep: int | None) -> Iterator[tuple[StoredCells, Selection]]:
+def open_cells(
+    store: Store, sweep: int | None, asked: Filter | None = None
+) -> Iterator[tuple[StoredCells, Selection]]:
     """The cells of a sweep; of the newest where none is named; of the store where there are no sweeps.
 
-    The selection gives the same cells as `separatrix results` does, chunk by chunk.
+    Where conditions are `asked`, only cells that meet them; `NoSuchCells` where none does. The
+    selection gives the same cells as `separatrix results` does, chunk by chunk.
     """
     known, damage = list_sweeps(store)
     chosen = next((each for each in reversed(known) if sweep in (None, each.id)), None)
     if chosen is None and sweep is not None:
         raise UsageError(f"there is no sweep {sweep} in {store.where}")
-    with selected(store, None, None if chosen is None else chosen.id, repeated=True) as found:
+    with selected(store, asked, None if chosen is None else chosen.id, repeated=True) as found:
         found.scan.damage.altered.update(damage.altered)
         found.scan.damage.lost["sweeps"] += damage.lost["sweeps"]
         if found.count == 0 and found.scan.damage:
             raise StoreError(found.scan.damage.warning)
+        if found.count == 0 and asked is not None and asked.conditions:
+            require_known(store, asked)
+            raise NoSuchCells("no stored cell is like that")
         if chosen is None and found.count == 0:
             raise UsageError(
                 f"the store {store.where} holds no cells; fill it with: separatrix sweep plan.toml"
             )
         names = tuple(map(visible, found.spreads))
         cells = _sorted(pl.concat(_cells(chunk, found) for chunk in found.frames()))
-        unfinished = 0 if chosen is None else _planned(store, chosen.id) - cells["id"].n_unique()
+        unfinished = 0 if chosen is None else _unfinished(store, chosen.id)
         versions = tuple(dict.fromkeys(json.dumps(each, sort_keys=True) for _, each in _used(cells, found)))
         yield StoredCells(store.where, chosen, cells, names, unfinished, versions), found
 
@@ -109,9 +122,11 @@ def _sorted(cells: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(run for *_, run in runs) if runs else cells
 
 
-def _planned(store: Store, sweep: int) -> int:
-    asked = select(func.count(func.distinct(sweep_cells.c.cell))).where(sweep_cells.c.sweep == sweep)
-    return int(store.select(asked)[0][0])
+def _unfinished(store: Store, sweep: int) -> int:
+    """How many cells of a sweep are noted and not stored, of whatever kind of work."""
+    noted = select(func.count(func.distinct(sweep_cells.c.cell))).where(sweep_cells.c.sweep == sweep)
+    there = noted.join(stored_cells, stored_cells.c.id == sweep_cells.c.cell)
+    return int(store.select(noted)[0][0]) - int(store.select(there)[0][0])
 
 
 def decoded(text: str) -> dict[str, str]:

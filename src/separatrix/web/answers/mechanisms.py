@@ -76,6 +76,13 @@ def _column(name: str, point: Construction) -> dict[str, Any]:
 
 
 @answer
+def atlas_order(mechanisms: str, options: Words, quick: bool, tell: Tell) -> bytes:
+    """Nothing, or why rows cannot be sorted so."""
+    order_by(options["sort"], _asked(mechanisms, options)[1])
+    return b"{}"
+
+
+@answer
 def atlas_verdicts(mechanisms: str, options: Words, quick: bool, tell: Tell) -> bytes:
     """The cells of the atlas that a closed form answers, at the reference points alone."""
     chosen, columns = _asked(mechanisms, options)
@@ -95,9 +102,10 @@ def _at_once(point: Construction, mechanism: Mechanism) -> Verdict | None:
 @answer
 def atlas_cells(mechanisms: str, options: Words, quick: bool, tell: Tell) -> bytes:
     """What `separatrix atlas --json` prints."""
+    chosen, columns = _asked(mechanisms, options)
+    order_by(options.get("sort", "family"), columns)
     if quick:
         raise Slow(SLOW)
-    chosen, columns = _asked(mechanisms, options)
     cells = len(chosen) * len(columns)
     if cells > MOST_CELLS:
         raise UsageError(

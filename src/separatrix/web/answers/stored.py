@@ -28,6 +28,15 @@ MANY = 20_000
 PATIENCE = 20.0
 """Seconds that a store may take to answer."""
 
+NOTHING_DRAWN = {
+    **dict.fromkeys(("title", "finding", "evidence", "plan"), ""),
+    "seconds": "0 s",
+    **dict.fromkeys(("unfinished", "curves_left_out", "maps_left_out"), 0),
+    **{name: [] for name in ("versions", "curves", "maps")},
+    "warning": None,
+}
+"""The figures of no cells."""
+
 Words = Mapping[str, str]
 
 
@@ -111,32 +120,36 @@ def stored_counts(store: str, words: Words, options: Words, quick: bool, tell: T
 
 
 @answer
-def stored_figures(store: str, options: Words, quick: bool, tell: Tell) -> bytes:
-    """The curves and maps of a sweep, as `separatrix report` draws them, in numbers."""
+def stored_figures(store: str, words: Words, options: Words, quick: bool, tell: Tell) -> bytes:
+    """The curves and maps of a sweep, as `separatrix report` draws them, in numbers; of some of its cells
+    where there are conditions."""
     from separatrix.reports.store.page import duration
-    from separatrix.reports.store.stored_cells import open_cells
+    from separatrix.reports.store.stored_cells import NoSuchCells, open_cells
     from separatrix.reports.store.wording import evidence, finding
     from separatrix.web.answers._figures import figures
 
-    here = opened(store)
+    here, asked = opened(store), read_filter(words)
     sweep = _sweep_number(here, options)
     if quick and _members(here, sweep) > MANY // 10:
         raise Slow("many cells are read for this")
     tell({"what": f"reading {_members(here, sweep):,} cells"})
-    with open_cells(here, sweep) as (found, selection):
-        tell({"what": "drawing curves and maps"})
-        once = found.distinct
-        made = {
-            "title": found.title,
-            "finding": finding(once),
-            "evidence": evidence(once),
-            "seconds": duration(float(once["seconds"].sum())),
-            "unfinished": found.unfinished,
-            "versions": list(found.versions[:6]),
-            "plan": "" if found.sweep is None else visible(found.sweep.plan),
-            **figures(found),
-        }
-        damage = selection.scan.damage
+    try:
+        with open_cells(here, sweep, asked) as (found, selection):
+            tell({"what": "drawing curves and maps"})
+            once = found.distinct
+            made = {
+                "title": found.title,
+                "finding": finding(once),
+                "evidence": evidence(once),
+                "seconds": duration(float(once["seconds"].sum())),
+                "unfinished": found.unfinished,
+                "versions": list(found.versions[:6]),
+                "plan": "" if found.sweep is None else visible(found.sweep.plan),
+                **figures(found),
+            }
+            damage = selection.scan.damage
+    except NoSuchCells:
+        return document(NOTHING_DRAWN)
     return document({**made, "warning": damage.warning if damage else None})
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from separatrix import __version__, listed
 from separatrix.schemas import lists as documents
+from separatrix.store import store_address
 from separatrix.web.api._base import TheDesk, new_router
 
 router = new_router("lists")
@@ -21,6 +22,8 @@ class About(BaseModel):
     own_mechanisms: list[str]
     """Named with --mechanism."""
     has_store: bool
+    store: str | None
+    """The address of the store as --store takes it, with *** for a password."""
 
 
 class Mechanism(BaseModel):
@@ -36,10 +39,13 @@ class Mechanism(BaseModel):
 
 @router.get("/about")
 async def about(desk: TheDesk) -> About:
-    """What the explorer was started with; the address of a store is not told."""
+    """What the explorer was started with; the password of a store is not told."""
     settings = desk.settings
     return About(
-        version=__version__, own_mechanisms=list(settings.mechanisms), has_store=settings.store is not None
+        version=__version__,
+        own_mechanisms=list(settings.mechanisms),
+        has_store=settings.store is not None,
+        store=None if settings.store is None else store_address(settings.store).shown,
     )
 
 

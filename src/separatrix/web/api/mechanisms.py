@@ -137,7 +137,11 @@ async def atlas_table(request: Request, desk: TheDesk) -> Response:
 )
 async def atlas_verdicts(request: Request, desk: TheDesk) -> Response:
     """The cells that a closed form answers at once, at the reference points alone; others are left out."""
-    return await desk.answer(request, _atlas_call("atlas_verdicts", request, desk))
+    call = _atlas_call("atlas_verdicts", request, desk)
+    if "sort" in call.arguments["options"]:
+        await desk.answer(request, Call("atlas_order", dict(call.arguments)))
+        call.arguments["options"].pop("sort")  # who reads it sorts: the same cells in any order
+    return await desk.answer(request, call)
 
 
 @router.get("/atlas/known")

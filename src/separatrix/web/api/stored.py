@@ -180,9 +180,9 @@ async def counts(request: Request, desk: TheDesk) -> Response:
 
 @router.get("/results/figures", response_model=SweepFigures, openapi_extra=documented(SWEEP))
 async def figures(request: Request, desk: TheDesk) -> Response:
-    """Curves and maps of a sweep; of the newest where none is named."""
-    _, options = read_query(request, SWEEP)
-    return await _ask(desk, request, "stored_figures", options=options)
+    """Curves and maps of a sweep, of the newest where none is named, from cells that meet the conditions."""
+    words, options = read_query(request, SWEEP)
+    return await _ask(desk, request, "stored_figures", words=words, options=options)
 
 
 @router.get("/compare/{one}/{other}", response_model=documents.Compared)

@@ -2,8 +2,9 @@
 
 import { html, render, useEffect, useState } from "./framework.js";
 import { commandOf, go, usePlace } from "./address.js";
-import { watchServer } from "./api.js";
+import { get, watchServer } from "./api.js";
 import { CopyButton } from "./parts.js";
+import { storeOption } from "./store-words.js";
 
 // A view is a module with `View({ place })`; it is loaded when it is first shown.
 const VIEWS = [
@@ -13,6 +14,9 @@ const VIEWS = [
   { name: "Trained", commands: ["learn"], start: "/learn", load: () => import("./trained.js") },
   { name: "Store", commands: ["results", "compare"], start: "/results", load: () => import("./store.js") },
 ];
+
+// Commands that read or fill a store.
+const STORED = ["results", "compare", "learn"];
 
 function viewOf(place) {
   return VIEWS.find((each) => each.commands.includes(place.command)) ?? VIEWS[0];
@@ -33,7 +37,9 @@ function Shell() {
   const [Loaded, setLoaded] = useState(null);
   const [reachable, setReachable] = useState(true);
   const [failure, setFailure] = useState("");
+  const [store, setStore] = useState(null);
   useEffect(() => watchServer(setReachable), []);
+  useEffect(() => { if (reachable) get("/about").then((about) => setStore(about.store), () => {}); }, [reachable]);
   useEffect(() => {
     let wanted = true;
     setFailure("");
@@ -44,7 +50,8 @@ function Shell() {
     return () => { wanted = false; };
   }, [view, reachable]);
   useEffect(() => { document.title = `${view.name}: Separatrix`; }, [view]);
-  const command = place.command ? commandOf(place) : commandOf({ command: "verdict", names: ["spike", "softmax,linear"], words: [], options: [] });
+  const stored = STORED.includes(place.command) ? storeOption(store) : [];
+  const command = place.command ? commandOf({ ...place, options: [...place.options, ...stored] }) : commandOf({ command: "verdict", names: ["spike", "softmax,linear"], words: [], options: [] });
   return html`
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>Skip to the content</a>
     <header class="head">
@@ -57,8 +64,7 @@ function Shell() {
         <${CopyButton} text=${() => command} label="Copy command" />
       </div>
     </header>
-    ${!reachable && html`<p class="gone" role="alert">The explorer does not answer any more. Start it again with
-      <code>separatrix explore</code>; this page goes on by itself.</p>`}
+    ${!reachable && html`<p class="gone" role="alert">The explorer does not answer any more. Start it again with <code>separatrix explore</code>; this page goes on by itself.</p>`}
     <main id="main" tabindex="-1">
       ${failure ? html`<p class="problem" role="alert">${failure}</p>`
         : Loaded?.view === view ? html`<${Loaded.View} key=${view.name} place=${place} reachable=${reachable} />`

@@ -5,7 +5,7 @@ import { commandOf, go, query } from "./address.js";
 import { get, latest } from "./api.js";
 import { Choice, CopyButton, Field, Progress, forPeople } from "./parts.js";
 import { Link } from "./sheet.js";
-import { VERDICTS, chance, otherConditions, questionOf, spelled, spread, valueOf, withOthers, withValue } from "./store-words.js";
+import { VERDICTS, chance, otherConditions, questionOf, spelled, spread, storeOption, valueOf, withOthers, withValue } from "./store-words.js";
 
 const ROWS = 100;
 
@@ -55,7 +55,7 @@ export function Cells({ place, contents, reachable, onSweep }) {
   const [pages, setPages] = useState({ of: address, places: [""] });
   const places = pages.of === address ? pages.places : [""];
   const { page, counts, problem, step } = useCells(place, contents, reachable, places.at(-1));
-  const command = commandOf({ ...place, command: "results", names: [], options: [...place.options, ["store", contents.store]] });
+  const command = commandOf({ ...place, command: "results", names: [], options: [...place.options, ...storeOption(contents.store)] });
   const move = (next) => setPages({ of: address, places: next });
   return html`<section aria-labelledby="cells-head">
     <h2 id="cells-head">Cells</h2>
@@ -69,7 +69,7 @@ export function Cells({ place, contents, reachable, onSweep }) {
       <span>page ${places.length}</span>
       <button type="button" class="quiet" disabled=${!page.next} onClick=${() => move([...places, page.next])}>Next</button>
     </nav>`}
-    <p class="hint">In a terminal, with this store: <code>${command}</code> <${CopyButton} text=${() => command} label="Copy" /></p>
+    <p class="hint">In a terminal, with this store: <code>${command}</code> <${CopyButton} text=${() => command} label="Copy" />${contents.store.includes("***") && " Its password stands where *** is."}</p>
   </section>`;
 }
 

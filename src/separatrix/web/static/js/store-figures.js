@@ -2,7 +2,7 @@
 // and the cells behind a point.
 
 import { html, useCallback, useEffect, useMemo, useState } from "./framework.js";
-import { go } from "./address.js";
+import { go, query } from "./address.js";
 import { get, latest } from "./api.js";
 import { Chart, axis, inks, powerTicks } from "./chart.js";
 import { Progress, colourOf, forPeople, useLooks } from "./parts.js";
@@ -12,22 +12,26 @@ import { aligned, cellsAt, saidAt, textAt } from "./store-words.js";
 const AT_ONCE = 20_000;
 const PAUSE = 5_000;
 
-export function Figures({ sweep, growing, reachable }) {
+// `words` are the conditions that cells have to meet; `apart` is said where there are some that hold for other work.
+export function Figures({ sweep, words, apart, growing, reachable }) {
   const [state, setState] = useState({});
   const [wanted, setWanted] = useState(false);
   const ask = useMemo(latest, []);
+  const path = `/results/figures${query(words, [["sweep", sweep]])}`;
   const small = (growing?.stored ?? 0) <= AT_ONCE;
   useEffect(() => {
     if (!small && !wanted) return undefined;
-    const draw = () => ask((signal) => get(`/results/figures?--sweep=${encodeURIComponent(sweep)}`, { signal, step: (step) => setState((now) => ({ ...now, step })) }))
-      .then((found) => setState({ found }), (error) => error.name !== "AbortError" && setState({ problem: error.message }));
-    const timer = setTimeout(draw, state.found ? PAUSE : 0);
+    const draw = () => ask((signal) => get(path, { signal, step: (step) => setState((now) => ({ ...now, step })) }))
+      .then((found) => setState({ found, path }), (error) => error.name !== "AbortError" && setState({ problem: error.message }));
+    const timer = setTimeout(draw, state.path === path ? PAUSE : 0);
     return () => clearTimeout(timer);
-  }, [sweep, small ? growing?.stored : 0, wanted, reachable]);
+  }, [path, small ? growing?.stored : 0, wanted, reachable]);
   const cancel = () => { ask(async () => null); setWanted(false); setState({}); };
   const { found, step, problem } = state;
   return html`<section class="figures" aria-labelledby="figures-head">
     <h2 id="figures-head">Curves and maps</h2>
+    ${words.length > 0 && html`<p class="hint">Of cells with ${words.map(([name, value]) => `${name}=${value}`).join(" ")} alone.</p>`}
+    ${apart && html`<p class="hint">They are of all verdicts of the sweep: the conditions are about other work.</p>`}
     ${problem && html`<p class="problem" role="alert">${problem}</p>`}
     ${!small && !wanted && html`<p><button type="button" onClick=${() => setWanted(true)}>Draw ${growing.stored.toLocaleString("en")} cells</button> This takes up to a minute.</p>`}
     ${step && html`<${Progress} step=${step} onCancel=${cancel} />`}
@@ -39,13 +43,13 @@ function Drawn({ found, sweep }) {
   const known = useLooks();
   return html`
     ${found.finding && html`<p>${found.finding[0].toUpperCase()}${found.finding.slice(1)}.</p>`}
-    <p class="hint">P is known so: ${found.evidence || "no cell has an answer yet"}. Computing time ${found.seconds}.${found.unfinished > 0 ? ` ${found.unfinished.toLocaleString("en")} cells are not finished yet.` : ""}</p>
+    <p class="hint">P is known so: ${found.evidence || "no cell has an answer yet"}. Computing time ${found.seconds}.${found.unfinished > 0 ? ` ${found.unfinished.toLocaleString("en")} cells of the sweep are not finished yet.` : ""}</p>
     ${found.curves.map((each, i) => html`<${Curve} key=${`curve ${i}`} curve=${each} known=${known} sweep=${sweep} />`)}
     ${found.curves_left_out > 0 && html`<p class="hint">${found.curves_left_out} curves are not drawn; <code>separatrix report --sweep ${sweep}</code> has more.</p>`}
     ${found.maps.length > 0 && html`<div class="maps">${found.maps.map((each, i) => html`<${MapFigure} key=${`map ${i}`} map=${each} sweep=${sweep} />`)}</div>`}
     ${found.maps_left_out > 0 && html`<p class="hint">${found.maps_left_out} maps are not drawn; <code>separatrix report --sweep ${sweep}</code> has more.</p>`}
-    ${!found.curves.length && !found.maps.length && html`<p>No parameter takes three values there while the others stay, so there is no curve and no map.</p>`}
-    <details><summary>The plan</summary><pre tabindex="0">${found.plan}</pre></details>`;
+    ${!found.curves.length && !found.maps.length && html`<p>No parameter takes three values here while the others stay, so there is no curve and no map.</p>`}
+    ${found.plan && html`<details><summary>The plan</summary><pre tabindex="0">${found.plan}</pre></details>`}`;
 }
 
 function fixedText(fixed) {

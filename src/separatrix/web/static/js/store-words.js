@@ -107,6 +107,13 @@ export function textAt(lines, x) {
   return String(x);
 }
 
+const USUAL = ["sqlite:///results.db", "results.db"];
+
+// The option that names the store in a command; none where a command takes that store anyway.
+export function storeOption(store) {
+  return store && !USUAL.includes(store) ? [["store", store]] : [];
+}
+
 // How far a sweep is, in words.
 export function progressText(sweep) {
   const whole = sweep.stored >= sweep.planned;

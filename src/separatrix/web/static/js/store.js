@@ -67,6 +67,7 @@ function SweepRow({ sweep, chosen }) {
 }
 
 function Sweeps({ contents, chosen }) {
+  if (!contents.sweeps.length && contents.warning) return html`<p>No sweep of this store is intact. <code>separatrix store check</code> says what is wrong, <code>separatrix store repair</code> saves what is intact.</p>`;
   if (!contents.sweeps.length) return html`<p>No sweep is stored yet. <code>separatrix sweep plan.toml</code> fills the store.</p>`;
   const newest = [...contents.sweeps].reverse();
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Sweeps"><table class="sweeps">
@@ -103,9 +104,10 @@ export function View({ place, reachable }) {
     return html`<h1>Store</h1>${problem ? html`<p class="problem" role="alert">${problem}</p><${Start} />` : html`<p class="waiting" role="status">Looking into the store …</p>`}`;
   }
   const growing = contents.sweeps.find((each) => String(each.id) === sweep || each.name === sweep);
+  const verdicts = (valueOf(place.options, "kind") || "verdict") === "verdict";
   const asked = place.words.length > 0 || !sweep;
   const cells = html`<${Cells} key="cells" place=${place} contents=${contents} reachable=${reachable} onSweep=${choose} />`;
-  const figures = sweep && html`<${Figures} key=${`figures ${sweep}`} sweep=${sweep} growing=${growing} reachable=${reachable} />`;
+  const figures = sweep && html`<${Figures} key=${`figures ${sweep}`} sweep=${sweep} words=${verdicts ? place.words : []} apart=${!verdicts && place.words.length > 0} growing=${growing} reachable=${reachable} />`;
   return html`<div class="store">
     <h1>Store <code>${contents.store}</code></h1>
     <p role="status" class=${contents.running ? "at-work" : ""}>${stateText(contents)}.</p>

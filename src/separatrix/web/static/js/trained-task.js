@@ -2,13 +2,14 @@
 // windows of learning rates, steps until solved.
 
 import { html, useCallback, useEffect, useMemo } from "./framework.js";
-import { go } from "./address.js";
+import { commandOf, go } from "./address.js";
 import { Chart, axis, inks } from "./chart.js";
 import { Choice, CopyButton, colourOf, forPeople, useLooks } from "./parts.js";
 import { Bars } from "./trained-bars.js";
+import { storeOption } from "./store-words.js";
 import { curveColumns, matching, stepsText, wordsOf } from "./trained-words.js";
 
-export function Experiments({ found, task, place }) {
+export function Experiments({ found, task, place, store }) {
   const chosen = matching(found, place.words);
   const shown = chosen[0] ?? found[0];
   const names = found.map((each, i) => [String(i), `${each.spelled}, rates ${each.learned.setting.rates}`]);
@@ -24,13 +25,17 @@ export function Experiments({ found, task, place }) {
   return html`
     ${found.length > 1 && html`<${Choice} label="Experiment" value=${String(found.indexOf(shown))} options=${names} onChange=${(value) => choose(Number(value))} />`}
     ${place.words.length > 0 && !chosen.length && html`<p class="problem" role="alert">No stored experiment has ${place.words.map(([name, value]) => `${name}=${value}`).join(" ")}; shown is ${shown.spelled}.</p>`}
-    <${Experiment} experiment=${shown} learned=${learned} task=${task} />`;
+    <${Experiment} experiment=${shown} learned=${learned} task=${task} store=${store} />`;
 }
 
-function Experiment({ experiment, learned, task }) {
+function Experiment({ experiment, learned, task, store }) {
   const known = useLooks();
-  const words = wordsOf(experiment.spelled).map(([name, value]) => `${name}=${value}`);
-  const command = ["separatrix learn", task, learned.mechanisms.map((each) => each.mechanism).join(","), ...words, `rates=${learned.setting.rates}`].join(" ");
+  const command = commandOf({
+    command: "learn",
+    names: [task, learned.mechanisms.map((each) => each.mechanism).join(",")],
+    words: [...wordsOf(experiment.spelled), ["rates", learned.setting.rates]],
+    options: storeOption(store),
+  });
   return html`<section aria-labelledby="bars-head">
     <h2 id="bars-head">${experiment.spelled}</h2>
     <p>Ceiling ${forPeople(learned.ceiling, 4)}: ${learned.ceiling_by}. Floor ${forPeople(learned.floor, 4)}: ${learned.floor_by}. ${experiment.more_is_better ? "More is better." : "Less is better."}</p>
