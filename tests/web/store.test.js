@@ -71,3 +71,9 @@ test("steps until solved in words", () => {
   assert.equal(trained.stepsText({ steps_to_solve: [200, null, 150], solved: { count: 2, of: 3 } }), "2 of 3 seeds, after 150 to 200 steps");
   assert.equal(trained.stepsText({ steps_to_solve: [null], solved: { count: 0, of: 1 } }), "none of 1 seeds solved it");
 });
+
+test("a command names the store that is shown, unless it takes that one anyway", () => {
+  assert.deepEqual(words.storeOption("sqlite:///other.db"), [["store", "sqlite:///other.db"]]);
+  assert.deepEqual(words.storeOption("postgresql+psycopg://me:***@db/x"), [["store", "postgresql+psycopg://me:***@db/x"]]);
+  for (const usual of ["sqlite:///results.db", "results.db", null, undefined]) assert.deepEqual(words.storeOption(usual), []);
+});

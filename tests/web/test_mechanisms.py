@@ -72,6 +72,11 @@ def test_what_closed_forms_answer_at_once_is_the_beginning_of_the_cells(explorer
     assert quick == [{name: each[name] for name in quick[0]} for each in closed]
     assert "rescued_by" not in quick[0]
     assert explorer.get("/atlas/verdicts?--mechanisms=gla") == []
+    known = len(explorer.get("/atlas/known")["verdicts"])
+    query = "--mechanisms=linear&--constructions=spike,injectivity,rough"
+    for sort in ("name", "seen", "spike"):
+        assert explorer.get(f"/atlas/verdicts?{query}&--sort={sort}") == quick
+    assert len(explorer.get("/atlas/known")["verdicts"]) == known
 
 
 def test_cells_that_were_computed_are_known(explorer: Explorer) -> None:
@@ -100,6 +105,8 @@ def test_the_atlas_goes_on_while_others_are_answered(explorer: Explorer) -> None
     ("path", "words"),
     [
         ("/atlas/table?--sort=spik", ["atlas", "--sort", "spik"]),
+        ("/atlas/verdicts?--sort=os:system", ["atlas", "--sort", "os:system"]),
+        ("/atlas?--mechanisms=softmax&--sort=os:system", ["atlas", "--sort", "os:system"]),
         (
             "/atlas/table?--constructions=plain&--sort=spike",
             ["atlas", "--constructions", "plain", "--sort", "spike"],

@@ -141,7 +141,9 @@ def test_other_machines_are_let_in_only_when_asked_in_so_many_words(words: list[
         (["--port", "70000"], "out of range"),
         (["--mechanism", "nowhere:attend"], "no module nowhere"),
         (["--mechanism", "sofmax"], "did you mean softmax"),
-        (["--host", "nonsense host"], "nonsense host"),
+        (["--host", "nonsense host", "--allow-others"], "--host nonsense host is no address of this machine"),
+        (["--store", "mysql://me:secret@db/x"], "SQLite or PostgreSQL alone"),
+        (["--store", "sqlite:////"], "is a folder; name a file"),
     ],
 )
 def test_bad_words_are_told_in_one_line(words: list[str], said: str) -> None:
@@ -149,6 +151,14 @@ def test_bad_words_are_told_in_one_line(words: list[str], said: str) -> None:
     assert found.returncode == 2
     assert found.stderr.count("\n") == 1
     assert said in found.stderr
+
+
+def test_a_store_that_is_missing_is_said_to_be(tmp_path: Path) -> None:
+    with running("--store", "sqlite:///later.db", cwd=tmp_path) as found:
+        assert found.process.stdout is not None
+        said = found.process.stdout.readline()
+        assert said == "There is no store later.db yet; the page shows it once there is one.\n"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_of_traps_is_not_imported(tmp_path: Path) -> None:

@@ -141,6 +141,60 @@ def test_figures_have_the_cells_of_the_sweep(shown: Explorer, folder: Path) -> N
                 assert each["values"][j][i] == known[each["mechanism"], a1, round(n)]
 
 
+def test_figures_have_the_cells_that_meet_the_conditions(shown: Explorer) -> None:
+    found = shown.get("/results/figures?mechanism=softmax&--sweep=1")
+    assert {line["mechanism"] for curve in found["curves"] for line in curve["lines"]} == {"softmax"}
+    maps = shown.get("/results/figures?mechanism=linear&--sweep=2")["maps"]
+    assert [each["mechanism"] for each in maps] == ["linear"]
+    nothing = shown.get("/results/figures?n=3&--sweep=1")
+    assert (nothing["curves"], nothing["maps"], nothing["unfinished"]) == ([], [], 0)
+    for query in ("n=zzz", "bogus=3", "mechanism=sofmax"):
+        assert shown.refusal(f"/results/figures?{query}") == shown.refusal(f"/results?{query}")
+
+
+LEARN = """
+name = "both"
+[[sweep]]
+construction = "spike"
+mechanisms = ["softmax", "linear"]
+parameters.n = "1e3:1e6:4:log"
+[[learn]]
+task = "needle"
+mechanisms = ["softmax"]
+parameters = { n = 8 }
+setting = { width = 8, steps = 4, every = 2, batch = 8, validation = 64 }
+rates = [0.01]
+seeds = "0:1"
+"""
+
+
+def test_training_runs_of_a_plan_are_finished_cells_that_were_not_tested(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text(LEARN)
+    url = "sqlite:///both.db"
+    assert run("sweep", "plan.toml", "--store", url, cwd=tmp_path).returncode == 0
+    with running("--store", url, cwd=tmp_path) as found:
+        (sweep,) = found.get("/store")["sweeps"]
+        assert (sweep["stored"], sweep["planned"]) == (10, 10)
+        assert found.get("/results/figures?--sweep=1")["unfinished"] == 0
+        assert found.get("/about")["store"] == url
+        needle = found.get("/learn/needle")
+        assert needle["found"] == []
+        assert "softmax on needle n=8" in needle["waiting"][0]
+        assert "2 runs are stored, and were not scored on the test samples" in needle["waiting"][0]
+        with open_store(f"sqlite:///{tmp_path}/both.db").writing() as connection:
+            connection.execute(text("DELETE FROM cells WHERE kind = 'training' AND seed = 0"))
+        assert found.get("/results/figures?--sweep=1")["unfinished"] == 1
+
+
+def test_where_no_sweep_is_intact_it_is_not_said_that_none_is_stored(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "results.db").write_bytes((folder / "results.db").read_bytes())
+    with open_store(f"sqlite:///{tmp_path}/results.db").writing() as connection:
+        connection.execute(text("UPDATE sweeps SET name = 'other'"))
+    said = run("list", "sweeps", cwd=tmp_path)
+    assert said.stdout == "no sweep is intact\n"
+    assert "separatrix store check" in said.stderr
+
+
 def test_looking_changes_nothing(shown: Explorer, folder: Path) -> None:
     before = digest(folder)
     for path in (
@@ -239,5 +293,7 @@ def test_a_store_in_postgresql_is_shown_by_the_same_requests_without_its_passwor
             server.stop()
             gone = found.refusal("/store")
             server.start()
-            assert PASSWORD not in json.dumps([contents, gone, found.get("/about")])
+            about = found.get("/about")
+            assert about["store"].startswith("postgresql")
+            assert PASSWORD not in json.dumps([contents, gone, about])
             assert found.get("/store")["cells"] == contents["cells"]

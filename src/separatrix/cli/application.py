@@ -60,7 +60,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     ),
 )
 for each in COMMANDS:
-    app.command(each.__name__.strip("_"))(each)
+    app.command(each.__name__.strip("_"), context_settings={"allow_extra_args": each is cards.atlas})(each)
 app.add_typer(store.commands, name="store")
 app.add_typer(data.commands, name="data")
 

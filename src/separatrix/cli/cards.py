@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 def atlas(
+    context: typer.Context,
     mechanisms: Annotated[
         str | None,
         typer.Option(help="Which ones, with commas; all unless given.", autocompletion=completion.mechanisms),
@@ -56,8 +57,11 @@ def atlas(
 
     from separatrix.cards.atlas import atlas as run
     from separatrix.files.writing import require_writable
+    from separatrix.parameters import UsageError
     from separatrix.reports import atlas as page
 
+    if context.args:
+        raise UsageError(f"atlas takes options alone; write --mechanisms {','.join(context.args)}")
     if out is not None:
         require_writable(out, page.ENDINGS)
     some = mechanisms is not None or constructions is not None or family is not None
@@ -116,8 +120,10 @@ def bench(
     """
     from separatrix.costs import bench as run
     from separatrix.mechanisms.load import mechanism_from
+    from separatrix.parameters import split_mechanisms
 
-    chosen = [mechanism_from(name) for name in mechanisms or []]
+    named = [name for each in mechanisms or [] for name in split_mechanisms(each)]
+    chosen = [mechanism_from(name) for name in named]
     what = "time, memory and operations at six lengths; about 10 s a mechanism"
     with announced("bench", what, as_json), working(as_json) as tell:
         found = run(chosen or None, tell=tell)

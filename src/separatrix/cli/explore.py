@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from separatrix.cli.options import secret
+from separatrix.numbers.printable import visible
 from separatrix.secrets import Secret
 
 PORT = 8310
@@ -50,8 +51,14 @@ def explore(
     settings = Settings(store, tuple(mechanism or []))
 
     def tell(exploring: Exploring) -> None:
-        open_to = "\nOther machines can reach it." if exploring.others else ""
-        typer.echo(f"The explorer is at {exploring.address}{open_to}\nPress Ctrl-C to end it.")
+        typer.echo(f"The explorer is at {exploring.address}")
+        if exploring.others:
+            typer.echo("Other machines can reach it.")
+        if exploring.missing is not None:
+            typer.echo(
+                f"There is no store {visible(exploring.missing)} yet; the page shows it once there is one."
+            )
+        typer.echo("Press Ctrl-C to end it.")
 
     try:
         serve(settings, host=host, port=port, allow_others=allow_others, browser=browser, tell=tell)

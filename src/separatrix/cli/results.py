@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,12 +14,17 @@ from separatrix.cli.streams import answer_to
 from separatrix.cli.terminal import COLOURS, console, counted_cells, new_table, plain, warn_of
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from separatrix.store import Selection
 
 ROWS = 20
 """Cells that are printed; files have them all."""
 MOST_COLUMNS = 4
 """Parameters that get a column."""
+WIDEST_KEPT = 10
+"""Characters of a cell that are never put on two lines."""
 
 
 def results(
@@ -102,15 +108,14 @@ def _view(found: Selection, limit: int | None) -> None:
     )
     if fixed:
         out.print(f"all with {fixed}", style="dim")
-    (first, _), verdicts = found.fixed, found.kind == "verdict"
-    last = ("verdict", "P", "engine") if verdicts else ("status", *found.found)
-    table = new_table(*map(plain, (*first, *varying, *last)), gap=1)
+    first = found.fixed[0]
+    if found.kind != "verdict":
+        out.print(_work_table(found, (*first, *varying, "status", *found.found), rows))
+        _more(out, found, rows)
+        return
+    table = new_table(*map(plain, (*first, *varying, "verdict", "P", "engine")), gap=1)
     for chunk in found.frames(rows):
         for row in chunk.iter_rows(named=True):
-            if not verdicts:
-                names = (*first, *varying, *last)
-                table.add_row(*("" if row[name] is None else _number(row[name]) for name in names))
-                continue
             word = row["verdict"] or row["status"]
             table.add_row(
                 *(plain(row["construction"]), plain(row["mechanism"])),
@@ -120,18 +125,40 @@ def _view(found: Selection, limit: int | None) -> None:
                 plain(row["engine"] or ""),
             )
     out.print(table)
+    _more(out, found, rows)
+
+
+def _more(out: Console, found: Selection, rows: int) -> None:
     if found.count > rows:
         out.print(f"… and {found.count - rows:,} more: --limit, --csv, --json or --out has them")
+
+
+def _work_table(found: Selection, names: Sequence[str], rows: int) -> Table:
+    """Work of another kind than verdicts: titles take several lines where needed, numbers one."""
+    lines = [
+        ["" if row[name] is None else _number(row[name], 4) for name in names]
+        for chunk in found.frames(rows)
+        for row in chunk.iter_rows(named=True)
+    ]
+    table = new_table(gap=1)
+    table.show_header = True
+    for place, name in enumerate(names):
+        title = plain(name).replace("validation", "valid.").replace("_", " ")
+        widest = max(len(text) for text in (*title.split(), *(line[place] for line in lines)))
+        table.add_column(title, overflow="fold", min_width=min(widest, WIDEST_KEPT))
+    for line in lines:
+        table.add_row(*line)
+    return table
 
 
 def _short(text: str, most: int = 24) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def _number(value: Any) -> str:
+def _number(value: Any, digits: int = 6) -> str:
     if isinstance(value, int) and abs(value) >= 10**10:
         return f"{value:.10g}".replace("e+", "e")
-    return f"{value:.6g}" if isinstance(value, float) else plain(str(value))
+    return f"{value:.{digits}g}" if isinstance(value, float) else plain(str(value))
 
 
 def _probability(row: dict[str, Any]) -> str:

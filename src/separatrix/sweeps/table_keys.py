@@ -20,6 +20,8 @@ from separatrix.sweeps.plan_points import read_values, written_values
 
 ALL = "all"
 MOST_SEEDS, LARGEST_SEED = 1_000_000, 2**63 - 1
+LONGEST_NAME = 200
+"""Characters of the name of a plan or a table."""
 
 
 class SeedsFrom(int):
@@ -44,6 +46,11 @@ def told(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _name(name: str) -> str:
     if not name.isprintable():
         raise UsageError(f"name = {name!r} holds what cannot be printed")
+    if len(name) > LONGEST_NAME:
+        raise UsageError(
+            f"name = {name[:20]!r}… has {len(name):,} characters, more than {LONGEST_NAME}; take a shorter "
+            "one, and say the rest in description"
+        )
     return name
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 from separatrix.errors import UsageError
 from separatrix.startup import process_context
+from separatrix.store.addresses import DEFAULT, store_address
 from separatrix.web.guard import LOOPBACK, is_loopback
 from separatrix.web.settings import Settings
 from separatrix.web.workers import PRELOADED
@@ -28,6 +30,8 @@ class Exploring:
     address: str
     others: bool
     """Whether other machines reach it."""
+    missing: str | None = None
+    """The file of the store that was named, where there is none yet."""
 
 
 def explore(
@@ -48,6 +52,7 @@ def explore(
             f"--host {host} lets other machines in, who would see your stores and use this machine; "
             "add --allow-others if that is what you want"
         )
+    missing = _missing(settings)
     bound = _bind(host, port)
     process_context(PRELOADED)  # it imports what the processes need while this one imports the rest
     try:
@@ -61,13 +66,26 @@ def explore(
     names = (*LOOPBACK, host, socket.gethostname()) if allow_others else LOOPBACK
     app = make_app(settings, names, any_address=host in ANY)
     shown = f"[{host}]" if ":" in host else host
-    exploring = Exploring(f"http://{'127.0.0.1' if host in ANY else shown}:{number}/", not is_loopback(host))
+    address = f"http://{'127.0.0.1' if host in ANY else shown}:{number}/"
+    exploring = Exploring(address, not is_loopback(host), missing)
     server = QuietServer(configured(app), lambda: app.state.desk.end())
     threading.Thread(target=_announce, args=(server, exploring, browser, tell), daemon=True).start()
     try:
         asyncio.run(server.serve([bound]))
     finally:
         bound.close()
+
+
+def _missing(settings: Settings) -> str | None:
+    """The file of the store where there is none yet; an address that can be no store is refused."""
+    if settings.store is None:
+        return None
+    address = store_address(settings.store)
+    if address.path is None:
+        return None
+    if address.path.is_dir():
+        raise UsageError(f"--store {address.shown} is a folder; name a file, for example {DEFAULT}")
+    return None if address.path.exists() else str(address.path)
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -81,6 +99,10 @@ def _bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         bound.close()
         why = (error.strerror or str(error)).lower()
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            raise UsageError(
+                f"--host {host} is no address of this machine ({why}); leave it out, or name one that it has"
+            ) from None
         raise UsageError(
             f"port {port} of {host} cannot be had ({why}); name another with --port, or --port 0 for any"
         ) from None
