@@ -243,3 +243,15 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     code = "import separatrix, sys; print({'torch', 'numpy', 'scipy', 'plotly'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_the_atlas_says_how_mechanisms_are_named() -> None:
+    done = run("atlas", "softmax", "linear")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "separatrix: atlas takes options alone; write --mechanisms softmax,linear\n"
+
+
+def test_bench_takes_commas() -> None:
+    done = run("bench", "softmax,sofmax")
+    assert done.returncode == 2
+    assert "there is no mechanism sofmax (did you mean softmax?)" in done.stderr

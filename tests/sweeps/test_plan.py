@@ -694,3 +694,10 @@ def test_any_text_is_a_plan_or_refused_in_lines(text: str) -> None:
         found = error.lines
     assert found
     assert all(line.strip() for line in found)
+
+
+def test_a_name_has_an_end() -> None:
+    plan = "name = '{}'\nconstruction = 'spike'\nmechanisms = ['softmax']\n[[sweep]]\n"
+    assert read_plan(plan.format("x" * 200)).name == "x" * 200
+    with pytest.raises(PlanError, match="has 20,000 characters, more than 200"):
+        read_plan(plan.format("x" * 20_000))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -172,6 +175,20 @@ def test_training_runs_of_a_plan_are_finished_cells_that_were_not_tested(tmp_pat
     (tmp_path / "plan.toml").write_text(LEARN)
     url = "sqlite:///both.db"
     assert run("sweep", "plan.toml", "--store", url, cwd=tmp_path).returncode == 0
+    for width in ("80", "50"):
+        program = "from separatrix.cli import main; main()"
+        words = ("results", "--kind", "training", "--store", url)
+        seen = subprocess.run(
+            [sys.executable, "-P", "-c", program, *words],
+            cwd=tmp_path,
+            env={**os.environ, "COLUMNS": width},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert "…" not in seen
+        assert ("no room for" in seen) == (width == "50")
+        assert max(map(len, seen.splitlines())) <= int(width)
     with running("--store", url, cwd=tmp_path) as found:
         (sweep,) = found.get("/store")["sweeps"]
         assert (sweep["stored"], sweep["planned"]) == (10, 10)

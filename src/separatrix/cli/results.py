@@ -15,7 +15,6 @@ from separatrix.cli.terminal import COLOURS, console, counted_cells, new_table, 
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from separatrix.store import Selection
 
@@ -110,7 +109,8 @@ def _view(found: Selection, limit: int | None) -> None:
         out.print(f"all with {fixed}", style="dim")
     first = found.fixed[0]
     if found.kind != "verdict":
-        out.print(_work_table(found, (*first, *varying, "status", *found.found), rows))
+        ended = () if set(found.words) == {"done"} else ("status",)
+        _print_work(out, found, (*first, *varying, *ended, *found.found), rows)
         _more(out, found, rows)
         return
     table = new_table(*map(plain, (*first, *varying, "verdict", "P", "engine")), gap=1)
@@ -133,22 +133,29 @@ def _more(out: Console, found: Selection, rows: int) -> None:
         out.print(f"… and {found.count - rows:,} more: --limit, --csv, --json or --out has them")
 
 
-def _work_table(found: Selection, names: Sequence[str], rows: int) -> Table:
-    """Work of another kind than verdicts: titles take several lines where needed, numbers one."""
+def _print_work(out: Console, found: Selection, names: Sequence[str], rows: int) -> None:
+    """Work of another kind than verdicts: no number is cut; columns that have no room are named instead."""
     lines = [
-        ["" if row[name] is None else _number(row[name], 4) for name in names]
+        {name: "" if row[name] is None else _number(row[name], 4) for name in names}
         for chunk in found.frames(rows)
         for row in chunk.iter_rows(named=True)
     ]
-    table = new_table(gap=1)
+    titles = {name: plain(name).replace("validation", "valid.").replace("_", " ") for name in names}
+    room, shown, table = out.width, list[str](), new_table(gap=1)
     table.show_header = True
-    for place, name in enumerate(names):
-        title = plain(name).replace("validation", "valid.").replace("_", " ")
-        widest = max(len(text) for text in (*title.split(), *(line[place] for line in lines)))
-        table.add_column(title, overflow="fold", min_width=min(widest, WIDEST_KEPT))
+    for name, title in titles.items():
+        widest = max(len(text) for text in (*title.split(), *(line[name] for line in lines)))
+        width = min(widest, WIDEST_KEPT)
+        room -= width + 1
+        if room < 0:
+            break
+        shown.append(name)
+        table.add_column(title, overflow="fold", min_width=width)
     for line in lines:
-        table.add_row(*line)
-    return table
+        table.add_row(*(line[name] for name in shown))
+    out.print(table)
+    if hidden := [plain(name) for name in names if name not in shown]:
+        out.print(f"no room for {', '.join(hidden)}: --csv, --json or --out has them", style="dim")
 
 
 def _short(text: str, most: int = 24) -> str:

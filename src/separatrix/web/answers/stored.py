@@ -28,7 +28,7 @@ MANY = 20_000
 PATIENCE = 20.0
 """Seconds that a store may take to answer."""
 
-NOTHING_DRAWN = {
+NOTHING_DRAWN: Mapping[str, Any] = {
     **dict.fromkeys(("title", "finding", "evidence", "plan"), ""),
     "seconds": "0 s",
     **dict.fromkeys(("unfinished", "curves_left_out", "maps_left_out"), 0),
