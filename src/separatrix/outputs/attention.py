@@ -12,7 +12,7 @@ from separatrix.tensors import Float, Tensor, torch
 ELEMENTS = 1 << 22
 """Pre-activations held at once."""
 PAIRS = 1 << 30
-"""Queries times keys that one call is given where it can be given fewer: only between calls is Ctrl-C heard."""
+"""Queries times keys of one call, where there may be several: only between calls is Ctrl-C heard."""
 SLACK, LOGIT_SLACK = 64, 8
 """A pre-activation is too close to the threshold to call within SLACK units of rounding, and within so many
 more for each unit of the largest logit, whose rounding the scores magnify."""

@@ -31,7 +31,7 @@ PREFERRED = ("a1",)
 def first_axes(construction: str, quick: bool, tell: Tell) -> bytes:
     """Two axes, each a parameter and its range as it is typed: something across, and n up."""
     kind = construction_named(construction)
-    for across, up in product(_across(kind), _lengths(LENGTHS if kind.has_groups else FEW)):
+    for across, up in product(_across(kind), _lengths(kind)):
         if _all_points(kind, across, up):
             counted = f"{across[1]}:{CELLS}{across[2]}", up if "," in up else f"{up}:{CELLS}:log"
             axes = [{"name": across[0], "range": counted[0]}, {"name": "n", "range": counted[1]}]
@@ -39,8 +39,8 @@ def first_axes(construction: str, quick: bool, tell: Tell) -> bytes:
     raise UsageError(f"{construction} has no first map; name two axes")
 
 
-def _lengths(ranges: tuple[str, ...]) -> Iterator[str]:
-    yield from ranges
+def _lengths(kind: type[Construction]) -> Iterator[str]:
+    yield from LENGTHS if kind.read(kind.example).has_groups else FEW
     for first in range(len(POWERS) - 2):
         yield ",".join(map(str, POWERS[first:]))
         yield ",".join(map(str, POWERS[: len(POWERS) - first]))
