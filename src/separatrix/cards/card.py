@@ -15,6 +15,7 @@ from separatrix.contract.inputs import modes, require_finite, sizes, tokens
 from separatrix.costs.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
 from separatrix.errors import one_line, raised
 from separatrix.laws.costs import cost_law
+from separatrix.laws.powerlaw import Law
 from separatrix.mechanisms import Causality, Mechanism, Softmax
 from separatrix.mechanisms.calling import Calling, calling_of
 from separatrix.mechanisms.custom import called_with
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str], None]
 UNREACHED = "the card is not finished"
+UNSURE = 0.5
+"""An exponent whose interval is wider is told with it."""
 SoFar = Callable[["Card"], None]
 
 
@@ -80,7 +83,7 @@ class Card(Result):
         if self.finished:
             return ""
         asked, of = len(self.standings), len(points())
-        after = "it ended while cost, or a mechanism beside it, was measured"
+        after = "cost, or a mechanism beside it, is not measured"
         return f"Not finished: {f'{asked} of {of} constructions were asked' if asked < of else after}."
 
     @property
@@ -151,7 +154,9 @@ class Card(Result):
         if isinstance(self.cost, Disagreement):
             return f"It was not timed: {self.cost.what}."
         law = cost_law(self.cost, "seconds")
-        grows = "" if law is None else f"Its time grows like n^{law.exponent:.1f}; it"
+        grows = "" if law is None else f"Its time grows like n^{_exponent(law)}; it"
+        if self.mechanism.spelled == "softmax":
+            return grows.replace("; it", ".")
         start = crossover(self.cost, self.softmax_cost)
         when = f"from {start:,} tokens on" if start else "at no length tried"
         return f"{grows or 'It'} is faster than softmax, measured here, {when}."
@@ -312,3 +317,9 @@ def attends(mechanism: Mechanism) -> dict[str, str]:
     except Exception as error:  # a stranger's mechanism may raise anything
         return {"form": raised(error)}
     return {}
+
+
+def _exponent(law: Law) -> str:
+    """An exponent, and how far it may be off where that shows."""
+    low, high = law.interval
+    return f"{law.exponent:.1f}" + (f" ± {(high - low) / 2:.1f}" if high - low > UNSURE else "")
