@@ -118,6 +118,8 @@ def mechanism_from(source: Any, **how: Any) -> Mechanism:
     given = {name: value for name, value in how.items() if value is not None}
     if given:
         return _called_with(source, given)
+    if isinstance(source, Mechanism):
+        return source
     if not isinstance(source, str):
         return wrap(source)
     if marked := MARKED.fullmatch(source):
