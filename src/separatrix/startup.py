@@ -60,3 +60,22 @@ def process_context(preloaded: str) -> BaseContext:
     with safe_path(), signals_held_back():
         forkserver.ensure_running()
     return context
+
+
+def follow_parent() -> None:
+    """What a process does first that works for another: leave signals to that one, and not outlive it."""
+    import multiprocessing
+    import threading
+
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_leave_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _leave_with(sentinel: int) -> None:
+    from multiprocessing import connection
+
+    connection.wait([sentinel])
+    os._exit(1)

@@ -315,7 +315,7 @@ def test_a_cell_that_ends_the_program_is_only_a_failed_cell(
 def test_workers_that_cannot_begin_end_the_sweep_and_blame_no_cell(
     store: Store, small: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_module, "prepare", _die)
+    monkeypatch.setattr(local_module, "follow_parent", _die)
     executor = LocalExecutor(2, multiprocessing.get_context("fork"))
     with pytest.raises(SeparatrixError, match="die before they begin"):
         run(small, store, executor)

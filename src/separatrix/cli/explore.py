@@ -41,6 +41,10 @@ def explore(
       separatrix explore
       separatrix explore --store sqlite:///results.db --mechanism mine.py:attend
     """
+    from separatrix.startup import process_context
+
+    process_context("separatrix.web.preload")  # which takes longest, while the rest is imported and checked
+
     from separatrix.mechanisms.load import mechanism_from
     from separatrix.web import Exploring
     from separatrix.web import explore as serve

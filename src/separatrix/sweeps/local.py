@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection
 from multiprocessing.context import BaseContext
 
 from separatrix.parameters import SeparatrixError
-from separatrix.startup import STOPPING, process_context, safe_path
+from separatrix.startup import follow_parent, process_context, safe_path
 from separatrix.sweeps.executors import AHEAD, Executor, Finished
 from separatrix.sweeps.work import Back, Batch
 from separatrix.sweeps.worker import work
@@ -28,7 +23,7 @@ class _Worker:
 
     def __init__(self, context: BaseContext) -> None:
         with safe_path():  # the server is started again if it has died
-            self.pool = ProcessPoolExecutor(1, context, initializer=prepare)
+            self.pool = ProcessPoolExecutor(1, context, initializer=follow_parent)
             self.greeting: Future[None] = self.pool.submit(greet)
         self.waiting: dict[Future[Back], Batch] = {}
         self.since = time.monotonic()
@@ -158,19 +153,5 @@ class LocalExecutor(Executor):
             each.pool.shutdown(wait=True, cancel_futures=True)
 
 
-def prepare() -> None:
-    """What a worker does first: leave signals to the coordinator, and not outlive it."""
-    for number in STOPPING:
-        signal.signal(number, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_leave_with, args=(parent.sentinel,), daemon=True).start()
-
-
 def greet() -> None:
     """The first task of a worker: once it is done, the worker has begun."""
-
-
-def _leave_with(sentinel: int) -> None:
-    connection.wait([sentinel])
-    os._exit(1)

@@ -10,7 +10,8 @@ gc.disable()
 import scipy.special  # noqa: E402, F401
 import torch  # noqa: E402, F401
 
-import separatrix.web.answers  # noqa: E402, F401
+from separatrix.web.answers import import_first  # noqa: E402
 
+import_first()
 gc.freeze()
 gc.enable()

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from separatrix.errors import UsageError
 from separatrix.startup import process_context
-from separatrix.store.addresses import DEFAULT, store_address
 from separatrix.web.guard import LOOPBACK, is_loopback
 from separatrix.web.settings import Settings
 from separatrix.web.workers import PRELOADED
@@ -80,6 +79,8 @@ def _missing(settings: Settings) -> str | None:
     """The file of the store where there is none yet; an address that can be no store is refused."""
     if settings.store is None:
         return None
+    from separatrix.store import DEFAULT, store_address
+
     address = store_address(settings.store)
     if address.path is None:
         return None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.errors import SeparatrixError, UsageError, told
-from separatrix.startup import safe_path, signals_held_back
+from separatrix.startup import follow_parent, safe_path, signals_held_back
 
 PRELOADED = "separatrix.web.preload"
 _STARTING = threading.Lock()
@@ -128,11 +128,10 @@ def start(context: BaseContext, niceness: int) -> Worker:
 
 def work_off(line: Connection, folder: str, niceness: int) -> None:
     """What a process does: answer calls until the line is closed."""
-    from separatrix.sweeps.local import prepare
     from separatrix.tensors import torch
-    from separatrix.web.answers import ANSWERS
+    from separatrix.web.answers import answer_named
 
-    prepare()
+    follow_parent()
     os.nice(niceness)
     torch.set_num_threads(1)
     os.chdir(folder)
@@ -143,7 +142,7 @@ def work_off(line: Connection, folder: str, niceness: int) -> None:
         except (OSError, EOFError):
             return
         try:
-            found = ANSWERS[name](**arguments, tell=lambda step: line.send(("step", step)))
+            found = answer_named(name)(**arguments, tell=lambda step: line.send(("step", step)))
         except Slow as error:
             line.send(("slow", str(error)))
         except TooManyCells as error:

@@ -9,16 +9,31 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 
 from separatrix.registry import modules
 
 Answer = Callable[..., bytes]
 MARK = "is_answer"
+FIRST = ("controls", "maps", "questions", "see")
+"""The files of what is seen first, which processes have before they are asked; others come when they are."""
 
-ANSWERS: dict[str, Answer] = {
-    name: each
-    for module in modules(sys.modules[__name__])
-    for name, each in vars(module).items()
-    if getattr(each, MARK, False)
-}
-"""Every function that answers, by its name."""
+
+def import_first() -> None:
+    """Import what the first views need."""
+    for name in FIRST:
+        import_module(f"{__name__}.{name}")
+
+
+@cache
+def answer_named(name: str) -> Answer:
+    """The function of this name."""
+    first = [sys.modules[f"{__name__}.{each}"] for each in FIRST if f"{__name__}.{each}" in sys.modules]
+    for files in (first, modules(sys.modules[__name__])):
+        for module in files:
+            found: Answer | None = vars(module).get(name)
+            if getattr(found, MARK, False):
+                assert found is not None
+                return found
+    raise KeyError(name)

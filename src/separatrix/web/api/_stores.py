@@ -6,7 +6,6 @@ import time
 
 from separatrix.errors import UsageError
 from separatrix.secrets import Secret
-from separatrix.store import store_address
 from separatrix.web.settings import Settings
 
 
@@ -20,10 +19,21 @@ def store_of(settings: Settings) -> str:
     return settings.store.reveal()
 
 
+def shown_store(settings: Settings) -> str | None:
+    """The address of the store as it may be shown; None without one."""
+    if settings.store is None:
+        return None
+    from separatrix.store import store_address
+
+    return store_address(settings.store).shown
+
+
 def state_of(store: Secret | None) -> str:
     """Changes whenever the store does, so that an answer is kept no longer than it is right."""
     if store is None:
         return "none"
+    from separatrix.store import store_address
+
     path = store_address(store).path
     if path is None:
         return str(time.time_ns())  # a server does not say whether anything was written

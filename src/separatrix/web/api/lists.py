@@ -9,8 +9,8 @@ from pydantic import BaseModel
 
 from separatrix import __version__, listed
 from separatrix.schemas import lists as documents
-from separatrix.store import store_address
 from separatrix.web.api._base import TheDesk, new_router
+from separatrix.web.api._stores import shown_store
 
 router = new_router("lists")
 
@@ -45,7 +45,7 @@ async def about(desk: TheDesk) -> About:
         version=__version__,
         own_mechanisms=list(settings.mechanisms),
         has_store=settings.store is not None,
-        store=None if settings.store is None else store_address(settings.store).shown,
+        store=shown_store(settings),
     )
 
 
