@@ -192,7 +192,8 @@ def _memory(process: int, port: int) -> Iterator[Measurement]:
     resident = []
     for part in (REQUESTS // 10, REQUESTS - REQUESTS // 10):
         for _ in range(part):
-            client.get(f"/api/v1/verdict/spike/linear?a1=1.{client.random.randrange(10**9)}")
+            b = f"0.{client.random.randrange(10**9):09}1"
+            client.get(f"/api/v1/map/spike/softmax,linear?a1=0.5:1.5:4&n=1e3:1e18:4:log&b={b}")
         resident.append(_resident(process))
     yield at_most(f"explorer: memory after {REQUESTS:,} requests", resident[1] / resident[0], "times", 1.1)
 
