@@ -21,7 +21,7 @@ from separatrix.web.settings import Settings
 from separatrix.web.workers import Call, Refused, Slow
 
 JSON, LINES, CELLS = "application/json", "application/x-ndjson", "application/vnd.separatrix.cells"
-MOST_KEPT = 64 * 2**20
+MOST_KEPT = 8 * 2**20
 """Bytes of answers that are kept."""
 LARGEST_KEPT = 4 * 2**20
 MOST_KNOWN_SLOW = 1000
