@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median, quantiles
@@ -24,7 +25,8 @@ CLIENTS = 50
 SECONDS = 20.0
 FRAMES, REST = 12, 3.0
 """A person drags for so many frames, then looks at it for about so long."""
-REQUESTS = 10_000
+REQUESTS, ASKING = 10_000, 8
+"""All requests for small maps, and how many ask at once."""
 CELLS = "application/vnd.separatrix.cells"
 
 
@@ -71,6 +73,12 @@ class Client:
         start = time.perf_counter()
         self.get(f"/api/v1/map/spike/softmax,linear?a1=0.5:1.5:64&n=1e3:1e18:64:log&b={b}")
         return time.perf_counter() - start
+
+    def small_maps(self, count: int) -> None:
+        """So many maps, none asked for before."""
+        for _ in range(count):
+            b = f"0.{self.random.randrange(10**9):09}1"
+            self.get(f"/api/v1/map/spike/softmax,linear?a1=0.5:1.5:4&n=1e3:1e18:4:log&b={b}")
 
 
 def measure() -> Iterator[Measurement]:
@@ -188,13 +196,12 @@ def _people(port: int, count: int, seconds: float) -> list[float]:
 
 def _memory(process: int, port: int) -> Iterator[Measurement]:
     """All memory of the server after many requests, over that after the first tenth of them."""
-    client = Client(port, 7)
+    clients = [Client(port, seed) for seed in range(ASKING)]
     resident = []
-    for part in (REQUESTS // 10, REQUESTS - REQUESTS // 10):
-        for _ in range(part):
-            b = f"0.{client.random.randrange(10**9):09}1"
-            client.get(f"/api/v1/map/spike/softmax,linear?a1=0.5:1.5:4&n=1e3:1e18:4:log&b={b}")
-        resident.append(_resident(process))
+    with ThreadPoolExecutor(ASKING) as threads:
+        for part in (REQUESTS // 10, REQUESTS - REQUESTS // 10):
+            list(threads.map(lambda client, count=part // ASKING: client.small_maps(count), clients))
+            resident.append(_resident(process))
     yield at_most(f"explorer: memory after {REQUESTS:,} requests", resident[1] / resident[0], "times", 1.1)
 
 
