@@ -56,7 +56,7 @@ def _attended(
     place = {"first": first} if first else {}
     causal = mechanism.causality is Causality.ALWAYS
     rows = q.shape[1]
-    if isinstance(mechanism, ScoreMechanism):  # whose rows know nothing of each other
+    if isinstance(mechanism, ScoreMechanism) and mechanism.permutation_equivariant and not causal:
         rows = max(1, PAIRS // (k.shape[0] * k.shape[1]))
     with torch.no_grad():
         found = [
