@@ -15,8 +15,7 @@ from separatrix.choices.growth import growth
 from separatrix.choices.sight import BOTH, CANNOT, LOST, UNKNOWN, Cell, elsewhere, nearest_point, sight
 from separatrix.choices.task_sight import CAN, LEARNED, nearest_task, task_sight
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.contract.lattice import with_state
-from separatrix.costs.state import CACHE, Kept, kept
+from separatrix.costs.state import Kept, kept
 from separatrix.errors import UsageError
 from separatrix.mechanisms import Causality, Mechanism, examples
 from separatrix.mechanisms.load import mechanisms_from
@@ -37,6 +36,7 @@ NOT_SEEN = {
     CANNOT: "proved to be unable on",
 }
 """How a cell is shown that excludes a mechanism that must see it, and what is said then."""
+NO_CAUSAL_FORM = "has no causal form: it does not decode, and operations are those of a pass without causal"
 Tell = Callable[[int, int, str], None]
 
 
@@ -60,9 +60,9 @@ class Row:
     open_on: tuple[str, ...]
     """What it must see and of which nothing is known."""
     kept: Kept
-    """By all layers."""
+    """By all layers, to decode the next token, with a counter of 8 bytes in each."""
     exponent: float | None
-    """Operations grow as this power of n; None where they were not counted."""
+    """The operations of a causal pass grow as this power of n; None where they were not counted."""
     counted_at: tuple[int, ...]
     """The lengths at which operations were counted."""
     cells: tuple[Cell, ...]
@@ -336,7 +336,7 @@ def _cell(name: str, mechanism: Mechanism, budget: Budget, literal: bool, store:
 def _row(mechanism: Mechanism, budget: Budget, must: Sequence[str], cells: tuple[Cell, ...]) -> Row:
     dtype: torch.dtype = getattr(torch, budget.dtype)
     layer = kept(mechanism, budget.n, budget.kept_heads, budget.width, dtype)
-    every = Kept(budget.layers * layer.bytes, layer.kind)
+    every = Kept(budget.layers * layer.layer_bytes, layer.kind)
     excluded = []
     if budget.memory is not None and every.bytes > budget.memory:
         sizes = spelled_bytes(every.bytes), spelled_bytes(budget.memory)
@@ -348,10 +348,7 @@ def _row(mechanism: Mechanism, budget: Budget, must: Sequence[str], cells: tuple
         excluded.append(f"{what} {cell.name}{cell.at(budget.n)}")
     names = tuple(cell.name for cell in failed)
     unknown = tuple(cell.name for cell in asked if cell.word not in (*SEEN, *NOT_SEEN))
-    same = with_state(mechanism.spelled) if layer.kind == CACHE else None
-    note = f"{same} gives the same, causal, from a state" if same else ""
-    if mechanism.causality is Causality.NEVER:
-        note = "has no causal form, so it does not decode"
+    note = NO_CAUSAL_FORM if mechanism.causality is Causality.NEVER else ""
     counted = (None, ()) if excluded else growth(mechanism, budget.n, budget.width)
     return Row(
         mechanism.spelled, mechanism.family, tuple(excluded), unknown, every, *counted, cells, names, note

@@ -135,7 +135,7 @@ def cost_table(
 ) -> None:
     """The two longest lengths of each mechanism, and those that get no numbers."""
     from separatrix.costs import CostCurve, Disagreement, crossover
-    from separatrix.costs.state import CACHE
+    from separatrix.costs.state import STATE
 
     titles = ("cost", "n", "ms", "MiB", "GFLOP", "KiB kept", "beats softmax")
     table, curves = new_table(*titles, pad_edge=False), [x for x in found if isinstance(x, CostCurve)]
@@ -149,37 +149,14 @@ def cost_table(
                 f"{1e3 * cost.seconds:.3g}",
                 f"{cost.peak_bytes / 2**20:.3g}",
                 f"{cost.flops / 1e9:.3g}",
-                f"{cost.state_bytes / 2**10:,.5g}{'*' if curve.state == CACHE else ''}",
+                f"{cost.state_bytes / 2**10:,.5g}{'' if curve.state == STATE else '*'}",
                 "" if not last else "–" if start is None else f"from {start:,}",
             )
     if curves:
         out.print(table)
-        if any(curve.state == CACHE for curve in curves):
-            out.print(f"* {CACHE}; else the state, measured", style="dim")
-    for curve in curves:
-        if said := smaller_state(curve):
-            out.print(said, markup=False)
+        cached = "; * of keys and values, else of a state" if any(x.state != STATE for x in curves) else ""
+        text = f"One head, one causal pass over n tokens. KiB kept: to decode the next one{cached}."
+        out.print(text, style="dim", markup=False)
     for each in found:
         if isinstance(each, Disagreement):
             out.print(f"[red]{escape(each.mechanism)} gets no numbers[/]: {escape(each.what)}")
-
-
-def smaller_state(curve: CostCurve) -> str:
-    """Which mechanism gives the same, causal, from a small state, where one does; else nothing.
-
-    >>> from separatrix.costs import bench
-    >>> smaller_state(bench("linear", lengths=[64]).found[0])
-    'linear: causal-linear:normalised=yes gives the same, causal, from a state of 16.25 KiB'
-    """
-    import torch
-
-    from separatrix.contract.lattice import with_state
-    from separatrix.costs.state import kept
-    from separatrix.mechanisms import mechanism_named
-
-    same = with_state(curve.mechanism)
-    if same is None:
-        return ""
-    state = kept(mechanism_named(same), curve.costs[-1].length, 1, curve.width, torch.float32)
-    size = f"a state of {state.bytes / 2**10:,.5g} KiB"
-    return f"{curve.mechanism}: {same} gives the same, causal, from {size}"

@@ -142,9 +142,8 @@ def _legend(out: Console, found: Choice) -> None:
     signs = "; ".join(f"{_letters()[word]} {said[word]}" for word in said if word in words)
     out.print(columns, style="dim", markup=False)
     out.print(f"{signs}; small letters are sampled", style="dim", markup=False)
-    states = (f"{row.mechanism}: {row.note}." for row in found.mechanisms if "from a state" in row.note)
     one = f"A cell by itself: {found.mechanisms[0].cells[0].command}; --json and --out page.html have all."
-    for sentence in (*states, _counted(found), found.moved, found.left_out, found.scope, one):
+    for sentence in (_counted(found), _without_causal(found), found.moved, found.left_out, found.scope, one):
         if sentence:
             out.print(sentence, style="dim", markup=False)
 
@@ -157,7 +156,17 @@ def _counted(found: Choice) -> str:
     for place, (lengths, rows) in enumerate(groups):
         who = f" ({', '.join(row.mechanism for row in rows)})" if place else ""
         spelled.append(f"{lengths[0]:,} to {lengths[-1]:,} tokens{who}")
-    return f"Operations are counted at {'; '.join(spelled)}." if spelled else ""
+    return f"Operations of a causal pass are counted at {'; '.join(spelled)}." if spelled else ""
+
+
+def _without_causal(found: Choice) -> str:
+    """Which mechanisms are counted without causal, because they have no causal form."""
+    from separatrix.choices.choice import NO_CAUSAL_FORM
+
+    names = [row.mechanism for row in found.mechanisms if row.note == NO_CAUSAL_FORM]
+    verb = "has" if len(names) == 1 else "have"
+    those = "it does not decode, and its" if len(names) == 1 else "they do not decode, and their"
+    return f"{', '.join(names)} {verb} no causal form: {those} operations are not causal." if names else ""
 
 
 def _letters() -> dict[str, str]:

@@ -42,12 +42,6 @@ class Edge:
     """What `special` is to be multiplied by."""
     bound: float = BOUND
 
-    @property
-    def everywhere(self) -> bool:
-        """Whether it is an equality for all tokens, however many there are."""
-        exact = self.bound == BOUND and self.times == 1 and not self.over_keys
-        return exact and self.inputs == "all" and f"={ALL}" not in self.special
-
 
 PLAIN = "causal-linear"
 STIFF = "unit_keys=no,ridge=1000000000"
@@ -121,16 +115,6 @@ EDGES: tuple[Edge, ...] = (
     Edge("differential:lam=0", "softmax", "nothing is taken away", inputs="first half"),
     Edge(f"window-linear:size={ALL}", "softmax", "the window covers everything", PAST),
 )
-
-
-def with_state(spelled: str) -> str | None:
-    """The recurrent mechanism that gives what this one gives, causal, from a state; None where none is known.
-
-    >>> with_state("linear"), with_state("identity-features:normalised=no"), with_state("softmax")
-    ('causal-linear:normalised=yes', 'causal-linear', None)
-    """
-    same = (each.special for each in EDGES if each.everywhere and each.general == spelled)
-    return next((each for each in same if mechanism_named(each).family == "recurrent"), None)
 
 
 def check_edge(edge: Edge) -> None:

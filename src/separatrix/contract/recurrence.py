@@ -9,7 +9,8 @@ from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.calls import chunked, defined, drawing, stepped
 from separatrix.contract.inputs import few, require_equal, sizes, tokens, trial
 from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms.recurrent._base import RecurrentMechanism, bytes_of
+from separatrix.mechanisms.decoding import bytes_of
+from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 
 CHUNKS = (1, 3, 16, 64)
 LONG_CHUNKS = (50, 100, 128, 256)

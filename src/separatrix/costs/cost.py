@@ -1,4 +1,8 @@
-"""What a mechanism costs on this machine: time, memory, operations and state, against the length."""
+"""What a mechanism costs on this machine: time, memory, operations and state, against the length.
+
+All of it is about causal use: one causal pass over so many tokens, and what must then be kept to decode the
+next one. A mechanism without a causal form is measured in the form that it has.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from torch._subclasses import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from separatrix.costs.memory import peak_bytes
-from separatrix.costs.state import kind_of_state, state_bytes
+from separatrix.costs.state import kept
 from separatrix.errors import UsageError, raised
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
 from separatrix.mechanisms.load import mechanisms_from
@@ -55,7 +59,7 @@ class Cost:
     peak_bytes: int
     flops: int
     state_bytes: int
-    """What is carried from token to token when decoding."""
+    """What must be kept after so many tokens to decode the next one."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class CostCurve:
     width: int
     costs: tuple[Cost, ...]
     state: str
-    """Whose bytes `state_bytes` are: a state's, or those of the cache that stands in for one."""
+    """What `state_bytes` counts: STATE, WINDOW or CACHE of `costs.state`."""
 
     def as_json(self) -> dict[str, Any]:
         """As `bench --json` and `assess --json` print it."""
@@ -199,10 +203,15 @@ def cost_json(cost: CostCurve | Disagreement, softmax: CostCurve | Disagreement)
     return {**cost.as_json(), "faster_than_softmax_from": crossover(cost, softmax)}
 
 
+def is_measured_causal(mechanism: Mechanism) -> bool:
+    """Whether costs are those of the causal form: always, unless there is none."""
+    return mechanism.causality is not Causality.NEVER
+
+
 @torch.no_grad()
 def disagreement(mechanism: Mechanism) -> str | None:
     """How the fast form differs from the definition, if it does; a recurrent one is cut into runs as well."""
-    causal = mechanism.causality is Causality.ALWAYS
+    causal = is_measured_causal(mechanism)
     heads = mechanism.fixed_heads or 1
     q, k, v = tokens(CHECKED, mechanism.fixed_width or WIDTH, torch.float64, heads)
     fast, slow = [mechanism(q, k, v, causal=causal)], mechanism.definition(q, k, v, causal=causal)
@@ -229,13 +238,12 @@ def measure(mechanism: Mechanism, lengths: Sequence[int] | None = None, width: i
     """The cost at each of `lengths`, at this `width` of a head (or its own), until one takes too long."""
     width = mechanism.fixed_width or width
     costs = tuple(_costs(mechanism, lengths or LENGTHS, width))
-    return CostCurve(mechanism.spelled, width, costs, kind_of_state(mechanism))
+    return CostCurve(mechanism.spelled, width, costs, kept(mechanism, 1, 1, width, torch.float32).kind)
 
 
 def _costs(mechanism: Mechanism, lengths: Sequence[int], width: int) -> Iterator[Cost]:
-    causal = mechanism.causality is Causality.ALWAYS
+    causal = is_measured_causal(mechanism)
     heads = mechanism.fixed_heads or 1
-    carried = state_bytes(mechanism, lengths, *tokens(max(lengths), width, heads=heads))
     for length in lengths:
         q, k, v = tokens(length, width, heads=heads)
 
@@ -244,22 +252,24 @@ def _costs(mechanism: Mechanism, lengths: Sequence[int], width: int) -> Iterator
                 return mechanism(q, k, v, causal=causal)
 
         flops = _counted(run)
-        cost = Cost(length, _seconds(run), peak_bytes(run), flops, carried[length])
+        carried = kept(mechanism, length, heads, width, torch.float32).bytes
+        cost = Cost(length, _seconds(run), peak_bytes(run), flops, carried)
         yield cost
         if cost.seconds > PATIENCE:
             return
 
 
 def operations(mechanism: Mechanism, lengths: Sequence[int], width: int = WIDTH) -> dict[int, int]:
-    """The operations of one head at these lengths, counted as `bench` does: products of matrices.
+    """The operations of one head in a causal pass over so many tokens: products of matrices, counted.
 
-    Beyond LONGEST_RUN tokens it is followed what would be multiplied, and nothing is.
+    They are those of the form without causal where there is no causal form. Beyond LONGEST_RUN tokens shapes
+    are followed through the computation, and nothing is multiplied.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> operations(mechanism_named("softmax"), [8, 16], width=4)  # 4 n^2 width
     {8: 1024, 16: 4096}
     """
-    causal = mechanism.causality is Causality.ALWAYS
+    causal = is_measured_causal(mechanism)
     found, heads = {}, mechanism.fixed_heads or 1
     for length in lengths:
         with FakeTensorMode() if length > LONGEST_RUN else nullcontext():

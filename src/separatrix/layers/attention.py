@@ -6,22 +6,20 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import torch
 from torch import nn
 
-from separatrix.layers.cache import Cache, Pending, all_present, appended
+from separatrix.layers.cache import Cache
 from separatrix.layers.measures import Measured
 from separatrix.layers.parts import RMSNorm, ShortConvolution, keeping_size, rotated
 from separatrix.mechanisms import Causality, Mechanism, mechanism_from
 from separatrix.mechanisms.custom import CustomMechanism
+from separatrix.mechanisms.decoding import Past, positions_of
 from separatrix.mechanisms.drawn_weights import seed_unless_given
 from separatrix.mechanisms.extras import Extra, Sizes, described
-from separatrix.mechanisms.features._base import FeatureMechanism
 from separatrix.mechanisms.how_called import is_lazy
-from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 from separatrix.parameters import UsageError
 from separatrix.tensors import Bool, Float, Tensor
 
@@ -128,24 +126,20 @@ class Attention(Measured):
         tokens, tail = self.project(x), None
         if self.convolve is not None:
             tokens, tail = self.convolve(tokens, None if cache is None else cache.tail, present)
-        batch, n, _ = x.shape
         q, k, v = (
             part.unflatten(-1, (self.heads, -1)).transpose(1, 2)
             for part in tokens.split(self.channels, dim=-1)
         )
         q, k = self.query_norm(q), self.key_norm(k)
-        there = x.new_ones(batch, n, dtype=torch.long) if present is None else present.long()
-        read = there.cumsum(-1) if cache is None else there.cumsum(-1) + cache.places[:, None]
         if self.rope is not None:
-            q, k = (rotated(each, read - 1, self.rope) for each in (q, k))
-        first = 0 if last is None else n - last
+            places = positions_of(cache, k, present)
+            q, k = (rotated(part, places, self.rope) for part in (q, k))
+        first = 0 if last is None else x.shape[1] - last
         out, after = self._attended(self.scale * q, k, v, extras, present, cache, first)
         out = self.back(self.out_norm(out).transpose(1, 2).flatten(2))
         if present is not None:
             out = out.masked_fill(~present[:, first:, None], 0)
-        if after is None:
-            return out, None
-        return out, replace(after, places=read[:, -1], tail=tail)
+        return out, None if after is None else Cache.after(after, tail)
 
     def _attended(
         self,
@@ -156,64 +150,14 @@ class Attention(Measured):
         present: Tensor | None,
         cache: Cache | None,
         skipped: int,
-    ) -> tuple[Tensor, Cache | None]:
-        """The mechanism, from the state or after the keys of a cache; the first queries may be skipped."""
-        places = k.new_zeros(k.shape[0], dtype=torch.long)
-        if isinstance(self.mechanism, RecurrentMechanism):
-            if cache is not None and present is None and q.shape[-2] == 1:
-                state, out = self._step(self.mechanism, tuple(cache.state), q, k, v, extras)
-            else:
-                before = None if cache is None else tuple(cache.state)
-                out, state = self.mechanism.chunked(q, k, v, state=before, present=present, **extras)
-            return out[..., skipped:, :], Cache(places, state=tuple(state))
-        if cache is not None and self._sums_up:
-            assert isinstance(self.mechanism, FeatureMechanism)
-            out, state = self.mechanism.read_on(cache.state, q, k, v, present, **extras)
-            return out[..., skipped:, :], Cache(places, state=state)
-        past = Cache(places) if cache is None else cache
-        first = 0 if past.keys is None else past.keys.shape[-2]
-        keys, values = appended(past.keys, k), appended(past.values, v)
-        streams = self.mechanism.token_extras
-        extras |= {name: appended(past.extras.get(name), extras[name]) for name in streams}
-        there = all_present(past.present, first, present, k[:, 0])
-        if skipped and self._answers_few:
-            q, first, skipped = q[..., skipped:, :], first + skipped, 0
-        # The last token sees all others, and those of any order are cheaper to have.
-        past_only = self.causal and not (q.shape[-2] == 1 and self.mechanism.permutation_equivariant)
-        out = self.mechanism(q, keys, values, causal=past_only, first=first, present=there, **extras)
-        out = out[..., skipped:, :]
-        if not self.causal:
-            return out, None
-        if isinstance(self.mechanism, FeatureMechanism) and self._sums_up:
-            return out, Cache(
-                places, state=Pending(partial(self.mechanism.remembered, k, v, present, **extras))
-            )
-        kept = {name: extras[name] for name in streams}
-        return out, Cache(places, keys=keys, values=values, present=there, extras=kept)
-
-    @property
-    def _answers_few(self) -> bool:
-        """Whether the mechanism may be asked by fewer tokens than there are; what is not ours is not."""
-        never = self.mechanism.causality is Causality.NEVER
-        return not never and not isinstance(self.mechanism, CustomMechanism)
-
-    @property
-    def _sums_up(self) -> bool:
-        """Whether it is a feature map whose sums are all that tokens to come need."""
-        return self.causal and isinstance(self.mechanism, FeatureMechanism) and self.mechanism.sums_up
-
-    def _step(
-        self,
-        mechanism: RecurrentMechanism,
-        state: tuple[Tensor, ...],
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        extras: dict[str, Any],
-    ) -> tuple[tuple[Tensor, ...], Tensor]:
-        some = {name: x[..., 0, :] if name in mechanism.token_extras else x for name, x in extras.items()}
-        state, out = mechanism.step(state, *(x[..., 0, :] for x in (q, k, v)), **some)
-        return state, out[..., None, :].to(v.dtype)
+    ) -> tuple[Tensor, Past | None]:
+        """The mechanism, after what the cache has of earlier tokens; the first queries may be skipped."""
+        if self.causal:
+            return self.mechanism.decode(cache, q, k, v, present, skipped=skipped, **extras)
+        few = self.mechanism.answers_few and self.mechanism.causality is not Causality.NEVER
+        first = skipped if few else 0
+        out = self.mechanism(q[..., first:, :], k, v, causal=False, first=first, present=present, **extras)
+        return out[..., skipped - first :, :], None
 
     def _sizes(self, extra: Extra) -> Sizes:
         """The sizes that a learned extra is made for."""
@@ -258,7 +202,7 @@ class Attention(Measured):
         """Whether a cache is of the kind and sizes that this layer returns."""
         tail = None if cache.tail is None else cache.tail.shape[1:]
         wanted = None if self.convolve is None else (self.convolve.size - 1, sum(self.channels))
-        if isinstance(self.mechanism, RecurrentMechanism) or self._sums_up:
+        if self.mechanism.fixed_state:
             return bool(cache.state) and cache.keys is None and tail == wanted
         if cache.keys is None or cache.values is None or cache.state:
             return False
@@ -266,8 +210,16 @@ class Attention(Measured):
         own = [(self.heads, self.key_width), (self.heads, self.width // self.heads)]
         return sizes == own and set(cache.extras) == set(self.mechanism.token_extras) and tail == wanted
 
-    def example_input(self, tokens: int) -> Tensor:
-        return self.zeros(1, tokens, self.width)
+    def state_bytes(self, tokens: int) -> int:
+        """The bytes that the cache of one sequence holds after so many tokens: predicted, and exact."""
+        if not self.causal:
+            raise UsageError("what is not causal carries nothing from token to token")
+        if not tokens:
+            return 0
+        values, dtype = self.width // self.heads, self.project.weight.dtype
+        kept = self.mechanism.kept_after(tokens, self.heads, self.key_width, values, dtype)
+        tail = 0 if self.convolve is None else (self.convolve.size - 1) * sum(self.channels)
+        return kept.layer_bytes + tail * dtype.itemsize
 
     def extra_repr(self) -> str:
         """What torch prints of the layer beside its parts."""

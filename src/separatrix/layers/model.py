@@ -67,8 +67,9 @@ class Block(Measured):
         x = x[:, x.shape[1] - heard.shape[1] :] + heard
         return (x if self.mlp is None else x + self.mlp(self.mlp_norm(x))), cache
 
-    def example_input(self, tokens: int) -> Tensor:
-        return self.attention.example_input(tokens)
+    def state_bytes(self, tokens: int) -> int:
+        """The bytes that its attention carries after so many tokens."""
+        return self.attention.state_bytes(tokens)
 
 
 class Model(Measured):
@@ -155,7 +156,7 @@ class Model(Measured):
                 f"cache must be what this model returned, one for each of {len(self.blocks)} blocks"
             )
 
-    def example_input(self, tokens: int) -> Tensor:
-        if isinstance(self.inputs, nn.Embedding):
-            return self.zeros(1, tokens).long()
-        return self.zeros(1, tokens, self.inputs.in_features)
+    def state_bytes(self, tokens: int) -> int:
+        """The bytes that all blocks together carry after so many tokens."""
+        blocks = (block for block in self.blocks if isinstance(block, Block))
+        return sum(block.state_bytes(tokens) for block in blocks)

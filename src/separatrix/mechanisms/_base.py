@@ -25,6 +25,17 @@ from numpy.typing import NDArray
 from separatrix.mechanisms._places import AskedLast, Causality, Present, check_request, placed, seen_keys
 from separatrix.mechanisms._recomputed import Out, recomputed
 from separatrix.mechanisms._request import filled, form, widened
+from separatrix.mechanisms.decoding import (
+    CACHE,
+    FAR,
+    STATE,
+    WINDOW,
+    Answered,
+    Kept,
+    Past,
+    bytes_of,
+    decode_from_cache,
+)
 from separatrix.mechanisms.extras import Extra, Sizes
 from separatrix.mechanisms.weights import mark
 from separatrix.numbers.logforms import Flint, LogForm
@@ -90,6 +101,8 @@ class Mechanism(ABC):
     """Whether its forms understand `present`; if not, they are called with the present tokens alone."""
     accumulates: ClassVar[bool] = True
     """Whether 16-bit numbers are to be made float32; a kernel that adds up in float32 needs no help."""
+    answers_few: ClassVar[bool] = True
+    """Whether it may be called with fewer queries than keys, from place `first` on."""
 
     parameters: Any
 
@@ -99,9 +112,84 @@ class Mechanism(ABC):
         return True
 
     @property
-    def reach(self) -> int | None:
-        """How many of the last tokens a causal query sees, its own among them; None where it sees all."""
-        return None
+    def fixed_state(self) -> bool:
+        """Whether a state whose size stops growing is all that it needs of the tokens before."""
+        return False
+
+    def readable(self, tokens: int, stream: str = "keys") -> tuple[range, ...]:
+        """The places, of so many tokens read, that a later causal query can still read.
+
+        `stream` is `keys`, `values` or the name of a per-token extra. Numbering the places that are left
+        from 0 again must not change what queries see: a window drops what lies behind it, blocks are dropped
+        whole.
+        """
+        return (range(tokens),)
+
+    def example_state(self, tokens: int, k: Keys, v: Values) -> tuple[Tensor, ...]:
+        """Tensors as large as the state after so many tokens that are like the one of k and v."""
+        raise NotImplementedError(f"{self.name} keeps no state")
+
+    def kept_after(self, tokens: int, heads: int, width: int, features: int, dtype: torch.dtype) -> Kept:
+        """What must be kept of one sequence of so many tokens to decode the next one, exactly.
+
+        Per-token extras count as well, in float32 at least, since models learn them from their tokens. Where
+        there is no causal form, nothing is decoded: it is the keys and values that a new pass needs.
+
+        **Arguments:**
+
+        - `tokens`: how many have been read.
+        - `heads`: those that have keys and values of their own.
+        - `width`: of a key.
+        - `features`: of a value.
+        - `dtype`: of keys and values.
+        """
+        k, v = (torch.zeros(1, heads, 1, size, dtype=dtype) for size in (width, features))
+        if self.fixed_state:
+            with torch.no_grad():
+                return Kept(bytes_of(self.example_state(tokens, k, v)), STATE)
+        sizes, wide = self.sizes(k, k, v), max(4, dtype.itemsize)
+        streams = {"keys": width * dtype.itemsize, "values": features * dtype.itemsize}
+        streams |= {extra.name: wide * extra.shape(sizes)[-1] for extra in self.extras if extra.per_token}
+        kept = sum(
+            heads * size * len(part) for name, size in streams.items() for part in self.readable(tokens, name)
+        )
+        return Kept(kept, WINDOW if sum(map(len, self.readable(FAR))) < FAR else CACHE)
+
+    def decode(
+        self,
+        past: Past | None,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        present: Present | None = None,
+        *,
+        skipped: int = 0,
+        **extras: Any,
+    ) -> tuple[Answered, Past]:
+        """Read tokens after those of `past`: what they get, causal, and what later tokens need.
+
+        **Arguments:**
+
+        - `past`: what the call before returned; None at the beginning.
+        - `present`: which of the new tokens are there.
+        - `skipped`: so many of the first new tokens ask nothing, though they are read.
+        """
+        return decode_from_cache(self, past, q, k, v, present, skipped, extras)
+
+    def attend_kept(
+        self,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        first: int,
+        present: Present | None,
+        read: Tensor,
+        extras: dict[str, Any],
+    ) -> Attended:
+        """What queries from place `first` on get from the keys that are kept, of all that were `read`."""
+        # The last token sees all others, and without a mask that is cheaper.
+        causal = not (q.shape[-2] == 1 and self.permutation_equivariant)
+        return self(q, k, v, causal=causal, first=first, present=present, **extras)
 
     def __init__(self, /, **parameters: object) -> None:
         self.parameters = self.schema.read(parameters, self.name)

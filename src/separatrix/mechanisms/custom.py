@@ -73,6 +73,7 @@ class CustomMechanism(Mechanism):
     formula = "as programmed"
     permutation_equivariant = False
     streams = False
+    answers_few = False
     takes_by_name: ClassVar[frozenset[str]]
     trains: bool = False
     """Whether a module is called itself, and not as a copy."""

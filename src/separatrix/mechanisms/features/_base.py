@@ -22,6 +22,7 @@ from separatrix.mechanisms._base import (
     Counts,
     Keys,
     Mechanism,
+    Present,
     Queries,
     Values,
     divided,
@@ -31,6 +32,7 @@ from separatrix.mechanisms._base import (
 from separatrix.mechanisms._recomputed import Out
 from separatrix.mechanisms._request import alike, filled, full_precision
 from separatrix.mechanisms._running import CACHED, parts, running, tokens_at_once, with_one
+from separatrix.mechanisms.decoding import Answered, Past, Pending, count_read, fill_missing_extras
 from separatrix.parameters import Flag, Parameters, UsageError
 from separatrix.tensors import Float, Tensor, torch
 
@@ -133,6 +135,29 @@ class FeatureMechanism(Mechanism):
     def sums_up(self) -> bool:
         """Whether tokens to come need `sum phi(k)ᵀ v` alone of those before: if no place is worked in."""
         return self.permutation_equivariant and self.length_free
+
+    @property
+    def fixed_state(self) -> bool:
+        return self.sums_up
+
+    def example_state(self, tokens: int, k: Keys, v: Values) -> tuple[Tensor, ...]:
+        return self.remembered(k, v)
+
+    def decode(
+        self,
+        past: Past | None,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        present: Present | None = None,
+        *,
+        skipped: int = 0,
+        **extras: Any,
+    ) -> tuple[Answered, Past]:
+        """From the sums, if it `sums_up`."""
+        if not self.sums_up:
+            return super().decode(past, q, k, v, present, skipped=skipped, **extras)
+        return decode_from_sums(self, self, past, q, k, v, present, skipped, extras)
 
     def remembered(
         self, k: Keys, v: Values, present: Tensor | None = None, **extras: Any
@@ -418,6 +443,30 @@ class Memory:
         if self.normalised:
             return divided(read[..., :-1], read[..., -1:])
         return read if top is None else read * top.exp()
+
+
+def decode_from_sums(
+    mechanism: Mechanism,
+    features: FeatureMechanism,
+    past: Past | None,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    present: Tensor | None,
+    skipped: int,
+    extras: dict[str, Any],
+) -> tuple[Tensor, Past]:
+    """Decode a mechanism whose scores are those of `features`, from their sums.
+
+    The first tokens are read by the mechanism itself, and added up only if others follow.
+    """
+    read = count_read(past, k, present)
+    if past is not None:
+        out, state = features.read_on(past.state, q, k, v, present, **extras)
+        return out[..., skipped:, :], Past(read, state=state)
+    extras = fill_missing_extras(mechanism, q, k, v, extras)
+    out = mechanism(q[..., skipped:, :], k, v, causal=True, first=skipped, present=present, **extras)
+    return out, Past(read, state=Pending(partial(features.remembered, k, v, present, **extras)))
 
 
 def check(mechanism: Mechanism, q: Tensor, k: Tensor, causal: bool, first: int = 0) -> None:

@@ -78,6 +78,11 @@ class WindowLinear(RecurrentMechanism):
         q, v = widened(q, v)
         return memory(q, v, more=1), q[..., :0, :], v[..., :0, :], v[:, :1, :0, :1]
 
+    def example_state(self, tokens: int, k: Keys, v: Values) -> State:
+        sums, *kept = self.init_state(k, v)
+        full = min(tokens, self.parameters.size)
+        return sums, *(x.new_zeros(()).expand(*x.shape[:-2], full, x.shape[-1]) for x in kept)
+
     @one_token
     def step(
         self,

@@ -11,7 +11,7 @@ from separatrix.mechanisms._limits import least
 from separatrix.mechanisms._recomputed import recomputed
 from separatrix.mechanisms.extras import SECOND_KEYS, SECOND_VALUES
 from separatrix.mechanisms.kernels._streamed import softmax_of
-from separatrix.mechanisms.sparse.window import around, blocks_of
+from separatrix.mechanisms.sparse.window import around, blocks_of, last_places
 from separatrix.parameters import Constraint, Natural, Parameters
 from separatrix.tensors import Bool, Float, Tensor, functional, torch
 
@@ -103,9 +103,10 @@ class Simplicial(Mechanism):
             out.append(recomputed(attend, some, k, second_keys, v, second_values))
         return torch.cat(out, dim=-2)
 
-    @property
-    def reach(self) -> int:
-        return max(self._windows)
+    def readable(self, tokens: int, stream: str = "keys") -> tuple[range, ...]:
+        near, second = self._windows
+        size = second if stream in (SECOND_KEYS.name, SECOND_VALUES.name) else near
+        return (last_places(tokens, size - 1),)
 
     @property
     def _windows(self) -> tuple[int, int]:

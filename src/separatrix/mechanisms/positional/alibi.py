@@ -14,11 +14,14 @@ from separatrix.mechanisms._base import (
     Values,
     divided,
     form,
+    widened,
 )
 from separatrix.mechanisms._places import which_present
+from separatrix.mechanisms.decoding import FAR, Answered, Past
 from separatrix.mechanisms.extras import SLOPES
-from separatrix.mechanisms.features._base import FeatureMechanism
+from separatrix.mechanisms.features._base import FeatureMechanism, decode_from_sums
 from separatrix.mechanisms.kernels._streamed import StreamedMechanism, softmax_of
+from separatrix.mechanisms.kernels.linear import Linear
 from separatrix.mechanisms.kernels.softmax import Softmax
 from separatrix.mechanisms.positional._around import AroundAnother, AroundParameters
 from separatrix.mechanisms.positional._faded_features import FadedFeatures
@@ -26,7 +29,7 @@ from separatrix.mechanisms.positional._fading import Fade, FadingMechanism, Seen
 from separatrix.mechanisms.recurrent._decay import Kept
 from separatrix.mechanisms.sparse._pattern import PatternMechanism
 from separatrix.parameters import UsageError
-from separatrix.tensors import Float, Tensor, torch
+from separatrix.tensors import Float, Tensor, functional, torch
 
 
 class AlibiParameters(AroundParameters):
@@ -74,7 +77,8 @@ class Alibi(AroundAnother, FadingMechanism):
                 "alibi fades the logits or scores of a kernel, a feature map or a pattern of places; "
                 f"{inner.spelled} ({inner.family}) is none of these"
             )
-        self.features = FadedFeatures(inner, self) if isinstance(inner, FeatureMechanism) else None
+        scores = inner.features if isinstance(inner, Linear) else inner
+        self.features = FadedFeatures(scores, self) if isinstance(scores, FeatureMechanism) else None
         vars(self).update(takes_present=isinstance(inner, ScoreMechanism | StreamedMechanism))
 
     def default_slopes(self, k: Keys) -> Float[Tensor, " heads"]:
@@ -91,7 +95,7 @@ class Alibi(AroundAnother, FadingMechanism):
     def definition(
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
-        if self.features is None:
+        if self.features is None or isinstance(self.inner, Linear):
             return super().definition(q, k, v, causal=True, **more)
         return self.features.definition(q.double(), k.double(), v.double(), causal=True, **more)
 
@@ -103,6 +107,59 @@ class Alibi(AroundAnother, FadingMechanism):
         if self.features is None:
             return super().__call__(q, k, v, causal=True, **more)
         return self.features(q.double(), k.double(), v.double(), causal=True, **more)
+
+    @property
+    def fixed_state(self) -> bool:
+        return self.features is not None and self.features.inner.sums_up
+
+    def example_state(self, tokens: int, k: Keys, v: Values) -> tuple[Tensor, ...]:
+        assert self.features is not None
+        return self.features.remembered(k, v, slopes=self.default_slopes(k))
+
+    def readable(self, tokens: int, stream: str = "keys") -> tuple[range, ...]:
+        return self.inner.readable(tokens, stream)
+
+    def decode(
+        self,
+        past: Past | None,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        present: Present | None = None,
+        *,
+        skipped: int = 0,
+        **extras: Any,
+    ) -> tuple[Answered, Past]:
+        """Feature maps decode from sums that decay, others from the keys in reach of the inner one."""
+        if self.features is None or not self.fixed_state:
+            return super().decode(past, q, k, v, present, skipped=skipped, **extras)
+        return decode_from_sums(self, self.features, past, q, k, v, present, skipped, extras)
+
+    def attend_kept(
+        self,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        first: int,
+        present: Present | None,
+        read: Tensor,
+        extras: dict[str, Any],
+    ) -> Attended:
+        """As called; but where the first tokens stay and others between are dropped, at true distances.
+
+        Softmax does not change if all logits of a row do, so the fall to each key is one more channel of it.
+        """
+        first_kept, *later = self.inner.readable(FAR)
+        if not later or not isinstance(self.inner, PatternMechanism):
+            return super().attend_kept(q, k, v, first, present, read, extras)
+        there = which_present(present, k).long()
+        place, dropped = there.cumsum(-1) - 1, (read - there.sum(-1))[:, None]
+        since_last = (there.sum(-1, keepdim=True) - 1 - place) + dropped * (place < len(first_kept))
+        q, k = widened(q, k)
+        fall = extras["slopes"].double()[:, None, None] * since_last[:, None, :, None]
+        fall = fall.to(k).expand(*k.shape[:-1], 1)
+        q, k = functional.pad(q, (0, 1), value=1.0), torch.cat([k, -fall], dim=-1)
+        return self.inner(q, k, v, causal=True, first=first, present=present)
 
     def weights(
         self, q: Queries, k: Keys, fade: Fade, seen: Seen, places: range, extras: dict[str, Any]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
+from separatrix.mechanisms._base import Attended, Counts, Keys, Present, Queries, Values, form, widened
+from separatrix.mechanisms.decoding import Answered, Kept, Past, fill_missing_extras, positions_of
 from separatrix.mechanisms.positional._around import AroundAnother, AroundParameters
 from separatrix.numbers import format_exact
 from separatrix.parameters import Constraint, Exact
-from separatrix.tensors import Float, Tensor, torch
+from separatrix.tensors import Float, Int64, Tensor, torch
 
 
 class RotaryParameters(AroundParameters):
@@ -67,19 +68,48 @@ class Rotary(AroundAnother):
         """The fast form of the other mechanism."""
         return self.inner(*self._turned(q, k, more), v, causal=causal, **more)
 
+    @property
+    def fixed_state(self) -> bool:
+        return self.inner.fixed_state
+
+    def kept_after(self, tokens: int, heads: int, width: int, features: int, dtype: torch.dtype) -> Kept:
+        return self.inner.kept_after(tokens, heads, width, features, dtype)
+
+    def decode(
+        self,
+        past: Past | None,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        present: Present | None = None,
+        *,
+        skipped: int = 0,
+        **extras: Any,
+    ) -> tuple[Answered, Past]:
+        """Tokens are turned once, as they are read; what the inner mechanism keeps is then enough."""
+        extras = fill_missing_extras(self, q, k, v, extras)
+        places, base = positions_of(past, k, present), float(self.parameters.base)
+        q, k = (turned(widened(x)[0], places, base).to(x.dtype) for x in (q, k))
+        return self.inner.decode(past, q, k, v, present, skipped=skipped, **extras)
+
     def _turned(self, q: Queries, k: Keys, more: dict[str, Any]) -> tuple[Queries, Keys]:
         base = float(self.parameters.base)
         return turned(q, more.get("first", 0), base), turned(k, 0, base)
 
 
 def turned(
-    x: Float[Tensor, "batch heads tokens width"], first: int, base: float = 1e4
+    x: Float[Tensor, "batch heads tokens width"],
+    first: int | Int64[Tensor, "batch tokens"],
+    base: float = 1e4,
 ) -> Float[Tensor, "batch heads tokens width"]:
-    """Tokens from place `first` on, each pair of channels turned by its angle times the place."""
+    """Tokens from place `first` on, or at these places, each pair of channels turned by angle times place."""
     pairs, width = x.shape[-1] // 2, x.shape[-1]
-    places = torch.arange(first, first + x.shape[-2], dtype=torch.float64, device=x.device)
+    if isinstance(first, int):
+        places = torch.arange(first, first + x.shape[-2], dtype=torch.float64, device=x.device)[None]
+    else:
+        places = first.double()
     speeds = base ** (-2 * torch.arange(pairs, dtype=torch.float64, device=x.device) / width)
-    angles = places[:, None] * speeds
+    angles = places[:, None, :, None] * speeds
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     one, two = x[..., 0 : 2 * pairs : 2], x[..., 1 : 2 * pairs : 2]
     both = torch.stack([cos * one - sin * two, sin * one + cos * two], dim=-1).flatten(-2)

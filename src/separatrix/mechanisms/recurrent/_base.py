@@ -10,7 +10,7 @@ before it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from math import isqrt
 from typing import Any, ClassVar
@@ -31,6 +31,7 @@ from separatrix.mechanisms._base import (
 from separatrix.mechanisms._places import check_places, placed
 from separatrix.mechanisms._request import alike, cleared, full_precision
 from separatrix.mechanisms._running import CACHED
+from separatrix.mechanisms.decoding import Answered, Past, bytes_of, count_read
 from separatrix.parameters import UsageError
 from separatrix.tensors import Float, Tensor, torch
 
@@ -42,6 +43,8 @@ Output = Float[Tensor, "batch heads features"]
 
 FEWEST = 32
 """Tokens worth reading at once, however many heads there are."""
+MEASURED = 16
+"""Tokens after which a state is measured first; once twice as many change nothing, it has its full size."""
 
 
 class RecurrentMechanism(Mechanism):
@@ -73,6 +76,43 @@ class RecurrentMechanism(Mechanism):
     @abstractmethod
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
         """Read a run of tokens at once: the state after them, and their outputs."""
+
+    @property
+    def fixed_state(self) -> bool:
+        return True
+
+    def example_state(self, tokens: int, k: Keys, v: Values) -> State:
+        """The state after so many tokens, or after as many as it takes to grow no more."""
+        length, state = 0, self.init_state(k, v)
+        while length < tokens:
+            longer = min(max(MEASURED, 2 * length), tokens)
+            some_k, some_v = (x.expand(*x.shape[:-2], longer, -1) for x in (k, v))
+            after = self.chunked(some_k, some_k, some_v)[1]
+            if length and bytes_of(after) == bytes_of(state):
+                break
+            length, state = longer, after
+        return state
+
+    def decode(
+        self,
+        past: Past | None,
+        q: Queries,
+        k: Keys,
+        v: Values,
+        present: Present | None = None,
+        *,
+        skipped: int = 0,
+        **extras: Any,
+    ) -> tuple[Answered, Past]:
+        """One step for a single token, else runs of tokens, from the state."""
+        before = None if past is None else tuple(past.state)
+        if before is not None and present is None and q.shape[-2] == 1:
+            some = {name: x[..., 0, :] if name in self.token_extras else x for name, x in extras.items()}
+            state, one = self.step(before, *(x[..., 0, :] for x in (q, k, v)), **some)
+            out = one[..., None, :].to(v.dtype)
+        else:
+            out, state = self.chunked(q, k, v, state=before, present=present, **extras)
+        return out[..., skipped:, :], Past(count_read(past, k, present), state=tuple(state))
 
     def unrolled(
         self, q: Queries, k: Keys, v: Values, *, present: Present | None = None, **extras: Any
@@ -179,15 +219,6 @@ def _read_on(
     tokens, extras = given[size : size + 3], dict(zip(names, given[size + 3 :], strict=True))
     after, attended = read(given[:size], *tokens, **extras)
     return attended, *after
-
-
-def bytes_of(state: Iterable[Tensor]) -> int:
-    """The bytes of all tensors of a state.
-
-    >>> bytes_of((torch.zeros(3), torch.zeros(2, dtype=torch.float64)))
-    28
-    """
-    return sum(part.numel() * part.element_size() for part in state)
 
 
 def check_lengths(mechanism: Mechanism, q: Tensor, k: Tensor) -> None:

@@ -75,6 +75,15 @@ class BlockRandom(PatternMechanism):
         blocks = self.blocks_seen(rows.start // size, keys, causal)
         return [range(block * size, min((block + 1) * size, keys)) for block in blocks]
 
+    def readable(self, tokens: int, stream: str = "keys") -> tuple[range, ...]:
+        """Without random blocks: the first, that of the next token, and the one before it; else all."""
+        size = self.parameters.block
+        near = (tokens // size - 1) * size
+        # Which blocks are drawn depends on the number of the own block, so none is ever out of reach.
+        return (
+            (range(tokens),) if self.parameters.random or near <= size else (range(size), range(near, tokens))
+        )
+
     def row_blocks(self, queries: int) -> Iterable[range]:
         return blocks_of(min(self.parameters.block, queries), 0, queries)
 

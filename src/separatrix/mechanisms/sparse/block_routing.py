@@ -67,6 +67,11 @@ class BlockRouting(Mechanism):
     schema = BlockRoutingParameters
     parameters: BlockRoutingParameters
 
+    def readable(self, tokens: int, stream: str = "keys") -> tuple[range, ...]:
+        """With k=1 the block of the next token alone; else any block may be chosen."""
+        own = tokens - tokens % self.parameters.block
+        return (range(own if self.parameters.k == 1 else 0, tokens),)
+
     @form
     def definition(
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any

@@ -37,9 +37,8 @@ class Window(PatternMechanism):
     schema = WindowParameters
     parameters: WindowParameters
 
-    @property
-    def reach(self) -> int:
-        return int(self.parameters.size)
+    def readable(self, tokens: int, stream: str = "keys") -> tuple[range, ...]:
+        return (last_places(tokens, self.parameters.size - 1),)
 
     def sees(self, i: QueryPlaces, j: KeyPlaces, keys: int, causal: bool) -> Seen:
         return (i - j).abs() < self.parameters.size
@@ -55,6 +54,15 @@ def around(rows: range, size: int, keys: int, first: int = 0) -> range:
     """The keys, from place `first` on, nearer than `size` to some of the rows."""
     start = max(first, rows.start - size + 1)
     return range(start, max(start, min(keys, rows.stop + size - 1)))
+
+
+def last_places(tokens: int, number: int) -> range:
+    """The last `number` of so many tokens, or all of them.
+
+    >>> last_places(10, 3), last_places(2, 3)
+    (range(7, 10), range(0, 2))
+    """
+    return range(max(0, tokens - number), tokens)
 
 
 def blocks_of(step: int, first: int, stop: int) -> Iterable[range]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from separatrix.mechanisms._limits import least
 from separatrix.mechanisms.sparse._pattern import ROWS, KeyPlaces, PatternMechanism, QueryPlaces, Seen
-from separatrix.mechanisms.sparse.window import around, blocks_of
+from separatrix.mechanisms.sparse.window import around, blocks_of, last_places
 from separatrix.parameters import Constraint, Natural, Parameters
 
 
@@ -52,6 +52,10 @@ class WindowGlobal(PatternMechanism):
         if rows.start < first:
             return [range(keys)]
         return [range(min(first, keys)), around(rows, self.parameters.size, keys, first)]
+
+    def readable(self, tokens: int, stream: str = "keys") -> tuple[range, ...]:
+        first, near = self.parameters.globals, last_places(tokens, self.parameters.size - 1)
+        return (range(tokens),) if near.start <= first else (*(range(first),) * bool(first), near)
 
     def row_blocks(self, queries: int) -> Iterable[range]:
         first = min(self.parameters.globals, queries)
