@@ -16,6 +16,7 @@ from separatrix.choices.sight import BOTH, nearest_point
 from separatrix.cli.application import run as typed
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.costs.cost import operations
+from separatrix.layers import Model
 from separatrix.mechanisms import mechanism_named
 from separatrix.parameters import UsageError
 from separatrix.reports.choice import page
@@ -111,10 +112,12 @@ def test_equal_rows_are_out_of_reach_of_every_reader_and_not_of_this_one_alone()
 def test_what_is_kept_by_all_layers(found):
     layers, heads, width, n = 2, 3, 16, 20_000
     numbers = sum(1 for _ in range(layers) for _ in range(heads) for _ in ("k", "v") for _ in range(width))
-    cache = 2 * numbers * n
-    assert row(found, "softmax").kept.bytes == row(found, "linear").kept.bytes == cache
-    assert row(found, "delta").kept.bytes == layers * heads * width * width * 4
-    assert row(found, "elu").kept.bytes == layers * heads * width * (width + 1) * 4
+    counters = layers * 8
+    cache = 2 * numbers * n + counters
+    assert row(found, "softmax").kept.bytes == cache
+    assert row(found, "delta").kept.bytes == layers * heads * width * width * 4 + counters
+    sums = layers * heads * width * (width + 1) * 4 + counters
+    assert row(found, "elu").kept.bytes == row(found, "linear").kept.bytes == sums
     exact = choose(20_000, "bf16", cache, mechanisms="softmax", layers=2, heads=3, width=16)
     less = choose(20_000, "bf16", cache - 1, mechanisms="softmax", layers=2, heads=3, width=16)
     assert (exact.mechanisms[0].status, less.mechanisms[0].status) == (Status.FITS, Status.EXCLUDED)
@@ -131,7 +134,6 @@ def test_what_must_be_seen_decides(found):
     assert row(found, "linear").excluded_by == ("blind, to this reader, on critical",)
     assert row(found, "delta").open_on == ("critical",)
     assert "every one of 20,000 tokens" in cell(found, "delta", "critical").evidence
-    assert row(found, "linear").note == "causal-linear:normalised=yes gives the same, causal, from a state"
 
 
 def test_constructions_that_end_before_are_asked_only_where_they_must_be_seen():
@@ -174,7 +176,38 @@ def test_heads_that_share_keys_and_values_keep_them_once(found):
     assert shared.budget.model == "2 layers of 8 heads (2 of keys and values) of width 16"
     assert shared.as_json()["kv_heads"] == 2
     assert found.as_json()["kv_heads"] is None
-    assert row(shared, "softmax").kept.bytes * 4 == 2 * 8 * 16 * 2 * 2 * 20_000
+    assert (row(shared, "softmax").kept.bytes - 2 * 8) * 4 == 2 * 8 * 16 * 2 * 2 * 20_000
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_what_is_kept_is_what_layers_hold(dtype):
+    """One number in `choose`, in layers, and in the tensors of their caches after decoding."""
+    names = "window:size=64|simplicial|path|softmax|linear|elu|gla|rotary:inner=gla|alibi:inner=elu|fox"
+    names += "|rotary:inner=window:size=8|window-linear:size=8|window-global:size=8,globals=3"
+    found = choose(100, dtype, mechanisms=names.split("|"), layers=2, heads=4, kv_heads=2, width=16)
+    for each in found.mechanisms:
+        torch.manual_seed(0)
+        model = Model(each.mechanism, 32, 2, depth=2, outputs=3, vocabulary=5).to(getattr(torch, dtype))
+        symbols, caches = torch.zeros(1, 100, dtype=torch.long), None
+        with torch.no_grad():
+            for here in (slice(0, 97), slice(97, 98), slice(98, 100)):
+                _, caches = model(symbols[:, here], cache=caches)
+        held = sum(x.numel() * x.element_size() for cache in caches for x in cache.tensors())
+        assert each.kept.bytes == model.state_bytes(100) == held, each.mechanism
+
+
+def test_a_cache_just_larger_than_the_memory_is_excluded_by_its_bytes():
+    (only,) = choose(131_072, memory="4.5GiB", mechanisms="softmax").mechanisms
+    assert only.excluded_by == ("it keeps 4,831,838,304 bytes, and there is 4,831,838,208",)
+
+
+def test_who_does_not_decode_says_so(capsys):
+    (only,) = choose(300, mechanisms="linformer").mechanisms
+    assert only.note.startswith("has no causal form: it does not decode")
+    assert typed(["choose", "n=300", "--mechanisms", "linformer,softmax"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "linformer has no causal form: it does not decode, and its operations are not causal." in shown
+    assert "Operations of a causal pass are counted at 75 to 300 tokens." in shown
 
 
 def test_operations_are_counted_where_a_window_has_an_end_and_not_beyond_n():
@@ -322,7 +355,7 @@ def test_a_strangers_mechanism_that_breaks_keeps_nobody_from_an_answer():
 
     found = choose(300, mechanisms=[mine, "softmax"], literal=False)
     assert len(found.mechanisms) == 2
-    assert {each.kept.bytes for each in found.mechanisms} == {12 * 12 * 300 * 2 * 64 * 2}
+    assert {each.kept.bytes for each in found.mechanisms} == {12 * (12 * 300 * 2 * 64 * 2 + 8)}
     assert "n = 300" in page(found)
     (alone,) = choose(300, mechanisms=[broken]).mechanisms
     assert not alone.known

@@ -219,11 +219,11 @@ def test_table_has_every_mechanism() -> None:
     assert rows["linear"].scaling.engine == "certified"
 
 
-@pytest.mark.parametrize(("of", "exponent"), [("flops", 1.0), ("state_bytes", 1.0)])
-def test_counted_costs_of_linear_are_linear(of: str, exponent: float) -> None:
-    found = scaling("linear", of=of, n="64:512:4:log")
+@pytest.mark.parametrize(("mechanism", "of"), [("linear", "flops"), ("softmax", "state_bytes")])
+def test_counted_costs_that_are_linear(mechanism: str, of: str) -> None:
+    found = scaling(mechanism, of=of, n="64:512:4:log")
     assert found.law.power_law
-    assert found.law.exponent == pytest.approx(exponent, abs=1e-6)
+    assert found.law.exponent == pytest.approx(1, abs=1e-6)
 
 
 def test_softmax_costs_quadratic_operations() -> None:
@@ -241,8 +241,9 @@ def test_seconds_come_with_their_scatter() -> None:
     assert "noise seen in the scatter" in found.law.interval_is
 
 
-def test_the_state_of_a_recurrent_mechanism_is_constant() -> None:
-    law = scaling("delta", of="state_bytes", n="16:128:4:log").law
+@pytest.mark.parametrize("mechanism", ["delta", "linear", "elu"])
+def test_a_fixed_state_is_constant(mechanism: str) -> None:
+    law = scaling(mechanism, of="state_bytes", n="16:128:4:log").law
     assert law.form is not None
     assert law.form.name == "constant"
 

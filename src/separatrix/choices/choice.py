@@ -340,6 +340,8 @@ def _row(mechanism: Mechanism, budget: Budget, must: Sequence[str], cells: tuple
     excluded = []
     if budget.memory is not None and every.bytes > budget.memory:
         sizes = spelled_bytes(every.bytes), spelled_bytes(budget.memory)
+        if sizes[0] == sizes[1]:
+            sizes = f"{every.bytes:,} bytes", f"{budget.memory:,}"
         excluded.append(f"it keeps {sizes[0]}, and there is {sizes[1]}")
     asked = [cell for cell in cells if cell.name in must]
     failed = [cell for cell in asked if cell.word in NOT_SEEN]

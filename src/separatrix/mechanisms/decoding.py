@@ -88,8 +88,8 @@ class Past:
     keys: Float[Tensor, "batch heads tokens width"] | None = None
     """The keys that later tokens can still read, in their order; so are the values."""
     values: Float[Tensor, "batch heads tokens features"] | None = None
-    present: Present | None = None
-    """Which of the keys are there; None where all are."""
+    present: Bool[Tensor, "batch slots"] | None = None
+    """Which of the tokens kept are there; None where all are."""
     extras: Mapping[str, Tensor] = field(default_factory=dict)
     """Extras of the tokens kept. Where they are read less far back than keys, there are fewer of them."""
 

@@ -72,6 +72,9 @@ class Rotary(AroundAnother):
     def fixed_state(self) -> bool:
         return self.inner.fixed_state
 
+    def readable(self, tokens: int, stream: str = "keys") -> tuple[range, ...]:
+        return self.inner.readable(tokens, stream)
+
     def kept_after(self, tokens: int, heads: int, width: int, features: int, dtype: torch.dtype) -> Kept:
         return self.inner.kept_after(tokens, heads, width, features, dtype)
 
