@@ -37,6 +37,7 @@ NOT_SEEN = {
 }
 """How a cell is shown that excludes a mechanism that must see it, and what is said then."""
 NO_CAUSAL_FORM = "has no causal form: it does not decode, and operations are those of a pass without causal"
+READS_ALL_AGAIN = "weights depend on the number of tokens: each new token reads all keys and values again"
 Tell = Callable[[int, int, str], None]
 
 
@@ -350,7 +351,8 @@ def _row(mechanism: Mechanism, budget: Budget, must: Sequence[str], cells: tuple
         excluded.append(f"{what} {cell.name}{cell.at(budget.n)}")
     names = tuple(cell.name for cell in failed)
     unknown = tuple(cell.name for cell in asked if cell.word not in (*SEEN, *NOT_SEEN))
-    note = NO_CAUSAL_FORM if mechanism.causality is Causality.NEVER else ""
+    note = "" if mechanism.length_free or mechanism.fixed_state else READS_ALL_AGAIN
+    note = NO_CAUSAL_FORM if mechanism.causality is Causality.NEVER else note
     counted = (None, ()) if excluded else growth(mechanism, budget.n, budget.width)
     return Row(
         mechanism.spelled, mechanism.family, tuple(excluded), unknown, every, *counted, cells, names, note

@@ -54,7 +54,7 @@ def compared(asked: Experiment, found: Learned, laboratory: Laboratory) -> Equal
 
 
 def carried(task: Task, mechanism: Mechanism, setting: Setting) -> int:
-    """The bytes that a model carries after the longest input of a task, measured.
+    """The bytes that a model carries after the longest input of a task, exactly.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> from separatrix.tasks import task_named

@@ -20,8 +20,9 @@ class Cost(TypedDict):
     peak_bytes: list[int]
     flops: list[int]
     state_bytes: list[int]
+    """What must be kept after so many tokens to decode the next one."""
     state_is: str
-    """Whose bytes `state_bytes` are."""
+    """What `state_bytes` counts: a state of fixed size, or a cache of keys and values."""
     faster_than_softmax_from: int | None
 
 
@@ -318,9 +319,11 @@ class ChoiceRow(TypedDict):
     not_known: Texts
     """What it must see and of which nothing is known."""
     kept_bytes: int | None
-    """Of one sequence, by all layers."""
+    """What all layers keep of one sequence to decode the next token: the bytes of their caches."""
     kept_is: str
+    """A state of fixed size, or a cache of keys and values."""
     operations_exponent: Number
+    """Of a causal pass over n tokens; without causal where there is no causal form, as the note says."""
     operations_counted_at: list[int]
     note: str
     sees: dict[str, Sight]
