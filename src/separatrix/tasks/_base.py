@@ -83,8 +83,13 @@ class ProvedCeiling:
     """The best that one mechanism can do, by a proof, and the class of models that the proof is about."""
 
     score: float
+    """In expectation over samples. On a finite sample a model of the class may do a little better."""
     models: str
     proof: str
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.score):
+            raise ValueError(f"a proved ceiling must be a finite number, not {self.score}")
 
 
 class Task(ABC):
