@@ -78,11 +78,13 @@ class Spike(Task):
 
         ratio = logsumexp(self.shift * samples.hidden["along"] - self.shift**2 / 2, axis=1)
         right = (ratio > math.log(self.parameters.n)) == samples.targets[:, 0]
-        return Bound(float(right.mean()), "the Bayes rule, mean exp(A s - A²/2) > 1, on these samples")
+        how = "the Bayes rule, mean exp(A s - A²/2) > 1, on these samples"
+        return Bound(float(right.mean()), how, sampled=True)
 
     def floor(self, samples: Samples, setting: Setting) -> Bound:
         right = (samples.hidden["along"].sum(1) > self.shift / 2) == samples.targets[:, 0]
-        return Bound(float(right.mean()), "the mean of the tokens, above A/2n or not")
+        how = "the mean of the tokens, above A/2n or not"
+        return Bound(float(right.mean()), how, sampled=True, universal=True)
 
     def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
         if not (second_moments(mechanism) and linear_inputs(setting)):
