@@ -277,6 +277,16 @@ class SearchCheck(TypedDict):
 
 
 @document
+class Elsewhere(TypedDict):
+    """What is known of a mechanism on a construction at another length than the one asked."""
+
+    word: str
+    kind: str
+    n: int | None
+    evidence: str
+
+
+@document
 class Sight(TypedDict):
     """What is known of one mechanism on one construction or task."""
 
@@ -291,6 +301,7 @@ class Sight(TypedDict):
         "can",
         "learned",
         "not learned",
+        "contradiction",
     ]
     """That of the verdict; `lost` where it would be seen, but is one number of the format in D0 and D1."""
     kind: str
@@ -305,6 +316,8 @@ class Sight(TypedDict):
     interval: Interval | None
     same_in_format: bool | None
     """Whether what is read is the same number of the format in D0 and D1; null where that is not known."""
+    elsewhere: Elsewhere | None
+    """What is known at another length, where there is none near n. It does not count."""
 
 
 @document
