@@ -88,7 +88,7 @@ class Evidence:
 
     kind: Kind
     score: float
-    question: Question = Question()
+    question: Question = field(default_factory=Question)
     solved: bool = False
     """Whether this is a training run that reached the ceiling on its validation samples."""
     margin: Margin | None = None
@@ -296,4 +296,3 @@ def conclude_readers(
     by_linear = Conclusion.CAN if linear_verified else Conclusion.UNKNOWN
     by_any = Conclusion.CAN if seen or linear_verified else Conclusion.UNKNOWN
     return {ReaderClass.FIXED: by_fixed, ReaderClass.LINEAR: by_linear, ReaderClass.EVERY: by_any}
-

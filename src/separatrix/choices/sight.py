@@ -116,9 +116,7 @@ def sight(name: str, mechanism: Mechanism, budget: Budget, literal: bool = False
     return _unknown(name, mechanism, None, shown, command=found.command, elsewhere=found)
 
 
-def _sight_at(
-    name: str, point: Construction, mechanism: Mechanism, budget: Budget, literal: bool
-) -> Cell:
+def _sight_at(name: str, point: Construction, mechanism: Mechanism, budget: Budget, literal: bool) -> Cell:
     """What a mechanism sees of the construction at one point."""
     if is_literal(point, mechanism) and not literal:
         why = f"every one of {point.n:,} tokens is needed, which may take minutes"

@@ -13,21 +13,33 @@ import torch
 from separatrix.choices.budget import Budget
 from separatrix.choices.sight import CANNOT, CONTRADICTION, UNKNOWN, Cell
 from separatrix.errors import raised
-from separatrix.judgement import Conclusion, Evidence, Goal, Judgement, Kind, Question, conclude
+from separatrix.judgement import (
+    Conclusion,
+    Evidence,
+    Goal,
+    Judgement,
+    Kind,
+    Question,
+    conclude,
+    highest_share,
+    lowest_expected_share,
+)
 from separatrix.learning import score_of
 from separatrix.learning.model import tokens_of
 from separatrix.learning.witnesses import witness_for, witnessed
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import Parameters, UsageError
-from separatrix.tasks import Bound, RealTask, Samples, Split, Task, task_named
+from separatrix.tasks import Answers, Bound, RealTask, Samples, Split, Task, task_named
 
 if TYPE_CHECKING:
     from separatrix.store import Store
 
 CAN, LEARNED, NOT_LEARNED = "can", "learned", "not learned"
-MAX_SCORED_TOKENS, LEAST_SAMPLES = 2**22, 200
+MAX_SCORED_TOKENS = 2**22
 """Written weights are scored on the number of test samples that `learn` uses, or on fewer if these have more
-tokens than that; never on fewer samples than this."""
+tokens than that."""
+FIRST_SAMPLES = (500, 2000)
+"""Before, they are scored on fewer, which is enough for weights that are far from the goal."""
 TRAINED_DTYPE = "float32"
 """The format in which models are trained."""
 MODEL_PARTS = ("width", "heads", "depth", "key_width", "mlp", "conv", "rope", "norm", "out_norm")
@@ -89,24 +101,57 @@ class _Tested:
     ceiling: Bound
     floor: Bound
 
+    def is_out_of_reach_of(self, score: float, tolerance: float) -> bool:
+        """Whether an accuracy is below the goal by more than chance in these samples explains."""
+        count = len(self.samples)
+        return highest_share(score, count) < lowest_expected_share(self.ceiling.score, count) - tolerance
 
-@lru_cache(maxsize=2)
-def _tested(task: Task) -> _Tested:
-    setting = task.default_setting()
-    count = max(LEAST_SAMPLES, min(setting.tests, MAX_SCORED_TOKENS // tokens_of(task)))
+
+@lru_cache(maxsize=4)
+def _tested(task: Task, count: int) -> _Tested:
     samples = task.samples(count, Split.TEST)
-    return _Tested(samples, task.ceiling(samples), task.floor(samples, setting))
+    return _Tested(samples, task.ceiling(samples), task.floor(samples, task.default_setting()))
 
 
 @dataclass
 class _Known:
-    """What is known of one mechanism on one task in one format; `problem` says why weights have no score."""
+    """What is known of one mechanism on one task in one format."""
 
     task: Task
     mechanism: Mechanism
     dtype: str
     runs: Sequence[Evidence]
+    tested: _Tested | None = field(default=None, init=False)
+    """None on real data, whose ceiling is not known."""
+    written: float | None = field(default=None, init=False)
+    """The score of written weights, with all numbers of the model in the format; None without weights."""
     problem: str = field(default="", init=False)
+    """Why written weights have no score."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.task, RealTask):
+            return
+        most = MAX_SCORED_TOKENS // tokens_of(self.task)
+        full = max(FIRST_SAMPLES[0], min(self.task.default_setting().tests, most))
+        model = self._written_model()
+        if model is None:
+            self.tested = _tested(self.task, full)
+            return
+        stages = FIRST_SAMPLES if self.task.answers is Answers.CLASSES else ()
+        try:
+            for count in (*(few for few in stages if few < full), full):
+                self.tested = _tested(self.task, count)
+                self.written = score_of(model, self.task, self.tested.samples)
+                if count < full and self.tested.is_out_of_reach_of(self.written, self.task.tolerance):
+                    break
+        except (RuntimeError, NotImplementedError) as error:  # torch has no such operation in this format
+            self.problem = f"; written weights do not run in {self.dtype}: {raised(error)}"
+
+    def _written_model(self) -> torch.nn.Module | None:
+        if self.mechanism.spelled not in witnessed(self.task):
+            return None
+        model = witness_for(self.task, self.mechanism, self.task.default_setting())
+        return None if model is None else _InFormat(model, getattr(torch, self.dtype))
 
     @property
     def question(self) -> Question:
@@ -118,39 +163,24 @@ class _Known:
 
     @property
     def goal(self) -> Goal:
-        """What has to be reached. On real data no ceiling is known, and none is drawn."""
-        if isinstance(self.task, RealTask):
-            return Goal(1.0 if self.task.answers.sign > 0 else 0.0, self.task.tolerance, self.task.answers.sign)
-        return Goal(_tested(self.task).ceiling.score, self.task.tolerance, self.task.answers.sign)
+        """What has to be reached; on real data the best score that any rule could have."""
+        sign = self.task.answers.sign
+        best = max(sign, 0) if self.tested is None else self.tested.ceiling.score
+        return Goal(best, self.task.tolerance, sign)
 
     def evidence(self) -> Iterator[Evidence]:
         """Yield stored runs, and what is proved and measured here."""
         yield from self.runs
-        if isinstance(self.task, RealTask):
+        if self.tested is None:
             return
-        tested, question = _tested(self.task), self.question
         proved = self.task.proved_ceiling(self.mechanism, self.task.default_setting())
         if proved is not None:
-            margin = self.task.proof_margin(proved, tested.samples)
-            yield Evidence(Kind.PROOF, proved.score, question, margin=margin)
-            if tested.floor.universal:
-                yield Evidence(Kind.FLOOR, tested.floor.score, question)
-        score = self._written_score(tested.samples)
-        if score is not None:
-            yield Evidence(Kind.WITNESS, score, question)
-
-    def _written_score(self, samples: Samples) -> float | None:
-        """The score of written weights, with all numbers of the model in the format that is asked for."""
-        if self.mechanism.spelled not in witnessed(self.task):
-            return None
-        try:
-            model = witness_for(self.task, self.mechanism, self.task.default_setting())
-            if model is None:
-                return None
-            return score_of(_InFormat(model, getattr(torch, self.dtype)), self.task, samples)
-        except (RuntimeError, NotImplementedError) as error:  # torch has no such operation in this format
-            self.problem = f"; written weights do not run in {self.dtype}: {raised(error)}"
-            return None
+            margin = self.task.proof_margin(proved, self.tested.samples)
+            yield Evidence(Kind.PROOF, proved.score, self.question, margin=margin)
+            if self.tested.floor.universal:
+                yield Evidence(Kind.FLOOR, self.tested.floor.score, self.question)
+        if self.written is not None:
+            yield Evidence(Kind.WITNESS, self.written, self.question)
 
     def describe(self, judgement: Judgement) -> tuple[str, str, str]:
         """The word, the kind of evidence, and a sentence."""
@@ -181,8 +211,10 @@ class _Known:
 
     @property
     def _best_rule(self) -> str:
-        tested = _tested(self.task)
-        return f"the best rule has {tested.ceiling.score:.4f} on the same {len(tested.samples):,} samples"
+        if self.tested is None:
+            return "no best rule is known"
+        count = len(self.tested.samples)
+        return f"the best rule has {self.tested.ceiling.score:.4f} on the same {count:,} samples"
 
 
 class _InFormat(torch.nn.Module):
@@ -216,7 +248,12 @@ def _stored_runs(name: str, mechanism: Mechanism, store: Store) -> Iterator[Evid
     """Yield the runs from scratch that a store has, each with the question that it answers."""
     from separatrix.store import results
 
-    wanted = {"task": name, "mechanism": mechanism.spelled, "start": "scratch", "purpose": "test"}
+    wanted: dict[str, Any] = {
+        "task": name,
+        "mechanism": mechanism.spelled,
+        "start": "scratch",
+        "purpose": "test",
+    }
     try:
         found = results(store, kind="training", **wanted)
     except UsageError:

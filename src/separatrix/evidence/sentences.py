@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from separatrix.evidence.estimates import Share
@@ -46,7 +46,7 @@ class Scores:
     """The score of a shortcut that the models of the proved ceiling can take."""
     best_trained: float | None = None
     """The best score of a single training run; that of the mean unless given."""
-    question: Question = Question()
+    question: Question = field(default_factory=Question)
 
     def reaches(self, score: float, goal: float, slack: float) -> bool:
         """Whether a score is at a goal, but for some slack."""
@@ -68,9 +68,7 @@ class Scores:
 def judged(found: Scores) -> tuple[Word, str]:
     """The word for it, and the sentence that says why."""
     solved = found.solved
-    judgement = conclude(
-        found.question, Goal(found.ceiling, found.tolerance, found.sign), found.evidence()
-    )
+    judgement = conclude(found.question, Goal(found.ceiling, found.tolerance, found.sign), found.evidence())
     if judgement.conclusion is Conclusion.CONTRADICTION:
         return Word.CONTRADICTION, f"contradiction: {judgement.complaint.rstrip('.')}"
     if judgement.conclusion is Conclusion.CANNOT and found.proved is not None:

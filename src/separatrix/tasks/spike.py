@@ -122,8 +122,8 @@ def log_mean_exp_coordinate(order: float, k: Any) -> Any:
     if order >= LEAST_DEBYE_ORDER:
         return _debye(order, k)
     ratio = np.square(k) / 4
-    terms = (ratio / (order + 1), ratio / (2 * (order + 2)), ratio / (3 * (order + 3)), ratio / (4 * (order + 4)))
-    series = np.log1p(terms[0] * (1 + terms[1] * (1 + terms[2] * (1 + terms[3]))))
+    first, second, third, fourth = (ratio / (place * (order + place)) for place in (1, 2, 3, 4))
+    series = np.log1p(first * (1 + second * (1 + third * (1 + fourth))))
     large = np.maximum(k, 0.1)
     scaled = np.log(ive(order, large)) + large + gammaln(order + 1) + order * np.log(2 / large)
     return np.where(k < 0.1, series, scaled)
@@ -143,13 +143,7 @@ def _debye(order: float, k: Any) -> Any:
         (3 * p - 5 * p**3) / 24,
         (81 * p**2 - 462 * p**4 + 385 * p**6) / 1152,
         (30375 * p**3 - 369603 * p**5 + 765765 * p**7 - 425425 * p**9) / 414720,
-        (
-            4465125 * p**4
-            - 94121676 * p**6
-            + 349922430 * p**8
-            - 446185740 * p**10
-            + 185910725 * p**12
-        )
+        (4465125 * p**4 - 94121676 * p**6 + 349922430 * p**8 - 446185740 * p**10 + 185910725 * p**12)
         / 39813120,
     )
     series = sum(each / order**power for power, each in enumerate(corrections, 1))
