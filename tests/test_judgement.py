@@ -223,7 +223,7 @@ def test_what_is_not_a_number_is_not_proved(score):
 # 200 random questions, asked everywhere
 
 CLOSED = ("softmax", "linear", "elu", "relu", "power:beta=4", "identity-features:normalised=no", "hardmax")
-LITERAL = ("delta", "gla", "causal-linear", "window:size=8", "kda")
+LITERAL = ("delta", "gla", "causal-linear", "window:size=8")
 
 
 def construction_cases(count):
@@ -255,12 +255,12 @@ def test_readers_choose_cards_and_atlas_never_contradict_each_other():
             words = {statement.word.value for statement in asked.statements}
             cannot = concluded[ReaderClass.EVERY] is Conclusion.CANNOT
             assert (shown.word == "cannot") == cannot == (words == {"cannot"}), where
-            if shown.word == "distinguishes":
-                assert concluded[ReaderClass.FIXED] is Conclusion.CAN, where
-            if shown.word == "blind":
-                assert concluded[ReaderClass.FIXED] is Conclusion.CANNOT, where
-                assert concluded[ReaderClass.EVERY] is not Conclusion.CANNOT, where
-            if shown.word not in ("cannot", "lost") and shown.kind != "sampled":
+            sampled = shown.kind == "sampled"  # readers may draw too few times to decide
+            expected = {"distinguishes": Conclusion.CAN, "blind": Conclusion.CANNOT}.get(shown.word)
+            if expected is not None:
+                allowed = {expected, Conclusion.UNKNOWN} if sampled else {expected}
+                assert concluded[ReaderClass.FIXED] in allowed, where
+            if shown.word not in ("cannot", "lost") and not sampled:
                 assert shown.word == verdict.word == asked.fixed.word, where
             rescued = rescue(verdict)
             if rescued is not None:
@@ -274,18 +274,22 @@ def test_readers_choose_cards_and_atlas_never_contradict_each_other():
     assert compared >= 90
 
 
+SLOW = ("kda", "mesanet", "log-linear", "based", "gated-delta")
+
+
 def task_cases(count):
     chance = np.random.default_rng(12)
     names = [name for name in WITNESSES if "n" in task_named(name).schema.model_fields]
     for _ in range(count):
         name = str(chance.choice([*names, "mqar", "copy"]))
-        spelled = [*witnessed(task_named(name)), *CLOSED, *LITERAL]
+        spelled = [*(each for each in witnessed(task_named(name)) if each not in SLOW), *CLOSED, *LITERAL]
         mechanism = mechanism_named(str(chance.choice(spelled)))
         yield name, mechanism, int(chance.integers(4, 24)) if name in names else 48
 
 
 def test_choose_and_learn_never_contradict_each_other(monkeypatch):
-    monkeypatch.setattr(choices.task_sight, "MAX_SCORED_TOKENS", 1)  # so that both score 500 samples
+    monkeypatch.setattr(choices.task_sight, "MAX_SCORED_TOKENS", 1)
+    monkeypatch.setattr(choices.task_sight, "FIRST_SAMPLES", (300,))  # so that both score 300 samples
     same = {"can": Word.NOT_LEARNED, "cannot": Word.CANNOT, "not known": Word.UNKNOWN}
     found = set()
     with one_thread():
@@ -295,7 +299,7 @@ def test_choose_and_learn_never_contradict_each_other(monkeypatch):
             if task is None:
                 assert cell.word == "not known"
                 continue
-            learned = judged_by_learn(task, mechanism, 500)
+            learned = judged_by_learn(task, mechanism, 300)
             assert learned.word is same[cell.word], f"{name} {mechanism.spelled} n={n}: {cell.evidence}"
             found.add(cell.word)
     assert found == set(same)

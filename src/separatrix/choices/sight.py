@@ -48,6 +48,10 @@ class Cell:
     interval: tuple[float, float] | None = None
     one_number: bool | None = None
     """Whether what is read is the same number of the format in D0 and D1; None where that is not known."""
+    score: float | None = None
+    """On a task, what written weights score on test samples; None without any."""
+    best_score: float | None = None
+    """What the best rule scores on the same samples."""
     elsewhere: Cell | None = None
     """What is known at another length. It is shown, but counts neither for nor against the mechanism."""
 
@@ -63,6 +67,8 @@ class Cell:
             "distinguish": self.p,
             "interval": None if self.interval is None else list(self.interval),
             "same_in_format": self.one_number,
+            "score": self.score,
+            "best_score": self.best_score,
             "elsewhere": None if self.elsewhere is None else self.elsewhere.in_short(),
         }
 

@@ -90,7 +90,9 @@ def task_sight(name: str, mechanism: Mechanism, budget: Budget, store: Store | N
     if kind == "trained" and store is not None:
         asked = f"task={name} mechanism={mechanism.spelled}{given}"
         command = f"separatrix results --kind training {asked} --store {store.where}"
-    return Cell(name, word, kind, n, f"{said}{_aside(judgement.set_aside)}", command)
+    best = None if known.tested is None else known.tested.ceiling.score
+    evidence = f"{said}{_aside(judgement.set_aside)}"
+    return Cell(name, word, kind, n, evidence, command, score=known.written, best_score=best)
 
 
 @dataclass(frozen=True)

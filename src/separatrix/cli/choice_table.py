@@ -61,6 +61,7 @@ def view(found: Choice) -> None:
         way = found.way_to_know(names)
         verb, they_see = _those(rows)
         _grouped(out, f"{verb}, but whether {they_see} {', '.join(names)} is not known{way}", rows)
+        _scores(out, names, rows)
     for reasons, rows in _by(found.of(Status.EXCLUDED), lambda row: row.excluded_by):
         _grouped(out, f"excluded: {'; '.join(reasons)}", rows, sizes=False)
     _legend(out, found)
@@ -136,6 +137,23 @@ def _grouped(out: Console, what: str, rows: list[Row], sizes: bool = True) -> No
         kept = f" ({spelled_bytes(size)})" if sizes else ""
         names = f"{', '.join(row.mechanism for row in alike)}{kept}"
         out.print(Padding(Text(names), (0, 0, 0, 2), expand=False))
+
+
+def _scores(out: Console, names: Iterable[str], rows: list[Row]) -> None:
+    """What written weights score on tasks, where that is too little to count."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for name in names:
+        cells = {row.mechanism: cell for row in rows for cell in row.cells if cell.name == name}
+        scores = [
+            f"{mechanism} {cell.score:.4f} of {cell.best_score:.4f}"
+            for mechanism, cell in cells.items()
+            if cell.score is not None
+        ]
+        if scores:
+            said = f"{name}, written weights against the best rule: {', '.join(scores)}"
+            out.print(Padding(Text(said), (0, 0, 0, 2), expand=False))
 
 
 def _legend(out: Console, found: Choice) -> None:

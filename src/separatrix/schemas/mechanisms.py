@@ -316,6 +316,10 @@ class Sight(TypedDict):
     interval: Interval | None
     same_in_format: bool | None
     """Whether what is read is the same number of the format in D0 and D1; null where that is not known."""
+    score: Number
+    """On a task, what written weights score on test samples; null without any."""
+    best_score: Number
+    """On a task, what the best rule scores on the same samples."""
     elsewhere: Elsewhere | None
     """What is known at another length, where there is none near n. It does not count."""
 
