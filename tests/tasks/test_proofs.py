@@ -191,3 +191,72 @@ def test_what_is_proved_is_said_of_its_class_alone() -> None:
         samples: Samples = task.samples(4000, Split.TEST)
         assert proved is not None
         assert proved.score == pytest.approx(task.floor(samples, task.default_setting()).score, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("n", "strength", "known"),
+    [
+        (2048, "1.5", 0.6078),
+        (4096, "1.5", 0.5837),
+        (600, "0.25", 0.5086),
+        (4, "0.001", 0.5002),
+        (64, "1000", 1),
+    ],
+)
+def test_the_ceiling_of_spikes_does_not_underflow(n: int, strength: str, known: float) -> None:
+    """Against draws of the two statistics, told apart by their densities in mpmath's arithmetic."""
+    import mpmath
+
+    task = task_named("spike").read({"n": n, "strength": strength})
+    proved = task.proved_ceiling(LINEAR, task.default_setting())
+    assert proved is not None
+    assert proved.score == pytest.approx(known, abs=5e-5)
+    chance, count, shift = np.random.default_rng(3), 2000, task.parameters.shift
+    added, order, right = shift**2 * (1 - 1 / n), (n - 3) / 2, 0
+    with mpmath.workdps(30):
+        gamma, half = mpmath.loggamma(order + 1), shift**2 / 2
+        for spike in (0, 1):
+            totals = chance.normal(shift * spike, math.sqrt(n), count)
+            squares = chance.noncentral_chisquare(n - 1, added * spike, count)
+            for total, square in zip(totals[:150], squares[:150], strict=True):
+                k = mpmath.mpf(shift * math.sqrt(square * (1 - 1 / n)))
+                bessel = gamma + order * mpmath.log(2 / k) + mpmath.log(mpmath.besseli(order, k))
+                ratio = shift * total / n - half + bessel
+                assert abs(ratio - log_moment_ratio(total, square, n, shift)) < 1e-7 * (1 + abs(ratio))
+            right += int(((log_moment_ratio(totals, squares, n, shift) > 0) == spike).sum())
+    assert abs(right / (2 * count) - proved.score) < 4 * 0.5 / math.sqrt(2 * count)
+
+
+EXTREMES = {
+    "needle": [{"n": 4, "strength": "0.001"}, {"n": 4096, "strength": "1000"}, {"n": 4, "dz": 1}],
+    "spike": [{"n": 4, "strength": "1000"}, {"n": 4096, "strength": "0.001"}, {"n": 5, "dz": 1}],
+    "location": [{"n": 2, "shift": "0"}, {"n": 4096, "shift": "1000"}, {"n": 2, "shift": "1000"}],
+    "regression": [{"n": 1, "d": 1}, {"n": 4096, "d": 1}, {"n": 1, "d": 256}],
+    "mqar": [{"pairs": 2, "values": 4096}, {"pairs": 1024, "keys": 1024, "values": 2}],
+    "induction": [{"n": 4, "symbols": 3}, {"n": 4096, "symbols": 3}, {"n": 4096, "symbols": 1024}],
+    "copy": [{"trained": 2, "tested": 2}, {"trained": 2, "tested": 1024, "symbols": 1024, "blanks": 0}],
+    "duplication": [{"items": 2, "symbols": 2}],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [(name, words) for name, several in EXTREMES.items() for words in several]
+)
+def test_proved_ceilings_are_numbers_between_a_shortcut_and_the_best_rule(
+    name: str, words: dict[str, object]
+) -> None:
+    task = task_named(name).read(words)
+    setting = task.default_setting(conv=0, depth=1)
+    mechanism = mechanism_named(
+        "softmax" if name in ("mqar", "induction", "copy", "duplication") else "causal-linear"
+    )
+    proved = task.proved_ceiling(LINEAR if name in ("location", "regression") else mechanism, setting)
+    assert proved is not None
+    assert math.isfinite(proved.score)
+    assert 0 <= proved.score <= 1
+    few = {"mqar": 40, "copy": 40, "induction": 40, "regression": 400}.get(name, 200)
+    samples = task.samples(few, Split.TEST)
+    margin, sign = task.proof_margin(proved, samples), task.answers.sign
+    ceiling, floor = task.ceiling(samples), task.floor(samples, setting)
+    assert sign * proved.score <= sign * ceiling.score + margin.slack + 1e-9
+    assert not floor.universal or sign * floor.score <= sign * proved.score + margin.slack + 1e-9

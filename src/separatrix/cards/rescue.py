@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from separatrix.engines import EngineRefusal
+from separatrix.judgement import Conclusion, ReaderClass
 from separatrix.laws.margins import is_literal
 from separatrix.numbers import format_exact
 from separatrix.verdicts import DELTA, Verdict
@@ -46,11 +47,12 @@ def rescue(verdict: Verdict) -> Rescue | None:
         found = read_otherwise(verdict)
     except EngineRefusal:
         return None
-    if found.outputs.proves and found.outputs.same:
+    concluded = found.conclusions
+    if concluded[ReaderClass.EVERY] is Conclusion.CANNOT:
         return Rescue(By.NOBODY, f"D0 and D1 have equal rows, in {found.outputs.evidence}")
     tuned = found.threshold
     if tuned is not None and word_for(tuned.outcome, point.m, DELTA) == "distinguishes":
         return Rescue(By.THRESHOLD, f"with tau = {format_exact(tuned.tau)}, {chance_of(tuned.outcome)}")
-    if found.linear is not None and found.linear.verified:
+    if found.linear is not None and concluded[ReaderClass.LINEAR] is Conclusion.CAN:
         return Rescue(By.LINEAR, f"without noise; {found.linear.evidence}")
     return None

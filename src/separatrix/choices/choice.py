@@ -12,8 +12,18 @@ import torch
 from separatrix.cards.outcomes import MOST_GROUPS
 from separatrix.choices.budget import Budget, spelled_bytes
 from separatrix.choices.growth import growth
-from separatrix.choices.sight import BOTH, CANNOT, LOST, UNKNOWN, Cell, elsewhere, nearest_point, sight
-from separatrix.choices.task_sight import CAN, LEARNED, nearest_task, task_sight
+from separatrix.choices.sight import (
+    BOTH,
+    CANNOT,
+    CONTRADICTION,
+    LOST,
+    UNKNOWN,
+    Cell,
+    has_length,
+    nearest_point,
+    sight,
+)
+from separatrix.choices.task_sight import CAN, LEARNED, task_at, task_sight
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.costs.state import Kept, kept
 from separatrix.errors import UsageError
@@ -150,26 +160,27 @@ class Choice(Result):
 
     @property
     def elsewhere(self) -> tuple[str, ...]:
-        """Of which constructions and tasks something is said at a length that is not near n."""
-        n = self.budget.n
-        found = {name for name, used in self.lengths.items() if elsewhere(used, n)}
-        found |= {cell.name for row in self.mechanisms for cell in row.cells if elsewhere(cell.n, n)}
-        own = {name for name, used in self.lengths.items() if used is None and name not in CONSTRUCTIONS}
-        return tuple(name for name in self.lengths if name in found | own)
+        """The constructions and tasks that have no length near n: what is known of them does not count."""
+        return tuple(name for name in self.lengths if not _has_length(name, self.budget.n))
 
-    def asked_at(self, name: str) -> str:
-        """At which length a construction or task was asked, in words."""
-        used = self.lengths[name]
-        return "with its own lengths" if used is None else f"at n={used:,}"
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """Evidence that contradicts itself, a sentence for each cell."""
+        return tuple(
+            f"contradiction, {row.mechanism} on {cell.name}: {cell.evidence}"
+            for row in self.mechanisms
+            for cell in row.cells
+            if cell.word == CONTRADICTION
+        )
 
     @property
     def moved(self) -> str:
         """Which constructions were asked at another length than n, as a sentence; empty where none was."""
-        groups: dict[str, list[str]] = {}
+        groups: dict[int, list[str]] = {}
         for name, n in self.lengths.items():
-            if n != self.budget.n:
-                groups.setdefault(self.asked_at(name), []).append(name)
-        said = "; ".join(f"{', '.join(names)} {at}" for at, names in groups.items())
+            if n is not None and n != self.budget.n and name not in self.elsewhere:
+                groups.setdefault(n, []).append(name)
+        said = "; ".join(f"{', '.join(names)} at n={n:,}" for n, names in groups.items())
         return f"Asked at the nearest length that there is: {said}." if said else ""
 
     @property
@@ -191,8 +202,9 @@ class Choice(Result):
 
     def way_to_know(self, names: Sequence[str]) -> str:
         """What would tell of those of which nothing is known, in brackets; empty where nothing would."""
-        tasks = [name for name in names if name not in CONSTRUCTIONS]
-        ways = ["--literal computes it"] if len(tasks) < len(names) and not self.literal else []
+        near = [name for name in names if name not in self.elsewhere]
+        tasks = [name for name in near if name not in CONSTRUCTIONS]
+        ways = ["--literal computes it"] if len(tasks) < len(near) and not self.literal else []
         ways += [f"separatrix learn {tasks[0]} trains it"] if tasks else []
         return f" ({', '.join(ways)})" if ways else ""
 
@@ -208,10 +220,17 @@ class Choice(Result):
     @property
     def scope(self) -> str:
         """What the answers are about."""
-        return (
+        dtype = self.budget.dtype
+        said = (
             "All of it is of one head with the fixed reader on the tokens of a construction, rounded once to "
-            f"{self.budget.dtype}, and not of a trained model."
+            f"{dtype}, and not of a trained model."
         )
+        if any(name not in CONSTRUCTIONS for name in self.lengths):
+            said += (
+                " Tasks are about models of the sizes that separatrix learn trains by default: proofs in "
+                f"exact arithmetic, written weights scored in {dtype}."
+            )
+        return said
 
     def as_json(self) -> dict[str, Any]:
         """What `separatrix choose --json` prints."""
@@ -244,7 +263,9 @@ def choose(
 
     **Arguments:**
 
-    - `n`: how many tokens. Where a construction has not that many, it is asked at the nearest number it has.
+    - `n`: how many tokens. A construction whose lengths are multiples of a step is asked at the nearest one.
+      A construction or task without a length near n is not known there: what is known of it at other
+      lengths is shown, but does not count.
     - `dtype`: `"bfloat16"`, `"float16"`, `"float32"` or `"float64"`.
     - `memory`: for what is kept of one sequence by all layers, as `"2GiB"`; bytes where it is a number. What
       keeps more is excluded.
@@ -324,8 +345,13 @@ def _unasked(name: str, budget: Budget, literal: bool) -> str:
 
 def _lengths(names: Sequence[str], n: int) -> Iterator[tuple[str, int | None]]:
     for name in names:
-        point = nearest_point(name, n) if name in CONSTRUCTIONS else nearest_task(name, n)
-        yield name, None if point is None else getattr(point.parameters, "n", None)
+        point = nearest_point(name, n) if name in CONSTRUCTIONS else task_at(name, n)
+        yield name, None if point is None else getattr(point.parameters, "n", n)
+
+
+def _has_length(name: str, n: int) -> bool:
+    """Whether a construction or task has n tokens, or a number of tokens that answers for n."""
+    return has_length(name, n) if name in CONSTRUCTIONS else task_at(name, n) is not None
 
 
 def _cell(name: str, mechanism: Mechanism, budget: Budget, literal: bool, store: Store | None) -> Cell:
@@ -348,7 +374,8 @@ def _row(mechanism: Mechanism, budget: Budget, must: Sequence[str], cells: tuple
     failed = [cell for cell in asked if cell.word in NOT_SEEN]
     for cell in failed:
         what = NOT_SEEN[cell.shown_as].format(dtype=budget.dtype)
-        excluded.append(f"{what} {cell.name}{cell.at(budget.n)}")
+        at = "" if cell.n == budget.n or cell.n is None else f" at n={cell.n:,}"
+        excluded.append(f"{what} {cell.name}{at}")
     names = tuple(cell.name for cell in failed)
     unknown = tuple(cell.name for cell in asked if cell.word not in (*SEEN, *NOT_SEEN))
     note = "" if mechanism.length_free or mechanism.fixed_state else READS_ALL_AGAIN

@@ -6,18 +6,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import torch
-
 from separatrix.cards.outcomes import at_length, found_at
 from separatrix.cards.standing import EVIDENCE
 from separatrix.choices.budget import Budget
 from separatrix.constructions import Construction, construction_named
-from separatrix.costs.state import kept
 from separatrix.engines import EngineRefusal
 from separatrix.errors import SeparatrixError, raised
+from separatrix.judgement import REPORT_BUG, Conclusion, ReaderClass, conclude_readers, is_nearest_length
 from separatrix.laws.margins import is_literal
 from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 from separatrix.outputs._base import Outputs
 from separatrix.outputs.floats import FloatOutputs
 from separatrix.outputs.proved import proved_outputs
@@ -25,9 +22,9 @@ from separatrix.verdicts import DELTA
 from separatrix.verdicts.rounded_outputs import stored_in
 from separatrix.verdicts.verdict import chance_of, word_for
 
-LOST, CANNOT, UNKNOWN = "lost", "cannot", "not known"
-"""Words beside those of a verdict: seen, but the same number in the format; proved for every reader; and no
-answer."""
+LOST, CANNOT, UNKNOWN, CONTRADICTION = "lost", "cannot", "not known", "contradiction"
+"""Words beside those of a verdict: seen, but the same number in the format; proved for every reader; no
+answer; and evidence that contradicts itself, which is a bug of this program."""
 BOTH = "blind, and lost in this format"
 """How a blind cell is shown where what is read is one number of the format, too."""
 
@@ -38,11 +35,11 @@ class Cell:
 
     name: str
     word: str
-    """That of the verdict, or LOST, CANNOT, UNKNOWN; on a task can, learned or not learned as well."""
+    """That of the verdict, or LOST, CANNOT, UNKNOWN, CONTRADICTION; on a task can and learned as well."""
     kind: str
     """How it is known: certified, exact, sampled, proved, written down, trained or not known."""
     n: int | None
-    """The length that was asked, the nearest that there is."""
+    """The length that was asked, the nearest that there is; None where there is none near."""
     evidence: str
     command: str
     """What shows it."""
@@ -51,15 +48,17 @@ class Cell:
     interval: tuple[float, float] | None = None
     one_number: bool | None = None
     """Whether what is read is the same number of the format in D0 and D1; None where that is not known."""
+    score: float | None = None
+    """On a task, what written weights score on test samples; None without any."""
+    best_score: float | None = None
+    """What the best rule scores on the same samples."""
+    elsewhere: Cell | None = None
+    """What is known at another length. It is shown, but counts neither for nor against the mechanism."""
 
     @property
     def shown_as(self) -> str:
         """Its word, or BOTH where it is blind and the format would not show it to others either."""
         return BOTH if self.word == "blind" and self.one_number else self.word
-
-    def at(self, n: int) -> str:
-        """At which length it was asked, as a phrase, where that is not n or near it."""
-        return f" at n={self.n:,}" if elsewhere(self.n, n) else ""
 
     def as_json(self) -> dict[str, Any]:
         """As `choose --json` prints it."""
@@ -68,16 +67,14 @@ class Cell:
             "distinguish": self.p,
             "interval": None if self.interval is None else list(self.interval),
             "same_in_format": self.one_number,
+            "score": self.score,
+            "best_score": self.best_score,
+            "elsewhere": None if self.elsewhere is None else self.elsewhere.in_short(),
         }
 
-
-def elsewhere(used: int | None, n: int) -> bool:
-    """Whether the length that was used is another one than n, by more than a tenth.
-
-    >>> elsewhere(131_100, 131_072), elsewhere(4096, 131_072), elsewhere(None, 131_072)
-    (False, True, False)
-    """
-    return used is not None and 10 * abs(used - n) > n
+    def in_short(self) -> dict[str, Any]:
+        """The word, and how and where it is known."""
+        return {name: getattr(self, name) for name in ("word", "kind", "n", "evidence")}
 
 
 @cache
@@ -96,17 +93,37 @@ def nearest_point(name: str, n: int) -> Construction | None:
     return next((each for each in found if each is not None), None)
 
 
+def has_length(name: str, n: int) -> bool:
+    """Whether the construction has n tokens, or a number of tokens that answers for n.
+
+    >>> has_length("spike", 131_072), has_length("recall", 131_072)
+    (True, False)
+    """
+    point = nearest_point(name, n)
+    return point is not None and is_nearest_length(point.n, n, point.step)
+
+
 def sight(name: str, mechanism: Mechanism, budget: Budget, literal: bool = False) -> Cell:
     """What a mechanism sees of the construction `name`.
 
-    Where every token is needed, nothing is computed unless `literal` says so.
+    Where every token is needed, nothing is computed unless `literal` says so. A construction that has no
+    length near n is asked at the nearest one, which is shown but does not count.
     """
-    bounded = _bounded(name, mechanism, budget)
-    if bounded is not None:
-        return bounded
     point = nearest_point(name, budget.n)
     if point is None:
         return _unknown(name, mechanism, None, f"{name} has no length near n={budget.n:,}")
+    found = _sight_at(name, point, mechanism, budget, literal)
+    if has_length(name, budget.n):
+        return found
+    why = f"{name} has no length near n={budget.n:,}"
+    if found.word == UNKNOWN:
+        return _unknown(name, mechanism, None, why, command=found.command)
+    shown = f"{why}; at n={point.n:,}, which does not count here: {found.shown_as}, {found.evidence}"
+    return _unknown(name, mechanism, None, shown, command=found.command, elsewhere=found)
+
+
+def _sight_at(name: str, point: Construction, mechanism: Mechanism, budget: Budget, literal: bool) -> Cell:
+    """What a mechanism sees of the construction at one point."""
     if is_literal(point, mechanism) and not literal:
         why = f"every one of {point.n:,} tokens is needed, which may take minutes"
         return _unknown(name, mechanism, point.n, why)
@@ -122,7 +139,12 @@ def sight(name: str, mechanism: Mechanism, budget: Budget, literal: bool = False
     chance = f"{chance_of(outcome)}; {outcome.engine}: {outcome.evidence}"
     numbers = (outcome.distinguish, outcome.interval, None if stored is None else stored.same_probe)
     readers = f"separatrix readers {name} {mechanism.spelled} n={point.n}"
-    if outputs is not None and outputs.proves and outputs.same:
+    equal = outputs is not None and outputs.proves and outputs.same
+    concluded = conclude_readers(word, rows_equal=equal)[ReaderClass.EVERY]
+    if outputs is not None and concluded is Conclusion.CONTRADICTION:
+        why = f"D0 and D1 are said to have equal rows, but {chance}. {REPORT_BUG}"
+        return Cell(name, CONTRADICTION, CONTRADICTION, point.n, why, readers, *numbers)
+    if outputs is not None and concluded is Conclusion.CANNOT:
         why = f"D0 and D1 have equal rows, so no reader tells them apart; {outputs.evidence}"
         return Cell(name, CANNOT, "proved", point.n, why, readers, *numbers)
     kind = EVIDENCE.get(outcome.engine, "sampled")
@@ -144,19 +166,15 @@ def _outputs(point: Construction, mechanism: Mechanism) -> Outputs | None:
         return None if is_literal(point, mechanism) else FloatOutputs(point, mechanism, 0)
 
 
-def _bounded(name: str, mechanism: Mechanism, budget: Budget) -> Cell | None:
-    """What is proved of states (theory 6.10): of n values a head's passes on no more than it has rows."""
-    states = isinstance(mechanism, RecurrentMechanism) and mechanism.linear_in_values
-    if name != "recall" or not states:
-        return None
-    numbers = kept(mechanism, budget.n, 1, budget.width, torch.float32).bytes // 4
-    rows = -(-numbers // budget.width)
-    if rows >= budget.n:
-        return None
-    evidence = f"the state of a head passes at most {rows:,} of {budget.n:,} values on (theory 6.10)"
-    return Cell(name, CANNOT, "proved", budget.n, evidence, "separatrix claim state-rank")
-
-
-def _unknown(name: str, mechanism: Mechanism, n: int | None, why: str) -> Cell:
+def _unknown(
+    name: str,
+    mechanism: Mechanism,
+    n: int | None,
+    why: str,
+    *,
+    command: str = "",
+    elsewhere: Cell | None = None,
+) -> Cell:
     at = f" n={n}" if n else ""
-    return Cell(name, UNKNOWN, UNKNOWN, n, why, f"separatrix verdict {name} {mechanism.spelled}{at}")
+    shows = command or f"separatrix verdict {name} {mechanism.spelled}{at}"
+    return Cell(name, UNKNOWN, UNKNOWN, n, why, shows, elsewhere=elsewhere)

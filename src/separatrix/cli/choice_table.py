@@ -28,6 +28,7 @@ HUES = {
     "can": "green",
     "learned": "green",
     "not learned": "yellow",
+    "contradiction": "red",
 }
 
 
@@ -40,7 +41,7 @@ def view(found: Choice) -> None:
     room = "" if budget.memory is None else f", {spelled_bytes(budget.memory)}"
     out.print(f"n={budget.n:,} in {budget.dtype}{room} for {budget.model}", markup=False)
     if found.must:
-        far = {name: f"{name} (asked {found.asked_at(name)})" for name in found.elsewhere}
+        far = {name: f"{name} (has no length near {budget.n:,})" for name in found.elsewhere}
         out.print(f"must be seen: {', '.join(far.get(name, name) for name in found.must)}", markup=False)
     fits = found.of(Status.FITS)
     shown = [row for row in fits if row.known]
@@ -51,6 +52,8 @@ def view(found: Choice) -> None:
         shown = list(found.mechanisms[:MOST_ROWS])
     _table(out, found, shown)
     _elsewhere(out, found, shown)
+    for sentence in found.contradictions:
+        out.print(sentence, style="bold red", markup=False)
     unknown, way = [row for row in fits if not row.known], found.way_to_know([*found.lengths])
     verb, they_see = _those(unknown)
     _grouped(out, f"{verb}, but nothing is known of what {they_see} at this length{way}", unknown)
@@ -58,6 +61,7 @@ def view(found: Choice) -> None:
         way = found.way_to_know(names)
         verb, they_see = _those(rows)
         _grouped(out, f"{verb}, but whether {they_see} {', '.join(names)} is not known{way}", rows)
+        _scores(out, names, rows)
     for reasons, rows in _by(found.of(Status.EXCLUDED), lambda row: row.excluded_by):
         _grouped(out, f"excluded: {'; '.join(reasons)}", rows, sizes=False)
     _legend(out, found)
@@ -81,13 +85,15 @@ def _table(out: Console, found: Choice, rows: list[Row]) -> None:
 
 def _elsewhere(out: Console, found: Choice, rows: list[Row]) -> None:
     """What is known only at other lengths: each cell with the length at which it is."""
-    from separatrix.choices.sight import UNKNOWN
-
-    if not rows or not found.elsewhere:
+    names = [
+        name
+        for name in found.elsewhere
+        if any(cell.name == name and cell.elsewhere is not None for row in rows for cell in row.cells)
+    ]
+    if not names:
         return
-    out.print("not at this length; in each cell the one that was asked:", markup=False)
+    out.print("at other lengths only, which does not count here:", markup=False)
     wide = min(LONGEST, max(len(row.mechanism) for row in rows))
-    names = found.elsewhere
     spans = [max(len(name), FAR) for name in names]
     heads = "  ".join(f"{name:{span}}" for name, span in zip(names, spans, strict=True)).rstrip()
     out.print(f"{'':{wide}}  {heads}", markup=False, soft_wrap=True)
@@ -95,9 +101,9 @@ def _elsewhere(out: Console, found: Choice, rows: list[Row]) -> None:
         cells = {cell.name: cell for cell in row.cells}
         texts = []
         for name, span in zip(names, spans, strict=True):
-            n = cells[name].n
-            at = "" if n is None or cells[name].word == UNKNOWN else f"n={n:,}"
-            texts.append(f"{_letter(cells[name])} {at:{span - 2}}")
+            cell = cells[name].elsewhere
+            at = "" if cell is None else f"n={cell.n:,}"
+            texts.append(f"{_letter(cell or cells[name])} {at:{span - 2}}")
         out.print(f"{_name(row, wide)}  {'  '.join(texts)}".rstrip(), soft_wrap=True)
 
 
@@ -133,11 +139,29 @@ def _grouped(out: Console, what: str, rows: list[Row], sizes: bool = True) -> No
         out.print(Padding(Text(names), (0, 0, 0, 2), expand=False))
 
 
+def _scores(out: Console, names: Iterable[str], rows: list[Row]) -> None:
+    """What written weights score on tasks, where that is too little to count."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    for name in names:
+        cells = {row.mechanism: cell for row in rows for cell in row.cells if cell.name == name}
+        scores = [
+            f"{mechanism} {cell.score:.4f} of {cell.best_score:.4f}"
+            for mechanism, cell in cells.items()
+            if cell.score is not None
+        ]
+        if scores:
+            said = f"{name}, written weights against the best rule: {', '.join(scores)}"
+            out.print(Padding(Text(said), (0, 0, 0, 2), expand=False))
+
+
 def _legend(out: Console, found: Choice) -> None:
     from separatrix.reports.choice import meanings
 
     columns = ", ".join(f"{letter} {name}" for letter, name in _columns(found).items())
-    words = dict.fromkeys(cell.shown_as for row in found.mechanisms for cell in row.cells)
+    cells = [cell for row in found.mechanisms for cell in row.cells]
+    words = {cell.shown_as for cell in (*cells, *(cell.elsewhere for cell in cells if cell.elsewhere))}
     said = meanings(found.budget.dtype)
     signs = "; ".join(f"{_letters()[word]} {said[word]}" for word in said if word in words)
     out.print(columns, style="dim", markup=False)

@@ -71,7 +71,7 @@ def choose(
         raise UsageError(Budget.unknown(strange))
     Budget.require_all(given)
     Budget.read(given)
-    what = "what each mechanism sees; about 20 s for all, --literal minutes for each"
+    what = "what each mechanism sees; about 20 s for all, --literal minutes for each, tasks up to a minute"
     with announced("choose", what, as_json), counting(as_json) as tell:
         found = run(**given, must=must, mechanisms=mechanisms, literal=literal, store=store, tell=tell)
     if out is not None:

@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 
     from separatrix.verdicts import Readers
 
-COLOURS = {"can": "green", "cannot": "red", "not with this reader": "yellow", "open": "yellow"}
+COLOURS = {
+    "can": "green",
+    "cannot": "red",
+    "not with this reader": "yellow",
+    "open": "yellow",
+    "contradiction": "red",
+}
 LONGEST = 24
 """Exact numbers of more characters than this are shown rounded; JSON has them whole."""
 MOST_WEIGHTS = 8

@@ -13,7 +13,7 @@ import scipy
 from separatrix.constructions import construction_named
 from separatrix.evidence.estimates import CONFIDENCE
 from separatrix.evidence.found import Learned, MechanismEvidence
-from separatrix.evidence.sentences import CLOSE
+from separatrix.evidence.sentences import CLOSE, Word
 from separatrix.parameters import SeparatrixError
 from separatrix.verdicts.verdict import verdict
 
@@ -119,8 +119,8 @@ def _ceilings(found: Iterable[Learned]) -> Prediction:
             misses.append(
                 f"{name} stays below its ceiling: {sign * trained:.4f}, not {each.proved.score:.4f}"
             )
-        if trained > sign * each.proved.score + CLOSE:
-            misses.append(f"{name} is above its ceiling, which a proof forbids: look into it")
+        if each.word is Word.CONTRADICTION:
+            misses.append(f"{name}: {each.sentence}")
     return Prediction("proved ceilings", "the best score that is proved for it", tuple(pairs), tuple(misses))
 
 

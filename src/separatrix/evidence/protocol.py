@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from statistics import fmean
 
@@ -26,6 +26,7 @@ from separatrix.evidence.found import (
 )
 from separatrix.evidence.runs import Laboratory, Row, one_thread
 from separatrix.evidence.sentences import Scores, best, judged
+from separatrix.judgement import Margin
 from separatrix.learning import score_of
 from separatrix.learning.witnesses import witness_for
 from separatrix.mechanisms import Mechanism
@@ -174,6 +175,8 @@ class Bounds:
     floor: Bound
     written: Mapping[str, float | None]
     """What weights that are written down score, by mechanism."""
+    margins: Mapping[str, Margin | None] = field(default_factory=dict)
+    """How a proved ceiling compares with scores on the test samples, by mechanism; None without one."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +194,14 @@ def bounds_of(asked: Experiment) -> Bounds:
     with one_thread():
         written = {each.spelled: _written(task, each, setting, samples) for each in asked.mechanisms}
     floor = UNMEASURED if isinstance(task, RealTask) else task.floor(samples, setting)
-    return Bounds(task.ceiling(samples), floor, written)
+    margins = {each.spelled: margin_of(task, each, setting, samples) for each in asked.mechanisms}
+    return Bounds(task.ceiling(samples), floor, written, margins)
+
+
+def margin_of(task: Task, mechanism: Mechanism, setting: Setting, samples: Samples) -> Margin | None:
+    """How the proved ceiling of a mechanism, if any, compares with scores on the samples."""
+    proved = None if isinstance(task, RealTask) else task.proved_ceiling(mechanism, setting)
+    return None if proved is None else task.proof_margin(proved, samples)
 
 
 def _floor_works(asked: Experiment) -> list[FloorOf]:
@@ -351,6 +361,9 @@ def evidence_of(
         trained=fmean(run.score for run in runs) if runs else None,
         solved=solved_share(runs, failed),
         floor=None if ceiling.exact else bounds.floor.score,
+        margin=bounds.margins.get(mechanism.spelled),
+        shortcut=bounds.floor.score if bounds.floor.universal else None,
+        best_trained=best((run.score for run in runs), sign),
     )
     word, sentence = judged(scores)
     taken = chosen(pilots, task)

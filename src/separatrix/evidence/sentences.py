@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import Enum
 
 from separatrix.evidence.estimates import Share
+from separatrix.judgement import Conclusion, Evidence, Goal, Kind, Margin, Question, conclude
 from separatrix.tasks import ProvedCeiling
 
 CLOSE = 0.015
@@ -20,6 +21,8 @@ class Word(Enum):
     LEARNS = "can, and learns it"
     NOT_LEARNED = "can, and did not learn it here"
     UNKNOWN = "unknown"
+    CONTRADICTION = "contradiction"
+    """A bug of this program: a score is above a ceiling that is said to be proved."""
 
 
 @dataclass(frozen=True)
@@ -37,25 +40,47 @@ class Scores:
     solved: Share
     floor: float | None = None
     """Where no ceiling is known, as on real data: what a shortcut scores."""
+    margin: Margin | None = None
+    """How the proved ceiling compares with scores on the test samples; None if both are known exactly."""
+    shortcut: float | None = None
+    """The score of a shortcut that the models of the proved ceiling can take."""
+    best_trained: float | None = None
+    """The best score of a single training run; that of the mean unless given."""
+    question: Question = field(default_factory=Question)
 
     def reaches(self, score: float, goal: float, slack: float) -> bool:
         """Whether a score is at a goal, but for some slack."""
         return self.sign * (goal - score) <= slack
 
+    def evidence(self) -> Iterator[Evidence]:
+        """Yield the scores as evidence, all of it about the same question."""
+        if self.proved is not None:
+            yield Evidence(Kind.PROOF, self.proved.score, self.question, margin=self.margin)
+        if self.shortcut is not None:
+            yield Evidence(Kind.FLOOR, self.shortcut, self.question)
+        if self.witness is not None:
+            yield Evidence(Kind.WITNESS, self.witness, self.question)
+        trained = self.trained if self.best_trained is None else self.best_trained
+        if trained is not None:
+            yield Evidence(Kind.TRAINED, trained, self.question, solved=self.solved.count > 0)
+
 
 def judged(found: Scores) -> tuple[Word, str]:
     """The word for it, and the sentence that says why."""
-    proved, solved = found.proved, found.solved
-    if proved is not None and not found.reaches(proved.score, found.ceiling, found.tolerance):
+    solved = found.solved
+    judgement = conclude(found.question, Goal(found.ceiling, found.tolerance, found.sign), found.evidence())
+    if judgement.conclusion is Conclusion.CONTRADICTION:
+        return Word.CONTRADICTION, f"contradiction: {judgement.complaint.rstrip('.')}"
+    if judgement.conclusion is Conclusion.CANNOT and found.proved is not None:
         most = "at most" if found.sign > 0 else "at best"
-        why = f"cannot: {most} {proved.score:.4f} is proved for {proved.models}"
-        return Word.CANNOT, f"{why}; {_within(found, proved)}"
+        why = f"cannot: {most} {found.proved.score:.4f} is proved for {found.proved.models}"
+        return Word.CANNOT, f"{why}; {_within(found, found.proved)}"
     runs = f"{solved.count} of {solved.of} seeds solved it"
-    if solved.count == solved.of:
+    if solved.count and solved.count == solved.of:
         return Word.LEARNS, f"can, and learns it: {runs}"
     if solved.count:
         return Word.LEARNS, f"can, and learns it on some seeds: {runs}"
-    if found.witness is not None and found.reaches(found.witness, found.ceiling, found.tolerance):
+    if found.witness is not None and judgement.conclusion is Conclusion.CAN:
         written = f"weights that reach {found.witness:.4f} are written down"
         return Word.NOT_LEARNED, f"can, and did not learn it here: {written}, {_trained(found)}"
     if found.floor is not None:

@@ -232,7 +232,8 @@ def _bounds(asked: Experiment) -> Bounds:
     """What is known without training, each mechanism by itself: another one there changes nothing."""
     alone = [_bounds_of_one(_Same(replace(asked, mechanisms=(each,)))) for each in asked.mechanisms]
     written = {name: score for each in alone for name, score in each.written.items()}
-    return replace(alone[0], written=written)
+    margins = {name: margin for each in alone for name, margin in each.margins.items()}
+    return replace(alone[0], written=written, margins=margins)
 
 
 @dataclass(frozen=True)

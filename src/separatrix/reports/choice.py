@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from separatrix.choices import Cell, Choice, Row, Status
 from separatrix.choices.budget import spelled_bytes
-from separatrix.choices.sight import BOTH, UNKNOWN
+from separatrix.choices.sight import BOTH
 from separatrix.reports import pages
 from separatrix.reports.verdict_words import CHOICE_LETTERS, COLOURS, INKS
 
@@ -24,6 +24,7 @@ LOOKS = {
     "learned": ("#009e73", "#ffffff"),
     "not learned": ("#f0e442", "#000000"),
     "not known": (COLOURS["none"], INKS["none"]),
+    "contradiction": ("#d55e00", "#000000"),
 }
 """Paper and ink of each word; Okabe and Ito's colours."""
 
@@ -48,12 +49,13 @@ def meanings(dtype: str) -> dict[str, str]:
         "blind": "blind to this reader (P ≤ 0.01)",
         BOTH: f"blind, and lost in {dtype} as well: what is read is one number in D0 and D1",
         "lost": f"lost in {dtype}, or it would be seen: what is read is one number",
-        "cannot": "cannot: proved for every reader",
-        "can": "can: weights are written down",
-        "learned": "learned by most runs",
+        "cannot": "cannot: proved (on constructions for every reader)",
+        "can": "can: written weights reach the best score",
+        "learned": "learned: stored runs solved it",
         "not learned": "not learned, which does not say cannot",
         "undecided": "the draws do not decide",
         "not known": "not known",
+        "contradiction": "the evidence contradicts itself, which is a bug in separatrix",
     }
 
 
@@ -63,8 +65,6 @@ class ShownCell:
 
     cell: Cell
     style: str
-    n: int
-    """The length of the budget."""
 
     @property
     def letter(self) -> str:
@@ -80,8 +80,9 @@ class ShownCell:
 
     @property
     def at(self) -> str:
-        """The length that was asked, where it is another one and something is known."""
-        return "" if self.cell.word == UNKNOWN else self.cell.at(self.n).removeprefix(" at ")
+        """What is known at another length, which does not count; empty where nothing is."""
+        cell = self.cell.elsewhere
+        return "" if cell is None else f"{CHOICE_LETTERS[cell.shown_as]} at n={cell.n:,}"
 
 
 @dataclass(frozen=True)
@@ -128,17 +129,17 @@ def page(choice: Choice) -> str:
         columns={name: _heading(choice, name) for name in choice.lengths},
         nothing=choice.nearest,
         keys=[(CHOICE_LETTERS[word], said[word], _style(word)) for word in said if word in words],
-        groups={heading: [_shown(row, budget.n) for row in rows] for heading, rows in groups.items()},
+        groups={heading: [_shown(row) for row in rows] for heading, rows in groups.items()},
     )
 
 
 def _heading(choice: Choice, name: str) -> str:
-    """The name of a column, with the length where that is another one."""
-    return f"{name}, {choice.asked_at(name)}" if name in choice.elsewhere else name
+    """The name of a column, and whether it has no length near n."""
+    return f"{name} (no length near n)" if name in choice.elsewhere else name
 
 
-def _shown(row: Row, n: int) -> ShownRow:
-    return ShownRow(row, [ShownCell(cell, _style(cell.shown_as), n) for cell in row.cells])
+def _shown(row: Row) -> ShownRow:
+    return ShownRow(row, [ShownCell(cell, _style(cell.shown_as)) for cell in row.cells])
 
 
 def _style(word: str) -> str:
@@ -159,7 +160,7 @@ def draw_on(axes: Axes, choice: Choice) -> None:
         for x, cell in enumerate(row.cells):
             paper, ink = LOOKS[cell.shown_as]
             axes.add_patch(Rectangle((x + 0.03, y + 0.05), 0.94, 0.9, facecolor=paper, edgecolor="none"))
-            shown = ShownCell(cell, "", choice.budget.n)
+            shown = ShownCell(cell, "")
             axes.text(x + 0.5, y + 0.5, shown.letter, ha="center", va="center_baseline", size=6, color=ink)
     names, count = [_heading(choice, name) for name in choice.lengths], len(choice.mechanisms)
     axes.set_xlim(0, len(names))

@@ -28,6 +28,7 @@ CHOICE_LETTERS = {
     "not learned": "N",
     "undecided": "?",
     "not known": "·",
+    "contradiction": "!",
 }
 """Of what a mechanism sees, with what number formats, proofs, weights and training add to verdicts."""
 RESCUES = {

@@ -278,6 +278,16 @@ class SearchCheck(TypedDict):
 
 
 @document
+class Elsewhere(TypedDict):
+    """What is known of a mechanism on a construction at another length than the one asked."""
+
+    word: str
+    kind: str
+    n: int | None
+    evidence: str
+
+
+@document
 class Sight(TypedDict):
     """What is known of one mechanism on one construction or task."""
 
@@ -292,6 +302,7 @@ class Sight(TypedDict):
         "can",
         "learned",
         "not learned",
+        "contradiction",
     ]
     """That of the verdict; `lost` where it would be seen, but is one number of the format in D0 and D1."""
     kind: str
@@ -306,6 +317,12 @@ class Sight(TypedDict):
     interval: Interval | None
     same_in_format: bool | None
     """Whether what is read is the same number of the format in D0 and D1; null where that is not known."""
+    score: Number
+    """On a task, what written weights score on test samples; null without any."""
+    best_score: Number
+    """On a task, what the best rule scores on the same samples."""
+    elsewhere: Elsewhere | None
+    """What is known at another length, where there is none near n. It does not count."""
 
 
 @document

@@ -157,7 +157,7 @@ class StoredOutputs(TypedDict):
 class Statement(TypedDict):
     """What is said of a class of readers."""
 
-    word: Literal["can", "cannot", "not with this reader", "open"]
+    word: Literal["can", "cannot", "not with this reader", "open", "contradiction"]
     readers: str
     evidence: str
 

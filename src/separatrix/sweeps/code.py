@@ -36,8 +36,8 @@ ROOTS = ("separatrix.engines", "separatrix.verdicts.verdict")
 LEARNING = ("separatrix.learning.loop", "separatrix.mechanisms.learned")
 """Where training comes from; the modules that learn extras are imported by name."""
 OURS = "separatrix"
-SHOWING = ("separatrix.result", "separatrix.schemas")
-"""How answers are shown and typed, which is nothing to what they are."""
+SHOWING = ("separatrix.result", "separatrix.schemas", "separatrix.judgement")
+"""How answers are shown, typed and interpreted, which does not change what is computed and stored."""
 
 
 def code_version(kind: type[Construction], mechanism: Mechanism) -> str:

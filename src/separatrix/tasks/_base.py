@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from separatrix.judgement import Margin, error_margin, share_margin
 from separatrix.parameters import Parameters, UsageError
 from separatrix.tasks.setting import Setting
 from separatrix.tensors import Tensor, torch
@@ -76,6 +77,10 @@ class Bound:
     how: str
     exact: bool = True
     """Whether it is what the rule scores on these very samples, or follows from a formula or by counting."""
+    sampled: bool = False
+    """Whether it estimates an expectation: on other samples it would be another number."""
+    universal: bool = False
+    """Of a shortcut, whether the models of every proved ceiling of the task can take it."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +88,13 @@ class ProvedCeiling:
     """The best that one mechanism can do, by a proof, and the class of models that the proof is about."""
 
     score: float
+    """In expectation over samples. On a finite sample a model of the class may do a little better."""
     models: str
     proof: str
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.score):
+            raise ValueError(f"a proved ceiling must be a finite number, not {self.score}")
 
 
 class Task(ABC):
@@ -170,6 +180,21 @@ class Task(ABC):
         """The best that a model of this mechanism can do, where that is proved."""
         return None
 
+    def proof_margin(self, proved: ProvedCeiling, samples: Samples) -> Margin:
+        """How a proved ceiling, an expectation, compares with scores on samples."""
+        if self.answers is Answers.NUMBERS:
+            best, limit = self.answers_of_best_rules(samples)
+            return error_margin(best, limit, samples.targets)
+        ceiling = self.ceiling(samples)
+        return share_margin(ceiling.score, proved.score, len(samples), exact=not ceiling.sampled)
+
+    def answers_of_best_rules(self, samples: Samples) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The answers of the best rule of all, and of the best one that a proved ceiling allows.
+
+        Needed where answers are numbers and there is a proved ceiling.
+        """
+        raise NotImplementedError(f"{self.name} has a proved ceiling and needs answers_of_best_rules")
+
     def further(self) -> Mapping[int, Task]:
         """The same at other lengths, at which a finished run is tested as well."""
         return {}
@@ -239,7 +264,7 @@ def joined(some: list[Samples]) -> Samples:
 def commonest_class(samples: Samples) -> Bound:
     """The floor of a task without a better shortcut: the class that is right most often."""
     counts = np.bincount(samples.targets.reshape(-1))
-    return Bound(float(counts.max() / counts.sum()), "always the commonest answer")
+    return Bound(float(counts.max() / counts.sum()), "always the commonest answer", universal=True)
 
 
 def relative_error(said: NDArray[Any], samples: Samples) -> float:

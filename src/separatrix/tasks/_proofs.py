@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from separatrix.mechanisms import Mechanism
     from separatrix.tasks.setting import Setting
 
@@ -69,23 +71,48 @@ def commonest_share(draws: int, classes: int) -> float:
     """The expected share of the commonest of some classes among independent draws.
 
     The counts are those of independent Poisson variables of mean draws / classes, given that they add up to
-    the draws.
+    the draws. Some class has at least draws / classes of them, so the sum of P(commonest > most) over `most`
+    begins there.
 
     >>> [round(commonest_share(pairs, 32), 3) for pairs in (4, 8, 16, 32)]
     [0.295, 0.208, 0.15, 0.11]
     """
     from scipy.stats import poisson
 
-    each, total = poisson.pmf(np.arange(draws + 1), draws / classes), poisson.pmf(draws, draws)
-    expected = 0.0
-    for most in range(draws):
-        alone, together = np.where(np.arange(draws + 1) <= most, each, 0), np.eye(1, draws + 1)[0]
-        for bit in bin(classes)[2:]:
-            together = np.convolve(together, together)[: draws + 1]
-            if bit == "1":
-                together = np.convolve(together, alone)[: draws + 1]
-        more = 1 - together[draws] / total
+    if classes == 1:
+        return 1.0
+    probabilities, total = poisson.pmf(np.arange(draws + 1), draws / classes), poisson.pmf(draws, draws)
+    least = -(-draws // classes)
+    expected = float(least)
+    for most in range(least, draws):
+        more = 1 - _power_coefficient(probabilities[: most + 1], classes, draws) / total
         if more < 1e-12:
             break
         expected += more
     return float(expected / draws)
+
+
+def _power_coefficient(polynomial: NDArray[Any], power: int, degree: int) -> float:
+    """The coefficient of x^degree in a polynomial to a power of 2 or more, by repeated squaring.
+
+    >>> _power_coefficient(np.array([1.0, 1.0]), 5, 3)
+    10.0
+    """
+
+    def coefficient(one: NDArray[Any], other: NDArray[Any]) -> float:
+        padded = np.zeros(degree + 1)
+        padded[: len(other)] = other[: degree + 1]
+        return float(one[: degree + 1] @ padded[::-1][: len(one)])
+
+    def times(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+        return np.convolve(one, other)[: degree + 1]
+
+    found, bits = polynomial, bin(power)[3:]
+    for place, bit in enumerate(bits, 1):
+        if place == len(bits) and bit == "0":
+            return coefficient(found, found)
+        found = times(found, found)
+        if place == len(bits):
+            break
+        found = times(found, polynomial) if bit == "1" else found
+    return coefficient(found, polynomial)

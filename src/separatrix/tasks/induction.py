@@ -74,7 +74,8 @@ class Induction(Task):
         counts = (samples.inputs[:, :, None] == np.arange(self.parameters.symbols)).sum(1)
         counts[np.arange(len(counts)), samples.inputs[:, -1]] = 0
         right = counts.argmax(1) == samples.targets[:, 0]
-        return Bound(float(right.mean()), "the commonest other symbol in context")
+        how = "the commonest other symbol in context"
+        return Bound(float(right.mean()), how, sampled=True, universal=True)
 
     def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
         if not (mechanism.permutation_equivariant and one_layer_without_places(setting)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from separatrix.tasks._proofs import linear_reader, sums
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+    from numpy.typing import NDArray
 
     from separatrix.mechanisms import Mechanism
     from separatrix.tasks.setting import Setting
@@ -75,16 +76,24 @@ class Location(Task):
         return Samples(inputs, np.full((count, 1), n), inputs[rows, place, 1, None])
 
     def ceiling(self, samples: Samples) -> Bound:
+        said, _ = self.answers_of_best_rules(samples)
+        how = "the posterior mean, one softmax head, on these samples"
+        return Bound(relative_error(said, samples), how, sampled=True)
+
+    def answers_of_best_rules(self, samples: Samples) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The posterior mean, and sum_i (a + b <k,x_i>) <v,x_i> with the best a and b."""
         from scipy.special import softmax
 
+        n, shift = self.parameters.n, float(self.parameters.shift)
         x = samples.inputs[:, :-1].astype(np.float64)
-        weights = softmax(float(self.parameters.shift) * x[..., 0], axis=1)
-        said = (weights * x[..., 1]).sum(1, keepdims=True)
-        return Bound(relative_error(said, samples), "the posterior mean, one softmax head, on these samples")
+        weights = softmax(shift * x[..., 0], axis=1)
+        linear = (n + (n - 1) * shift * x[..., 0]) / (n**2 + (n - 1) * shift**2)
+        best, limit = ((each * x[..., 1]).sum(1, keepdims=True) for each in (weights, linear))
+        return best, limit
 
     def floor(self, samples: Samples, setting: Setting) -> Bound:
         said = samples.inputs[:, :-1, 1].mean(1, keepdims=True)
-        return Bound(relative_error(said, samples), "the mean over all tokens")
+        return Bound(relative_error(said, samples), "the mean over all tokens", sampled=True, universal=True)
 
     def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
         if not (sums(mechanism) and linear_reader(setting)):

@@ -89,7 +89,8 @@ class Recall(Task):
     def floor(self, samples: Samples, setting: Setting) -> Bound:
         most = [np.bincount(row).max() for row in samples.targets]
         score = float(np.mean(most) / self.parameters.pairs)
-        return Bound(score, "always the value that is commonest in context")
+        how = "always the value that is commonest in context"
+        return Bound(score, how, sampled=True, universal=True)
 
     def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
         if not (mechanism.permutation_equivariant and one_layer_without_places(setting)):

@@ -96,7 +96,8 @@ class Needle(Task):
         from scipy.special import softmax
 
         weights = softmax(self.shift * samples.hidden["along"].astype(np.float64), axis=1)
-        return Bound(self._right(weights, samples), "the Bayes rule, one softmax head, on these samples")
+        how = "the Bayes rule, one softmax head, on these samples"
+        return Bound(self._right(weights, samples), how, sampled=True)
 
     def floor(self, samples: Samples, setting: Setting) -> Bound:
         if setting.depth == 1 or not setting.mlp:

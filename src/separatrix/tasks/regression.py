@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from separatrix.tasks._proofs import linear_reader, sums
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+    from numpy.typing import NDArray
 
     from separatrix.mechanisms import Mechanism
     from separatrix.tasks.setting import Setting
@@ -71,14 +72,21 @@ class Regression(Task):
         return Samples(inputs, np.full((count, 1), n), y[:, n:])
 
     def ceiling(self, samples: Samples) -> Bound:
+        said, _ = self.answers_of_best_rules(samples)
+        how = "least squares, the Bayes rule, on these samples"
+        return Bound(relative_error(said, samples), how, sampled=True)
+
+    def answers_of_best_rules(self, samples: Samples) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Least squares, and one step of gradient descent at the best rate."""
         inputs, d = samples.inputs.astype(np.float64), self.parameters.d
-        x, y = inputs[:, :-1, :d], inputs[:, :-1, d]
-        found = np.einsum("cdn,cn->cd", np.linalg.pinv(x), y)
-        said = (found * inputs[:, -1, :d]).sum(-1, keepdims=True)
-        return Bound(relative_error(said, samples), "least squares, the Bayes rule, on these samples")
+        x, y, asked = inputs[:, :-1, :d], inputs[:, :-1, d], inputs[:, -1, :d]
+        solved = np.einsum("cdn,cn->cd", np.linalg.pinv(x), y)
+        stepped = np.einsum("cnd,cn->cd", x, y) / (self.parameters.n + d + 1)
+        best, limit = ((each * asked).sum(-1, keepdims=True) for each in (solved, stepped))
+        return best, limit
 
     def floor(self, samples: Samples, setting: Setting) -> Bound:
-        return Bound(1.0, "the answer 0, the best there is without the examples")
+        return Bound(1.0, "the answer 0, the best there is without the examples", universal=True)
 
     def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
         if not (sums(mechanism) and linear_reader(setting)):

@@ -14,6 +14,7 @@ import numpy as np
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.engines import EngineRefusal, Sampling
+from separatrix.judgement import REPORT_BUG, Conclusion, ReaderClass, conclude_readers
 from separatrix.mechanisms import Mechanism
 from separatrix.numbers import format_exact
 from separatrix.outputs._base import Feature, Outputs
@@ -50,6 +51,8 @@ class Word(StrEnum):
     """The fixed reader does not; of others nothing is said."""
     OPEN = "open"
     """None of these."""
+    CONTRADICTION = "contradiction"
+    """A bug of this program: a reader tells apart what is proved to be equal."""
 
 
 @dataclass(frozen=True)
@@ -145,19 +148,38 @@ class Readers(Result):
         """All that is known of classes of readers, the most important first."""
         return tuple(self._statements())
 
+    @property
+    def conclusions(self) -> Mapping[ReaderClass, Conclusion]:
+        """What is concluded for each class of readers."""
+        verified = self.linear is not None and self.linear.verified
+        return conclude_readers(
+            self.fixed.word,
+            rows_equal=self.outputs.proves and self.outputs.same,
+            linear_verified=verified,
+        )
+
     def _statements(self) -> Iterator[Statement]:
-        if self.outputs.same:
+        concluded = self.conclusions
+        outcome = self.fixed.outcome
+        chance = f"{chance_of(outcome)} ({outcome.engine})"
+        if concluded[ReaderClass.EVERY] is Conclusion.CANNOT:
             yield Statement(
                 Word.CANNOT, EVERY_READER, f"D0 and D1 have equal rows, in {self.outputs.evidence}"
             )
             return
-        word, outcome = self.fixed.word, self.fixed.outcome
-        chance = f"{chance_of(outcome)} ({outcome.engine})"
-        if word == "distinguishes":
+        if concluded[ReaderClass.EVERY] is Conclusion.CONTRADICTION:
+            yield Statement(
+                Word.CONTRADICTION,
+                EVERY_READER,
+                f"D0 and D1 are said to have equal rows ({self.outputs.evidence}), but a reader tells them "
+                f"apart: {chance}. {REPORT_BUG}",
+            )
+            return
+        if concluded[ReaderClass.FIXED] is Conclusion.CAN:
             yield Statement(Word.CAN, THIS_READER, chance)
-        elif word == "blind":
+        elif concluded[ReaderClass.FIXED] is Conclusion.CANNOT:
             yield Statement(Word.NOT_WITH_THIS_READER, THIS_READER, chance)
-        elif word == "undecided":
+        elif self.fixed.word == "undecided":
             yield Statement(Word.OPEN, THIS_READER, f"undecided, {chance}")
         yield self._of_linear_readers()
         if self.outputs.proves:
@@ -167,7 +189,7 @@ class Readers(Result):
                     yield Statement(Word.CANNOT, readers, "D0 and D1 round to equal rows")
 
     def _of_linear_readers(self) -> Statement:
-        if self.linear is not None and self.linear.verified:
+        if self.linear is not None and self.conclusions[ReaderClass.LINEAR] is Conclusion.CAN:
             return Statement(Word.CAN, LINEAR_READERS, f"weights given, verified by {self.linear.evidence}")
         if self.linear is not None:
             return Statement(
@@ -184,16 +206,18 @@ class Readers(Result):
     @property
     def sentence(self) -> str:
         """The statements in a sentence or two."""
-        name = self.mechanism.spelled
-        if self.outputs.same:
+        name, concluded = self.mechanism.spelled, self.conclusions
+        if concluded[ReaderClass.EVERY] is Conclusion.CANNOT:
             return f"{name} returns the same for D0 and D1, so no reader of it tells them apart."
+        if concluded[ReaderClass.EVERY] is Conclusion.CONTRADICTION:
+            return f"The evidence for {name} contradicts itself. {REPORT_BUG}"
         start = {
             "distinguishes": "The fixed reader tells them apart",
             "blind": "The fixed reader does not tell them apart",
             "undecided": "Whether the fixed reader tells them apart is undecided",
         }.get(self.fixed.word, "The fixed reader tells them apart at times")
         start += f" ({chance_of(self.fixed.outcome, 4)})"
-        if self.linear is None or not self.linear.verified:
+        if concluded[ReaderClass.LINEAR] is not Conclusion.CAN:
             return f"{start}; of other readers nothing is proved."
         too = "does, too" if self.fixed.word == "distinguishes" else "does"
         return f"{start}; without noise a linear reader of one row {too}."

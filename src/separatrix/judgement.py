@@ -1,0 +1,298 @@
+"""Can, cannot or unknown: the one place where evidence becomes a conclusion.
+
+`readers`, `choose`, the atlas, cards and `learn` all take their conclusions from here. The rules:
+
+- Evidence counts only for the question that it answers: the same task or construction, length, parameters,
+  class of models and number format. All other evidence is set aside, and never satisfies or excludes.
+- A proof excludes a mechanism only if the best rule of all is expected to be better than the proved ceiling
+  by more than the tolerance, beyond the sampling error of the test samples.
+- Weights that are written down show that a mechanism can, but only if they score within the tolerance of the
+  best rule on the same samples. Trained weights do if the run solved the task on its validation samples:
+  choosing runs by their test scores would favour lucky ones.
+- A score above a proved ceiling for its class of models, beyond sampling error, is a contradiction: one of
+  the two is wrong, so neither counts, and the user is asked to report it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FALSE_ALARM = 1e-6
+"""The probability at most with which chance in the test samples alone leads to "cannot" or to a
+contradiction."""
+ROUNDING = 1e-9
+"""Scores that differ by less are equal."""
+REPORT_BUG = "This is a bug in separatrix; please report it with the command that shows it."
+
+
+class Conclusion(StrEnum):
+    """What is known about a mechanism and a question."""
+
+    CAN = "can"
+    CANNOT = "cannot"
+    UNKNOWN = "unknown"
+    CONTRADICTION = "contradiction"
+    """The evidence contradicts itself: a bug of this program, and no statement about the mechanism."""
+
+
+class Kind(StrEnum):
+    """How a score is known."""
+
+    PROOF = "proved ceiling"
+    WITNESS = "written weights"
+    TUNED = "weights tuned from written ones"
+    TRAINED = "trained weights"
+    FLOOR = "shortcut"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked. Evidence counts for a question only if its own question is equal."""
+
+    name: str = ""
+    """The task or construction."""
+    n: int | None = None
+    mechanism: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    """The other parameters of the task or construction, as text."""
+    models: Mapping[str, str] = field(default_factory=dict)
+    """The class of models: their sizes and parts, as text."""
+    dtype: str = "float32"
+    """The number format in which a model computes. A proof is about exact arithmetic and holds in each."""
+
+
+@dataclass(frozen=True)
+class Margin:
+    """How a proved ceiling, an expectation, compares with scores on a finite sample."""
+
+    least_gap: float
+    """The best rule is expected to be better than the proved ceiling by at least this much (at a confidence
+    of 1 - FALSE_ALARM)."""
+    slack: float
+    """A model of the class scores better than the proved ceiling by no more than this on such a sample (at
+    the same confidence)."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One score, how it is known, and the question that it answers."""
+
+    kind: Kind
+    score: float
+    question: Question = field(default_factory=Question)
+    solved: bool = False
+    """Whether this is a training run that reached the ceiling on its validation samples."""
+    margin: Margin | None = None
+    """Of a proof. None if both the ceiling of the task and the proved one are known exactly."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What has to be reached: the score of the best rule on the test samples, but for a tolerance."""
+
+    ceiling: float
+    tolerance: float
+    sign: int = 1
+    """-1 where lower scores are better."""
+
+    def is_reached_by(self, score: float) -> bool:
+        """Whether a score on the same samples is within the tolerance of the ceiling."""
+        return math.isfinite(score) and self.shortfall(score) <= self.tolerance + ROUNDING
+
+    def shortfall(self, score: float) -> float:
+        """By how much a score is worse than the ceiling."""
+        return self.sign * (self.ceiling - score)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A conclusion, and the evidence that it rests on."""
+
+    conclusion: Conclusion
+    because: Evidence | None = None
+    """The evidence that decides; None if nothing does."""
+    against: Evidence | None = None
+    """Of a contradiction, the proof that `because` contradicts."""
+    best: Evidence | None = None
+    """The best measured score that answers the question, whether it decides or not."""
+    set_aside: tuple[Evidence, ...] = ()
+    """Evidence that answers other questions."""
+
+    @property
+    def complaint(self) -> str:
+        """What is contradictory, and what to do; empty unless the conclusion is a contradiction."""
+        if self.because is None or self.against is None:
+            return ""
+        return (
+            f"a ceiling of {self.against.score:.4f} is said to be proved, but {self.because.kind.value} of "
+            f"the same class of models score {self.because.score:.4f}. {REPORT_BUG}"
+        )
+
+
+def conclude(question: Question, goal: Goal, evidence: Iterable[Evidence]) -> Judgement:
+    """Turn evidence into a conclusion by the rules of this module.
+
+    >>> goal, needle = Goal(ceiling=0.98, tolerance=0.005), Question("needle", 64)
+    >>> written = Evidence(Kind.WITNESS, 0.697, needle)
+    >>> conclude(needle, goal, [written]).conclusion.value
+    'unknown'
+    >>> conclude(needle, goal, [Evidence(Kind.PROOF, 0.7057, needle), written]).conclusion.value
+    'cannot'
+    >>> conclude(needle, goal, [Evidence(Kind.WITNESS, 0.98, Question("needle", 4096))]).conclusion.value
+    'unknown'
+    >>> conclude(needle, goal, [Evidence(Kind.PROOF, 0.5, needle), written]).conclusion.value
+    'contradiction'
+    """
+    known = list(evidence)
+    counted = [each for each in known if _answers(each, question) and math.isfinite(each.score)]
+    aside = tuple(each for each in known if not _answers(each, question))
+    proofs = [each for each in counted if each.kind is Kind.PROOF]
+    measured = [each for each in counted if each.kind is not Kind.PROOF]
+    models = [each for each in measured if each.kind is not Kind.FLOOR]
+    best = max(models, key=lambda each: goal.sign * each.score, default=None)
+    for proof in proofs:
+        for each in measured:
+            if goal.sign * (each.score - proof.score) > _slack(proof) + ROUNDING:
+                return Judgement(Conclusion.CONTRADICTION, each, proof, best, aside)
+    for proof in proofs:
+        if _least_gap(proof, goal) > goal.tolerance + ROUNDING:
+            return Judgement(Conclusion.CANNOT, proof, best=best, set_aside=aside)
+    for each in models:
+        if each.solved if each.kind is Kind.TRAINED else goal.is_reached_by(each.score):
+            return Judgement(Conclusion.CAN, each, best=best, set_aside=aside)
+    return Judgement(Conclusion.UNKNOWN, best=best, set_aside=aside)
+
+
+def _answers(evidence: Evidence, question: Question) -> bool:
+    """Whether evidence is about exactly this question; a proof is about exact arithmetic, in any format."""
+    own = evidence.question
+    return own == (replace(question, dtype=own.dtype) if evidence.kind is Kind.PROOF else question)
+
+
+def _least_gap(proof: Evidence, goal: Goal) -> float:
+    return goal.shortfall(proof.score) if proof.margin is None else proof.margin.least_gap
+
+
+def _slack(proof: Evidence) -> float:
+    return 0.0 if proof.margin is None else proof.margin.slack
+
+
+def is_nearest_length(used: int, asked: int, step: int = 1) -> bool:
+    """Whether a length answers for the one asked: the nearest multiple of the step, within a tenth.
+
+    >>> is_nearest_length(131_100, 131_072, 100), is_nearest_length(4096, 131_072), is_nearest_length(64, 65)
+    (True, False, False)
+    """
+    return 2 * abs(used - asked) <= step and 10 * abs(used - asked) <= asked if used != asked else True
+
+
+# Chance in the test samples.
+
+
+def share_margin(ceiling: float, proved: float, samples: int, *, exact: bool) -> Margin:
+    """Compare accuracies: the ceiling on the samples, or known exactly, with a proved expectation.
+
+    By the bound of Chernoff and Hoeffding, which holds for the mean of any independent numbers in [0, 1].
+
+    >>> margin = share_margin(0.98, 0.7057, 10_000, exact=False)
+    >>> round(margin.least_gap, 4), round(margin.slack, 4)
+    (0.266, 0.0238)
+    """
+    lowest = ceiling if exact else lowest_expected_share(ceiling, samples)
+    return Margin(lowest - proved, highest_share(proved, samples) - proved)
+
+
+def lowest_expected_share(share: float, samples: int) -> float:
+    """The least expectation at which a share as high as this one is not ruled out by chance."""
+    return _bisect(lambda p: _is_plausible(share, p, samples), share, 0.0)
+
+
+def highest_share(expected: float, samples: int) -> float:
+    """The highest share on a sample that chance does not rule out for this expectation."""
+    return _bisect(lambda share: _is_plausible(share, expected, samples), expected, 1.0)
+
+
+def _is_plausible(share: float, expected: float, samples: int) -> bool:
+    """Whether samples * KL(share, expected) <= ln(1 / FALSE_ALARM)."""
+    from scipy.special import rel_entr
+
+    distance = rel_entr(share, expected) + rel_entr(1 - share, 1 - expected)
+    return bool(samples * distance <= -math.log(FALSE_ALARM))
+
+
+def _bisect(holds: Callable[[float], bool], inside: float, outside: float) -> float:
+    """The last number on the way from `inside` to `outside` for which something holds."""
+    if holds(outside):
+        return outside
+    for _ in range(60):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
+    return inside
+
+
+def error_margin(best: NDArray[Any], limit: NDArray[Any], targets: NDArray[Any]) -> Margin:
+    """Compare squared errors, as a share of that of the answer 0, of two rules on the same samples.
+
+    `best` is the best rule of all and `limit` the best one of the class; both are answers to `targets`. The
+    ratios are linearised, and Student's t gives the confidence: the error of a ratio of sums of a few
+    thousand independent terms is close to normal.
+    """
+    from scipy.stats import t
+
+    squares = np.square(targets.astype(np.float64)).reshape(-1)
+    lost, least = (np.square(np.reshape(each, -1) - targets.reshape(-1)) for each in (limit, best))
+    if len(squares) < 2 or not squares.any():
+        return Margin(-math.inf, math.inf)
+    quantile = float(t.isf(FALSE_ALARM, len(squares) - 1))
+
+    def ratio(numbers: NDArray[Any]) -> tuple[float, float]:
+        found = numbers.mean() / squares.mean()
+        spread = (numbers - found * squares).std(ddof=1) / squares.mean()
+        return float(found), float(spread / math.sqrt(len(squares)))
+
+    (gap, gap_error), (_, error) = ratio(lost - least), ratio(lost)
+    return Margin(gap - quantile * gap_error, quantile * error)
+
+
+# Readers of the output of attention on a construction.
+
+
+class ReaderClass(Enum):
+    """Classes of readers of the output of attention, the smallest first."""
+
+    FIXED = "fixed"
+    LINEAR = "linear"
+    EVERY = "every"
+
+
+def conclude_readers(
+    word: str, *, rows_equal: bool, linear_verified: bool = False
+) -> Mapping[ReaderClass, Conclusion]:
+    """Conclude for each class of readers whether one of it tells D0 from D1 at a point.
+
+    `word` is the verdict on the fixed reader, `rows_equal` whether D0 and D1 are proved to have equal rows,
+    and `linear_verified` whether a linear reader was found and verified. A verdict on the fixed reader says
+    nothing about others unless it is "distinguishes".
+
+    >>> {kind.value: found.value for kind, found in conclude_readers("blind", rows_equal=False).items()}
+    {'fixed': 'cannot', 'linear': 'unknown', 'every': 'unknown'}
+    >>> conclude_readers("distinguishes", rows_equal=True)[ReaderClass.EVERY].value
+    'contradiction'
+    """
+    seen = word == "distinguishes"
+    if rows_equal:
+        every = Conclusion.CONTRADICTION if seen or linear_verified else Conclusion.CANNOT
+        return dict.fromkeys(ReaderClass, every)
+    by_fixed = {"distinguishes": Conclusion.CAN, "blind": Conclusion.CANNOT}.get(word, Conclusion.UNKNOWN)
+    by_linear = Conclusion.CAN if linear_verified else Conclusion.UNKNOWN
+    by_any = Conclusion.CAN if seen or linear_verified else Conclusion.UNKNOWN
+    return {ReaderClass.FIXED: by_fixed, ReaderClass.LINEAR: by_linear, ReaderClass.EVERY: by_any}
