@@ -68,8 +68,8 @@ class Verdict(TypedDict):
     blind_searched_to: int
     """`lost_searched_to` by the name it had before, which is kept."""
     remarks: Texts
-    """What has to be known to read it: a hidden scale, drawn weights, a reader that fires on both labels, a
-    point of which the theorem does not speak."""
+    """Sentences needed to read the answer: a hidden scale, drawn weights, a reader that fires on both labels,
+    whether the separation theorem covers the point."""
     auc: NotRequired[Number]
     """Under the noise that was asked for."""
 
@@ -470,7 +470,7 @@ class Illustration(TypedDict):
     n: str
     """With every digit, as one types it."""
     theorem: str
-    """Whether the paper's theorem speaks of this point; empty where it is not about such points."""
+    """Whether the separation theorem covers this point; empty where it has no say."""
     seed: Whole
     """Of the reader's signs."""
     columns: Texts
