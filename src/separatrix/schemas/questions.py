@@ -223,7 +223,7 @@ class Map(TypedDict):
 
 @document
 class Crossing(TypedDict):
-    """Where P passes the level."""
+    """Where P passes the level: strictly below it at one end, strictly above it at the other."""
 
     lo: Exact
     hi: Exact
@@ -231,7 +231,21 @@ class Crossing(TypedDict):
     direction: Literal["up", "down"]
     distinguish: list[Probability]
     """P at both ends."""
+    plateau: list[Exact] | None
+    """The first and the last value between them at which P is the level exactly."""
     n_used: list[int | None]
+
+
+Plateau = TypedDict(
+    "Plateau",
+    {
+        "from": Exact,
+        "to": Exact,
+        "before": Literal["below", "above"] | None,
+        "after": Literal["below", "above"] | None,
+        "certified": bool,
+    },
+)
 
 
 @document
@@ -258,6 +272,8 @@ class Boundary(TypedDict):
     at: str
     """The level."""
     crossings: list[Crossing]
+    plateaus: list[Plateau]
+    """Where P is the level exactly; `before` and `after` are null at the ends of the range."""
     distinguish_at_ends: list[Probability]
     n_used_at_ends: list[int | None]
     engine: str
@@ -278,6 +294,8 @@ class CurvePoint(TypedDict):
     value: Exact
     asked: Exact
     crossings: list[Crossing]
+    plateaus: list[Plateau]
+    """Where P is the level exactly; `before` and `after` are null at the ends of the range."""
     distinguish_at_ends: list[Probability]
     n_used_at_ends: list[int | None]
     engine: str
