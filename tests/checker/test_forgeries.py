@@ -557,8 +557,13 @@ def test_a_level_that_is_only_reached_is_not_certified() -> None:
     )
     level = Fraction(top[1]["neuron"]["only_d1"])
     reached = sx.boundary("spike", "softmax", **asked, probability=level)
-    with pytest.raises(EngineRefusal, match="it reaches the level there and is not proved to pass it"):
-        certify_boundary(reached)
+    report = check_boundary(certify_boundary(reached))  # its ends lie before and after the plateau
+    assert report.holds, report.failed
+    last = certify(found.asked.point({"a1": 2}), found.asked.mechanism({}), Fraction(1, 100))
+    highest = sx.boundary("spike", "softmax", **asked, probability=Fraction(last[1]["neuron"]["only_d1"]))
+    assert highest.crossings == ()
+    with pytest.raises(EngineRefusal, match=r"does not pass .* \(P equals .* exactly .* below it before\)"):
+        certify_boundary(highest)
 
 
 def test_crossings_may_share_an_end_and_no_more() -> None:

@@ -44,6 +44,7 @@ from separatrix.claims import (
 from separatrix.claims.table import show
 from separatrix.constructions._blocks import BlockConstruction
 from separatrix.constructions.spike import Spike
+from separatrix.constructions.theorem import sufficient_n
 from separatrix.engines import certified
 from separatrix.mechanisms import Linear, Power, ScoreMechanism, Softmax, Taylor
 from separatrix.reader import FourLayerNetwork
@@ -112,6 +113,13 @@ def always_fires(self: FourLayerNetwork, tokens: Any) -> Any:
     return replace(layers, output=layers.output + 1)
 
 
+def a_tenth_too_small(setting: dict[str, Any], delta: float) -> int:
+    step = int(setting["d"]) - 2
+    found = sufficient_n(setting, delta)
+    assert found is not None
+    return max(9 * (found // step) // 10, 1) * step
+
+
 MATRIX, LAYERS = BlockConstruction.matrix, FourLayerNetwork.layers
 COUNT = certified.count
 KRONECKER, LOGITS = units.kronecker_block, spike.closed_logits
@@ -150,6 +158,7 @@ BREAKS: dict[str, Patch] = {
     "any-n": SOFTMAX_TOO_FLAT,
     "ties": swap(arithmetic, "TIE", {**signs.TIE, "b": "0.5"}),
     "theorem": SOFTMAX_IS_LINEAR,
+    "theorem-from-n": swap(theorem, "sufficient_n", a_tenth_too_small),
     "hypotheses-needed": swap(theorem, "WITHOUT", (("a1 - b > 0.1", COMFORTABLE),)),
     "boundary-ones": SOFTMAX_TOO_FLAT,
     "spike-share": SOFTMAX_TOO_FLAT,

@@ -170,9 +170,9 @@ def test_constructions_without_a_closed_form_are_searched_too() -> None:
         assert (p >= 0.5) is wanted
 
 
-def search_in(above: Callable[[int], bool | None]) -> Bisection:
+def search_in(side: Callable[[int], int | None]) -> Bisection:
     def read(values: Sequence[Number]) -> list[LevelReading]:
-        return [LevelReading(value, 0.0, above(int(value))) for value in values]
+        return [LevelReading(value, 0.0, side(int(value))) for value in values]
 
     return Bisection(read, lambda low, high: whole_sections(int(low), int(high), 1, 3))
 
@@ -184,7 +184,7 @@ def test_search_finds_what_the_scan_shows(jumps: set[int], scanned: int) -> None
     def above(value: int) -> bool:
         return sum(jump <= value for jump in jumps) % 2 == 1
 
-    search = search_in(above)
+    search = search_in(lambda value: 1 if above(value) else -1)
     places = sorted({round(200 * i / (scanned - 1)) for i in range(scanned)})
     found = list(search.changes(search.read(places)))
     for lo, hi in found:
@@ -199,10 +199,10 @@ def test_search_finds_what_the_scan_shows(jumps: set[int], scanned: int) -> None
 
 @given(st.integers(1, 150), st.integers(0, 40))
 def test_search_closes_in_on_what_cannot_be_decided(start: int, width: int) -> None:
-    def above(value: int) -> bool | None:
-        return None if start <= value < start + width else value >= start
+    def side(value: int) -> int | None:
+        return None if start <= value < start + width else 1 if value >= start else -1
 
-    search = search_in(above)
+    search = search_in(side)
     ((lo, hi),) = search.changes(search.read([0, 200]))
     assert (lo.value, hi.value) == (start - 1, start + width)
 

@@ -28,13 +28,13 @@ from separatrix.cards.token_rows import (
 from separatrix.constructions import Construction, Label, construction_named
 from separatrix.constructions.lengths import admissible
 from separatrix.constructions.reference import read_completed, taken
-from separatrix.constructions.theorem import standing_in_theorem
 from separatrix.errors import EngineRefusal, SeparatrixError, UsageError, raised
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.mechanisms.load import mechanisms_from
 from separatrix.numbers import parse_integer
 from separatrix.numbers.json import finite
 from separatrix.verdicts import DELTA
+from separatrix.verdicts.theorem import describe_coverage
 from separatrix.verdicts.verdict import chance_of, word_for
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Illustration:
     """A sentence on the n that was asked for, where it was moved to one that the construction admits."""
     seed: int = SEED
     theorem: str = ""
-    """Whether the paper's theorem speaks of this point, where it is about such points."""
+    """Whether the separation theorem covers this point; empty where it has no say."""
 
     @property
     def finding(self) -> str:
@@ -328,7 +328,7 @@ def _illustrate(
         missing or {},
         moved,
         seed,
-        standing_in_theorem(construction, DELTA),
+        describe_coverage(construction, shown.values(), DELTA),
     )
 
 

@@ -58,30 +58,42 @@ def too_steep(n: int) -> Point:
 
 
 ORDERS = (1, 2, 4, 8, 16, 32, 64)
+LAST_EXHAUSTIVE_ORDER = 4
 LADDER = [100 * round(10 ** (e / 4)) for e in range(60)] + [10**e for e in range(17, 301)]
 
 
 @claim("taylor-order", "3.10", "ours")
 def taylor() -> Finding:
     """Softmax with its exponential cut off at a fixed order goes blind as n grows (this reader, tau = c +
-    0.1, m = 12).
+    0.1, m = 12): from 100 (R/r)^order on at the latest, since T(sx)/T(x) <= s^order.
 
-    The n from which on each order is blind: below 100 (R/r)^order, since T(sx)/T(x) <= s^order.
+    For orders up to 4 the least n from which on it is blind, among all multiples of d-2 up to that bound; for
+    others the first of a ladder of n.
     """
     points = Points(taylor_point(order) for order in ORDERS)
     shown = ", ".join(f"{each.measured['blind_from']} (order {each.parameters['order']})" for each in points)
     low, high = points.smallest("log10_room"), points.largest("log10_room")
     return points.conclude(
-        f"blind from n = {shown}, and from there to 1e300",
+        f"blind from n = {shown}, and from there to 1e300; of all multiples of 100 up to order "
+        f"{LAST_EXHAUSTIVE_ORDER}, of the n tried above it",
         f"10^{low:.1f} to 10^{high:.1f} below the bound 100 (R/r)^order",
     )
 
 
 def taylor_point(order: int) -> Point:
     """Holds if P stays at most delta from some n within the bound on."""
-    found = on_grid(Taylor(order=order), BASE, n=LADDER).distinguish
+    sizes = sizes_for(order)
+    found = on_grid(Taylor(order=order), BASE, n=sizes).distinguish
     first = settled(found <= DELTA)
-    if first == len(LADDER):
+    if first == len(sizes):
         return point({**BASE, "order": order}, False, blind_from="never")
-    room = 2 + order * STEEP / math.log(10) - math.log10(LADDER[first])
-    return point({**BASE, "order": order}, room >= 0, blind_from=short(LADDER[first]), log10_room=room)
+    room = 2 + order * STEEP / math.log(10) - math.log10(sizes[first])
+    return point({**BASE, "order": order}, room >= 0, blind_from=short(sizes[first]), log10_room=room)
+
+
+def sizes_for(order: int) -> list[int]:
+    """Every admissible n up to the bound where these are few, and a ladder of n beyond."""
+    if order > LAST_EXHAUSTIVE_ORDER:
+        return LADDER
+    step, bound = BASE["d"] - 2, 100 * 5**order  # R/r = 1.5/0.3 = 5
+    return [*range(step, bound + 1, step), *(n for n in LADDER if n > bound)]

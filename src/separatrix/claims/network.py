@@ -129,8 +129,8 @@ def width() -> Finding:
         "it grows with n" if len(distinct) > len(WIDE) * len(DELTAS) else "it is the same at n=1e4 and 1e18"
     )
     return points.conclude(
-        f"the least m that suffices is {ratio:.2f} log(n/delta) or less; {grows}",
-        f"{ratio:.2f} log(n/delta) or less; the proof takes {CONSTANT:.2f} log(1/delta)",
+        f"the least m that suffices is {ratio:.4f} log(n/delta) or less; {grows}",
+        f"{ratio:.4f} log(n/delta) or less; the proof takes {CONSTANT:.2f} log(1/delta)",
     )
 
 

@@ -84,7 +84,9 @@ def linear_peak() -> Finding:
     )
 
 
-SIZES = [*range(50, 1001, 5), *(10**e for e in (4, 6, 9, 12))]
+LAST = 2048
+SIZES = range(3, LAST + 1)
+"""Every n up to where `bounds_beyond` take over."""
 
 
 def signs_for(n: int) -> int:
@@ -97,27 +99,54 @@ def linear_reach() -> Finding:
     """With these constants the linear network also succeeds up to n of about 200, and is blind from about
     500.
 
-    How far linear follows softmax with m = log2(n/delta), and with far more sign vectors.
+    How far linear follows softmax with m = log2(n/delta), at every n, and with far more sign vectors.
     """
     m = [signs_for(n) for n in SIZES]
-    softmax, linear = (on_grid(each, {}, Plain, n=SIZES, m=m).distinguish for each in (Softmax(), Linear()))
-    last = max((n for n, p in zip(SIZES, linear, strict=True) if p > 0.5), default=SIZES[0])
+    softmax, linear = (
+        on_grid(each, {}, Plain, n=[*SIZES], m=m).distinguish for each in (Softmax(), Linear())
+    )
+    above = [n for n, p in zip(SIZES, linear, strict=True) if p > 0.5]
+    first, last = (above[0], above[-1]) if above else (SIZES[0], SIZES[0])
     blind = _from(linear <= DELTA)
     keeps = _from(softmax >= 1 - DELTA)
+    misses = ", ".join(str(n) for n, p in zip(SIZES, softmax, strict=True) if keeps - 7 < n and p < 1 - DELTA)
+    linear_bound, softmax_bound = bounds_beyond(LAST)
     inside, signs = Points(), {"m": "log2(n/0.01)"}
-    inside.add(signs, 150 <= last <= 300, linear_above_half_to_n=last)
+    inside.add(signs, 150 <= last <= 300, linear_above_half_from_n=first, linear_above_half_to_n=last)
     inside.add(signs, 350 <= blind <= 550, linear_blind_from_n=blind)
-    inside.add(signs, keeps <= 300, softmax_distinguishes_from_n=keeps)
+    inside.add(signs, keeps <= 300, softmax_distinguishes_from_n=keeps, softmax_partial_at=misses)
+    inside.add(
+        {**signs, "n": f"above {LAST}"},
+        linear_bound <= DELTA and softmax_bound <= DELTA,
+        linear_at_most=linear_bound,
+        softmax_fails_at_most=softmax_bound,
+    )
     outside = [many_signs(500, 10**5), many_signs(1000, 10**11)]
     best = int(np.argmax(linear))
     return inside.conclude_where(
         outside,
         "m = O(log(n/delta)); with far more sign vectors one that fires on D1 alone is met after all",
-        f"linear: best P {linear[best]:.3f} at n = {SIZES[best]}, above 1/2 to n = {last}, at most {DELTA} "
-        f"from n = {short(blind)}; softmax at least {1 - DELTA} from n = {short(keeps)}; but with m = 1e5 "
-        f"linear has P = {outside[0].measured['distinguish']:.3f} at n = 500",
+        f"linear: best P {linear[best]:.4f} at n = {SIZES[best]}, above 1/2 to n = {last}, at most {DELTA} "
+        f"from n = {short(blind)}; softmax at least {1 - DELTA} from n = {short(keeps)}, not at {misses}; "
+        f"every n up to {LAST}, bounds beyond; but with m = 1e5 linear has "
+        f"P = {outside[0].measured['distinguish']:.3f} at n = 500",
         f"above 1/2 to {last}, blind from {short(blind)}; claimed 200, 500",
     )
+
+
+def bounds_beyond(start: int) -> tuple[float, float]:
+    """Upper bounds for every n from `start` (2000 or more) on: on linear's P, and on the chance that softmax
+    fails.
+
+    Hoeffding: weights f fire with probability exp(-tau²/(2 |f|²)) at most, with tau = 1/4. Linear gives the
+    peak w <= 4 log n/(n log 1.5) <= 10 log n/n on D1, and |f|² <= w² + 1/(n-1) <= 4/n from n = 2000 on; on D0
+    softmax has |f|² = 1/n. On D1 softmax fires wherever the sign of the peak is +, since the others have
+    1.6/n³ of the weight. m is below log2(n/delta) + 1, and both bounds decrease in n.
+    """
+    if start < 2000:
+        raise ValueError("the bound 4/n on the squared weights needs n >= 2000")
+    m = math.log2(start / DELTA) + 1
+    return m * math.exp(-start / 128), m * math.exp(-start / 32) + DELTA / start
 
 
 def _from(good: Array) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
+from typing import Any
 
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Finding, Point, claim
@@ -26,6 +28,17 @@ SETTINGS: tuple[tuple[Mechanism, Setting], ...] = (
     (Softmax(), {**SMALL, "n": 16, "d": 10, "a1": "1.2", "form": "identity"}),
     (Softmax(), {**SMALL, "n": 7, "d": 9, "b": "0.7", "a1": "0.8"}),
 )
+KINDS = {"ones": ("spike", "rest"), "identity": ("spike", "mate", "other +", "other -")}
+"""The kinds of query rows in each form; a row of another block is told by the sign of its own block."""
+PINNED: tuple[tuple[Mechanism, Setting], ...] = tuple(
+    (mechanism, {**SMALL, "n": n, "d": d, "a0": "0.4", "b": "0.3", "c": "0.8", "form": form})
+    for form in KINDS
+    for mechanism, n, d in ((Linear(), 8, 4), (Power(beta=2), 18, 5), (Softmax(), 18, 5), (Softmax(), 4, 6))
+)
+"""Points with c > b and a0 > b, where every kind of row has the largest pre-activation for some signs, above
+0. The last has one token in a block and so no mates."""
+APART, BESIDE = 1e-5, Fraction(1, 10**6)
+"""Relative: levels closer than this are left out, and how far beside a level tau is put."""
 AWAY = 1e-9
 """A float64 pre-activation this far from tau, relative to tau, is on the side it says."""
 
@@ -34,8 +47,12 @@ AWAY = 1e-9
 class Enumeration:
     """Every sign vector tried on dense tokens."""
 
-    fires: tuple[list[bool], list[bool]]
-    """Whether each sign vector fires, on D0 and on D1."""
+    peaks: tuple[list[Any], list[Any]]
+    """The largest pre-activation over the rows for each sign vector, on D0 and on D1."""
+    tau: Any
+    """The usual threshold."""
+    largest_in: tuple[frozenset[str], frozenset[str]]
+    """The kinds of rows that alone have the largest pre-activation for some sign vector, above 0."""
     closest: float
     """The least distance of a pre-activation from tau, relative to tau."""
     by_class: bool
@@ -44,11 +61,31 @@ class Enumeration:
     """Whether, for each triple, it grows with P."""
 
     @property
+    def fires(self) -> tuple[list[bool], list[bool]]:
+        """Whether each sign vector fires, on D0 and on D1."""
+        zero, one = ([peak > self.tau for peak in peaks] for peaks in self.peaks)
+        return zero, one
+
+    @property
     def probabilities(self) -> tuple[Fraction, Fraction, Fraction]:
         """P(fires on D0), on D1, and on D1 only."""
         total, (zero, one) = len(self.fires[0]), self.fires
         only = sum(b and not a for a, b in zip(zero, one, strict=True))
         return Fraction(sum(zero), total), Fraction(sum(one), total), Fraction(only, total)
+
+    def thresholds(self) -> list[Fraction]:
+        """Just below and just above every positive pre-activation that has no other one close to it.
+
+        Together they pin every pre-activation: one that is off by more than BESIDE changes a count.
+        """
+        levels = sorted({*self.peaks[0], *self.peaks[1]})
+        gaps = [math.inf, *(float((b - a) / abs(b)) for a, b in pairwise(levels) if b), math.inf]
+        clear = [
+            level
+            for level, below, above in zip(levels, gaps, gaps[1:], strict=False)
+            if level > 0 and min(below, above) > APART
+        ]
+        return [Fraction(level) * (1 + side * BESIDE) for level in clear for side in (-1, 1)]
 
 
 def enumerate_signs(made: Spike, mechanism: Mechanism, row: int = 0) -> Enumeration:
@@ -70,12 +107,15 @@ def _enumerate(
     given = made.parameters
     signs = literal.sign_vectors(given.d)
     classes = [literal.sign_class(y, row // made.block_size) for y in signs]
-    tau, closest, fires = number(given.c + Fraction(1, 10)), float("inf"), []
+    tau, closest = number(given.c + Fraction(1, 10)), float("inf")
+    both, largest_in = [], []
     by_class = increasing = True
     for a in (given.a0, given.a1):
         tokens = literal.spiked(made.n, given.d, number(a), number(given.b), number(given.c), row)
-        peaks = literal.peaks(literal.attended(tokens, given.form, kernel), signs)
-        fires.append([peak > tau for peak in peaks])
+        rows = literal.attended(tokens, given.form, kernel)
+        peaks = literal.peaks(rows, signs)
+        both.append(peaks)
+        largest_in.append(_largest_in(rows, signs, row, made.block_size, given.form))
         closest = min(closest, *(abs(float(peak - tau)) / float(tau) for peak in peaks))
         seen = dict(zip(classes, peaks, strict=True))
         by_class &= all(abs(seen[key] - peak) <= rounding for key, peak in zip(classes, peaks, strict=True))
@@ -84,7 +124,33 @@ def _enumerate(
             for y_1, y_k, y_d, plus in seen
             if plus < given.d - 3
         )
-    return Enumeration((fires[0], fires[1]), closest, by_class, increasing)
+    return Enumeration((both[0], both[1]), tau, (largest_in[0], largest_in[1]), closest, by_class, increasing)
+
+
+def _largest_in(
+    rows: Sequence[Sequence[Any]], signs: Sequence[Sequence[int]], spike: int, size: int, form: str
+) -> frozenset[str]:
+    """The kinds of rows that, for some signs, exceed 0 and every row of another kind."""
+    found = set()
+    distinct = {tuple(row): j for j, row in enumerate(rows)}
+    for y in signs:
+        best: dict[str, Any] = {}
+        for row, j in distinct.items():
+            kind = _kind(j, y, spike, size, form)
+            value = sum(x * s for x, s in zip(row, y, strict=True))
+            best[kind] = max(best.get(kind, value), value)
+        (kind, top), *others = sorted(best.items(), key=lambda item: float(item[1]), reverse=True)
+        if top > 0 and (not others or float(top - others[0][1]) > AWAY):
+            found.add(kind)
+    return frozenset(found)
+
+
+def _kind(j: int, y: Sequence[int], spike: int, size: int, form: str) -> str:
+    if j == spike:
+        return "spike"
+    if form == "ones":
+        return "rest"
+    return "mate" if j // size == spike // size else f"other {'+' if y[1 + j // size] > 0 else '-'}"
 
 
 @claim("exact-probability", "3.2", "ours")
@@ -92,15 +158,46 @@ def exact_probability() -> Finding:
     """A pre-activation depends on the signs only through (y_1, y_k3, y_d) and P, and grows with P; so p0, p1
     and q are exact fractions k/2^d.
 
-    Certified fractions against all 2^d sign vectors.
+    Certified fractions against all 2^d sign vectors; and with tau just below and just above every
+    pre-activation there is, so that each kind of row decides some of the counts.
     """
     points = Points(probability_point(*case) for case in SETTINGS)
-    ties = points.values("closest_to_tau").count(0)
+    settings, ties = len(points), points.values("closest_to_tau").count(0)
+    points += [pinned_point(*case) for case in PINNED]
+    vectors, thresholds = (sum(points.values(name)) for name in ("sign_vectors", "thresholds"))
     return points.conclude(
-        f"p0, p1 and P(fires on D1 only) equal the counts over all 2^d sign vectors at {len(points)} "
-        f"settings, {sum(points.values('sign_vectors')):.0f} vectors in all",
-        f"equal fractions; ties at {ties} of {len(points)} settings",
+        f"p0, p1 and P(fires on D1 only) equal the counts over all 2^d sign vectors at {settings} "
+        f"settings, {vectors:.0f} vectors in all, and for {thresholds:.0f} tau beside the pre-activations "
+        f"of {len(PINNED)} more, in which every kind of row decides",
+        f"equal fractions; ties at {ties} of {settings} settings",
     )
+
+
+def pinned_point(mechanism: Mechanism, setting: Setting) -> Point:
+    """One setting: equal fractions for every tau beside a pre-activation, and every kind of row decides."""
+    made = spike(setting)
+    found = enumerate_signs(made, mechanism, made.n - 1)
+    wanted = set(KINDS[setting["form"]]) - ({"mate"} if made.block_size == 1 else set())
+    if setting["form"] == "ones" and not isinstance(mechanism, Softmax):
+        wanted = set()  # a power of the logit gives all rows the same weights
+    wrong = sum(1 for _ in wrong_thresholds(found, mechanism, setting))
+    deciding = found.largest_in[0] & found.largest_in[1]
+    return point(
+        {**setting, "mechanism": mechanism.spelled},
+        not wrong and deciding >= wanted and found.by_class and found.increasing,
+        thresholds=len(found.thresholds()),
+        wrong=wrong,
+        deciding=", ".join(sorted(deciding)),
+    )
+
+
+def wrong_thresholds(found: Enumeration, mechanism: Mechanism, setting: Setting) -> Iterator[Fraction]:
+    """Every tau beside a pre-activation at which certified fractions are not the enumerated ones."""
+    for tau in found.thresholds():
+        certain = certified.count(spike(setting, tau=tau), mechanism)
+        neuron = (certain.low.p0, certain.low.p1, certain.low.only)
+        if not certain.decided or neuron != replace(found, tau=tau).probabilities:
+            yield tau
 
 
 def probability_point(mechanism: Mechanism, setting: Setting) -> Point:

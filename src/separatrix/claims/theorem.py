@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import DELTA, Array, Points, Setting, on_grid, point, settled, short
-from separatrix.constructions.theorem import enough_signs, enough_width, hypotheses
+from separatrix.constructions.theorem import enough_signs, enough_width, hypotheses, sufficient_n
 from separatrix.mechanisms import Linear, Softmax
 
 SETTINGS: tuple[Setting, ...] = (
@@ -19,7 +21,8 @@ SETTINGS: tuple[Setting, ...] = (
 )
 """From comfortable to hardly admissible: the last has a1(a1+b+c) = 1.01 and a1 - b = 0.12."""
 DELTAS = (0.1, 0.01, 1e-6)
-BLOCK_SIZES = [10**e for e in (0, 1, 2, 3, 4, 6, 9, 12, 18, 30, 60, 65, 70, 80, 100, 200, 295)]
+BLOCK_SIZES = [10**e for e in range(296)]
+"""Every power of ten: the least that is stated is the least of them all."""
 
 
 def failures(setting: Setting, sizes: list[int]) -> dict[str, Array]:
@@ -47,14 +50,15 @@ def theorem() -> Finding:
     log(1/delta)/log(4/3), then for large n, with probability 1-O(delta), softmax fires on D1 and not on D0,
     and linear fires on neither.
 
-    For each setting the n from which on all four failures stay below delta.
+    For each setting the least power of ten from which on, as n/(d-2), all four failures stay below delta.
     """
     points = Points(theorem_point(admissible(s, delta), delta) for s in SETTINGS for delta in DELTAS)
     constant = points.largest("largest_over_delta")
     soonest, latest = points.smallest("from_blocks_of"), points.largest("from_blocks_of")
     return points.conclude(
-        f"each of the four failures has probability {constant:.2f} delta or less as n grows; 'large n' means "
-        f"n/(d-2) >= {soonest:.0f} at best and {latest:.0e} at worst (a1(a1+b+c) = 1.01, a1-b = 0.12)",
+        f"each of the four failures has probability {constant:.2f} delta or less as n grows; of all powers "
+        f"of ten up to 1e295, n/(d-2) has to reach {soonest:.0f} at best and {latest:.0e} at worst "
+        "(a1(a1+b+c) = 1.01, a1-b = 0.12)",
         f"the constant in O(delta) is {constant:.2f} here",
     )
 
@@ -70,6 +74,60 @@ def theorem_point(setting: Setting, delta: float) -> Point:
     if holds:
         measured |= {"from_n": short(sizes[first]), "from_blocks_of": float(BLOCK_SIZES[first])}
     return point({**setting, "delta": delta}, holds, largest_over_delta=worst[-1] / delta, **measured)
+
+
+FACTORS = (1, 2, 10, 10**3, 10**6, 10**12, 10**18)
+"""How far beyond the sufficient n the failures are computed."""
+
+
+@claim("theorem-from-n", "3.4", "ours")
+def theorem_from_n() -> Finding:
+    """Under the theorem's hypotheses each of the four failures has probability delta or less for every n with
+    a1 n^(1-a1(a1+b+c)) < a1-b-0.1 and, for w = n^(a0(a0+b+c))/(n-1) and a = a0 as well as w =
+    (a1+b+c)/(a1+b+c+(n-1)(b+c)) and a = a1, (a+b) w + 2b/(n-1) <= 0.1 - b sqrt(2 log(m/delta)/(d-2)).
+
+    The least such n is held to the inequalities, and the failures are computed from there on.
+    """
+    points = Points(from_n_point(admissible(s, delta), delta) for s in SETTINGS for delta in DELTAS)
+    worst, tightest = points.largest("largest_over_delta"), points.smallest("fails_below_share")
+    return points.conclude(
+        f"from the least such n on, {10**18:.0e} times as far, every failure is {worst:.2f} delta or less; "
+        f"at the tightest point one exceeds delta at {tightest:.2g} of that n",
+        f"largest failure {worst:.2f} delta",
+    )
+
+
+def from_n_point(setting: Setting, delta: float) -> Point:
+    """Holds if n is the least that meets the inequalities and no failure exceeds delta from there on."""
+    n, step = sufficient_n(setting, delta), setting["d"] - 2
+    if n is None:
+        return point({**setting, "delta": delta}, False, proved_from="none")
+    sizes = [n * factor for factor in FACTORS]
+    worst = np.maximum.reduce(list(failures(setting, sizes).values()))
+    before = n - max(step, n // 10**6)  # as close as floats can tell the two apart
+    is_least = _slack_of_inequalities(setting, n, delta) >= -1e-12 and (
+        before < 3 or _slack_of_inequalities(setting, before, delta) < 0
+    )
+    below = [max(n // step * k // 100, 1) * step for k in range(1, 100)]
+    exceeds = np.maximum.reduce(list(failures(setting, below).values())) > delta
+    measured: Setting = {"proved_from": short(n), "largest_over_delta": worst.max() / delta}
+    if exceeds.any():
+        measured["fails_below_share"] = max(np.array(below)[exceeds]) / n
+    return point({**setting, "delta": delta}, bool(is_least and (worst <= delta).all()), **measured)
+
+
+def _slack_of_inequalities(setting: Setting, n: int, delta: float) -> float:
+    """The smallest slack of the three inequalities, each as it stands in the theory; below 0 one fails."""
+    a0, a1, b, c = (float(setting[name]) for name in ("a0", "a1", "b", "c"))
+    log_n = math.log(n)
+    room = 0.1 - b * math.sqrt(2 * math.log(setting["m"] / delta) / (setting["d"] - 2))
+    softmax = math.exp(a0 * (a0 + b + c) * log_n - math.log(n - 1))
+    linear = (a1 + b + c) / (a1 + b + c + (n - 1) * (b + c))
+    return min(
+        a1 - b - 0.1 - a1 * math.exp((1 - a1 * (a1 + b + c)) * log_n),
+        room - (a0 + b) * softmax - 2 * b / (n - 1),
+        room - (a1 + b) * linear - 2 * b / (n - 1),
+    )
 
 
 WITHOUT: tuple[tuple[str, Setting], ...] = (

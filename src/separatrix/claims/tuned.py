@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import product
 
@@ -11,6 +12,7 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, DELTA, Points, on_grid, point, spike
 from separatrix.engines import certified
 from separatrix.mechanisms import Linear
+from separatrix.verdicts import readers
 
 SPIKES = (Fraction(1, 100), Fraction(6, 5))
 B, C = Fraction(1, 5), Fraction(1, 10)
@@ -57,8 +59,8 @@ def tuned_threshold() -> Finding:
     """
     points = Points(tuned_point(*case) for case in CASES)
     least, usual = points.smallest("tuned"), points.largest("usual")
-    taus = [Fraction(k, 2000) for k in range(2, 600)]
-    wide = np.nanmax(on_grid(Linear(), {**BASE, "n": 1000}, tau=taus).distinguish)
+    tuned = readers("spike", "linear", {**BASE, "n": 1000}).threshold
+    wide = math.nan if tuned is None else tuned.outcome.distinguish
     return points.conclude(
         f"tau just below what all signs + give on D1: P = {least:.4f} or more up to n = 1e18 (d=4, m=80; "
         f"d=6, m=300), where tau = c + 0.1 gives {usual:.1g}; at d=102, m=12, n=1000 the best tau gives "

@@ -129,7 +129,7 @@ def _view(found: Boundary, certificate: Path | None) -> None:
     to, name, level = console(), found.span.name, format_exact(found.at)
     where = f"{found.asked.label} on {found.asked.kind.name}"
     start, stop = found.ends
-    if not found.crossings:
+    if not found.crossings and not found.plateaus:
         to.print(
             f"{escape(where)}: [bold]no crossing[/] of P = {level} found in {escape(found.span.spelled)}"
         )
@@ -137,10 +137,13 @@ def _view(found: Boundary, certificate: Path | None) -> None:
         word = "[green]certified[/]" if crossing.certified else "not certified"
         direction = "rises" if crossing.rises else "falls"
         between = f"between [bold]{crossing.lo.value}[/] and [bold]{crossing.hi.value}[/]"
-        place = f"{name} {between}" if found.span.whole else f"{name} = [bold]{crossing.middle:.10g}[/]"
+        place = f"{name} {between}" if found.span.whole else found.place(crossing)
         to.print(f"{escape(where)}: P {direction} through {level} at {place} ({word})")
         for label, end in (("lo", crossing.lo), ("hi", crossing.hi)):
             to.print(f"  {label}  {_place(found, end)}  P = {for_people(end.p)}", markup=False)
+    for plateau in found.plateaus:
+        word = "[green]certified[/]" if plateau.certified else "not certified"
+        to.print(f"{escape(where)}: {plateau.describe(name, level)} ({word})")
     for end in (start, stop):
         to.print(f"P = {for_people(end.p)} at {_place(found, end)}", markup=False)
     if found.formula is not None:

@@ -19,7 +19,7 @@ GAP = 2
 def view(found: Verdicts) -> None:
     """Print mechanisms as columns, in as many tables as the width of the terminal asks for."""
     from separatrix.constructions.reference import sentence
-    from separatrix.constructions.theorem import standing_in_theorem
+    from separatrix.verdicts.theorem import label_groups
 
     out, first = console(), found.answers[0]
     out.print(f"{first.construction.name} (delta {format_exact(first.delta)})")
@@ -33,8 +33,8 @@ def view(found: Verdicts) -> None:
         out.print(table)
     for remark, names in _remarks(found):
         out.print(escape(f"{', '.join(names)}: {remark}"), style="yellow")
-    if standing := standing_in_theorem(first.construction, first.delta):
-        out.print(standing, markup=False)
+    for sentence_on_theorem in label_groups(_theorem_sentences(found)):
+        out.print(sentence_on_theorem, markup=False)
     for evidence, names in _evidence(found):
         out.print(f"{', '.join(names)}: {evidence}", markup=False)
     if said := sentence(first.taken):
@@ -103,6 +103,15 @@ def _remarks(found: Verdicts) -> Iterator[tuple[str, list[str]]]:
         for remark in each.remarks:
             said.setdefault(remark, []).append(each.mechanism.spelled)
     yield from said.items()
+
+
+def _theorem_sentences(found: Verdicts) -> dict[str, list[str]]:
+    """The mechanisms about which the same is said of the theorem, by the sentence."""
+    sentences: dict[str, list[str]] = {}
+    for verdict in found.answers:
+        if verdict.theorem:
+            sentences.setdefault(verdict.theorem, []).append(verdict.mechanism.spelled)
+    return sentences
 
 
 def _evidence(found: Verdicts) -> Iterator[tuple[str, list[str]]]:

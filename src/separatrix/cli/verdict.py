@@ -133,7 +133,6 @@ def _save(found: Result, out: Path | None, as_json: bool) -> None:
 def view(found: Verdict) -> None:
     """Print a verdict."""
     from separatrix.constructions.reference import sentence
-    from separatrix.constructions.theorem import standing_in_theorem
 
     out, outcome, word = console(), found.outcome, found.word
     out.print(
@@ -158,8 +157,8 @@ def view(found: Verdict) -> None:
     out.print(table)
     for remark in found.remarks:
         out.print(escape(remark), style="yellow")
-    if standing := standing_in_theorem(found.construction, found.delta):
-        out.print(standing, markup=False)
+    if found.theorem:
+        out.print(found.theorem, markup=False)
     if said := sentence(found.taken):
         out.print(said, markup=False)
 

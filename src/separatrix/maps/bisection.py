@@ -15,8 +15,8 @@ class LevelReading:
 
     value: Number
     p: float
-    above: bool | None
-    """P is at or above the level, below it, or the evidence leaves it open."""
+    side: int | None
+    """The sign of P - level, 0 where P is the level exactly; None if the evidence leaves it open."""
     certified: bool = False
     """Whether the side is proved."""
 
@@ -50,9 +50,9 @@ def _stretches(readings: Sequence[LevelReading]) -> Iterator[list[LevelReading]]
     """From a decided reading to the next one on the other side, with the open ones between them."""
     last: int | None = None
     for i, reading in enumerate(readings):
-        if reading.above is None:
+        if reading.side is None:
             continue
-        if last is not None and readings[last].above != reading.above:
+        if last is not None and readings[last].side != reading.side:
             yield list(readings[last : i + 1])
         last = i
 

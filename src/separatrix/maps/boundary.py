@@ -12,8 +12,8 @@ import numpy as np
 from separatrix.constructions import ExactConstruction, construction_named
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, engine_named
 from separatrix.maps.analytic import Analytic, analytic
-from separatrix.maps.bisection import Bisection, LevelReading, sections, whole_sections
-from separatrix.maps.crossings import Boundary, Crossing
+from separatrix.maps.bisection import Bisection, LevelReading, SideChange, sections, whole_sections
+from separatrix.maps.crossings import Boundary, Crossing, Plateau
 from separatrix.maps.level_sides import LevelSides
 from separatrix.numbers import format_exact, parse_exact
 from separatrix.parameters import SeparatrixError, UsageError, all_parameters
@@ -163,8 +163,8 @@ def boundary_of(
     read = level.read if effort.at_once > 1 else _one_by_one(level, len(places), tell)
     search = Bisection(read, _between(asked, span, effort))
     readings = read(places)
-    changes = [Crossing(lo, hi) for lo, hi in search.changes(readings)]
-    crossings = tuple(_proved(level, crossing) for crossing in changes)
+    changes = [_proved(level, change) for change in search.changes(readings)]
+    crossings, plateaus = _arrange(changes, readings)
     mechanism = asked.mechanism({span.name: span.start})
     formula = analytic(asked.kind, mechanism, (span.name,), asked.fixed.get("form"))
     return Boundary(
@@ -172,10 +172,11 @@ def boundary_of(
         span,
         level.at,
         crossings,
+        plateaus,
         (readings[0], readings[-1]),
         len(readings),
-        sum(each.above is None for each in readings),
-        *_evidence(level, closed, outcome, crossings),
+        sum(each.side is None for each in readings),
+        *_evidence(level, closed, outcome, (*crossings, *plateaus)),
         _complete(level, places, readings, crossings),
         formula,
         () if formula is None else tuple(_expected(asked, span, formula)),
@@ -250,33 +251,59 @@ def _between(asked: Question, span: Span, effort: Resolution) -> Any:
     return whole if span.whole else rational
 
 
-def _proved(level: LevelSides, crossing: Crossing) -> Crossing:
-    """The crossing with both ends by exact fractions, if the engine is allowed them and they are feasible."""
+def _proved(level: LevelSides, change: SideChange) -> SideChange:
+    """The change with both ends by exact fractions, if the engine is allowed them and they are feasible."""
     if not level.proves:
-        return crossing
+        return change
+    lo, hi = change
     try:
-        proved = Crossing(
-            *(each if each.certified else level.proved(each) for each in (crossing.lo, crossing.hi))
-        )
+        proved = tuple(each if each.certified else level.proved(each) for each in change)
     except EngineRefusal:
         if ENGINES[level.engine].proves:
             raise
-        return crossing
+        return change
     if any(
-        one.above is not None and one.above != other.above
-        for one, other in ((proved.lo, crossing.lo), (proved.hi, crossing.hi))
+        one.side is not None and one.side != other.side for one, other in zip(proved, change, strict=True)
     ):
-        place = f"{level.name}={format_exact(crossing.lo.value)}"
+        place = f"{level.name}={format_exact(lo.value)}"
         raise SeparatrixError(f"the exact and the certified engine disagree at {place}; please report this")
-    return proved if proved.certified else crossing
+    return (proved[0], proved[1]) if all(each.certified for each in proved) else (lo, hi)
+
+
+def _arrange(
+    changes: Sequence[SideChange], readings: Sequence[LevelReading]
+) -> tuple[tuple[Crossing, ...], tuple[Plateau, ...]]:
+    """Crossings, strictly below on one side and strictly above on the other, and plateaus at the level.
+
+    A change from one strict side to the other is a crossing. Changes to and from "equal" bound a plateau; it
+    is part of a crossing where the sides before and after it differ, and is only touched where they do not.
+    """
+    decided = [each for each in readings if each.side is not None]
+    crossings, plateaus = list[Crossing](), list[Plateau]()
+    before: LevelReading | None = None
+    first = decided[0] if decided and decided[0].side == 0 else None
+    for lo, hi in changes:
+        if first is not None:
+            plateau = Plateau(first, lo, before, hi)
+            plateaus.append(plateau)
+            if before is not None and plateau.passes:
+                crossings.append(Crossing(before, hi, plateau))
+            first = None
+        elif hi.side != 0:
+            crossings.append(Crossing(lo, hi))
+        if hi.side == 0:
+            before, first = lo, hi
+    if first is not None:
+        plateaus.append(Plateau(first, decided[-1], before, None))
+    return tuple(crossings), tuple(plateaus)
 
 
 def _evidence(
-    level: LevelSides, closed: bool, outcome: Outcome, crossings: Sequence[Crossing]
+    level: LevelSides, closed: bool, outcome: Outcome, places: Sequence[Crossing | Plateau]
 ) -> tuple[str, str]:
     """The engine behind the ends, and what they rest on."""
     engine, evidence = outcome.engine, outcome.evidence
-    if crossings and all(crossing.certified for crossing in crossings):
+    if places and all(place.certified for place in places):
         how = "scanned by the exact engine in float64, " if closed else ""
         engine, evidence = "certified", f"{how}the side of every end proved by exact fractions"
     elif closed:
@@ -298,13 +325,13 @@ def _complete(
     s^m - q^m - at 1^m, whose signs in the order of their bases are -, +, -, has at most two zeros
     (Descartes' rule for exponential sums), and it is negative at m = 0.
     """
-    if level.name != "m" or any(each.above is None for each in readings):
+    if level.name != "m" or any(each.side in (None, 0) for each in readings):
         return ""
     grids = level.closed(places)
     if grids is None or any(np.ptp(grid.p0) > 0 or np.ptp(grid.only) > 0 for grid in grids):
         return ""
-    start, stop = readings[0].above, readings[-1].above
-    if len(crossings) == 2 or start != stop or start:
+    start, stop = readings[0].side, readings[-1].side
+    if len(crossings) == 2 or start != stop or start == 1:
         return "s^m - q^m passes a level at most twice as m grows, first up and then down [ours]"
     return ""
 

@@ -88,7 +88,7 @@ class BoundaryCurve(Result):
         first: Mapping[str, Any] = self.boundaries[0].as_json()
         shared = ("construction", "parameter", "range", "at")
         own = (
-            *("crossings", "distinguish_at_ends", "n_used_at_ends"),
+            *("crossings", "plateaus", "distinguish_at_ends", "n_used_at_ends"),
             *("engine", "evidence", "guarantee", "moved", "analytic"),
         )
         return cast(

@@ -10,7 +10,7 @@ from separatrix.maps.analytic import Analytic
 from separatrix.maps.bisection import LevelReading
 from separatrix.numbers import format_exact, parse_integer
 from separatrix.parameters.model import printed
-from separatrix.parameters.ranges import Span
+from separatrix.parameters.ranges import Number, Span
 from separatrix.result import Result, Row
 from separatrix.verdicts.question import Question
 
@@ -18,17 +18,85 @@ if TYPE_CHECKING:
     from separatrix.schemas import questions as documents
 
 
+WIDE = Fraction(1, 200)
+"""The share of its size by which a place is known too badly to be shown as one number."""
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """P is the level exactly, by fractions, at every value tried from `first` to `last`."""
+
+    first: LevelReading
+    last: LevelReading
+    before: LevelReading | None
+    """The neighbour on another side; None where the plateau starts at the end of the range, as is `after`."""
+    after: LevelReading | None
+
+    @property
+    def certified(self) -> bool:
+        """Whether both ends are proved."""
+        return self.first.certified and self.last.certified
+
+    @property
+    def passes(self) -> bool:
+        """Whether P is below the level on one side of the plateau, and above it on the other."""
+        return {self._side(self.before), self._side(self.after)} == {-1, 1}
+
+    @staticmethod
+    def _side(reading: LevelReading | None) -> int | None:
+        return None if reading is None else reading.side
+
+    def describe(self, name: str, level: str) -> str:
+        """Where P is the level, and how it comes there and leaves, in words."""
+        first, last = _short(self.first.value), _short(self.last.value)
+        where = f"at {name} = {first}" if first == last else f"from {name} = {first} to {name} = {last}"
+        words = {1: "above", -1: "below"}
+        before, after = (words.get(self._side(each) or 0) for each in (self.before, self.after))
+        if before and before == after:
+            around = f", and is {before} it on both sides"
+        elif before and after:
+            around = f", {before} it before and {after} it after"
+        elif before or after:
+            around = f", and is {before or after} it {'before' if before else 'after'}"
+        else:
+            around = ", all over the range"
+        return f"P equals {level} exactly {where}{around}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The stretch, exactly, and the sides of P next to it."""
+        words = {1: "above", -1: "below", None: None}
+        return {
+            "from": printed(self.first.value),
+            "to": printed(self.last.value),
+            "before": words[self._side(self.before)],
+            "after": words[self._side(self.after)],
+            "certified": self.certified,
+        }
+
+
+def _short(value: Number) -> str:
+    return str(value) if isinstance(value, int) else f"{float(value):.10g}"
+
+
 @dataclass(frozen=True)
 class Crossing:
-    """P passes the level between two values of the parameter."""
+    """P passes the level between two values: it is strictly below at one and strictly above at the other."""
 
     lo: LevelReading
     hi: LevelReading
+    plateau: Plateau | None = None
+    """The stretch between them on which P is the level exactly, if there is one."""
 
     @property
     def rises(self) -> bool:
         """Whether P is below the level at `lo`."""
-        return not self.lo.above
+        return self.lo.side == -1
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the ends are further apart than any search leaves them by itself."""
+        lo, hi = Fraction(self.lo.value), Fraction(self.hi.value)
+        return self.plateau is not None or hi - lo > WIDE * max(abs(lo), abs(hi))
 
     @property
     def certified(self) -> bool:
@@ -48,6 +116,9 @@ class Crossing:
             "certified": self.certified,
             "direction": "up" if self.rises else "down",
             "distinguish": [self.lo.p, self.hi.p],
+            "plateau": None
+            if self.plateau is None
+            else [printed(self.plateau.first.value), printed(self.plateau.last.value)],
         }
 
 
@@ -64,6 +135,8 @@ class Boundary(Result):
     span: Span
     at: Fraction
     crossings: tuple[Crossing, ...]
+    plateaus: tuple[Plateau, ...]
+    """Stretches on which P is the level exactly, those that a crossing leads over included."""
     ends: tuple[LevelReading, LevelReading]
     """P at the two ends of the range."""
     scanned: int
@@ -108,7 +181,11 @@ class Boundary(Result):
     @property
     def lengths(self) -> list[int]:
         """The n at the ends of the range and of every crossing, each once."""
-        shown = [*self.ends, *(end for crossing in self.crossings for end in (crossing.lo, crossing.hi))]
+        shown = [
+            *self.ends,
+            *(end for crossing in self.crossings for end in (crossing.lo, crossing.hi)),
+            *(end for plateau in self.plateaus for end in (plateau.first, plateau.last)),
+        ]
         return sorted(set(map(self.n_used, shown)))
 
     def n_used(self, reading: LevelReading) -> int:
@@ -119,17 +196,24 @@ class Boundary(Result):
     def summary(self) -> str:
         """Where P passes the level, or that it does not."""
         name, level = f"{self.asked.label} on {self.asked.kind.name}", format_exact(self.at)
-        if not self.crossings:
+        touched = [each for each in self.plateaus if not each.passes]
+        if not self.crossings and not touched:
             start, stop = (format_exact(end.value) for end in self.ends)
             return f"{name}: P passes {level} nowhere, {self.span.name} from {start} to {stop}"
-        return f"{name}: P {'; '.join(self._passed(each) for each in self.crossings)}"
+        parts = [f"P {self._passed(each)}" for each in self.crossings[:1]]
+        parts += [self._passed(each) for each in self.crossings[1:]]
+        return f"{name}: {'; '.join([*parts, *(each.describe(self.span.name, level) for each in touched)])}"
 
     def _passed(self, crossing: Crossing) -> str:
         way = "rises" if crossing.rises else "falls"
         proved = "certified" if crossing.certified else self.engine
-        return (
-            f"{way} through {format_exact(self.at)} at {self.span.name} = {crossing.middle:.10g} ({proved})"
-        )
+        return f"{way} through {format_exact(self.at)} at {self.place(crossing)} ({proved})"
+
+    def place(self, crossing: Crossing) -> str:
+        """Where P passes: one number, or both ends where a plateau or undecided values lie between them."""
+        if crossing.is_wide:
+            return f"{self.span.name} between {_short(crossing.lo.value)} and {_short(crossing.hi.value)}"
+        return f"{self.span.name} = {crossing.middle:.10g}"
 
     def rows(self) -> list[Row]:
         """One row for each crossing."""
@@ -166,6 +250,7 @@ class Boundary(Result):
                     {**crossing.as_json(), "n_used": [self.n_used(crossing.lo), self.n_used(crossing.hi)]}
                     for crossing in self.crossings
                 ],
+                "plateaus": [plateau.as_json() for plateau in self.plateaus],
                 "distinguish_at_ends": [start.p, stop.p],
                 "n_used_at_ends": [self.n_used(start), self.n_used(stop)],
                 "engine": self.engine,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, exact
-from separatrix.engines.outcome import side_between, side_of
+from separatrix.engines.outcome import side_of_fractions
 from separatrix.maps.bisection import LevelReading
 from separatrix.mechanisms import Mechanism
 from separatrix.parameters import Grid
@@ -56,10 +56,10 @@ class LevelSides:
             for each in zip(grid.distinguish.flat, *(end.flat for end in grid.bounds), strict=True)
         ]
         readings = [
-            LevelReading(value, float(p), _above(side_between(float(low), float(high), self.at)))
+            LevelReading(value, float(p), _strict_side(float(low), float(high), self.at))
             for value, (p, low, high) in zip(values, found, strict=True)
         ]
-        return [self._settled(each) if each.above is None else each for each in readings]
+        return [self._settled(each) if each.side is None else each for each in readings]
 
     def _settled(self, reading: LevelReading) -> LevelReading:
         """A reading too close for floats, by fractions if they are allowed here."""
@@ -75,9 +75,13 @@ class LevelSides:
     def read_one(self, value: Number, engine: str) -> LevelReading:
         """The reading at one value by one engine."""
         outcome, m = self.outcome(value, engine)
-        above = _above(side_of(outcome, m, self.at))
-        certified = above is not None and isinstance(outcome.p0, Fraction)
-        return LevelReading(value, outcome.distinguish, above, certified)
+        if isinstance(outcome.p0, Fraction) and isinstance(outcome.only, Fraction):
+            side = side_of_fractions(outcome.p0, outcome.only, m, self.at)
+            return LevelReading(value, outcome.distinguish, side, side is not None)
+        low, high = outcome.interval
+        return LevelReading(
+            value, outcome.distinguish, _strict_side(low - outcome.error, high + outcome.error, self.at)
+        )
 
     def outcome(self, value: Number, engine: str) -> tuple[Outcome, int]:
         """What an engine says at one value, and the m there."""
@@ -94,6 +98,12 @@ class LevelSides:
         return self.asked.mechanism({self.name: value})
 
 
-def _above(side: int | None) -> bool | None:
-    """Whether P is at or above the level, where its side is known."""
-    return None if side is None else side >= 0
+def _strict_side(low: float, high: float, level: Fraction) -> int | None:
+    """1 if all between `low` and `high` is above the level, -1 if all is below; else, and for NaN, None.
+
+    Floats never prove that P is the level: that takes fractions.
+
+    >>> [_strict_side(*ends, Fraction(1, 2)) for ends in ((0.6, 0.7), (0.1, 0.4), (0.5, 0.5))]
+    [1, -1, None]
+    """
+    return 1 if low > level else -1 if high < level else None

@@ -55,3 +55,19 @@ def whole_for_people(n: int, digits: int = 3) -> str:
     ('9300', '4.49×10⁸')
     """
     return str(n) if abs(n) < 10**6 else for_people(n, digits)
+
+
+def round_up_for_people(n: int, digits: int = 3) -> str:
+    """A positive whole number: below 10^12 with all its digits, above it rounded up, however large it is.
+
+    >>> round_up_for_people(449_000_100), round_up_for_people(10**18), round_up_for_people(9_991 * 10**400)
+    ('449000100', '10¹⁸', '10⁴⁰⁴')
+    """
+    if n < 10**12:
+        return str(n)
+    exponent = math.floor(math.log10(n))
+    leading = -(-n // 10 ** (exponent - digits + 1))
+    if leading == 10**digits:
+        leading, exponent = leading // 10, exponent + 1
+    mantissa = f"{leading / 10 ** (digits - 1):.{digits - 1}f}".rstrip("0").rstrip(".")
+    return _with_power(mantissa, exponent)

@@ -68,8 +68,8 @@ class Verdict(TypedDict):
     blind_searched_to: int
     """`lost_searched_to` by the name it had before, which is kept."""
     remarks: Texts
-    """What has to be known to read it: a hidden scale, drawn weights, a reader that fires on both labels, a
-    point of which the theorem does not speak."""
+    """Sentences needed to read the answer: a hidden scale, drawn weights, a reader that fires on both labels,
+    whether the separation theorem covers the point."""
     auc: NotRequired[Number]
     """Under the noise that was asked for."""
 
@@ -223,7 +223,7 @@ class Map(TypedDict):
 
 @document
 class Crossing(TypedDict):
-    """Where P passes the level."""
+    """Where P passes the level: strictly below it at one end, strictly above it at the other."""
 
     lo: Exact
     hi: Exact
@@ -231,7 +231,21 @@ class Crossing(TypedDict):
     direction: Literal["up", "down"]
     distinguish: list[Probability]
     """P at both ends."""
+    plateau: list[Exact] | None
+    """The first and the last value between them at which P is the level exactly."""
     n_used: list[int | None]
+
+
+Plateau = TypedDict(
+    "Plateau",
+    {
+        "from": Exact,
+        "to": Exact,
+        "before": Literal["below", "above"] | None,
+        "after": Literal["below", "above"] | None,
+        "certified": bool,
+    },
+)
 
 
 @document
@@ -258,6 +272,8 @@ class Boundary(TypedDict):
     at: str
     """The level."""
     crossings: list[Crossing]
+    plateaus: list[Plateau]
+    """Where P is the level exactly; `before` and `after` are null at the ends of the range."""
     distinguish_at_ends: list[Probability]
     n_used_at_ends: list[int | None]
     engine: str
@@ -278,6 +294,8 @@ class CurvePoint(TypedDict):
     value: Exact
     asked: Exact
     crossings: list[Crossing]
+    plateaus: list[Plateau]
+    """Where P is the level exactly; `before` and `after` are null at the ends of the range."""
     distinguish_at_ends: list[Probability]
     n_used_at_ends: list[int | None]
     engine: str
@@ -470,7 +488,7 @@ class Illustration(TypedDict):
     n: str
     """With every digit, as one types it."""
     theorem: str
-    """Whether the paper's theorem speaks of this point; empty where it is not about such points."""
+    """Whether the separation theorem covers this point; empty where it has no say."""
     seed: Whole
     """Of the reader's signs."""
     columns: Texts

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.reference import read_completed
-from separatrix.constructions.theorem import outside_theorem
 from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, solve
 from separatrix.engines.outcome import side_of
 from separatrix.mechanisms import Mechanism
@@ -26,6 +25,7 @@ from separatrix.parameters import UsageError, all_parameters
 from separatrix.result import Result, Row
 from separatrix.tensors import torch
 from separatrix.verdicts.lost_formats import LARGEST, lost_from
+from separatrix.verdicts.theorem import theorem_coverage
 
 if TYPE_CHECKING:
     from separatrix.schemas import questions as documents
@@ -96,6 +96,13 @@ class Verdict(Result):
             found.append(BOTH)
         return tuple(filter(None, found))
 
+    @cached_property
+    def theorem(self) -> str:
+        """Whether the separation theorem covers this point, in a sentence; empty where it has no say."""
+        coverage = theorem_coverage(self.construction, self.mechanism, self.delta)
+        low, high = self.outcome.interval
+        return "" if coverage is None else coverage.sentence(exact=low == high)
+
     @property
     def summary(self) -> str:
         """The word, P and the engine behind it."""
@@ -146,7 +153,7 @@ class Verdict(Result):
             "lost_searched_to": LARGEST,
             "blind_from": self.formats,
             "blind_searched_to": LARGEST,
-            "remarks": [*self.remarks, *filter(None, [outside_theorem(self.construction, self.delta)])],
+            "remarks": [*self.remarks, *filter(None, [self.theorem])],
         }
         numbers: documents.Verdict = finite(shown if self.auc is None else {**shown, "auc": self.auc})
         return numbers

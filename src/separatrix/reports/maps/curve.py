@@ -107,7 +107,14 @@ def rows(found: BoundaryCurve) -> list[list[str]]:
             ends = [str(shown["lo"]), str(shown["hi"])]
             used = _used(found, _lengths(each, crossing))
             made.append([spelled(value), *used, *ends, shown["direction"], certified, *formula])
-        if not each.crossings:
+        touched = [plateau for plateau in each.plateaus if not plateau.passes]
+        for plateau in touched:
+            stretch = plateau.as_json()
+            used = _used(found, [each.n_used(end) for end in (plateau.first, plateau.last)])
+            word = "yes" if stretch["certified"] else "no"
+            ends = [str(stretch["from"]), str(stretch["to"])]
+            made.append([spelled(value), *used, *ends, "equals", word, *formula])
+        if not each.crossings and not touched:
             used = _used(found, [each.n_used(end) for end in each.ends])
             made.append([spelled(value), *used, "", "", "no crossing", "", *formula])
     return made

@@ -20,7 +20,7 @@ BLUE = COLOURS[0]
 def _draw(found: Boundary, _: int, axes: Axes) -> None:
     level, (start, stop) = float(found.at), found.ends
     places = [float(start.value), *(each.middle for each in found.crossings), float(stop.value)]
-    above = start.above
+    above = not found.crossings[0].rises if found.crossings else start.side == 1
     for low, high in pairwise(places):
         axes.axvspan(low, high, ymin=0, ymax=1, color=BLUE, alpha=0.18 if above else 0.0, lw=0)
         above = not above

@@ -145,10 +145,12 @@ export function Panel({ map, place, plane, scales, cell, pins, curve, act, onRem
 
 function boundaryWords(curve) {
   const all = curve.curve.flatMap((each) => each.crossings);
-  if (!all.length) return `P(tells apart) passes 1/2 nowhere that was searched`;
+  const plateaus = curve.curve.flatMap((each) => each.plateaus ?? []).length;
+  const equal = plateaus ? `; it equals 1/2 exactly on ${plateaus === 1 ? "one stretch" : `${plateaus} stretches`}` : "";
+  if (!all.length) return `P(tells apart) passes 1/2 nowhere that was searched${equal}`;
   const certified = all.filter((each) => each.certified).length;
   const said = certified === all.length ? "certified" : certified ? `${certified} of ${all.length} certified (filled)` : "found, not certified";
-  return `where P(tells apart) passes 1/2, ${said}, ${all.length === 1 ? "at one place" : `at ${all.length} places`}`;
+  return `where P(tells apart) passes 1/2, ${said}, ${all.length === 1 ? "at one place" : `at ${all.length} places`}${equal}`;
 }
 
 function Sample({ kind, dash }) {
