@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from separatrix.cards.atlas import COLUMNS, standing_row
 from separatrix.cards.likeness import Likeness, likenesses, nearest_words
-from separatrix.cards.standing import Standing, Unanswered, points, standings
+from separatrix.cards.standing import Standing, Unanswered, points, standings, word_at
 from separatrix.contract import Broken, Examination, examine, not_called, sensitivity
 from separatrix.contract.inputs import modes, require_finite, sizes, tokens
 from separatrix.costs.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
@@ -17,8 +17,9 @@ from separatrix.errors import one_line, raised
 from separatrix.laws.costs import cost_law
 from separatrix.laws.powerlaw import Law
 from separatrix.mechanisms import Causality, Mechanism, Softmax
-from separatrix.mechanisms.calling import Calling, calling_of
+from separatrix.mechanisms.calling import UNKNOWN_SCALE, Calling, calling_of
 from separatrix.mechanisms.custom import called_with
+from separatrix.mechanisms.how_called import SQRT
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import listed_mechanisms
 from separatrix.result import Result, Row
@@ -51,6 +52,8 @@ class Card(Result):
     """Whether the contract alone was asked for."""
     unscaled: tuple[Likeness, ...] = ()
     """What it is like with its scale of logits undone, where it has one."""
+    rescaled: Mapping[str, str] | None = None
+    """The verdicts that change with --scale sqrt, by construction; None where that was not asked."""
     finished: bool = True
     """Whether all that was asked for is in it."""
 
@@ -74,7 +77,7 @@ class Card(Result):
             return f"{self.unfinished} {' '.join((self.contract_words, *self._standing))}"
         if not self.standings:
             return f"{self.contract_words} It could not be called, so nothing else was tried."
-        words = (self.contract_words, self.standing, self.likeness, self.cost_words)
+        words = (self.contract_words, self.standing, self.scale_words, self.likeness, self.cost_words)
         return " ".join(filter(None, words))
 
     @property
@@ -139,6 +142,21 @@ class Card(Result):
         if twice := [f"{name} in {many} forms" for name, many in kinds.items() if many > 1]:
             parts[0] += f" ({', '.join(twice)})"
         return f"{self.mechanism.spelled} {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{parts[-1]}."
+
+    @property
+    def scale_words(self) -> str:
+        """Which verdicts depend on a scale of the logits that could not be measured; empty where it was."""
+        if self.rescaled is None:
+            return ""
+        if not self.rescaled:
+            return f"{UNKNOWN_SCALE}; --scale sqrt changes no verdict."
+        words = {each.name: each.word for each in self.standings}
+        changed = "; ".join(f"{name} ({words[name]} → {word})" for name, word in self.rescaled.items())
+        many = "1 verdict" if len(self.rescaled) == 1 else f"{len(self.rescaled)} verdicts"
+        return (
+            f"{UNKNOWN_SCALE}. If it divides them by sqrt(width), use --scale sqrt, "
+            f"which changes {many}: {changed}."
+        )
 
     @property
     def likeness(self) -> str:
@@ -218,6 +236,8 @@ class Card(Result):
                 "against": [card.as_json() for card in self.against],
                 "calling": {
                     "logit_scale": None if self.calling.scale is None else self.calling.scale.as_json(),
+                    "logit_scale_known": self.calling.scale_known,
+                    "verdicts_with_scale_sqrt": None if self.rescaled is None else dict(self.rescaled),
                     "notes": list(self.calling.notes),
                 },
                 "reading": self.reading,
@@ -246,7 +266,8 @@ def assess(
     - `against`: mechanisms whose cards stand beside it, as `"softmax,linear"` or a list.
     - `tell`: hears of each step before it starts.
     - `width`, `heads`: of your own, if it takes no others and they are not found in it.
-    - `scale`: what its queries are multiplied with; "sqrt" undoes a hidden 1/sqrt(width).
+    - `scale`: a number to multiply its queries by, or "sqrt" or "width", which undo a hidden 1/sqrt(width)
+      or 1/width.
     - `seed`: of the weights that are drawn where a class is made; 0 unless given.
     - `quick`: the contract alone, in seconds.
     - `so_far`: gets the card as far as it is: once the contract is known, and after each construction.
@@ -290,9 +311,13 @@ def _asked(card: Card, softmax_cost: CostCurve | Disagreement | None, tell: Tell
     for each in standings(mechanism, lambda where: tell(f"{name}: {where}")):
         card = replace(card, standings=(*card.standings, each))
         so_far(card)
+    if not card.calling.scale_known:
+        tell(f"{name}: the same with --scale sqrt")
+        card = replace(card, rescaled=_rescaled(card))
+        so_far(card)
     tell(f"{name}: likeness")
     card = replace(card, likenesses=tuple(likenesses(mechanism)))
-    if scale is not None:
+    if scale is not None and scale.undone_by is not None:
         undone = called_with(mechanism, {"scale": scale.undone_by})
         card = replace(card, unscaled=tuple(likenesses(undone)))
     so_far(card)
@@ -302,6 +327,17 @@ def _asked(card: Card, softmax_cost: CostCurve | Disagreement | None, tell: Tell
     tell(f"{name}: cost")
     cost = softmax_cost if name == "softmax" else checked_cost(mechanism)
     return replace(card, cost=cost, softmax_cost=softmax_cost, finished=True)
+
+
+def _rescaled(card: Card) -> dict[str, str]:
+    """The verdicts that change where queries are multiplied by sqrt(width), by construction."""
+    rescaled, changed = called_with(card.mechanism, {"scale": SQRT}), {}
+    known = points()
+    for each in card.standings:
+        word = word_at(known[each.name], rescaled)
+        if word != each.word:
+            changed[each.name] = word
+    return changed
 
 
 def attends(mechanism: Mechanism) -> dict[str, str]:

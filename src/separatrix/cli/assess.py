@@ -42,7 +42,10 @@ def assess(
     ] = None,
     scale: Annotated[
         str | None,
-        typer.Option(help="Your own: multiply queries by this; sqrt undoes a hidden 1/sqrt(width)."),
+        typer.Option(
+            help="Your own: multiply queries by this number, or by sqrt or width, which undo a hidden "
+            "1/sqrt(width) or 1/width."
+        ),
     ] = None,
     seed: Annotated[
         int | None,
@@ -129,8 +132,8 @@ def _contract_view(calling: Calling, contract: Examination) -> None:
     """Print what a mechanism is, how it is called and what it keeps of the contract."""
     out = console()
     out.print(f"[bold]{escape(calling.mechanism.spelled)}[/]  {escape(calling.mechanism.formula)}")
-    if calling.scale is not None:
-        out.print(f"[bold yellow]{escape(calling.scale.words)}[/]")
+    if calling.scale_words:
+        out.print(f"[bold yellow]{escape(calling.scale_words)}[/]")
     for note in calling.notes:
         out.print(escape(note), style="dim")
     counted = {
@@ -163,7 +166,13 @@ def _view(found: Card) -> None:
         return
     if not found.standings:
         return
-    for sentence in (found.contract_words, found.standing, found.likeness, found.cost_words):
+    for sentence in (
+        found.contract_words,
+        found.standing,
+        found.scale_words,
+        found.likeness,
+        found.cost_words,
+    ):
         if sentence:
             out.print(escape(sentence))
     for each in (found, *found.against):
