@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from separatrix.cards.atlas import COLUMNS, standing_row
 from separatrix.cards.likeness import Likeness, likenesses, nearest_words
 from separatrix.cards.standing import Standing, Unanswered, points, standings, word_at
-from separatrix.contract import Broken, Examination, examine, not_called, sensitivity
+from separatrix.contract import Broken, Examination, ended_in, examine, not_called, sensitivity
 from separatrix.contract.inputs import modes, require_finite, sizes, tokens
 from separatrix.costs.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
 from separatrix.errors import one_line, raised
@@ -32,6 +33,8 @@ UNREACHED = "the card is not finished"
 UNSURE = 0.5
 """An exponent whose interval is wider is told with it."""
 SoFar = Callable[["Card"], None]
+IfEnded = Callable[[Callable[[str], "Card"]], None]
+"""Takes a function from the cause that ended the process to the card for that case."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,6 +88,8 @@ class Card(Result):
         """How far a card that is not finished came, in a sentence; empty for one that is."""
         if self.finished:
             return ""
+        if self.quick:
+            return "Not finished: only part of the contract was tried."
         asked, of = len(self.standings), len(points())
         after = "cost, or a mechanism beside it, is not measured"
         return f"Not finished: {f'{asked} of {of} constructions were asked' if asked < of else after}."
@@ -257,6 +262,7 @@ def assess(
     seed: int | None = None,
     quick: bool = False,
     so_far: SoFar = lambda _: None,
+    if_ended: IfEnded = lambda _: None,
 ) -> Card:
     """The report card of a mechanism: contract, verdicts on every construction, likeness, cost.
 
@@ -271,22 +277,32 @@ def assess(
     - `seed`: of the weights that are drawn where a class is made; 0 unless given.
     - `quick`: the contract alone, in seconds.
     - `so_far`: gets the card as far as it is: once the contract is known, and after each construction.
+    - `if_ended`: gets, before each step, a function from a cause, as "crashed with SIGSEGV", to the card for
+      the case that the mechanism ends the process in this step.
     """
     one = mechanism_from(mechanism, width=width, heads=heads, scale=scale, seed=seed)
     others = [mechanism_from(each) for each in listed_mechanisms(against)]
     tell(f"{one.spelled}: contract")
+    unreached = Disagreement(one.spelled, UNREACHED)
+    empty = Card(Calling(one), Examination(), (), (), unreached, (), unreached, quick=quick, finished=False)
+    if_ended(lambda cause: replace(empty, contract=not_called({"form": cause})))
     failed = attends(one)
     calling = Calling(one) if failed else calling_of(one)
-    contract = not_called(failed) if failed else _contract(one, tell)
+
+    def before_check(name: str, examination: Examination) -> None:
+        if_ended(lambda cause: replace(empty, calling=calling, contract=ended_in(examination, name, cause)))
+
+    contract = not_called(failed) if failed else _contract(one, tell, before_check)
     why = "it could not be called" if failed else "only the contract was asked for"
     unasked = Disagreement(one.spelled, why if failed or quick else UNREACHED)
     card = Card(calling, contract, (), (), unasked, (), unasked, quick=quick, finished=bool(failed or quick))
     so_far(card)
     if card.finished:
         return card
-    card = _asked(card, None, tell, so_far)
+    card = _asked(card, None, tell, so_far, if_ended)
     for each in others:
         so_far(replace(card, finished=False))
+        if_ended(partial(_ended_beside, card, each))
         card = replace(card, against=(*card.against, _other(each, card.softmax_cost, tell)))
     return card
 
@@ -298,24 +314,53 @@ def _other(mechanism: Mechanism, softmax_cost: CostCurve | Disagreement, tell: T
         return Card(Calling(mechanism), not_called(failed), (), (), untimed, (), softmax_cost)
     untimed = Disagreement(mechanism.spelled, UNREACHED)
     card = Card(calling_of(mechanism), _contract(mechanism, tell), (), (), untimed, (), softmax_cost)
-    return _asked(card, softmax_cost, tell, lambda _: None)
+    return _asked(card, softmax_cost, tell, lambda _: None, lambda _: None)
 
 
-def _contract(mechanism: Mechanism, tell: Tell) -> Examination:
-    return examine(mechanism, lambda check: tell(f"{mechanism.spelled}: contract, {check}"))
+def _ended_beside(card: Card, other: Mechanism, cause: str) -> Card:
+    """The card where a mechanism that it is compared with ended the process."""
+    untimed = Disagreement(other.spelled, f"it {cause}")
+    beside = Card(Calling(other), Examination(), (), (), untimed, (), card.softmax_cost, finished=False)
+    return replace(card, against=(*card.against, beside), finished=False)
 
 
-def _asked(card: Card, softmax_cost: CostCurve | Disagreement | None, tell: Tell, so_far: SoFar) -> Card:
+def _contract(
+    mechanism: Mechanism,
+    tell: Tell,
+    before_check: Callable[[str, Examination], None] = lambda *_: None,
+) -> Examination:
+    return examine(mechanism, lambda check: tell(f"{mechanism.spelled}: contract, {check}"), before_check)
+
+
+def _asked(
+    card: Card,
+    softmax_cost: CostCurve | Disagreement | None,
+    tell: Tell,
+    so_far: SoFar,
+    if_ended: IfEnded,
+) -> Card:
     """The card with all that is asked after the contract."""
     mechanism, name, scale = card.mechanism, card.mechanism.spelled, card.calling.scale
-    for each in standings(mechanism, lambda where: tell(f"{name}: {where}")):
+
+    def before_construction(where: str) -> None:
+        known = card
+        tell(f"{name}: {where}")
+        unanswered = partial(Unanswered, where, broke=True)
+        if_ended(lambda cause: replace(known, standings=(*known.standings, unanswered(why=f"it {cause}"))))
+
+    def before_step(what: str) -> None:
+        known = card
+        tell(f"{name}: {what}")
+        if_ended(lambda cause: replace(known, cost=Disagreement(name, f"it {cause}")))
+
+    for each in standings(mechanism, before_construction):
         card = replace(card, standings=(*card.standings, each))
         so_far(card)
     if not card.calling.scale_known:
-        tell(f"{name}: the same with --scale sqrt")
+        before_step("the same with --scale sqrt")
         card = replace(card, rescaled=_rescaled(card))
         so_far(card)
-    tell(f"{name}: likeness")
+    before_step("likeness")
     card = replace(card, likenesses=tuple(likenesses(mechanism)))
     if scale is not None and scale.undone_by is not None:
         undone = called_with(mechanism, {"scale": scale.undone_by})
@@ -324,7 +369,7 @@ def _asked(card: Card, softmax_cost: CostCurve | Disagreement | None, tell: Tell
     if softmax_cost is None:
         tell("softmax: cost")
         softmax_cost = checked_cost(Softmax())
-    tell(f"{name}: cost")
+    before_step("cost")
     cost = softmax_cost if name == "softmax" else checked_cost(mechanism)
     return replace(card, cost=cost, softmax_cost=softmax_cost, finished=True)
 
