@@ -25,7 +25,7 @@ from separatrix.cards.outcomes import at_length
 from separatrix.cards.rescue import rescue
 from separatrix.cards.standing import standing
 from separatrix.cli.cards import _atlas_view
-from separatrix.constructions import CONSTRUCTIONS
+from separatrix.constructions import CONSTRUCTIONS, Construction
 from separatrix.contract import CHECKS, Examination
 from separatrix.costs import Cost, CostCurve, Disagreement, bench, measure
 from separatrix.costs.cost import disagreement, tokens
@@ -366,23 +366,35 @@ class Projected(torch.nn.Module):
         return torch.nn.functional.scaled_dot_product_attention(self.weight * q, k, v)
 
 
-def test_a_card_says_which_verdicts_depend_on_a_scale_that_is_not_known() -> None:
-    mechanism, rescaled = (mechanism_from(Projected(), width=128, scale=scale) for scale in (None, "sqrt"))
-    known = {name: points()[name] for name in ("spike, identity", "averaging")}
-    standings = tuple(standing(name, point, mechanism) for name, point in known.items())
-    words = {each.name: each.word for each in standings}
-    assert words == {"spike, identity": "blind", "averaging": "distinguishes"}
-    changed = {"spike, identity": standing("spike, identity", known["spike, identity"], rescaled).word}
-    assert changed == {"spike, identity": "distinguishes"}
+def test_a_card_says_which_verdicts_depend_on_a_scale_that_is_not_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mechanism = mechanism_from(Projected(), width=128)
+    names = "spike, identity", "plain"
+    words = dict(zip(names, ("partial", "distinguishes"), strict=True))
+    changed = {"spike, identity": "distinguishes"}
+    standings = []
+    for name in names:
+        base = standing(name, points()[name], Softmax() if words[name] == "distinguishes" else Linear())
+        assert isinstance(base, Standing)
+        assert base.word == words[name]
+        standings.append(base)
+
+    def answer(point: Construction, asked: Mechanism) -> str:
+        assert asked.parameters.scale == "sqrt"
+        asked_at = next(name for name in names if points()[name].parameters == point.parameters)
+        return {**words, **changed}[asked_at]
+
+    monkeypatch.setattr("separatrix.cards.card.word_at", answer)
     unmeasured = Disagreement(mechanism.spelled, "not measured")
-    card = Card(calling_of(mechanism), Examination(), standings, (), unmeasured, (), unmeasured)
+    card = Card(calling_of(mechanism), Examination(), tuple(standings), (), unmeasured, (), unmeasured)
     assert not card.calling.scale_known
     card = replace(card, rescaled=_rescaled(card))
     assert card.rescaled == changed
     assert card.scale_words in card.reading
     assert card.scale_words == (
         "The scale of its logits could not be measured. If it divides them by sqrt(width), use --scale sqrt, "
-        "which changes 1 verdict: spike, identity (blind → distinguishes)."
+        "which changes 1 verdict: spike, identity (partial → distinguishes)."
     )
     shown = card.as_json()["calling"]
     assert (shown["logit_scale_known"], shown["verdicts_with_scale_sqrt"]) == (False, changed)

@@ -31,11 +31,11 @@ from separatrix.cli import streams
 from separatrix.startup import STOPPING, leave_with
 
 COMMANDS = frozenset(
-    ("assess", "atlas", "bench", "boundary", "choose", "map", "readers", "scaling", "verdict")
+    ("assess", "atlas", "bench", "boundary", "choose", "map", "readers", "scaling", "search", "verdict")
 )
 """Commands that call mechanisms in their own process."""
-PATIENT = frozenset(("atlas",))
-"""Commands with processes of their own, which they end in good order: they are not killed after GRACE."""
+PATIENT = frozenset(("atlas", "search"))
+"""Commands with processes or logs of their own, which they end in good order: not killed after GRACE."""
 GRACE = 3.0
 """Seconds a command has to end after a signal before it is killed."""
 POLL = 0.2
