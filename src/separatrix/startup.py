@@ -71,10 +71,11 @@ def follow_parent() -> None:
         signal.signal(number, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
-        threading.Thread(target=_leave_with, args=(parent.sentinel,), daemon=True).start()
+        threading.Thread(target=leave_with, args=(parent.sentinel,), daemon=True).start()
 
 
-def _leave_with(sentinel: int) -> None:
+def leave_with(sentinel: int) -> None:
+    """Wait until the process behind a file descriptor is gone, and end this one."""
     from multiprocessing import connection
 
     connection.wait([sentinel])

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,18 +19,21 @@ import separatrix as sx
 from documents import require_document, require_result
 from separatrix.cards import Card, Standing, Unanswered, assess, likenesses, points
 from separatrix.cards.atlas import Atlas, Region, atlas
+from separatrix.cards.card import _rescaled
 from separatrix.cards.likeness import nearest_words
 from separatrix.cards.outcomes import at_length
 from separatrix.cards.rescue import rescue
 from separatrix.cards.standing import standing
 from separatrix.cli.cards import _atlas_view
-from separatrix.constructions import CONSTRUCTIONS
+from separatrix.constructions import CONSTRUCTIONS, Construction
+from separatrix.contract import CHECKS, Examination
 from separatrix.costs import Cost, CostCurve, Disagreement, bench, measure
 from separatrix.costs.cost import disagreement, tokens
 from separatrix.costs.memory import peak_bytes
 from separatrix.costs.state import CACHE, STATE
 from separatrix.laws.costs import cost_law
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax, mechanism_named
+from separatrix.mechanisms.calling import calling_of
 from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.mechanisms.recurrent.causal_linear import CausalLinear
@@ -320,6 +324,82 @@ def test_a_card_as_far_as_it_is(tmp_path: Path) -> None:
         require_result(each, tmp_path)
     assert known[2].unfinished == "Not finished: 2 of 3 constructions were asked."
     assert "not finished" in repr(known[2])
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_card_for_each_step_in_which_the_process_could_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "separatrix.contract._base.CHECKS", {name: CHECKS[name] for name in ("form", "finite")}
+    )
+    cards: list[Card] = []
+    cause = "ended the process"
+    card = assess(Softmax(), [Linear()], if_ended=lambda card_for: cards.append(card_for(cause)))
+    in_contract, in_constructions = cards[:3], cards[3:6]
+    assert [each.contract.failed for each in in_contract] == [
+        {"form": cause},
+        {"form": cause},
+        {"finite": cause},
+    ]
+    assert in_contract[1].contract.not_tried == {"finite": "form"}
+    assert in_contract[2].contract.passed == ["form"]
+    for place, each in enumerate(in_constructions):
+        assert each.standings[:-1] == card.standings[:place]
+        assert each.standings[-1] == Unanswered(card.standings[place].name, f"it {cause}", broke=True)
+    likeness, cost, beside = cards[6:]
+    assert [each.cost for each in (likeness, cost)] == [Disagreement("softmax", f"it {cause}")] * 2
+    assert beside.against[-1].cost == Disagreement("linear", f"it {cause}")
+    assert not any(each.finished for each in cards)
+    assert not any(each.holds for each in cards[:6])
+    for each in cards:
+        assert cause in json.dumps(each.as_json())
+        assert cause in card_page.page(each)
+
+
+class Projected(torch.nn.Module):
+    """Queries are mapped by weights of its own, so that a scale in it cannot be told from these."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.linspace(1, 1.1, 128))
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return torch.nn.functional.scaled_dot_product_attention(self.weight * q, k, v)
+
+
+def test_a_card_says_which_verdicts_depend_on_a_scale_that_is_not_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mechanism = mechanism_from(Projected(), width=128)
+    names = "spike, identity", "plain"
+    words = dict(zip(names, ("partial", "distinguishes"), strict=True))
+    changed = {"spike, identity": "distinguishes"}
+    standings = []
+    for name in names:
+        base = standing(name, points()[name], Softmax() if words[name] == "distinguishes" else Linear())
+        assert isinstance(base, Standing)
+        assert base.word == words[name]
+        standings.append(base)
+
+    def answer(point: Construction, asked: Mechanism) -> str:
+        assert asked.parameters.scale == "sqrt"
+        asked_at = next(name for name in names if points()[name].parameters == point.parameters)
+        return {**words, **changed}[asked_at]
+
+    monkeypatch.setattr("separatrix.cards.card.word_at", answer)
+    unmeasured = Disagreement(mechanism.spelled, "not measured")
+    card = Card(calling_of(mechanism), Examination(), tuple(standings), (), unmeasured, (), unmeasured)
+    assert not card.calling.scale_known
+    card = replace(card, rescaled=_rescaled(card))
+    assert card.rescaled == changed
+    assert card.scale_words in card.reading
+    assert card.scale_words == (
+        "The scale of its logits could not be measured. If it divides them by sqrt(width), use --scale sqrt, "
+        "which changes 1 verdict: spike, identity (partial → distinguishes)."
+    )
+    shown = card.as_json()["calling"]
+    assert (shown["logit_scale_known"], shown["verdicts_with_scale_sqrt"]) == (False, changed)
+    unchanged = replace(card, rescaled={})
+    assert unchanged.scale_words.endswith("--scale sqrt changes no verdict.")
 
 
 def test_the_atlas_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

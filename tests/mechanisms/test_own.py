@@ -16,7 +16,7 @@ from separatrix.errors import UsageError, raised
 from separatrix.mechanisms import Causality, Softmax
 from separatrix.mechanisms.custom import CustomMechanism, wrap
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.mechanisms.logits import logit_scale
+from separatrix.mechanisms.logits import measure_logit_scale
 
 SDPA = "torch.nn.functional:scaled_dot_product_attention"
 WITHOUT_SCALE = {"scale": "sqrt"}
@@ -255,12 +255,12 @@ def test_a_layer_of_one_input_is_told_what_is_missing() -> None:
     ],
 )
 def test_a_hidden_scale_of_logits_is_seen(attend: Any, factor: float | None, undone_by: str) -> None:
-    found = logit_scale(custom(attend))
+    found = measure_logit_scale(custom(attend)).scale
     assert (None if found is None else round(found.factor, 9)) == factor
     if found is not None:
         assert found.undone_by == undone_by
         assert f"--scale {undone_by} undoes it" in found.words
-        assert logit_scale(custom(attend, scale=undone_by)) is None
+        assert measure_logit_scale(custom(attend, scale=undone_by)).scale is None
 
 
 def test_a_hidden_scale_is_seen_behind_one_width_and_projected_values() -> None:
@@ -272,7 +272,7 @@ def test_a_hidden_scale_is_seen_behind_one_width_and_projected_values() -> None:
         def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             return nn.functional.scaled_dot_product_attention(q, k, self.v(v))
 
-    found = logit_scale(custom(Values(), width=9))
+    found = measure_logit_scale(custom(Values(), width=9)).scale
     assert found is not None
     assert (round(found.factor, 9), found.width, found.undone_by) == (round(1 / 3, 9), 9, "sqrt")
 

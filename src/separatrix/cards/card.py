@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from separatrix.cards.atlas import COLUMNS, standing_row
 from separatrix.cards.likeness import Likeness, likenesses, nearest_words
-from separatrix.cards.standing import Standing, Unanswered, points, standings
-from separatrix.contract import Broken, Examination, examine, not_called, sensitivity
+from separatrix.cards.standing import Standing, Unanswered, points, standings, word_at
+from separatrix.contract import Broken, Examination, ended_in, examine, not_called, sensitivity
 from separatrix.contract.inputs import modes, require_finite, sizes, tokens
 from separatrix.costs.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
 from separatrix.errors import one_line, raised
 from separatrix.laws.costs import cost_law
 from separatrix.laws.powerlaw import Law
 from separatrix.mechanisms import Causality, Mechanism, Softmax
-from separatrix.mechanisms.calling import Calling, calling_of
+from separatrix.mechanisms.calling import UNKNOWN_SCALE, Calling, calling_of
 from separatrix.mechanisms.custom import called_with
+from separatrix.mechanisms.how_called import SQRT
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.parameters import listed_mechanisms
 from separatrix.result import Result, Row
@@ -31,6 +33,8 @@ UNREACHED = "the card is not finished"
 UNSURE = 0.5
 """An exponent whose interval is wider is told with it."""
 SoFar = Callable[["Card"], None]
+IfEnded = Callable[[Callable[[str], "Card"]], None]
+"""Takes a function from the cause that ended the process to the card for that case."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +55,8 @@ class Card(Result):
     """Whether the contract alone was asked for."""
     unscaled: tuple[Likeness, ...] = ()
     """What it is like with its scale of logits undone, where it has one."""
+    rescaled: Mapping[str, str] | None = None
+    """The verdicts that change with --scale sqrt, by construction; None where that was not asked."""
     finished: bool = True
     """Whether all that was asked for is in it."""
 
@@ -74,7 +80,7 @@ class Card(Result):
             return f"{self.unfinished} {' '.join((self.contract_words, *self._standing))}"
         if not self.standings:
             return f"{self.contract_words} It could not be called, so nothing else was tried."
-        words = (self.contract_words, self.standing, self.likeness, self.cost_words)
+        words = (self.contract_words, self.standing, self.scale_words, self.likeness, self.cost_words)
         return " ".join(filter(None, words))
 
     @property
@@ -82,6 +88,8 @@ class Card(Result):
         """How far a card that is not finished came, in a sentence; empty for one that is."""
         if self.finished:
             return ""
+        if self.quick:
+            return "Not finished: only part of the contract was tried."
         asked, of = len(self.standings), len(points())
         after = "cost, or a mechanism beside it, is not measured"
         return f"Not finished: {f'{asked} of {of} constructions were asked' if asked < of else after}."
@@ -139,6 +147,21 @@ class Card(Result):
         if twice := [f"{name} in {many} forms" for name, many in kinds.items() if many > 1]:
             parts[0] += f" ({', '.join(twice)})"
         return f"{self.mechanism.spelled} {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{parts[-1]}."
+
+    @property
+    def scale_words(self) -> str:
+        """Which verdicts depend on a scale of the logits that could not be measured; empty where it was."""
+        if self.rescaled is None:
+            return ""
+        if not self.rescaled:
+            return f"{UNKNOWN_SCALE}; --scale sqrt changes no verdict."
+        words = {each.name: each.word for each in self.standings}
+        changed = "; ".join(f"{name} ({words[name]} → {word})" for name, word in self.rescaled.items())
+        many = "1 verdict" if len(self.rescaled) == 1 else f"{len(self.rescaled)} verdicts"
+        return (
+            f"{UNKNOWN_SCALE}. If it divides them by sqrt(width), use --scale sqrt, "
+            f"which changes {many}: {changed}."
+        )
 
     @property
     def likeness(self) -> str:
@@ -218,6 +241,8 @@ class Card(Result):
                 "against": [card.as_json() for card in self.against],
                 "calling": {
                     "logit_scale": None if self.calling.scale is None else self.calling.scale.as_json(),
+                    "logit_scale_known": self.calling.scale_known,
+                    "verdicts_with_scale_sqrt": None if self.rescaled is None else dict(self.rescaled),
                     "notes": list(self.calling.notes),
                 },
                 "reading": self.reading,
@@ -237,6 +262,7 @@ def assess(
     seed: int | None = None,
     quick: bool = False,
     so_far: SoFar = lambda _: None,
+    if_ended: IfEnded = lambda _: None,
 ) -> Card:
     """The report card of a mechanism: contract, verdicts on every construction, likeness, cost.
 
@@ -246,26 +272,37 @@ def assess(
     - `against`: mechanisms whose cards stand beside it, as `"softmax,linear"` or a list.
     - `tell`: hears of each step before it starts.
     - `width`, `heads`: of your own, if it takes no others and they are not found in it.
-    - `scale`: what its queries are multiplied with; "sqrt" undoes a hidden 1/sqrt(width).
+    - `scale`: a number to multiply its queries by, or "sqrt" or "width", which undo a hidden 1/sqrt(width)
+      or 1/width.
     - `seed`: of the weights that are drawn where a class is made; 0 unless given.
     - `quick`: the contract alone, in seconds.
     - `so_far`: gets the card as far as it is: once the contract is known, and after each construction.
+    - `if_ended`: gets, before each step, a function from a cause, as "crashed with SIGSEGV", to the card for
+      the case that the mechanism ends the process in this step.
     """
     one = mechanism_from(mechanism, width=width, heads=heads, scale=scale, seed=seed)
     others = [mechanism_from(each) for each in listed_mechanisms(against)]
     tell(f"{one.spelled}: contract")
+    unreached = Disagreement(one.spelled, UNREACHED)
+    empty = Card(Calling(one), Examination(), (), (), unreached, (), unreached, quick=quick, finished=False)
+    if_ended(lambda cause: replace(empty, contract=not_called({"form": cause})))
     failed = attends(one)
     calling = Calling(one) if failed else calling_of(one)
-    contract = not_called(failed) if failed else _contract(one, tell)
+
+    def before_check(name: str, examination: Examination) -> None:
+        if_ended(lambda cause: replace(empty, calling=calling, contract=ended_in(examination, name, cause)))
+
+    contract = not_called(failed) if failed else _contract(one, tell, before_check)
     why = "it could not be called" if failed else "only the contract was asked for"
     unasked = Disagreement(one.spelled, why if failed or quick else UNREACHED)
     card = Card(calling, contract, (), (), unasked, (), unasked, quick=quick, finished=bool(failed or quick))
     so_far(card)
     if card.finished:
         return card
-    card = _asked(card, None, tell, so_far)
+    card = _asked(card, None, tell, so_far, if_ended)
     for each in others:
         so_far(replace(card, finished=False))
+        if_ended(partial(_ended_beside, card, each))
         card = replace(card, against=(*card.against, _other(each, card.softmax_cost, tell)))
     return card
 
@@ -277,31 +314,75 @@ def _other(mechanism: Mechanism, softmax_cost: CostCurve | Disagreement, tell: T
         return Card(Calling(mechanism), not_called(failed), (), (), untimed, (), softmax_cost)
     untimed = Disagreement(mechanism.spelled, UNREACHED)
     card = Card(calling_of(mechanism), _contract(mechanism, tell), (), (), untimed, (), softmax_cost)
-    return _asked(card, softmax_cost, tell, lambda _: None)
+    return _asked(card, softmax_cost, tell, lambda _: None, lambda _: None)
 
 
-def _contract(mechanism: Mechanism, tell: Tell) -> Examination:
-    return examine(mechanism, lambda check: tell(f"{mechanism.spelled}: contract, {check}"))
+def _ended_beside(card: Card, other: Mechanism, cause: str) -> Card:
+    """The card where a mechanism that it is compared with ended the process."""
+    untimed = Disagreement(other.spelled, f"it {cause}")
+    beside = Card(Calling(other), Examination(), (), (), untimed, (), card.softmax_cost, finished=False)
+    return replace(card, against=(*card.against, beside), finished=False)
 
 
-def _asked(card: Card, softmax_cost: CostCurve | Disagreement | None, tell: Tell, so_far: SoFar) -> Card:
+def _contract(
+    mechanism: Mechanism,
+    tell: Tell,
+    before_check: Callable[[str, Examination], None] = lambda *_: None,
+) -> Examination:
+    return examine(mechanism, lambda check: tell(f"{mechanism.spelled}: contract, {check}"), before_check)
+
+
+def _asked(
+    card: Card,
+    softmax_cost: CostCurve | Disagreement | None,
+    tell: Tell,
+    so_far: SoFar,
+    if_ended: IfEnded,
+) -> Card:
     """The card with all that is asked after the contract."""
     mechanism, name, scale = card.mechanism, card.mechanism.spelled, card.calling.scale
-    for each in standings(mechanism, lambda where: tell(f"{name}: {where}")):
+
+    def before_construction(where: str) -> None:
+        known = card
+        tell(f"{name}: {where}")
+        unanswered = partial(Unanswered, where, broke=True)
+        if_ended(lambda cause: replace(known, standings=(*known.standings, unanswered(why=f"it {cause}"))))
+
+    def before_step(what: str) -> None:
+        known = card
+        tell(f"{name}: {what}")
+        if_ended(lambda cause: replace(known, cost=Disagreement(name, f"it {cause}")))
+
+    for each in standings(mechanism, before_construction):
         card = replace(card, standings=(*card.standings, each))
         so_far(card)
-    tell(f"{name}: likeness")
+    if not card.calling.scale_known:
+        before_step("the same with --scale sqrt")
+        card = replace(card, rescaled=_rescaled(card))
+        so_far(card)
+    before_step("likeness")
     card = replace(card, likenesses=tuple(likenesses(mechanism)))
-    if scale is not None:
+    if scale is not None and scale.undone_by is not None:
         undone = called_with(mechanism, {"scale": scale.undone_by})
         card = replace(card, unscaled=tuple(likenesses(undone)))
     so_far(card)
     if softmax_cost is None:
         tell("softmax: cost")
         softmax_cost = checked_cost(Softmax())
-    tell(f"{name}: cost")
+    before_step("cost")
     cost = softmax_cost if name == "softmax" else checked_cost(mechanism)
     return replace(card, cost=cost, softmax_cost=softmax_cost, finished=True)
+
+
+def _rescaled(card: Card) -> dict[str, str]:
+    """The verdicts that change where queries are multiplied by sqrt(width), by construction."""
+    rescaled, changed = called_with(card.mechanism, {"scale": SQRT}), {}
+    known = points()
+    for each in card.standings:
+        word = word_at(known[each.name], rescaled)
+        if word != each.word:
+            changed[each.name] = word
+    return changed
 
 
 def attends(mechanism: Mechanism) -> dict[str, str]:

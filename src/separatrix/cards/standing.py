@@ -99,10 +99,23 @@ def standings(
         yield standing(name, point, mechanism)
 
 
+def verdict_at(point: Construction, mechanism: Mechanism) -> Verdict:
+    """The verdict at one point, by the strongest engine that applies."""
+    return Verdict(point, mechanism, found_at(point, mechanism, (DELTA, 1 - DELTA)), DELTA)
+
+
+def word_at(point: Construction, mechanism: Mechanism) -> str:
+    """The verdict at one point in one word; "none" where there is no answer."""
+    try:
+        return verdict_at(point, mechanism).word
+    except Exception:  # whatever a stranger's mechanism raises: it has no answer
+        return Unanswered.word
+
+
 def standing(name: str, point: Construction, mechanism: Mechanism) -> Standing | Unanswered:
     """The standing at one point, by the strongest engine that applies."""
     try:
-        verdict = Verdict(point, mechanism, found_at(point, mechanism, (DELTA, 1 - DELTA)), DELTA)
+        verdict = verdict_at(point, mechanism)
         return Standing(name, verdict, growth_of_margin(point, mechanism), blindness(verdict))
     except SeparatrixError as refusal:
         return Unanswered(name, str(refusal), broke=False)

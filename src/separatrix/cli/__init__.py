@@ -20,10 +20,13 @@ def main() -> None:
     for number in ENDING:
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _interrupt)
-    from separatrix.cli import streams
-    from separatrix.cli.application import run
+    from separatrix.cli import streams, supervisor
 
     streams.prepare()
+    if supervisor.can_supervise(sys.argv[1:]):
+        supervisor.start(sys.argv[1:])
+    from separatrix.cli.application import run
+
     try:
         streams.kept_lines()
         code = run(sys.argv[1:])
@@ -33,6 +36,7 @@ def main() -> None:
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # rich's way to end when nobody reads
             streams.die_of_a_broken_pipe()
+        supervisor.report(code=ended.code if isinstance(ended.code, int) else int(ended.code is not None))
         raise
     except BrokenPipeError:
         streams.die_of_a_broken_pipe()
@@ -51,6 +55,7 @@ def main() -> None:
         sys.stdout.flush()
     except OSError:
         streams.drop_output()
+    supervisor.report(code=code)
     sys.exit(code)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from separatrix.cli import supervisor
 from separatrix.cli.cards import cost_table
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import announced, say_line, working
 from separatrix.cli.terminal import COLOURS, console, escape, new_table, show
+from separatrix.numbers.json import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,6 +28,8 @@ FORMATS = "form_in_16_bits"
 """The check that does not apply to what does not run in 16 bits, which is worth a line."""
 MOST_NAMED = 6
 """Checks that are named where one fault keeps others from being tried."""
+CHECK_SECONDS, STEP_SECONDS = 120, 600
+"""Seconds that a check of the contract, and any other step, may take unless --timeout is given."""
 WORDS = {"distinguishes": "tells", "partial": "some", "blind": "blind", "undecided": "open", "none": "–"}
 """Verdicts in a column of five letters."""
 
@@ -42,13 +46,25 @@ def assess(
     ] = None,
     scale: Annotated[
         str | None,
-        typer.Option(help="Your own: multiply queries by this; sqrt undoes a hidden 1/sqrt(width)."),
+        typer.Option(
+            help="Your own: multiply queries by this number, or by sqrt or width, which undo a hidden "
+            "1/sqrt(width) or 1/width."
+        ),
     ] = None,
     seed: Annotated[
         int | None,
         typer.Option(help="Your own: of weights that are drawn where a class is made.", show_default="0"),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the card as a page: card.html.")] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=1,
+            help="Give up when one check, construction or measurement takes longer.",
+            show_default=f"{CHECK_SECONDS} for a check, {STEP_SECONDS} for the rest",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Report card: contract, verdicts, likeness, cost.
@@ -58,9 +74,12 @@ def assess(
 
     Ctrl-C ends it early: what is known by then is printed and written as a card that is not finished.
 
-    Exit code 0: the contract is kept; 1: it is broken, or the mechanism raised on the way, and the card
-    names the check; 2: there is nothing to assess (no such module or attribute, it does not import, it
-    cannot be called with q, k and v).
+    Your code runs in a process of its own: if that crashes, exits or takes longer than --timeout, the card
+    names the check or construction, and keeps what was known before.
+
+    Exit code 0: the contract is kept; 1: it is broken, or the mechanism raised, crashed, exited or took too
+    long on the way, and the card names the check; 2: there is nothing to assess (no such module or
+    attribute, it does not import, it cannot be called with q, k and v).
 
     \b
     Examples:
@@ -69,15 +88,21 @@ def assess(
     """
     with announced("assess", QUICK if quick else WHOLE, as_json):
         how = {"width": width, "heads": heads, "scale": scale, "seed": seed}
-        found, interrupt = _assessed(mechanism, against, quick, how, out, as_json)
-    show(found, as_json, lambda: _view(found))
+        found, interrupt = _assessed(mechanism, against, quick, how, out, as_json, timeout)
+    show(found, as_json, lambda: _view(console(), found))
     if interrupt is not None:
         raise interrupt
     raise typer.Exit(0 if found.holds else 1)
 
 
 def _assessed(
-    mechanism: str, against: str, quick: bool, how: Mapping[str, Any], out: Path | None, as_json: bool
+    mechanism: str,
+    against: str,
+    quick: bool,
+    how: Mapping[str, Any],
+    out: Path | None,
+    as_json: bool,
+    timeout: float | None,
 ) -> tuple[Card, KeyboardInterrupt | None]:
     """The card, which is written to `out`, and what ended it early; its contract is printed when known."""
     from separatrix.cards import assess as run
@@ -88,6 +113,7 @@ def _assessed(
 
     if out is not None:
         require_writable(out, card.ENDINGS)
+    supervisor.report(step=f"{mechanism}: import", seconds=timeout or CHECK_SECONDS)
     one = mechanism_from(mechanism, **how)
     others = [mechanism_from(name) for name in split_mechanisms(against)]
     known: list[Card] = []
@@ -95,14 +121,25 @@ def _assessed(
     def so_far(found: Card) -> None:
         known.append(found)
         if len(known) == 1 and not as_json:
-            _contract_view(found.calling, found.contract)
+            _contract_view(console(), found.calling, found.contract)
         elif len(known) > 1 and len(found.standings) > len(known[-2].standings):
             say_line(f"{found.standings[-1].name}: {_short(found)}")
+        supervisor.report(known=_prepare(found, as_json, True, out))
+
+    def if_ended(card_for: Callable[[str], Card]) -> None:
+        prepared = _prepare(card_for(supervisor.CAUSE), as_json, bool(known), out)
+        supervisor.report(if_dead=prepared)
 
     interrupt = None
     try:
-        with working(as_json) as tell:
-            found = run(one, others, tell, quick=quick, so_far=so_far)
+        with working(as_json) as say:
+
+            def tell(step: str) -> None:
+                limit = STEP_SECONDS if known else CHECK_SECONDS
+                supervisor.report(step=step, seconds=timeout or limit)
+                say(step)
+
+            found = run(one, others, tell, quick=quick, so_far=so_far, if_ended=if_ended)
     except KeyboardInterrupt as ended:
         if not known:
             raise
@@ -110,6 +147,26 @@ def _assessed(
     if out is not None:
         card.write(found, out)
     return found, interrupt
+
+
+def _prepare(found: Card, as_json: bool, contract_shown: bool, out: Path | None) -> dict[str, str]:
+    """A card as it would be shown and written, for the process that shows it if this one dies."""
+    from separatrix.reports import card
+
+    if not supervisor.is_child():
+        return {}
+    if as_json:
+        prepared = {"answer": f"{json_text(found.as_json())}\n"}
+    else:
+        terminal = console()
+        with terminal.capture() as capture:
+            if not contract_shown:
+                _contract_view(terminal, found.calling, found.contract)
+            _view(terminal, found)
+        prepared = {"answer": capture.get()}
+    if out is not None:
+        prepared |= {"path": str(out.absolute()), "file": card.content(found, out.suffix).decode()}
+    return prepared
 
 
 def _short(found: Card) -> str:
@@ -125,12 +182,11 @@ def _short(found: Card) -> str:
     return f"{said} ({len(found.standings)} of {len(points())})"
 
 
-def _contract_view(calling: Calling, contract: Examination) -> None:
+def _contract_view(out: Console, calling: Calling, contract: Examination) -> None:
     """Print what a mechanism is, how it is called and what it keeps of the contract."""
-    out = console()
     out.print(f"[bold]{escape(calling.mechanism.spelled)}[/]  {escape(calling.mechanism.formula)}")
-    if calling.scale is not None:
-        out.print(f"[bold yellow]{escape(calling.scale.words)}[/]")
+    if calling.scale_words:
+        out.print(f"[bold yellow]{escape(calling.scale_words)}[/]")
     for note in calling.notes:
         out.print(escape(note), style="dim")
     counted = {
@@ -151,11 +207,10 @@ def _contract_view(calling: Calling, contract: Examination) -> None:
         out.print(f"  not tried, since {escape(name)} failed: {escape(named)}{more}", style="dim")
 
 
-def _view(found: Card) -> None:
+def _view(out: Console, found: Card) -> None:
     """Print the rest of a report card; the contract was printed when it was known."""
     from separatrix.cards import Unanswered
 
-    out = console()
     if found.unfinished:
         out.print(f"[bold yellow]{escape(found.unfinished)}[/]")
     elif found.quick or not found.standings:
@@ -163,7 +218,13 @@ def _view(found: Card) -> None:
         return
     if not found.standings:
         return
-    for sentence in (found.contract_words, found.standing, found.likeness, found.cost_words):
+    for sentence in (
+        found.contract_words,
+        found.standing,
+        found.scale_words,
+        found.likeness,
+        found.cost_words,
+    ):
         if sentence:
             out.print(escape(sentence))
     for each in (found, *found.against):

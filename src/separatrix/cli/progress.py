@@ -69,7 +69,7 @@ def on_stderr(quiet: bool = False) -> Console:
     """Standard error, for progress."""
     from rich.console import Console
 
-    return Console(stderr=True, quiet=quiet)
+    return Console(stderr=True, quiet=quiet, emoji=False)  # "mine:loop:" is no emoji
 
 
 def say_now() -> None:

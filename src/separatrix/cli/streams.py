@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import NoReturn, TextIO
 
 
@@ -30,6 +31,8 @@ def drop_output() -> None:
     """Let what is still to be written go nowhere, so that Python does not try again when it ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
+    with suppress(OSError):  # not every stream has a number
+        os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 

@@ -157,27 +157,47 @@ def _computes_in_less(mechanism: Mechanism) -> bool:
     return False
 
 
+def ended_in(found: Examination, name: str, what: str) -> Examination:
+    """The examination of a mechanism that ended the process in a check: no further one was tried."""
+    tried = {*found.passed, *found.failed, *found.skipped, *found.not_tried, name}
+    untried = {each: name for each in CHECKS if each not in tried}
+    return replace(
+        found,
+        passed=[*found.passed],
+        failed={**found.failed, name: what},
+        skipped={**found.skipped},
+        not_tried={**found.not_tried, **untried},
+    )
+
+
 def not_called(failed: dict[str, str]) -> Examination:
     """The examination of a mechanism that cannot be called at all: nothing else was tried."""
     root = next(iter(failed))
     return Examination(failed=failed, not_tried={name: root for name in CHECKS if name not in failed})
 
 
-def examine(mechanism: Mechanism, tell: Callable[[str], None] = lambda _: None) -> Examination:
+def examine(
+    mechanism: Mechanism,
+    tell: Callable[[str], None] = lambda _: None,
+    so_far: Callable[[str, Examination], None] = lambda *_: None,
+) -> Examination:
     """Run every check; an exception inside the mechanism is a failed check and does not come out.
 
-    A check that rests on one that failed is not tried. `tell` hears of each check before it is run.
+    A check that rests on one that failed is not tried. `tell` hears of each check before it is run, and
+    `so_far` gets its name with the examination up to there.
 
     >>> from separatrix.mechanisms import mechanism_named
     >>> examine(mechanism_named("softmax")).failed
     {}
     """
     with memory_kept(), sizes_called() as most:
-        found = _examined(mechanism, tell)
+        found = _examined(mechanism, tell, so_far)
     return replace(found, longest=most.tokens, widest=most.width)
 
 
-def _examined(mechanism: Mechanism, tell: Callable[[str], None]) -> Examination:
+def _examined(
+    mechanism: Mechanism, tell: Callable[[str], None], so_far: Callable[[str, Examination], None]
+) -> Examination:
     found = Examination()
     for name in CHECKS:
         roots = {**found.not_tried, **{each: each for each in found.failed}}
@@ -186,6 +206,7 @@ def _examined(mechanism: Mechanism, tell: Callable[[str], None]) -> Examination:
             found.not_tried[name] = root
             continue
         tell(name)
+        so_far(name, found)
         try:
             run(name, mechanism)
         except Skipped as reason:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar
@@ -16,12 +16,13 @@ from separatrix.numbers.exact import parse_exact
 from separatrix.parameters import Constraint, Natural, Parameters, UsageError
 from separatrix.tensors import Tensor, torch
 
-SQRT = "sqrt"
-"""The scale that undoes a division of logits by the square root of the width."""
+SQRT, WIDTH = "sqrt", "width"
+WIDTH_FACTORS: dict[str, Callable[[int], float]] = {SQRT: lambda width: width**0.5, WIDTH: float}
+"""Scales that undo a division of logits by the square root of the width, or by the width."""
 
 
 def _scale(value: object) -> Fraction | str:
-    return SQRT if value == SQRT else parse_exact(value, "scale")
+    return value if isinstance(value, str) and value in WIDTH_FACTORS else parse_exact(value, "scale")
 
 
 class HowCalled(Parameters):
@@ -39,8 +40,8 @@ class HowCalled(Parameters):
         SEED,
         Constraint(
             ("scale",),
-            lambda p: p.scale == SQRT or p.scale > 0,
-            lambda p: f"scale={p.scale} must be {SQRT}, for the square root of the width, or more than 0",
+            lambda p: p.scale in WIDTH_FACTORS or p.scale > 0,
+            lambda p: f"scale={p.scale} must be {SQRT} (square root of the width), {WIDTH}, or more than 0",
         ),
     )
 
@@ -48,7 +49,7 @@ class HowCalled(Parameters):
         """What queries of this width are multiplied with."""
         if self.scale is None:
             return 1.0
-        return width**0.5 if isinstance(self.scale, str) else float(self.scale)
+        return WIDTH_FACTORS[self.scale](width) if isinstance(self.scale, str) else float(self.scale)
 
 
 def described_call(q: Tensor, k: Tensor, v: Tensor, options: Mapping[str, Any]) -> str:

@@ -1,110 +1,274 @@
-"""What a callable makes of the inner products <q, k> before it weighs keys by them, measured.
+"""Measure the factor by which a callable's logits differ from the inner products <q, k>.
 
 Mechanisms here take logits as plain inner products. A callable may scale them, as torch's attention does by
 1/sqrt(width), which makes it blind where the same attention without the scale is not.
+
+The scale is read from the ratio of two keys' weights: a gate, a factor, a normaliser or a linear map after
+the attention multiplies both weights alike and cancels. With weights proportional to exp(s <q, k> + bias) the
+logarithm of the ratio is linear in the query, and its gradient changes by s times the change of a key.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from math import isclose, sqrt
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import isclose
 from typing import Any
 
 from separatrix.mechanisms import observed
 from separatrix.mechanisms._places import Causality
 from separatrix.mechanisms.custom import CustomMechanism
-from separatrix.mechanisms.how_called import SQRT
-from separatrix.tensors import Tensor, torch
+from separatrix.mechanisms.how_called import SQRT, WIDTH_FACTORS
+from separatrix.tensors import Tensor, functional, torch
 
 WIDTHS = (16, 64)
 """Widths at which logits are measured where any will do."""
-PAIRS = 8
-SAME = 1e-5
+TOKEN_COUNTS = (2, 6)
+"""Numbers of tokens at which logits are measured: a factor of log n differs between them."""
+KEY_COUNT = 4
+"""Values of the first key that are compared."""
+QUERIES_PER_COORDINATE = 3
+LOGIT_SPREAD = 1.5
+"""Standard deviation of <q, k>: large enough that kernels other than exp do not look like it."""
+TOLERANCE = 1e-4
+"""Relative; loose enough for a callable that computes in float32."""
+CONSTANT, OTHER = "constant", "other"
+"""Laws of a factor beside those in WIDTH_FACTORS: the same at every width, or none that is known."""
+
+View = Callable[[Tensor, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
 class LogitScale:
-    """By how much logits are more or less than <q, k>."""
+    """The factor by which logits are more or less than <q, k>."""
 
     factor: float
     """At `width`."""
     width: int
-    by_width: bool
-    """Whether the factor is 1/sqrt(width) at every width tried."""
+    law: str
+    """How the factor depends on the width: "sqrt" and "width" divide by it, else CONSTANT or OTHER."""
+    remainder: float | None = 1.0
+    """The factor that is left once `undone_by` is applied; None if it depends on the number of tokens."""
 
     @property
-    def undone_by(self) -> str:
-        """The scale that undoes it."""
-        return SQRT if self.by_width else f"{1 / self.factor:.6g}"
+    def undone_by(self) -> str | None:
+        """The scale that undoes it; None if the same one does not at every width."""
+        if self.law == OTHER:
+            return None
+        return self.law if self.law in WIDTH_FACTORS else f"{1 / self.factor:.6g}"
 
     def as_json(self) -> dict[str, Any]:
         """As `assess --json` prints it."""
-        return {**asdict(self), "undone_by": self.undone_by}
+        return {
+            "factor": self.factor,
+            "width": self.width,
+            "by_width": self.law != CONSTANT,
+            "undone_by": self.undone_by,
+        }
 
     @property
     def what(self) -> str:
-        """What it does to logits, without a full stop."""
-        if not self.by_width:
-            return f"At width {self.width} its logits are {self.factor:.4g} <q, k>"
-        factor = f"at width {self.width} they are {self.factor:.4g} <q, k>"
-        return f"It divides its logits by sqrt(width): {factor}"
+        """The effect on logits, without a full stop."""
+        at_width = f"at width {self.width} they are {self.factor:.4g} <q, k>"
+        if self.law in WIDTH_FACTORS:
+            divided = f"It divides its logits by {self.divisor}"
+            if self.remainder is None:
+                return f"{divided}, beside a factor that depends on the number of tokens"
+            return f"{divided}: {at_width}"
+        if self.law == OTHER:
+            return f"It scales its logits by a factor that depends on the width: {at_width}"
+        return f"At width {self.width} its logits are {self.factor:.4g} <q, k>"
+
+    @property
+    def divisor(self) -> str:
+        """The divisor as a formula."""
+        return "sqrt(width)" if self.law == SQRT else self.law
+
+    @property
+    def remedy(self) -> str:
+        """The effect of `undone_by`, for the end of a sentence that begins with it."""
+        if self.remainder is None:
+            return "undoes the division"
+        if self.law in WIDTH_FACTORS and not isclose(self.remainder, 1, rel_tol=TOLERANCE):
+            return f"leaves {self.remainder:.4g} <q, k>"
+        return "undoes it"
 
     @property
     def words(self) -> str:
         """Two sentences for the first line of a card."""
-        return f"{self.what}. What follows is with that; --scale {self.undone_by} undoes it."
+        undo = "" if self.undone_by is None else f"; --scale {self.undone_by} {self.remedy}"
+        return f"{self.what}. What follows is with that{undo}."
 
 
-def logit_scale(mechanism: CustomMechanism) -> LogitScale | None:
-    """The scale of the logits, where it is seen and not 1.
+@dataclass(frozen=True)
+class LogitMeasurement:
+    """The scale of a callable's logits, as far as it could be measured."""
+
+    scale: LogitScale | None
+    """None where logits are <q, k>, or where a scale would change nothing, or where it is not known."""
+    known: bool = True
+
+
+def measure_logit_scale(mechanism: CustomMechanism) -> LogitMeasurement:
+    """Measure the scale of the logits; one that the user gave, `mine:attend:scale=sqrt`, is taken as right.
 
     >>> from separatrix.mechanisms.custom import wrap
-    >>> halved = wrap(lambda q, k, v: (q @ k.mT / 2).softmax(-1) @ v)
-    >>> logit_scale(halved).undone_by
+    >>> halved = wrap(lambda q, k, v: torch.sigmoid(q[..., :1]) * ((q @ k.mT / 2).softmax(-1) @ v))
+    >>> measure_logit_scale(halved).scale.undone_by
     '2'
     """
     fixed = mechanism.fixed_width
-    widths = WIDTHS if fixed is None else (fixed,)
-    factors = [softmax_factor(mechanism, width) for width in widths]
-    known = [(width, each) for width, each in zip(widths, factors, strict=True) if each is not None]
-    if len(known) < len(widths):
-        scaled = fixed is None and scaled_by_width(mechanism)
-        return LogitScale(1 / sqrt(WIDTHS[-1]), WIDTHS[-1], True) if scaled else None
-    if all(isclose(each, 1, rel_tol=SAME) for _, each in known):
-        return None
-    width, factor = known[-1]
-    by_width = width > 1 and all(isclose(each * sqrt(size), 1, rel_tol=SAME) for size, each in known)
-    return LogitScale(factor, width, by_width)
+    if factors := _exponential_factors(mechanism, WIDTHS if fixed is None else (fixed,)):
+        return LogitMeasurement(_scale_of(factors, fixed is None))
+    law = _width_law(mechanism) if fixed is None else None
+    if law in WIDTH_FACTORS:
+        width = WIDTHS[-1]
+        return LogitMeasurement(LogitScale(1 / WIDTH_FACTORS[law](width), width, law))
+    said = mechanism.parameters.scale is not None
+    return LogitMeasurement(None, known=said or law == CONSTANT or _ignores_scale(mechanism))
 
 
-def softmax_factor(mechanism: CustomMechanism, width: int) -> float | None:
-    """The x for which keys are weighed by exp(x <q, k>), if they are: seen on pairs of keys."""
-    drawn = torch.Generator().manual_seed(11)
-    q = torch.rand(PAIRS, 1, 1, width, generator=drawn, dtype=torch.float64) + 0.1
-    k = torch.randn(PAIRS, 1, 2, width, generator=drawn, dtype=torch.float64) / sqrt(width)
-    v = torch.tensor([0.0, 1.0], dtype=torch.float64)[None, None, :, None].expand(PAIRS, -1, -1, -1)
-    try:
-        weight = _usual(mechanism, q.expand(-1, -1, 2, -1), k, v)[:, 0, -1, 0]
-    except Exception:  # whatever a stranger raises: nothing is seen
-        return None
-    logits = (q @ k.mT)[:, 0, 0]
-    found = weight.logit() / (logits[:, 1] - logits[:, 0])
-    middle = found.median().item()
-    alike = bool(((found - middle).abs() <= SAME * abs(middle)).all()) and middle > 0
-    return middle if alike else None
+def _exponential_factors(mechanism: CustomMechanism, widths: tuple[int, ...]) -> dict[tuple[int, int], float]:
+    """The factors by width and number of tokens; none where keys are not weighed by exp.
+
+    The smallest case comes first and decides whether others are tried, which cost some mechanisms a minute.
+    """
+    found: dict[tuple[int, int], float] = {}
+    for width in widths:
+        for tokens in TOKEN_COUNTS:
+            factor = exponential_factor(mechanism, width, tokens)
+            if factor is not None:
+                found[width, tokens] = factor
+            elif not found:
+                return {}
+    return found
 
 
-def scaled_by_width(mechanism: CustomMechanism) -> bool:
-    """Whether zeros beside queries and keys change the result, unless queries grow with sqrt(width)."""
-    q, k, v = observed.tokens(observed.Sizes(WIDTHS[0], None, mechanism.fixed_heads))
-    more = (0, WIDTHS[1] - WIDTHS[0])
-    wide_q, wide_k = (torch.nn.functional.pad(x, more) for x in (q, k))
-    grown = sqrt(WIDTHS[1] / WIDTHS[0])
-    try:
-        expected, wide = _usual(mechanism, q, k, v), _usual(mechanism, wide_q, wide_k, v)
-        return not observed.alike(wide, expected) and observed.alike(
-            _usual(mechanism, grown * wide_q, wide_k, v), expected
+def _scale_of(factors: dict[tuple[int, int], float], any_width: bool) -> LogitScale | None:
+    """The scale with these factors by width and number of tokens; None if they are 1."""
+    by_tokens: dict[int, dict[int, float]] = {}
+    for (width, tokens), factor in factors.items():
+        by_tokens.setdefault(tokens, {})[width] = factor
+    tokens, by_width = max(by_tokens.items(), key=lambda item: (len(item[1]), -item[0]))
+    counted = [each for each in by_tokens.values() if each.keys() == by_width.keys()]
+    grows = not all(_same(each[width], by_width[width]) for each in counted for width in by_width)
+    width, factor = max(by_width.items())
+    laws = {CONSTANT: lambda _: 1.0, **WIDTH_FACTORS}
+    remainders = {law: factor * divisor(width) for law, divisor in laws.items()}
+    if len(by_width) > 1:
+        fits = (
+            law
+            for law, divisor in laws.items()
+            if all(_same(each * divisor(size), remainders[law]) for size, each in by_width.items())
         )
+        law = next(fits, OTHER)
+    else:  # at one width alone a factor such as 1/8 at width 64 is taken for a division
+        divisions = (law for law in WIDTH_FACTORS if width > 1 and _same(remainders[law], 1.0))
+        law = next(divisions, CONSTANT)
+    if law == CONSTANT:
+        return None if grows or _same(factor, 1.0) else LogitScale(factor, width, law)
+    return LogitScale(factor, width, law, None if grows else remainders.get(law))
+
+
+def exponential_factor(mechanism: CustomMechanism, width: int, tokens: int) -> float | None:
+    """The s with which keys are weighed by exp(s <q, k>), up to a rotation of keys; None if they are not.
+
+    A bias that does not depend on the query, as that of ALiBi or of a forget gate, changes nothing.
+    """
+    drawn = torch.Generator().manual_seed(11)
+    queries = QUERIES_PER_COORDINATE * width + 2
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(*shape, width, generator=drawn, dtype=torch.float64)
+
+    q, others = draw(queries), draw(tokens - 1) * LOGIT_SPREAD / width**0.5
+    first = draw(KEY_COUNT) * LOGIT_SPREAD / width**0.5
+    keys = torch.cat([first[:, None], others.expand(KEY_COUNT, -1, -1)], dim=1)
+    k = keys[:, None].expand(-1, queries, -1, -1).reshape(-1, 1, tokens, width)
+    q_all = q[None, :, None].expand(KEY_COUNT, -1, tokens, -1).reshape(-1, 1, tokens, width)
+    design = torch.cat([q, torch.ones(queries, 1, dtype=q.dtype)], dim=1)
+    for weights in _weights(mechanism, q_all, k, (0, tokens - 1)):
+        ratio = (weights[:, 0] / weights[:, -1]).reshape(KEY_COUNT, queries)
+        if not bool(((ratio > 0) & ratio.isfinite()).all()):
+            continue
+        logs = ratio.log().mT
+        fitted = torch.linalg.lstsq(design, logs).solution
+        spread = (logs - logs.mean(0)).abs().max()
+        if not bool((design @ fitted - logs).abs().max() <= TOLERANCE * spread):
+            continue
+        moved, given = (torch.pdist(x) for x in (fitted[:-1].mT.contiguous(), first))
+        factors = moved / given
+        if bool((factors.max() - factors.min()) <= TOLERANCE * factors.max()) and factors.min() > 0:
+            return factors.mean().item()
+    return None
+
+
+def _weights(mechanism: CustomMechanism, q: Tensor, k: Tensor, places: Sequence[int]) -> Iterator[Tensor]:
+    """The weights of the keys at `places` for the last query, up to a factor for each query.
+
+    First what a value of 1 at one key adds to values of 0, which is right for all that is linear in values.
+    Then the features of one result, each from another key: right for a norm or a gate of the whole result.
+    """
+    batch, tokens = k.shape[0], k.shape[-2]
+    units = torch.eye(tokens, dtype=k.dtype)[:, list(places)]
+
+    def attend(v: Tensor) -> Tensor:
+        return _usual(mechanism, q, k, v.expand(batch, 1, -1, -1))[:, 0, -1]
+
+    try:
+        nothing = attend(torch.zeros(tokens, 1, dtype=k.dtype))
+        yield torch.cat([attend(unit[:, None]) - nothing for unit in units.mT], dim=-1)
+        yield attend(units)
+    except Exception:  # whatever a stranger raises: nothing is seen
+        return
+
+
+def _width_law(mechanism: CustomMechanism) -> str | None:
+    """How the scale depends on the width, for kernels other than exp; None if that is not seen.
+
+    Coordinates of zeros beside those of queries and keys leave <q, k> as it is. If they change the result,
+    but not with queries multiplied by the square root of the ratio of widths, logits are divided by it.
+    """
+    q, k, v = observed.tokens(observed.Sizes(WIDTHS[0], None, mechanism.fixed_heads))
+    views: tuple[View, ...] = (partial(_usual, mechanism, v=v), partial(_profile, mechanism))
+    for view in views:
+        for wider in (_zeros_after, _zeros_after_halves):
+            try:
+                expected = view(q, k)
+                if view is not views[0] and observed.alike(view(2 * q, k), expected):
+                    continue  # the ratios of weights do not depend on any scale, and so do not show it
+                wide_q, wide_k = wider(q), wider(k)
+                laws = {CONSTANT: 1.0}
+                laws |= {law: of(WIDTHS[1]) / of(WIDTHS[0]) for law, of in WIDTH_FACTORS.items()}
+                for law, growth in laws.items():
+                    if observed.alike(view(growth * wide_q, wide_k), expected):
+                        return law
+            except Exception:
+                continue
+    return None
+
+
+def _zeros_after(x: Tensor) -> Tensor:
+    return functional.pad(x, (0, WIDTHS[1] - WIDTHS[0]))
+
+
+def _zeros_after_halves(x: Tensor) -> Tensor:
+    """Zeros after each half of the coordinates, for those who use halves differently."""
+    return torch.cat([functional.pad(half, (0, (WIDTHS[1] - WIDTHS[0]) // 2)) for half in x.chunk(2, -1)], -1)
+
+
+def _profile(mechanism: CustomMechanism, q: Tensor, k: Tensor) -> Tensor:
+    """The weights of the keys for the last query over their sum: a gate on the result does not show in it."""
+    weights = next(_weights(mechanism, q[:, :1], k[:, :1], range(k.shape[-2])))
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def _ignores_scale(mechanism: CustomMechanism) -> bool:
+    """Whether queries of another size give the same result, as where queries are brought to length 1."""
+    q, k, v = observed.tokens(mechanism.fitted.sizes)
+    try:
+        return observed.alike(_usual(mechanism, 2 * q, k, v), _usual(mechanism, q, k, v))
     except Exception:
         return False
 
@@ -112,3 +276,7 @@ def scaled_by_width(mechanism: CustomMechanism) -> bool:
 def _usual(mechanism: CustomMechanism, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     with torch.no_grad():
         return mechanism.fitted(q, k, v, causal=mechanism.causality is Causality.ALWAYS)
+
+
+def _same(found: float, expected: float) -> bool:
+    return isclose(found, expected, rel_tol=TOLERANCE)

@@ -58,10 +58,15 @@ def picture(curves: list[CostCurve]) -> bytes:
     return buffer.getvalue()
 
 
-def write(card: Card, out: Path) -> None:
-    """In the form the ending of `out` names."""
+def content(card: Card, ending: str) -> bytes:
+    """The card in the form that an ending of ENDINGS names."""
     makers: dict[str, Callable[[], bytes]] = {
         ".html": lambda: page(card).encode(),
         ".json": lambda: json_file(card.as_json()),
     }
-    write_whole(out, makers[out.suffix]())
+    return makers[ending]()
+
+
+def write(card: Card, out: Path) -> None:
+    """In the form the ending of `out` names."""
+    write_whole(out, content(card, out.suffix))

@@ -93,9 +93,12 @@ class LogitScale(TypedDict):
     """A scale of logits that is hidden in a mechanism."""
 
     factor: float
+    """At `width`."""
     width: int
     by_width: bool
-    undone_by: str
+    """Whether the factor depends on the width."""
+    undone_by: str | None
+    """What --scale undoes it; null where none does at every width."""
 
 
 @document
@@ -103,6 +106,10 @@ class Calling(TypedDict):
     """How a mechanism is called."""
 
     logit_scale: LogitScale | None
+    logit_scale_known: bool
+    """Whether the scale could be measured, or does not matter."""
+    verdicts_with_scale_sqrt: dict[str, str] | None
+    """The verdicts that change with --scale sqrt, where the scale could not be measured."""
     notes: Texts
 
 
