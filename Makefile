@@ -43,13 +43,13 @@ setup: $(VENV)/.installed
 # torch comes first and alone: where only the CUDA build can be had, nothing has been downloaded yet.
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(PIP) --constraint constraints.txt torch || { echo "$(NO_TORCH)" >&2; exit 2; }
+	@$(BIN)/python $(PIP) --constraint constraints.txt torch || { echo "$(NO_TORCH)" >&2; exit 2; }
 	$(BIN)/python $(PIP) --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
 $(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv --clear $(LOWEST)
-	$(LOWEST)/bin/python $(PIP) --constraint constraints-lowest.txt torch || { echo "$(NO_TORCH)" >&2; exit 2; }
+	@$(LOWEST)/bin/python $(PIP) --constraint constraints-lowest.txt torch || { echo "$(NO_TORCH)" >&2; exit 2; }
 	$(LOWEST)/bin/python $(PIP) --constraint constraints-lowest.txt --editable ".[dask,explore,postgres]" \
 	  beartype hypothesis pytest
 	touch $@
