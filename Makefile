@@ -4,14 +4,25 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= reproduction
 SITE   := build/site
+LOWEST := build/lowest
+LOCK   := build/lock
+PIP    := -m pip --disable-pip-version-check install --quiet
+NO_TORCH = No CPU build of torch was found. Set PIP_EXTRA_INDEX_URL to the address that PyTorch's install page gives \
+for pip and CPU, and run make again. For CUDA, or another torch, install without make: see docs/install.md.
 
-.PHONY: reproduce test lint site bench setup clean
+.PHONY: reproduce test test-lowest lint site bench setup lock clean
 
 reproduce: setup
 	$(BIN)/separatrix reproduce --out $(OUT)
 
 test: setup
 	$(BIN)/python -m pytest -n auto
+
+# The oldest allowed release of every dependency. Their own deprecations are not ours to fix, so they are no errors.
+test-lowest: $(LOWEST)/.installed
+	$(LOWEST)/bin/python -m pytest -p no:cacheprovider --disable-warnings \
+	  -W default::DeprecationWarning -W default::PendingDeprecationWarning \
+	  tests/test_smoke.py tests/engines/test_golden.py
 
 lint: setup
 	$(BIN)/ruff check .
@@ -29,10 +40,28 @@ bench: setup
 
 setup: $(VENV)/.installed
 
+# torch comes first and alone: where only the CUDA build can be had, nothing has been downloaded yet.
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@$(BIN)/python $(PIP) --constraint constraints.txt torch || { echo "$(NO_TORCH)" >&2; exit 2; }
+	$(BIN)/python $(PIP) --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
+$(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv --clear $(LOWEST)
+	@$(LOWEST)/bin/python $(PIP) --constraint constraints-lowest.txt torch || { echo "$(NO_TORCH)" >&2; exit 2; }
+	$(LOWEST)/bin/python $(PIP) --constraint constraints-lowest.txt --editable ".[dask,explore,postgres]" \
+	  beartype hypothesis pytest
+	touch $@
+
+# Write constraints.txt again: the newest releases that pyproject.toml allows, and the torch release that is locked now.
+lock:
+	$(PYTHON) -m venv --clear $(LOCK)
+	grep '^torch==' constraints.txt > $(LOCK)/torch.txt
+	$(LOCK)/bin/python $(PIP) --constraint $(LOCK)/torch.txt ".[dev]"
+	{ sed '/^[^#]/d' constraints.txt; cat $(LOCK)/torch.txt; \
+	  $(LOCK)/bin/python -m pip freeze --all --exclude pip --exclude separatrix --exclude torch; } > $(LOCK)/constraints.txt
+	mv $(LOCK)/constraints.txt constraints.txt
+
 clean:
-	rm -rf $(VENV) $(OUT)
+	rm -rf $(VENV) $(OUT) $(LOWEST) $(LOCK)
