@@ -1,73 +1,72 @@
-"""`python -m benchmarks [maps cards …]`: check, then time, then say whether each promise is kept."""
+"""`python -m benchmarks [maps cards …]`: check, time, and compare with what is promised."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from benchmarks import (
-    attention,
-    cards,
-    closed_form,
-    cluster,
-    commands,
-    coverage,
-    explorer,
-    learning,
-    maps,
-    sampled,
-    store,
-    sweeps,
-    training,
+from benchmarks._base import Line, Measurement
+from benchmarks._suites import run_suite
+
+SUITES = (
+    "closed_form",
+    "maps",
+    "sampled",
+    "coverage",
+    "attention",
+    "training",
+    "learning",
+    "cards",
+    "cluster",
+    "store",
+    "sweeps",
+    "commands",
+    "explorer",
 )
-from benchmarks._base import Measurement
-
-SUITES = {
-    suite.__name__.rpartition(".")[2]: suite
-    for suite in (
-        closed_form,
-        maps,
-        sampled,
-        coverage,
-        attention,
-        training,
-        learning,
-        cards,
-        cluster,
-        store,
-        sweeps,
-        commands,
-        explorer,
-    )
-}
 
 
-def main() -> int:
-    """Print the table of all suites, or of those named; 1 if a promise is broken."""
+def main(names: Sequence[str] = ()) -> int:
+    """Print the table of all suites, or of those named; 1 if a promise is broken or a line failed."""
     console = Console()
-    unknown = [name for name in sys.argv[1:] if name not in SUITES]
+    unknown = [name for name in names if name not in SUITES]
     if unknown:
-        console.print(f"there is no suite {unknown[0]}; there are {', '.join(SUITES)}")
+        console.print(f"there is no suite {escape(unknown[0])}; there are {', '.join(SUITES)}")
         return 2
-    chosen = [SUITES[name] for name in sys.argv[1:] or SUITES]
-    measured: list[Measurement] = []
+    modules = [f"benchmarks.{name}" for name in names or SUITES]
+    return 0 if run(modules, console) else 1
+
+
+def run(modules: Sequence[str], console: Console) -> bool:
+    """Run suites given by their module names, print the table, and return whether every promise is kept."""
+    lines: list[Line] = []
     with console.status("measuring"):
-        for suite in chosen:
-            for line in suite.measure():
-                measured.append(line)
-                console.print(f"{line.what}: {line.measured:,.3g} {line.unit}")
+        for module in modules:
+            for line in run_suite(module):
+                lines.append(line)
+                console.print(f"{escape(line.what)}: {_outcome(line)}")
     table = Table("what", "measured", "promised", "kept")
-    for line in measured:
-        sign = "≤" if line.at_most else "≥"
-        kept = "[green]yes[/]" if line.met else "[red]no[/]"
-        table.add_row(
-            line.what, f"{line.measured:,.3g} {line.unit}", f"{sign} {line.wanted:,.6g} {line.unit}", kept
-        )
+    for line in lines:
+        promise, kept = "", "[red]failed[/]"
+        if isinstance(line, Measurement):
+            promise = f"{'≤' if line.at_most else '≥'} {line.wanted:,.6g} {line.unit}"
+            if not line.failure:
+                kept = "[green]yes[/]" if line.met else "[red]no[/]"
+        table.add_row(escape(line.what), _outcome(line), promise, kept)
     console.print(table)
-    return 0 if all(line.met for line in measured) else 1
+    return all(isinstance(line, Measurement) and line.met for line in lines)
+
+
+def _outcome(line: Line) -> str:
+    """The number with its unit, or the reason why there is none."""
+    if line.failure:
+        return f"failed: {escape(line.failure)}"
+    assert isinstance(line, Measurement)
+    return f"{line.measured:,.3g} {line.unit}"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

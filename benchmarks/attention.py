@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import torch
 from linear_attention_transformer.linear_attention_transformer import causal_linear_attn
@@ -12,7 +13,16 @@ from performer_pytorch import performer_pytorch as performer
 from torch import Tensor
 from torch.nn.functional import elu, relu, scaled_dot_product_attention
 
-from benchmarks._base import Measurement, at_least, at_most, ratio, require
+from benchmarks._base import (
+    Failure,
+    Line,
+    Measurement,
+    at_least,
+    at_most,
+    describe_exit,
+    ratio,
+    require,
+)
 from separatrix.costs.memory import peak_bytes
 from separatrix.mechanisms import Causality, Mechanism, examples, mechanism_named
 from separatrix.mechanisms.features._random import orthogonal
@@ -20,21 +30,26 @@ from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 
 WIDTH = 64
 LONG, STEPPED, LONGEST = 16_384, 8_192, 131_072
+LESS_LONG = 32_768
 QUADRATIC = {"score kernel", "sparse"}
 """Families whose time is quadratic, but for the patterns below."""
 LINEAR_PATTERNS = {"window", "window-global", "block-random"}
+SCORED = ("alibi", "differential", "fox", "path", "rotary")
+"""Mechanisms of other families that score all pairs of tokens: their time is quadratic, not their memory."""
 
 Tokens = tuple[Tensor, Tensor, Tensor]
 Run = Callable[[], Tensor]
 
 
-def measure() -> Iterator[Measurement]:
+def measure() -> Iterator[Line]:
     """All lines of this file. What is timed is first compared with what it is timed against."""
     with torch.no_grad():
         yield from against_fused()
         yield from against_peers()
         yield from chunked_against_steps()
-        yield from longest()
+        linear = [mechanism.spelled for mechanism in examples() if linear_time(mechanism)]
+        yield from longest("linear-time", linear, LONGEST, 2048.0)
+        yield from longest("quadratic-time", SCORED, LESS_LONG, 1024.0)
 
 
 def tokens(length: int, seed: int = 0) -> Tokens:
@@ -46,44 +61,49 @@ def tokens(length: int, seed: int = 0) -> Tokens:
 
 def against_fused() -> Iterator[Measurement]:
     """Softmax, and a window that should be worth its while."""
-    q, k, v = tokens(LONG)
     softmax, window = mechanism_named("softmax"), mechanism_named("window:size=128")
-    check_definition(softmax, 1_000)
-    check_definition(window, 1_000)
+    what = "softmax against torch's SDPA, n=16,384"
+    yield at_least(what, partial(faster_than_fused, softmax), "x", 0.97)
+    what = "window of 128 against SDPA, n=16,384"
+    yield at_least(what, partial(faster_than_fused, window), "x", 4.0)
 
-    def fused() -> Tensor:
-        return scaled_dot_product_attention(q, k, v, scale=1.0)
 
-    yield at_least(
-        "softmax against torch's SDPA, n=16,384", ratio(fused, lambda: softmax(q, k, v)), "x", 0.97
-    )
-    yield at_least("window of 128 against SDPA, n=16,384", ratio(fused, lambda: window(q, k, v)), "x", 4.0)
+def faster_than_fused(mechanism: Mechanism) -> float:
+    """How many times as long torch's fused softmax takes."""
+    check_definition(mechanism, 1_000)
+    q, k, v = tokens(LONG)
+    return ratio(lambda: scaled_dot_product_attention(q, k, v, scale=1.0), lambda: mechanism(q, k, v))
 
 
 def against_peers() -> Iterator[Measurement]:
     """Linear time, all tokens or causal, against the packages that compute the same."""
     q, k, v = tokens(LONG)
     for name, theirs in peers(q, k, v).items():
-        ours = mechanism_named(name)
-        require_close(ours(q, k, v), theirs(), f"{name} against performer-pytorch")
-        faster = ratio(theirs, lambda ours=ours: ours(q, k, v), repeats=15)  # type: ignore[misc]
-        yield at_least(f"{name} against performer-pytorch, n=16,384", faster, "x", 1.0)
-        held = peak_bytes(lambda ours=ours: ours(q, k, v)) / (LONG * WIDTH * 4)  # type: ignore[misc]
+        what = f"{name} against performer-pytorch, n=16,384"
+        ours: Run = partial(mechanism_named(name), q, k, v)
+        yield at_least(what, partial(faster_than_peer, what, ours, theirs), "x", 1.0)
+        held = peak_bytes(ours) / (LONG * WIDTH * 4)
         yield at_most(f"{name}: peak memory over that of one input", held, "x", 6.0)
     q, k, v = tokens(STEPPED)
     q, k = q.abs(), k.abs()
-    ours = mechanism_named("causal-linear:normalised=yes")
-
-    def causal() -> Tensor:
-        return performer.causal_linear_attention_noncuda(q, k, v, eps=0.0)  # type: ignore[no-any-return]
-
-    require_close(ours(q, k, v, causal=True), causal(), "causal-linear against performer-pytorch")
-    faster = ratio(causal, lambda: ours(q, k, v, causal=True))
-    yield at_least("causal-linear against performer-pytorch's causal path, n=8,192", faster, "x", 1.0)
+    normalised = partial(mechanism_named("causal-linear:normalised=yes"), q, k, v, causal=True)
+    causal = partial(performer.causal_linear_attention_noncuda, q, k, v, eps=0.0)
+    what = "causal-linear against performer-pytorch's causal path, n=8,192"
+    yield at_least(what, lambda: faster_than_peer(what, normalised, causal, repeats=5), "x", 1.0)
     # Its buckets of 64 leave out the query's own (a test shows it): less work than ours, and still timed.
-    plain = mechanism_named("causal-linear")
-    faster = ratio(lambda: causal_linear_attn(q, k, v), lambda: plain(q, k, v, causal=True), repeats=15)
-    yield at_least("causal-linear against linear-attention-transformer's, n=8,192", faster, "x", 1.0)
+    plain = partial(mechanism_named("causal-linear"), q, k, v, causal=True)
+    yield at_least(
+        "causal-linear against linear-attention-transformer's, n=8,192",
+        lambda: ratio(lambda: causal_linear_attn(q, k, v), plain, repeats=15),
+        "x",
+        1.0,
+    )
+
+
+def faster_than_peer(what: str, ours: Run, theirs: Run, repeats: int = 15) -> float:
+    """How many times as long another package takes for the same result."""
+    require_close(ours(), theirs(), what)
+    return ratio(theirs, ours, repeats)
 
 
 def peers(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Run]:
@@ -103,35 +123,47 @@ def peers(q: Tensor, k: Tensor, v: Tensor) -> dict[str, Run]:
 
 def chunked_against_steps() -> Iterator[Measurement]:
     """Chunks in parallel against one step per token."""
-    q, k, v = tokens(STEPPED)
     for name in ("causal-linear", "retention", "gla", "delta"):
         mechanism = mechanism_named(name)
         assert isinstance(mechanism, RecurrentMechanism)
-        chunked, unrolled = mechanism.chunked, mechanism.unrolled
-        require_close(chunked(q, k, v)[0], unrolled(q, k, v), f"{name} in chunks against its steps")
-        faster = ratio(
-            lambda unrolled=unrolled: unrolled(q, k, v),  # type: ignore[misc]
-            lambda chunked=chunked: chunked(q, k, v),  # type: ignore[misc]
-            repeats=3,
-        )
+        faster = partial(faster_than_steps, mechanism)
         yield at_least(f"{name}: chunks against steps, n=8,192", faster, "x", 5.0)
-        peaks = [
-            peak_bytes(lambda chunked=chunked, x=x: chunked(*x))  # type: ignore[misc]
-            for x in (tokens(STEPPED), tokens(2 * STEPPED))
-        ]
-        yield at_most(f"{name}: peak memory at twice the tokens", peaks[1] / peaks[0], "x", 2.1)
+        grown = partial(growth_of_chunks, mechanism)
+        yield at_most(f"{name}: peak memory at twice the tokens", grown, "x", 2.1)
 
 
-def longest() -> Iterator[Measurement]:
-    """131,072 tokens for everything that is linear in them, each in a process of its own."""
-    peaks = {each.spelled: peak_resident(each.spelled) for each in examples() if linear_time(each)}
+def faster_than_steps(mechanism: RecurrentMechanism) -> float:
+    """How many times as long the steps of all tokens take as their chunks."""
+    q, k, v = tokens(STEPPED)
+    chunked, unrolled = partial(mechanism.chunked, q, k, v), partial(mechanism.unrolled, q, k, v)
+    require_close(chunked()[0], unrolled(), f"{mechanism.name} in chunks against its steps")
+    return ratio(unrolled, chunked, repeats=3)
+
+
+def growth_of_chunks(mechanism: RecurrentMechanism) -> float:
+    """The peak memory at twice the tokens over that at their number."""
+    one, two = (peak_bytes(partial(mechanism.chunked, *tokens(length))) for length in (STEPPED, 2 * STEPPED))
+    return two / one
+
+
+def longest(which: str, names: Sequence[str], length: int, limit: float) -> Iterator[Line]:
+    """The peak of processes that attend to many tokens, one per mechanism: the largest, and failures."""
+    peaks = {}
+    for name in names:
+        what = f"n={length:,}: {name}"
+        try:
+            peaks[name] = peak_resident(name, length)
+        except RuntimeError as error:
+            yield Failure(what, str(error))
     worst = max(peaks, key=lambda name: peaks[name])
-    what = f"n=131,072, the largest of {len(peaks)} linear-time mechanisms: {worst}"
-    yield at_most(what, peaks[worst], "MiB", 2048.0)
+    what = f"n={length:,}, the largest of {len(peaks)} {which} mechanisms: {worst}"
+    yield at_most(what, peaks[worst], "MiB", limit)
 
 
 def linear_time(mechanism: Mechanism) -> bool:
     """Whether its time is linear in the tokens."""
+    if mechanism.name in SCORED:
+        return False
     return mechanism.family not in QUADRATIC or mechanism.name in LINEAR_PATTERNS
 
 
@@ -147,10 +179,12 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 
 
-def peak_resident(name: str) -> float:
-    """MiB of a whole process, torch included, that attends to the longest tokens once."""
-    command = [sys.executable, "-c", PEAK, name, str(LONGEST), str(WIDTH)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+def peak_resident(name: str, length: int) -> float:
+    """MiB of a whole process, torch included, that attends to so many tokens once."""
+    command = [sys.executable, "-c", PEAK, name, str(length), str(WIDTH)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError("; ".join([describe_exit(done.returncode), *done.stderr.splitlines()[-1:]]))
     return float(done.stdout)
 
 

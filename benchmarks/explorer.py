@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
-from benchmarks._base import Measurement, at_most, require
+from benchmarks._base import Line, Measurement, at_most, attempt, require
 from separatrix.web.app import STATIC
 
 CLIENTS = 50
@@ -81,15 +81,15 @@ class Client:
             self.get(f"/api/v1/map/spike/softmax,linear?a1=0.5:1.5:4&n=1e3:1e18:4:log&b={b}")
 
 
-def measure() -> Iterator[Measurement]:
+def measure() -> Iterator[Line]:
     """Every promise of the explorer."""
     weight = sum(each.stat().st_size for each in STATIC.rglob("*") if each.suffix != ".txt")
     yield at_most("explorer: the whole page, all views", weight / 1000, "KB", 400)
     with serving() as (process, port, ready):
         yield at_most("explorer: until the server answers", ready, "s", 3)
-        yield from _browsed(port)
-        yield from _at_once(port)
-        yield from _memory(process, port)
+        yield from attempt("explorer: the page in a browser", lambda: _browsed(port))
+        yield from attempt("explorer: many people at once", lambda: _at_once(port))
+        yield from attempt("explorer: its memory after many requests", lambda: _memory(process, port))
 
 
 def _browsed(port: int) -> Iterator[Measurement]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -32,14 +33,19 @@ def measure() -> Iterator[Measurement]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     for task, mechanism in CASES:
-        yield trainer(task, mechanism)
+        what = f"training {mechanism} on {task}: tokens/s against a bare loop"
+        yield at_least(what, partial(trainer_speed, task, mechanism), "x", 0.9)
     torch.set_num_threads(before)
     with tempfile.TemporaryDirectory() as folder:
-        alone, together = (swept(workers, Path(folder) / f"{workers}.db") for workers in (1, 2))
-    yield at_least("training runs on two workers against one", alone / together, "x", 1.8)
+        yield at_least(
+            "training runs on two workers against one",
+            lambda: swept(1, Path(folder) / "1.db") / swept(2, Path(folder) / "2.db"),
+            "x",
+            1.8,
+        )
 
 
-def trainer(name: str, mechanism: str) -> Measurement:
+def trainer_speed(name: str, mechanism: str) -> float:
     """Tokens a second of `train` against those of a bare loop, both of the same model to the same weights.
 
     It looks at little validation data, and seldom: a look is no overhead, but what was asked for.
@@ -49,8 +55,7 @@ def trainer(name: str, mechanism: str) -> Measurement:
     ours, theirs = train(asked), bare(asked)
     for one, other in zip(ours.model.parameters(), theirs.parameters(), strict=True):
         require(torch.allclose(one, other, rtol=1e-3, atol=1e-5), f"{mechanism} on {name}: other weights")
-    speed = ratio(lambda: bare(asked), lambda: train(asked), repeats=5)
-    return at_least(f"training {mechanism} on {name}: tokens/s against a bare loop", speed, "x", 0.9)
+    return ratio(lambda: bare(asked), lambda: train(asked), repeats=5)
 
 
 def bare(asked: Run) -> Model:
@@ -92,10 +97,3 @@ def swept(workers: int, file: Path) -> float:
     kept = frame(store, read_filter({}, kind="training"))
     require(done.done == len(kept) == RUNS, "some runs are missing")
     return wall
-
-
-if __name__ == "__main__":
-    from rich import print as show
-
-    for line in measure():
-        show(f"{line.what}: {line.measured:.3g} (promised {line.wanted})")

@@ -7,12 +7,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import event, select
 
-from benchmarks._base import Measurement, at_most, require, seconds
+from benchmarks._base import Line, Measurement, at_most, attempt, require, seconds
 from separatrix.store import Environment, Result, Store, open_store, results, schema
 from separatrix.sweeps.verdict_cells import Cell, Draws
 
@@ -32,30 +33,51 @@ ASKED = {
 """Conditions, and how many cells they find."""
 
 
-def measure() -> Iterator[Measurement]:
+def measure() -> Iterator[Line]:
     """All lines of this file."""
+    yield from attempt(f"asking and adding to {CELLS:,} cells", speed)
+    yield from attempt(f"memory of commands over {MANY:,} cells", memory)
+
+
+def speed() -> Iterator[Measurement]:
+    """Conditions on a large store, and cells added to it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.db"
         store = open_store(f"sqlite:///{path}", create=True)
         fill(store)
         for asked, count in ASKED.items():
-            conditions: dict[str, Any] = dict(word.split("=") for word in asked.split())
-            require(results(store, **conditions).height == count, f"results {asked}")
-            taken = seconds(lambda given=conditions: results(store, **given), 2)
+            taken = partial(seconds_to_ask, store, asked, count)
             yield at_most(f"results {asked} of {CELLS:,} cells", taken, "s", 2.0)
-        yield at_most(f"adding a cell to {CELLS:,}", microseconds_added(store), "µs", 100.0)
+        yield at_most(f"adding a cell to {CELLS:,}", lambda: microseconds_added(store), "µs", 100.0)
+
+
+def seconds_to_ask(store: Store, asked: str, count: int) -> float:
+    """The time of `results` with these conditions, which must find so many cells."""
+    conditions: dict[str, Any] = dict(word.split("=") for word in asked.split())
+    require(results(store, **conditions).height == count, f"results {asked}")
+    return seconds(lambda: results(store, **conditions), 2)
+
+
+def memory() -> Iterator[Measurement]:
+    """What commands need for a large store, over what they need for a small one."""
     with tempfile.TemporaryDirectory() as folder:
         paths = {count: Path(folder) / f"{count}.db" for count in (FEW, MANY)}
         for count, path in paths.items():
             fill(open_store(str(path), create=True), count)
         for words in ("results", "results --csv", "results --json", "results --out results.parquet"):
-            few, many = (peak(path, count, words.split(), folder) for count, path in paths.items())
-            yield at_most(f"memory of {words} over {MANY:,} cells against {FEW:,}", many / few, "times", 1.5)
+            what = f"memory of {words} over {MANY:,} cells against {FEW:,}"
+            yield at_most(what, partial(growth, words, paths, folder), "times", 1.5)
         for path in paths.values():
             gather(open_store(str(path)))
         for words in ("report", "compare 1 2"):
-            few, many = (peak(path, count, words.split(), folder) for count, path in paths.items())
-            yield at_most(f"memory of {words} over {MANY:,} cells against {FEW:,}", many / few, "times", 2.0)
+            what = f"memory of {words} over {MANY:,} cells against {FEW:,}"
+            yield at_most(what, partial(growth, words, paths, folder), "times", 2.0)
+
+
+def growth(words: str, paths: dict[int, Path], folder: str) -> float:
+    """The peak memory of a command on the large store over that on the small one."""
+    few, many = (peak(path, count, words.split(), folder) for count, path in paths.items())
+    return many / few
 
 
 def cells(first: int, last: int) -> Iterator[tuple[str, dict[str, Any], Result]]:

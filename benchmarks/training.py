@@ -7,6 +7,7 @@ frees them (`separatrix.costs.memory`): the output, its gradient and those of q,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -44,20 +45,20 @@ def measure() -> Iterator[Measurement]:
 
 def times() -> Iterator[Measurement]:
     """The time of a training step's attention, against softmax."""
-    q, k, v = tokens(TIMED)
 
     def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return scaled_dot_product_attention(q, k, v, is_causal=True)
 
     for name, limit in SLOWEST.items():
-        attend = causal(mechanism_named(name))
-        check_gradients(mechanism_named(name))
-        slower = ratio(
-            lambda attend=attend: trained(attend, q, k, v),  # type: ignore[misc]
-            lambda: trained(fused, q, k, v),
-            repeats=9,
-        )
+        slower = partial(slower_than, fused, mechanism_named(name))
         yield at_most(f"{name}: forward and backward over SDPA's, n={TIMED}", slower, "x", limit)
+
+
+def slower_than(fused: Attend, mechanism: Mechanism) -> float:
+    """How many times as long a mechanism takes whose gradients are right."""
+    check_gradients(mechanism)
+    inputs = tokens(TIMED)
+    return ratio(lambda: trained(causal(mechanism), *inputs), lambda: trained(fused, *inputs), repeats=9)
 
 
 def memory() -> Iterator[Measurement]:

@@ -15,7 +15,7 @@ and is open to the exact engines as well.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from separatrix.mechanisms._places import AskedLast, Causality, Present, check_request, placed, seen_keys
-from separatrix.mechanisms._recomputed import Out, recomputed
+from separatrix.mechanisms._recomputed import Out, joined_by_rows, recomputed, recomputed_by_rows
 from separatrix.mechanisms._request import filled, form, widened
 from separatrix.mechanisms.decoding import (
     CACHE,
@@ -214,6 +214,13 @@ class Mechanism(ABC):
             return part(*inputs)
         return recomputed(part, *inputs)
 
+    def recomputed_by_rows(
+        self, part: Callable[..., Tensor], blocks: Sequence[range], rows: Tensor, *inputs: Tensor | None
+    ) -> Tensor:
+        """`part` for each block of rows, which backward computes again unless held weights learn beside it."""
+        learns = any(weight.requires_grad for weight in self.held_weights.values())
+        return (joined_by_rows if learns else recomputed_by_rows)(part, blocks, rows, *inputs)
+
     @abstractmethod
     def definition(
         self,
@@ -381,14 +388,7 @@ def by_blocks_of_queries(
     blocks = blocks_of_queries(q, k)
     if len(blocks) < 2:
         return attend(range(q.shape[-2]), q, k, v, *more)
-    queries = torch.split(q, [len(rows) for rows in blocks], dim=-2)
-    return torch.cat(
-        [
-            recomputed(partial(attend, rows), some, k, v, *more)
-            for rows, some in zip(blocks, queries, strict=True)
-        ],
-        dim=-2,
-    )
+    return recomputed_by_rows(attend, blocks, q, k, v, *more)
 
 
 def divided(weighted: Tensor, total: Tensor) -> Tensor:

@@ -39,6 +39,9 @@ from separatrix.tensors import Float, Tensor, torch
 CHUNK = 64
 """Tokens taken at once by the causal form."""
 
+INFERENCE_SHARE = 4
+"""Without gradients, blocks are this many times smaller: few enough features to stay in a core's own cache."""
+
 SURGE = 40.0
 """How far, in logarithms, keys of one chunk may exceed the reference; more, and the chunk is halved."""
 
@@ -124,7 +127,7 @@ class FeatureMechanism(Mechanism):
         q, k = self.mapped(q, k, more)
         memory = Memory.empty(self.scaled(k[..., :1, :], "key"), v.shape[-1], self.normalised)
         if not causal:
-            return joined(list(self._all(memory, q, k, v, times)))
+            return self._all(memory, q, k, v, times)
         if first:
             before, times = cut(times, first)
             self._take_in(memory, k[..., :first, :], v[..., :first, :], before)
@@ -200,15 +203,18 @@ class FeatureMechanism(Mechanism):
         """The scores of a few tokens, where they are cheaper to have without their features."""
         return None
 
-    def _all(self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Iterator[Tensor]:
+    def _all(self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Tensor:
         """Take in every key, then read for every query."""
         step = self._take_in(memory, k, v, times)
-        for some in blocks(step, q):
-            yield self._part(self._answered, q.shape[-2] > step, *some, *memory.kept)
+        rows = [range(start, min(start + step, q.shape[-2])) for start in range(0, q.shape[-2], step)]
+        if len(rows) < 2:
+            return self._answered(q, *memory.kept)
+        return self.recomputed_by_rows(lambda _, *given: self._answered(*given), rows, q, *memory.kept)
 
     def _take_in(self, memory: Memory, k: Tensor, v: Tensor, times: Tensor | None) -> int:
-        """Take in every key, so many at once as it says."""
-        step = max(1, CACHED // max(1, memory.sums[..., 0].numel()))
+        """Take in every key, a block of tokens at a time, and return the length of the blocks."""
+        cached = CACHED if torch.is_grad_enabled() else CACHED // INFERENCE_SHARE
+        step = max(1, cached // max(1, memory.sums[..., 0].numel()))
         for some in blocks(step, k, v, times):
             memory.join(Memory(self.normalised, *self._part(self._taken, k.shape[-2] > step, *some)))
         return step
@@ -411,7 +417,10 @@ class Memory:
 
     def add(self, keys: Tensor, values: Tensor) -> None:
         """Add keys to the memory."""
-        self.sums = self.sums + keys.mT @ (with_one(values) if self.normalised else values)
+        sums = keys.mT @ values
+        if self.normalised:
+            sums = torch.cat([sums, keys.sum(-2)[..., None]], dim=-1)
+        self.sums = self.sums + sums
 
     def join(self, other: Memory) -> None:
         """Take in what another has taken in."""
@@ -422,6 +431,8 @@ class Memory:
 
     def read(self, phi: Tensor, top: Tensor | None) -> Tensor:
         """What queries get from the keys taken in."""
+        if self.normalised:
+            return divided(phi @ self.sums[..., :-1], phi @ self.sums[..., -1:])
         return self._finished(phi @ self.sums, top)
 
     def pass_by(
