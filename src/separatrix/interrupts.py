@@ -118,12 +118,13 @@ def watch_signals() -> None:
     _stopped_by = signal.SIGINT
     if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
         return
+    before = signal.set_wakeup_fd(-1)
+    if before != -1:  # a thread, or an event loop, watches already
+        signal.set_wakeup_fd(before, warn_on_full_buffer=False)
+        return
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
-    before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-    if before != -1:  # a thread, or an event loop, watches already
-        signal.set_wakeup_fd(before)
-        return
+    signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(ours, theirs), name="signals", daemon=True).start()
 
 
