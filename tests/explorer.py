@@ -64,9 +64,9 @@ class Explorer:
         return reply.json()
 
 
-def start(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-    """`separatrix explore`, without a browser, on any free port."""
-    program = "from separatrix.cli import main; main()"
+def start(*words: str, cwd: Path | None = None, before: str = "") -> subprocess.Popen[str]:
+    """`separatrix explore`, without a browser, on any free port; `before` is code that runs first."""
+    program = f"{before}\nfrom separatrix.cli import main; main()"
     command = [sys.executable, "-P", "-c", program, "explore", "--no-browser", "--port", "0", *words]
     return subprocess.Popen(
         command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}
@@ -74,9 +74,9 @@ def start(*words: str, cwd: Path | None = None) -> subprocess.Popen[str]:
 
 
 @contextmanager
-def running(*words: str, cwd: Path | None = None) -> Iterator[Explorer]:
+def running(*words: str, cwd: Path | None = None, before: str = "") -> Iterator[Explorer]:
     """An explorer that is ended as by Ctrl-C."""
-    process = start(*words, cwd=cwd)
+    process = start(*words, cwd=cwd, before=before)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()

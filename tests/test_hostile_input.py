@@ -201,7 +201,100 @@ def test_an_interrupt_while_modules_are_imported() -> None:
     for module in ("typer", "separatrix.cli.application", "separatrix.checker"):
         command, late = [sys.executable, "-c", program, "check", "x"], {**os.environ, "LATE": module}
         done = subprocess.run(command, env=late, capture_output=True, check=False)
-        assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
+        assert (done.returncode, done.stderr) == (130, b"separatrix: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("verdict", "spike", "softmax"),
+        ("verdict", "spike", "mine.py:attend"),
+        ("sweep", "paper"),
+        ("learn", "needle", "softmax"),
+        ("explore", "--no-browser", "--port", "0"),
+        ("reproduce",),
+        ("list", "mechanisms"),
+    ],
+    ids=" ".join,
+)
+def test_a_current_folder_that_was_deleted_is_told_in_one_line(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    program = "import os, sys; os.rmdir(os.getcwd()); from separatrix.cli import main; main()"
+    (tmp_path / "gone").mkdir()
+    command = [sys.executable, "-P", "-c", program, *words]
+    done = subprocess.run(
+        command, cwd=tmp_path / "gone", capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "separatrix: the current folder cannot be used: it was deleted; go to another one (cd) and give the "
+        "command again\n"
+    )
+
+
+SLOW_CALL = """
+import pathlib, torch
+def attend(q, k, v):
+    pathlib.Path("begun").touch()
+    torch.linalg.eigvals(torch.randn(5000, 5000, dtype=torch.float64))
+    return v
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_does_not_wait_for_a_long_call_into_torch(number: signal.Signals, tmp_path: Path) -> None:
+    """The call takes more than half a minute, and Python runs no handler before it returns."""
+    (tmp_path / "slow.py").write_text(SLOW_CALL)
+    program = (
+        "import pathlib\n"
+        "from separatrix.cli import main\n"
+        "from separatrix.interrupts import temporary_folder\n"
+        "with temporary_folder('half-', pathlib.Path('.').resolve()):\n"
+        "    main()\n"
+    )
+    words = ["verdict", "spike", "slow.py:attend", "n=100", "--engine", "dense"]
+    command = [sys.executable, "-c", program, *words]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        end = time.monotonic() + 60
+        while not (tmp_path / "begun").exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert list(tmp_path.glob("half-*"))
+        time.sleep(1)
+        began = time.monotonic()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+        took = time.monotonic() - began
+    assert process.returncode == 128 + number
+    assert took < 6, took  # about one second where nothing else runs
+    assert ("separatrix: interrupted" in err, "Traceback" in err) == (number == signal.SIGINT, False)
+    assert not list(tmp_path.glob("half-*"))
+
+
+def test_a_second_signal_ends_the_process_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    program = (
+        "import os, pathlib, signal\n"
+        "from separatrix import cli\n"
+        "from separatrix.interrupts import temporary_folder\n"
+        "def run(words):\n"
+        "    with temporary_folder('half-', pathlib.Path('.').resolve()):\n"
+        "        try:\n"
+        "            os.kill(os.getpid(), signal.SIGTERM)\n"
+        "            signal.pause()\n"
+        "        finally:\n"
+        "            os.kill(os.getpid(), signal.SIGTERM)\n"
+        "            signal.pause()\n"
+        "import separatrix.cli.application as application\n"
+        "application.run = run\n"
+        "cli.main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (143, b"")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupt_while_a_command_waits(tmp_path: Path) -> None:

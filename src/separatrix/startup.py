@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.context import BaseContext
+from typing import TypeVar
+
+from separatrix.errors import SeparatrixError, one_line
+from separatrix.interrupts import STOPPING
 
 SAFE_PATH = "PYTHONSAFEPATH"
-STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Signals that stop a program; there is no SIGHUP on Windows."""
+MAX_STARTS = 3
+Started = TypeVar("Started")
 
 
 @contextmanager
@@ -60,6 +65,25 @@ def process_context(preloaded: str) -> BaseContext:
     with safe_path(), signals_held_back():
         forkserver.ensure_running()
     return context
+
+
+def start_process(start: Callable[[], Started], preloaded: str) -> Started:
+    """Call `start`, which starts a process; where its server was killed, start the server again and repeat.
+
+    Raises a SeparatrixError where that is of no use.
+    """
+    for attempt in range(MAX_STARTS):
+        try:
+            with safe_path():
+                return start()
+        except (EOFError, OSError) as error:
+            reason = one_line(error) if str(error) else type(error).__name__
+            time.sleep(0.1 * attempt)
+            process_context(preloaded)
+    raise SeparatrixError(
+        f"no worker process can be started ({reason}): the process that workers are forked from is killed "
+        "again and again; see whether there is enough memory, then give the same command again"
+    )
 
 
 def follow_parent() -> None:

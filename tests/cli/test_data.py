@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,42 @@ def test_corrupt_files_are_told_with_exit_code_1(capsys: pytest.CaptureFixture[s
     code, out, err = run(capsys, "data", "floors", "enwik8", "--folder", str(tmp_path))
     assert (code, out) == (2, "")
     assert err == f"separatrix: {tmp_path}/enwik8 is corrupt: 5 bytes instead of 1,000\n"
+
+
+def test_one_damaged_zip_file_does_not_hide_the_other_data_sets(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as out:
+        out.writestr("enwik8", b"text")
+    data = bytearray(packed.getvalue())
+    data[-6:-2] = (10**9).to_bytes(4, "little")  # the directory would begin before the file
+    (tmp_path / "enwik8.zip").write_bytes(data)
+    tiny_data.lay(tmp_path, "mnist")
+    code, out, err = run(capsys, "data", "--folder", str(tmp_path))
+    assert (code, err) == (1, "")
+    assert f"{tmp_path}/enwik8.zip is damaged or cut short: negative seek value" in out
+    rows = {line.split()[0]: line.split()[1] for line in out.splitlines() if line.split()[0] in DATASETS}
+    assert rows == {**dict.fromkeys(DATASETS, "missing"), "mnist": "found", "enwik8": "corrupt"}
+
+
+def test_a_folder_that_may_not_be_read_does_not_hide_the_other_data_sets(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exists = Path.exists
+
+    def refuse(path: Path) -> bool:
+        if path.parent.name == "cifar10":
+            raise PermissionError(13, "Permission denied", str(path))
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    tiny_data.lay(tmp_path, "mnist")
+    code, out, err = run(capsys, "data", "--folder", str(tmp_path))
+    assert (code, err) == (1, "")
+    rows = {line.split()[0]: line.split()[1] for line in out.splitlines() if line.split()[0] in DATASETS}
+    assert (rows["mnist"], rows["cifar10"]) == ("found", "corrupt")
+    assert "permission denied" in out
 
 
 def test_the_folder_is_named_by_the_environment_or_is_a_cache(

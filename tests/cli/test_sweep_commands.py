@@ -109,10 +109,24 @@ def test_the_command_killed_leaves_nobody_behind_and_goes_on(
     assert whole["id"].n_unique() == whole.height == CELLS
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_ctrl_c_finishes_cleanly_and_says_how_to_go_on(long_plan: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_is_sent_once_ends_a_sweep_soon(long_plan: Path, number: signal.Signals) -> None:
+    process, began = _begun(long_plan.parent), time.monotonic()
+    os.killpg(process.pid, number)  # as a batch system does
+    _, err = process.communicate(timeout=60)
+    assert time.monotonic() - began < 10  # less than two seconds where nothing else runs
+    assert process.returncode == 128 + number, err
+    assert "Traceback" not in err
+    assert _gone(process.pid)
+    whole = frame(open_store("results.db"))
+    assert 0 < whole["id"].n_unique() == whole.height < CELLS
+    with closing(sqlite3.connect(long_plan.parent / "results.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM separatrix_claims").fetchone() == (0,)
+
+
+def test_ctrl_c_finishes_cleanly_and_says_how_to_go_on(long_plan: Path) -> None:
     process = _begun(long_plan.parent)
-    os.killpg(process.pid, number)  # as a terminal does, and a batch system
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "interrupted" in out

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import math
+import random
+import tracemalloc
+import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -23,6 +28,7 @@ from separatrix.learning import (
     arrays,
     model_for,
     perturbed,
+    read_arrays,
     samples_to_test,
     samples_to_validate,
     score_of,
@@ -331,6 +337,91 @@ def test_a_checkpoint_that_is_none_is_said_in_one_line(monkeypatch: pytest.Monke
     monkeypatch.setattr(checkpoint_file, "VERSION", 2)
     with pytest.raises(CheckpointError, match="has version 1, and this program reads version 2"):
         next(training(run(), first))
+
+
+def npy(header: bytes, content: bytes = b"") -> bytes:
+    """An array in NumPy's format with this header."""
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + content
+
+
+def crafted(method: int = zipfile.ZIP_STORED, **members: bytes) -> bytes:
+    """A checkpoint with these bytes as arrays."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", method) as out:
+        for name, content in {"version": arrays_of(1), **members}.items():
+            out.writestr(f"{name}.npy", content)
+    return made.getvalue()
+
+
+def arrays_of(value: Any) -> bytes:
+    made = io.BytesIO()
+    np.save(made, value)
+    return made.getvalue()
+
+
+CRAFTED = {
+    "a terabyte": crafted(x=npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776,)}\n")),
+    "a product that is small": crafted(
+        x=npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (-4294967296, -4294967296)}\n")
+    ),
+    "a shape of words": crafted(x=npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': ('a',)}\n")),
+    "a type of numbers": crafted(x=npy(b"{'descr': 7, 'fortran_order': False, 'shape': (1,)}\n", bytes(8))),
+    "a wide type": crafted(x=npy(b"{'descr': '|V1099511627776', 'fortran_order': False, 'shape': ()}\n")),
+    "no dictionary": crafted(x=npy(b"[1, 2\n")),
+    "too many bytes": crafted(x=npy(b"{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}\n", bytes(9))),
+    "another format": crafted(x=b"\x93NUMPY\x09\x00"),
+    "no array": crafted(x=b"words"),
+    "a bomb": crafted(zipfile.ZIP_DEFLATED, x=arrays_of(np.zeros(20_000_000))),
+    "bzip2": crafted(zipfile.ZIP_BZIP2, x=arrays_of(np.zeros(20_000_000))),
+}
+
+
+@pytest.mark.parametrize("data", CRAFTED.values(), ids=CRAFTED)
+def test_a_crafted_checkpoint_is_damaged_and_takes_no_memory(data: bytes) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(CheckpointError, match="the checkpoint is damaged; --retry-failed begins anew"):
+            read_arrays(data)
+        assert tracemalloc.get_traced_memory()[1] < 4_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_random_damage_to_a_checkpoint_is_said_in_one_line() -> None:
+    first, chance = next(training(run())), random.Random(0)
+    assert isinstance(first, bytes)
+    for _ in range(300):
+        damaged = bytearray(first)
+        for _ in range(chance.choice((1, 2, 8))):
+            damaged[chance.randrange(len(damaged))] = chance.choice((0, 0xFF, chance.randrange(256)))
+        with suppress(CheckpointError):
+            read_arrays(bytes(damaged))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"step": np.inf},
+        {"step": -1},
+        {"step": 10**9},
+        {"step": np.zeros((2, 2))},
+        {"curves/loss": np.float64(1)},
+        {"curves/loss": np.zeros(10**6)},
+        {"curves/looks": np.array([[np.inf, 0.5]])},
+        {"curves/looks": np.zeros(3)},
+        {"optimizer/0/exp_avg": np.zeros(1)},
+        {"optimizer/0/other": np.zeros(1)},
+        {"optimizer/999/exp_avg": np.zeros(1)},
+        {"optimizer/x": np.zeros(1)},
+    ],
+    ids=str,
+)
+def test_arrays_that_do_not_fit_the_run_are_said_in_one_line(changed: dict[str, Any]) -> None:
+    first = next(training(run()))
+    assert isinstance(first, bytes)
+    whole = arrays(**{**read_arrays(first), **changed})
+    with pytest.raises(CheckpointError, match="the checkpoint is not one of this run"):
+        next(training(run(), whole))
 
 
 def test_nothing_in_a_checkpoint_is_unpickled() -> None:

@@ -691,3 +691,40 @@ def test_a_report_leaves_other_files_alone(store: Store, tmp_path: Path) -> None
     write_report(store, tmp_path / "out")
     assert (tmp_path / "out/mine.txt").read_text() == "mine"
     assert len(list((tmp_path / "out").iterdir())) == 4
+
+
+MIXED = """
+[[sweep]]
+construction = "spike"
+mechanisms = ["softmax", "linear"]
+engine = "exact"
+parameters = { n = [1000, 10000] }
+
+[[learn]]
+task = "needle"
+mechanisms = ["softmax"]
+parameters = { n = 8 }
+setting = { steps = 4, width = 8, batch = 4, every = 2, validation = 16, tests = 32 }
+rates = [0.01]
+"""
+
+
+def test_training_with_the_default_seed_alone_is_reported_beside_verdicts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The default is the one seed 0, which says as much as any other."""
+    from separatrix.sweeps import sweep
+
+    (tmp_path / "mixed.toml").write_text(MIXED)
+    url = f"sqlite:///{tmp_path / 'results.db'}"
+    assert sweep(tmp_path / "mixed.toml", url, workers=1).done == 5
+    code, out, err = run(capsys, "report", "--store", url, "--out", str(tmp_path / "report"), "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["cells"] == {"done": 5}
+    page = (tmp_path / "report" / "report.html").read_text()
+    assert "P is known for 4 cells" in page
+    assert "Training runs" in page
+    assert pl.read_csv(tmp_path / "report" / "results.csv").height == 4
+    assert pl.read_csv(tmp_path / "report" / "training.csv")["seed"].to_list() == [0]
+    code, out, err = run(capsys, "results", "--store", url, "--kind", "training", "--csv")
+    assert "seed" in out.splitlines()[0].split(",")

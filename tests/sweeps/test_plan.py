@@ -57,6 +57,16 @@ def only(text: str) -> str:
     return line
 
 
+def test_a_byte_order_mark_is_no_part_of_a_plan(tmp_path: Path) -> None:
+    text = '[[sweep]]\nconstruction = "spike"\nmechanisms = ["softmax"]\nparameters.n = [1000, 2000]\n'
+    (tmp_path / "plan.toml").write_text(text, encoding="utf-8-sig")
+    assert (tmp_path / "plan.toml").read_bytes().startswith(b"\xef\xbb\xbf[[sweep]]")
+    assert load_plan(tmp_path / "plan.toml").count == 2
+    (tmp_path / "plan.toml").write_text(text.replace("parameters", "parameter"), encoding="utf-8-sig")
+    with pytest.raises(PlanError, match=r"plan.toml, line 4: "):
+        load_plan(tmp_path / "plan.toml")
+
+
 def test_a_plan_is_a_product() -> None:
     plan = read_plan(
         HEAD + '[[sweep]]\nconstruction = "spike"\nengine = "dense"\nseeds = [3, 5]\n'

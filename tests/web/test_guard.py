@@ -16,7 +16,21 @@ def test_this_machine_may_ask_by_its_own_names(explorer: Explorer, host: str) ->
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "10.0.0.1", "[::2]", "0.0.0.0"],
+    [
+        *(
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "",
+            "10.0.0.1",
+            "[::2]",
+            "0.0.0.0",
+        ),
+        *("[::1]evil.com", "[::1]evil.com:80", "[::1]:80evil.com", "[::1", "::1", "[localhost]", "[::1]]"),
+        *("localhost:", "localhost:0", "localhost:65536", "localhost:99999999", "localhost:80:80"),
+        *("localhost:8a", "localhost.", "localhost:+80", "me@localhost", "localhost@evil.com", "localhost/x"),
+        *("localhost evil.com", "localhost,evil.com", "localhost#evil.com", ":80"),
+    ],
 )
 def test_a_foreign_name_that_points_here_is_refused(explorer: Explorer, host: str) -> None:
     for path in (API, "/", "/static/js/main.js", "/api/v1/openapi.json"):

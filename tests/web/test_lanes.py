@@ -17,7 +17,7 @@ from separatrix.errors import SeparatrixError
 from separatrix.startup import process_context
 from separatrix.web import lanes
 from separatrix.web.lanes import Busy, Lane, TooLong
-from separatrix.web.workers import PRELOADED, Call, Refused, Slow
+from separatrix.web.workers import PRELOADED, Call, Refused, Slow, WorkerDied
 
 SPIKE = {"construction": "spike", "mechanisms": "softmax", "words": {}, "options": {}, "quick": True}
 ENDLESS = {
@@ -113,7 +113,7 @@ def test_a_process_that_dies_is_replaced() -> None:
             await asyncio.sleep(0.3)
             for process in found.processes:
                 os.kill(process, signal.SIGKILL)
-            with pytest.raises(Refused, match="died"):
+            with pytest.raises(WorkerDied, match="died"):
                 await asked
             await answers(found)
 

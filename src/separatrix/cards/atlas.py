@@ -7,6 +7,7 @@ import io
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from multiprocessing import active_children, get_context
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -18,9 +19,9 @@ from separatrix.cards.standing import Standing, Unanswered, kind_of_evidence, po
 from separatrix.constructions import construction_named
 from separatrix.mechanisms import Mechanism, examples
 from separatrix.mechanisms.load import mechanisms_from
-from separatrix.parameters import UsageError, require_known
+from separatrix.parameters import SeparatrixError, UsageError, require_known
 from separatrix.result import Result
-from separatrix.startup import safe_path, signals_held_back
+from separatrix.startup import follow_parent, safe_path, signals_held_back
 from separatrix.verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def _filled(
     context = get_context("spawn")
     before = set(active_children())
     with safe_path(), signals_held_back():
-        pool = ProcessPoolExecutor(workers, context, initializer=torch.set_num_threads, initargs=(1,))
+        pool = ProcessPoolExecutor(workers, context, initializer=_begin)
         waiting: dict[Future[Standing | Unanswered], tuple[str, str]] = {
             pool.submit(_cell, mechanism, name): (mechanism.spelled, name) for mechanism, name in cells
         }
@@ -217,11 +218,22 @@ def _filled(
             for done, future in enumerate(as_completed(waiting), 1):
                 tell(done, len(cells), " on ".join(waiting[future]))
                 yield waiting[future], future.result()
+        except BrokenProcessPool:
+            raise SeparatrixError(
+                "a process that computes cells of the atlas died, perhaps for want of memory; name fewer "
+                "mechanisms"
+            ) from None
         except BaseException:
             for process in started:
                 process.kill()
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def _begin() -> None:
+    """Prepare a worker process."""
+    follow_parent()
+    torch.set_num_threads(1)
 
 
 def _cell(mechanism: Mechanism, name: str) -> Standing | Unanswered:

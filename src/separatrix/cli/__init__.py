@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from contextlib import suppress
 from types import FrameType
 
-BY_SIGNAL = 128
-"""What a shell adds to the number of a signal for the exit code of whom it ended: 130 for Ctrl-C."""
-ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Signals by which others end a program; there is no SIGHUP on Windows."""
+from separatrix.interrupts import STOPPING, exit_code, exit_now, stop_handler, stop_signal, watch_signals
 
 
 def main() -> None:
     """Run what was typed; every error becomes one line on stderr and exit code 2, never a traceback."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt)
-    for number in ENDING:
-        if signal.getsignal(number) is signal.SIG_DFL:
+    for number in STOPPING:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _interrupt)
     from separatrix.cli import streams, supervisor
 
@@ -27,7 +23,10 @@ def main() -> None:
         supervisor.start(sys.argv[1:])
     from separatrix.cli.application import run
 
+    _received.clear()
+    watch_signals()  # it opens files, which must not take the numbers of closed streams
     try:
+        _require_current_folder()
         streams.kept_lines()
         code = run(sys.argv[1:])
         sys.stdout.flush()
@@ -40,11 +39,10 @@ def main() -> None:
         raise
     except BrokenPipeError:
         streams.die_of_a_broken_pipe()
-    except KeyboardInterrupt as interrupt:
-        number = interrupt.number if isinstance(interrupt, _Ended) else signal.SIGINT
-        if number == signal.SIGINT:
+    except KeyboardInterrupt:
+        if stop_signal() == signal.SIGINT:
             _say("interrupted")
-        code = BY_SIGNAL + number
+        code = exit_code()
     except Exception as error:
         code = 2
         from separatrix.errors import told
@@ -59,30 +57,38 @@ def main() -> None:
     sys.exit(code)
 
 
-class _Ended(KeyboardInterrupt):
-    """Somebody ended the program: what is half done is removed, as for Ctrl-C."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
+_received: set[int] = set()
+"""Signals that have interrupted the command already."""
 
 
+@stop_handler
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Take a signal; in the midst of an import it ends the process at once: half a module is broken."""
+    """Interrupt the command; a second signal ends the process at once.
+
+    So does a signal in the midst of an import: half a module would be left, and Python's import system
+    swallows some exceptions.
+    """
+    if number in _received:
+        exit_now(number)
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
-            _die_of(number)
+            exit_now(number)
         frame = frame.f_back
-    if number == signal.SIGINT:
-        raise KeyboardInterrupt
-    signal.signal(number, signal.SIG_DFL)  # a second one waits for nothing
-    raise _Ended(number)
+    _received.add(number)
+    raise KeyboardInterrupt
 
 
-def _die_of(number: int) -> None:
-    """End the process by the signal, as if nothing had been done about it."""
-    signal.signal(number, signal.SIG_DFL)
-    signal.raise_signal(number)
+def _require_current_folder() -> None:
+    """Refuse a current folder that was deleted: some libraries end the process there without a word."""
+    from separatrix.errors import UsageError
+
+    try:
+        os.stat(os.getcwd())  # noqa: PTH109, PTH116
+    except OSError as error:
+        why = "it was deleted" if isinstance(error, FileNotFoundError) else error.strerror
+        raise UsageError(
+            f"the current folder cannot be used: {why}; go to another one (cd) and give the command again"
+        ) from None
 
 
 def _say(line: str) -> None:

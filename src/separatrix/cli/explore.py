@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Annotated
 
 import typer
@@ -41,6 +42,7 @@ def explore(
       separatrix explore
       separatrix explore --store sqlite:///results.db --mechanism mine.py:attend
     """
+    from separatrix.interrupts import stop_signal
     from separatrix.startup import process_context
 
     process_context("separatrix.web.preload")  # which takes longest, while the rest is imported and checked
@@ -67,4 +69,5 @@ def explore(
     try:
         serve(settings, host=host, port=port, allow_others=allow_others, browser=browser, tell=tell)
     except KeyboardInterrupt:
-        return
+        if stop_signal() != signal.SIGINT:  # Ctrl-C is the way to end it
+            raise

@@ -15,6 +15,7 @@ from separatrix.cli.options import HERE, AsJson, StoreUrl, Words
 from separatrix.cli.progress import announced
 from separatrix.cli.sweep import progress, spell_time
 from separatrix.cli.terminal import console, escape, new_table, print_json, show
+from separatrix.interrupts import exit_code
 
 if TYPE_CHECKING:
     from separatrix.evidence.estimates import Difference
@@ -174,7 +175,7 @@ def ending_early() -> Iterator[None]:
         yield
     except Stopped as stopped:
         print(f"separatrix: {stopped}", file=sys.stderr, flush=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_code()) from None
 
 
 def say(told: str, quiet: bool) -> None:

@@ -15,6 +15,7 @@ from separatrix.cli import completion
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import announced, counting
 from separatrix.cli.terminal import console, escape, new_table, print_json, show
+from separatrix.interrupts import exit_code
 from separatrix.numbers import format_exact
 from separatrix.numbers.json import json_file
 
@@ -83,7 +84,7 @@ def search(
         write_whole(out, json_file(found.as_json(), 2))
     show(found, as_json, lambda: _view(found, out, study))
     if found.interrupted:
-        raise typer.Exit(130)
+        raise typer.Exit(exit_code())
 
 
 def _warn_of(lines: Sequence[int], study: Path | None) -> None:

@@ -28,7 +28,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from separatrix.cli import streams
-from separatrix.startup import STOPPING, leave_with
+from separatrix.interrupts import BY_SIGNAL, STOPPING, stop_handler
+from separatrix.startup import leave_with
 
 COMMANDS = frozenset(
     ("assess", "atlas", "bench", "boundary", "choose", "map", "readers", "scaling", "search", "verdict")
@@ -39,8 +40,6 @@ PATIENT = frozenset(("atlas", "search"))
 GRACE = 3.0
 """Seconds a command has to end after a signal before it is killed."""
 POLL = 0.2
-BY_SIGNAL = 128
-"""What a shell adds to the number of a signal for the exit code of a process that it ended."""
 FOUND = 1
 """The exit code for a mechanism that is broken."""
 CAUSE = "HOW-THE-PROCESS-DIED"
@@ -125,9 +124,10 @@ def _once(handler: Any) -> Any:
     """A handler for the first signal, after which all are ignored: Ctrl-C reaches both processes, and the
     parent passes it on as well. A second Ctrl-C makes the parent kill this process."""
 
+    @stop_handler
     def handle(number: int, frame: FrameType | None) -> None:
-        for each in STOPPING:
-            signal.signal(each, signal.SIG_IGN)
+        for stopping in STOPPING:
+            signal.signal(stopping, signal.SIG_IGN)
         handler(number, frame)
 
     return handle
@@ -187,7 +187,7 @@ def _end(state: Report, status: int, stopped: int | None, late: bool, words: Seq
         streams.die_of_a_broken_pipe()
     if stopped is not None:
         _show(state.known, "")
-        if stopped == signal.SIGINT:
+        if stopped == signal.SIGINT and code < 0:  # a child that ended by itself has said so
             print("separatrix: interrupted", file=sys.stderr, flush=True)
         sys.exit(BY_SIGNAL + stopped)
     if -code in STOPPING:

@@ -15,6 +15,7 @@ import typer
 from separatrix.cli.options import DEFAULT, HERE, AsJson, StoreUrl
 from separatrix.cli.progress import on_stderr
 from separatrix.cli.terminal import console, counted_cells, escape, new_table, print_json
+from separatrix.interrupts import exit_code
 
 if TYPE_CHECKING:
     from separatrix.sweeps import Estimate, Plan, Progress
@@ -102,7 +103,7 @@ def sweep(
             hear=bar.hear,
         )
     _view(read, done, address.shown, as_json)
-    raise typer.Exit(130 if done.stopped else 1 if done.failed or done.failed_before else 0)
+    raise typer.Exit(exit_code() if done.stopped else 1 if done.failed or done.failed_before else 0)
 
 
 def spell_time(seconds: float) -> str:

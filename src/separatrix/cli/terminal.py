@@ -37,11 +37,10 @@ def console() -> Console:
 
 
 def new_table(*titles: str, gap: int = 2, pad_edge: bool = True) -> Table:
-    """A table without lines, so many blanks between its columns."""
-    from rich.table import Table
+    """Make a table without lines and with `gap` blanks between its columns; no number in it is ever cut."""
+    from separatrix.cli.tables import NumberTable
 
-    padding = (0, gap, 0, 0)
-    return Table(*titles, box=None, padding=padding, show_header=bool(titles), pad_edge=pad_edge)
+    return NumberTable(*titles, gap=gap, pad_edge=pad_edge)
 
 
 def escape(text: str) -> str:

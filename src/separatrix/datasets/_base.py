@@ -76,10 +76,13 @@ class DataSet(ABC, Generic[Kind]):
         """The files to put in place, by name, from the file of the package: its `members` as they are."""
         assert self.package is not None
         most, where = self.largest_package, self.package.file
+        sizes = {file.name: file.size for file in self.files}
+        limits = {member: sizes.get(name, most) for member, name in self.members.items()}
         if where.endswith(".whl"):
-            return {name: unzip(package, member, most, where) for member, name in self.members.items()}
-        found = untar(package, self.members.__contains__, most, where)
-        return {self.members[member]: content for member, content in found}
+            return {
+                name: unzip(package, member, limits[member], where) for member, name in self.members.items()
+            }
+        return {self.members[member]: content for member, content in untar(package, limits.get, most, where)}
 
     def load(self, folder: Path) -> Splits[Kind]:
         """Read and verify every file of the data set in a folder."""
@@ -93,7 +96,19 @@ class DataSet(ABC, Generic[Kind]):
         return {each.name: self._content(folder, each)[1] for each in self.files}
 
     def states(self, folder: Path) -> list[FileState]:
-        """What there is of the data set in a folder, file by file, each one read and verified."""
+        """The state of every file of the data set in a folder, each one read and verified.
+
+        Never raises a UsageError: a file that cannot be read is "corrupt", so that one data set does not
+        hide the others.
+        """
+        try:
+            return self._file_states(folder)
+        except UsageError as error:
+            return [
+                FileState(file.name, "corrupt", None, None, file.checksum, str(error)) for file in self.files
+            ]
+
+    def _file_states(self, folder: Path) -> list[FileState]:
         return [self._state(folder, each) for each in self.files]
 
     def where(self) -> tuple[str, ...]:

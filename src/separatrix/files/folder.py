@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from separatrix.errors import UsageError
 from separatrix.files.writing import Draft, require_room, sync_folder
+from separatrix.interrupts import unfinished
 
 Writer = Callable[[BinaryIO], None]
 
@@ -28,6 +29,7 @@ class Folder:
         self._made: list[Path] = []
         self._whole = out.resolve()
         self._stage = self._whole.with_name(f".separatrix-{secrets.token_hex(8)}")
+        self._marks = ExitStack()
 
     def __enter__(self) -> Folder:
         if self.out.exists() and not self.out.is_dir():
@@ -35,11 +37,15 @@ class Folder:
         try:
             if self._new:
                 self._make_parents(self._stage.parent)
+                self._marks.enter_context(unfinished(self._stage))
                 self._stage.mkdir()
             require_room(self._stage if self._new else self.out)
         except OSError as error:
             self._clean()
             raise self._refusal(error) from None
+        except BaseException:  # a signal: __exit__ is not called for a block that was not entered
+            self._clean()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -81,6 +87,7 @@ class Folder:
         """Remove what was only made for the work, never what holds anything else."""
         if self._new:
             shutil.rmtree(self._stage, ignore_errors=True)
+        self._marks.close()
         for folder in reversed(self._made):
             with suppress(OSError):
                 folder.rmdir()

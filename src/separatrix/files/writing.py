@@ -14,11 +14,12 @@ import secrets
 import stat
 import time
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from separatrix.errors import UsageError
+from separatrix.interrupts import unfinished
 
 ANEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 PRIVATE = 0o600
@@ -46,12 +47,13 @@ def require_writable(path: Path, endings: Collection[str] = ()) -> None:
 
 def require_room(folder: Path) -> None:
     """Write a little to a file without a future: permissions, a full disk and much else show at once."""
-    path, descriptor = _neighbour(folder, PRIVATE)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(bytes(TRIED))
-    finally:
-        path.unlink()
+    path = _neighbour(folder)
+    with unfinished(path):
+        try:
+            with os.fdopen(os.open(path, ANEW, PRIVATE), "wb") as file:
+                file.write(bytes(TRIED))
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -84,7 +86,10 @@ class Draft:
     def __init__(self, path: Path) -> None:
         self.target = _target(path)
         known = _status(self.target)
-        self._path, descriptor = _neighbour(self.target.parent, 0o666 if known is None else PRIVATE)
+        self._path = _neighbour(self.target.parent)
+        self._mark = ExitStack()
+        self._mark.enter_context(unfinished(self._path))
+        descriptor = os.open(self._path, ANEW, 0o666 if known is None else PRIVATE)
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
         if known is not None and os.name == "posix":
             with suppress(PermissionError):  # only root gives files away
@@ -99,6 +104,7 @@ class Draft:
         with suppress(OSError):  # what cannot be written on a full disk cannot be closed, either
             self.file.close()
         self._path.unlink(missing_ok=True)
+        self._mark.close()
 
     def finish(self) -> None:
         """Sync the draft to the disk."""
@@ -125,9 +131,8 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _neighbour(folder: Path, mode: int) -> tuple[Path, int]:
-    path = folder / f".separatrix-{secrets.token_hex(8)}"
-    return path, os.open(path, ANEW, mode)
+def _neighbour(folder: Path) -> Path:
+    return folder / f".separatrix-{secrets.token_hex(8)}"
 
 
 def _status(path: Path) -> os.stat_result | None:

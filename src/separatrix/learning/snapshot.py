@@ -12,6 +12,8 @@ from separatrix.learning.checkpoint import CheckpointError, arrays, read_arrays
 from separatrix.learning.curves import Curves
 
 WEIGHTS, MOMENTS, CURVES = "weights/", "optimizer/", "curves/"
+MOMENT_NAMES = ("step", "exp_avg", "exp_avg_sq")
+"""The state that AdamW keeps for each weight."""
 
 
 def snapshot(step: int, model: nn.Module, optimizer: torch.optim.Optimizer, curves: Curves) -> bytes:
@@ -30,8 +32,11 @@ def restore(checkpoint: bytes, model: nn.Module, optimizer: torch.optim.Optimize
     found = read_arrays(checkpoint)
     try:
         _restore(found, model, optimizer, curves)
-        return int(found["step"])
-    except (KeyError, RuntimeError, ValueError, TypeError, IndexError):
+        step = int(found["step"])
+        if step != curves.made:
+            raise ValueError(f"step {step} of a run that made {curves.made}")
+        return step
+    except (KeyError, RuntimeError, ValueError, TypeError, IndexError, OverflowError):
         raise CheckpointError("the checkpoint is not one of this run; begin anew: --retry-failed") from None
 
 
@@ -44,8 +49,9 @@ def _restore(found: Any, model: nn.Module, optimizer: torch.optim.Optimizer, cur
     parameters = list(model.parameters())
     for path, each in under(MOMENTS).items():
         number, name = path.split("/")
-        weight = parameters[int(number)]
-        device = "cpu" if name == "step" else weight.device
-        optimizer.state[weight][name] = torch.from_numpy(np.asarray(each)).to(device)
+        weight, moment = parameters[int(number)], torch.from_numpy(np.asarray(each))
+        if (name not in MOMENT_NAMES) or (moment.shape != (weight.shape if name != "step" else ())):
+            raise ValueError(f"{path} does not belong to this optimiser")
+        optimizer.state[weight][name] = moment.to("cpu" if name == "step" else weight.device)
         weight.grad = torch.zeros_like(weight)  # it had one, and is stepped even where it gets none
     curves.restore(under(CURVES))

@@ -155,7 +155,7 @@ def boundary_of(
 ) -> Boundary:
     """Scan, narrow down what changes sides, and prove the ends where the engine can."""
     engine_named(engine).refuse_unused(sampling)
-    level = LevelSides(asked, span.name, _level(at), engine, sampling or Sampling())
+    level = LevelSides(asked, span.name, parse_level(at), engine, sampling or Sampling())
     closed = level.closed([span.start]) is not None
     outcome, _ = level.outcome(span.start, engine if ENGINES[engine].proves or not closed else "exact")
     effort = _effort(_usual(level, closed, outcome), scan, tolerance)
@@ -210,7 +210,7 @@ def _one_by_one(
     return read
 
 
-def _level(at: object) -> Fraction:
+def parse_level(at: object) -> Fraction:
     level = parse_exact(at, "at")
     if not 0 < level < 1:
         raise UsageError(f"at={at} is out of range; a level of P lies between 0 and 1")

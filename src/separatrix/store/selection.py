@@ -130,7 +130,9 @@ class Selection:
             spread = self.found.setdefault(name, Spread())
             spread.take([(each.values[FOUND] or {}).get(name) for each in chunk])
         columns = (*FIRST, *HOW)
-        self.asked.update(name for name in columns if any(each.values[PLACES[name]] for each in chunk))
+        self.asked.update(  # seed 0 says as much as any other; an empty text says nothing
+            name for name in columns if any(each.values[PLACES[name]] not in (None, "") for each in chunk)
+        )
 
     @property
     def fixed(self) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -17,6 +17,7 @@ from typing import Any
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.pool import NullPool
 
+from separatrix.interrupts import temporary_folder
 from separatrix.parameters import UsageError
 from separatrix.store.errors import DAMAGED, StoreError, told
 from separatrix.store.ranges import FUNCTION, is_within
@@ -268,8 +269,8 @@ def new_store(path: Path) -> Iterator[Path]:
     if not path.parent.is_dir():
         raise UsageError(f"cannot make the store {path}: there is no folder {path.parent}")
     try:
-        with told(str(path)), tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as beside:
-            made = Path(beside) / "store.db"
+        with told(str(path)), temporary_folder(f".{path.name}.", path.parent) as beside:
+            made = beside / "store.db"
             yield made
             put(made, path)
     except FileExistsError:

@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import BaseContext
 
 from separatrix.parameters import SeparatrixError
-from separatrix.startup import follow_parent, process_context, safe_path
+from separatrix.startup import follow_parent, process_context, start_process
 from separatrix.sweeps.executors import AHEAD, Executor, Finished
 from separatrix.sweeps.work import Back, Batch
 from separatrix.sweeps.worker import work
@@ -22,9 +22,8 @@ class _Worker:
     """A process, and the batches it has."""
 
     def __init__(self, context: BaseContext) -> None:
-        with safe_path():  # the server is started again if it has died
-            self.pool = ProcessPoolExecutor(1, context, initializer=follow_parent)
-            self.greeting: Future[None] = self.pool.submit(greet)
+        self.pool = ProcessPoolExecutor(1, context, initializer=follow_parent)
+        self.greeting: Future[None] = self.pool.submit(greet)
         self.waiting: dict[Future[Back], Batch] = {}
         self.since = time.monotonic()
         """When it began with the first of its batches, at the latest."""
@@ -53,9 +52,12 @@ class LocalExecutor(Executor):
     ) -> None:
         super().__init__(cell_timeout)
         self._context = context or process_context(PRELOADED)
-        self._workers = [_Worker(self._context) for _ in range(workers)]
+        self._workers = [self._start() for _ in range(workers)]
         self._back: list[Finished] = []
         self._stillborn = 0
+
+    def _start(self) -> _Worker:
+        return start_process(lambda: _Worker(self._context), PRELOADED)
 
     @property
     def workers(self) -> int:
@@ -136,13 +138,10 @@ class LocalExecutor(Executor):
             )
             return
         try:
-            self._workers[place] = _Worker(self._context)
-        except (EOFError, OSError):  # the server that workers are forked from is gone
+            self._workers[place] = self._start()
+        except SeparatrixError as error:
             dead.waiting.clear()
-            self._failure = SeparatrixError(
-                "no more worker processes can be started; what was finished is stored: give the same command "
-                "again"
-            )
+            self._failure = SeparatrixError(f"{error}; what was finished is stored")
             return
         for batch in batches:
             self.submit(batch)

@@ -113,7 +113,7 @@ class Plan:
 def load_plan(file: File, allow: Collection[str] = (), device: str | None = None) -> Plan:
     """The plan in a file."""
     try:
-        text = read_whole(file, LARGEST, "a plan").decode()
+        text = read_whole(file, LARGEST, "a plan").decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(f"{file} is not a text; a plan is a TOML file") from None
     return read_plan(text, str(file), file.stem, allow, device)

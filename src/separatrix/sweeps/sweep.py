@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 
+from separatrix.interrupts import STOPPING, stop_handler
 from separatrix.parameters import UsageError, nearest
-from separatrix.startup import STOPPING
 from separatrix.store import DEFAULT, Address, open_store
 from separatrix.sweeps.executors import Executor
 from separatrix.sweeps.local import LocalExecutor
@@ -23,6 +23,8 @@ from separatrix.sweeps.work import Planned
 
 SHIPPED = Path(__file__).parent / "plans"
 MOST_WORKERS = 1024
+GRACE_SECONDS = 1.5
+"""Seconds that workers have to finish after SIGTERM or SIGHUP; of Ctrl-C there can be a second one."""
 STORE_TIMEOUT = 60.0
 """Seconds without an answer after which a store is given up."""
 
@@ -126,24 +128,35 @@ def sweep(
 
 @contextmanager
 def stop_on_signals(hear: Callable[[], None] = lambda: None) -> Iterator[Callable[[], bool]]:
-    """A function that says whether to stop; `hear` is told of the first signal, the second interrupts.
+    """Yield a function that says whether to stop; `hear` is told of the first signal, the second interrupts.
 
-    So Ctrl-C once finishes what is being computed; twice, it drops it.
+    So Ctrl-C once finishes the cells that are being computed; twice, it drops them. SIGTERM and SIGHUP come
+    once, from a program that soon sends SIGKILL: they drop the cells after `GRACE_SECONDS`. What was stored
+    stays, and training goes on from its last checkpoint.
     """
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set
         return
 
+    timers: list[threading.Timer] = []
+
+    @stop_handler
     def handle(number: int, frame: FrameType | None) -> None:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
+        if number != signal.SIGINT:
+            timers.append(threading.Timer(GRACE_SECONDS, os.kill, (os.getpid(), number)))
+            timers[0].daemon = True
+            timers[0].start()
         hear()
 
     before = {number: signal.signal(number, handle) for number in STOPPING}
     try:
         yield asked.is_set
     finally:
+        for timer in timers:
+            timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)

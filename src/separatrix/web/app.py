@@ -19,10 +19,10 @@ from separatrix.registry import modules
 from separatrix.startup import process_context
 from separatrix.web import api
 from separatrix.web.guard import LOOPBACK, Guard
-from separatrix.web.lanes import Busy, Lane, TooLong
-from separatrix.web.requests import Desk, Ended, Gone, problem
+from separatrix.web.lanes import Lane
+from separatrix.web.requests import Desk, Gone, problem
 from separatrix.web.settings import Settings
-from separatrix.web.workers import PRELOADED
+from separatrix.web.workers import PRELOADED, Unavailable
 
 STATIC = Path(__file__).parent / "static"
 VIEWS = ("verdict", "map", "atlas", "assess", "learn", "results", "compare")
@@ -93,7 +93,7 @@ def _add_problems(app: FastAPI) -> None:
     """Every error is one line of JSON, or of a page where a browser goes astray, never a traceback."""
 
     async def refuse(request: Request, error: Exception) -> Response:
-        status = 503 if isinstance(error, Busy | TooLong | Ended) else 400
+        status = 503 if isinstance(error, Unavailable) else 400
         return JSONResponse(problem(error), status)
 
     async def gone(request: Request, error: Exception) -> Response:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,12 @@ ASK_AGAIN = (b"cache-control", b"no-cache")
 ONE_SITE = ("same-origin", "none")
 API = "/api/"
 LONGEST_ADDRESS = 8000
+LARGEST_PORT = 65535
+_HOST = re.compile(
+    r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]*[A-Za-z0-9_-]))(?::(?P<port>[0-9]{1,5}))?",
+    re.ASCII,
+)
+"""A Host header: a name without a dot at its end, or an address in brackets, and perhaps a port."""
 
 
 class Guard:
@@ -71,7 +78,8 @@ class Guard:
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str]:
         """The status and the line of a refusal; 0 where there is none."""
         host = headers.get("host", "")
-        if not self._is_ours(host):
+        names = [name for name, _ in scope["headers"]]
+        if not self._is_ours(host) or names.count(b"host") > 1:
             return 403, "this page answers to the name of this machine alone; open the address it was given"
         if scope["method"] not in ("GET", "HEAD"):
             return 405, "the explorer only shows; it takes GET and HEAD"
@@ -89,15 +97,20 @@ class Guard:
         return 0, ""
 
     def _is_ours(self, host: str) -> bool:
-        name = _name(host)
-        return name in self.names or (self.any_address and _is_number(name))
+        name = host_name(host)
+        return bool(name) and (name in self.names or (self.any_address and _is_number(name)))
 
 
-def _name(host: str) -> str:
-    """The name in a Host header, without its port."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.partition(":")[0].lower()
+def host_name(host: str) -> str:
+    """Return the name or address in a Host header, without its port; empty for a header that is malformed.
+
+    >>> [host_name(host) for host in ("LOCALHOST:80", "[::1]:8310", "[::1]evil.com", "me@localhost", "::1")]
+    ['localhost', '::1', '', '', '']
+    """
+    parts = _HOST.fullmatch(host)
+    if parts is None or (parts["port"] is not None and not 1 <= int(parts["port"]) <= LARGEST_PORT):
+        return ""
+    return (parts["address"] or parts["name"]).lower()
 
 
 def _is_number(name: str) -> bool:

@@ -14,7 +14,7 @@ from multiprocessing.context import BaseContext
 from typing import Any, TypeVar
 
 from separatrix.errors import SeparatrixError
-from separatrix.web.workers import Call, Died, Refused, Slow, Tell, Worker, start
+from separatrix.web.workers import Call, Died, Refused, Slow, Tell, Unavailable, Worker, WorkerDied, start
 
 Found = TypeVar("Found")
 PATIENCE = 0.5
@@ -23,11 +23,11 @@ MOST_WAITING = 400
 """Requests that may wait for a free process."""
 
 
-class Busy(SeparatrixError):
+class Busy(Unavailable):
     """Too many wait already."""
 
 
-class TooLong(SeparatrixError):
+class TooLong(Unavailable):
     """It took longer than it may."""
 
 
@@ -123,7 +123,9 @@ class Lane:
             ) from None
         except Died:
             self._let_go(worker)
-            raise Refused("the process that computed this died, perhaps for want of memory") from None
+            raise WorkerDied(
+                "the process that computed this died, perhaps for want of memory; try again, or ask for less"
+            ) from None
         except (Refused, Slow):
             self._give_back(worker)
             raise

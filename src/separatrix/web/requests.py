@@ -8,6 +8,7 @@ import json
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Collection, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from separatrix.errors import SeparatrixError, UsageError, on_one_line
 from separatrix.parameters import read_words
 from separatrix.web.lanes import Lane, TooLong
 from separatrix.web.settings import Settings
-from separatrix.web.workers import Call, Refused, Slow
+from separatrix.web.workers import Call, Refused, Slow, Unavailable
 
 JSON, LINES, CELLS = "application/json", "application/x-ndjson", "application/vnd.separatrix.cells"
 MOST_KEPT = 8 * 2**20
@@ -86,6 +87,8 @@ class Desk:
                     self._note_slow(call)
             except TooLong:
                 pass  # a machine that is busy now may not be so the next time
+        if found is None and call.check is not None:
+            await self._require_valid(request, replace(call, name=call.check))
         if found is None and LINES in request.headers.get("accept", "") and not file:
             return StreamingResponse(self._lines(request, call, key, media), media_type=LINES)
         if found is None:
@@ -93,6 +96,11 @@ class Desk:
         self.kept.put(key, found)
         named = {"content-disposition": f'attachment; filename="{file}"'} if file else {}
         return Response(found, media_type=media, headers={"cache-control": "no-store", **named})
+
+    async def _require_valid(self, request: Request, check: Call) -> None:
+        """Refuse wrong arguments before the call waits for a slow process."""
+        with suppress(TooLong):  # the slow process checks them again
+            await self._while_waited_for(request, self.quick.ask(_with(check, quick=True)))
 
     def known(self, name: str) -> list[bytes]:
         """All answers to calls of a function that are kept."""
@@ -174,7 +182,7 @@ def _line(value: Mapping[str, Any]) -> bytes:
     return f"{json.dumps(value)}\n".encode()
 
 
-class Ended(SeparatrixError):
+class Ended(Unavailable):
     """The explorer ends."""
 
 

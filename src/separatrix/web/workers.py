@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from separatrix.errors import SeparatrixError, UsageError, told
-from separatrix.startup import follow_parent, safe_path, signals_held_back
+from separatrix.startup import follow_parent, signals_held_back, start_process
 
 PRELOADED = "separatrix.web.preload"
 _STARTING = threading.Lock()
@@ -29,6 +29,16 @@ class Call:
 
     name: str
     arguments: Mapping[str, Any]
+    check: str | None = None
+    """The function that refuses wrong arguments at once, before the call waits for a slow process."""
+
+
+class Unavailable(SeparatrixError):
+    """The request may be fine, but there is no answer now; the page answers with 503."""
+
+
+class WorkerDied(Unavailable):
+    """The process that computed an answer died over it, or could not be started."""
 
 
 class Refused(SeparatrixError):
@@ -112,18 +122,27 @@ class Worker:
 
 def start(context: BaseContext, niceness: int) -> Worker:
     """Start a process, and wait until it can be asked."""
-    ours, theirs = context.Pipe()
-    with _STARTING, safe_path(), signals_held_back():
-        process = context.Process(target=work_off, args=(theirs, str(Path.cwd()), niceness), daemon=True)  # type: ignore[attr-defined]
-        process.start()
-    theirs.close()
+
+    def begin() -> Worker:
+        ours, theirs = context.Pipe()
+        with theirs, signals_held_back():
+            process = context.Process(target=work_off, args=(theirs, folder, niceness), daemon=True)  # type: ignore[attr-defined]
+            process.start()
+        return Worker(process, ours)
+
+    folder = str(Path.cwd())
     try:
-        ours.recv()
+        with _STARTING:
+            worker = start_process(begin, PRELOADED)
+    except SeparatrixError as error:
+        raise WorkerDied(str(error)) from None
+    try:
+        worker.line.recv()
     except (OSError, EOFError):
-        raise SeparatrixError(
+        raise WorkerDied(
             "a process that computes for the page dies before it begins; see whether there is enough memory"
         ) from None
-    return Worker(process, ours)
+    return worker
 
 
 def work_off(line: Connection, folder: str, niceness: int) -> None:

@@ -71,7 +71,7 @@ def trained_runs(store: Store, sweep: int | None) -> TrainedRuns:
     if found.is_empty():
         return TrainedRuns(store, pl.DataFrame(schema={"status": pl.String, "seconds": pl.Float64}))
     found = found.unique("id", maintain_order=True)
-    for name in (*ASKED[1:], "score", "validation_score", "last_step", "outcome"):
+    for name in (*ASKED[1:], "seed", "score", "validation_score", "last_step", "outcome"):
         if name not in found.columns:
             found = found.with_columns(pl.lit(None).alias(name))
     about = pl.Series("about", _about(found["parameters"].to_list()))

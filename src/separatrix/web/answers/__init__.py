@@ -16,7 +16,7 @@ from separatrix.registry import modules
 
 Answer = Callable[..., bytes]
 MARK = "is_answer"
-FIRST = ("controls", "maps", "questions", "see")
+FIRST = ("checks", "controls", "maps", "questions", "see")
 """The files of what is seen first, which processes have before they are asked; others come when they are."""
 
 

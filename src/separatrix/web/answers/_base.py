@@ -17,6 +17,8 @@ Tell = Callable[[Mapping[str, Any]], None]
 Function = TypeVar("Function", bound=Callable[..., bytes])
 Words = Mapping[str, str]
 """Parameters or options, as they are typed."""
+LEAST = {"width": 1, "heads": 1, "seed": 0}
+"""Options of `assess` for one's own that are whole numbers."""
 SLOW = "this is sampled, or takes many cells one by one"
 
 
@@ -38,6 +40,17 @@ def sampling_of(options: Words) -> Sampling:
         )
     except ValueError:
         raise UsageError("--draws and --seed are whole numbers, --confidence is a number") from None
+
+
+def how_called(options: Words) -> dict[str, Any]:
+    """Return how a user's own mechanism is called, from options as they are typed."""
+    how: dict[str, Any] = {"scale": options["scale"]} if "scale" in options else {}
+    for name, least in LEAST.items():
+        if name in options:
+            if not options[name].isdecimal() or int(options[name]) < least:
+                raise UsageError(f"--{name}={options[name]} is no whole number from {least} on")
+            how[name] = int(options[name])
+    return how
 
 
 def document(found: Result | Any) -> bytes:

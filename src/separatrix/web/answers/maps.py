@@ -94,7 +94,7 @@ def map_file(
 
 
 def _map(construction: str, mechanisms: str, words: Words, options: Words, quick: bool, tell: Tell) -> Map:
-    _refuse_large(construction, mechanisms, words, MOST_CELLS)
+    refuse_large(construction, mechanisms, words, MOST_CELLS)
 
     def step(so_far: Step) -> None:
         if so_far.total > MOST_SLOW_CELLS:
@@ -121,7 +121,7 @@ def _map(construction: str, mechanisms: str, words: Words, options: Words, quick
     )
 
 
-def _refuse_large(construction: str, mechanisms: str, words: Words, most: int) -> None:
+def refuse_large(construction: str, mechanisms: str, words: Words, most: int) -> None:
     """Refuse more cells than a page has points before any of them is made."""
     axes, fixed = split_axes(words)
     asked = question(construction, (split_mechanisms(mechanisms) or [mechanisms])[0], fixed, axes)

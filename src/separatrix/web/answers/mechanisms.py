@@ -20,15 +20,13 @@ from separatrix.numbers.json import finite
 from separatrix.parameters import SeparatrixError, UsageError, split_mechanisms
 from separatrix.reports.verdict_words import LETTERS, MARKS, MEANINGS, RESCUES
 from separatrix.verdicts import DELTA, Verdict
-from separatrix.web.answers._base import SLOW, Tell, answer, by_closed_form, document
+from separatrix.web.answers._base import SLOW, Tell, answer, by_closed_form, document, how_called
 from separatrix.web.workers import Slow
 
 MOST_CELLS = 120
 """Of the atlas in one request: a row of it, or two columns."""
 AFTER_CONTRACT = 3
 """Steps of a card after contract and constructions: likeness, and the cost of softmax and its own."""
-LEAST = {"width": 1, "heads": 1, "seed": 0}
-"""Options of `assess` for one's own that are whole numbers."""
 
 Words = Mapping[str, str]
 
@@ -104,14 +102,14 @@ def atlas_cells(mechanisms: str, options: Words, quick: bool, tell: Tell) -> byt
     """What `separatrix atlas --json` prints."""
     chosen, columns = _asked(mechanisms, options)
     order_by(options.get("sort", "family"), columns)
-    if quick:
-        raise Slow(SLOW)
     cells = len(chosen) * len(columns)
     if cells > MOST_CELLS:
         raise UsageError(
             f"these are {cells:,} cells, more than the page makes at once ({MOST_CELLS}); name some with "
             "--mechanisms and --constructions, or give the command in a terminal"
         )
+    if quick:
+        raise Slow(SLOW)
     return document(
         atlas(
             chosen,
@@ -150,24 +148,13 @@ def mechanism_heading(mechanisms: str, options: Words, quick: bool, tell: Tell) 
     )
 
 
-def how_called(options: Words) -> dict[str, Any]:
-    """How one's own is called, from options as they are typed."""
-    how: dict[str, Any] = {"scale": options["scale"]} if "scale" in options else {}
-    for name, least in LEAST.items():
-        if name in options:
-            if not options[name].isdecimal() or int(options[name]) < least:
-                raise UsageError(f"--{name}={options[name]} is no whole number from {least} on")
-            how[name] = int(options[name])
-    return how
-
-
 @answer
 def card(mechanisms: str, options: Words, quick: bool, tell: Tell) -> bytes:
     """What `separatrix assess --json` prints; the card as far as it is comes with the steps."""
+    against = split_mechanisms(options.get("against", ""))
     if quick:
         raise Slow(SLOW)
     only_contract = options.get("quick", "no") == "yes"
-    against = split_mechanisms(options.get("against", ""))
     one_card = len(CHECKS) + (0 if only_contract else len(points()) + AFTER_CONTRACT)
     total, done = one_card * (1 + len(against)), 0
 

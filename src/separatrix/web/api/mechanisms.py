@@ -185,4 +185,5 @@ def _card_call(name: str, mechanism: str, request: Request, desk: Desk, options:
     desk.settings.admitted(mechanism)
     if chosen.get("against"):
         desk.settings.admitted(chosen["against"])
-    return Call(name, {"mechanisms": mechanism, "options": chosen})
+    check = "check_card" if name == "card" else None
+    return Call(name, {"mechanisms": mechanism, "options": chosen}, check)

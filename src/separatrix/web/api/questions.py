@@ -51,11 +51,19 @@ BOUNDARY = {
 }
 
 
+CHECKS = {
+    "verdicts": "check_verdicts",
+    "certificate": "check_verdicts",
+    "boundaries": "check_boundary",
+    **dict.fromkeys(("map_json", "map_cells", "map_file"), "check_map"),
+}
+"""The function that refuses wrong arguments of a call at once."""
+
+
 def _call(name: str, construction: str, mechanisms: str, request: Request, options: dict[str, str]) -> Call:
     words, chosen = read_query(request, options)
-    return Call(
-        name, {"construction": construction, "mechanisms": mechanisms, "words": words, "options": chosen}
-    )
+    arguments = {"construction": construction, "mechanisms": mechanisms, "words": words, "options": chosen}
+    return Call(name, arguments, CHECKS[name])
 
 
 @router.get(
