@@ -77,6 +77,7 @@ class Alibi(AroundAnother, FadingMechanism):
                 "alibi fades the logits or scores of a kernel, a feature map or a pattern of places; "
                 f"{inner.spelled} ({inner.family}) is none of these"
             )
+        # Linear scores decode from sums, too; all tokens at once are more exact from the scores themselves.
         scores = inner.features if isinstance(inner, Linear) else inner
         self.features = FadedFeatures(scores, self) if isinstance(scores, FeatureMechanism) else None
         vars(self).update(takes_present=isinstance(inner, ScoreMechanism | StreamedMechanism))
@@ -104,7 +105,7 @@ class Alibi(AroundAnother, FadingMechanism):
         self, q: Queries, k: Keys, v: Values, counts: Counts | None = None, causal: bool = False, **more: Any
     ) -> Attended:
         """A block of queries at a time; feature maps in the fast form that they have, in float64."""
-        if self.features is None:
+        if self.features is None or isinstance(self.inner, Linear):
             return super().__call__(q, k, v, causal=True, **more)
         return self.features(q.double(), k.double(), v.double(), causal=True, **more)
 
