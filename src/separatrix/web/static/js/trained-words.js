@@ -17,6 +17,7 @@ export const WORDS = {
   learns: "can, and learns it",
   "not learned": "can, and did not learn it here",
   unknown: "unknown",
+  contradiction: "contradiction",
 };
 
 // The experiments that have the words of an address: parameters of the task, or of the model and its training.
