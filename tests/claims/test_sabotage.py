@@ -10,10 +10,14 @@ from typing import Any
 
 import pytest
 
-from separatrix.claims import signs
+from expectations import assert_fails
+from separatrix.claims import claim_named, dispersion, formats, network, plain, signs
 from separatrix.claims._tools import spike
 from separatrix.constructions._base import BlockModel, QueryRow
+from separatrix.constructions._blocks import BlockConstruction
 from separatrix.constructions.spike import Spike
+from separatrix.mechanisms import Linear, Softmax, Taylor
+from separatrix.mechanisms.kernels.logn_softmax import LogNSoftmax
 from separatrix.numbers.logforms import LogForm, rational
 
 BLOCK_MODEL = Spike.block_model.__func__  # type: ignore[attr-defined]
@@ -95,3 +99,78 @@ def test_the_point_of_the_claim_fails_with_a_wrong_mate_row(monkeypatch: pytest.
 def test_nothing_is_noticed_where_nothing_is_wrong() -> None:
     assert not some_point_fails("ones")
     assert not some_point_fails("identity")
+
+
+def flatter_softmax(patch: pytest.MonkeyPatch) -> None:
+    """Every logit 3 % too small, in balls, in float64 and on tokens."""
+    ratio, log_ratio, call = Softmax.ratio, Softmax.log_ratio, Softmax.__call__
+    patch.setattr(Softmax, "ratio", lambda self, b, s: ratio(self, b, rational(Fraction(97, 100)) * s))
+    patch.setattr(Softmax, "log_ratio", lambda self, b, s: log_ratio(self, b, 0.97 * s))
+    patch.setattr(Softmax, "__call__", lambda self, q, *more, **named: call(self, 0.97 * q, *more, **named))
+
+
+def one_vector_less(patch: pytest.MonkeyPatch) -> None:
+    """P of m - 1 sign vectors in the place of m."""
+    on_grid = network.on_grid
+    patch.setattr(
+        network, "on_grid", lambda *at, m, **more: on_grid(*at, m=[max(k - 1, 1) for k in m], **more)
+    )
+
+
+def lost_a_step_later(patch: pytest.MonkeyPatch) -> None:
+    lost_from = formats.lost_from
+    patch.setattr(
+        formats, "lost_from", lambda at, unit: {k: n and n + at.step for k, n in lost_from(at, unit).items()}
+    )
+
+
+def one_order_more(patch: pytest.MonkeyPatch) -> None:
+    log_ratio = Taylor.log_ratio
+    patch.setattr(
+        Taylor, "log_ratio", lambda self, b, s: log_ratio(Taylor(order=self.parameters.order + 1), b, s)
+    )
+
+
+def other_last_column(patch: pytest.MonkeyPatch) -> None:
+    matrix = BlockConstruction.matrix
+
+    def wrong(self: BlockConstruction, *more: Any) -> Any:
+        tokens = matrix(self, *more).clone()
+        tokens[:, -1] *= 1.0001
+        return tokens
+
+    patch.setattr(BlockConstruction, "matrix", wrong)
+
+
+SUBTLE: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "width": one_vector_less,
+    "spike-shape": other_last_column,
+    "number-formats": lost_a_step_later,
+    "taylor-order": one_order_more,
+    "dispersion-blind": flatter_softmax,
+    "sparse-averaging": flatter_softmax,
+    "single-location": flatter_softmax,
+}
+"""Faults of a few per cent or of one step, besides the coarse ones of test_claims and test_more_claims."""
+
+
+@pytest.mark.parametrize("name", SUBTLE)
+def test_a_small_fault_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    SUBTLE[name](monkeypatch)
+    assert_fails(claim_named(name))
+
+
+def test_a_small_fault_of_linear_is_noticed_in_the_plain_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all(plain.counted_point(n, False).holds for n in plain.COUNTED)
+    log_ratio = Linear.log_ratio
+    monkeypatch.setattr(Linear, "log_ratio", lambda self, b, s: log_ratio(self, b, 1.01 * s))
+    assert not all(plain.counted_point(n, False).holds for n in plain.COUNTED)
+
+
+def test_a_small_fault_of_the_repaired_softmax_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert dispersion.repair_point("logn-softmax", "3/2", 1000).holds
+    call = LogNSoftmax.__call__
+    monkeypatch.setattr(
+        LogNSoftmax, "__call__", lambda self, q, *more, **named: call(self, 0.97 * q, *more, **named)
+    )
+    assert not dispersion.repair_point("logn-softmax", "3/2", 1000).holds

@@ -88,7 +88,30 @@ def taylor_point(order: int) -> Point:
     if first == len(sizes):
         return point({**BASE, "order": order}, False, blind_from="never")
     room = 2 + order * STEEP / math.log(10) - math.log10(sizes[first])
-    return point({**BASE, "order": order}, room >= 0, blind_from=short(sizes[first]), log10_room=room)
+    off = max(abs(math.expm1(taylor_ratio(order, n) - log_ratio_of(order, n))) for n in (1000, 10**6))
+    return point(
+        {**BASE, "order": order},
+        room >= 0 and off < 1e-12,
+        blind_from=short(sizes[first]),
+        log10_room=room,
+        ratio_off=off,
+    )
+
+
+def taylor_ratio(order: int, n: int) -> float:
+    """log T(R² log n)/T(R r log n), R = 1.5 and r = 0.3, with T summed term by term in fractions."""
+    log_n = Fraction(math.log(n))
+    high, low = (
+        sum(x**k / math.factorial(k) for k in range(order + 1))
+        for x in (Fraction(9, 4) * log_n, Fraction(9, 20) * log_n)
+    )
+    return math.log(high / low)
+
+
+def log_ratio_of(order: int, n: int) -> float:
+    """The same by the mechanism: the spike's own row, its logit on the others and the step to its own."""
+    base, step = np.array(0.45 * math.log(n)), np.array(1.8 * math.log(n))
+    return float(Taylor(order=order).log_ratio(base, step))
 
 
 def sizes_for(order: int) -> list[int]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from flint import arb, ctx
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import Points, example, judged, point, short
+from separatrix.claims._tools import Points, example, judged, point, relative_error, short
 from separatrix.constructions.dispersion import Dispersion
 from separatrix.mechanisms import Softmax
 from separatrix.outputs.proved import ends, proved_outputs
@@ -88,12 +88,13 @@ def repaired() -> Finding:
 
 
 def repair_point(mechanism: str, gap: str, n: int) -> Point:
-    """Holds if the repaired mechanism distinguishes."""
+    """Holds if the repaired mechanism distinguishes, and gives the token the weight of theory 6.5."""
     found = judged(example(Dispersion, gap=gap, n=n), mechanism)
     outcome = found.outcome
+    expected = 1 / (1 + (n - 1) * float(n) ** -float(Fraction(gap))) if mechanism == "logn-softmax" else 1.0
     return point(
         {"mechanism": mechanism, "gap": gap, "n": n},
-        found.word == "distinguishes",
+        found.word == "distinguishes" and relative_error(outcome.v1, expected) < 1e-9,
         distinguish=outcome.distinguish,
         weight=outcome.v1,
         engine=outcome.engine,

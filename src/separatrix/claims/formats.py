@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, Points, Setting, on_grid, point, short, spike
 from separatrix.engines import dense
@@ -21,7 +24,8 @@ def number_formats() -> Finding:
     """Linear needs log2(v1/margin) significant bits, so in bf16, fp16, fp32 and fp64 each the difference is
     lost from some n on; with softmax and a1(a1+b+c) > 1 it is not, as far as n = 1e40.
 
-    Linear: by bits, and by running the format on either side where n allows. Softmax: none found.
+    Linear: by bits, by the closed form of 3.8 rounded to the format at that n and at the one before, and by
+    running the format on either side where n allows. Softmax: none found.
     """
     points = Points()
     for setting in (WIDE, NARROW):
@@ -44,12 +48,40 @@ def linear_point(setting: Setting, name: str, n: int | None) -> Point:
         return point(parameters, False, lost_from="none found")
     past = float(on_grid(Linear(), {**setting, "n": n}).bits) - SIGNIFICANT_BITS[name]
     holds = -0.01 <= past <= 1.01  # half a unit in the last place is 2^-p to 2^-(p+1) of the number
-    measured: Setting = {"lost_from": short(n), "bits_past": past}
+    bits, before = SIGNIFICANT_BITS[name], n - (setting["d"] - 2)
+    is_first = is_lost(setting, bits, n) and not is_lost(setting, bits, before)
+    holds = holds and is_first
+    measured: Setting = {"lost_from": short(n), "is_first": is_first, "bits_past": past}
     if 2 * n <= LARGEST_RUN:
         half, double = (apart(Linear(), setting, name, size) for size in (n // 2, 2 * n))
         holds = holds and half and not double
         measured |= {"differs_at_half": half, "differs_at_double": double}
     return point(parameters, holds, **measured)
+
+
+def is_lost(setting: Setting, bits: int, n: int) -> bool:
+    """Whether linear's two pre-activations are one number of so many bits, by the closed form of theory 3.8.
+
+    Row sums are r = b + c and R = a + r, so the spike adds a f with f = R/(R + (n-1) r), in sqrt(log n).
+    """
+    with localcontext(prec=80):
+        unit = Fraction(Decimal(n).ln().sqrt())
+    r = Fraction(setting["b"]) + Fraction(setting["c"])
+    shared = round_half_even(r * unit, bits)
+    added = [a * (a + r) / (a + n * r) * unit for a in map(Fraction, (setting["a0"], setting["a1"]))]
+    return len({round_half_even(shared + each, bits) for each in added}) == 1
+
+
+def round_half_even(x: Fraction, bits: int) -> Fraction:
+    """A positive number to so many significant bits.
+
+    >>> round_half_even(Fraction(9), 3), round_half_even(Fraction(11, 8), 3)
+    (Fraction(8, 1), Fraction(3, 2))
+    """
+    exponent = x.numerator.bit_length() - x.denominator.bit_length() - bits
+    while x / Fraction(2) ** exponent >= 2**bits:
+        exponent += 1
+    return round(x / Fraction(2) ** exponent) * Fraction(2) ** exponent
 
 
 def softmax_point(name: str, n: int | None) -> Point:

@@ -14,6 +14,7 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, Points, Setting, on_grid, point, relative_error, spike
 from separatrix.claims.units import LABELS
 from separatrix.constructions import Label
+from separatrix.engines import certified
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.numbers.logforms import rational
 from separatrix.outputs.kernels import rational_model
@@ -134,6 +135,17 @@ def width() -> Finding:
     )
 
 
+def least_by_fractions(setting: Setting, delta: float, n: int) -> int:
+    """The least m with (1-p0)^m - q^m >= 1 - delta, from certified p0 and q, one m after the other."""
+    neuron = certified.count(spike(setting, n=n), Softmax()).low
+    silent, wanted, m = 1 - Fraction(neuron.p0), 1 - Fraction(str(delta)), 1
+    while silent**m - (silent - Fraction(neuron.only)) ** m < wanted:
+        m += 1
+        if m > 1000:
+            break
+    return m
+
+
 def width_point(setting: Setting, delta: float, n: int) -> Point:
     """Holds if some m up to log(n/delta)/log(4/3) is enough, and that m itself is."""
     most = math.ceil(CONSTANT * math.log(n / delta))
@@ -143,7 +155,7 @@ def width_point(setting: Setting, delta: float, n: int) -> Point:
     least = int(np.argmax(enough)) + 1
     return point(
         {**setting, "n": n, "delta": delta},
-        bool(enough[-1]),
+        bool(enough[-1]) and least == least_by_fractions(setting, delta, n),
         least_m=least,
         m_over_log=least / math.log(n / delta),
         m_tried=most,

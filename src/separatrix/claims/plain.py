@@ -89,6 +89,10 @@ SIZES = range(3, LAST + 1)
 """Every n up to where `bounds_beyond` take over."""
 
 
+COUNTED = (*range(20, 460, 20), 144, 251, 433)
+"""Where P is compared with counts of the definition."""
+
+
 def signs_for(n: int) -> int:
     """m of order log(n/delta): log2(n/delta) with delta = 0.01."""
     return math.ceil(math.log2(n / DELTA))
@@ -121,6 +125,7 @@ def linear_reach() -> Finding:
         linear_at_most=linear_bound,
         softmax_fails_at_most=softmax_bound,
     )
+    inside += [counted_point(n, exponential) for n in COUNTED for exponential in (True, False)]
     outside = [many_signs(500, 10**5), many_signs(1000, 10**11)]
     best = int(np.argmax(linear))
     return inside.conclude_where(
@@ -132,6 +137,26 @@ def linear_reach() -> Finding:
         f"P = {outside[0].measured['distinguish']:.3f} at n = 500",
         f"above 1/2 to {last}, blind from {short(blind)}; claimed 200, 500",
     )
+
+
+def counted_point(n: int, exponential: bool) -> Point:
+    """Holds if P is what binomial counts of the definition give: k of the n signs, or of the rest, are +."""
+    m, tau = signs_for(n), 0.25
+    peak, base = 4 * math.log(n), math.log(1.5)
+    u, v = (math.exp(peak), math.exp(base)) if exponential else (peak, base)
+    weight = u / (u + (n - 1) * v)
+    p0 = sum(math.comb(n, k) for k in range(n + 1) if (2 * k - n) / n > tau) / 2**n
+    p1 = neither = 0.0
+    for y, k in product((1, -1), range(n)):
+        share = math.comb(n - 1, k) / 2**n
+        fires = weight * y + (1 - weight) * (2 * k - (n - 1)) / (n - 1) > tau
+        before = (y + 2 * k - (n - 1)) / n > tau
+        p1 += share * fires
+        neither += share * (not fires and not before)
+    expected = (1 - p0) ** m - neither**m
+    unit = Softmax() if exponential else Linear()
+    found = float(on_grid(unit, {"n": n, "m": m}, Plain).distinguish)
+    return point({"n": n, "mechanism": unit.name}, abs(found - expected) < 1e-9, p=found, counted=expected)
 
 
 def bounds_beyond(start: int) -> tuple[float, float]:

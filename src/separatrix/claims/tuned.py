@@ -33,15 +33,19 @@ def level(a: Fraction, n: int, d: int, triple: tuple[int, ...], plus: int) -> Fr
 def tuned_point(n: int, d: int, m: int) -> Point:
     """The best of the thresholds halfway between the two labels in some sign state, certified."""
     setting = {**BASE, "n": n, "d": d, "m": m}
-    states = product(product((1, -1), repeat=3), range(d - 2))
+    states = list(product(product((1, -1), repeat=3), range(d - 2)))
     levels = [[level(a, n, d, triple, plus) for a in SPIKES] for triple, plus in states]
+    chances = [Fraction(math.comb(d - 3, plus), 2**d) for _, plus in states]
     taus = sorted({(low + high) / 2 for low, high in levels if 0 < low < high})
     best = taus[int(np.nanargmax(on_grid(Linear(), setting, tau=taus).distinguish))]
     tuned = certified.solve(spike(setting, tau=best), Linear())
     usual = certified.solve(spike(setting), Linear())
+    counted = tuple(
+        sum(p for p, pair in zip(chances, levels, strict=True) if pair[label] > best) for label in (0, 1)
+    )
     return point(
         setting,
-        tuned.distinguish >= 1 - DELTA and usual.distinguish <= DELTA,
+        tuned.distinguish >= 1 - DELTA and usual.distinguish <= DELTA and (tuned.p0, tuned.p1) == counted,
         tuned_tau=float(best),
         tuned=tuned.distinguish,
         usual=usual.distinguish,
