@@ -194,7 +194,11 @@ def test_drawn_weights_are_said_and_the_answer_stays() -> None:
     point: dict[str, object] = {**BASE, "n": 200}
     first, second = (sx.verdict("spike", Net, point, sampling=Sampling(draws=2)) for _ in range(2))
     assert first.as_json() == second.as_json()
-    assert first.remarks == ("Its weights were drawn with seed 0; another seed= draws others.",)
+    assert first.remarks == (
+        "The scale of its logits could not be measured; if it divides them by sqrt(width), "
+        "ask Net:scale=sqrt,seed=0.",
+        "Its weights were drawn with seed 0; another seed= draws others.",
+    )
     other = sx.verdict("spike", mechanism_from(Net, seed=1), point, sampling=Sampling(draws=2))
     assert other.outcome.margin != first.outcome.margin
 
