@@ -70,8 +70,8 @@ def _set_widths(columns: Sequence[Column], widths: Sequence[int]) -> Iterator[No
     try:
         yield
     finally:
-        for column, (width, overflow) in zip(columns, before, strict=True):
-            column.width, column.overflow = width, overflow
+        for column, (own_width, overflow) in zip(columns, before, strict=True):
+            column.width, column.overflow = own_width, overflow
 
 
 def _fitted_widths(
