@@ -9,7 +9,7 @@ comparison, the point is handed to the certified engine. What is left of roundin
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
@@ -82,7 +82,13 @@ class ProbabilityGrid:
     @property
     def distinguish(self) -> Array:
         """(1-p0)^m - q^m, with q = 1 - p0 - only."""
-        return _distinguish(self.m, self.p0, self.only)
+        result = np.empty(self.p0.shape)
+
+        def fill(piece: Piece) -> None:
+            result[piece] = _distinguish(*(_cut(x, piece) for x in (self.m, self.p0, self.only)))
+
+        _for_each(fill, list(_pieces(self.p0.shape)))
+        return result
 
     @property
     def bounds(self) -> tuple[Array, Array]:
@@ -205,17 +211,22 @@ class _ClosedForm:
             if np.any(neuron.open0) or np.any(neuron.open1):
                 open0[part.piece], open1[part.piece] = neuron.open0, neuron.open1
 
-        if len(parts) == 1 or threads == 1:
-            for part in parts:
-                work(part)
-        else:
-            with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-                list(pool.map(work, parts))
+        _for_each(work, parts, threads)
         m = np.broadcast_to(self.values["m"], shape)
         undecided = np.zeros(shape, dtype=bool)
         outcome = ProbabilityGrid(**results, m=m, undecided=undecided, open0=open0, open1=open1)
         _resolve(self.construction, self.mechanism, self.grid, outcome)
         return outcome
+
+
+def _for_each(work: Callable[[Any], None], parts: Sequence[Any], threads: int | None = None) -> None:
+    """Call `work` for every part, on all cores unless `threads` says otherwise."""
+    if len(parts) == 1 or threads == 1:
+        for part in parts:
+            work(part)
+    else:
+        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+            list(pool.map(work, parts))
 
 
 def _closed_form(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> _ClosedForm:

@@ -204,9 +204,9 @@ class Thresholds:
         ):
             if factor is not None:
                 term = factor * (0.5 * gap / b)
-                x = x + term
-                error = error + np.abs(term)
-        error = error * excess.error
+                x = _in_place(np.add, x, term)
+                error = _in_place(np.add, error, _in_place(np.abs, term))
+        error = _in_place(np.multiply, error, excess.error)
         if excess.unknown:
             error = np.where(np.isfinite(excess.error), error, np.inf)
         if not amplitudes.exact:
@@ -225,6 +225,16 @@ class Thresholds:
         low = x - error
         error += x
         return low, error
+
+
+def _in_place(operation: np.ufunc, first: Array, *others: Array) -> Array:
+    """`operation(first, *others)`, written to `first` if the result has its shape and it is an array.
+
+    A grid has hundreds of such operations, and a new array for each would cost as much as the arithmetic.
+    """
+    fits = isinstance(first, np.ndarray) and all(np.shape(other) in ((), first.shape) for other in others)
+    result: Array = operation(first, *others, out=first if fits else None)
+    return result
 
 
 def _expm1_times(exponent: Array, share: Array) -> Array:

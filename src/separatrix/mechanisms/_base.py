@@ -217,7 +217,7 @@ class Mechanism(ABC):
     def recomputed_by_rows(
         self, part: Callable[..., Tensor], blocks: Sequence[range], rows: Tensor, *inputs: Tensor | None
     ) -> Tensor:
-        """`part` for each block of rows, which backward computes again unless held weights learn beside it."""
+        """`part` for each block of rows; backward computes it again unless held weights learn beside it."""
         learns = any(weight.requires_grad for weight in self.held_weights.values())
         return (joined_by_rows if learns else recomputed_by_rows)(part, blocks, rows, *inputs)
 
@@ -393,7 +393,12 @@ def by_blocks_of_queries(
 
 def divided(weighted: Tensor, total: Tensor) -> Tensor:
     """`weighted / total`, and 0 where the total is 0."""
-    return weighted / total.masked_fill(total == 0, torch.inf)
+    return weighted / divisor(total)
+
+
+def divisor(total: Tensor) -> Tensor:
+    """A total to divide by, infinite where it is 0."""
+    return total.masked_fill(total == 0, torch.inf)
 
 
 __all__ = [
@@ -414,6 +419,7 @@ __all__ = [
     "by_blocks_of_queries",
     "check_request",
     "divided",
+    "divisor",
     "filled",
     "form",
     "seen_keys",

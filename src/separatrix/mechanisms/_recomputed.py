@@ -28,7 +28,7 @@ def recomputed(part: Callable[..., Out], *inputs: Tensor | None) -> Out:
     >>> torch.autograd.grad(recomputed(torch.square, x), x)
     (tensor(6.),)
     """
-    if not torch.is_grad_enabled() or _transformed():
+    if not torch.is_grad_enabled() or is_transformed():
         return part(*inputs)
     if not any(x is not None and x.requires_grad for x in inputs):
         return part(*inputs)
@@ -45,7 +45,7 @@ def recomputed_by_rows(
     of its own among the scores that it frees, the heap would be too fragmented for the scores of later
     blocks, and a process would grow with the square of the tokens although its tensors do not.
     """
-    if _transformed():
+    if is_transformed():
         return joined_by_rows(part, blocks, rows, *inputs)
     if torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (rows, *inputs)):
         out: Tensor = _function_by_rows().apply(part, blocks, rows, *inputs)
@@ -153,7 +153,7 @@ def _gradients_by_rows(
     return list(sums)
 
 
-def _transformed() -> bool:
+def is_transformed() -> bool:
     """Whether torch is to see every operation by itself."""
     return (
         torch.compiler.is_compiling()

@@ -26,10 +26,11 @@ from separatrix.mechanisms._base import (
     Queries,
     Values,
     divided,
+    divisor,
     form,
     seen_keys,
 )
-from separatrix.mechanisms._recomputed import Out
+from separatrix.mechanisms._recomputed import Out, is_transformed
 from separatrix.mechanisms._request import alike, filled, full_precision
 from separatrix.mechanisms._running import CACHED, parts, running, tokens_at_once, with_one
 from separatrix.mechanisms.decoding import Answered, Past, Pending, count_read, fill_missing_extras
@@ -40,7 +41,7 @@ CHUNK = 64
 """Tokens taken at once by the causal form."""
 
 INFERENCE_SHARE = 4
-"""Without gradients, blocks are this many times smaller: few enough features to stay in a core's own cache."""
+"""Without gradients, blocks are this many times smaller, so that features stay in the cache."""
 
 SURGE = 40.0
 """How far, in logarithms, keys of one chunk may exceed the reference; more, and the chunk is halved."""
@@ -209,7 +210,13 @@ class FeatureMechanism(Mechanism):
         rows = [range(start, min(start + step, q.shape[-2])) for start in range(0, q.shape[-2], step)]
         if len(rows) < 2:
             return self._answered(q, *memory.kept)
-        return self.recomputed_by_rows(lambda _, *given: self._answered(*given), rows, q, *memory.kept)
+        if torch.is_grad_enabled() or is_transformed():
+            return self.recomputed_by_rows(lambda _, *given: self._answered(*given), rows, q, *memory.kept)
+        out = q.new_empty(*q.shape[:-1], v.shape[-1])
+        for block in rows:
+            phi, top = memory.queries(self.scaled(q[..., block.start : block.stop, :], "query"))
+            memory.read(phi, top, out[..., block.start : block.stop, :])
+        return out
 
     def _take_in(self, memory: Memory, k: Tensor, v: Tensor, times: Tensor | None) -> int:
         """Take in every key, a block of tokens at a time, and return the length of the blocks."""
@@ -429,11 +436,14 @@ class Memory:
             other._measure(self.reference)
         self.sums = self.sums + other.sums
 
-    def read(self, phi: Tensor, top: Tensor | None) -> Tensor:
-        """What queries get from the keys taken in."""
-        if self.normalised:
-            return divided(phi @ self.sums[..., :-1], phi @ self.sums[..., -1:])
-        return self._finished(phi @ self.sums, top)
+    def read(self, phi: Tensor, top: Tensor | None, out: Tensor | None = None) -> Tensor:
+        """What queries get from the keys taken in, written to `out` if it is given."""
+        if not self.normalised:
+            read = torch.matmul(phi, self.sums, out=out)
+            return read if top is None else torch.mul(read, top.exp(), out=out)
+        # Two products, since one with a single column more takes half as long again.
+        read = torch.matmul(phi, self.sums[..., :-1].contiguous(), out=out)
+        return torch.div(read, divisor(phi @ self.sums[..., -1:].contiguous()), out=out)
 
     def pass_by(
         self,

@@ -61,6 +61,9 @@ class RecurrentMechanism(Mechanism):
     run: ClassVar[int] = 128
     """Tokens read at once by the call, at most: where it was fastest for a single head."""
 
+    keeps_inputs_only: ClassVar[bool] = False
+    """Whether autograd keeps of `advance` nothing but its inputs, so that no run has to be read again."""
+
     @property
     def normalised(self) -> bool:
         return False
@@ -205,10 +208,12 @@ class RecurrentMechanism(Mechanism):
                 part = partial(_read_on, read_on, len(state), (*extras, *fixed))
                 inputs = (*state, *some, *fixed.values())
                 # Backward begins with the last run, which may as well be kept.
-                kept = steps or (len(out) + 1) * chunk >= k.shape[-2]
+                kept = steps or self.keeps_inputs_only or (len(out) + 1) * chunk >= k.shape[-2]
                 attended, *after = part(*inputs) if kept else self.recomputed(part, *inputs)
                 state = tuple(after)
                 out.append(attended)
+            if len(out) == 1 and not steps:
+                return out[0].to(dtype), state
             return (torch.stack(out, dim=-2) if steps else torch.cat(out, dim=-2)).to(dtype), state
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, divided, form
 from separatrix.mechanisms._request import one_token, run_of_tokens
-from separatrix.mechanisms._running import running, tokens_at_once, with_one
+from separatrix.mechanisms._running import running, with_one
 from separatrix.mechanisms.recurrent._base import (
     Key,
     Output,
@@ -22,10 +22,8 @@ from separatrix.mechanisms.recurrent._base import (
 from separatrix.parameters import Flag, Parameters
 from separatrix.tensors import Tensor
 
-CHUNK = 64
-"""Tokens that hear each other by their scores."""
-RUN = 128
-"""Tokens computed at once, for each number in a key, at most."""
+SHORTEST_CHUNK, LONGEST_CHUNK = 32, 64
+"""Tokens that hear each other by their scores: as many as there are numbers in a key, within these bounds."""
 
 
 class CausalLinearParameters(Parameters):
@@ -55,6 +53,7 @@ class CausalLinear(RecurrentMechanism):
     source = "[rec] arXiv 2006.16236, without a feature map"
     schema = CausalLinearParameters
     parameters: CausalLinearParameters
+    keeps_inputs_only = True
 
     @property
     def normalised(self) -> bool:
@@ -71,9 +70,8 @@ class CausalLinear(RecurrentMechanism):
         return scores @ v
 
     def tokens_per_run(self, k: Keys) -> int:
-        """As many as have sums and scores that lie near a core, and no more of them than numbers in keys."""
-        near = tokens_at_once(k.shape[0] * k.shape[1], k.shape[-1], k.shape[-1], CHUNK)
-        return max(1, min(near, RUN * k.shape[-1]))
+        """All of them: `running` takes few at a time, and keeps nothing but its inputs."""
+        return max(1, k.shape[-2])
 
     def init_state(self, q: Queries, v: Values) -> State:
         return (memory(q, v, more=1 if self.normalised else 0),)
@@ -85,7 +83,9 @@ class CausalLinear(RecurrentMechanism):
 
     @run_of_tokens
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
-        sums, out = running(state[0], q, k, self._summed(v), CHUNK)
+        # Scores of a chunk and sums cost alike where a chunk is as long as a key.
+        chunk = max(SHORTEST_CHUNK, min(LONGEST_CHUNK, k.shape[-1]))
+        sums, out = running(state[0], q, k, self._summed(v), chunk)
         return (sums,), self._averaged(out)
 
     def _summed(self, v: Tensor) -> Tensor:

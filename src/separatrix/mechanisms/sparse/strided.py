@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 from separatrix.mechanisms import _base
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms._limits import least
+from separatrix.mechanisms._recomputed import recomputed_by_rows
 from separatrix.mechanisms.kernels._streamed import softmax_of
 from separatrix.mechanisms.sparse._pattern import ROWS, KeyPlaces, PatternMechanism, QueryPlaces, Seen
 from separatrix.mechanisms.sparse.window import around
@@ -58,26 +60,37 @@ class Strided(PatternMechanism):
             return super().__call__(q, k, v, counts, causal, **more)
         q = functional.pad(q, (0, 0, 0, -queries % stride))
         k_phases, v_phases = (_by_phase(functional.pad(x, (0, 0, 0, -keys % stride)), stride) for x in (k, v))
-        cycles = torch.arange(k_phases.shape[-2], device=q.device)[None, :]
         step = stride * max(1, min(ROWS // stride, _base.BLOCK // (groups * (3 * stride**2 + keys))))
-        out = []
-        for start in range(0, q.shape[-2], step):
-            rows = range(start, min(start + step, q.shape[-2]))
-            near = around(rows, stride, keys)
-            i = torch.arange(rows.start, rows.stop, device=q.device)[:, None]
-            j = torch.arange(near.start, near.stop, device=q.device)[None, :]
-            far = i % stride + stride * cycles
-            seen = torch.cat([(i - j).abs() < stride, (far != i) & (far < keys)], -1)
-            if causal:
-                seen = seen & (torch.cat([j.expand(len(i), -1), far], -1) <= i)
-            some_q = q[..., rows.start : rows.stop, :]
-            near_logits = some_q @ k[..., near.start : near.stop, :].mT
-            far_logits = _by_place(_by_phase(some_q, stride) @ k_phases.mT)
-            weights = softmax_of(torch.cat([near_logits, far_logits], -1), seen.to(q.dtype))
-            near_weights, far_weights = weights[..., : len(near)], weights[..., len(near) :]
-            far_values = _by_place(_by_phase(far_weights, stride) @ v_phases)
-            out.append(near_weights @ v[..., near.start : near.stop, :] + far_values)
-        return torch.cat(out, dim=-2)[..., :queries, :]
+        blocks = [range(start, min(start + step, q.shape[-2])) for start in range(0, q.shape[-2], step)]
+        rows = recomputed_by_rows(partial(_rows, stride, causal), blocks, q, k, v, k_phases, v_phases)
+        return rows[..., :queries, :]
+
+
+def _rows(
+    stride: int,
+    causal: bool,
+    rows: range,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    k_phases: Tensor,
+    v_phases: Tensor,
+) -> Tensor:
+    """What the queries of these rows read from near keys, and from those of their phase."""
+    keys = k.shape[-2]
+    near = around(rows, stride, keys)
+    i = torch.arange(rows.start, rows.stop, device=q.device)[:, None]
+    j = torch.arange(near.start, near.stop, device=q.device)[None, :]
+    far = i % stride + stride * torch.arange(k_phases.shape[-2], device=q.device)[None, :]
+    seen = torch.cat([(i - j).abs() < stride, (far != i) & (far < keys)], -1)
+    if causal:
+        seen = seen & (torch.cat([j.expand(len(i), -1), far], -1) <= i)
+    near_logits = q @ k[..., near.start : near.stop, :].mT
+    far_logits = _by_place(_by_phase(q, stride) @ k_phases.mT)
+    weights = softmax_of(torch.cat([near_logits, far_logits], -1), seen.to(q.dtype))
+    near_weights, far_weights = weights[..., : len(near)], weights[..., len(near) :]
+    far_values = _by_place(_by_phase(far_weights, stride) @ v_phases)
+    return near_weights @ v[..., near.start : near.stop, :] + far_values
 
 
 def _by_phase(
