@@ -19,6 +19,7 @@ from separatrix.cli.terminal import console, escape, new_table, print_json, show
 if TYPE_CHECKING:
     from separatrix.evidence.estimates import Difference
     from separatrix.evidence.found import EqualState, Learned
+    from separatrix.evidence.protocol import Experiment
 
 REPORT = Path("evidence.html")
 """Where the default report is written unless told otherwise."""
@@ -133,9 +134,11 @@ def learn(
     known = {*task_named(task).schema.model_fields, *Setting.model_fields}
     parameters = read_words(words or [], known, options)
     from separatrix.evidence.protocol import learn as run
+    from separatrix.evidence.protocol import read_experiment
 
     how |= {"pilots": pilots, "store": store_address(store), "equal_state": equal_state}
-    what = f"pilots, then {seeds} seeds a mechanism; about 10 s a run, stored ones none"
+    asked_for = read_experiment(task, mechanisms, parameters, seeds, pilots)
+    what = _expect(asked_for, workers)
     with announced("learn", what, as_json), ending_early(), progress(as_json, "runs") as bar:
         found = run(task, mechanisms, parameters, **how, tell=bar.tell, hear=bar.hear)
     if out is not None:
@@ -143,6 +146,20 @@ def learn(
         typed = " ".join(("separatrix learn", task, mechanisms, *asked))
         page.write(f"What was learned: {found.spelled}", [found.alone()], typed, out, found.as_json())
     show(found, as_json, lambda: _view(found))
+
+
+def _expect(asked: Experiment, workers: int | None) -> str:
+    """How many runs there will be, and how long they take at most: a few steps are timed."""
+    from separatrix.evidence.expected_time import expected_time
+
+    found = expected_time(asked)
+    each = ", ".join(f"{name} {spell_time(seconds)}" for name, seconds in found.seconds.items())
+    if not each:
+        return f"{found.runs} runs"
+    total = spell_time(found.with_processes(workers))
+    return (
+        f"{found.runs} runs of each mechanism, at most {total}; one run takes {each}; stored runs take none"
+    )
 
 
 def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> None:

@@ -44,7 +44,8 @@ def log_ratio_of_norm(vectors: NDArray[Any], shift: float) -> NDArray[np.float64
     """
     from scipy.special import logsumexp
 
-    k, dz = shift * np.linalg.norm(vectors.astype(np.float64), axis=-1), vectors.shape[-1]
+    square = np.einsum("...d,...d->...", vectors, vectors, dtype=np.float64)  # without a copy in float64
+    k, dz = shift * np.sqrt(square), vectors.shape[-1]
     found: NDArray[np.float64]
     if dz == 1:
         found = np.logaddexp(k, -k) - math.log(2)
