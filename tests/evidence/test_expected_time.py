@@ -20,6 +20,8 @@ def test_every_run_is_counted_and_timed() -> None:
     assert found.with_processes(4) == found.core_seconds / 4
     one_rate = read_experiment("spike", "softmax", {**SIZES, "rates": "0.01"}, seeds=4)
     assert expected_time(one_rate).runs == 4 + 2
+    no_witness = read_experiment("parity", "softmax", {"trained": 12, "tested": 20, "rates": "0.01"}, seeds=4)
+    assert expected_time(no_witness).runs == 4
 
 
 def test_the_expected_time_is_about_what_a_run_takes() -> None:

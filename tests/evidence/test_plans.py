@@ -15,7 +15,8 @@ from expectations import assert_refused
 from expectations import run as command
 from separatrix.errors import UsageError
 from separatrix.evidence.conclusions import BesideFloor, beside_floor
-from separatrix.evidence.estimates import Difference, SeedSummary, differences
+from separatrix.evidence.estimates import Difference, SeedSummary, differences, median_rank
+from separatrix.evidence.experiments import LINEAR
 from separatrix.evidence.found import Learned, MechanismEvidence, Run
 from separatrix.evidence.plans import experiments, learn_plan
 from separatrix.evidence.sentences import Word
@@ -28,6 +29,8 @@ from sweep_tools import Inline
 
 BENCHMARKS = ("benchmarks", "benchmarks-large")
 DATA = ("digits", "mnist", "cifar10", "imdb", "enwik8")
+NEEDED = tuple(name for name in DATA if name != "imdb")
+"""What the default plan of benchmarks needs."""
 TINY = """
 name = "tiny"
 mechanisms = ["softmax", "elu"]
@@ -56,9 +59,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_plan_of_benchmarks_has_every_data_set_and_keeps_the_protocol(name: str) -> None:
     plan = plan_named(name)
     asked = [each for some in experiments(plan).values() for each in some]
-    assert {each.task.name for each in asked} == {*REAL_TASKS, "listops"}
-    assert all(len(each.seeds) >= 2 and each.pilots for each in asked)
-    assert all(len(each.mechanisms) >= 2 and each.mechanisms[0].spelled == "softmax" for each in asked)
+    too_hard = {"imdb"} if name == "benchmarks" else set()  # it stays below its floor in the time there is
+    assert {each.task.name for each in asked} == {*REAL_TASKS, "listops"} - too_hard
+    assert all(
+        median_rank(len(each.seeds)) and each.pilots for each in asked
+    )  # a median can be above a floor
+    for each in asked:
+        spelled = [mechanism.spelled for mechanism in each.mechanisms]
+        assert spelled[0] == "softmax"
+        assert LINEAR in spelled  # the paper's own pair
     pilots = sum(len(each.setting.grid) > 1 for each in asked)
     assert pilots >= 2
     runs = [len(each.seeds) + (len(each.setting.grid) > 1) * len(each.setting.grid) for each in asked]
@@ -120,7 +129,7 @@ def test_the_command_writes_page_table_and_figure(
     assert any(f">{floor:.4f}<" in row for row in tested)
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", NEEDED)
 def test_missing_data_is_refused_in_one_line_before_anything_is_run(
     name: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

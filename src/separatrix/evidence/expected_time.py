@@ -14,6 +14,7 @@ from separatrix.evidence.runs import one_thread
 from separatrix.learning import model_for
 from separatrix.learning.batch import READ_AT_ONCE, Batch, answers, loss_of
 from separatrix.learning.model import tokens_of
+from separatrix.learning.witnesses import WITNESSES
 from separatrix.mechanisms import Mechanism
 from separatrix.tasks import Split
 
@@ -43,7 +44,8 @@ class ExpectedTime:
 def expected_time(asked: Experiment) -> ExpectedTime:
     """Time a few steps of each mechanism and extrapolate to all runs of an experiment."""
     rates = len(asked.setting.grid)
-    runs = (rates * asked.pilots if rates > 1 else 0) + len(asked.seeds) + asked.tuned
+    tuned = asked.tuned if asked.task.name in WITNESSES else 0
+    runs = (rates * asked.pilots if rates > 1 else 0) + len(asked.seeds) + tuned
     seconds = dict[str, float]()
     for mechanism in asked.mechanisms:
         try:
