@@ -1,24 +1,38 @@
 """Intervals over seeds, and the sentence that follows from five numbers."""
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from separatrix.evidence.estimates import Difference, Mean, Share
-from separatrix.evidence.found import Pilot, differences, window
+from separatrix.evidence.estimates import (
+    SeedSummary,
+    Share,
+    describe_resolution,
+    differences,
+    holm,
+    median_rank,
+    seeds_to_resolve,
+    sign_flip_p,
+)
+from separatrix.evidence.found import Pilot, window
 from separatrix.evidence.sentences import Scores, Word, judged
 from separatrix.tasks import ProvedCeiling
 
 PROVED = ProvedCeiling(0.62, "one linear layer", "by hand")
 
 
-def test_the_interval_of_a_mean_is_students() -> None:
-    scores = [0.91, 0.95, 0.89, 0.99, 0.93, 0.94]
-    known = stats.t.interval(0.95, 5, np.mean(scores), stats.sem(scores))
-    assert Mean.of(scores).interval == pytest.approx(known)
-    assert Mean.of([0.5]).interval is None
+def test_the_interval_of_the_median_is_between_order_statistics() -> None:
+    six = [0.91, 0.95, 0.89, 0.99, 0.93, 0.94]
+    assert SeedSummary.of(six).interval == (0.89, 0.99)
+    assert SeedSummary.of(six).median == pytest.approx(0.935)
+    assert SeedSummary.of([*six, 0.1, 1.0, 0.97]).interval == (0.89, 0.99)
+    assert SeedSummary.of(six[:5]).interval is None
+    for count in range(1, 200):
+        rank = median_rank(count)
+        assert 2 * stats.binom.cdf(rank - 1, count, 0.5) <= 0.05 < 2 * stats.binom.cdf(rank, count, 0.5)
 
 
 def test_six_of_six_and_none_of_six_are_told_apart() -> None:
@@ -26,23 +40,107 @@ def test_six_of_six_and_none_of_six_are_told_apart() -> None:
     assert Share(0, 6).interval == pytest.approx((0, 0.4593), abs=1e-4)
 
 
-def test_the_interval_of_a_mean_covers_as_often_as_it_says() -> None:
+def normal(chance: np.random.Generator, count: int) -> np.ndarray:
+    return chance.normal(3, 2, count)
+
+
+def skewed(chance: np.random.Generator, count: int) -> np.ndarray:
+    return chance.lognormal(0, 1.5, count)
+
+
+def bimodal(chance: np.random.Generator, count: int) -> np.ndarray:
+    """One seed in ten fails."""
+    solved = chance.random(count) > 0.1
+    return np.where(solved, chance.normal(0.98, 0.002, count), chance.normal(0.5, 0.01, count))
+
+
+def even(chance: np.random.Generator, count: int) -> np.ndarray:
+    """Half of the seeds fail, a little fewer: the median is at the lower end of the higher mode."""
+    solved = chance.random(count) > 0.49
+    return np.where(solved, chance.normal(0.98, 0.002, count), chance.normal(0.5, 0.01, count))
+
+
+@pytest.mark.parametrize("seeds", [6, 7, 9, 12])
+@pytest.mark.parametrize("draw", [normal, skewed, bimodal, even])
+def test_the_interval_of_the_median_covers_as_often_as_it_says(
+    draw: Callable[[np.random.Generator, int], np.ndarray], seeds: int
+) -> None:
     chance = np.random.default_rng(1)
-    hits = 0
-    for _ in range(2000):
-        low, high = Mean.of(chance.normal(3, 2, 6).tolist()).interval or (0, 0)
-        hits += low <= 3 <= high
-    assert abs(hits / 2000 - 0.95) < 0.02
+    truth = np.median(draw(chance, 1_000_001))
+    intervals = [SeedSummary.of(draw(chance, seeds).tolist()).interval for _ in range(3000)]
+    assert np.mean([ends is not None and ends[0] <= truth <= ends[1] for ends in intervals]) >= 0.93
 
 
-def test_differences_are_paired_by_seed_and_say_where_seeds_do_not_separate() -> None:
-    same, up = {1: 0.5, 2: 0.9, 3: 0.1}, {1: 0.6, 2: 1.0, 3: 0.2}
-    (found,) = differences({"a": up, "b": same})
-    assert found.found.mean == pytest.approx(0.1)
-    assert found.separated
+def test_students_interval_would_not_cover_when_one_seed_in_ten_fails() -> None:
+    """The reason why no interval of a mean is shown."""
+    chance = np.random.default_rng(2)
+    drawn = [bimodal(chance, 6) for _ in range(2000)]
+    truth = 0.9 * 0.98 + 0.1 * 0.5
+    ends = [stats.t.interval(0.95, 5, np.mean(each), stats.sem(each)) for each in drawn]
+    assert np.mean([low <= truth <= high for low, high in ends]) < 0.6
+
+
+def test_the_sign_flip_test_is_that_of_scipy() -> None:
+    chance = np.random.default_rng(3)
+    for count in range(2, 12):
+        gaps = chance.normal(0.5, 1, count)
+        known = stats.permutation_test(
+            (gaps,), np.sum, permutation_type="samples", n_resamples=np.inf, alternative="two-sided"
+        )
+        assert sign_flip_p(gaps.tolist()) == pytest.approx(known.pvalue)
+    assert sign_flip_p([0.1] * 25) < 1e-4
+    assert sign_flip_p(([0.1, -0.1] * 13)[:25]) > 0.5
+    assert sign_flip_p([0.0] * 25) == 1.0
+    assert sign_flip_p([0.3]) == 1.0
+
+
+@pytest.mark.parametrize("draw", [normal, skewed, bimodal])
+def test_pairs_of_equal_mechanisms_are_rarely_told_apart(
+    draw: Callable[[np.random.Generator, int], np.ndarray],
+) -> None:
+    """The share of experiments with any significant pair is at most 5 %, whatever the shape of scores."""
+    chance, wrong, tried = np.random.default_rng(4), 0, 1000
+    for _ in range(tried):
+        scores = {name: dict(enumerate(draw(chance, 9).tolist())) for name in "abcd"}
+        wrong += any(pair.is_significant for pair in differences(scores))
+    assert wrong / tried < 0.05 + 3 * (0.05 * 0.95 / tried) ** 0.5
+
+
+def test_p_values_are_adjusted_as_holm_does() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_differences_are_paired_by_seed_and_corrected_for_their_number() -> None:
+    base = {seed: 0.1 * seed for seed in range(9)}
+    up = {seed: score + 0.1 + 0.01 * seed for seed, score in base.items()}
+    (found,) = differences({"a": up, "b": base})
+    assert found.gaps.mean == pytest.approx(0.14)
+    assert found.p_value == found.p_adjusted == 2 / 2**9
+    assert found.is_significant
+    three = differences({"a": up, "b": base, "c": {seed: 0.1 * (8 - seed) for seed in range(9)}})
+    assert [pair.is_significant for pair in three] == [True, False, False]
+    assert three[0].p_adjusted == pytest.approx(3 * 2 / 2**9)
     (unclear,) = differences({"a": {1: 0.5, 2: 0.9, 3: 0.1}, "b": {3: 0.2, 2: 0.7, 1: 0.6}})
-    assert not unclear.separated
-    assert not Difference("a", "b", Mean.of([1.0])).separated
+    assert not unclear.is_significant
+    assert found.as_json()["separated"] is True
+
+
+def test_what_six_seeds_cannot_show_is_stated() -> None:
+    def constant(*names: str) -> dict[str, dict[int, float]]:
+        return {name: {seed: float(place + seed) for seed in range(6)} for place, name in enumerate(names)}
+
+    assert describe_resolution(differences(constant("a", "b"))) is None
+    told = describe_resolution(paired := differences(constant("a", "b", "c")))
+    assert told == (
+        "6 seeds cannot show a difference among 3 pairs: the smallest possible adjusted p-value is 0.094; "
+        "7 seeds can"
+    )
+    assert min(pair.p_adjusted for pair in paired) == pytest.approx(0.09375)
+    for pairs in range(1, 50):
+        seeds = seeds_to_resolve(pairs)
+        assert 2 * pairs / 2**seeds <= 0.05 < 2 * pairs / 2 ** (seeds - 1)
 
 
 def test_the_window_is_what_comes_close_to_the_best() -> None:

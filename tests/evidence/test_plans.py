@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from expectations import assert_refused
 from expectations import run as command
 from separatrix.errors import UsageError
 from separatrix.evidence.conclusions import BesideFloor, beside_floor
-from separatrix.evidence.estimates import Difference, Mean
+from separatrix.evidence.estimates import Difference, SeedSummary, differences, median_rank
+from separatrix.evidence.experiments import LINEAR
 from separatrix.evidence.found import Learned, MechanismEvidence, Run
 from separatrix.evidence.plans import experiments, learn_plan
 from separatrix.evidence.sentences import Word
@@ -27,6 +29,8 @@ from sweep_tools import Inline
 
 BENCHMARKS = ("benchmarks", "benchmarks-large")
 DATA = ("digits", "mnist", "cifar10", "imdb", "enwik8")
+NEEDED = tuple(name for name in DATA if name != "imdb")
+"""What the default plan of benchmarks needs."""
 TINY = """
 name = "tiny"
 mechanisms = ["softmax", "elu"]
@@ -55,9 +59,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_plan_of_benchmarks_has_every_data_set_and_keeps_the_protocol(name: str) -> None:
     plan = plan_named(name)
     asked = [each for some in experiments(plan).values() for each in some]
-    assert {each.task.name for each in asked} == {*REAL_TASKS, "listops"}
-    assert all(len(each.seeds) >= 2 and each.pilots for each in asked)
-    assert all(len(each.mechanisms) >= 2 and each.mechanisms[0].spelled == "softmax" for each in asked)
+    too_hard = {"imdb"} if name == "benchmarks" else set()  # it stays below its floor in the time there is
+    assert {each.task.name for each in asked} == {*REAL_TASKS, "listops"} - too_hard
+    assert all(
+        median_rank(len(each.seeds)) and each.pilots for each in asked
+    )  # a median can be above a floor
+    for each in asked:
+        spelled = [mechanism.spelled for mechanism in each.mechanisms]
+        assert spelled[0] == "softmax"
+        assert LINEAR in spelled  # the paper's own pair
     pilots = sum(len(each.setting.grid) > 1 for each in asked)
     assert pilots >= 2
     runs = [len(each.seeds) + (len(each.setting.grid) > 1) * len(each.setting.grid) for each in asked]
@@ -73,7 +83,7 @@ def test_floors_stand_beside_every_result_and_nothing_is_computed_twice(folder: 
     for each in every:
         assert each.floor.how
         assert [one.mechanism for one in each.mechanisms] == ["softmax", "elu"]
-        assert all(one.trained is not None and one.trained.interval is not None for one in each.mechanisms)
+        assert all(one.trained is not None and len(one.trained.scores) == 2 for one in each.mechanisms)
     kept = results(url, kind="floor")
     assert set(kept["task"]) == set(REAL_TASKS)
     shown = {each.task.name: each.floor.score for each in every}
@@ -119,7 +129,7 @@ def test_the_command_writes_page_table_and_figure(
     assert any(f">{floor:.4f}<" in row for row in tested)
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", NEEDED)
 def test_missing_data_is_refused_in_one_line_before_anything_is_run(
     name: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,25 +193,46 @@ def smnist(*some: MechanismEvidence, paired: tuple[Difference, ...] = ()) -> Lea
     return Learned(task, task.default_setting(), Bound(1, "?", False), Bound(0.9, "a line"), some, paired)
 
 
-def test_nothing_is_concluded_of_what_is_not_better_than_the_floor() -> None:
-    assert beside_floor(Mean.of([3.5, 3.6, 3.4]), 3.1, -1) is BesideFloor.BELOW
-    assert beside_floor(Mean.of([2.9, 2.91, 2.9]), 3.1, -1) is BesideFloor.ABOVE
-    assert beside_floor(Mean.of([0.95]), 0.9, 1) is BesideFloor.AT
+def summary(*scores: float) -> SeedSummary:
+    return SeedSummary.of(scores)
+
+
+def test_only_six_seeds_beyond_the_floor_are_better_than_it() -> None:
+    assert beside_floor(summary(3.5, 3.6, 3.4), 3.1, -1) is BesideFloor.BELOW
+    assert beside_floor(summary(*[2.9, 2.91, 2.9] * 2), 3.1, -1) is BesideFloor.ABOVE
+    assert beside_floor(summary(2.9, 2.91, 2.9), 3.1, -1) is BesideFloor.AT  # three seeds show nothing
+    assert beside_floor(summary(0.95), 0.9, 1) is BesideFloor.AT
+    assert beside_floor(summary(*[0.95] * 5, 0.5), 0.9, 1) is BesideFloor.AT
+    assert beside_floor(summary(*[0.95] * 8, 0.5), 0.9, 1) is BesideFloor.ABOVE
     assert beside_floor(None, 0.9, 1) is BesideFloor.FAILED
+    failed = replace(evidence("softmax", *[0.95] * 5), failed=("out of memory",))
+    assert smnist(failed).standings == {"softmax": BesideFloor.AT}
+
+
+def test_nothing_is_concluded_of_what_is_not_better_than_the_floor() -> None:
     low = smnist(evidence("softmax", 0.80, 0.81), evidence("elu", 0.70, 0.71))
     assert set(low.standings.values()) == {BesideFloor.BELOW}
     (line,) = low.conclusions
     assert "says nothing about mechanisms" in line
-    apart = Difference("softmax", "elu", Mean.of([0.02, 0.021]))
-    alike = Difference("softmax", "delta", Mean.of([0.02, -0.021]))
-    lower = Difference("softmax", "window", Mean.of([0.2, 0.21]))
-    one, two = evidence("softmax", 0.970, 0.971), evidence("elu", 0.950, 0.950)
-    three, four = evidence("delta", 0.95, 0.952), evidence("window", 0.77, 0.76)
-    lines = smnist(one, two, three, four, paired=(apart, alike, lower)).conclusions
-    assert lines[0] == "nothing can be said of window: not better than the floor"
-    assert lines[1].startswith("softmax is better than elu by 0.0205 ±")
-    assert lines[2] == "the seeds do not tell apart softmax and delta"
-    assert len(lines) == 3
+    scores = {
+        "softmax": [0.970 + 0.001 * seed for seed in range(9)],
+        "elu": [0.950 + 0.0015 * seed for seed in range(9)],
+        "delta": [0.970 + 0.001 * (8 - seed) for seed in range(9)],
+        "window": [0.76 + 0.001 * seed for seed in range(9)],
+    }
+    paired = differences({name: dict(enumerate(some)) for name, some in scores.items()})
+    every = [evidence(name, *some) for name, some in scores.items()]
+    lines = smnist(*every, paired=paired).conclusions
+    assert lines[0] == "nothing can be concluded about window: not shown to be better than the floor"
+    assert lines[1] == "softmax is better than elu by 0.0180 (adjusted p = 0.023)"
+    assert lines[2].startswith("delta is better than elu by 0.0180 (adjusted p = ")
+    assert lines[3] == "no significant difference between softmax and delta"
+    assert len(lines) == 4
+    few = {name: some[:6] for name, some in scores.items()}
+    paired = differences({name: dict(enumerate(some)) for name, some in few.items()})
+    lines = smnist(*(evidence(name, *some) for name, some in few.items()), paired=paired).conclusions
+    assert not any("is better than" in line for line in lines)
+    assert lines[-1].startswith("6 seeds cannot show a difference among 6 pairs")
 
 
 def test_a_task_on_real_data_is_known_by_its_floor_in_every_plan() -> None:

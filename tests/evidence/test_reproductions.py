@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any
@@ -16,13 +18,12 @@ from documents import require_document
 from separatrix.cli.application import run as typed
 from separatrix.errors import UsageError
 from separatrix.evidence import reproductions as ledger
-from separatrix.evidence.estimates import Mean
 from separatrix.evidence.exact_statements import gradient_step_difference, householder_factors
-from separatrix.evidence.published import PUBLISHED, Exactly, Nothing, Published, Training
+from separatrix.evidence.published import PUBLISHED, Exactly, Nothing, Published, Stated, Training
 from separatrix.evidence.reproductions import Ours, Verdict, judged, reproductions
 from separatrix.mechanisms import mechanism_named
 from separatrix.reports.learned.page import page
-from separatrix.reports.learned.reproduced import section
+from separatrix.reports.learned.reproduced import markdown, number, section
 from separatrix.store import results
 from sweep_tools import Inline
 
@@ -30,8 +31,13 @@ TINY = {"steps": 4, "every": 2, "width": 8, "batch": 4, "validation": 16, "tests
 WORDS = [f"{name}={value}" for name, value in TINY.items()]
 
 
+EXACT = Exactly(lambda: 0.0, "a computation", rounding=0.005)
+DOCS = Path(__file__).parents[2] / "docs" / "reproductions.md"
+
+
 def entry(value: float = 0.9, accuracy: float = 0.005, **more: Any) -> Published:
-    return Published("some", "a table", "it learns", value, accuracy, Training("mqar softmax"), **more)
+    how = more.pop("how", Training("mqar softmax"))
+    return Published("some", "a table", "it learns", Stated(value, accuracy), how, **more)
 
 
 @pytest.mark.parametrize(
@@ -41,8 +47,9 @@ def entry(value: float = 0.9, accuracy: float = 0.005, **more: Any) -> Published
         (entry(), Ours(0.89, (0.885, 0.895)), Verdict.AGREES),
         (entry(), Ours(0.89, (0.885, 0.8949)), Verdict.DIFFERS),
         (entry(), Ours(0.95, (0.9051, 0.99)), Verdict.DIFFERS),
-        (entry(), Ours(0.904, None), Verdict.AGREES),
-        (entry(), Ours(0.91, None), Verdict.DIFFERS),
+        (entry(accuracy=0.0), Ours(0.89, (0.885, 0.8999)), Verdict.DIFFERS),
+        (entry(accuracy=0.0, how=EXACT), Ours(0.904, None), Verdict.AGREES),
+        (entry(accuracy=0.0, how=EXACT), Ours(0.91, None), Verdict.DIFFERS),
         (entry(other="other data"), Ours(0.89, (0.88, 0.90)), Verdict.OTHER),
         (entry(other="other data"), None, Verdict.NONE),
         (entry(), None, Verdict.NONE),
@@ -66,6 +73,47 @@ def test_every_entry_can_be_read_and_says_what_it_is() -> None:
             assert each.seconds
             assert each.how.length is None or each.how.length in asked.task.further()
         assert each.value is not None or isinstance(each.how, Nothing)
+
+
+def test_no_entry_has_a_tolerance_of_our_own() -> None:
+    """A published number may be off by half of its last printed digit, or as a figure is read: no more."""
+    for each in PUBLISHED:
+        if each.stated is None:
+            continue
+        if "figure" in each.source and isinstance(each.how, Training) and each.how.typed.startswith("loc"):
+            assert each.stated == Stated.figure(each.stated.value)
+            continue
+        digits = len(f"{each.stated.accuracy:g}".partition(".")[2]) - 1 if each.stated.accuracy else 0
+        assert each.stated.accuracy in (0, 0.5 * 10**-digits)
+        assert each.stated.accuracy == 0 or each.stated.value == round(each.stated.value, digits)
+
+
+def documented() -> dict[str, tuple[str, str, str]]:
+    """Published, ours and the verdict, by entry, as the page of the documentation has them."""
+    rows = [line.strip("| ").split(" | ") for line in DOCS.read_text().splitlines() if line.startswith("| `")]
+    return {row[0].strip("`"): (row[2], row[3], row[4]) for row in rows}
+
+
+@pytest.mark.parametrize("each", PUBLISHED, ids=lambda each: each.name)
+def test_the_documented_verdict_is_the_rule_applied_to_the_documented_numbers(each: Published) -> None:
+    published, shown, verdict = documented()[each.name]
+    assert published == number(each.value)
+    numbers = [float(x) for x in re.findall(r"-?[\d.]+(?:e-\d+)?", shown)]
+    ours = Ours(numbers[0], (numbers[1], numbers[2]) if numbers[1:] else None) if numbers else None
+    assert judged(each, ours)[0].value == verdict
+    if isinstance(each.how, Training):
+        assert ours is not None
+        assert ours.interval is not None
+
+
+def test_the_documented_counts_are_those_of_the_table() -> None:
+    counts = Counter(verdict for _, _, verdict in documented().values())
+    told = ", ".join(f"{counts[each.value]} {each.value}" for each in Verdict)
+    assert f"{len(PUBLISHED)} published numbers: {told}." in " ".join(DOCS.read_text().split())
+
+
+def test_the_documented_rule_is_the_one_that_is_applied() -> None:
+    assert ledger.RULE in " ".join(DOCS.read_text().replace("> ", "").split())
 
 
 def test_four_householder_factors_make_every_permutation_of_five_and_three_do_not() -> None:
@@ -131,12 +179,10 @@ def test_one_experiment_serves_all_numbers_read_off_it_and_half_a_store_is_used(
     assert half.ours.seeds == found.entries[0].ours.seeds[:2]
     assert found.entries[0].ours.seeds == tuple(rows["score_at_64"])
     assert found.entries[1].ours.seeds == tuple(rows["score"])
-    mean = Mean.of(tuple(rows["score_at_64"]))
-    assert mean.interval is not None
-    seeds, drawn = mean.interval[1] - mean.mean, 1.959964 * np.sqrt(mean.mean * (1 - mean.mean) / 16)
-    assert found.entries[0].ours.interval == pytest.approx(
-        (mean.mean - np.hypot(seeds, drawn), mean.mean + np.hypot(seeds, drawn))
-    )
+    seeds = list(rows["score_at_64"])
+    drawn = 1.959964 * np.sqrt(np.mean(seeds) * (1 - np.mean(seeds)) / 16)
+    assert found.entries[0].ours.interval == pytest.approx((min(seeds) - drawn, max(seeds) + drawn))
+    assert found.entries[0].ours.value == np.median(seeds)
     assert found.entries[0].verdict is Verdict.OTHER
     assert found.entries[0].why == "asked with also=20,64"
     assert (found.entries[0].measured_by or "").startswith(
@@ -163,8 +209,10 @@ def test_scores_above_chance_and_the_best_of_three(inline: Inline, url: str) -> 
 def test_an_entry_whose_runs_fail_is_not_computed_and_the_others_are(
     inline: Inline, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = Published("broken", "arXiv 0", "x", 1.0, 0.1, Training("needle training_plan:broken n=8"))
-    few = Published("few", "arXiv 0", "x", 1.0, 0.1, Training("mqar elu pairs=2 keys=2 values=2"))
+    broken = Published(
+        "broken", "arXiv 0", "x", Stated(1.0, 0.1), Training("needle training_plan:broken n=8")
+    )
+    few = Published("few", "arXiv 0", "x", Stated(1.0, 0.1), Training("mqar elu pairs=2 keys=2 values=2"))
     exact = next(each for each in PUBLISHED if isinstance(each.how, Exactly))
     monkeypatch.setattr(ledger, "published_named", lambda _: (broken, few, exact))
     monkeypatch.setattr("separatrix.tasks._base.MOST_TRIES", 0)
@@ -181,6 +229,9 @@ def test_the_page_has_each_entry_with_its_command(inline: Inline, url: str) -> N
     assert "separatrix learn --published s5-factors" in shown
     assert "agrees if the published value lies in our interval" in shown
     assert "2 agrees, 1 not computed." in " ".join(shown.split())
+    text = markdown(found)
+    assert "| `s5-factors` |" in text
+    assert text.endswith("\n3 published numbers: 2 agrees, 1 not computed.\n")
 
 
 @pytest.mark.parametrize(

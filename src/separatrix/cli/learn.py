@@ -20,10 +20,11 @@ from separatrix.interrupts import exit_code
 if TYPE_CHECKING:
     from separatrix.evidence.estimates import Difference
     from separatrix.evidence.found import EqualState, Learned
+    from separatrix.evidence.protocol import Experiment
 
 REPORT = Path("evidence.html")
 """Where the default report is written unless told otherwise."""
-COLUMNS = ("mechanism", "proved", "witness", "tuned", "trained", "rate")
+COLUMNS = ("mechanism", "proved", "witness", "tuned", "median", "rate")
 """What fits into a line of 80 columns; sentences say the rest."""
 
 
@@ -84,9 +85,9 @@ def learn(
 ) -> None:
     """Train on a task, and say what that shows; without words, the default report.
 
-    Shows for each mechanism the score that is proved to be the most possible, the score of weights written
-    down by hand, the score that training reached over several seeds, and one sentence: it cannot, it can and
-    learns it, it can and did not learn it here, or nobody knows. NAME=VALUE words set parameters of the task
+    Shows for each mechanism its proved ceiling, the score of constructed weights (witness), the scores of
+    all training seeds with their median, and one sentence: it cannot, it can and learns it, it can and did
+    not learn it here, or it is unknown. NAME=VALUE words set parameters of the task
     (n=64), of the model and of its training (steps=800, rates=0.01). Runs that are in the store are not run
     again; stop it whenever you like (Ctrl-C).
 
@@ -134,9 +135,11 @@ def learn(
     known = {*task_named(task).schema.model_fields, *Setting.model_fields}
     parameters = read_words(words or [], known, options)
     from separatrix.evidence.protocol import learn as run
+    from separatrix.evidence.protocol import read_experiment
 
     how |= {"pilots": pilots, "store": store_address(store), "equal_state": equal_state}
-    what = f"pilots, then {seeds} seeds a mechanism; about 10 s a run, stored ones none"
+    asked_for = read_experiment(task, mechanisms, parameters, seeds, pilots)
+    what = _expect(asked_for, workers)
     with announced("learn", what, as_json), ending_early(), progress(as_json, "runs") as bar:
         found = run(task, mechanisms, parameters, **how, tell=bar.tell, hear=bar.hear)
     if out is not None:
@@ -144,6 +147,20 @@ def learn(
         typed = " ".join(("separatrix learn", task, mechanisms, *asked))
         page.write(f"What was learned: {found.spelled}", [found.alone()], typed, out, found.as_json())
     show(found, as_json, lambda: _view(found))
+
+
+def _expect(asked: Experiment, workers: int | None) -> str:
+    """How many runs there will be, and how long they take at most: a few steps are timed."""
+    from separatrix.evidence.expected_time import expected_time
+
+    found = expected_time(asked)
+    each = ", ".join(f"{name} {spell_time(seconds)}" for name, seconds in found.seconds.items())
+    if not each:
+        return f"{found.runs} runs"
+    total = spell_time(found.with_processes(workers))
+    return (
+        f"{found.runs} runs of each mechanism, at most {total}; one run takes {each}; stored runs take none"
+    )
 
 
 def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> None:
@@ -186,7 +203,7 @@ def say(told: str, quiet: bool) -> None:
 
 def _view(found: Learned) -> None:
     """Print what was learned of a task."""
-    from separatrix.reports.learned.page import HEAD, mean_text, row
+    from separatrix.reports.learned.page import HEAD, row, seeds_text, summary_text
 
     out = console()
     out.print(f"[bold]{escape(found.spelled)}[/]  {escape(found.task.title)}")
@@ -194,6 +211,8 @@ def _view(found: Learned) -> None:
     out.print(f"ceiling {found.ceiling.score:.4f}  {escape(found.ceiling.how)}")
     out.print(f"floor   {found.floor.score:.4f}  {escape(found.floor.how)}")
     shown = [dict(zip(HEAD, row(each), strict=True)) for each in found.mechanisms]
+    for each, numbers in zip(found.mechanisms, shown, strict=True):
+        numbers["median"] = "–" if each.trained is None else f"{each.trained.median:.4f}"
     table = new_table(*COLUMNS, pad_edge=False)
     for numbers in shown:
         table.add_row(*(escape(numbers[name]) for name in COLUMNS))
@@ -202,8 +221,9 @@ def _view(found: Learned) -> None:
     for each, numbers in zip(found.mechanisms, shown, strict=True):
         weighs = f"{numbers['weights']} weights, {numbers['state, bytes']} bytes of state"
         out.print(f"[bold]{escape(each.mechanism)}[/] {escape(each.sentence)}. [dim]{weighs}[/]")
-        for length, mean in each.further.items():
-            out.print(f"  tested at {length}: {mean_text(mean)}")
+        out.print(f"  seeds {seeds_text(each.trained)}; solved {escape(numbers['solved'])}")
+        for length, summary in each.further.items():
+            out.print(f"  tested at {length}: {summary_text(summary)}")
         for message in dict.fromkeys(each.failed):
             out.print(f"  [red]failed[/] {escape(message)}")
     _view_paired(found.paired)
@@ -216,10 +236,14 @@ def _view(found: Learned) -> None:
 
 
 def _view_paired(paired: Sequence[Difference]) -> None:
+    """Print the exact test of each pair, and what so many seeds cannot show."""
+    from separatrix.evidence.estimates import describe_resolution
+
     for pair in paired:
-        if not pair.separated:
-            seeds = "the seeds do not tell them apart"
-            console().print(f"{escape(pair.a)} against {escape(pair.b)}: {seeds}", style="dim")
+        tested = f"{pair.gaps.mean:+.4f}, p = {pair.p_value:.2g}, adjusted {pair.p_adjusted:.2g}"
+        console().print(f"{escape(pair.a)} − {escape(pair.b)}: {tested}", style="dim")
+    if (resolution := describe_resolution(paired)) is not None:
+        console().print(resolution, style="dim")
 
 
 def _view_equal(found: EqualState) -> None:

@@ -13,7 +13,7 @@ from separatrix.cli.terminal import console, escape, new_table, print_json
 if TYPE_CHECKING:
     from separatrix.evidence.experiments import Report
 
-HEAD = ("task", "mechanism", "trained", "floor", "beside it")
+HEAD = ("task", "mechanism", "median", "floor", "beside it")
 
 
 def run_plan(plan: str, how: Mapping[str, Any], out: Path | None, as_json: bool) -> None:
@@ -41,24 +41,26 @@ def run_plan(plan: str, how: Mapping[str, Any], out: Path | None, as_json: bool)
 
 def _view(found: Report) -> None:
     """Print a line for each mechanism, and what follows."""
-    from separatrix.reports.learned.page import mean_text
+    from separatrix.reports.learned.page import seeds_text
 
     out = console()
     every = [each for part in found.parts for each in part.found]
     table = new_table(*HEAD)
     for each in every:
         for one in each.mechanisms:
-            mean = "–" if one.trained is None else mean_text(one.trained)
+            median = "–" if one.trained is None else f"{one.trained.median:.4f}"
             cells = (
                 f"{each.task.spelled}, {each.setting.steps:,} steps",
                 one.mechanism,
-                mean,
+                median,
                 f"{each.floor.score:.4f}",
             )
             table.add_row(*map(escape, cells), escape(each.standings[one.mechanism].value))
     out.print(table)
     for each in every:
         out.print(f"[bold]{escape(each.task.spelled)}[/] floor: {escape(each.floor.how)}")
+        for one in each.mechanisms:
+            out.print(f"  {escape(one.mechanism)} seeds: {seeds_text(one.trained)}", style="dim")
         for line in each.conclusions:
             out.print(f"  {escape(line)}")
         for message in dict.fromkeys(text for one in each.mechanisms for text in one.failed):

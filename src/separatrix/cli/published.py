@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,8 @@ def published(
     if out is not None:
         command = " ".join(("separatrix learn --published", *words))
         sections = [reproduced.section(found)]
-        page.write("Published numbers, measured here", (), command, out, found.as_json(), sections)
+        text = partial(reproduced.markdown, found)
+        page.write("Published numbers, measured here", (), command, out, found.as_json(), sections, text)
     show(found, as_json, lambda: _view(found))
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from separatrix.evidence.found import EqualState, Learned, differences
+from separatrix.evidence.estimates import differences
+from separatrix.evidence.found import EqualState, Learned
 from separatrix.evidence.protocol import Experiment, learned
 from separatrix.evidence.runs import Laboratory
 from separatrix.learning import model_for

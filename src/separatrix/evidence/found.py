@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from separatrix.evidence.conclusions import BesideFloor, beside_floor, conclusions
-from separatrix.evidence.estimates import Difference, Mean, Share
+from separatrix.evidence.estimates import Difference, SeedSummary, Share
 from separatrix.evidence.sentences import Word
 from separatrix.numbers import format_exact
 from separatrix.result import Result, Row
@@ -72,15 +72,15 @@ class MechanismEvidence:
     sentence: str
 
     @property
-    def trained(self) -> Mean | None:
-        """The mean test score over seeds."""
-        return Mean.of([run.score for run in self.runs]) if self.runs else None
+    def trained(self) -> SeedSummary | None:
+        """The test scores of all seeds."""
+        return SeedSummary.of([run.score for run in self.runs]) if self.runs else None
 
     @property
-    def further(self) -> dict[int, Mean]:
-        """The mean test score at each further length."""
+    def further(self) -> dict[int, SeedSummary]:
+        """The test scores of all seeds at each further length."""
         lengths = list(self.runs[0].further) if self.runs else []
-        return {n: Mean.of([run.further[n] for run in self.runs]) for n in lengths}
+        return {n: SeedSummary.of([run.further[n] for run in self.runs]) for n in lengths}
 
     @property
     def solved(self) -> Share:
@@ -98,16 +98,18 @@ class MechanismEvidence:
             "proved_for": None if self.proved is None else self.proved.models,
             "trained": {
                 "mean": None if trained is None else trained.mean,
+                "median": None if trained is None else trained.median,
                 "interval": None if trained is None else trained.interval,
                 "seeds": [run.score for run in self.runs],
             },
             "further_lengths": {
                 str(n): {
-                    "mean": mean.mean,
-                    "interval": mean.interval,
-                    "seeds": [run.further[n] for run in self.runs],
+                    "mean": summary.mean,
+                    "median": summary.median,
+                    "interval": summary.interval,
+                    "seeds": list(summary.scores),
                 }
-                for n, mean in self.further.items()
+                for n, summary in self.further.items()
             },
             "solved": self.solved.as_json(),
             "lr": format_exact(self.rate),
@@ -192,9 +194,17 @@ class Learned(Result):
 
     @property
     def standings(self) -> dict[str, BesideFloor]:
-        """Where each mechanism stands beside the floor."""
+        """Where each mechanism stands beside the floor; a run that failed counts as worse than any score."""
         floor, sign = self.floor.score, self.task.answers.sign
-        return {each.mechanism: beside_floor(each.trained, floor, sign) for each in self.mechanisms}
+
+        def standing(evidence: MechanismEvidence) -> BesideFloor:
+            if evidence.proved is not None and sign * (evidence.proved.score - floor) < 0:
+                return BesideFloor.UNABLE
+            scores = [run.score for run in evidence.runs]
+            failed = [-sign * math.inf] * len(evidence.failed)
+            return beside_floor(SeedSummary.of([*scores, *failed]) if scores else None, floor, sign)
+
+        return {evidence.mechanism: standing(evidence) for evidence in self.mechanisms}
 
     @property
     def conclusions(self) -> tuple[str, ...]:
@@ -203,13 +213,13 @@ class Learned(Result):
 
     @property
     def summary(self) -> str:
-        """The mean score of each mechanism between floor and ceiling."""
-        means = [
-            f"{each.mechanism} {'failed' if each.trained is None else format(each.trained.mean, '.4f')}"
+        """The median score of each mechanism between floor and ceiling."""
+        medians = [
+            f"{each.mechanism} {'failed' if each.trained is None else format(each.trained.median, '.4f')}"
             for each in self.mechanisms
         ]
         around = f"ceiling {self.ceiling.score:.4f}, floor {self.floor.score:.4f}"
-        return f"{self.task.spelled}: {', '.join(means)}; {around}"
+        return f"{self.task.spelled}: {', '.join(medians)}; {around}"
 
     def rows(self) -> list[Row]:
         """One row for each mechanism: what is proved, written down and trained."""
@@ -221,6 +231,7 @@ class Learned(Result):
                 "witness": each.witness,
                 "tuned_witness": each.tuned,
                 "mean": None if each.trained is None else each.trained.mean,
+                "median": None if each.trained is None else each.trained.median,
                 "low": None if each.trained is None else (each.trained.interval or (None, None))[0],
                 "high": None if each.trained is None else (each.trained.interval or (None, None))[1],
                 "solved": each.solved.count,
@@ -297,15 +308,3 @@ def window(pilots: Sequence[Pilot], sign: int, tolerance: float) -> list[Pilot]:
     scores = [0.0 if each.score is None else sign * each.score for each in pilots]
     best = max(scores)
     return [each for each, x in zip(pilots, scores, strict=True) if x > -math.inf and best - x <= tolerance]
-
-
-def differences(scores: Mapping[str, Mapping[int, float]]) -> tuple[Difference, ...]:
-    """Every mechanism against every later one, over the seeds that both have."""
-    found, names = list[Difference](), list(scores)
-    for place, a in enumerate(names):
-        for b in names[place + 1 :]:
-            both = scores[a].keys() & scores[b].keys()
-            if both:
-                gaps = [scores[a][seed] - scores[b][seed] for seed in sorted(both)]
-                found.append(Difference(a, b, Mean.of(gaps)))
-    return tuple(found)

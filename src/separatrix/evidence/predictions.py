@@ -98,14 +98,14 @@ def predictions(found: Sequence[Learned]) -> tuple[Prediction, ...]:
 
 
 def _mechanisms(found: Iterable[Learned]) -> Iterator[tuple[Learned, MechanismEvidence, float]]:
-    """Every mechanism that was trained, once, with its mean score, so that more is better."""
+    """Every mechanism that was trained, once, with its median score, so that more is better."""
     seen = set[tuple[str, str]]()
     for learned in found:
         for each in learned.mechanisms:
             known = (learned.spelled, each.mechanism) in seen
             seen.add((learned.spelled, each.mechanism))
             if each.trained is not None and not known:
-                yield learned, each, learned.task.answers.sign * each.trained.mean
+                yield learned, each, learned.task.answers.sign * each.trained.median
 
 
 def _ceilings(found: Iterable[Learned]) -> Prediction:
@@ -160,6 +160,6 @@ def _states(found: Iterable[Learned]) -> Prediction:
 
 
 def _share(learned: Learned, each: MechanismEvidence) -> float:
-    """How far from floor to ceiling it came."""
-    trained = learned.floor.score if each.trained is None else each.trained.mean
-    return (trained - learned.floor.score) / (learned.ceiling.score - learned.floor.score)
+    """How far from floor to ceiling it came: 0 for a score that is worse than the floor."""
+    trained = learned.floor.score if each.trained is None else each.trained.median
+    return max(0.0, (trained - learned.floor.score) / (learned.ceiling.score - learned.floor.score))

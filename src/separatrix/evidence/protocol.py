@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from statistics import fmean
 
+from separatrix.evidence.estimates import SeedSummary, differences
 from separatrix.evidence.found import (
     Curve,
     Learned,
     MechanismEvidence,
     Pilot,
     Run,
-    differences,
     solved_share,
     window,
 )
@@ -193,9 +193,14 @@ def bounds_of(asked: Experiment) -> Bounds:
     samples = task.samples(setting.tests, Split.TEST)
     with one_thread():
         written = {each.spelled: _written(task, each, setting, samples) for each in asked.mechanisms}
-    floor = UNMEASURED if isinstance(task, RealTask) else task.floor(samples, setting)
+    ceiling = task.ceiling(samples)
     margins = {each.spelled: margin_of(task, each, setting, samples) for each in asked.mechanisms}
-    return Bounds(task.ceiling(samples), floor, written, margins)
+    if isinstance(task, RealTask):
+        return Bounds(ceiling, UNMEASURED, written, margins)
+    # The ceiling holds in expectation: on a finite sample a shortcut may be luckier than the best rule.
+    floor = task.floor(samples, setting)
+    worse = min((floor.score, ceiling.score), key=lambda score: task.answers.sign * score)
+    return Bounds(ceiling, replace(floor, score=worse), written, margins)
 
 
 def margin_of(task: Task, mechanism: Mechanism, setting: Setting, samples: Samples) -> Margin | None:
@@ -358,7 +363,7 @@ def evidence_of(
         ceiling=ceiling.score,
         proved=task.proved_ceiling(mechanism, setting),
         witness=best((witness, improved), sign),
-        trained=fmean(run.score for run in runs) if runs else None,
+        trained=SeedSummary.of([run.score for run in runs]).median if runs else None,
         solved=solved_share(runs, failed),
         floor=None if ceiling.exact else bounds.floor.score,
         margin=bounds.margins.get(mechanism.spelled),

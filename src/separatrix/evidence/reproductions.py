@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -12,7 +11,7 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any, ClassVar
 
-from separatrix.evidence.estimates import Mean, sampling_half
+from separatrix.evidence.estimates import SeedSummary, sampling_half
 from separatrix.evidence.found import Learned
 from separatrix.evidence.protocol import Experiment, learned, read_experiment
 from separatrix.evidence.published import Exactly, Nothing, Published, Training, published_named
@@ -36,13 +35,15 @@ class Verdict(Enum):
 
 
 RULE = (
-    "A number agrees if the published value lies in our interval, or no further from it than it may itself "
-    "be off as it is printed; else it differs. Where the question is another one (other data, another score, "
-    "other layers) both are shown and nothing is concluded. Intervals are Student's 95 % for the mean over "
-    "seeds; where the source takes the best of 3 seeds, ours is the mean over all choices of 3 of our "
-    "seeds, and the interval reaches from the worst choice to the best. Where scores are shares, what other "
-    "test samples would change is added, with answers taken for independent. That a model did not learn "
-    "something here is not that it cannot."
+    "A number agrees if the published value lies in our interval, or no further from it than it may be off "
+    "as it is printed; else it differs. A number that is computed here agrees if it is the same but for "
+    "rounding. Where the question is another one (other data, another score, other layers) both are shown "
+    "and nothing is concluded. Our interval covers the median over seeds with 95 %; for six to eight seeds "
+    "it reaches from the lowest to the highest, and for fewer too, which cover less. Where the source takes "
+    "the best of 3 seeds, ours is the mean over all choices of 3 of our seeds, and the interval reaches from "
+    "the worst choice to the best. Where scores are shares, what other test samples would change is added at "
+    "both ends, with answers taken for independent. That a model did not learn something here is not that it "
+    "cannot."
 )
 ROUNDING = 1e-12
 SAME_QUESTION = {
@@ -134,14 +135,15 @@ def judged(entry: Published, ours: Ours | None, changed: str = "") -> tuple[Verd
         return Verdict.OTHER, "; ".join(filter(None, (changed, entry.other)))
     low, high = ours.interval or (ours.value, ours.value)
     off = max(low - entry.value, entry.value - high)
+    if isinstance(entry.how, Exactly):
+        if off <= entry.accuracy + entry.how.rounding + ROUNDING:
+            return Verdict.AGREES, "it is the same but for rounding" if off > 0 else "it is the same"
+        return Verdict.DIFFERS, f"it is {off:.2g} from ours; {entry.differs}".strip("; ")
     if off <= 0:
-        return Verdict.AGREES, "it lies in our interval" if ours.interval else "it is the same"
-    if off <= entry.accuracy + ROUNDING and isinstance(entry.how, Exactly):
-        return Verdict.AGREES, "it is the same but for rounding"
+        return Verdict.AGREES, "it lies in our interval"
     if off <= entry.accuracy + ROUNDING:
         return Verdict.AGREES, f"it is {off:.2g} from ours, and may itself be off by {entry.accuracy:g}"
-    where = "our interval" if ours.interval else "ours"
-    return Verdict.DIFFERS, f"it is {off:.2g} from {where}; {entry.differs}".strip("; ")
+    return Verdict.DIFFERS, f"it is {off:.2g} from our interval; {entry.differs}".strip("; ")
 
 
 def reproductions(
@@ -236,9 +238,9 @@ def _measured(how: Training, found: Learned) -> Ours | None:
     shown = [(each - chance) / (1 - chance) for each in scores]
     drawn = _by_samples(how, found, fmean(scores)) / (1 - chance)
     if how.best_of is None:
-        mean = Mean.of(shown)
-        half = drawn if mean.interval is None else math.hypot(mean.interval[1] - mean.mean, drawn)
-        return Ours(mean.mean, (mean.mean - half, mean.mean + half), tuple(shown))
+        summary = SeedSummary.of(shown)
+        low, high = summary.interval or (min(shown), max(shown))
+        return Ours(summary.median, (low - drawn, high + drawn), tuple(shown))
     best = [
         max(some, key=lambda score: task.answers.sign * score)
         for some in combinations(shown, min(how.best_of, len(shown)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,13 @@ class Batch:
         )
 
 
+def batches_of(samples: Samples, device: str = "cpu") -> Iterator[Batch]:
+    """The samples in batches of at most `READ_AT_ONCE` tokens: memory does not grow with their number."""
+    rows = max(1, READ_AT_ONCE // samples.inputs.shape[1])
+    for start in range(0, len(samples), rows):
+        yield Batch.of(samples.chosen(np.arange(start, min(start + rows, len(samples)))), device)
+
+
 def _tensor(array: NDArray[Any], device: str) -> Tensor:
     made = torch.from_numpy(np.ascontiguousarray(array)).to(device)
     return made.float() if made.is_floating_point() else made
@@ -84,13 +92,7 @@ def score_of(model: nn.Module, task: Task, samples: Samples, device: str = "cpu"
     """
     was_training = model.training
     model.eval()
-    rows = max(1, READ_AT_ONCE // samples.inputs.shape[1])
     with torch.no_grad():
-        said = [
-            answers(
-                model, Batch.of(samples.chosen(np.arange(start, min(start + rows, len(samples)))), device)
-            )
-            for start in range(0, len(samples), rows)
-        ]
+        said = [answers(model, batch) for batch in batches_of(samples, device)]
     model.train(was_training)
     return task.score(torch.cat(said).nan_to_num(0.0, 0.0, 0.0), samples)

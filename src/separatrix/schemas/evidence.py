@@ -61,10 +61,12 @@ class Share(TypedDict):
 
 @document
 class Trained(TypedDict):
-    """Scores of trained models; the mean and its interval are null where there is none."""
+    """Scores of trained models; mean and median are null where every run failed."""
 
     mean: Number
+    median: Number
     interval: Interval | None
+    """Covers the median over seeds with 95 %; null for fewer than six seeds."""
     seeds: list[Number]
 
 
@@ -120,8 +122,15 @@ class Paired(TypedDict):
     a: str
     b: str
     difference: Number
+    """Mean score of a minus that of b, over the seeds both have."""
     interval: Interval | None
+    """Covers the median difference with 95 %; null for fewer than six seeds."""
+    p_value: Number
+    """Of the exact paired sign-flip test."""
+    p_adjusted: Number
+    """After Holm's correction for all pairs."""
     separated: bool
+    """Whether p_adjusted is at most 0.05."""
 
 
 @document

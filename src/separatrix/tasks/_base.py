@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -265,6 +265,11 @@ def commonest_class(samples: Samples) -> Bound:
     """The floor of a task without a better shortcut: the class that is right most often."""
     counts = np.bincount(samples.targets.reshape(-1))
     return Bound(float(counts.max() / counts.sum()), "always the commonest answer", universal=True)
+
+
+def best(bounds: Iterable[Bound], sign: int) -> Bound:
+    """The best of several shortcuts."""
+    return max(bounds, key=lambda bound: sign * bound.score)
 
 
 def relative_error(said: NDArray[Any], samples: Samples) -> float:

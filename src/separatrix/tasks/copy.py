@@ -49,9 +49,10 @@ class Copy(LengthTask):
         "Different symbols in random order, with `blanks` times as many blanks at random places among them, "
         "then a sign to begin and the symbols once more without the blanks: from the sign on, each token "
         "answers with the symbol that comes next. Models are trained on `trained` symbols and tested on "
-        "`tested`. The shortcut says what followed a symbol in context, and where that was a blank any "
-        "symbol that stands after a blank and was not said yet. With blanks=0 it is plain copying, and the "
-        "shortcut says any symbol that was not said yet."
+        "`tested`. The shortcut says the first token if it is a symbol, then what followed a symbol in "
+        "context, and where that was a blank any symbol that stands after a blank and was not said yet. With "
+        "blanks=0 it is plain copying, and the shortcut says the first token and then any symbol that was "
+        "not said yet."
     )
     schema = CopyParameters
     example: ClassVar[dict[str, object]] = {"trained": 5, "tested": 9}
@@ -94,16 +95,19 @@ class Copy(LengthTask):
     def floor(self, samples: Samples, setting: Setting) -> Bound:
         asked, said = samples.targets.shape[1], samples.targets
         if not self.parameters.blanks:
-            return Bound(any_unsaid(asked), "any symbol of the context that was not said yet")
+            how = "the first token, and then any symbol of the context that was not said yet"
+            return Bound((1 + (asked - 1) * any_unsaid(asked - 1)) / asked, how)
         context = samples.inputs[:, : asked * (1 + self.parameters.blanks)]
         alone = np.ones(said.shape, dtype=np.bool_)
+        alone[:, 0] = context[:, 0] != said[:, 0]
         for i in range(1, asked):
             before, after = context[:, :-1] == said[:, i - 1, None], context[:, 1:] == said[:, i, None]
             alone[:, i] = ~(before & after).any(1)
         left = alone[:, ::-1].cumsum(1)[:, ::-1]
         return Bound(
             float(np.where(alone, 1 / np.maximum(left, 1), 1).mean()),
-            "what followed in context, and where that is a blank any symbol after a blank not said yet",
+            "the first token, what followed in context, and where that is a blank any symbol after a blank "
+            "not said yet",
         )
 
     def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:

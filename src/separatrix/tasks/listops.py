@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from separatrix.datasets.floors import LogisticRegression
 from separatrix.parameters import Constraint, Natural, Parameters, between
-from separatrix.tasks._base import Bound, Samples, Split, Task, commonest_class
+from separatrix.tasks._base import Bound, Samples, Split, Task, best, commonest_class
 
 if TYPE_CHECKING:
     from numpy.random import Generator
+    from numpy.typing import NDArray
 
     from separatrix.tasks.setting import Setting
 
@@ -24,6 +27,10 @@ OPERATORS: tuple[tuple[str, Callable[[list[int]], int]], ...] = (
     ("SM", lambda each: sum(each) % DIGITS),
 )
 """What a list may do with its elements; the lower of two middle ones is the median."""
+TYPICAL = (9, 0, 4, 5)
+"""A value that lists of each operator often have."""
+FEWEST_FITTED, MOST_FITTED, FITTED_TOKENS = 1000, 4000, 200_000
+"""Training samples to which the shortcut is fitted, and how many tokens they may have."""
 CLOSE = DIGITS + len(OPERATORS)
 SHORTEST = 4
 """Tokens of a list: an operator, two elements, and the bracket."""
@@ -48,9 +55,10 @@ class ListOps(Task):
         "Expressions of `length` tokens: a list is an operator, two or more elements and a bracket; an "
         "element is a digit or a list, at most `nesting` lists deep. MAX, MIN, MED (the lower median) and SM "
         "(the sum modulo 10). They are drawn until every value is equally likely, so neither the length "
-        "nor the last token says anything. The floor is the best of three shortcuts for each outermost "
-        "operator: its commonest value, its value of all digits as if there were one list, and that of the "
-        "digits that stand in the outermost list, without the lists between them."
+        "nor the last token says anything. The floor is the best mixture, fitted to training samples, of "
+        "rules that evaluate one list at most: the outermost operator on its own digits, where inner lists "
+        "are left out or replaced by a typical value or by their first, last, largest or smallest digit; and "
+        "on all digits. Evaluating inner lists, even as if they were flat, is part of the task."
     )
     schema = ListOpsParameters
     example: ClassVar[dict[str, object]] = {"length": 16}
@@ -94,22 +102,71 @@ class ListOps(Task):
         return Bound(1.0, "the expression says it")
 
     def floor(self, samples: Samples, setting: Setting) -> Bound:
-        outermost, right = samples.inputs[:, 0] - DIGITS, 0.0
-        digits = samples.inputs < DIGITS
-        deep = ((samples.inputs >= DIGITS) & (samples.inputs < CLOSE)).cumsum(1)
-        own = digits & (deep - (samples.inputs == CLOSE).cumsum(1) == 1)
-        for which, (_, value) in enumerate(OPERATORS):
-            same = samples.chosen(rows := np.flatnonzero(outermost == which))
-            if len(same):
-                shares = [commonest_class(same).score]
-                for read in (digits[rows], own[rows]):
-                    said = [
-                        value(row[there].tolist()) if there.any() else -1
-                        for row, there in zip(same.inputs, read, strict=True)
-                    ]
-                    shares.append(float((np.array(said) == same.targets[:, 0]).mean()))
-                right += max(shares) * len(same) / len(samples)
-        return Bound(right, "the outermost operator on its own digits, or all, or its commonest value")
+        shortcut = Bound(
+            _fitted(self.parameters).accuracy(one_list_features(samples.inputs), samples.targets[:, 0]),
+            "the outermost operator on digits, with inner lists left out or not evaluated: logistic "
+            "regression on such values, fitted to training samples",
+        )
+        return best((shortcut, commonest_class(samples)), 1)
+
+
+@lru_cache(maxsize=4)
+def _fitted(parameters: ListOpsParameters) -> LogisticRegression:
+    """The best mixture of rules that evaluate one list at most, by training samples."""
+    task, count = (
+        ListOps(parameters),
+        max(FEWEST_FITTED, min(MOST_FITTED, FITTED_TOKENS // parameters.length)),
+    )
+    samples, held_out = task.samples(count, Split.TRAIN), task.samples(count // 4, Split.TRAIN, step=1)
+
+    def labelled(part: Samples) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        return one_list_features(part.inputs), part.targets[:, 0]
+
+    return LogisticRegression.fit(labelled(samples), labelled(held_out), DIGITS)
+
+
+def one_list_features(expressions: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Values of expressions by rules that evaluate one list at most, one-hot for each outermost operator.
+
+    The outermost operator is applied to its own digits, where an inner list is left out, or stands for the
+    value that is typical of its operator, or for its first, last, largest or smallest digit; and to all
+    digits, as if there were one list. Another feature is the operator of the first inner list.
+    """
+    rows = np.array([_one_list_values(tokens) for tokens in expressions.tolist()])
+    outermost, values = rows[:, :1], rows[:, 1:]
+    kinds = DIGITS + 1  # -1 for none
+    cells = (outermost * values.shape[1] + np.arange(values.shape[1])) * kinds + values + 1
+    features = np.zeros((len(rows), len(OPERATORS) * values.shape[1] * kinds), dtype=np.uint8)
+    np.put_along_axis(features, cells, 1, axis=1)
+    return features
+
+
+def _one_list_values(tokens: list[int]) -> list[int]:
+    """The outermost operator, and the value of an expression by each rule; -1 where a rule has none."""
+    depth, own = 0, list[int]()
+    inner, digits = list[list[int]](), list[int]()  # inner: the operator and then all digits of a list
+    for token in tokens:
+        if token == CLOSE:
+            depth -= 1
+        elif token >= DIGITS:
+            depth += 1
+            if depth == 2:
+                inner.append([token - DIGITS])
+        else:
+            digits.append(token)
+            (own if depth == 1 else inner[-1]).append(token)
+    outermost = tokens[0] - DIGITS
+    apply = OPERATORS[outermost][1]
+    stand_ins: tuple[list[int], ...] = (
+        [],
+        [TYPICAL[each[0]] for each in inner],
+        [each[1] for each in inner],
+        [each[-1] for each in inner],
+        [max(each[1:]) for each in inner],
+        [min(each[1:]) for each in inner],
+    )
+    values = [apply([*own, *some]) if own or some else -1 for some in stand_ins]
+    return [outermost, *values, apply(digits), inner[0][0] if inner else -1]
 
 
 def _numbers(chance: Generator) -> Iterator[int]:

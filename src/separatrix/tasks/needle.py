@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from separatrix.parameters import Constraint
-from separatrix.tasks._base import Bound, ProvedCeiling, Samples, Split, Task, commonest_class
-from separatrix.tasks._moved import MovedParameters
+from separatrix.tasks._base import Bound, ProvedCeiling, Samples, Split, Task, best, commonest_class
+from separatrix.tasks._moved import MovedParameters, log_ratio_of_norm
 from separatrix.tasks._proofs import linear_inputs, second_moments
 
 if TYPE_CHECKING:
@@ -44,8 +44,10 @@ class Needle(Task):
         "One token, anywhere, is moved by A u, where u is a random direction that the last token says, and A "
         "= strength sqrt(2 ln n). The answer is its mark. The best rule is the sign of sum_i softmax(A "
         "<u, z_i>) w_i, one softmax head; the linear kernel gets second moments alone, whose best reader is "
-        "right with probability Phi(A / sqrt n). In few dimensions the needle is also the largest token, "
-        "which a nonlinearity before attention can see: that is the floor of models that have one."
+        "right with probability Phi(A / sqrt n). The floor is the best rule that "
+        "ignores the direction and weighs tokens by their norms: in few dimensions the needle is often the "
+        "largest token. Any nonlinearity can see that, softmax included; linear kernels on linear maps of "
+        "the tokens cannot, and their proved ceiling may lie below this floor."
     )
     schema = NeedleParameters
     example: ClassVar[dict[str, object]] = {"n": 16}
@@ -100,11 +102,14 @@ class Needle(Task):
         return Bound(self._right(weights, samples), how, sampled=True)
 
     def floor(self, samples: Samples, setting: Setting) -> Bound:
-        if setting.depth == 1 or not setting.mlp:
-            return commonest_class(samples)
-        largest = np.square(samples.inputs[:, :-1, :-2]).sum(-1)
-        weights = (largest == largest.max(1, keepdims=True)).astype(np.float64)
-        return Bound(self._right(weights, samples), "the mark of the largest token, whatever the direction")
+        from scipy.special import softmax
+
+        weights = softmax(log_ratio_of_norm(samples.inputs[:, :-1, :-2], self.shift), axis=1)
+        shortcut = Bound(
+            self._right(weights, samples),
+            "the best rule that ignores the direction: tokens weighed by their norms (by a nonlinearity)",
+        )
+        return best((shortcut, commonest_class(samples)), 1)
 
     def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
         from scipy.special import ndtr

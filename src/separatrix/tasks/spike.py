@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from separatrix.tasks._base import Bound, ProvedCeiling, Samples, Split, Task
-from separatrix.tasks._moved import MovedParameters
+from separatrix.tasks._base import Bound, ProvedCeiling, Samples, Split, Task, best
+from separatrix.tasks._moved import MovedParameters, log_ratio_of_norm
 from separatrix.tasks._proofs import linear_inputs, second_moments
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class Spike(Task):
         "has a mark only, and answers whether there is a spike. The best rule is whether the mean of exp(A "
         "<u,z> - A²/2) exceeds 1. A linear kernel on linear maps of the tokens gets their second moments "
         "alone; any nonlinearity before attention, of features or an MLP, is past that: the gap belongs to "
-        "linear kernels without one. The mean of the tokens gives a shortcut to every mechanism."
+        "linear kernels without one. The floor is the better of two shortcuts: the mean of the tokens, which "
+        "every mechanism can take, and the best rule that ignores the direction, by the norms of the tokens."
     )
     schema = SpikeParameters
     example: ClassVar[dict[str, object]] = {"n": 16}
@@ -82,9 +83,18 @@ class Spike(Task):
         return Bound(float(right.mean()), how, sampled=True)
 
     def floor(self, samples: Samples, setting: Setting) -> Bound:
-        right = (samples.hidden["along"].sum(1) > self.shift / 2) == samples.targets[:, 0]
-        how = "the mean of the tokens, above A/2n or not"
-        return Bound(float(right.mean()), how, sampled=True, universal=True)
+        from scipy.special import logsumexp
+
+        n, present = self.parameters.n, samples.targets[:, 0]
+        by_mean = (samples.hidden["along"].sum(1) > self.shift / 2) == present
+        ratio = logsumexp(log_ratio_of_norm(samples.inputs[:, :-1, :-1], self.shift), axis=1)
+        by_norms = (ratio > self.shift**2 / 2 + math.log(n)) == present
+        how = "the best rule that ignores the direction: by the norms of the tokens (by a nonlinearity)"
+        shortcuts = (
+            Bound(float(by_mean.mean()), "the mean of the tokens, above A/2n or not", universal=True),
+            Bound(float(by_norms.mean()), how),
+        )
+        return best(shortcuts, 1)
 
     def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
         if not (second_moments(mechanism) and linear_inputs(setting)):

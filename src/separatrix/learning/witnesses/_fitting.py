@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from separatrix.learning.batch import Batch
+from separatrix.learning.batch import Batch, batches_of
 from separatrix.tasks import Split
 from separatrix.tensors import Float, Tensor, torch
 
@@ -18,11 +18,17 @@ FITTED = 2000
 
 def heard(model: Any, samples: Samples) -> Float[Tensor, "samples width"]:
     """The stream after all blocks and the last norm, at the first place that is asked."""
-    batch = Batch.of(samples)
+    return torch.cat([_heard_by_batch(model, batch) for batch in batches_of(samples)])
+
+
+def _heard_by_batch(model: Any, batch: Batch) -> Float[Tensor, "batch width"]:
     x = model.inputs(batch.inputs)
-    for block in model.blocks:
+    *before, last = model.blocks
+    for block in before:
         x, _ = block(x, batch.present)
-    found: Tensor = model.norm(x).take_along_dim(batch.places[:, :1, None], dim=1)[:, 0]
+    x, _ = last(x, batch.present, last=batch.last)
+    first = batch.inputs.shape[1] - batch.last
+    found: Tensor = model.norm(x).take_along_dim(batch.places[:, :1, None] - first, dim=1)[:, 0]
     return found
 
 

@@ -19,7 +19,7 @@ SHAPES = ("square", "diamond", "triangle-down", "cross", "star")
 DOTTED: Any = (0, (2, 2))
 MARKS = (
     ("a seed", {"marker": "o", "ms": 4, "mfc": "white"}),
-    ("mean, 95 % interval", {"marker": "|", "ms": 11, "mew": 2.2}),
+    ("median, 95 % interval", {"marker": "|", "ms": 11, "mew": 2.2}),
     ("witness", {"marker": "D", "ms": 5}),
     ("tuned", {"marker": "D", "ms": 5, "mfc": "white"}),
     ("proved ceiling", {"marker": "^", "ms": 6}),
@@ -41,7 +41,7 @@ def palette(parts: Iterable[Part]) -> Palette:
 
 
 def bars(found: Learned, look: Palette) -> bytes:
-    """A line from floor to ceiling for each mechanism, with its seeds, mean, witness and proof."""
+    """A line from floor to ceiling for each mechanism, with its seeds, median, witness and proof."""
 
     def draw(figure: Any) -> None:
         draw_bars(figure.subplots(), found, look)
@@ -72,10 +72,10 @@ def draw_bars(axes: Any, found: Learned, look: Palette) -> None:
 def _marks(axes: Any, row: int, each: MechanismEvidence, key: Key) -> None:
     scores = [run.score for run in each.runs]
     axes.plot(scores, [row] * len(scores), "o", ms=4, mfc="white", color=key.colour, zorder=3)
-    if (mean := each.trained) is not None:
-        low, high = mean.interval or (mean.mean, mean.mean)
+    if (summary := each.trained) is not None:
+        low, high = summary.interval or (summary.median, summary.median)
         axes.plot([low, high], [row, row], color=key.colour, lw=2.2, zorder=2)
-        axes.plot([mean.mean], [row], "|", ms=11, mew=2.2, color=key.colour, zorder=4)
+        axes.plot([summary.median], [row], "|", ms=11, mew=2.2, color=key.colour, zorder=4)
     above = row - 0.28
     tuned = each.tuned_scores
     axes.plot(tuned, [above] * len(tuned), "D", ms=5, mfc="white", color=key.colour, zorder=4)
@@ -86,7 +86,7 @@ def _marks(axes: Any, row: int, each: MechanismEvidence, key: Key) -> None:
 
 
 def overview(part: Part, look: Palette) -> bytes:
-    """The experiments of a part side by side: the mean of each mechanism between floor and ceiling."""
+    """The experiments of a part side by side: the median of each mechanism between floor and ceiling."""
     names = _names(part)
 
     def draw(figure: Any) -> None:
@@ -124,12 +124,12 @@ def _within(axes: Any, found: Sequence[Learned], along: str = "y") -> None:
 def _points(
     axes: Any, there: Sequence[tuple[float, MechanismEvidence]], key: Key, fill: str | None = None
 ) -> None:
-    """The means over seeds with their intervals, and beside them what witnesses score."""
+    """The medians over seeds with their intervals, and beside them what witnesses score."""
     for x, each in there:
-        if (mean := each.trained) is not None:
-            low, high = mean.interval or (mean.mean, mean.mean)
+        if (summary := each.trained) is not None:
+            low, high = summary.interval or (summary.median, summary.median)
             axes.plot([x, x], [low, high], color=key.colour, lw=2)
-            axes.plot([x], [mean.mean], _marker(key), ms=5, color=key.colour, mfc=fill or key.colour)
+            axes.plot([x], [summary.median], _marker(key), ms=5, color=key.colour, mfc=fill or key.colour)
         if each.witness is not None:
             axes.plot([x + 0.07], [each.witness], "D", ms=4, color=key.colour, mfc="white")
 
@@ -145,8 +145,8 @@ def against(part: Part, look: Palette) -> bytes:
         axes.plot(places, [one.floor.score for one in part.found], color=FAINT, ls=DOTTED)
         for name in names:
             key, there = look[name], list(_of(part, places, name))
-            means = [each.trained.mean for _, each in there if each.trained is not None]
-            axes.plot([x for x, each in there if each.trained is not None], means, color=key.colour, lw=1.2)
+            medians = [each.trained.median for _, each in there if each.trained is not None]
+            axes.plot([x for x, each in there if each.trained is not None], medians, color=key.colour, lw=1.2)
             for x, each in there:
                 scores = [run.score for run in each.runs]
                 axes.plot([x] * len(scores), scores, _marker(key), ms=4, color=key.colour, mfc="white")
@@ -214,7 +214,7 @@ def curves(found: Learned, look: Palette) -> bytes:
 
 
 def beside_floors(parts: Sequence[Part]) -> bytes:
-    """A row for each task: its seeds and means beside the floor, and how they were learned."""
+    """A row for each task: its seeds and medians beside the floor, and how they were learned."""
     found = [one for part in parts for one in part.found]
     names = dict.fromkeys(each.mechanism for one in found for each in one.mechanisms)
     look = {name: Key(name, COLOURS[place % len(COLOURS)]) for place, name in enumerate(names)}
@@ -225,7 +225,7 @@ def beside_floors(parts: Sequence[Part]) -> bytes:
             floor, shown = one.floor.score, [each.mechanism for each in one.mechanisms]
             for row, each in enumerate(one.mechanisms):
                 if each.trained is not None:
-                    ends = [floor, each.trained.mean]
+                    ends = [floor, each.trained.median]
                     left.plot(ends, [row, row], color="#dddddd", lw=7, zorder=1, solid_capstyle="butt")
                 _marks(left, row, each, look[each.mechanism])
                 for run in each.runs:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from separatrix.evidence.estimates import Mean
+from separatrix.evidence.estimates import SeedSummary, describe_resolution
 from separatrix.files.writing import write_whole
 from separatrix.numbers.json import json_file
 from separatrix.reports import pages
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ENDINGS = (".html", ".json", ".md", ".png")
 HEAD = ("mechanism", "proved", "witness", "tuned", "trained", "solved", "rate", "weights", "state, bytes")
+SHOWN_SEEDS = 24
+"""Up to this many seeds every score is shown."""
 
 
 def page(title: str, parts: Sequence[Part], command: str, more: Sequence[pages.Section] = ()) -> str:
@@ -37,16 +39,22 @@ def _section(part: Part, look: figures.Palette) -> pages.Section:
     several = len(part.found) > 1 and len({each.task.answers for each in part.found}) == 1
     whole = list[tuple[bytes, str]]()
     if several and part.moved is not None:
-        what = f"Scores against {part.moved}: every seed, the means joined, with both ceilings."
+        what = f"Scores against {part.moved}: every seed, the medians joined, with both ceilings."
         whole.append((figures.against(part, look), what))
     elif several:
-        whole.append((figures.overview(part, look), "Means over seeds with 95 % intervals, side by side."))
+        whole.append((figures.overview(part, look), "Medians over seeds with 95 % intervals, side by side."))
     if several and all(each.task.name == "mqar" for each in part.found) and _differ_in_state(part):
         what = "The same at equal state: what stands above one place carries as many bytes for each pair."
         whole.append((figures.states(part, look), what))
     shown = [_shown(each, look) for each in part.found]
     return pages.section(
-        part.name, part.title, "learned_part.html.j2", part=part, shown=shown, whole=whole, mean=mean_text
+        part.name,
+        part.title,
+        "learned_part.html.j2",
+        part=part,
+        shown=shown,
+        whole=whole,
+        summary=summary_text,
     )
 
 
@@ -71,7 +79,9 @@ def _shown(found: Learned, look: figures.Palette) -> dict[str, Any]:
         "rates": figures.rates(found, look),
         "windows": [_window(each) for each in found.mechanisms],
         "tuned": [line for each in found.mechanisms for line in _tuned(each)],
+        "seeds": [seeds_text(each.trained) for each in found.mechanisms],
         "paired": [_difference(pair) for pair in found.paired],
+        "resolution": describe_resolution(found.paired),
         "equal": None if found.equal_state is None else _equal(found.equal_state),
     }
 
@@ -92,34 +102,48 @@ def _tuned(each: MechanismEvidence) -> list[str]:
     """Runs from a witness beside those from scratch, where there are several of both."""
     if len(each.tuned_scores) < 2 or each.trained is None:
         return []
-    tuned = Mean.of(each.tuned_scores)
-    runs = f"{len(each.tuned_scores)} runs from the witness with noise end at {mean_text(tuned)}"
-    return [f"{each.mechanism}: {runs}, {len(each.runs)} from scratch at {mean_text(each.trained)}"]
+    tuned = SeedSummary.of(each.tuned_scores)
+    runs = f"{len(each.tuned_scores)} runs from the witness with noise end at {summary_text(tuned)}"
+    return [f"{each.mechanism}: {runs}, {len(each.runs)} from scratch at {summary_text(each.trained)}"]
 
 
 def _difference(pair: Difference) -> str:
-    """How much more one scores than another, seed by seed, and whether the seeds tell them apart."""
-    if pair.found.interval is None:
-        return f"{pair.a} − {pair.b}: {pair.found.mean:+.4f}"
-    low, high = pair.found.interval
-    unclear = "" if pair.separated else ": the seeds do not tell them apart"
-    return f"{pair.a} − {pair.b}: {pair.found.mean:+.4f} [{low:+.4f}, {high:+.4f}]{unclear}"
+    """How much more one scores than another, with the p-value of the paired test."""
+    tested = f"p = {pair.p_value:.2g}, adjusted {pair.p_adjusted:.2g}"
+    unclear = "" if pair.is_significant else ": no significant difference"
+    return f"{pair.a} − {pair.b}: {pair.gaps.mean:+.4f} ({tested}){unclear}"
 
 
-def mean_text(found: Mean) -> str:
-    """A mean, and half of its interval.
+def summary_text(found: SeedSummary) -> str:
+    """The median over seeds, and its 95 % interval where there are six seeds or more.
 
-    >>> mean_text(Mean(0.5, (0.25, 0.75)))
-    '0.5000 ±0.2500'
+    >>> summary_text(SeedSummary.of([0.5, 0.6])), summary_text(SeedSummary.of([0.1, 1, 1, 1, 1, 1]))
+    ('0.5500', '1.0000 [0.1000, 1.0000]')
     """
-    half = "" if found.interval is None else f" ±{found.interval[1] - found.mean:.4f}"
-    return f"{found.mean:.4f}{half}"
+    ends = "" if found.interval is None else f" [{found.interval[0]:.4f}, {found.interval[1]:.4f}]"
+    return f"{found.median:.4f}{ends}"
+
+
+def seeds_text(found: SeedSummary | None) -> str:
+    """The score of every seed from the lowest to the highest; of many seeds, the quartiles.
+
+    >>> seeds_text(SeedSummary.of([0.5, 0.25]))
+    '0.2500 0.5000'
+    """
+    if found is None:
+        return "none"
+    ordered = sorted(found.scores)
+    if len(ordered) <= SHOWN_SEEDS:
+        return " ".join(f"{score:.4f}" for score in ordered)
+    last = len(ordered) - 1
+    quartiles = (ordered[round(last * share)] for share in (0, 0.25, 0.5, 0.75, 1))
+    return f"{len(ordered)} seeds, quartiles " + " ".join(f"{score:.4f}" for score in quartiles)
 
 
 def row(each: MechanismEvidence) -> tuple[str, ...]:
     """The numbers of a mechanism, as tables on the page and in a terminal show them.
 
-    A ± is half of the 95 % interval of the mean over seeds; in brackets is that of the share that solve it.
+    *trained* is the median over seeds with its 95 % interval; *solved* has the exact interval of the share.
     """
     low, high = each.solved.interval
     return (
@@ -127,7 +151,7 @@ def row(each: MechanismEvidence) -> tuple[str, ...]:
         score(None if each.proved is None else each.proved.score),
         score(each.witness),
         score(each.tuned),
-        "–" if each.trained is None else mean_text(each.trained),
+        "–" if each.trained is None else summary_text(each.trained),
         f"{each.solved.count} of {each.solved.of} [{low:.2f}, {high:.2f}]",
         f"{float(each.rate):g}",
         "–" if each.parameters is None else f"{each.parameters:,}",
@@ -154,7 +178,7 @@ def equal_rows(found: EqualState) -> list[tuple[str, ...]]:
             f"{each.setting.keys:,}",
             "–" if each.state_bytes is None else f"{each.state_bytes:,}",
             "–" if (ratio := found.ratio(each)) is None else f"{ratio:.2f} x",
-            "–" if each.trained is None else mean_text(each.trained),
+            "–" if each.trained is None else summary_text(each.trained),
             f"{each.solved.count} of {each.solved.of}",
         )
         for each in found.mechanisms
@@ -197,12 +221,13 @@ def write(
     out: Path,
     as_json: Any,
     more: Sequence[pages.Section] = (),
+    markdown: Callable[[], str] | None = None,
 ) -> None:
-    """In the form the ending of `out` names."""
+    """Write `out` in the format its suffix names; `markdown` makes the text of .md instead of the parts."""
     makers: dict[str, Callable[[], bytes]] = {
         ".html": lambda: page(title, parts, command, more).encode(),
         ".json": lambda: json_file(as_json),
-        ".md": lambda: table.markdown(parts, command).encode(),
+        ".md": lambda: (table.markdown(parts, command) if markdown is None else markdown()).encode(),
         ".png": lambda: figures.beside_floors(parts),
     }
     write_whole(out, makers[out.suffix]())

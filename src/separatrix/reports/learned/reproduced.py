@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from separatrix.reports import pages
+from separatrix.reports.learned.table import table_line
 
 if TYPE_CHECKING:
     from separatrix.evidence.reproductions import Ledger, Ours
@@ -45,6 +46,23 @@ def section(found: Ledger) -> pages.Section:
         counts=found.counts,
         commands=commands,
     )
+
+
+def markdown(found: Ledger) -> str:
+    """The ledger as a table in Markdown, with how many numbers have which verdict."""
+    head = ("entry", "what is stated, and where", "published", "ours", "verdict")
+    rows = [
+        (
+            f"`{each.published.name}`",
+            f"{each.published.states} ({each.published.source})",
+            number(each.published.value),
+            interval(each.ours),
+            each.verdict.value,
+        )
+        for each in found.entries
+    ]
+    lines = [table_line(head), table_line("---" for _ in head), *map(table_line, rows)]
+    return "\n".join([*lines, "", f"{found.summary}.", ""])
 
 
 def number(value: float | None) -> str:

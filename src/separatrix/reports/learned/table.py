@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from separatrix.evidence.found import Learned, MechanismEvidence, Part
 
-HEAD = ("task", "mechanism", "trained", "seeds", "rate", "weights", "state, bytes", "best floor", "beside it")
+HEAD = ("task", "mechanism", "median", "seeds", "rate", "weights", "state, bytes", "best floor", "beside it")
 
 
 def markdown(parts: Sequence[Part], command: str) -> str:
     """A table over all parts, with the floor beside every result, and what may be concluded of each task."""
     found = [each for part in parts for each in part.found]
-    lines = [_line(HEAD), _line("---" for _ in HEAD)]
-    lines += [_line(_row(each, one)) for each in found for one in each.mechanisms]
+    lines = [table_line(HEAD), table_line("---" for _ in HEAD)]
+    lines += [table_line(_row(each, one)) for each in found for one in each.mechanisms]
     return "\n".join([f"`{command}`", "", *lines, "", *_concluded(found), ""])
 
 
 def _row(found: Learned, each: MechanismEvidence) -> tuple[str, ...]:
-    from separatrix.reports.learned.page import mean_text
+    from separatrix.reports.learned.page import seeds_text, summary_text
 
     return (
         _asked(found),
         f"`{each.mechanism}`",
-        "–" if each.trained is None else mean_text(each.trained),
-        f"{len(each.runs)}" + (f" of {each.solved.of}" if each.failed else ""),
+        "–" if each.trained is None else summary_text(each.trained),
+        seeds_text(each.trained) + (f", {len(each.failed)} failed" if each.failed else ""),
         f"{float(each.rate):g}",
         "–" if each.parameters is None else f"{each.parameters:,}",
         "–" if each.state_bytes is None else f"{each.state_bytes:,}",
@@ -48,5 +48,6 @@ def _measure(found: Learned) -> str:
     return answers.value if answers.sign > 0 else f"{answers.value}; less is better"
 
 
-def _line(cells: Iterable[str]) -> str:
+def table_line(cells: Iterable[str]) -> str:
+    """A row of a Markdown table."""
     return f"| {' | '.join(each.replace('|', chr(92) + '|') for each in cells)} |"

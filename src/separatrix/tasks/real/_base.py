@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -61,8 +60,3 @@ class RealTask(Task):
 @lru_cache(maxsize=4)
 def _read(name: str, folder: Path) -> Splits[Any]:
     return DATASETS[name].load(folder)
-
-
-def best(bounds: Iterable[Bound], sign: int) -> Bound:
-    """The best of several shortcuts."""
-    return max(bounds, key=lambda bound: sign * bound.score)

@@ -11,8 +11,8 @@ import numpy as np
 from separatrix.datasets import Images, data_folder
 from separatrix.datasets.floors import LogisticRegression
 from separatrix.parameters import Constraint, Natural, Parameters, between
-from separatrix.tasks._base import Bound, Samples, Split, commonest_class
-from separatrix.tasks.real._base import RealTask, best
+from separatrix.tasks._base import Bound, Samples, Split, best, commonest_class
+from separatrix.tasks.real._base import RealTask
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

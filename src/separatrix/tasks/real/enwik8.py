@@ -12,8 +12,8 @@ from separatrix.datasets import Stream, data_folder
 from separatrix.datasets.enwik8 import Enwik8 as Enwik8Data
 from separatrix.datasets.ngrams import NGrams, bits_of
 from separatrix.parameters import Constraint, Natural, Parameters, between
-from separatrix.tasks._base import Answers, Bound, Samples, Split
-from separatrix.tasks.real._base import RealTask, best
+from separatrix.tasks._base import Answers, Bound, Samples, Split, best
+from separatrix.tasks.real._base import RealTask
 
 if TYPE_CHECKING:
     from numpy.random import Generator

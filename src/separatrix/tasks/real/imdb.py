@@ -12,8 +12,8 @@ from separatrix.datasets import Splits, Texts, data_folder, dataset_named
 from separatrix.datasets.floors import LogisticRegression, NaiveBayes, byte_counts
 from separatrix.datasets.imdb import Imdb
 from separatrix.parameters import Constraint, Flag, Natural, Parameters, between
-from separatrix.tasks._base import Bound, Samples, Split, commonest_class
-from separatrix.tasks.real._base import RealTask, best
+from separatrix.tasks._base import Bound, Samples, Split, best, commonest_class
+from separatrix.tasks.real._base import RealTask
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

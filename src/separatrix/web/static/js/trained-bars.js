@@ -1,4 +1,4 @@
-// A row for each mechanism between floor and ceiling: the mean as a bar, every seed as a dot, and what is
+// A row for each mechanism between floor and ceiling: the median as a bar, every seed as a dot, and what is
 // proved or written down as marks.
 
 import { html } from "./framework.js";
@@ -24,20 +24,20 @@ export function Bars({ learned, moreIsBetter, known }) {
     <ul class="keys">
       <li><svg width="14" height="14" aria-hidden="true"><circle class="seed" cx="7" cy="7" r="4" /></svg> a seed</li>
       <li><svg width="14" height="14" aria-hidden="true"><line class="proved" x1="7" x2="7" y1="0" y2="14" /></svg> proved ceiling of the mechanism</li>
-      <li><svg width="14" height="14" aria-hidden="true"><path class="witness" d=${diamond(7, 7)} /></svg> weights written down</li>
+      <li><svg width="14" height="14" aria-hidden="true"><path class="witness" d=${diamond(7, 7)} /></svg> constructed weights (witness)</li>
       <li><svg width="14" height="14" aria-hidden="true"><path class="tuned" d=${triangle(7, 7)} /></svg> the same, tuned</li>
     </ul>
   </div>`;
 }
 
 function Row({ each, top, x, floor, colour }) {
-  const { mean, interval, seeds } = each.trained;
+  const { median, interval, seeds } = each.trained;
   const middle = top + 32;
   return html`<g>
     <text class="name" x="6" y=${top + 14}>${each.mechanism}: ${each.word}</text>
-    <line class="track" x1=${x(floor)} x2=${x(mean ?? floor)} y1=${middle} y2=${middle} />
-    ${mean !== null && html`<rect x=${Math.min(x(floor), x(mean))} width=${Math.abs(x(mean) - x(floor))} y=${middle - 6} height="12" style=${{ fill: colour, opacity: 0.35 }} />
-      <line x1=${x(mean)} x2=${x(mean)} y1=${middle - 8} y2=${middle + 8} style=${{ stroke: colour, strokeWidth: 3 }} />`}
+    <line class="track" x1=${x(floor)} x2=${x(median ?? floor)} y1=${middle} y2=${middle} />
+    ${median !== null && html`<rect x=${Math.min(x(floor), x(median))} width=${Math.abs(x(median) - x(floor))} y=${middle - 6} height="12" style=${{ fill: colour, opacity: 0.35 }} />
+      <line x1=${x(median)} x2=${x(median)} y1=${middle - 8} y2=${middle + 8} style=${{ stroke: colour, strokeWidth: 3 }} />`}
     ${interval && html`<line class="interval" x1=${x(interval[0])} x2=${x(interval[1])} y1=${middle} y2=${middle} />`}
     ${each.proved_ceiling !== null && html`<line class="proved" x1=${x(each.proved_ceiling)} x2=${x(each.proved_ceiling)} y1=${middle - 12} y2=${middle + 12}><title>proved: at best ${each.proved_ceiling.toFixed(4)}</title></line>`}
     ${each.witness !== null && html`<path class="witness" d=${diamond(x(each.witness), middle - 9)}><title>weights written down: ${each.witness.toFixed(4)}</title></path>`}

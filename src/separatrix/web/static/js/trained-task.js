@@ -50,13 +50,18 @@ function Experiment({ experiment, learned, task, store }) {
     <h3>Learning rates</h3>
     <${Windows} learned=${learned} />
     <h3>Seed by seed</h3>
-    <ul>${learned.paired.map((each) => html`<li key=${`${each.a} ${each.b}`}>${each.a} − ${each.b}: ${signed(each.difference)}${each.interval ? ` [${signed(each.interval[0])}, ${signed(each.interval[1])}]` : ""}${each.separated ? "" : ": the seeds do not tell them apart"}</li>`)}</ul>
+    <ul>${learned.paired.map((each) => html`<li key=${`${each.a} ${each.b}`}>${each.a} − ${each.b}: ${signed(each.difference)} (p = ${short(each.p_value)}, adjusted ${short(each.p_adjusted)})${each.separated ? "" : ": no significant difference"}</li>`)}</ul>
+    <p class="hint">Mean difference over the seeds both have, with the p-value of the exact paired sign-flip test, and adjusted for the number of pairs (Holm).</p>
     <p>The command: <code>${command}</code> <${CopyButton} text=${() => command} label="Copy" /></p>
   </section>`;
 }
 
 function signed(x) {
   return x === null ? "not known" : `${x >= 0 ? "+" : "−"}${Math.abs(x).toFixed(4)}`;
+}
+
+function short(x) {
+  return x === null || x === undefined ? "–" : String(Number(x.toPrecision(2)));
 }
 
 function four(x) {
@@ -68,11 +73,11 @@ function Numbers({ learned }) {
     <thead><tr>${["Mechanism", "Proved", "Witness", "Tuned", "Trained", "Solved", "Rate", "Weights", "State, bytes"].map((name) => html`<th key=${name} scope="col">${name}</th>`)}</tr></thead>
     <tbody>${learned.mechanisms.map((each) => html`<tr key=${each.mechanism}>
       <th scope="row">${each.mechanism}</th><td class="number">${four(each.proved_ceiling)}</td><td class="number">${four(each.witness)}</td><td class="number">${four(each.tuned_witness)}</td>
-      <td class="number">${four(each.trained.mean)}${each.trained.interval ? ` ±${(each.trained.interval[1] - each.trained.mean).toFixed(4)}` : ""}</td>
+      <td class="number">${four(each.trained.median)}${each.trained.interval ? ` [${four(each.trained.interval[0])}, ${four(each.trained.interval[1])}]` : ""}</td>
       <td>${stepsText(each)}${each.diverged ? `, ${each.diverged} diverged` : ""}${each.failed.length ? `, ${each.failed.length} failed` : ""}</td>
       <td class="number">${each.lr}</td><td class="number">${each.parameters?.toLocaleString("en") ?? "–"}</td><td class="number">${each.state_bytes?.toLocaleString("en") ?? "–"}</td></tr>`)}</tbody>
   </table></div>
-  <p class="hint">± is half of the 95 % interval of the mean over seeds.</p>`;
+  <p class="hint">Trained is the median over seeds; in brackets its 95 % interval, which takes six seeds or more.</p>`;
 }
 
 function Curves({ experiment, learned, known }) {
