@@ -6,8 +6,8 @@ and reports over a pipe, as lines of JSON: the step it is at, the answer as far 
 code as the last thing. The parent waits, passes signals on, and says how the child died if it did not report
 an exit code.
 
-Standard output belongs to the answer: file descriptor 1 of the child is standard error, so that what compiled
-code or os.write(1, ...) prints is not among the answer.
+With --json standard output belongs to the answer: file descriptor 1 of the child is standard error, so that
+what compiled code or os.write(1, ...) prints is not among the answer.
 """
 
 from __future__ import annotations
@@ -102,14 +102,15 @@ def start(words: Sequence[str]) -> None:
         _supervise(child, reports, words, before)
     os.close(reports)
     os.close(parent_end)
-    _become_child(channel, parent_lives, before)
+    _become_child(channel, parent_lives, before, "--json" in words)
 
 
-def _become_child(channel: int, parent_lives: int, mask: set[Any]) -> None:
+def _become_child(channel: int, parent_lives: int, mask: set[Any], as_json: bool) -> None:
     global _channel
     _channel = channel
     answers = os.dup(1)
-    os.dup2(2, 1)
+    if as_json:  # else /dev/stdout, as in --certificate /dev/stdout, has to stay what it is
+        os.dup2(2, 1)
     # Line by line, so that nothing is lost in a buffer if the process dies.
     sys.stdout = open(answers, "w", 1, encoding=sys.stdout.encoding, errors="backslashreplace")  # noqa: PTH123, SIM115
     for number in STOPPING:
