@@ -244,7 +244,7 @@ def test_where_nothing_fits_there_is_a_table_and_the_nearest(capsys, monkeypatch
     )
     blind = choose(20_000, must="critical,averaging", mechanisms="linear,elu")
     assert blind.nearest == (
-        "Nothing is known to fit: elu comes nearest "
+        "Nothing is known to fit: linear comes nearest "
         "(blind, to this reader, on critical; blind, to this reader, on averaging)."
     )
     assert "Nothing is known to fit" in page(blind)

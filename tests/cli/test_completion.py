@@ -26,7 +26,7 @@ def completed(words: str, place: int) -> list[str]:
     [
         ("separatrix verd", 1, ["verdict"]),
         ("separatrix verdict spike softmax,lin", 3, ["softmax,linear", "softmax,linformer"]),
-        ("separatrix list claims theor", 3, ["theorem"]),
+        ("separatrix list claims theor", 3, ["theorem", "theorem-from-n"]),
         ("separatrix verdict spike softmax --engine cer", 5, ["certified"]),
     ],
 )

@@ -20,6 +20,7 @@ PROGRAM = """
 import ctypes, json, os, signal, sys, time
 from pathlib import Path
 from separatrix.cli import _interrupt, supervisor
+from separatrix.interrupts import exit_code
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, _interrupt)
 supervisor.GRACE = 0.5
@@ -28,8 +29,8 @@ assert supervisor.can_supervise(words)
 supervisor.start(words)
 try:
     {body}
-except KeyboardInterrupt as stopped:
-    supervisor.report(code=128 + getattr(stopped, "number", signal.SIGINT))
+except KeyboardInterrupt:
+    supervisor.report(code=exit_code())
 """
 """A command that does `body` in the child, and imports nothing that takes time."""
 WAIT = "Path('ready').touch(); time.sleep(60)"

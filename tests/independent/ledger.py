@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 CLOSE = 0.015
@@ -26,7 +27,7 @@ class Trained:
     task: str
     words: str
     mechanism: str
-    mean: float
+    median: float
     floor: float
     ceiling: float
     sign: int
@@ -37,8 +38,9 @@ class Trained:
 
     @property
     def share(self) -> float:
-        """How far from floor to ceiling training came."""
-        return (self.mean - self.floor) / (self.ceiling - self.floor)
+        """How far from floor to ceiling training came; 0 if it is no better than the floor."""
+        gap = self.ceiling - self.floor
+        return max(0.0, (self.median - self.floor) / gap) if gap else 0.0
 
 
 def collect(documents: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Trained]:
@@ -54,10 +56,10 @@ def collect(documents: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Trained]
                     document["task"],
                     words,
                     entry["mechanism"],
-                    sum(entry["trained"]["seeds"]) / len(entry["trained"]["seeds"]),
+                    median(entry["trained"]["seeds"]),
                     document["floor"],
                     document["ceiling"],
-                    1 if document["ceiling"] > document["floor"] else -1,
+                    1 if document["ceiling"] >= document["floor"] else -1,
                     entry["proved_ceiling"],
                     entry["state_bytes"],
                     document["parameters"].get("pairs"),
@@ -98,12 +100,12 @@ Pair = tuple[str, str, float, float]
 
 
 def ceilings(rows: Sequence[Trained]) -> tuple[list[Pair], int]:
-    """Proved ceilings against training: the pairs, and how many differ by more than `CLOSE`."""
+    """Proved ceilings against training: the pairs, and how many stay below by more than `CLOSE`."""
     chosen = [row for row in rows if row.proved is not None]
     pairs = [
-        (row.words, row.mechanism, row.sign * float(row.proved or 0), row.sign * row.mean) for row in chosen
+        (row.words, row.mechanism, row.sign * float(row.proved or 0), row.sign * row.median) for row in chosen
     ]
-    return pairs, sum(abs(trained - proved) > CLOSE for _, _, proved, trained in pairs)
+    return pairs, sum(proved - trained > CLOSE for _, _, proved, trained in pairs)
 
 
 def constructions(
@@ -114,7 +116,7 @@ def constructions(
     for row in rows:
         chance = probability(row)
         if chance is not None:
-            pairs.append((row.words, row.mechanism, chance, row.sign * row.mean))
+            pairs.append((row.words, row.mechanism, chance, row.sign * row.median))
             misses += abs(chance - row.share) > 0.5
     return pairs, misses
 
@@ -129,6 +131,6 @@ def states(rows: Sequence[Trained]) -> tuple[list[Pair], int]:
             and row.proved is None
             and row.pairs is not None
         ):
-            pairs.append((row.words, row.mechanism, row.state_bytes / row.pairs, row.sign * row.mean))
+            pairs.append((row.words, row.mechanism, row.state_bytes / row.pairs, row.sign * row.median))
             misses += row.state_bytes / row.pairs > ENOUGH_BYTES and row.share < 0.5
     return pairs, misses

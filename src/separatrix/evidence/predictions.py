@@ -160,6 +160,8 @@ def _states(found: Iterable[Learned]) -> Prediction:
 
 
 def _share(learned: Learned, each: MechanismEvidence) -> float:
-    """How far from floor to ceiling it came: 0 for a score that is worse than the floor."""
-    trained = learned.floor.score if each.trained is None else each.trained.median
-    return max(0.0, (trained - learned.floor.score) / (learned.ceiling.score - learned.floor.score))
+    """How far from floor to ceiling it came: 0 for a score that is no better than the floor."""
+    gap = learned.ceiling.score - learned.floor.score
+    if each.trained is None or gap == 0:  # on a small sample a shortcut may score as high as the best rule
+        return 0.0
+    return max(0.0, (each.trained.median - learned.floor.score) / gap)

@@ -45,9 +45,10 @@ def running(
 
 
 def _groups(q: Tensor, v: Tensor) -> list[slice]:
-    """Chunks in groups whose sums and scores lie near a core."""
+    """Chunks in groups whose sums and scores lie near a core; no more scores than numbers in q."""
     batch, heads, chunks, chunk, width = q.shape
-    step = tokens_at_once(batch * heads, width, v.shape[-1], chunk) // chunk
+    near = tokens_at_once(batch * heads, width, v.shape[-1], chunk) // chunk
+    step = max(1, min(near, chunks * width // chunk))
     return [slice(start, start + step) for start in range(0, chunks, step)]
 
 

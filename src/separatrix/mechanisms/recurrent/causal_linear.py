@@ -6,7 +6,7 @@ from typing import Any
 
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, divided, form
 from separatrix.mechanisms._request import one_token, run_of_tokens
-from separatrix.mechanisms._running import running, with_one
+from separatrix.mechanisms._running import running, tokens_at_once, with_one
 from separatrix.mechanisms.recurrent._base import (
     Key,
     Output,
@@ -70,7 +70,12 @@ class CausalLinear(RecurrentMechanism):
         return scores @ v
 
     def tokens_per_run(self, k: Keys) -> int:
-        """All of them: `running` takes few at a time, and keeps nothing but its inputs."""
+        """All of them: `running` takes few at a time, and keeps nothing but its inputs.
+
+        With normalised=yes values are copied to add a column, so only few are copied at a time.
+        """
+        if self.normalised:
+            return tokens_at_once(k.shape[0] * k.shape[1], k.shape[-1], k.shape[-1], LONGEST_CHUNK)
         return max(1, k.shape[-2])
 
     def init_state(self, q: Queries, v: Values) -> State:
