@@ -27,7 +27,8 @@ def test_without_a_store_there_are_the_tasks_and_what_is_proved(explorer: Explor
     needle = explorer.get("/learn/needle")
     assert needle["found"] == []
     ceiling = needle["task"]["ceiling"]
-    assert all(needle["task"]["floor"] < each["score"] < ceiling for each in needle["proved"])
+    # The floor is of models with a nonlinearity, the proofs of those without one: either may be higher.
+    assert all(0.5 < proof["score"] < ceiling for proof in needle["proved"])
     assert "linear" in {each["mechanism"] for each in needle["proved"]}
     assert "did you mean needle" in explorer.refusal("/learn/needel")["error"]
     assert explorer.get("/ledger/predictions") == []
