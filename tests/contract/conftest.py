@@ -1,4 +1,4 @@
-"""The contract runs without runtime shape checks, which take more than half of its time.
+"""The contract runs without runtime shape checks, which slow down every inner call.
 
 Shapes stay checked in `tests/mechanisms`: `test_extras.py` calls every mechanism, padded, decoded after a
 cache, under autocast and with drawn extras.
