@@ -28,6 +28,7 @@ ALLOWED = {
     "mpmath",
     "numpy",
     "random",
+    "statistics",
     "typing",
 }
 ROUNDING = 1e-9

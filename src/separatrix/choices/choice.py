@@ -285,7 +285,7 @@ def choose(
     >>> [(row.mechanism, row.status.value) for row in found.mechanisms]
     [('hedgehog', 'fits'), ('softmax', 'excluded'), ('linear', 'excluded')]
     >>> found.mechanisms[2].excluded_by
-    ('it keeps 176 MiB, and there is 10 MiB', 'blind, to this reader, on critical')
+    ('blind, to this reader, on critical',)
     """
     sizes = {"layers": layers, "heads": heads, "kv_heads": kv_heads, "width": width}
     given = {"n": n, "dtype": dtype, "memory": memory, **sizes}
