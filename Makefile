@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 OUT    ?= reproduction
+PYTEST := $(BIN)/python -m pytest -n auto
 SITE   := build/site
 LOWEST := build/lowest
 LOCK   := build/lock
@@ -10,13 +11,20 @@ PIP    := -m pip --disable-pip-version-check install --quiet
 NO_TORCH = No CPU build of torch was found. Set PIP_EXTRA_INDEX_URL to the address that PyTorch's install page gives \
 for pip and CPU, and run make again. For CUDA, or another torch, install without make: see docs/install.md.
 
-.PHONY: reproduce test test-lowest lint site bench setup lock clean
+.PHONY: reproduce test test-all test-exhaustive test-lowest lint site bench setup lock clean
 
 reproduce: setup
 	$(BIN)/separatrix reproduce --out $(OUT)
 
 test: setup
-	$(BIN)/python -m pytest -n auto
+	$(PYTEST) -m "not exhaustive"
+
+# Every test once, and those that call every mechanism a second time with the shapes in signatures checked.
+test-all: test test-exhaustive
+
+test-exhaustive: setup
+	$(PYTEST) -m exhaustive
+	$(PYTEST) --typed-shapes tests/mechanisms/test_extras.py tests/mechanisms/test_mechanisms.py tests/reader
 
 # The oldest allowed release of every dependency. Their own deprecations are not ours to fix, so they are no errors.
 test-lowest: $(LOWEST)/.installed

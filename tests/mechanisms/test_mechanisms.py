@@ -16,7 +16,6 @@ import torch
 from flint import arb, ctx, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
-from jaxtyping import TypeCheckError
 
 from separatrix.mechanisms import (
     MECHANISMS,
@@ -37,7 +36,11 @@ SPELLINGS = [
 ]
 
 
-def test_shapes_are_checked_while_testing() -> None:
+def test_typed_shapes_are_checked(pytestconfig: pytest.Config) -> None:
+    if not pytestconfig.getoption("--typed-shapes"):
+        pytest.skip("needs --typed-shapes")
+    from jaxtyping import TypeCheckError
+
     q, k = torch.ones(1, 1, 2, 3), torch.ones(1, 1, 2, 4)
     with pytest.raises(TypeCheckError):
         Softmax()(q, k, k)
