@@ -69,7 +69,10 @@ SMALLER = (
 )
 """Parameters at which windows, ranks and the like are smaller than the inputs."""
 
-SPELLINGS = [*(each.spelled for each in examples()), *SMALLER]
+SPELLINGS = [
+    *(mechanism.spelled for mechanism in examples()),
+    *(pytest.param(spelling, marks=pytest.mark.exhaustive) for spelling in SMALLER),
+]
 
 EXCUSES = {
     "counts": "it takes no counts, and refuses them",
@@ -344,6 +347,7 @@ class TestForgotten(MechanismContract):
 """
 
 
+@pytest.mark.exhaustive
 def test_a_third_party_has_its_own_mechanism_tested(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(THIRD_PARTY)
     command = [sys.executable, "-m", "pytest", "-v", "-rs", "-p", "no:cacheprovider", "test_mine.py"]

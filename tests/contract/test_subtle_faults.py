@@ -23,13 +23,25 @@ def _name(x: object) -> str:
     return x if isinstance(x, str) else str(getattr(x, "__name__", x))
 
 
+ONE_OF_EACH = [(broken, name) for name, broken in {name: broken for broken, name in reversed(SUBTLE)}.items()]
+"""The first subtle fault of each check."""
+
+
 @pytest.mark.parametrize(("broken", "name"), SUBTLE, ids=_name)
+def test_the_check_of_a_subtle_fault_fails(broken: Callable[..., Any], name: str) -> None:
+    with pytest.raises(Broken):
+        run(name, wrap(broken))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("broken", "name"), ONE_OF_EACH, ids=_name)
 def test_what_is_subtly_broken_is_named_once(broken: Callable[..., Any], name: str) -> None:
     found = examine(wrap(broken))
     assert set(found.failed) == {name}, found
     assert set(found.not_tried.values()) <= {name}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("correct", CORRECT, ids=_name)
 def test_what_is_correct_is_not_accused(correct: Callable[..., Any]) -> None:
     found = examine(wrap(correct))

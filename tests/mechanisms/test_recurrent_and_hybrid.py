@@ -292,6 +292,7 @@ class Largest(TorchDispatchMode):
         return out
 
 
+@pytest.mark.exhaustive
 def test_no_tensor_is_quadratic(mechanism: RecurrentMechanism) -> None:
     q, k, v = (x[:1, :1] for x in tokens_for(mechanism, n=8192, width=16, features=16, dtype=torch.float32))
     with Largest() as largest:
@@ -299,12 +300,14 @@ def test_no_tensor_is_quadratic(mechanism: RecurrentMechanism) -> None:
     assert largest.numbers <= 8192 * 16
 
 
+@pytest.mark.exhaustive
 def test_long_sequences_are_finite(mechanism: RecurrentMechanism) -> None:
     q, k, v = (x[:1, :1] for x in tokens_for(mechanism, n=20_000, width=16, features=4, dtype=torch.float32))
     k = k / k.norm(dim=-1, keepdim=True)
     assert mechanism(q, k, v, causal=True).isfinite().all()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "spelling",
     ["retention:decay=0.5", "ssd:gate=0.5", "gla:gate=0.5", "gated-delta:gate=0.5", "kda:gate=0.5"],

@@ -69,6 +69,14 @@ def slopes(attend: Any, q: Tensor, k: Tensor, v: Tensor, extras: dict[str, Tenso
     return inputs, found
 
 
+SLOW = {"entmax", "sparsemax", "path", "kda", "deltaproduct"}
+STREAMING = [
+    pytest.param(spelling, marks=[pytest.mark.exhaustive] if spelling in SLOW else [])
+    for spelling in MECHANISMS
+    if mechanism_named(spelling).streams
+]
+
+
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("spelling", MECHANISMS)
@@ -136,8 +144,8 @@ def test_gradients_pass_through_states(spelling: str) -> None:
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("gaps", [False, True])
-@pytest.mark.parametrize("spelling", [each for each in MECHANISMS if mechanism_named(each).streams])
+@pytest.mark.parametrize("gaps", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("spelling", STREAMING)
 def test_memory_of_backward_is_linear_in_the_tokens(
     spelling: str, gaps: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +273,7 @@ for spelling in sys.argv[1:]:
 """
 
 
+@pytest.mark.exhaustive
 def test_torch_compiles_mechanisms_of_every_family() -> None:
     """As one graph, forward and backward, by torch's tracing without its C++ compiler, which may be missing.
 

@@ -71,7 +71,9 @@ class Entmax(StreamedMechanism):
         for _ in range(2):
             r = r + _newton_step(z, r, copies, a)
         weights = (copies * _power(z, r, a)[0]).to(dtype)
-        return weights if places is None else torch.zeros_like(logits, dtype=dtype).scatter(-1, places, weights)
+        return (
+            weights if places is None else torch.zeros_like(logits, dtype=dtype).scatter(-1, places, weights)
+        )
 
 
 def _power(z: Logits, r: PerRow, a: float) -> tuple[Logits, Logits]:
