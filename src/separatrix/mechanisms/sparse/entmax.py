@@ -88,8 +88,8 @@ def _power(z: Logits, r: PerRow, a: float) -> tuple[Logits, Logits]:
 def _newton_step(z: Logits, r: PerRow, copies: Copies, a: float) -> PerRow:
     """Return what Newton's method adds to r so that the weights sum to 1.
 
-    The equation is `sum^a = 1` in the unknown `e^(-a r)`: its left side is a norm of an affine function, convex
-    and almost linear, so that few steps are needed.
+    The equation is `sum^a = 1` in the unknown `e^(-a r)`: its left side is a norm of an affine function,
+    convex and almost linear, so that few steps are needed.
     """
     total, slope = ((copies * part).sum(-1, keepdim=True) for part in _power(z, r, a))
     excess = -total * torch.expm1(-a * total.clamp(min=torch.finfo(z.dtype).tiny).log())
