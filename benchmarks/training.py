@@ -88,7 +88,7 @@ def growth() -> Measurement:
     _base.BLOCK = block
     worst = max(grown, key=lambda name: grown[name])
     what = f"peak of backward at twice the tokens, the largest of {len(grown)} mechanisms: {worst}"
-    return at_most(what, grown[worst], "x", 2.2)
+    return at_most(what, grown[worst], "x", 2.1)
 
 
 def causal(mechanism: Mechanism) -> Attend:
