@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
+from command import call_main
 from separatrix.claims import Claim, ClaimStatus, Entry, Ledger
-from separatrix.cli import main
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """`separatrix` in this process."""
-    before, sys.argv = sys.argv, ["separatrix", *words]
-    try:
-        with pytest.raises(SystemExit) as stopped:
-            main()
-    finally:
-        sys.argv = before
+    """Call `separatrix` in this process."""
+    code = call_main(*words)
     shown = capsys.readouterr()
-    return int(stopped.value.code or 0), shown.out, shown.err
+    return code, shown.out, shown.err
 
 
 def assert_refused(capsys: pytest.CaptureFixture[str], complaint: str, folder: Path, *words: str) -> None:
