@@ -164,7 +164,7 @@ FILES = (
     *("postgresql://u:secret@127.0.0.1:1/x", "mysql://x", "sqlite:///a?mode=x", "file:results.db", "a\x00b"),
 )
 KINDS = (".json", ".jsonl", ".toml", ".db", ".csv", ".html")
-SECONDS, PATIENCE = 30, 1.5
+SECONDS, PATIENCE = 120, 1.5
 """After which an input hangs; and after which one of LONG is interrupted."""
 JOBS = 2
 ROOM = 2 << 30
