@@ -1,4 +1,4 @@
-"""Settings and fixtures of every test run: one torch thread, no deadlines, optional checks of tensor shapes."""
+"""Settings and fixtures of all tests: one torch thread, no deadlines, optional checks of tensor shapes."""
 
 from __future__ import annotations
 
