@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import chdir, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import pytest
+
 from separatrix.cli import main
 from separatrix.interrupts import STOPPING
 
@@ -36,9 +38,9 @@ def invoke(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[
     Errors and exit codes are those of a new process. The supervising parent process is not started.
     """
     streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2)]
-    with redirect_stdout(streams[0]), redirect_stderr(streams[1]), _eighty_columns():
-        with chdir(cwd) if cwd else nullcontext():
-            code = call_main(*words)
+    place = chdir(cwd) if cwd else nullcontext()
+    with redirect_stdout(streams[0]), redirect_stderr(streams[1]), _eighty_columns(), place:
+        code = call_main(*words)
     printed = [stream.buffer.getvalue().decode() for stream in streams]  # type: ignore[attr-defined]
     return subprocess.CompletedProcess(words, code, *printed)
 
@@ -48,15 +50,14 @@ def call_main(*words: str) -> int:
     before = sys.argv, {number: signal.getsignal(number) for number in STOPPING}
     sys.argv = ["separatrix", *words]
     try:
-        main()
-    except SystemExit as ended:
-        assert isinstance(ended.code, int)
-        return ended.code
+        with pytest.raises(SystemExit) as ended:
+            main()
     finally:
         sys.argv, handlers = before
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    raise AssertionError("main returned; it always exits")
+    assert isinstance(ended.value.code, int)
+    return ended.value.code
 
 
 @contextmanager

@@ -159,7 +159,9 @@ def test_names_in_the_wrong_order_are_answered() -> None:
     assert done.stdout == invoke("verdict", "spike", "linear", "--json").stdout
     assert invoke("readers", "linear", "spike", "--json").returncode == 0
     assert invoke("boundary", "softmax", "spike", "a1=0.5:1.5", "--scan", "8", "--json").returncode == 0
-    assert invoke("map", "softmax,linear", "spike", "a1=0.5:1.5:2", "n=1e3:1e4:2:log", "--json").returncode == 0
+    assert (
+        invoke("map", "softmax,linear", "spike", "a1=0.5:1.5:2", "n=1e3:1e4:2:log", "--json").returncode == 0
+    )
     assert invoke("scaling", "linear", "spike", "n=1e3:1e9:3:log", "--json").returncode == 0
 
 

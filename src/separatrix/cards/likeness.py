@@ -67,9 +67,9 @@ def likenesses(mechanism: Mechanism) -> list[Likeness]:
         ours = [mechanism.fitted(*probe(scale), causal=causal) for scale in SCALES]
     except Exception:  # a stranger's mechanism may raise anything; the standings say what
         return []
-    found = []
-    for each in known:
-        found.append(Likeness(each.spelled, _distance(ours, _answers(type(each), each.spelled, causal))))
+    found = [
+        Likeness(each.spelled, _distance(ours, _answers(type(each), each.spelled, causal))) for each in known
+    ]
     return sorted(found, key=lambda like: round(like.distance, 9))
 
 
