@@ -313,6 +313,27 @@ def test_a_second_signal_ends_the_process_and_leaves_nothing_behind(tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_signal_within_the_handler_of_another_is_handled(tmp_path: Path) -> None:
+    """Ctrl-C reaches a command twice: from the terminal, and from the parent that passes it on."""
+    program = (
+        "import signal, sys\n"
+        "from separatrix.interrupts import stop_handler\n"
+        "handled = []\n"
+        "signal.signal(signal.SIGTERM, stop_handler(lambda *_: handled.append(1)))\n"
+        "def trace(frame, event, argument):\n"
+        "    if event == 'line':  # of the handler, and of all that it calls\n"
+        "        signal.raise_signal(signal.SIGTERM)\n"
+        "    return trace\n"
+        "sys.settrace(trace)\n"
+        "signal.raise_signal(signal.SIGTERM)\n"
+        "sys.settrace(None)\n"
+        "print(len(handled) > 3)\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=PATIENCE, check=False)
+    assert (done.stdout, done.stderr) == (b"True\n", b"")
+
+
 def test_an_interrupt_while_a_command_waits(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     pipe = tmp_path / "pipe"
