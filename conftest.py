@@ -1,6 +1,9 @@
-"""Settings of every test run: one torch thread, no deadlines, and optional checks of tensor shapes."""
+"""Settings and fixtures of all tests: one torch thread, no deadlines, optional checks of tensor shapes."""
 
 from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -26,3 +29,33 @@ def pytest_configure(config: pytest.Config) -> None:
         from jaxtyping import install_import_hook
 
         install_import_hook(["separatrix.mechanisms", "separatrix.reader"], "beartype.beartype")
+
+
+FEW_CHECKS = ("form", "repeatable", "finite", "causality", "chunks", "normalised")
+
+
+@pytest.fixture
+def few_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reduce the contract to a few checks, for tests of cards; the checks have tests of their own."""
+    from separatrix.contract import CHECKS
+
+    some = {name: check for name, check in CHECKS.items() if name in FEW_CHECKS}
+    monkeypatch.setattr("separatrix.contract._base.CHECKS", some)
+
+
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    """Start child processes with the default reaction to signals.
+
+    A child inherits signals that are ignored, as nohup ignores SIGHUP, and a shell SIGINT in background jobs.
+    """
+    ignored = [
+        number
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) == signal.SIG_IGN
+    ]
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import json
-import sys
+import math
+from collections.abc import Container, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from separatrix.claims import Claim, ClaimStatus, Entry, Ledger
-from separatrix.cli import main
+from command import call_main
+from separatrix.claims import Claim, ClaimStatus, Entry, Finding, Ledger
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """`separatrix` in this process."""
-    before, sys.argv = sys.argv, ["separatrix", *words]
-    try:
-        with pytest.raises(SystemExit) as stopped:
-            main()
-    finally:
-        sys.argv = before
+    """Call `separatrix` in this process."""
+    code = call_main(*words)
     shown = capsys.readouterr()
-    return int(stopped.value.code or 0), shown.out, shown.err
+    return code, shown.out, shown.err
 
 
 def assert_refused(capsys: pytest.CaptureFixture[str], complaint: str, folder: Path, *words: str) -> None:
@@ -40,3 +37,18 @@ def assert_fails(claim: Claim) -> None:
     assert finding.status is ClaimStatus.FAILS
     assert any(not point.holds for point in finding.points)
     json.dumps(Ledger((Entry(claim, finding, 0.0),)).as_json(), allow_nan=False)
+
+
+def assert_plain_json(claim: Claim, finding: Finding) -> None:
+    """The row of a claim in the ledger is JSON: numbers are finite, and integers are exact as floats."""
+    (row,) = json.loads(json.dumps(Ledger((Entry(claim, finding, 0.0),)).as_json(), allow_nan=False))
+    assert row["name"] == claim.name
+    for point in row["points"]:
+        measured, parameters = point["measured"].values(), point["parameters"].values()
+        assert all(not isinstance(value, float) or math.isfinite(value) for value in measured)
+        assert all(isinstance(value, str) or value < 2**53 for value in parameters)
+
+
+def by_tier(names: Iterable[str], slow: Container[str]) -> list[Any]:
+    """Parameters of a test; those that take long belong to the exhaustive tier."""
+    return [pytest.param(name, marks=[pytest.mark.exhaustive] if name in slow else []) for name in names]

@@ -10,6 +10,7 @@ and files that were there before stay as they are, unless the command was to wri
 from __future__ import annotations
 
 import argparse
+import gc
 import hashlib
 import importlib
 import os
@@ -19,7 +20,6 @@ import resource
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -164,7 +164,7 @@ FILES = (
     *("postgresql://u:secret@127.0.0.1:1/x", "mysql://x", "sqlite:///a?mode=x", "file:results.db", "a\x00b"),
 )
 KINDS = (".json", ".jsonl", ".toml", ".db", ".csv", ".html")
-SECONDS, PATIENCE = 30, 1.5
+SECONDS, PATIENCE = 120, 1.5
 """After which an input hangs; and after which one of LONG is interrupted."""
 JOBS = 2
 ROOM = 2 << 30
@@ -284,10 +284,7 @@ def lay_out(folder: Path) -> None:
         "search softmax linear --budget 10 --study log.jsonl --out found.json",
         "sweep plan.toml --store results.db --workers 1",
     ):
-        code = "from separatrix.cli import main; main()"
-        subprocess.run(
-            [sys.executable, "-c", code, *words.split()], cwd=folder, check=True, capture_output=True
-        )
+        _run_forked(words.split(), folder)
     for name in ("exists.csv", "exists.html", "exists.json", "exists.db"):
         (folder / name).write_text("what somebody still needs\n")
     (folder / "empty").write_bytes(b"")
@@ -301,6 +298,15 @@ def lay_out(folder: Path) -> None:
     (folder / "many.toml").write_text(PLAN + 'a1 = "0:1:1000000"\nparameters.c = "0:1:1000000"\n')
     (folder / "folder").mkdir()
     (folder / "loop").symlink_to("loop")
+
+
+def _run_forked(words: Sequence[str], folder: Path) -> None:
+    """Run a command that must succeed; the forked process has everything imported already."""
+    child, printed = os.fork(), (folder.with_suffix(".out"), folder.with_suffix(".err"))
+    if child == 0:
+        _become(words, folder, printed)
+    if os.waitpid(child, 0)[1] != 0:
+        raise RuntimeError(f"separatrix {' '.join(words)} failed: {printed[1].read_text()}")
 
 
 def states(folder: Path) -> dict[str, str]:
@@ -344,7 +350,7 @@ def run(one: Input, template: Path, folder: Path) -> Ending:
     return Ending(os.waitstatus_to_exitcode(ended[1]), interrupted, hung, out, err, before, states(folder))
 
 
-def _become(words: tuple[str, ...], folder: Path, printed: tuple[Path, Path]) -> None:
+def _become(words: Sequence[str], folder: Path, printed: tuple[Path, Path]) -> None:
     """What a forked process does: be `separatrix` with these words, and never return."""
     code: object = 1
     try:
@@ -480,6 +486,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first input")
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--only", type=int, help="one input alone")
     parser.add_argument(
@@ -487,12 +494,14 @@ def main() -> int:
     )
     asked = parser.parse_args()
     load_everything()
+    gc.freeze()  # else a collection in a forked process would copy the pages of all that is loaded
     with tempfile.TemporaryDirectory() as name:
         template = Path(name) / "template"
         lay_out(template)
         if asked.only is not None:
             return min(1, run_all([asked.only], asked.seed, template, lambda _: True))
-        shares = [range(start, asked.count, JOBS) for start in range(JOBS)]
+        numbers = range(asked.first, asked.first + asked.count)
+        shares = [numbers[start::JOBS] for start in range(JOBS)]
         children = [_fork_share(share, asked.seed, template, asked.slow) for share in shares]
         failed = [child for child in children if os.waitpid(child, 0)[1] != 0]
     print(f"{asked.count} inputs, seed {asked.seed}: {'some at fault' if failed else 'none at fault'}")

@@ -6,17 +6,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import fuzz
 from separatrix.cli.application import app
 
 FUZZ = Path(__file__).with_name("fuzz.py")
 
 
-def test_five_hundred_bad_inputs() -> None:
-    command = [sys.executable, str(FUZZ), "--seed", "0", "--count", "500"]
+@pytest.mark.parametrize(
+    ("first", "count"), [(0, 40), pytest.param(40, 460, marks=pytest.mark.exhaustive)], ids=["few", "many"]
+)
+def test_bad_inputs(first: int, count: int) -> None:
+    command = [sys.executable, str(FUZZ), "--seed", "0", "--first", str(first), "--count", str(count)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-5000:]
-    assert "500 inputs, seed 0: none at fault" in done.stdout
+    assert f"{count} inputs, seed 0: none at fault" in done.stdout
 
 
 def test_no_command_is_left_out() -> None:

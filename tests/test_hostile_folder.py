@@ -184,6 +184,7 @@ def test_what_is_not_in_that_folder_is_not_taken_from_elsewhere(
     assert list(here.rglob("*.ran")) == []
 
 
+@pytest.mark.exhaustive
 def test_workers_of_a_sweep_find_a_file_in_a_folder(hostile: Path, program: list[str]) -> None:
     plan = PLAN.replace("own_attention:", "here/own_attention.py:")
     (hostile.parent / "plan.toml").write_text(plan)

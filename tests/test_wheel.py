@@ -111,6 +111,7 @@ def test_verdict_and_map(fresh: Path, tmp_path: Path) -> None:
     assert "<html" in (tmp_path / "map.html").read_text()[:200]
 
 
+@pytest.mark.exhaustive
 def test_reproduce(fresh: Path, tmp_path: Path) -> None:
     (paper,) = fresh.parent.rglob("separatrix/sweeps/plans/paper.toml")
     head = paper.read_text().partition("[[sweep]]")[0]

@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -28,13 +29,16 @@ STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP
 """Signals that stop a program; there is no SIGHUP on Windows."""
 GRACE_SECONDS = 1.0
 """Seconds after which a signal that Python has not handled ends the process."""
+POLL_SECONDS = 0.02
+"""How often the watching thread looks whether a handler has run."""
 BY_SIGNAL = 128
 """The exit code of a program that a signal stopped is this and the number of the signal: 130 for Ctrl-C."""
 SHOW_CURSOR = b"\x1b[?25h"
 """A progress bar hides the cursor of a terminal."""
 
-_handled = threading.Event()
-"""Set by a handler; cleared by the watching thread when a signal arrives."""
+_handled = False
+"""Set by a handler; cleared by the watching thread. No threading.Event, whose lock a second signal, handled
+within the handler of the first, would wait for without end."""
 _handlers: WeakSet[Any] = WeakSet()
 _unfinished: set[Path] = set()
 _stopped_by = signal.SIGINT
@@ -48,9 +52,9 @@ def stop_handler(handle: Handler) -> Handler:
 
     @wraps(handle)
     def noting(number: int, frame: FrameType | None) -> None:
-        global _stopped_by
+        global _handled, _stopped_by
         _stopped_by = signal.Signals(number)
-        _handled.set()
+        _handled = True
         handle(number, frame)
 
     _handlers.add(noting)
@@ -129,11 +133,15 @@ def watch_signals() -> None:
 
 
 def _watch(ours: socket.socket, theirs: socket.socket) -> None:
+    global _handled
     # `theirs` is an argument to keep it open: the system writes the number of each signal to it.
     while numbers := ours.recv(1):
         number = numbers[0]
         if number not in STOPPING or signal.getsignal(number) not in _handlers:
             continue
-        if not _handled.wait(GRACE_SECONDS):
-            exit_now(number)
-        _handled.clear()
+        end = time.monotonic() + GRACE_SECONDS
+        while not _handled:
+            if time.monotonic() > end:
+                exit_now(number)
+            time.sleep(POLL_SECONDS)
+        _handled = False

@@ -46,6 +46,7 @@ def test_what_a_verdict_says_is_the_beginning_of_its_cell() -> None:
         assert row["bits"] == cell.verdict.bits
 
 
+@pytest.mark.usefixtures("few_checks")
 def test_a_card_is_given_as_far_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     from separatrix.cards import card
     from separatrix.cards.standing import points as all_points

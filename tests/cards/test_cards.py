@@ -47,8 +47,8 @@ FEW = {name: CONSTRUCTIONS[name] for name in ("spike", "plain")}
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few constructions, lengths and draws: what is tested here is not how fast this machine is."""
+def quick(monkeypatch: pytest.MonkeyPatch, few_checks: None) -> None:
+    """Few checks, constructions, lengths and draws: what is tested here is how they become a card."""
     monkeypatch.setattr("separatrix.costs.cost.LENGTHS", SHORT)
     monkeypatch.setattr("separatrix.cards.margin_growth.NEAR", "200:400:3")
     monkeypatch.setattr("separatrix.engines.sampling.LITERAL", 25)
@@ -427,6 +427,7 @@ def test_the_atlas_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert json.loads((tmp_path / "atlas.json").read_text())[-1]["evidence"] == "no <engine> can"
 
 
+@pytest.mark.exhaustive
 def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes give what one gives; sampled cells too, since their draws are seeded."""
     only = {"routing": CONSTRUCTIONS["routing"]}

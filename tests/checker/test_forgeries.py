@@ -457,7 +457,7 @@ def _restated(rng: random.Random, document: Json) -> Json:
 CHANGES = (_leaf, _true_end, _true_end, _true_ends, _rearranged, _restated)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (1, 2))])
 def test_what_is_accepted_of_many_forgeries_is_true(seed: int) -> None:
     """One to three changes, every hash made right: refused, or another true certificate."""
     rng, accepted, refused = random.Random(seed), 0, 0

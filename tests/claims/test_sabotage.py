@@ -20,6 +20,8 @@ from separatrix.mechanisms import Linear, Softmax, Taylor
 from separatrix.mechanisms.kernels.logn_softmax import LogNSoftmax
 from separatrix.numbers.logforms import LogForm, rational
 
+pytestmark = pytest.mark.exhaustive
+
 BLOCK_MODEL = Spike.block_model.__func__  # type: ignore[attr-defined]
 ROWS = {"ones": ("spike", "rest"), "identity": ("spike", "mate", "other")}
 FIELDS = ("base", "spike", "mate", "own")

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from command import call_main
 from documents import require_document
 from separatrix.cards import standing
-from separatrix.cli import main
 from separatrix.constructions import CONSTRUCTIONS
+from separatrix.contract import CHECKS
 from separatrix.costs import cost
 from separatrix.engines import sampling
 
@@ -102,8 +103,10 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def separatrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command in a folder with the user's file, with few constructions, lengths and draws."""
+def separatrix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], few_checks: None
+) -> Run:
+    """The command in a folder with the user's file, with few checks, constructions, lengths and draws."""
     (tmp_path / "own_attention.py").write_text(OWN)
     (tmp_path / "own_syntax.py").write_text("def attend(:\n")
     (tmp_path / "own_needs.py").write_text("import nowhere_to_be_found\n")
@@ -116,13 +119,10 @@ def separatrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     monkeypatch.setattr(standing, "CONSTRUCTIONS", {"plain": CONSTRUCTIONS["plain"]})
 
     def run(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["separatrix", *words])
-        with pytest.raises(SystemExit) as stopped:
-            main()
+        code = call_main(*words)
         sys.modules.pop("own_attention", None)
         printed = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        return stopped.value.code, printed.out, printed.err
+        return code, printed.out, printed.err
 
     return run
 
@@ -193,7 +193,8 @@ def test_a_card_in_one_command(separatrix: Run, tmp_path: Path, attribute: str) 
     assert "causal-linear" in page
 
 
-def test_the_contract_alone(separatrix: Run) -> None:
+def test_the_contract_alone(separatrix: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("separatrix.contract._base.CHECKS", CHECKS)  # every one
     code, out, _ = separatrix("assess", "own_attention.py:good", "--quick")
     assert code == 0
     assert re.search(r"contract: \d+ kept, 0 broken", out)
@@ -298,6 +299,7 @@ def test_an_unknown_comparison_is_found_out_before_the_work(separatrix: Run) -> 
     assert "let it end in one of .html, .json" in error
 
 
+@pytest.mark.exhaustive
 def test_the_example_of_the_readme_runs_as_pasted(tmp_path: Path) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     function = re.search(r"\$ cat mine.py\n(.*?)\$ separatrix", readme, re.DOTALL)

@@ -1,4 +1,4 @@
-"""The command line, through real processes."""
+"""The command line: answers, lists and complaints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cases import BASE, GOLDEN, POINT, golden_id, golden_spelling
-from command import run
+from command import invoke, run
 
 WITHOUT_N = POINT[1:]
 
@@ -19,7 +19,7 @@ WITHOUT_N = POINT[1:]
 @pytest.mark.parametrize("case", [GOLDEN[2], GOLDEN[8], GOLDEN[11]], ids=golden_id)
 def test_verdict_json(case: dict[str, Any]) -> None:
     words = [f"{name}={case[name]}" for name in (*BASE, "form")]
-    done = run("verdict", "spike", golden_spelling(case), *words, "--json")
+    done = invoke("verdict", "spike", golden_spelling(case), *words, "--json")
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
     assert (shown["neuron"]["p0"], shown["neuron"]["p1"]) == (case["p0"], case["p1"])
@@ -31,28 +31,28 @@ def test_verdict_json(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("engine", ["exact", "grouped", "dense"])
 def test_every_engine_by_name(engine: str) -> None:
     draws = [] if engine == "exact" else ["--draws", "50"]
-    done = run("verdict", "spike", "softmax", *POINT, "--engine", engine, *draws, "--json")
+    done = invoke("verdict", "spike", "softmax", *POINT, "--engine", engine, *draws, "--json")
     shown = json.loads(done.stdout)
     assert shown["engine"] == engine
     assert isinstance(shown["neuron"]["p1"], float)
 
 
 def test_a_verdict_is_written_and_its_place_in_the_theorem_is_told(tmp_path: Path) -> None:
-    done = run("verdict", "spike", "softmax", *POINT, "--out", str(tmp_path / "verdict.svg"))
+    done = invoke("verdict", "spike", "softmax", *POINT, "--out", str(tmp_path / "verdict.svg"))
     assert done.returncode == 0, done.stderr
     assert "it needs m >= 17, here m = 12" in done.stdout
     assert b"<svg" in (tmp_path / "verdict.svg").read_bytes()
-    within = run("verdict", "spike", "softmax,linear", "m=17", "d=362", "n=3600")
+    within = invoke("verdict", "spike", "softmax,linear", "m=17", "d=362", "n=3600")
     assert "softmax: The theorem covers this point: P >= 0.98 for every n >= 360." in within.stdout
-    tiny = run("verdict", "spike", "softmax", "--delta", "1e-400")
+    tiny = invoke("verdict", "spike", "softmax", "--delta", "1e-400")
     assert tiny.returncode == 0, tiny.stderr
     assert "m >= 3202" in " ".join(tiny.stdout.split())
-    other = run("verdict", "spike", "softmax", "form=identity")
+    other = invoke("verdict", "spike", "softmax", "form=identity")
     assert "form=ones, here form=identity" in " ".join(other.stdout.split())
 
 
 def test_text_fits_eighty_columns() -> None:
-    done = run("verdict", "spike", "linear", *POINT, "--noise", "0.1")
+    done = invoke("verdict", "spike", "linear", *POINT, "--noise", "0.1")
     assert done.returncode == 0
     assert "linear on spike: blind" in done.stdout
     assert "1.655598718×10⁻⁶" in done.stdout
@@ -94,7 +94,7 @@ def test_text_fits_eighty_columns() -> None:
             ["verdict", "spike", "softmax", "n=1e12", *WITHOUT_N, "--engine", "dense"],
             "the dense engine would need",
         ),
-        (["verdict", "spike", "softmax", *POINT, "--certificate", "/nonexistent/x.json"], "cannot write"),
+        (["verdict", "spike", "softmax", *POINT, "--certificate", "absent/x.json"], "cannot write"),
         (
             ["verdict", "spike", "softmax", *POINT, "--certificate", "x.json", "--engine", "dense"],
             "only the certified engine writes certificates",
@@ -106,61 +106,83 @@ def test_text_fits_eighty_columns() -> None:
         (["claim", "theorme"], "there is no claim theorme (did you mean theorem?)"),
         (["list", "mechanism"], "there is no list of mechanism (did you mean mechanisms?)"),
         (["verdct"], "No such command 'verdct'"),
-        (["check", "/nonexistent.json"], "/nonexistent.json"),
+        (["check", "absent.json"], "cannot read absent.json: no such file or directory"),
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_two(words: list[str], complaint: str, tmp_path: Path) -> None:
-    done = run(*words, cwd=tmp_path)
+    done = invoke(*words, cwd=tmp_path)
     assert done.returncode == 2
     assert complaint in done.stderr
-    announced = f"{words[0]}: "  # on a slow machine: what it does, before it is clear that it cannot
-    lines = [line for line in done.stderr.splitlines() if not line.startswith(announced)]
+    lines = _complaints(done, words)
     assert len(lines) == 1
     assert lines[0].startswith("separatrix: ")
     assert done.stdout == ""
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["verdict", "spike", "softmax,linear", *POINT], 0),
+        (["verdict", "spike", "sofmax", *POINT, "--json"], 2),
+        (["check", "absent.json"], 2),
+    ],
+)
+def test_a_new_process_prints_the_same(words: list[str], code: int, tmp_path: Path) -> None:
+    """The other tests call the command in this process."""
+    process, here = run(*words, cwd=tmp_path), invoke(*words, cwd=tmp_path)
+    assert (process.returncode, here.returncode) == (code, code)
+    assert process.stdout == here.stdout
+    assert _complaints(process, words) == _complaints(here, words)
+
+
+def _complaints(done: subprocess.CompletedProcess[str], words: list[str]) -> list[str]:
+    """Return the lines on stderr, without those by which a command that takes a while says what it does."""
+    return [line for line in done.stderr.splitlines() if not line.startswith(f"{words[0]}: ")]
+
+
 def test_what_is_not_given_is_taken_from_the_reference_point_and_shown() -> None:
-    whole = json.loads(run("verdict", "spike", "softmax", *POINT, "--json").stdout)
+    whole = json.loads(invoke("verdict", "spike", "softmax", *POINT, "--json").stdout)
     assert whole["taken"] == {}
-    reference = json.loads(run("verdict", "spike", "softmax", "--json").stdout)
+    reference = json.loads(invoke("verdict", "spike", "softmax", "--json").stdout)
     assert reference == {**whole, "taken": {name: reference["parameters"][name] for name in BASE}}
-    shown = run("verdict", "spike", "softmax", "n=2000", "m=3").stdout
+    shown = invoke("verdict", "spike", "softmax", "n=2000", "m=3").stdout
     assert "Not given, so taken from the reference point: d=102 a0=0.01 a1=1.2 b=0.2 c=0.1." in " ".join(
         shown.split()
     )
 
 
 def test_names_in_the_wrong_order_are_answered() -> None:
-    done = run("verdict", "linear", "spike", "--json")
+    done = invoke("verdict", "linear", "spike", "--json")
     assert done.returncode == 0
     assert done.stderr == "separatrix: read as spike linear: the construction comes first\n"
-    assert done.stdout == run("verdict", "spike", "linear", "--json").stdout
-    assert run("readers", "linear", "spike", "--json").returncode == 0
-    assert run("boundary", "softmax", "spike", "a1=0.5:1.5", "--scan", "8", "--json").returncode == 0
-    assert run("map", "softmax,linear", "spike", "a1=0.5:1.5:2", "n=1e3:1e4:2:log", "--json").returncode == 0
-    assert run("scaling", "linear", "spike", "n=1e3:1e9:3:log", "--json").returncode == 0
+    assert done.stdout == invoke("verdict", "spike", "linear", "--json").stdout
+    assert invoke("readers", "linear", "spike", "--json").returncode == 0
+    assert invoke("boundary", "softmax", "spike", "a1=0.5:1.5", "--scan", "8", "--json").returncode == 0
+    assert (
+        invoke("map", "softmax,linear", "spike", "a1=0.5:1.5:2", "n=1e3:1e4:2:log", "--json").returncode == 0
+    )
+    assert invoke("scaling", "linear", "spike", "n=1e3:1e9:3:log", "--json").returncode == 0
 
 
 def test_several_mechanisms_stand_side_by_side() -> None:
     names = ["softmax", "linear", "window"]
-    done = run("verdict", "spike", ",".join(names), "n=1e12")
+    done = invoke("verdict", "spike", ",".join(names), "n=1e12")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[1].split() == names
     assert lines[2].split(None, 1)[1].split("  ")[0] == "distinguishes"
     assert lines[2].split()[-2:] == ["not", "computed"]
-    listed = json.loads(run("verdict", "spike", ",".join(names), "n=1e12", "--json").stdout)
+    listed = json.loads(invoke("verdict", "spike", ",".join(names), "n=1e12", "--json").stdout)
     assert [each["verdict"] for each in listed] == ["distinguishes", "blind", "none"]
     assert "does not take counts" in listed[2]["evidence"]
-    assert listed[1] == json.loads(run("verdict", "spike", "linear", "n=1e12", "--json").stdout)
+    assert listed[1] == json.loads(invoke("verdict", "spike", "linear", "n=1e12", "--json").stdout)
 
 
 def test_many_mechanisms_are_broken_into_tables_that_fit() -> None:
     names = ["softmax", *(f"power:beta={beta}" for beta in range(2, 12))]
-    shown = run("verdict", "spike", ",".join(names)).stdout
+    shown = invoke("verdict", "spike", ",".join(names)).stdout
     assert max(map(len, shown.splitlines())) <= 80
     assert shown.count("P(tells apart)") > 1
     assert all(shown.count(f" {name} ") >= 1 for name in names)
@@ -169,59 +191,59 @@ def test_many_mechanisms_are_broken_into_tables_that_fit() -> None:
 def test_lists() -> None:
     names = {"mechanisms": "softmax", "constructions": "spike", "claims": "tensor"}
     for what, expected in names.items():
-        rows = json.loads(run("list", what, "--json").stdout)
+        rows = json.loads(invoke("list", what, "--json").stdout)
         assert any(expected in row["name"] for row in rows)
-        assert expected in run("list", what).stdout
+        assert expected in invoke("list", what).stdout
 
 
 def test_one_of_a_list_is_shown_alone_and_with_more() -> None:
     names = {"mechanisms": "softmax", "constructions": "spike", "claims": "theorem", "engines": "exact"}
     for what, name in names.items():
-        rows = {row["name"]: row for row in json.loads(run("list", what, "--json").stdout)}
-        one = json.loads(run("list", what, name, "--json").stdout)
+        rows = {row["name"]: row for row in json.loads(invoke("list", what, "--json").stdout)}
+        one = json.loads(invoke("list", what, name, "--json").stdout)
         assert {label: one[label] for label in rows[name]} == rows[name]
-        shown = run("list", what, name).stdout
+        shown = invoke("list", what, name).stdout
         assert shown.splitlines()[0] == name
         assert "\nlinear\n" not in shown
     assert rows["certified"]["proves"] is True
-    assert "defaults: temperature=1" in run("list", "mechanisms", "softmax:temperature=2").stdout
+    assert "defaults: temperature=1" in invoke("list", "mechanisms", "softmax:temperature=2").stdout
     assert (
         "reference: n=1000 d=102 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1"
-        in run("list", "constructions", "spike").stdout
+        in invoke("list", "constructions", "spike").stdout
     )
-    assert json.loads(run("list", "tasks", "parity", "--json").stdout)["name"] == "parity"
-    assert 'construction = "spike"' in run("list", "plans", "paper").stdout
+    assert json.loads(invoke("list", "tasks", "parity", "--json").stdout)["name"] == "parity"
+    assert 'construction = "spike"' in invoke("list", "plans", "paper").stdout
 
 
 def test_a_claim_is_checked_alone_and_shows_what_it_computed() -> None:
-    done = run("claim", "threshold")
+    done = invoke("claim", "threshold")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "threshold, section 2 of docs/theory.md"
     assert "holds at 4 of 4 points tried" in done.stdout
     assert ["n", "c", "tau", "error"] in [line.split() for line in lines]
-    found = json.loads(run("claim", "threshold", "--json").stdout)
+    found = json.loads(invoke("claim", "threshold", "--json").stdout)
     assert (found["status"], found["place"], len(found["points"])) == ("holds", "2", 4)
-    assert max(map(len, run("claim", "exact-probability").stdout.splitlines())) <= 80
+    assert max(map(len, invoke("claim", "exact-probability").stdout.splitlines())) <= 80
 
 
 def test_tasks_are_listed_with_their_ceiling_and_floor() -> None:
-    rows = {row["name"]: row for row in json.loads(run("list", "tasks", "--json").stdout)}
+    rows = {row["name"]: row for row in json.loads(invoke("list", "tasks", "--json").stdout)}
     assert 0.97 < rows["needle"]["ceiling"] < 0.99
     assert rows["mqar"]["ceiling"] == 1
     assert rows["regression"]["floor"] == 1
     assert "softmax" in rows["needle"]["mechanisms_with_witness"]
     assert rows["parity"]["mechanisms_with_witness"] == []
     assert rows["smnist"]["ceiling"] is None
-    shown = run("list", "tasks").stdout
+    shown = invoke("list", "tasks").stdout
     assert "the Bayes rule, one softmax head" in shown
     assert "separatrix data floors mnist" in shown
 
 
 def test_help_and_version() -> None:
-    assert "verdict" in run("--help").stdout
-    assert run("--version").stdout.strip().count(".") == 2
-    assert run().returncode == 2
+    assert "verdict" in invoke("--help").stdout
+    assert invoke("--version").stdout.strip().count(".") == 2
+    assert invoke().returncode == 2
 
 
 def test_help_loads_nothing_heavy() -> None:
@@ -246,12 +268,12 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 def test_the_atlas_says_how_mechanisms_are_named() -> None:
-    done = run("atlas", "softmax", "linear")
+    done = invoke("atlas", "softmax", "linear")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "separatrix: atlas takes options alone; write --mechanisms softmax,linear\n"
 
 
 def test_bench_takes_commas() -> None:
-    done = run("bench", "softmax,sofmax")
+    done = invoke("bench", "softmax,sofmax")
     assert done.returncode == 2
     assert "there is no mechanism sofmax (did you mean softmax?)" in done.stderr

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from command import run as separatrix
+from command import invoke as separatrix
 from documents import require_document, require_result
 from separatrix.cli.application import run as typed
 from separatrix.cli.learn import ending_early

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from command import run as separatrix
+from command import invoke as separatrix
 from documents import require_document
 from separatrix.cli.application import run as typed
 from separatrix.errors import UsageError

@@ -204,6 +204,7 @@ KNOWN = {"softmax": 0.0, "topk": 0.0, "hardmax": 0.0, "logn-softmax": 0.0, "line
 """sigmoid adds up and does not average: the spike's row gets n keys of n^((a1+b+c)(b+c) - 1) each."""
 
 
+@pytest.mark.exhaustive
 def test_table_has_every_mechanism() -> None:
     rows = {row.mechanism: row for row in table("spike", {**REST, "n": "1e3:1e6:4:log"})}
     assert set(rows) == {each.spelled for each in examples()}

@@ -45,7 +45,8 @@ from separatrix.sweeps import load_plan, read_plan, run, shipped_plans
 from separatrix.sweeps.work import Back, result
 from sweep_tools import HERE, Inline
 
-QUICK = Effort(map_side=27)
+QUICK = Effort(map_side=27, mechanisms=("softmax", "linear", "elu", "window:size=4", "hardmax"))
+"""Small maps and five mechanisms in the tables: one for each way in which margins and verdicts are found."""
 VALUES = {
     "n": [100, 1000, 5000, 10**9],
     "d": [6, 42, 102, 1002],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -22,6 +21,7 @@ from torch import Tensor
 
 import expectations
 import separatrix as sx
+from command import invoke
 from separatrix.cli import search as command
 from separatrix.constructions import Description, Kind
 from separatrix.mechanisms import mechanism_named
@@ -245,7 +245,9 @@ REDISCOVERED = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 5))]
+)
 @pytest.mark.parametrize(("x", "y", "family", "budget"), REDISCOVERED)
 def test_known_separations_are_rediscovered(x: str, y: str, family: str, budget: int, seed: int) -> None:
     found = sx.search(x, y, seed=seed, budget=budget)
@@ -262,9 +264,8 @@ def test_known_separations_are_rediscovered(x: str, y: str, family: str, budget:
 
 
 def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from separatrix.cli import main; main()", "search", *words]
-    narrow = {**os.environ, "COLUMNS": "80"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=narrow, check=False)
+    """Call `separatrix search` in this process."""
+    return invoke("search", *words, cwd=cwd)
 
 
 def told(found: sx.Search) -> dict[str, Any]:
@@ -505,6 +506,7 @@ def test_the_clock_stops_a_search() -> None:
     assert (found.trials, found.out_of_time, found.found) == (0, True, False)
 
 
+@pytest.mark.usefixtures("default_signals")
 def test_ctrl_c_keeps_the_log_and_says_how_to_go_on(tmp_path: Path) -> None:
     study = tmp_path / "search.log"
     program = "from separatrix.cli import main; main()"
@@ -515,7 +517,10 @@ def test_ctrl_c_keeps_the_log_and_says_how_to_go_on(tmp_path: Path) -> None:
     while process.poll() is None and (not study.exists() or study.read_bytes().count(b"\n") < 5):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    out, errors = process.communicate()
+    try:
+        out, errors = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert process.returncode == 130, errors
     assert "to go on: give the same command again" in " ".join(out.split())
     trials = study.read_bytes().count(b"\n") - 1

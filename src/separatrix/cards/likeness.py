@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -66,10 +67,9 @@ def likenesses(mechanism: Mechanism) -> list[Likeness]:
         ours = [mechanism.fitted(*probe(scale), causal=causal) for scale in SCALES]
     except Exception:  # a stranger's mechanism may raise anything; the standings say what
         return []
-    found = []
-    for each in known:
-        theirs = [each(*probe(scale), causal=causal) for scale in SCALES]
-        found.append(Likeness(each.spelled, _distance(ours, theirs)))
+    found = [
+        Likeness(each.spelled, _distance(ours, _answers(type(each), each.spelled, causal))) for each in known
+    ]
     return sorted(found, key=lambda like: round(like.distance, 9))
 
 
@@ -81,7 +81,17 @@ def probe(scale: float) -> tuple[Tensor, Tensor, Tensor]:
     return q, k, v
 
 
-def _distance(ours: list[Tensor], theirs: list[Tensor]) -> float:
+@lru_cache(maxsize=256)
+def _answers(kind: type[Mechanism], spelled: str, causal: bool) -> tuple[Tensor, ...]:
+    """Compute the results of a known mechanism on the probe, once per process.
+
+    The class is part of the key, so that a mechanism that is replaced under the same name is computed again.
+    """
+    mechanism = mechanism_named(spelled)
+    return tuple(mechanism(*probe(scale), causal=causal) for scale in SCALES)
+
+
+def _distance(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> float:
     """The size of the difference over the mean size of both, the worst over the scales."""
     return max(
         float(2 * (a - b).norm() / (a.norm() + b.norm()).clamp_min(1e-300))
