@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer import Explorer, running
+from explorer import Explorer, ExplorerProcess, running
 from separatrix.web import connections
 
 FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))"
@@ -35,11 +35,11 @@ def half_open(found: Explorer, count: int) -> Iterator[list[socket.socket]]:
         yield lines
 
 
-def descriptors(found: Explorer) -> int:
+def descriptors(found: ExplorerProcess) -> int:
     return len(list(Path(f"/proc/{found.process.pid}/fd").iterdir()))
 
 
-def cpu_seconds(found: Explorer) -> float:
+def cpu_seconds(found: ExplorerProcess) -> float:
     fields = Path(f"/proc/{found.process.pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -178,7 +178,7 @@ def test_a_process_that_dies_over_an_answer_is_503(tmp_path: Path) -> None:
         assert b"died" in answer
 
 
-def _workers(found: Explorer) -> list[int]:
+def _workers(found: ExplorerProcess) -> list[int]:
     """The processes below the server that workers are forked from."""
 
     def children(of: int) -> list[int]:

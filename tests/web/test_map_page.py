@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from command import run
+from command_server import run
 from explorer import Explorer
 
 CHROMIUM = shutil.which("chromium")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from command import run
+from command_server import run
 from explorer import Explorer, running
 from separatrix.reports.verdict_words import COLOURS, INKS
 from separatrix.web.app import STATIC

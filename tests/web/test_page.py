@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from command import run
+from command_server import run
 from explorer import Explorer, running
 
 MAP = "/map/spike/softmax,linear?a1=0.5:1.5:60&n=1e3:1e9:60:log"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from command import run
+from command_server import run
 from explorer import Explorer, running
 
 CELLS, LINES = "application/vnd.separatrix.cells", "application/x-ndjson"
