@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -76,6 +77,44 @@ class ExplorerProcess(Explorer):
     """One that is a process of its own."""
 
     process: subprocess.Popen[str]
+
+    def workers(self) -> list[int]:
+        """Wait until its four workers run; they are below the server that they are forked from."""
+        for _ in range(600):
+            workers = [each for child in children(self.process.pid) for each in children(child)]
+            if len(workers) >= 4:
+                return workers
+            time.sleep(0.1)
+        raise AssertionError("the explorer has no processes")
+
+    def wait_until_computing(self, count: int = 2) -> None:
+        """Wait until so many workers have used a tenth of a second of processor time from now on."""
+        before = {worker: processor_seconds(worker) for worker in self.workers()}
+        for _ in range(600):
+            used = [processor_seconds(worker) - since for worker, since in before.items()]
+            if sum(each > 0.1 for each in used) >= count:
+                return
+            time.sleep(0.1)
+        raise AssertionError("the explorer computes nothing")
+
+
+def children(of: int) -> list[int]:
+    """Processes, not ended, whose parent is this one."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent, *_ = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(parent) == of and state != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def processor_seconds(process: int) -> float:
+    """Seconds that a process has computed, in all."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def start(*words: str, cwd: Path | None = None, before: str = "") -> subprocess.Popen[str]:

@@ -80,6 +80,11 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def shared_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return url_of(tmp_path_factory.mktemp("shared") / "results.db")
+
+
 class TestSqlite(StoreBattery):
     @pytest.fixture
     def url(self, path: Path) -> str:
