@@ -489,14 +489,18 @@ CHANGES = [
     "UPDATE environments SET versions = '[7]'",
     "UPDATE environments SET host = x'00'",
     "DELETE FROM environments",
-    "ALTER TABLE cells RENAME COLUMN verdict TO verdicts",
-    "DROP TABLE environments",
     "CREATE TRIGGER t AFTER INSERT ON cells BEGIN DELETE FROM cells; END",
     "CREATE VIEW v AS SELECT * FROM cells",
 ]
 
 
-@pytest.mark.parametrize("change", CHANGES)
+UNREADABLE = ["ALTER TABLE cells RENAME COLUMN verdict TO verdicts", "DROP TABLE environments"]
+"""Changes after which all rows are looked for one by one, which takes seconds."""
+
+
+@pytest.mark.parametrize(
+    "change", [*CHANGES, *(pytest.param(each, marks=pytest.mark.exhaustive) for each in UNREADABLE)]
+)
 @pytest.mark.parametrize("sealed", [True, pytest.param(False, marks=pytest.mark.exhaustive)])
 def test_contents_that_no_sweep_made(path: Path, change: str, sealed: bool) -> None:
     store = open_store(url_of(path), create=True)
@@ -507,7 +511,8 @@ def test_contents_that_no_sweep_made(path: Path, change: str, sealed: bool) -> N
             connection.execute("UPDATE cells SET seal = NULL")
         connection.commit()
     shown: list[pl.DataFrame] = []
-    for conditions in ({}, {"n": "1:1e9"}, {"a1": "1:2"}, {"form": "ones"}, {"nothing": "1"}):
+    questions = [{}, {"n": "1:1e9"}, {"a1": "1:2"}, {"form": "ones"}, {"nothing": "1"}]
+    for conditions in questions[:1] if change in UNREADABLE else questions:
         told = warned(lambda asked=conditions: shown.append(results(url_of(path), **asked)))
         assert told
         assert len(told) < 500
