@@ -460,8 +460,11 @@ def test_stopping_keeps_what_is_being_computed(small: Plan, store: Store) -> Non
     assert frame(store).height == sum(len(batch.cells) for batch in executor.taken)
 
 
-def test_a_stop_is_heard_while_stored_cells_are_looked_up(store: Store) -> None:
-    plan = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters = { n = 100, a1 = "0.5:1.5:3000" }')
+def test_a_stop_is_heard_while_stored_cells_are_looked_up(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backlog, "LOOKED_UP", 200)
+    plan = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters = { n = 100, a1 = "0.5:1.5:500" }')
     run(plan, store, Instant())
     told: list[int] = []
     done = run(
