@@ -1,4 +1,4 @@
-"""Sweeps that are killed at random moments and gone on with, a hundred times; run as a program of its own.
+"""Sweeps that are killed at random moments and gone on with; run as a program of its own.
 
 Everything is imported once; each sweep then runs in a fork of this process, with real worker processes,
 and is ended by kill -9. What the workers computed is in a log, so that it is seen what was computed twice.
@@ -29,10 +29,10 @@ PLAN = (
 [[sweep]]
 name = "cheap"
 engine = "exact"
-parameters = { a1 = "0.5:1.5:20", n = "1e2:1e9:20:log" }
+parameters = { a1 = "0.5:1.5:12", n = "1e2:1e9:12:log" }
 [[sweep]]
 name = "dear"
-parameters = { a1 = "0.5:1.5:8", n = "1e2:1e9:8:log" }
+parameters = { a1 = "0.5:1.5:5", n = "1e2:1e9:5:log" }
 """
 )
 WORKERS = 2

@@ -1,4 +1,6 @@
-"""What a store does in whatever database; subclasses give a fixture `url` of an empty one."""
+"""What a store does in whatever database; modules give fixtures of addresses of empty ones: `url` for every
+test, `shared_url` for all tests of the module.
+"""
 
 from __future__ import annotations
 
@@ -60,9 +62,11 @@ class StoreBattery:
     def store(self, url: str) -> Store:
         return open_store(url, create=True)
 
-    @pytest.fixture
-    def varied(self, store: Store) -> Store:
-        """Cells that differ in what is asked for below, named by their numbers."""
+    @pytest.fixture(scope="class")
+    @classmethod
+    def varied(cls, shared_url: str) -> Store:
+        """Cells that differ in what is asked for below, named by their numbers; tests only read them."""
+        store = open_store(shared_url, create=True)
         seeded = {"draws": 100, "confidence": 0.99, "dtype": "float64"}
         store.add(
             [

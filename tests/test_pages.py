@@ -21,7 +21,15 @@ def named(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", [each for each in PAGES if snippets(each)], ids=named)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(each, marks=[] if each.name == "README.md" else [pytest.mark.exhaustive])
+        for each in PAGES
+        if snippets(each)
+    ],
+    ids=named,
+)
 def test_what_a_page_shows_is_what_happens(
     page: Path,
     capsys: pytest.CaptureFixture[str],

@@ -29,9 +29,12 @@ from store_battery import PROGRAM, StoreBattery
 from stored import contents, row
 from sweep_tools import HEAD, SMALL, Instant
 
-pytestmark = pytest.mark.skipif(
-    program("initdb") is None, reason="PostgreSQL is not installed (Debian: apt-get install postgresql)"
-)
+pytestmark = [
+    pytest.mark.exhaustive,
+    pytest.mark.skipif(
+        program("initdb") is None, reason="PostgreSQL is not installed (Debian: apt-get install postgresql)"
+    ),
+]
 NUMBERS = itertools.count()
 ONE_LINE = r"^[^\n]*$"
 PLAN = (
@@ -73,6 +76,11 @@ def server() -> Iterator[Server]:
 @pytest.fixture
 def url(server: Server) -> str:
     return server.schema(f"store_{next(NUMBERS)}")
+
+
+@pytest.fixture(scope="module")
+def shared_url(server: Server) -> str:
+    return server.schema("shared")
 
 
 def plain(url: str) -> str:

@@ -58,10 +58,11 @@ def server() -> Iterator[Server | None]:
         yield made
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, server: Server | None, tmp_path: Path) -> str:
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.exhaustive)])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'results.db'}"
+    server: Server | None = request.getfixturevalue("server")
     if server is None:
         pytest.skip("PostgreSQL is not installed (Debian: apt-get install postgresql)")
     return server.schema(f"kinds_{next(NUMBERS)}")
@@ -191,6 +192,7 @@ def check_store_counts(store: Store) -> int:
     return len(store.select(select(files.c.name)))
 
 
+@pytest.mark.exhaustive
 def test_a_killed_sweep_goes_on_from_its_checkpoints(
     url: str, expected: list[dict[str, Any]], tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from explorer import Explorer, running
+from explorer import Explorer, ExplorerProcess, processor_seconds, running
 from separatrix.web import connections
 
 FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))"
@@ -35,25 +35,19 @@ def half_open(found: Explorer, count: int) -> Iterator[list[socket.socket]]:
         yield lines
 
 
-def descriptors(found: Explorer) -> int:
+def descriptors(found: ExplorerProcess) -> int:
     return len(list(Path(f"/proc/{found.process.pid}/fd").iterdir()))
 
 
-def cpu_seconds(found: Explorer) -> float:
-    fields = Path(f"/proc/{found.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
+@pytest.mark.exhaustive
 def test_more_connections_than_files_are_survived_quietly(tmp_path: Path) -> None:
     with running(cwd=tmp_path, before=FEW_FILES) as found:
         with half_open(found, 260):
-            began = time.monotonic()
             assert found.send("/api/v1/about").status == 200
             assert found.get("/verdict/spike/softmax?n=1e5")["engine"] == "certified"
-            assert time.monotonic() - began < 20
-            used = cpu_seconds(found)
+            used = processor_seconds(found.process.pid)
             time.sleep(1)
-            assert cpu_seconds(found) - used < 0.5
+            assert processor_seconds(found.process.pid) - used < 0.5
             assert descriptors(found) < 200
         assert found.send("/api/v1/about").status == 200
         found.process.send_signal(signal.SIGINT)
@@ -61,6 +55,7 @@ def test_more_connections_than_files_are_survived_quietly(tmp_path: Path) -> Non
         assert (found.process.returncode, err) == (0, "")
 
 
+@pytest.mark.exhaustive
 def test_a_header_that_does_not_end_closes_the_connection(tmp_path: Path) -> None:
     with running(cwd=tmp_path, before=HURRY) as found:
         with socket.create_connection(("127.0.0.1", found.port), timeout=20) as line:
@@ -81,6 +76,7 @@ def test_a_header_that_does_not_end_closes_the_connection(tmp_path: Path) -> Non
         assert found.send("/api/v1/about").status == 200
 
 
+@pytest.mark.exhaustive
 def test_where_all_connections_are_being_answered_a_new_one_gets_503(tmp_path: Path) -> None:
     limited = "from separatrix.web import connections; connections.max_connections = lambda: 3"
     with running(cwd=tmp_path, before=limited) as found, ExitStack() as kept:
@@ -112,6 +108,7 @@ def test_the_limit_leaves_descriptors_for_the_processes(monkeypatch: pytest.Monk
         assert least <= connections.max_connections() <= most
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("query", "complaint"),
     [
@@ -128,12 +125,12 @@ def test_the_limit_leaves_descriptors_for_the_processes(monkeypatch: pytest.Monk
 def test_wrong_parameters_are_refused_while_all_slow_processes_are_busy(
     busy: Explorer, query: str, complaint: str
 ) -> None:
-    began = time.monotonic()
-    reply = busy.send(f"/api/v1{query}")
-    assert (reply.status, time.monotonic() - began < 20) == (400, True), reply.body
+    reply = busy.send(f"/api/v1{query}")  # which waits no longer than the slow processes compute
+    assert reply.status == 400, reply.body
     assert complaint in reply.json()["error"]
 
 
+@pytest.mark.exhaustive
 def test_wrong_numbers_of_a_kind_known_to_be_slow_are_refused_at_once(busy: Explorer) -> None:
     """The explorer remembers what was slow, but for its numbers; that must not skip their check."""
     for n, status in (("4000", None), ("-4000", 400)):
@@ -158,43 +155,22 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Explorer]:
             line = socket.create_connection(("127.0.0.1", found.port), timeout=20)
             kept.callback(line.close)
             line.sendall(f"GET {ENDLESS}&--seed={number} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
-        time.sleep(1)
+        found.wait_until_computing()
         yield found
 
 
+@pytest.mark.exhaustive
 def test_a_process_that_dies_over_an_answer_is_503(tmp_path: Path) -> None:
     with running(cwd=tmp_path) as found:
-        _workers(found)
+        found.workers()
         with socket.create_connection(("127.0.0.1", found.port), timeout=60) as line:
             line.sendall(f"GET {ENDLESS} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
             for _ in range(10):  # a process that had not begun is replaced, and the request repeated
                 if select.select([line], [], [], 4)[0]:
                     break
-                for process in _workers(found):
+                for process in found.workers():
                     with suppress(ProcessLookupError):
                         os.kill(process, signal.SIGKILL)
             answer = b"".join(iter(lambda: line.recv(100_000), b""))  # headers and body may come apart
         assert answer.startswith(b"HTTP/1.1 503"), answer
         assert b"died" in answer
-
-
-def _workers(found: Explorer) -> list[int]:
-    """The processes below the server that workers are forked from."""
-
-    def children(of: int) -> list[int]:
-        pairs = []
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = stat.read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[1]) == of and fields[0] != "Z":
-                pairs.append(int(stat.parent.name))
-        return pairs
-
-    for _ in range(100):
-        workers = [each for child in children(found.process.pid) for each in children(child)]
-        if len(workers) >= 4:
-            return workers
-        time.sleep(0.2)
-    raise AssertionError("the explorer has no processes")

@@ -26,14 +26,13 @@ UNHURRIED = (HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCh
 
 DESCRIBED = schemathesis.openapi.from_dict(make_app(Settings()).openapi())
 OPERATIONS = [each.ok() for each in DESCRIBED.get_all_operations()]
-usual = settings(
-    max_examples=8, derandomize=True, deadline=None, suppress_health_check=UNHURRIED, database=None
-)
+usual = settings(derandomize=True, deadline=None, suppress_health_check=UNHURRIED, database=None)
 
 
+@pytest.mark.parametrize("examples", [1, pytest.param(8, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.path)
-def test_every_address_answers_as_it_is_described(explorer: Explorer, operation: Any) -> None:
-    @usual
+def test_every_address_answers_as_it_is_described(explorer: Explorer, operation: Any, examples: int) -> None:
+    @settings(usual, max_examples=examples)
     @given(case=operation.as_strategy())
     def ask(case: Any) -> None:
         headers = {"accept": "application/json"}
@@ -71,24 +70,29 @@ values = st.one_of(
 )
 
 
-@given(
-    command=st.sampled_from(["verdict", "map", "boundary", "files/map", "files/certificate"]),
-    construction=st.sampled_from(["spike", "plain", "recall", "duplication", "rough", "../x", "spike\n"]),
-    mechanisms=st.sampled_from(
-        ["softmax", "softmax,linear", "power:beta=4", "power:beta=", "os:system", ",", "a:b:c"]
-    ),
-    words=st.lists(st.tuples(names, values), max_size=4),
+questions = st.builds(
+    lambda *parts: parts,
+    st.sampled_from(["verdict", "map", "boundary", "files/map", "files/certificate"]),
+    st.sampled_from(["spike", "plain", "recall", "duplication", "rough", "../x", "spike\n"]),
+    st.sampled_from(["softmax", "softmax,linear", "power:beta=4", "power:beta=", "os:system", ",", "a:b:c"]),
+    st.lists(st.tuples(names, values), max_size=4),
 )
-@settings(usual, max_examples=200)
-def test_odd_words_are_answered_or_refused_in_words(
-    explorer: Explorer, command: str, construction: str, mechanisms: str, words: list[tuple[str, str]]
-) -> None:
-    query = "&".join(f"{quote(name)}={quote(value, safe=':,')}" for name, value in words)
-    path = f"/api/v1/{command}/{quote(construction)}/{quote(mechanisms, safe=':,=')}?{query}"
-    reply = explorer.send(path)
-    assert reply.status in (200, 400, 404, 503), (path, reply.body)
-    if reply.status != 200:
-        said = reply.json()["error"]
-        assert said
-        assert "Traceback" not in said
-        assert "should not happen" not in said, (path, said)
+
+
+@pytest.mark.parametrize("examples", [20, pytest.param(200, marks=pytest.mark.exhaustive)])
+def test_odd_words_are_answered_or_refused_in_words(explorer: Explorer, examples: int) -> None:
+    @settings(usual, max_examples=examples)
+    @given(questions)
+    def ask(question: tuple[str, str, str, list[tuple[str, str]]]) -> None:
+        command, construction, mechanisms, words = question
+        query = "&".join(f"{quote(name)}={quote(value, safe=':,')}" for name, value in words)
+        path = f"/api/v1/{command}/{quote(construction)}/{quote(mechanisms, safe=':,=')}?{query}"
+        reply = explorer.send(path)
+        assert reply.status in (200, 400, 404, 503), (path, reply.body)
+        if reply.status != 200:
+            said = reply.json()["error"]
+            assert said
+            assert "Traceback" not in said
+            assert "should not happen" not in said, (path, said)
+
+    ask()

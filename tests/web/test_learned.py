@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
+import pytest
 from sqlalchemy import select
 
-from command import run
+from command_server import run
 from documents import require_document
-from explorer import Explorer, running
+from explorer import Explorer, serving
 from separatrix.store import open_store, results
 from separatrix.store.schema import cells
 from separatrix.store.seals import COLUMNS, sealed
 
-WORDS = ("n=8", "steps=20", "every=10", "width=8", "batch=8", "validation=64", "tests=200", "rates=0.01")
-TYPED = ("learn", "needle", "softmax,elu", *WORDS, "--seeds", "2", "--store", "runs.db", "--json")
+WORDS = ("n=8", "steps=4", "every=2", "width=8", "batch=8", "validation=32", "tests=50", "rates=0.01")
+TYPED = ("learn", "needle", "softmax,elu", *WORDS, "--seeds", "2", "--store", "runs.db", "--workers", "1")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A store of training runs, and what `learn --json` printed about them."""
+    folder = tmp_path_factory.mktemp("trained")
+    return folder / "runs.db", json.loads(run(*TYPED, "--json", cwd=folder).stdout)
 
 
 def test_without_a_store_there_are_the_tasks_and_what_is_proved(explorer: Explorer) -> None:
@@ -37,33 +47,36 @@ def test_without_a_store_there_are_the_tasks_and_what_is_proved(explorer: Explor
     assert explorer.get("/list/published") == json.loads(run("list", "published", "--json").stdout)
 
 
-def test_stored_runs_are_shown_as_the_command_prints_them(tmp_path: Path) -> None:
-    trained = json.loads(run(*TYPED, cwd=tmp_path).stdout)
-    before = len(results(f"{tmp_path}/runs.db", kind="training"))
-    with running("--store", "runs.db", cwd=tmp_path) as found:
+def test_stored_runs_are_shown_as_the_command_prints_them(trained: tuple[Path, Any]) -> None:
+    path, printed = trained
+    before = len(results(str(path), kind="training"))
+    with serving(str(path)) as found:
         (needle,) = [each for each in found.get("/learn")["tasks"] if each["runs"]]
         assert (needle["name"], needle["runs"], needle["done"]) == ("needle", before, before)
         shown = found.get("/learn/needle")
         (experiment,) = shown["found"]
-        assert experiment["learned"] == trained
-        assert experiment["spelled"] == "needle n=8 width=8 batch=8 steps=20 every=10 validation=64 tests=200"
+        assert experiment["learned"] == printed
+        assert experiment["spelled"] == "needle n=8 width=8 batch=8 steps=4 every=2 validation=32 tests=50"
         assert {(each["mechanism"], each["seed"]) for each in experiment["curves"]} == {
             (name, seed) for name in ("softmax", "elu") for seed in (1, 2)
         }
         require_document("learned", experiment["learned"])
         assert found.get("/ledger/predictions")[0]["pairs"]
-    assert len(results(f"{tmp_path}/runs.db", kind="training")) == before
+    assert len(results(str(path), kind="training")) == before
 
 
-def test_a_store_names_no_code(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("open('imported', 'w')\nraise SystemExit\n")
-    assert run(*TYPED, cwd=tmp_path).returncode == 0
+def test_a_store_names_no_code(
+    trained: tuple[Path, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(trained[0], tmp_path / "runs.db")
+    (tmp_path / "mine.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w')\nraise SystemExit\n")
+    monkeypatch.syspath_prepend(tmp_path)
     store = open_store(f"{tmp_path}/runs.db")
     with store.writing() as connection:
         for each in connection.execute(select(cells).where(cells.c.mechanism == "elu")).mappings().all():
             new = {name: each[name] for name in COLUMNS} | {"mechanism": "mine:attend"}
             connection.execute(cells.update().where(cells.c.id == each["id"]).values(**sealed(new)))
-    with running("--store", "runs.db", cwd=tmp_path) as found:
+    with serving(f"{tmp_path}/runs.db") as found:
         shown = found.get("/learn/needle")
         assert [each["mechanism"] for each in shown["found"][0]["learned"]["mechanisms"]] == ["softmax"]
         assert "separatrix explore --mechanism mine:attend" in shown["waiting"][0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from command import run
+from command_server import run
 from explorer import Explorer, running
 from separatrix.reports.verdict_words import COLOURS, INKS
 from separatrix.web.app import STATIC
@@ -90,15 +89,13 @@ def test_cells_that_were_computed_are_known(explorer: Explorer) -> None:
 def test_the_atlas_goes_on_while_others_are_answered(explorer: Explorer) -> None:
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(explorer.get, "/atlas?--mechanisms=relu&--constructions=spike,rough")
-        times = []
-        n = 1000
+        answered = 0
         while not slow.done():
-            start, n = time.monotonic(), n + 100
-            explorer.get(f"/verdict/spike/softmax?n={n}")
-            times.append(time.monotonic() - start)
+            explorer.get(f"/verdict/spike/softmax?n={1000 + 100 * answered}")
+            answered += 1
         assert len(slow.result()) == 3
-    assert len(times) > 3, "the atlas was done before anybody asked"
-    assert sorted(times)[len(times) // 2] < 1
+    # A verdict that had to wait for the atlas would be the only one.
+    assert answered > 3, "the atlas held verdicts up, or was done before anybody asked"
 
 
 @pytest.mark.parametrize(
@@ -142,6 +139,7 @@ def test_what_a_page_may_not_ask_is_refused(explorer: Explorer, path: str, said:
     assert said in explorer.refusal(path)["error"]
 
 
+@pytest.mark.exhaustive
 def test_a_card_comes_as_far_as_it_is_and_is_the_commands(explorer: Explorer) -> None:
     steps, card = streamed(explorer, "/assess/linear")
     cards = [each["card"] for each in steps if "card" in each]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from command import run
+from command_server import run
 from documents import require_document
 from explorer import Explorer
 from separatrix.cards.illustration import illustrate_at

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from command import run
+from command_server import run
 from documents import require_document
-from explorer import Explorer, running
+from explorer import Explorer, serving
 from postgres_server import PASSWORD, program
 from postgres_server import running as postgres
 from separatrix.store import open_store
@@ -40,18 +37,22 @@ def fill(url: str) -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("explored")
-    fill(f"sqlite:///{made}/results.db")
+    fill(url_in(made))
     return made
 
 
 @pytest.fixture(scope="module")
 def shown(folder: Path) -> Iterator[Explorer]:
-    with running("--store", "sqlite:///results.db", cwd=folder) as found:
+    with serving(url_in(folder)) as found:
         yield found
 
 
+def url_in(folder: Path) -> str:
+    return f"sqlite:///{folder}/results.db"
+
+
 def printed(folder: Path, *words: str) -> Any:
-    return json.loads(run(*words, "--store", "sqlite:///results.db", "--json", cwd=folder).stdout)
+    return json.loads(run(*words, "--store", url_in(folder), "--json").stdout)
 
 
 def digest(folder: Path) -> str:
@@ -62,7 +63,7 @@ def test_sweeps_are_those_that_are_listed(shown: Explorer, folder: Path) -> None
     found = shown.get("/store")
     listed = printed(folder, "list", "sweeps")
     assert [{name: each[name] for name in listed[0]} for each in found["sweeps"]] == listed
-    assert found["store"] == "results.db"
+    assert found["store"] == str(folder / "results.db")
     assert (found["running"], found["warning"]) == (0, None)
     assert all(each["stored"] == each["planned"] for each in found["sweeps"])
     assert found["sweeps"][0]["planned"] == read_plan(SMALL).count
@@ -102,7 +103,7 @@ def test_what_is_wrong_is_told_in_the_words_of_the_command(shown: Explorer, fold
         ("--sweep=nine", ("results", "--sweep", "nine")),
         ("verdict=blid", ("results", "verdict=blid")),
     ):
-        said = run(*words, "--store", "sqlite:///results.db", cwd=folder).stderr.strip()
+        said = run(*words, "--store", url_in(folder)).stderr.strip()
         assert said == f"separatrix: {shown.refusal(f'/results?{query}')['error']}"
     assert shown.refusal("/results?n=9:1")["field"] == "n"
     assert shown.refusal("/results?--limit=1e9")["field"] == "--limit"
@@ -173,23 +174,14 @@ seeds = "0:1"
 
 def test_training_runs_of_a_plan_are_finished_cells_that_were_not_tested(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(LEARN)
-    url = "sqlite:///both.db"
-    assert run("sweep", "plan.toml", "--store", url, cwd=tmp_path).returncode == 0
+    url = url_in(tmp_path)
+    assert run("sweep", "plan.toml", "--store", url, "--workers", "1", cwd=tmp_path).returncode == 0
     for width in ("80", "50"):
-        program = "from separatrix.cli import main; main()"
-        words = ("results", "--kind", "training", "--store", url)
-        seen = subprocess.run(
-            [sys.executable, "-P", "-c", program, *words],
-            cwd=tmp_path,
-            env={**os.environ, "COLUMNS": width},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+        seen = run("results", "--kind", "training", "--store", url, columns=width).stdout
         assert "…" not in seen
         assert ("no room for" in seen) == (width == "50")
         assert max(map(len, seen.splitlines())) <= int(width)
-    with running("--store", url, cwd=tmp_path) as found:
+    with serving(url) as found:
         (sweep,) = found.get("/store")["sweeps"]
         assert (sweep["stored"], sweep["planned"]) == (10, 10)
         assert found.get("/results/figures?--sweep=1")["unfinished"] == 0
@@ -198,14 +190,14 @@ def test_training_runs_of_a_plan_are_finished_cells_that_were_not_tested(tmp_pat
         assert needle["found"] == []
         assert "softmax on needle n=8" in needle["waiting"][0]
         assert "2 runs are stored, and were not scored on the test samples" in needle["waiting"][0]
-        with open_store(f"sqlite:///{tmp_path}/both.db").writing() as connection:
+        with open_store(url).writing() as connection:
             connection.execute(text("DELETE FROM cells WHERE kind = 'training' AND seed = 0"))
         assert found.get("/results/figures?--sweep=1")["unfinished"] == 1
 
 
 def test_where_no_sweep_is_intact_it_is_not_said_that_none_is_stored(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "results.db").write_bytes((folder / "results.db").read_bytes())
-    with open_store(f"sqlite:///{tmp_path}/results.db").writing() as connection:
+    with open_store(url_in(tmp_path)).writing() as connection:
         connection.execute(text("UPDATE sweeps SET name = 'other'"))
     said = run("list", "sweeps", cwd=tmp_path)
     assert said.stdout == "no sweep is intact\n"
@@ -229,7 +221,7 @@ def test_looking_changes_nothing(shown: Explorer, folder: Path) -> None:
 def test_a_store_that_grows_is_seen_growing(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/grows.db"
     open_store(url, create=True)
-    with running("--store", url) as found:
+    with serving(url) as found:
         assert found.get("/store")["sweeps"] == []
         assert found.get("/results")["cells"] == []
         fill(url)
@@ -242,8 +234,8 @@ def test_without_a_store_and_where_there_is_none_the_page_says_so_and_makes_none
 ) -> None:
     for path in ("/store", "/results", "/results/counts", "/results/figures", "/compare/1/2"):
         assert "separatrix explore --store sqlite:///results.db" in explorer.refusal(path)["error"]
-    with running("--store", "sqlite:///missing.db", cwd=tmp_path) as found:
-        said = run("results", "--store", "sqlite:///missing.db", cwd=tmp_path).stderr.strip()
+    with serving(url_in(tmp_path)) as found:
+        said = run("results", "--store", url_in(tmp_path)).stderr.strip()
         assert said == f"separatrix: {found.refusal('/store')['error']}"
         assert said == f"separatrix: {found.get('/learn')['note']}"
         assert said == f"separatrix: {found.get('/learn/parity')['waiting'][0]}"
@@ -252,7 +244,7 @@ def test_without_a_store_and_where_there_is_none_the_page_says_so_and_makes_none
 
 def altered(folder: Path, **changed: Any) -> None:
     """Cells and a sweep that say something else, under seals that are right."""
-    store = open_store(f"sqlite:///{folder}/altered.db")
+    store = open_store(url_in(folder))
     with store.writing() as connection:
         for each in connection.execute(select(cells).limit(5)).mappings().all():
             new = {name: each[name] for name in COLUMNS} | changed
@@ -264,9 +256,9 @@ def altered(folder: Path, **changed: Any) -> None:
 
 
 def test_texts_of_a_store_are_data(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "altered.db").write_bytes((folder / "results.db").read_bytes())
+    (tmp_path / "results.db").write_bytes((folder / "results.db").read_bytes())
     altered(tmp_path, mechanism=MARKUP, message=MARKUP, evidence=MARKUP)
-    with running("--store", "sqlite:///altered.db", cwd=tmp_path) as found:
+    with serving(url_in(tmp_path)) as found:
         assert found.get("/store")["sweeps"][0]["name"] == MARKUP
         rows = found.get("/results?--limit=1000")["cells"]
         assert sum(each["mechanism"] == MARKUP for each in rows) == 5
@@ -277,12 +269,12 @@ def test_texts_of_a_store_are_data(folder: Path, tmp_path: Path) -> None:
 
 def test_what_is_damaged_is_told_and_the_rest_is_shown(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "results.db").write_bytes((folder / "results.db").read_bytes())
-    with open_store(f"sqlite:///{tmp_path}/results.db").writing() as connection:
+    with open_store(url_in(tmp_path)).writing() as connection:
         connection.execute(text("UPDATE cells SET distinguish = 0.25 WHERE rowid IN (2, 3)"))
         connection.execute(text("DELETE FROM cells WHERE rowid = 5"))
-    with running("--store", "sqlite:///results.db", cwd=tmp_path) as found:
+    with serving(url_in(tmp_path)) as found:
         page = found.get("/results?--limit=1000")
-        said = run("results", "--store", "sqlite:///results.db", cwd=tmp_path)
+        said = run("results", "--store", url_in(tmp_path))
         assert said.returncode == 1
         assert said.stderr.strip() == f"separatrix: warning: {page['warning']}"
         assert "2 cells are altered, 1 cell is lost" in page["warning"]
@@ -290,6 +282,7 @@ def test_what_is_damaged_is_told_and_the_rest_is_shown(folder: Path, tmp_path: P
         assert len(page["cells"]) == len(printed(tmp_path, "results"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(
     program("initdb") is None, reason="PostgreSQL is not installed (Debian: apt-get install postgresql)"
 )
@@ -297,7 +290,7 @@ def test_a_store_in_postgresql_is_shown_by_the_same_requests_without_its_passwor
     with postgres() as server:
         url = server.schema("explored")
         fill(url)
-        with running("--store", url) as found:
+        with serving(url) as found:
             contents = found.get("/store")
             assert [each["id"] for each in contents["sweeps"]] == [1, 2]
             whole = found.get("/results?--sweep=1&--limit=1000")["cells"]
