@@ -104,6 +104,13 @@ def test_a_mechanism_that_fails_at_every_rate_is_told_and_the_others_go_on(tmp_p
     assert len(sound["trained"]["seeds"]) == 2
 
 
+def test_exit_code_is_one_if_every_run_failed(tmp_path: Path) -> None:
+    store = f"--store=sqlite:///{tmp_path}/r.db"
+    done = separatrix("learn", "needle", "training_plan:broken", *WORDS, "rates=0.01", "--seeds=2", store)
+    assert done.returncode == 1, done.stderr
+    assert "every run failed" in done.stdout
+
+
 def test_it_is_a_line_a_table_a_picture_and_a_file(found: Any, tmp_path: Path) -> None:
     require_result(found, tmp_path)
     frame = found.to_frame()

@@ -100,6 +100,7 @@ def test_a_correction_of_one_over_log_dies_out() -> None:
     assert law.interval[0] <= -1 <= law.interval[1]
 
 
+@example(p=0.0, q=0.609375, size=4.0, end=76.0, count=4)
 @given(st.floats(-1.5, 1.5), st.floats(0.6, 2), st.floats(-20, 20), st.floats(10, 200), st.integers(4, 40))
 def test_corrections_that_die_out_do_not_hide_a_power_law_far_out(
     p: float, q: float, size: float, end: float, count: int

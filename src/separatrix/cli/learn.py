@@ -89,7 +89,7 @@ def learn(
     all training seeds with their median, and one sentence: it cannot, it can and learns it, it can and did
     not learn it here, or it is unknown. NAME=VALUE words set parameters of the task
     (n=64), of the model and of its training (steps=800, rates=0.01). Runs that are in the store are not run
-    again; stop it whenever you like (Ctrl-C).
+    again; stop it whenever you like (Ctrl-C). The exit code is 1 if every run of every mechanism failed.
 
     With --plan, every table of a plan file that has `pilots` is run in this way, with the seeds of the plan.
     With --published, numbers of the literature are measured again; the words after it name some of them.
@@ -147,6 +147,8 @@ def learn(
         typed = " ".join(("separatrix learn", task, mechanisms, *asked))
         page.write(f"What was learned: {found.spelled}", [found.alone()], typed, out, found.as_json())
     show(found, as_json, lambda: _view(found))
+    if not any(row.runs for row in found.mechanisms):
+        raise typer.Exit(1)
 
 
 def _expect(asked: Experiment, workers: int | None) -> str:

@@ -34,9 +34,9 @@ class Scores:
     ceiling: float
     proved: ProvedCeiling | None
     witness: float | None
-    """The better of the one written down and the one tuned from it."""
+    """The better of the constructed weights' score and the score after tuning them."""
     trained: float | None
-    """The mean over seeds; None where every run failed."""
+    """The median over seeds; None if every run failed."""
     solved: Share
     floor: float | None = None
     """Where no ceiling is known, as on real data: what a shortcut scores."""
@@ -45,7 +45,7 @@ class Scores:
     shortcut: float | None = None
     """The score of a shortcut that the models of the proved ceiling can take."""
     best_trained: float | None = None
-    """The best score of a single training run; that of the mean unless given."""
+    """The best score of a single training run; the median over seeds unless given."""
     question: Question = field(default_factory=Question)
 
     def reaches(self, score: float, goal: float, slack: float) -> bool:

@@ -28,6 +28,8 @@ TOLERANCE = 0.01
 """A power law's local slope has at most this far to go at the end of the range."""
 STEADY = TOLERANCE / 10
 """Local slopes that differ by no more than this are the same."""
+SLOWEST_CORRECTION = 0.5
+"""Corrections to a power law are expected to fall at least like x to the minus this."""
 KNOTS = 7
 """Slopes are taken between so many points, about evenly spaced in log x: closer ones tell nothing more."""
 FEWEST = 3
@@ -163,7 +165,8 @@ def _settled(ends: Array, slopes: Array, unsure: float) -> _End | None:
     at = (ends[:-1] + ends[1:]) / 2
     recent, places = slopes[-3:], at[-3:]
     last = float(recent[-1])
-    limit = last if np.ptp(recent) <= unsure else _geometric(places, recent)
+    steady = np.ptp(recent) <= unsure or _died_out(places, recent, unsure)
+    limit = last if steady else _geometric(places, recent)
     if limit is None and np.ptp(recent) > STEADY:
         return None
     limit = last if limit is None else limit
@@ -177,6 +180,14 @@ def _settled(ends: Array, slopes: Array, unsure: float) -> _End | None:
     slowly = last + moved * float(places[-2] / (places[-1] - places[-2]))
     reach = max(reach, abs(slowly - last), abs(slowly - limit))
     return _End(limit, reach, not few, not few and _at_pace(ends[-4:], recent, 1.5), few)
+
+
+def _died_out(at: Array, slopes: Array, unsure: float) -> bool:
+    """Whether a correction that falls at least like x^-SLOWEST_CORRECTION would be lost in rounding."""
+    if len(slopes) < 3:
+        return False
+    (before, after), step = np.abs(np.diff(slopes)), float(at[-1] - at[-2])
+    return bool(max(after, before * math.exp(-SLOWEST_CORRECTION * step)) <= unsure)
 
 
 def _moved(at: Array, slopes: Array, limit: float) -> float:
