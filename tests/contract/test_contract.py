@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from broken_mechanisms import BROKEN, NystromOffByAThousandth, Raises, Sound
-from separatrix.contract import CHECKS, RESTS_ON, Broken, Examination, examine, run, sensitivity
+from separatrix.contract import CHECKS, RESTS_ON, Broken, Examination, _base, examine, run, sensitivity
 from separatrix.contract.lattice import EDGES, Edge, check_edge, shown
 from separatrix.mechanisms import Causality, examples, mechanism_named
 from separatrix.mechanisms.custom import wrap
@@ -69,10 +69,26 @@ SMALLER = (
 )
 """Parameters at which windows, ranks and the like are smaller than the inputs."""
 
-SPELLINGS = [
-    *(mechanism.spelled for mechanism in examples()),
-    *(pytest.param(spelling, marks=pytest.mark.exhaustive) for spelling in SMALLER),
-]
+LONG = {
+    *("gradient_of_long_inputs", "long_in_16_bits", "long_in_float32", "prefix", "lengths"),
+    *("poisoned_memory", "double_backward", "logits_in_16_bits", "chunks", "state_size"),
+}
+"""The checks that take longest; `make test-all` runs them."""
+
+
+def _parts() -> list[Any]:
+    """Each mechanism with the checks to run, and whether extras are drawn."""
+    exhaustive, short, every = pytest.mark.exhaustive, set(CHECKS) - LONG, set(CHECKS)
+    parts = []
+    for mechanism in examples():
+        spelling = mechanism.spelled
+        parts.append(pytest.param(spelling, short, (False,), id=spelling))
+        parts.append(pytest.param(spelling, LONG, (False, True), id=f"{spelling} long", marks=exhaustive))
+        if mechanism.extras:
+            parts.append(pytest.param(spelling, short, (True,), id=f"{spelling} drawn", marks=exhaustive))
+    both = (False, True)
+    return [*parts, *(pytest.param(each, every, both, id=each, marks=exhaustive) for each in SMALLER)]
+
 
 EXCUSES = {
     "counts": "it takes no counts, and refuses them",
@@ -111,11 +127,16 @@ EXCUSES = {
 """The checks that a mechanism of ours may leave out, and what it says then."""
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_every_mechanism_keeps_the_contract(spelling: str) -> None:
+@pytest.mark.parametrize(("spelling", "checks", "drawn"), _parts())
+def test_every_mechanism_keeps_the_contract(
+    spelling: str, checks: set[str], drawn: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {name: check for name, check in CHECKS.items() if name in checks}
+    monkeypatch.setattr(_base, "CHECKS", asked)
+    monkeypatch.setattr(_base, "EXTRAS_DRAWN", drawn)
     found = examine(mechanism_named(spelling))
     assert found.failed == {}
-    assert len(found.passed) + len(found.skipped) == len(CHECKS)
+    assert len(found.passed) + len(found.skipped) == len(asked)
     for name, reason in found.skipped.items():
         assert re.match(EXCUSES[name], reason), (name, reason)
 
@@ -217,6 +238,10 @@ def test_what_is_broken_is_named_once(broken: type[Sound], name: str) -> None:
     assert not found.holds
     assert all("\n" not in what and len(what) < 500 for what in found.failed.values())
     assert set(found.not_tried.values()) <= {name}
+
+
+def test_every_long_check_exists() -> None:
+    assert set(CHECKS) >= LONG
 
 
 def test_a_check_comes_after_those_it_rests_on() -> None:

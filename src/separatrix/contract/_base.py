@@ -115,14 +115,15 @@ def foundations(name: str) -> Iterator[str]:
     yield from (each for each in CHECKS if each in below)
 
 
-def run(name: str, mechanism: Mechanism) -> None:
-    """Run one check, seeded and with gradients on; the caller's random numbers stay as they were.
+EXTRAS_DRAWN = (False, True)
+"""Whether extras are drawn: mechanisms with extras are checked with their defaults, then with drawn ones."""
 
-    A mechanism that takes extras is checked with their defaults, and then with drawn ones.
-    """
+
+def run(name: str, mechanism: Mechanism) -> None:
+    """Run one check, seeded and with gradients on; the caller's random numbers stay as they were."""
     with torch.random.fork_rng(devices=[]), torch.inference_mode(False), torch.enable_grad(), one_thread():
         torch.manual_seed(0)
-        for drawn in (False, True) if mechanism.extras else (False,):
+        for drawn in EXTRAS_DRAWN if mechanism.extras else (False,):
             given = " with drawn extras" if drawn else ""
             try:
                 with extras_drawn(drawn):
