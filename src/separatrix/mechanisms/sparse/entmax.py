@@ -16,7 +16,7 @@ ULPS = 16
 """A step this small, in units of rounding, is the last."""
 
 
-Places = Int64[Tensor, "*rows 1"]
+Places = Int64[Tensor, "*rows places"]
 
 
 class EntmaxParameters(Parameters):
@@ -107,7 +107,7 @@ def _sums(z: Logits, r: PerRow, copies: Copies, a: float) -> tuple[PerRow, PerRo
     return total, power.div_(base).sum(-1, keepdim=True)
 
 
-def _anchor(seen: Logits, copies: Copies, a: float) -> Places:
+def _anchor(seen: Logits, copies: Copies, a: float) -> Int64[Tensor, "*rows 1"]:
     """The key of most tokens that has some weight: those above it, at weight 0 for it, sum to less than 1."""
     open_ = copies > 0
     while True:
