@@ -67,10 +67,11 @@ def likenesses(mechanism: Mechanism) -> list[Likeness]:
         ours = [mechanism.fitted(*probe(scale), causal=causal) for scale in SCALES]
     except Exception:  # a stranger's mechanism may raise anything; the standings say what
         return []
-    found = [
-        Likeness(each.spelled, _distance(ours, _answers(type(each), each.spelled, causal))) for each in known
+    distances = [
+        Likeness(other.spelled, _distance(ours, _compute_results(type(other), other.spelled, causal)))
+        for other in known
     ]
-    return sorted(found, key=lambda like: round(like.distance, 9))
+    return sorted(distances, key=lambda like: round(like.distance, 9))
 
 
 def probe(scale: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -82,7 +83,7 @@ def probe(scale: float) -> tuple[Tensor, Tensor, Tensor]:
 
 
 @lru_cache(maxsize=256)
-def _answers(kind: type[Mechanism], spelled: str, causal: bool) -> tuple[Tensor, ...]:
+def _compute_results(kind: type[Mechanism], spelled: str, causal: bool) -> tuple[Tensor, ...]:
     """Compute the results of a known mechanism on the probe, once per process.
 
     The class is part of the key, so that a mechanism that is replaced under the same name is computed again.

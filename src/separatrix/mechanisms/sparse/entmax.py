@@ -69,12 +69,11 @@ class Entmax(StreamedMechanism):
         r = _root(z.detach(), r, copies, a)
         # From a root taken for a constant, two Newton steps carry first and second derivatives.
         for _ in range(2):
-            total, slope = ((copies * part).sum(-1, keepdim=True) for part in _power(z, r, a))
-            r = r + _newton_step(total, slope, a)
+            r = r + _newton_step(z, r, copies, a)
         weights = (copies * _power(z, r, a)[0]).to(dtype)
-        return (
-            weights if places is None else torch.zeros_like(logits, dtype=dtype).scatter(-1, places, weights)
-        )
+        if places is None:
+            return weights
+        return torch.zeros_like(logits, dtype=dtype).scatter(-1, places, weights)
 
 
 def _power(z: Logits, r: PerRow, a: float) -> tuple[Logits, Logits]:
@@ -86,25 +85,16 @@ def _power(z: Logits, r: PerRow, a: float) -> tuple[Logits, Logits]:
     return power, power / (1 + ratio)
 
 
-def _newton_step(total: PerRow, slope: PerRow, a: float) -> PerRow:
-    """Return what Newton's method adds to r so that the weights sum to 1, from their sum and its slope.
+def _newton_step(z: Logits, r: PerRow, copies: Copies, a: float) -> PerRow:
+    """Return what Newton's method adds to r so that the weights sum to 1.
 
     The equation is `sum^a = 1` in the unknown `e^(-a r)`: its left side is a norm of an affine function,
     convex and almost linear, so that few steps are needed.
     """
+    total, slope = ((copies * part).sum(-1, keepdim=True) for part in _power(z, r, a))
     limits = torch.finfo(total.dtype)
     excess = -total * torch.expm1(-a * total.clamp(min=limits.tiny).log())
     return -torch.log1p(-over(excess, slope).clamp(max=1 - limits.eps)) / a
-
-
-def _sums(z: Logits, r: PerRow, copies: Copies, a: float) -> tuple[PerRow, PerRow]:
-    """Return the sums of what `_power` returns, in place and without derivatives."""
-    ratio = z.mul(a * (a * r).exp()).clamp_(min=-1)
-    power = ratio.log1p().div_(a).sub_(r).exp_().mul_(copies)
-    total = power.sum(-1, keepdim=True)
-    # Where the base is 0, so is the power.
-    base = ratio.add_(1).clamp_(min=torch.finfo(z.dtype).tiny)
-    return total, power.div_(base).sum(-1, keepdim=True)
 
 
 def _anchor(seen: Logits, copies: Copies, a: float) -> Int64[Tensor, "*rows 1"]:
@@ -149,7 +139,7 @@ def _root(z: Logits, r: PerRow, copies: Copies, a: float) -> PerRow:
     The equation of `_newton_step` is convex, so no step goes too far.
     """
     for _ in range(STEPS):
-        step = _newton_step(*_sums(z, r, copies, a), a).clamp(min=0)
+        step = _newton_step(z, r, copies, a).clamp(min=0)
         r = r + step
         if bool((step <= ULPS * torch.finfo(z.dtype).eps * (1 + r.abs())).all()):
             break
