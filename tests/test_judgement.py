@@ -142,9 +142,35 @@ def test_the_margin_of_errors_covers_the_expected_gap():
         assert task.ceiling(samples).score >= proved.score - margin.slack
     clear = task_named("location").read({"n": 3, "shift": 2})
     samples = clear.samples(3000, Split.TEST)
-    margin = error_margin(*clear.answers_of_best_rules(samples), samples.targets)
-    assert 0.05 < margin.least_gap < 6 / 17 - clear.ceiling(samples).score + 0.03
-    assert error_margin(np.ones(1), np.ones(1), np.ones(1)) == Margin(-math.inf, math.inf)
+    margin = error_margin(*clear.answers_of_best_rules(samples), samples.targets, 6 / 17)
+    assert 0.02 < margin.least_gap < 6 / 17 - clear.ceiling(samples).score + 0.03
+    assert error_margin(np.ones(1), np.ones(1), np.ones(1), 0.5) == Margin(-math.inf, math.inf)
+
+
+@pytest.mark.parametrize("tests", [5, 10, 43, 200])
+@pytest.mark.parametrize(("n", "shift"), [(4, 6), (2, 1), (5, 0)])
+def test_lucky_small_samples_are_no_contradiction(n, shift, tests):
+    """The best rule of the class scores far above its expectation on some of many small samples."""
+    task = task_named("location").read({"n": n, "shift": shift})
+    proved = task.proved_ceiling(mechanism_named("identity-features:normalised=no"), task.default_setting())
+    samples = task.draw(2000 * tests, Split.TEST, np.random.default_rng(5))
+    best, limit = (answers.reshape(2000, tests) for answers in task.answers_of_best_rules(samples))
+    for best_rule, rule, targets in zip(best, limit, samples.targets.reshape(2000, tests), strict=True):
+        margin = error_margin(best_rule, rule, targets, proved.score)
+        score = np.square(rule - targets).sum() / np.square(targets).sum()
+        assert proved.score - score <= margin.slack
+        assert margin.least_gap <= 0.2  # the true gaps are 0.1, 0.08 and 0
+
+
+def test_a_score_far_beyond_the_margin_of_errors_is_a_contradiction():
+    task = task_named("location").read({"n": 3, "shift": 2})
+    samples = task.samples(10_000, Split.TEST)
+    margin = error_margin(*task.answers_of_best_rules(samples), samples.targets, 6 / 17)
+    question, goal = Question("location", 3), Goal(task.ceiling(samples).score, 0.01, sign=-1)
+    proof = Evidence(Kind.PROOF, 6 / 17, question, margin=margin)
+    assert conclude(question, goal, [proof]).conclusion is Conclusion.CANNOT
+    impossible = Evidence(Kind.WITNESS, 6 / 17 - 0.1, question)
+    assert conclude(question, goal, [proof, impossible]).conclusion is Conclusion.CONTRADICTION
 
 
 def test_an_exact_ceiling_needs_no_samples():

@@ -184,7 +184,7 @@ class Task(ABC):
         """How a proved ceiling, an expectation, compares with scores on samples."""
         if self.answers is Answers.NUMBERS:
             best, limit = self.answers_of_best_rules(samples)
-            return error_margin(best, limit, samples.targets)
+            return error_margin(best, limit, samples.targets, proved.score)
         ceiling = self.ceiling(samples)
         return share_margin(ceiling.score, proved.score, len(samples), exact=not ceiling.sampled)
 
