@@ -41,9 +41,9 @@ SEEN = ("distinguishes", CAN, LEARNED)
 NOT_SEEN = {
     "blind": "blind, to this reader, on",
     BOTH: "blind, and lost in {dtype} as well, on",
-    "partial": "only some of the time on",
+    "partial": "only some of the time, to this reader, on",
     LOST: "lost in {dtype}, or it would be seen, on",
-    CANNOT: "proved to be unable on",
+    CANNOT: "proved to be unable, in exact arithmetic, on",
 }
 """How a cell is shown that excludes a mechanism that must see it, and what is said then."""
 NO_CAUSAL_FORM = "has no causal form: it does not decode, and operations are those of a pass without causal"

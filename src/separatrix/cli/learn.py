@@ -152,7 +152,7 @@ def learn(
 
 
 def _expect(asked: Experiment, workers: int | None) -> str:
-    """How many runs there will be, and how long they take at most: a few steps are timed."""
+    """The number of runs, and an estimate of their time from a few timed steps, without early stopping."""
     from separatrix.evidence.expected_time import expected_time
 
     found = expected_time(asked)
@@ -160,9 +160,7 @@ def _expect(asked: Experiment, workers: int | None) -> str:
     if not each:
         return f"{found.runs} runs"
     total = spell_time(found.with_processes(workers))
-    return (
-        f"{found.runs} runs of each mechanism, at most {total}; one run takes {each}; stored runs take none"
-    )
+    return f"{found.runs} runs of each mechanism, about {total}; one run: {each}; stored runs take none"
 
 
 def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> None:
