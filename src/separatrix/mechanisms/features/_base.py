@@ -206,6 +206,8 @@ class FeatureMechanism(Mechanism):
 
     def _all(self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Tensor:
         """Take in every key, then read for every query."""
+        if memory.reference is None and not torch.is_grad_enabled() and not is_transformed():
+            return self._all_in_place(memory, q, k, v, times)
         step = self._take_in(memory, k, v, times)
         rows = [range(start, min(start + step, q.shape[-2])) for start in range(0, q.shape[-2], step)]
         if len(rows) < 2:
@@ -218,10 +220,29 @@ class FeatureMechanism(Mechanism):
             memory.read(phi, top, out[..., block.start : block.stop, :])
         return out
 
+    def _all_in_place(self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Tensor:
+        """`_all` without gradients or logarithms: sums and outputs are written in place.
+
+        Both products run at the speed of the hardware, so that each temporary tensor beside them counts.
+        """
+        step, sums = block_length(memory), memory.sums.flatten(0, 1)
+        values, totals = sums.new_zeros(*sums.shape[:-1], v.shape[-1]), sums.new_zeros(*sums.shape[:-1], 1)
+        for some_k, some_v, there in blocks(step, k, v, times):
+            phi = memory.keys(self._keys(some_k, there), there).flatten(0, 1)
+            values.baddbmm_(phi.mT, some_v.flatten(0, 1))
+            if self.normalised:
+                totals += phi.sum(-2)[..., None]
+        out = q.new_empty(*q.shape[:-1], v.shape[-1])
+        for some_q, rows in blocks(step, q, out):
+            phi, rows = memory.queries(self.scaled(some_q, "query"))[0].flatten(0, 1), rows.flatten(0, 1)
+            torch.bmm(phi, values, out=rows)
+            if self.normalised:
+                rows /= divisor(phi @ totals)
+        return out
+
     def _take_in(self, memory: Memory, k: Tensor, v: Tensor, times: Tensor | None) -> int:
         """Take in every key, a block of tokens at a time, and return the length of the blocks."""
-        cached = CACHED if torch.is_grad_enabled() else CACHED // INFERENCE_SHARE
-        step = max(1, cached // max(1, memory.sums[..., 0].numel()))
+        step = block_length(memory)
         for some in blocks(step, k, v, times):
             memory.join(Memory(self.normalised, *self._part(self._taken, k.shape[-2] > step, *some)))
         return step
@@ -495,6 +516,12 @@ def check(mechanism: Mechanism, q: Tensor, k: Tensor, causal: bool, first: int =
     if causal and first + q.shape[-2] != k.shape[-2]:
         numbers = f"{first + q.shape[-2]} and {k.shape[-2]}"
         raise UsageError(f"causal needs as many queries as keys, not {numbers}: row i sees keys up to i")
+
+
+def block_length(memory: Memory) -> int:
+    """The number of tokens whose features are held at once."""
+    cached = CACHED if torch.is_grad_enabled() else CACHED // INFERENCE_SHARE
+    return max(1, cached // max(1, memory.sums[..., 0].numel()))
 
 
 def blocks(step: int, *tensors: Tensor | None) -> Iterator[tuple[Any, ...]]:

@@ -28,4 +28,6 @@ class Elu(FeatureMechanism):
 
 def elu_plus_one(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """x + 1 above 0, exp(x) below, without the digits that adding 1 to expm1 would lose."""
-    return x.clamp(max=0).exp_() + x.relu()
+    decayed, linear = x.clamp(max=0).exp_(), x.relu()
+    # Autograd needs the exponential for backward, so it is overwritten only where nothing is recorded.
+    return decayed + linear if decayed.requires_grad else decayed.add_(linear)
