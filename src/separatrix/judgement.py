@@ -242,9 +242,9 @@ def _bisect(holds: Callable[[float], bool], inside: float, outside: float) -> fl
 def error_margin(best: NDArray[Any], limit: NDArray[Any], targets: NDArray[Any], proved: float) -> Margin:
     """Compare squared errors, as a share of that of the answer 0, of two rules on the same samples.
 
-    `best` is the best rule of all and `limit` the best one of the class, whose expected share is `proved`; both
-    are answers to `targets`. With `e` the squared errors and `y` the targets, `sum(e) / sum(y²) - proved` is the
-    sum of `e - proved y²` over that of `y²`: the numerator has expectation 0 for `limit`.
+    `best` is the best rule of all and `limit` the best one of the class, whose expected share is `proved`;
+    both are answers to `targets`. With squared errors `e` and targets `y`, `sum(e) / sum(y²) - proved`
+    is the sum of `e - proved y²` over that of `y²`: the numerator has expectation 0 for `limit`.
 
     >>> margin = error_margin(np.zeros(9), np.ones(9), np.ones(9), proved=0.5)
     >>> margin.least_gap < 0  # nine samples show nothing
@@ -263,9 +263,9 @@ def _mean_error(terms: NDArray[Any]) -> float:
     """How far the mean of these terms is from its expectation, except with a probability near FALSE_ALARM.
 
     The first part is the deviation of a normal mean. It is too small where terms are rarely large: a sample
-    without its large terms also looks steadier than it is. The second part covers these: what did not occur
-    among n samples has a probability of at most `log(1/FALSE_ALARM) / n`, and is taken to differ from the mean
-    by as much as the terms that occurred differ from each other.
+    without its large terms also looks steadier than it is. The second part covers these: an event that did
+    not occur among n samples has a probability of at most `log(1/FALSE_ALARM) / n`, and is taken to differ
+    from the mean by as much as the terms that occurred differ from each other.
     """
     confidence = -math.log(FALSE_ALARM)
     rare = float(np.ptp(terms)) * confidence / len(terms)
