@@ -69,7 +69,7 @@ def _read_chunks(
     """The sums after the last chunk, and what the tokens of each chunk read."""
     before, sums = _sums_before(sums, k, v)
     scores = (q @ k.mT if scores is None else scores).tril_()
-    return sums, _added(q @ before, scores, v)
+    return sums, add_product(q @ before, scores, v)
 
 
 def _sums_before(sums: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -89,10 +89,9 @@ def _stacked(sums: list[Tensor]) -> Tensor:
     return sums[0][..., None, :, :] if len(sums) == 1 else torch.stack(sums, dim=-3)
 
 
-def _added(x: Tensor, one: Tensor, other: Tensor) -> Tensor:
+def add_product(x: Tensor, one: Tensor, other: Tensor) -> Tensor:
     """`x + one @ other` in one operation, for tensors with the same leading dimensions."""
-    flat = (each.reshape(-1, *each.shape[-2:]) for each in (x, one, other))
-    return torch.baddbmm(*flat).view(x.shape)
+    return torch.baddbmm(*(factor.flatten(0, -3) for factor in (x, one, other))).view(x.shape)
 
 
 @cache
@@ -151,9 +150,9 @@ def _gradients(
     weights, scores = (slope @ v.mT).tril_(), (q @ k.mT).tril_()
     return (
         first,
-        _added(slope @ before.mT, weights, k),
-        _added(v @ later.mT, weights.mT, q),
-        _added(k @ later, scores.mT, slope),
+        add_product(slope @ before.mT, weights, k),
+        add_product(v @ later.mT, weights.mT, q),
+        add_product(k @ later, scores.mT, slope),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms._request import one_token, run_of_tokens
+from separatrix.mechanisms._running import add_product
 from separatrix.mechanisms.extras import BETA
 from separatrix.mechanisms.recurrent._base import (
     Key,
@@ -105,7 +106,8 @@ class Delta(RecurrentMechanism):
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
         k = self._keys(k)
         errors = solved(k @ k.mT, v - k @ state[0], extras["beta"])
-        return (state[0] + k.mT @ errors,), q @ state[0] + (q @ k.mT).tril() @ errors
+        after = add_product(state[0], k.mT, errors)
+        return (after,), add_product(q @ state[0], (q @ k.mT).tril_(), errors)
 
     def longest_run(self, extras: Mapping[str, Tensor]) -> int | None:
         return reflected_run(self.parameters.beta, extras)

@@ -8,8 +8,19 @@ from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms._request import one_token, run_of_tokens
+from separatrix.mechanisms._running import add_product
 from separatrix.mechanisms.extras import BETA, DELTA_GATES
-from separatrix.mechanisms.recurrent._base import Key, Output, Query, State, Value, check_lengths, outer, read
+from separatrix.mechanisms.recurrent._base import (
+    FEWEST,
+    Key,
+    Output,
+    Query,
+    State,
+    Value,
+    check_lengths,
+    outer,
+    read,
+)
 from separatrix.mechanisms.recurrent._decay import accumulated, gated
 from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters
 from separatrix.mechanisms.recurrent.delta import (
@@ -78,9 +89,13 @@ class GatedDelta(GatedMechanism):
         k, kept = self._keys(k), accumulated(extras["log_gates"], v.dtype)
         decay, whole = kept.between()[..., 0], kept.whole
         errors = solved(k @ k.mT * decay, v - whole * (k @ state[0]), extras["beta"])
-        out = whole * (q @ state[0]) + (q @ k.mT * decay) @ errors
-        after = whole[..., -1:, :] * state[0] + (k * decay[..., -1, :, None]).mT @ errors
+        out = add_product(whole * (q @ state[0]), q @ k.mT * decay, errors)
+        after = add_product(whole[..., -1:, :] * state[0], (k * decay[..., -1, :, None]).mT, errors)
         return (after,), out
+
+    def tokens_per_run(self, k: Keys) -> int:
+        """Half as many as others: beside the scores of a run there is the decay between all its tokens."""
+        return max(FEWEST, min(self.run, super().tokens_per_run(k) // 2))
 
     def longest_run(self, extras: Mapping[str, Tensor]) -> int | None:
         return reflected_run(self.parameters.beta, extras)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
+from separatrix.mechanisms._recomputed import is_transformed
 from separatrix.mechanisms._request import one_token, run_of_tokens
 from separatrix.mechanisms.extras import CHANNEL_GATES
 from separatrix.mechanisms.recurrent._base import Key, Output, Query, State, Value, check_lengths, outer, read
@@ -14,6 +15,11 @@ from separatrix.tensors import Float, Tensor, functional, torch
 
 TEMPERATURE = 16
 """The paper's: gates are `sigmoid(...)^(1/16)`, so that they start near 1."""
+
+MILD = 12.0
+"""Logarithm of the most that any channel may fade within a block whose overlaps are one product."""
+MILD_BLOCK = 16
+"""Tokens of such blocks where a whole run fades by more."""
 
 
 class GlaParameters(GateParameters):
@@ -65,8 +71,9 @@ class Gla(GatedMechanism):
         padding = (0, 0, 0, (1 << (length - 1).bit_length()) - length)
         q, k, v, log_gates = (functional.pad(x, padding) for x in (q, k, v, extras["log_gates"]))
         kept = accumulated(log_gates, v.dtype)
-        after = kept.whole[..., -1:, :].mT * state[0] + (k * kept.rest).mT @ v
-        return (after,), ((q * kept.whole) @ state[0] + faded_overlaps(q, k, kept) @ v)[..., :length, :]
+        whole = kept.whole
+        after = whole[..., -1:, :].mT * state[0] + (k * kept.rest).mT @ v
+        return (after,), ((q * whole) @ state[0] + faded_overlaps(q, k, kept) @ v)[..., :length, :]
 
 
 def faded_overlaps(q: Queries, k: Keys, kept: Kept) -> Float[Tensor, "batch heads queries keys"]:
@@ -74,9 +81,10 @@ def faded_overlaps(q: Queries, k: Keys, kept: Kept) -> Float[Tensor, "batch head
 
     By halves: the second half hears the first through `(q exp(L_i - L_mid)) (k exp(L_mid - L_j))ᵀ`, where mid
     is the last token of the first half. Both exponents are at most 0, so nothing overflows or is divided by
-    what underflowed.
+    what underflowed. Blocks in which little fades are computed whole, see `_mild_length`.
     """
-    found, half = (q * k).sum(-1)[..., None, None], 1
+    half = _mild_length(kept)
+    found = (q * k).sum(-1)[..., None, None] if half == 1 else _mild_blocks(q, k, kept, half)
     while half < k.shape[-2]:
         heard, said = _halves(q, half)[..., 1, :, :], _halves(k, half)[..., 0, :, :]
         logs = _halves(kept.logs, half).unbind(-3)
@@ -88,6 +96,38 @@ def faded_overlaps(q: Queries, k: Keys, kept: Kept) -> Float[Tensor, "batch head
         above, below = torch.cat([first, torch.zeros_like(across)], -1), torch.cat([across, second], -1)
         found, half = torch.cat([above, below], dim=-2), 2 * half
     return found[..., 0, :, :]
+
+
+def _mild_length(kept: Kept) -> int:
+    """The length of blocks in which no channel fades by more than `exp(-MILD)`: all tokens, 16, or 1.
+
+    Tracing needs control flow that does not depend on numbers, hence 1 there.
+    """
+    if kept.resets is not None or is_transformed():
+        return 1
+    tokens, logs = kept.logs.shape[-2], kept.logs.detach()
+    for length in (tokens, MILD_BLOCK):
+        # Logs only fall, so that the first and the last token of a block differ most.
+        if 1 < length <= tokens and bool(
+            (logs[..., ::length, :] - logs[..., length - 1 :: length, :]).amax() <= MILD
+        ):
+            return length
+    return 1
+
+
+def _mild_blocks(
+    q: Queries, k: Keys, kept: Kept, length: int
+) -> Float[Tensor, "batch heads blocks length length"]:
+    """The overlaps within blocks, by one product each: `(q exp(L_i - L_0)) (k exp(L_0 - L_j))ᵀ`.
+
+    L_0 is that of a block's first token, so that no token depends on a gate after it. The second exponent is
+    positive, but at most MILD, so that rounding is multiplied by little.
+    """
+    blocks = (*k.shape[:-2], -1, length)
+    logs = kept.logs.reshape(*kept.logs.shape[:-2], -1, length, kept.logs.shape[-1])
+    fading = (logs - logs[..., :1, :]).to(kept.dtype)
+    queries, keys = q.reshape(*blocks, q.shape[-1]) * fading.exp(), k.reshape(*blocks, k.shape[-1])
+    return (queries @ (keys * (-fading).exp()).mT).tril_()
 
 
 def _halves(x: Tensor, half: int) -> Tensor:

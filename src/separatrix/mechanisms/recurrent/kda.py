@@ -92,9 +92,10 @@ class Kda(GatedMechanism):
         q, k, v = (functional.pad(x, padding) for x in (q, self._keys(k), v))
         log_gates, beta = (functional.pad(extras[name], padding) for name in ("log_gates", "beta"))
         kept = accumulated(log_gates, v.dtype)
-        errors = solved(faded_overlaps(k, k, kept), v - (k * kept.whole) @ state[0], beta)
-        out = (q * kept.whole) @ state[0] + faded_overlaps(q, k, kept) @ errors
-        after = kept.whole[..., -1:, :].mT * state[0] + (k * kept.rest).mT @ errors
+        whole = kept.whole
+        errors = solved(faded_overlaps(k, k, kept), v - (k * whole) @ state[0], beta)
+        out = (q * whole) @ state[0] + faded_overlaps(q, k, kept) @ errors
+        after = whole[..., -1:, :].mT * state[0] + (k * kept.rest).mT @ errors
         return (after,), out[..., :length, :]
 
     def longest_run(self, extras: Mapping[str, Tensor]) -> int | None:
