@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
 from typing import Any, ClassVar
 
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
-from separatrix.mechanisms._request import one_token, run_of_tokens
+from separatrix.mechanisms._recomputed import is_transformed
+from separatrix.mechanisms._request import full_precision, one_token, run_of_tokens
 from separatrix.mechanisms._running import add_product
 from separatrix.mechanisms.extras import BETA
 from separatrix.mechanisms.recurrent._base import (
@@ -87,6 +89,7 @@ class Delta(RecurrentMechanism):
     parameters: DeltaParameters
 
     extras = (BETA,)
+    keeps_inputs_only = True
 
     @form
     def definition(
@@ -104,10 +107,13 @@ class Delta(RecurrentMechanism):
 
     @run_of_tokens
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
-        k = self._keys(k)
-        errors = solved(k @ k.mT, v - k @ state[0], extras["beta"])
-        after = add_product(state[0], k.mT, errors)
-        return (after,), add_product(q @ state[0], (q @ k.mT).tril_(), errors)
+        inputs = (state[0], q, k, v, extras["beta"].to(v).expand(*v.shape[:-1], 1))
+        recording = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
+        if recording and not is_transformed():
+            after, out = delta_run().apply(self.parameters.unit_keys, *inputs)
+        else:
+            after, out, _ = advance_run(self.parameters.unit_keys, *inputs)
+        return (after,), out
 
     def longest_run(self, extras: Mapping[str, Tensor]) -> int | None:
         return reflected_run(self.parameters.beta, extras)
@@ -171,3 +177,98 @@ def solved(
     system = beta * overlaps
     written: Tensor = torch.linalg.solve_triangular(system, beta * targets, upper=False, unitriangular=True)
     return written
+
+
+def advance_run(
+    unit_keys: bool,
+    state: Float[Tensor, "batch heads width features"],
+    q: Queries,
+    k: Keys,
+    v: Values,
+    beta: Betas,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the state after a run of tokens, their outputs, and what each of them wrote."""
+    k = unit(k) if unit_keys else k
+    written = solved(k @ k.mT, v - k @ state, beta)
+    out = add_product(q @ state, (q @ k.mT).tril_(), written)
+    return add_product(state, k.mT, written), out, written
+
+
+@cache
+def delta_run() -> Any:
+    """`advance_run` with the gradients of its formula; the class is made once torch is loaded.
+
+    Autograd would keep every matrix of scores. Here only the inputs and the writes are kept, and backward
+    takes half the products that computing the run again would take.
+    """
+
+    class DeltaRun(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, unit_keys: bool, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+            after, out, written = advance_run(unit_keys, *inputs)
+            ctx.unit_keys = unit_keys
+            ctx.save_for_backward(*inputs, written)
+            return after, out
+
+        @staticmethod
+        def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+            *inputs, written = ctx.saved_tensors
+            _, *needed = ctx.needs_input_grad
+            with full_precision(written):
+                if not torch.is_grad_enabled():
+                    return None, *run_gradients(ctx.unit_keys, needed[-1], written, *slopes, *inputs)
+                # For derivatives of second order the gradients need a graph of their own.
+                views = [x.view_as(x) for x in inputs]
+                outputs = advance_run(ctx.unit_keys, *views)[:2]
+                wanted = [x for x, need in zip(views, needed, strict=True) if need]
+                gradients = iter(torch.autograd.grad(outputs, wanted, slopes, create_graph=True))
+                return None, *(next(gradients) if need else None for need in needed)
+
+    return DeltaRun
+
+
+def run_gradients(
+    unit_keys: bool,
+    beta_needed: bool,
+    written: Tensor,
+    d_after: Tensor,
+    d_out: Tensor,
+    state: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    beta: Tensor,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `advance_run` for state, q, k, v and, if it is needed, beta.
+
+    With writes u, scores `A = tril(q kᵀ)` and overlaps `G = k kᵀ`, the run is `M u = beta (v - k S)`,
+    `M = I + tril(beta G, -1)`, `out = q S + A u` and `after = S + kᵀ u`. Its adjoint is one triangular system
+    with the transpose of M.
+    """
+    keys = unit(k) if unit_keys else k
+    overlaps, scores = keys @ keys.mT, (q @ keys.mT).tril_()
+    d_written = add_product(keys @ d_after, scores.mT, d_out)
+    adjoint = torch.linalg.solve_triangular((beta * overlaps).mT, d_written, upper=True, unitriangular=True)
+    d_v, d_scores = beta * adjoint, (d_out @ written.mT).tril_()
+    d_system = (adjoint @ written.mT).tril_(-1)
+    d_beta = None
+    if beta_needed:
+        d_beta = (adjoint * (v - keys @ state)).sum(-1, keepdim=True)
+        d_beta -= (d_system * overlaps).sum(-1, keepdim=True)
+    d_overlaps = beta * d_system
+    d_keys = add_product(written @ d_after.mT, d_scores.mT, q)
+    d_keys -= add_product(d_v @ state.mT, d_overlaps + d_overlaps.mT, keys)
+    d_state = add_product(d_after, q.mT, d_out) - keys.mT @ d_v
+    d_q = add_product(d_out @ state.mT, d_scores, keys)
+    return d_state, d_q, unit_gradient(k, keys, d_keys) if unit_keys else d_keys, d_v, d_beta
+
+
+def unit_gradient(
+    k: Float[Tensor, "*tokens width"],
+    keys: Float[Tensor, "*tokens width"],
+    slope: Float[Tensor, "*tokens width"],
+) -> Float[Tensor, "*tokens width"]:
+    """The gradient of `unit`, whose results are `keys`: what turns a key without changing its length."""
+    square = k.square().sum(-1, keepdim=True)
+    turned = (slope - keys * (keys * slope).sum(-1, keepdim=True)) / square.sqrt()
+    return turned.where(square > SHORTEST**2, slope)
