@@ -8,8 +8,8 @@ from fractions import Fraction
 from flint import ctx
 
 from separatrix.claims import _literal as literal
-from separatrix.claims._base import Finding, claim
-from separatrix.claims._tools import BASE, Points, on_grid, point, relative_error, spike
+from separatrix.claims._base import Finding, Point, claim
+from separatrix.claims._tools import BASE, Points, Setting, on_grid, point, relative_error, spike
 from separatrix.claims.signs import TIE
 from separatrix.engines import certified
 from separatrix.mechanisms import Linear, ScoreMechanism, Softmax
@@ -20,6 +20,8 @@ from separatrix.tensors import Float, Tensor
 SIZES = [100, 1000, 10**6, 10**18, 10**100, 10**300]
 SAME_WORK = 10**18
 """Up to here the work is to be that of the smallest n."""
+WIDTHS = (1002, 5002)
+"""Wide tokens: up to 2048 blocks the float64 engine has exact tables, beyond it uses Stirling's series."""
 MORE_SCORES, MORE_BITS = 1.5, 4
 """Beyond: times as many scores, of so many bits for each binary digit of n."""
 
@@ -50,7 +52,8 @@ def any_n() -> Finding:
     """An exact probability at n = 10^18 takes the scores, and their bits, that n = 100 takes; as far as n =
     10^300 at most half as many scores again, of at most 4 log2 n bits.
 
-    How many scores are computed to how many bits at every n; and float64 agrees with the fractions.
+    How many scores are computed to how many bits at every n; and float64 agrees with the fractions, also at
+    larger d, where it finds binomial tails in other ways.
     """
     points = Points()
     for mechanism in (Softmax(), Linear()):
@@ -71,6 +74,7 @@ def any_n() -> Finding:
                 scores=scores,
                 bits=bits,
             )
+        points += [width_point(mechanism, d) for d in WIDTHS]
     worst = points.largest("error")
     return points.conclude(
         f"n = 100 to 1e18 take {points.smallest('scores'):.0f} scores of {points.smallest('bits'):.0f} "
@@ -78,6 +82,21 @@ def any_n() -> Finding:
         f"float64 and fractions agree to {worst:.0e}",
         f"error {worst:.0e}, allowed 1e-12",
     )
+
+
+def width_point(mechanism: ScoreMechanism, d: int) -> Point:
+    """Check float64's p0 and p1 against certified fractions at n = 10^5 and width d.
+
+    b is large here, since at b = 0.2 the tails of so many signs would be far below 1e-12.
+    """
+    setting: Setting = {**BASE, "b": "1.5", "n": 10**5, "d": d}
+    grid, neuron = on_grid(mechanism, setting), certified.count(spike(setting), mechanism).low
+    error = max(
+        relative_error(float(computed), float(exact))
+        for computed, exact in ((grid.p0, neuron.p0), (grid.p1, neuron.p1))
+    )
+    parameters = {**setting, "mechanism": mechanism.name}
+    return point(parameters, error < 1e-12, p0=float(neuron.p0), p1=float(neuron.p1), error=error)
 
 
 @claim("ties", "3.3", "ours")

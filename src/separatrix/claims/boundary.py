@@ -18,10 +18,13 @@ from separatrix.claims._tools import (
     limit_in_log,
     on_grid,
     point,
+    relative_error,
     short,
+    spike,
 )
 from separatrix.constructions import Construction
 from separatrix.constructions.spike import Spike
+from separatrix.engines import certified
 from separatrix.mechanisms import Softmax
 
 CLOSE = 2e-4
@@ -35,9 +38,13 @@ def boundary_finding(
     setting: Callable[[int], Setting],
     kind: type[Construction] = Spike,
     most: str = "1.5",
+    checks: Sequence[Point] = (),
 ) -> Finding:
-    """Where P(tells apart) crosses 1/2 in a1 as n grows: from below, and to `limit` like 1/log n."""
-    points = Points()
+    """Where P(tells apart) crosses 1/2 in a1 as n grows: from below, and to `limit` like 1/log n.
+
+    `checks` are further points that have to hold.
+    """
+    points = Points(checks)
     for n in sizes:
         a1, before = crossing_in_a1(setting(n), kind, most), points.largest("crossing")
         gap = limit - a1
@@ -58,6 +65,17 @@ def boundary_finding(
 def crossing_in_a1(setting: Setting, kind: type[Construction] = Spike, most: str = "1.5") -> float:
     """The a1 from 0.5 to `most` at which P(tells apart) crosses 1/2."""
     return crossing(lambda a1: on_grid(Softmax(), setting, kind, a1=a1).distinguish, "0.5", most)
+
+
+def engines_agree(setting: Setting) -> Point:
+    """Check the float64 engine, on which crossings rely, against certified fractions at one point."""
+    neuron = certified.count(spike(setting), Softmax()).low
+    grid = on_grid(Softmax(), setting)
+    errors = {
+        "p0_error": relative_error(float(grid.p0), float(neuron.p0)),
+        "p1_error": relative_error(float(grid.p1), float(neuron.p1)),
+    }
+    return point(setting, max(errors.values()) < 1e-12, **errors)
 
 
 def _ones(n: int) -> Setting:
@@ -115,10 +133,13 @@ def boundary_identity() -> Finding:
     """X = I, d growing faster than n^{b²}, the other conditions kept: the a1 at which softmax comes to
     separate tends to a1² + b² = 1 (one b and c tried; extrapolated in n).
 
-    a1² + b² = 1 with d - 2 = sqrt(n).
+    a1² + b² = 1 with d - 2 = sqrt(n); near the boundary the engine is compared with certified fractions.
     """
     sizes = [10 ** (2 * k) for k in (2, 3, 4, 6, 10, 14)]
-    return boundary_finding(sizes, math.sqrt(1 - 0.2**2), _growing)
+    checks = [
+        engines_agree({**_growing(n), "a1": a1}) for n in sizes[:2] for a1 in ("0.84", "0.87", "0.9", "0.95")
+    ]
+    return boundary_finding(sizes, math.sqrt(1 - 0.2**2), _growing, checks=checks)
 
 
 IDENTITY: Setting = {**BASE, "b": "0.5", "form": "identity"}
@@ -128,7 +149,8 @@ IDENTITY: Setting = {**BASE, "b": "0.5", "form": "identity"}
 def identity_separates() -> Finding:
     """X = I: softmax separates D0 from D1 for large n.
 
-    Inside: d grows with n. Outside: d = 1002 however large n is.
+    Inside: d grows with n. Outside: d = 1002 however large n is. Where the spike's block takes over, the
+    engine is compared with certified fractions.
     """
     inside = Points(separates(10 ** (2 * k), 10**k + 2) for k in (3, 4, 6, 8, 12))
     outside = Points(separates(10**e, 1002) for e in (10, 12, 14, 18))
@@ -137,6 +159,7 @@ def identity_separates() -> Finding:
     gone = next(
         (f"{n:.0e}".replace("+0", "") for n, p in zip(sizes, along, strict=True) if p < 0.5), "none tried"
     )
+    inside += [engines_agree({**IDENTITY, "n": 10**e, "d": 1002}) for e in (6, 8, 9, 10, 12)]
     left = outside.largest("distinguish")
     return inside.conclude_where(
         outside,

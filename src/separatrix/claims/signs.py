@@ -9,11 +9,14 @@ from fractions import Fraction
 from itertools import pairwise, product
 from typing import Any
 
+import numpy as np
+
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import BASE, Points, Setting, point, relative_error, spike
+from separatrix.claims._tools import BASE, Points, Setting, on_grid, point, relative_error, spike
 from separatrix.constructions.spike import Spike
 from separatrix.engines import Sampling, certified, dense
+from separatrix.engines.tally import binomial_interval
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax
 from separatrix.tensors import one_thread
 
@@ -87,6 +90,24 @@ class Enumeration:
         ]
         return [Fraction(level) * (1 + side * BESIDE) for level in clear for side in (-1, 1)]
 
+    def float_engine_error(self, mechanism: Mechanism, setting: Setting) -> float:
+        """Return the largest error of the float64 engine's p0, p1 and `only` at all `thresholds()`.
+
+        The expected values are counts over all sign vectors. Thresholds lie far enough from every
+        pre-activation for float64 comparisons to be right, and counts over 2^d are exact in float64, so
+        correct code has an error of exactly 0.
+        """
+        taus = self.thresholds()
+        levels = np.array(self.peaks, dtype=float)[:, :, None]
+        on_d0, on_d1 = levels > np.array(taus, dtype=float)
+        expected = (on_d0.mean(0), on_d1.mean(0), (on_d1 & ~on_d0).mean(0))
+        grid = on_grid(mechanism, {"m": 1, **setting}, tau=taus)
+        errors = [
+            np.abs(computed - counted)
+            for computed, counted in zip((grid.p0, grid.p1, grid.only), expected, strict=True)
+        ]
+        return float(np.max(errors))
+
 
 def enumerate_signs(made: Spike, mechanism: Mechanism, row: int = 0) -> Enumeration:
     """Try every sign vector with the spike in `row`: in rationals, and for softmax in float64."""
@@ -159,16 +180,19 @@ def exact_probability() -> Finding:
     and q are exact fractions k/2^d.
 
     Certified fractions against all 2^d sign vectors; and with tau just below and just above every
-    pre-activation there is, so that each kind of row decides some of the counts.
+    pre-activation there is, so that each kind of row decides some of the counts. The float64 engine is
+    compared with the same counts at every such tau.
     """
     points = Points(probability_point(*case) for case in SETTINGS)
     settings, ties = len(points), points.values("closest_to_tau").count(0)
     points += [pinned_point(*case) for case in PINNED]
     vectors, thresholds = (sum(points.values(name)) for name in ("sign_vectors", "thresholds"))
+    float_error = points.largest("float_error")
     return points.conclude(
         f"p0, p1 and P(fires on D1 only) equal the counts over all 2^d sign vectors at {settings} "
         f"settings, {vectors:.0f} vectors in all, and for {thresholds:.0f} tau beside the pre-activations "
-        f"of {len(PINNED)} more, in which every kind of row decides",
+        f"of {len(PINNED)} more, in which every kind of row decides; the float64 engine is off by "
+        f"{float_error:.1g} at most",
         f"equal fractions; ties at {ties} of {settings} settings",
     )
 
@@ -182,11 +206,13 @@ def pinned_point(mechanism: Mechanism, setting: Setting) -> Point:
         wanted = set()  # a power of the logit gives all rows the same weights
     wrong = sum(1 for _ in wrong_thresholds(found, mechanism, setting))
     deciding = found.largest_in[0] & found.largest_in[1]
+    float_error = found.float_engine_error(mechanism, setting)
     return point(
         {**setting, "mechanism": mechanism.spelled},
-        not wrong and deciding >= wanted and found.by_class and found.increasing,
+        not wrong and float_error == 0 and deciding >= wanted and found.by_class and found.increasing,
         thresholds=len(found.thresholds()),
         wrong=wrong,
+        float_error=float_error,
         deciding=", ".join(sorted(deciding)),
     )
 
@@ -206,17 +232,24 @@ def probability_point(mechanism: Mechanism, setting: Setting) -> Point:
     found, certain = enumerate_signs(made, mechanism, made.n // 2), certified.count(made, mechanism)
     neuron = (certain.low.p0, certain.low.p1, certain.low.only)
     sure = certain.decided and (not isinstance(mechanism, Softmax) or found.closest > AWAY)
+    float_error = found.float_engine_error(mechanism, setting)
+    is_exact = found.probabilities == neuron and float_error == 0
     return point(
         {**setting, "mechanism": mechanism.spelled},
-        sure and found.by_class and found.increasing and found.probabilities == neuron,
+        sure and found.by_class and found.increasing and is_exact,
         sign_vectors=len(found.fires[0]),
         enumerated=", ".join(map(str, found.probabilities)),
         certified=", ".join(map(str, neuron)),
         closest_to_tau=found.closest,
+        float_error=float_error,
     )
 
 
 DRAWS = 2000
+MAX_SD_AWAY = 4
+"""Standard deviations that a sampled probability may be away from the formula."""
+HITS, INTERVAL_DRAWS = (0, 3, 197, 200), 200
+"""Where the ends of binomial intervals are checked."""
 TUPLES: tuple[tuple[Mechanism, Setting], ...] = (
     (Linear(), {**SMALL, "n": 8, "d": 6, "m": 2}),
     (Linear(), {**TIE, "m": 2}),
@@ -238,11 +271,13 @@ def formula(p0: Fraction, only: Fraction, m: int) -> Fraction:
 def distinguish_formula() -> Finding:
     """P(tells apart) = (1-p0)^m - q^m.
 
-    All m-tuples of sign vectors at small d; sampled networks on dense tokens at larger d.
+    All m-tuples of sign vectors at small d; sampled networks on dense tokens at larger d, with the ends of
+    their intervals held to sums of binomial probabilities.
     """
     points = Points(_tuples_point(*case) for case in TUPLES)
     with one_thread():
         points += [_sampled_point(*case) for case in SAMPLED]
+    points += [interval_point(hits, confidence) for hits in HITS for confidence in (0.99, 0.999)]
     away = points.largest("sd_away")
     return points.conclude(
         f"equal on all {sum(points.values('tuples')):.0f} tuples of sign vectors at small d; inside the "
@@ -274,12 +309,41 @@ def _sampled_point(mechanism: Mechanism, setting: Setting) -> Point:
     neuron = certified.count(made, mechanism).low
     expected = float(formula(neuron.p0, neuron.only, made.m))
     low, high = sampled.interval
+    sd_away = abs(sampled.distinguish - expected) / (expected * (1 - expected) / DRAWS) ** 0.5
     return point(
         {**setting, "mechanism": mechanism.spelled},
-        low <= expected <= high,
+        low <= expected <= high and low <= sampled.distinguish <= high and sd_away < MAX_SD_AWAY,
         formula=expected,
         sampled=sampled.distinguish,
         low=low,
         high=high,
-        sd_away=abs(sampled.distinguish - expected) / (expected * (1 - expected) / DRAWS) ** 0.5,
+        sd_away=sd_away,
     )
+
+
+def interval_point(hits: int, confidence: float) -> Point:
+    """Check the ends of a binomial interval against their definition, with the tails summed term by term.
+
+    At the lower end, P[Bin >= hits] is half of what the confidence leaves out; at the upper end,
+    P[Bin <= hits] is. Without a hit the lower end is 0, with hits only the upper end is 1.
+    """
+    low, high = binomial_interval(hits, INTERVAL_DRAWS, confidence)
+    doubt = (1 - confidence) / 2
+    errors = [
+        relative_error(sum(binomial_probability(k, p) for k in counts), doubt)
+        for p, counts in ((low, range(hits, INTERVAL_DRAWS + 1)), (high, range(hits + 1)))
+        if 0 < p < 1
+    ]
+    has_ends = (low == 0) == (hits == 0) and (high == 1) == (hits == INTERVAL_DRAWS)
+    return point(
+        {"hits": hits, "draws": INTERVAL_DRAWS, "confidence": confidence},
+        has_ends and 0 <= low < high <= 1 and max(errors) < 1e-9,
+        low=low,
+        high=high,
+        tail_error=max(errors),
+    )
+
+
+def binomial_probability(k: int, p: float) -> float:
+    """P[Bin(INTERVAL_DRAWS, p) = k], from its definition."""
+    return math.comb(INTERVAL_DRAWS, k) * p**k * (1 - p) ** (INTERVAL_DRAWS - k)
