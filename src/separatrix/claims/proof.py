@@ -8,8 +8,9 @@ from itertools import product
 
 import numpy as np
 
-from separatrix.claims._base import Finding, claim
-from separatrix.claims._tools import DELTA, Points, Setting, on_grid, settled, spike
+from separatrix.claims._base import Finding, Point, claim
+from separatrix.claims._tools import DELTA, Points, Setting, on_grid, point, relative_error, settled, spike
+from separatrix.claims.theorem import literal_signs, literal_width
 from separatrix.constructions.theorem import enough_signs, enough_width
 from separatrix.engines import certified
 from separatrix.mechanisms import Linear, Softmax
@@ -30,7 +31,8 @@ def hoeffding_bound(b: float, d: int) -> float:
 def hoeffding() -> Finding:
     """Hoeffding: for large n one neuron fires on D0 with probability at most exp(-(d-2)/(200 b²)).
 
-    The bound over the exact probability, and the d each of them asks for.
+    The bound over the exact probability, and the d each of them asks for; that d is the least, by certified
+    fractions.
     """
     points = Points()
     for b, mechanism in product(("0.2", "0.5"), (Softmax(), Linear())):
@@ -48,6 +50,7 @@ def hoeffding() -> Finding:
         )
     low, high = points.smallest("smallest_ratio"), points.largest("largest_ratio")
     asked, needed = enough_width(0.2, enough_signs(DELTA), DELTA), needed_width("0.2")
+    points.append(widths_point("0.2", asked, needed))
     return points.conclude(
         f"the bound is {low:.1f} to {high:.2g} times the exact probability (every d from 12 to 1002); at "
         f"delta = {DELTA}, b = 0.2 the proof asks for d = {asked}, and d = {needed} is enough",
@@ -64,6 +67,32 @@ def needed_width(b: str) -> int:
     setting = {**SETTING, "b": b, "m": enough_signs(DELTA)}
     found = on_grid(Softmax(), setting, d=widths, n=[(d - 2) * BLOCK for d in widths]).fire_d0
     return widths[settled(found <= DELTA)]
+
+
+def widths_point(b: str, asked: int, needed: int) -> Point:
+    """Check the width the proof asks for by its formula, and the width that is enough by fractions.
+
+    With m neurons, P(fires on D0) = 1 - (1-p0)^m is at most delta at `needed`, and above it at `needed` - 1.
+    """
+    m = literal_signs(DELTA)
+    setting, widths = {**SETTING, "b": b, "m": m}, (needed - 1, needed)
+    sizes = [(d - 2) * BLOCK for d in widths]
+    counts = [
+        certified.count(spike(setting, d=d, n=n), Softmax()).low for d, n in zip(widths, sizes, strict=True)
+    ]
+    fires = [float(1 - (1 - Fraction(neuron.p0)) ** m) for neuron in counts]
+    computed = on_grid(Softmax(), setting, d=widths, n=sizes).fire_d0
+    error = max(relative_error(float(p), right) for p, right in zip(computed, fires, strict=True))
+    is_asked, is_least = asked == literal_width(float(b), m, DELTA), fires[1] <= DELTA < fires[0]
+    return point(
+        {**setting, "delta": DELTA},
+        is_asked and is_least and error < 1e-12,
+        asked=asked,
+        needed=needed,
+        fires_one_narrower=fires[0],
+        fires=fires[1],
+        error=error,
+    )
 
 
 FULL_WEIGHT: tuple[tuple[Fraction, Setting], ...] = (

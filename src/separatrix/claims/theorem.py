@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
+from fractions import Fraction
 
 import numpy as np
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import DELTA, Array, Points, Setting, on_grid, point, settled, short
-from separatrix.constructions.theorem import enough_signs, enough_width, hypotheses, sufficient_n
+from separatrix.claims._tools import (
+    DELTA,
+    Array,
+    Points,
+    Setting,
+    on_grid,
+    point,
+    relative_error,
+    settled,
+    short,
+    spike,
+)
+from separatrix.constructions.theorem import SIGNS, WIDTH, Unit, hypotheses, sufficient_n
+from separatrix.engines import certified
 from separatrix.mechanisms import Linear, Softmax
 
 SETTINGS: tuple[Setting, ...] = (
@@ -21,6 +35,8 @@ SETTINGS: tuple[Setting, ...] = (
 )
 """From comfortable to hardly admissible: the last has a1(a1+b+c) = 1.01 and a1 - b = 0.12."""
 DELTAS = (0.1, 0.01, 1e-6)
+ROUNDING = 1e-12
+"""Relative error allowed between the float64 engine and certified fractions."""
 BLOCK_SIZES = [10**e for e in range(296)]
 """Every power of ten: the least that is stated is the least of them all."""
 
@@ -38,10 +54,51 @@ def failures(setting: Setting, sizes: list[int]) -> dict[str, Array]:
     }
 
 
+def failure_error(setting: Setting, n: int) -> float:
+    """Return the largest relative error of `failures` at n.
+
+    The expected values follow from certified fractions: a network of m neurons fires with probability
+    1 - (1-p)^m and is silent with probability (1-p)^m.
+    """
+    m, sized = setting["m"], spike(setting, n=n)
+    softmax, linear = (certified.count(sized, mechanism).low for mechanism in (Softmax(), Linear()))
+    expected = {
+        "softmax_fires_on_D0": 1 - (1 - Fraction(softmax.p0)) ** m,
+        "softmax_silent_on_D1": (1 - Fraction(softmax.p1)) ** m,
+        "linear_fires_on_D0": 1 - (1 - Fraction(linear.p0)) ** m,
+        "linear_fires_on_D1": 1 - (1 - Fraction(linear.p1)) ** m,
+    }
+    computed = failures(setting, [n])
+    return max(
+        relative_error(float(computed[name][0]), float(probability))
+        for name, probability in expected.items()
+    )
+
+
+def literal_signs(delta: float) -> int:
+    """The least m with m >= log(1/delta)/log(4/3), written out and not taken from the package."""
+    return math.ceil(math.log(1 / delta) / math.log(4 / 3))
+
+
+def literal_width(b: float, m: int, delta: float) -> int:
+    """The least d with d - 2 >= 200 b² log(4m/delta), written out and not taken from the package."""
+    return 2 + math.ceil(200 * b * b * math.log(4 * m / delta))
+
+
 def admissible(setting: Setting, delta: float) -> Setting:
     """The setting with the least d and m that the theorem asks for, unless it has its own."""
-    m = enough_signs(delta)
-    return {"d": enough_width(float(setting["b"]), m, delta), "m": m, **setting}
+    m = literal_signs(delta)
+    return {"d": literal_width(float(setting["b"]), m, delta), "m": m, **setting}
+
+
+def are_hypotheses_sharp(setting: Setting, delta: float) -> bool:
+    """Whether the package accepts the least d and m that the theorem asks for, and rejects one less.
+
+    `setting` has these d and m.
+    """
+    narrower = hypotheses({**setting, "d": setting["d"] - 1}, delta)
+    fewer = hypotheses({**setting, "m": setting["m"] - 1}, delta)
+    return all(hypotheses(setting, delta).values()) and not narrower[WIDTH] and not fewer[SIGNS]
 
 
 @claim("theorem", "3.4", "rec")
@@ -51,8 +108,11 @@ def theorem() -> Finding:
     and linear fires on neither.
 
     For each setting the least power of ten from which on, as n/(d-2), all four failures stay below delta.
+    The hypotheses hold at the least d and m, and not with one less; at two settings the failures are compared
+    with certified fractions.
     """
     points = Points(theorem_point(admissible(s, delta), delta) for s in SETTINGS for delta in DELTAS)
+    points += [fractions_point(admissible(s, DELTA), DELTA) for s in SETTINGS[:2]]
     constant = points.largest("largest_over_delta")
     soonest, latest = points.smallest("from_blocks_of"), points.largest("from_blocks_of")
     return points.conclude(
@@ -69,11 +129,17 @@ def theorem_point(setting: Setting, delta: float) -> Point:
     found = failures(setting, sizes)
     worst = np.maximum.reduce(list(found.values()))
     first = settled(worst <= delta)
-    holds = first < len(sizes) and all(hypotheses(setting, delta).values())
+    holds = first < len(sizes) and are_hypotheses_sharp(setting, delta)
     measured: Setting = {name: float(each[-1]) for name, each in found.items()}
     if holds:
         measured |= {"from_n": short(sizes[first]), "from_blocks_of": float(BLOCK_SIZES[first])}
     return point({**setting, "delta": delta}, holds, largest_over_delta=worst[-1] / delta, **measured)
+
+
+def fractions_point(setting: Setting, delta: float) -> Point:
+    """Check the failures at blocks of 10 and of 10^6 tokens against certified fractions."""
+    error = max(failure_error(setting, (setting["d"] - 2) * size) for size in (10, 10**6))
+    return point({**setting, "delta": delta}, error < ROUNDING, error=error)
 
 
 FACTORS = (1, 2, 10, 10**3, 10**6, 10**12, 10**18)
@@ -86,9 +152,13 @@ def theorem_from_n() -> Finding:
     a1 n^(1-a1(a1+b+c)) < a1-b-0.1 and, for w = n^(a0(a0+b+c))/(n-1) and a = a0 as well as w =
     (a1+b+c)/(a1+b+c+(n-1)(b+c)) and a = a1, (a+b) w + 2b/(n-1) <= 0.1 - b sqrt(2 log(m/delta)/(d-2)).
 
-    The least such n is held to the inequalities, and the failures are computed from there on.
+    The least such n is held to the inequalities, and the failures are computed from there on. The least n of
+    either unit alone is compared with a search through every n.
     """
     points = Points(from_n_point(admissible(s, delta), delta) for s in SETTINGS for delta in DELTAS)
+    points += [fractions_point(admissible(s, DELTA), DELTA) for s in SETTINGS[:2]]
+    points += [softmax_n_point(admissible(s, delta), delta) for s in SOFTMAX_SETTINGS for delta in (0.1, 0.01)]
+    points += [searched_n_point(unit) for unit in ("softmax", "linear")]
     worst, tightest = points.largest("largest_over_delta"), points.smallest("fails_below_share")
     return points.conclude(
         f"from the least such n on, {10**18:.0e} times as far, every failure is {worst:.2f} delta or less; "
@@ -105,8 +175,9 @@ def from_n_point(setting: Setting, delta: float) -> Point:
     sizes = [n * factor for factor in FACTORS]
     worst = np.maximum.reduce(list(failures(setting, sizes).values()))
     before = n - max(step, n // 10**6)  # as close as floats can tell the two apart
-    is_least = _slack_of_inequalities(setting, n, delta) >= -1e-12 and (
-        before < 3 or _slack_of_inequalities(setting, before, delta) < 0
+    is_least = are_hypotheses_sharp(setting, delta) and (
+        _slack_of_inequalities(setting, n, delta) >= -1e-12
+        and (before < 3 or _slack_of_inequalities(setting, before, delta) < 0)
     )
     below = [max(n // step * k // 100, 1) * step for k in range(1, 100)]
     exceeds = np.maximum.reduce(list(failures(setting, below).values())) > delta
@@ -116,28 +187,79 @@ def from_n_point(setting: Setting, delta: float) -> Point:
     return point({**setting, "delta": delta}, bool(is_least and (worst <= delta).all()), **measured)
 
 
-def _slack_of_inequalities(setting: Setting, n: int, delta: float) -> float:
-    """The smallest slack of the three inequalities, each as it stands in the theory; below 0 one fails."""
+SOFTMAX_SETTINGS: tuple[Setting, ...] = (
+    {"a0": "0.5", "a1": "2", "b": "0.1", "c": "0.7"},
+    {"a0": "0.5", "a1": "3", "b": "0.5", "c": "0.7"},
+)
+"""Settings with a large a0, at which the inequality on D0 decides the least n of softmax."""
+
+
+def softmax_n_point(setting: Setting, delta: float) -> Point:
+    """Check that softmax's least n meets softmax's own two inequalities and that n - (d-2) does not."""
+    n, step = sufficient_n(setting, delta, ["softmax"]), setting["d"] - 2
+    if n is None:
+        return point({**setting, "delta": delta}, False, softmax_proved_from="none")
+    slacks = [_slack_of_inequalities(setting, size, delta, ["softmax"]) for size in (n, n - step)]
+    return point({**setting, "delta": delta}, slacks[0] >= 0 > slacks[1], softmax_proved_from=short(n))
+
+
+SEARCHED: tuple[Setting, ...] = tuple(
+    {"a0": "0.3", "a1": "1.2", "b": "0.01", "c": f"0.{hundredths}", "d": 4, "m": 17}
+    for hundredths in range(20, 60)
+)
+"""Settings with blocks of two tokens: the least n are small, and one token more or less shows in many."""
+MAX_SEARCHED_N = 500
+
+
+def searched_n_point(unit: Unit) -> Point:
+    """Check one unit's least n at all `SEARCHED` against the least of all n that meets the inequalities."""
+    expected = [
+        next(n for n in range(4, MAX_SEARCHED_N, 2) if _slack_of_inequalities(setting, n, DELTA, [unit]) >= 0)
+        for setting in SEARCHED
+    ]
+    computed = [sufficient_n(setting, DELTA, [unit]) for setting in SEARCHED]
+    wrong = sum(one != other for one, other in zip(computed, expected, strict=True))
+    parameters = {**SEARCHED[0], "c": "0.2:0.59", "delta": DELTA, "unit": unit}
+    return point(parameters, wrong == 0, smallest_n=min(expected), largest_n=max(expected), wrong=wrong)
+
+
+def _slack_of_inequalities(
+    setting: Setting, n: int, delta: float, units: Collection[Unit] = ("softmax", "linear")
+) -> float:
+    """The smallest slack of the inequalities of these units, each as it stands in the theory.
+
+    The first two are softmax's, the third is linear attention's; below 0 one fails.
+    """
     a0, a1, b, c = (float(setting[name]) for name in ("a0", "a1", "b", "c"))
     log_n = math.log(n)
     room = 0.1 - b * math.sqrt(2 * math.log(setting["m"] / delta) / (setting["d"] - 2))
     softmax = math.exp(a0 * (a0 + b + c) * log_n - math.log(n - 1))
     linear = (a1 + b + c) / (a1 + b + c + (n - 1) * (b + c))
-    return min(
-        a1 - b - 0.1 - a1 * math.exp((1 - a1 * (a1 + b + c)) * log_n),
-        room - (a0 + b) * softmax - 2 * b / (n - 1),
-        room - (a1 + b) * linear - 2 * b / (n - 1),
-    )
+    slacks = {
+        "softmax": min(
+            a1 - b - 0.1 - a1 * math.exp((1 - a1 * (a1 + b + c)) * log_n),
+            room - (a0 + b) * softmax - 2 * b / (n - 1),
+        ),
+        "linear": room - (a1 + b) * linear - 2 * b / (n - 1),
+    }
+    return min(slacks[unit] for unit in units)
 
 
 WITHOUT: tuple[tuple[str, Setting], ...] = (
     ("a1(a1+b+c) > 1", {"a0": "0.05", "a1": "0.8", "b": "0.2", "c": "0.1"}),
     ("a0(a0+b+c) < 1", {"a0": "0.9", "a1": "1.2", "b": "0.2", "c": "0.1"}),
     ("a1 - b > 0.1", {"a0": "0.05", "a1": "0.75", "b": "0.7", "c": "0.7"}),
+    ("a1 - b > 0.1", {"a0": "0.05", "a1": "0.8", "b": "0.7", "c": "0.7"}),
     ("d - 2 >= 200 b² log(4m/delta)", {"a0": "0.05", "a1": "1.2", "b": "0.2", "c": "0.1", "d": 6}),
     ("m >= log(1/delta)/log(4/3)", {"a0": "0.05", "a1": "1.2", "b": "0.2", "c": "0.1", "m": 2}),
 )
-"""Points that violate one hypothesis each."""
+"""Points that violate one hypothesis each; a1 - b is below 0.1 at one point, and equal to it at another."""
+AT_EQUALITY: tuple[tuple[str, Setting], ...] = (
+    ("a1(a1+b+c) > 1", {"a0": "0.05", "a1": "0.5", "b": "0.2", "c": "1.3"}),
+    ("a0(a0+b+c) < 1", {"a0": "0.5", "a1": "0.8", "b": "0.2", "c": "1.3"}),
+    ("a1 - b > 0.1", {"a0": "0.05", "a1": "0.8", "b": "0.7", "c": "0.7"}),
+)
+"""Points where the two sides of a strict inequality are equal, so that it does not hold."""
 
 
 @claim("hypotheses-needed", "3.4", "ours")
@@ -145,20 +267,24 @@ def hypotheses_needed() -> Finding:
     """No hypothesis of the theorem is idle: without any one of them there are parameters where the conclusion
     fails.
 
-    Without one hypothesis, some failure is far more likely than delta.
+    Without one hypothesis, some failure is far more likely than delta. The failures are compared with
+    certified fractions; and where both sides of a strict inequality are equal, it does not hold.
     """
-    points = Points()
+    points = Points(equality_point(name, given) for name, given in AT_EQUALITY)
     for dropped, given in WITHOUT:
         setting = admissible(given, DELTA)
         violated = [name for name, holds in hypotheses(setting, DELTA).items() if not holds]
-        found = failures(setting, [(setting["d"] - 2) * 10**15])
+        n = (setting["d"] - 2) * 10**15
+        found = failures(setting, [n])
         worst, name = max((float(p[0]), name) for name, p in found.items())
+        error = failure_error(setting, n)
         points.add(
             {**setting, "delta": DELTA},
-            violated == [dropped] and worst > 5 * DELTA,
+            violated == [dropped] and worst > 5 * DELTA and error < ROUNDING,
             without=dropped,
             failure=name,
             probability=worst,
+            error=error,
         )
     least = points.smallest("probability")
     return points.conclude(
@@ -166,3 +292,17 @@ def hypotheses_needed() -> Finding:
         f"probability {least:.2g} or more at delta = {DELTA}",
         f"failure {least / DELTA:.0f} delta or more",
     )
+
+
+def equality_point(name: str, given: Setting) -> Point:
+    """Check that a strict inequality is rejected, and it alone, where its two sides are equal."""
+    setting = admissible(given, DELTA)
+    a0, a1, b, c = (Fraction(setting[each]) for each in ("a0", "a1", "b", "c"))
+    slacks = {
+        "a1(a1+b+c) > 1": a1 * (a1 + b + c) - 1,
+        "a0(a0+b+c) < 1": 1 - a0 * (a0 + b + c),
+        "a1 - b > 0.1": a1 - b - Fraction(1, 10),
+    }
+    violated = [hypothesis for hypothesis, holds in hypotheses(setting, DELTA).items() if not holds]
+    holds = slacks[name] == 0 and violated == [name]
+    return point({**setting, "delta": DELTA}, holds, equal_in=name, violated=", ".join(violated))
