@@ -6,10 +6,13 @@ import math
 from fractions import Fraction
 
 import numpy as np
+from flint import arb
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import BASE, DELTA, Array, Points, crossing, on_grid, point, settled, short
+from separatrix.claims._tools import BASE, DELTA, Array, Points, crossing, on_grid, point, relative_error, settled, short
 from separatrix.mechanisms import Power, Taylor
+from separatrix.numbers.logforms import LogForm, rational
+from separatrix.tensors import torch
 
 STEEP, FLAT = math.log(1.5 / 0.3), math.log(0.31 / 0.3)
 """log(R/r) for the spike of D1 and for the one of D0, at BASE's parameters."""
@@ -26,7 +29,8 @@ def critical_degree() -> Finding:
     """Power attention <q,k>^beta separates if and only if beta is about log n / log(R/r) or more, with R =
     a1+b+c, r = b+c.
 
-    Inside: from the crossing up. Outside: far above, where D0's own spike gets the weight.
+    Inside: from the crossing up, where the spike and its block sign add about 0.1 as in 3.5. Outside: far
+    above, where D0's own spike gets the weight.
     """
     inside = Points(degree_point(n) for n in SIZES)
     outside = Points(too_steep(n) for n in SIZES[:4])
@@ -41,13 +45,32 @@ def critical_degree() -> Finding:
 
 
 def degree_point(n: int) -> Point:
-    """Holds if P crosses at log n / log(R/r) less a constant, and is high in the middle of the range."""
+    """Holds if P crosses at log n / log(R/r) less a constant, and is high in the middle of the range.
+
+    At the crossing (a1+b) f(j3,j3) is about 0.1, with f = 1/(1 + (n-1)(r/R)^beta); and the mechanism's own
+    log ratio is beta log(R/r).
+    """
     claimed, top = math.log(n) / STEEP, math.log(n) / FLAT
     middle = Fraction(round(math.sqrt(claimed * top)))
     beta = crossing(lambda degrees: separation(n, degrees), "0.1", middle, cells=8, rounds=5)
     plateau, shift = float(separation(n, [middle])[0]), beta - claimed
-    holds = -3 / STEEP < shift < 0 and plateau >= 1 - DELTA
-    return point({**BASE, "n": n}, holds, beta=beta, claimed=claimed, shift=shift, plateau=plateau)
+    share = 1.4 / (1 + (n - 1) * math.exp(-beta * STEEP))
+    base, step = np.array(0.45 * math.log(n)), np.array(1.8 * math.log(n))
+    off = max(
+        relative_error(float(Power(beta=degree).log_ratio(base, step)), float(degree) * math.log(5))
+        for degree in (Fraction(1), Fraction(5, 2), middle)
+    )
+    is_placed = -3 / STEEP < shift < 0 and abs(share - 0.1) < 0.01
+    return point(
+        {**BASE, "n": n},
+        is_placed and plateau >= 1 - DELTA and off < 1e-12,
+        beta=beta,
+        claimed=claimed,
+        shift=shift,
+        plateau=plateau,
+        with_block=share,
+        ratio_off=off,
+    )
 
 
 def too_steep(n: int) -> Point:
@@ -88,7 +111,11 @@ def taylor_point(order: int) -> Point:
     if first == len(sizes):
         return point({**BASE, "order": order}, False, blind_from="never")
     room = 2 + order * STEEP / math.log(10) - math.log10(sizes[first])
-    off = max(abs(math.expm1(taylor_ratio(order, n) - log_ratio_of(order, n))) for n in (1000, 10**6))
+    off = max(
+        abs(math.expm1(taylor_ratio(order, n) - computed))
+        for n in (1000, 10**6)
+        for computed in log_ratios_of(order, n)
+    )
     return point(
         {**BASE, "order": order},
         room >= 0 and off < 1e-12,
@@ -108,10 +135,17 @@ def taylor_ratio(order: int, n: int) -> float:
     return math.log(high / low)
 
 
-def log_ratio_of(order: int, n: int) -> float:
-    """The same by the mechanism: the spike's own row, its logit on the others and the step to its own."""
-    base, step = np.array(0.45 * math.log(n)), np.array(1.8 * math.log(n))
-    return float(Taylor(order=order).log_ratio(base, step))
+def log_ratios_of(order: int, n: int) -> tuple[float, float, float]:
+    """The same by the mechanism: from `log_ratio` in float64, `ratio` in balls and `score` on tokens.
+
+    The base is the logit of the spike's own row on the other tokens, the step leads to that on its own.
+    """
+    mechanism, log_n = Taylor(order=order), math.log(n)
+    in_floats = float(mechanism.log_ratio(np.array(0.45 * log_n), np.array(1.8 * log_n)))
+    unit = LogForm.log(rational(n))
+    ball = mechanism.ratio(rational(Fraction(9, 20)) * unit, rational(Fraction(9, 5)) * unit)
+    low, high = mechanism.score(torch.tensor([0.45 * log_n, 2.25 * log_n], dtype=torch.float64)).tolist()
+    return in_floats, float(arb(ball).log()), math.log(high / low)
 
 
 def sizes_for(order: int) -> list[int]:

@@ -36,8 +36,10 @@ def routing_degree() -> Finding:
             passed = [circle(n, f"{kernel}={degree}") for kernel in ("power:beta", "taylor:order")]
             worst = max(map(abs, passed))
             points.add({"n": n, "degree": degree}, worst < ROUNDING, cancelled=worst)
-        enough = abs(circle(n, f"power:beta={n // 2}"))
-        points.add({"n": n, "degree": n // 2}, enough > 1e-6, passed=enough)
+        for kernel in ("power:beta", "taylor:order"):
+            enough = abs(circle(n, f"{kernel}={n // 2}"))
+            parameters = {"n": n, "degree": n // 2, "kernel": kernel.partition(":")[0]}
+            points.add(parameters, enough > 1e-6, passed=enough)
         softmax, scale = circle(n, "softmax"), 15 * math.log(n)
         finest = sum(2 * scipy.special.ive(n // 2 + n * k, scale) for k in range(9))
         level = scipy.special.ive(0, scale) + sum(2 * scipy.special.ive(n * k, scale) for k in range(1, 9))
