@@ -45,7 +45,8 @@ def holds_point(mechanism: str, width: int) -> Point:
     """Holds if n = width orthogonal pairs are recalled: nothing is heard where the asked value is 0."""
     found = judged(example(Recall, n=width, width=width), mechanism, sampling=DRAWS).outcome
     heard = abs(found.v0) / found.v1
-    holds = heard < ROUNDING and found.interval[0] > 0.9
+    low, high = found.interval
+    holds = heard < ROUNDING and 0.9 < low <= found.distinguish <= high
     parameters = {"mechanism": mechanism, "n": width, "width": width}
     return point(parameters, holds, heard=heard, within=found.interval[0])
 
@@ -53,9 +54,10 @@ def holds_point(mechanism: str, width: int) -> Point:
 def fails_point(mechanism: str, width: int) -> Point:
     """Holds if one pair more is one too many."""
     found = judged(example(Recall, n=width + 1, width=width), mechanism, sampling=DRAWS).outcome
-    most = found.interval[1]
+    least, most = found.interval
     parameters = {"mechanism": mechanism, "n": width + 1, "width": width}
-    return point(parameters, most < 0.5, past=found.distinguish, past_most=most)
+    holds = least <= found.distinguish <= most < 0.5
+    return point(parameters, holds, past=found.distinguish, past_most=most)
 
 
 def softmax_point(width: int) -> Point:
@@ -87,7 +89,7 @@ def state_rank() -> Finding:
         n = 3 * width
         for each in STATES:
             found = rank(read_off(each, n, width))
-            points.add({"mechanism": each, "n": n, "width": width}, found <= width, lost=n - found)
+            points.add({"mechanism": each, "n": n, "width": width}, found == width, lost=n - found)
         full = rank(read_off("softmax", n, width))
         points.add({"mechanism": "softmax", "n": n, "width": width}, full == n, kept=full)
     return points.conclude(
