@@ -7,10 +7,14 @@ from fractions import Fraction
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point
 from separatrix.constructions.majority import Majority
+from separatrix.mechanisms import Linear
+from separatrix.numbers.logforms import rational
+from separatrix.outputs.kernels import kernel_rows
 
 SIZES = (10**3, 10**6, 10**12)
 GROUPS = 4
 """Kinds of noise; fewer than usual, so that there are few sign vectors to try."""
+NOISE = Fraction(2, 5)
 
 
 @claim("majority", "6.11", "ours")
@@ -34,17 +38,42 @@ def majority() -> Finding:
 
 
 def majority_point(n: int, gap: Fraction) -> Point:
-    """Holds if linear distinguishes and softmax is blind, hearing what the closed forms say."""
+    """Holds if linear distinguishes and softmax is blind, hearing what the closed forms say.
+
+    With all signs + a unit that hears a share h of the majority has v0 = noise h and v1 = (1 + noise) h.
+    """
     made = example(Majority, n=n, gap=gap, groups=GROUPS)
     linear, softmax = (judged(made, each, "certified") for each in ("linear", "softmax"))
     expected = float((n - 1) / (n + gap)), (n - 1) / (n - 1 + float(n) ** float(gap))
     heard = linear.outcome.margin, softmax.outcome.margin
-    close = all(abs(x / y - 1) < 1e-12 for x, y in zip(heard, expected, strict=True))
+    noise = float(NOISE)
+    pairs = [
+        *zip(heard, expected, strict=True),
+        *((unit.outcome.v0, noise * h) for unit, h in zip((linear, softmax), expected, strict=True)),
+        *((unit.outcome.v1, (1 + noise) * h) for unit, h in zip((linear, softmax), expected, strict=True)),
+    ]
+    close = all(abs(x / y - 1) < 1e-12 for x, y in pairs)
     return point(
         {"n": n, "gap": gap, "groups": GROUPS},
-        close and (linear.word, softmax.word) == ("distinguishes", "blind"),
+        close and hears_groups(made) and (linear.word, softmax.word) == ("distinguishes", "blind"),
         linear=linear.outcome.distinguish,
         softmax=softmax.outcome.distinguish,
         linear_heard=heard[0],
         softmax_heard=heard[1],
     )
+
+
+def hears_groups(made: Majority) -> bool:
+    """Whether linear returns noise count_g/(n+gap) of every group g, and the value's share, exactly.
+
+    The n-1 noisy tokens are dealt out to the groups in turn, so that the sizes differ by one at most.
+    """
+    n, gap = made.n, Fraction(made.parameters.gap)
+    counts = [len(range(group, n - 1, GROUPS)) for group in range(GROUPS)]
+    attention = kernel_rows(made, Linear())
+    for label, rows in enumerate(attention.rows):
+        expected = [label * (n - 1) / (n + gap), *(NOISE * count / (n + gap) for count in counts)]
+        received = [attention.received(row) for row in rows]
+        if received != [tuple(map(rational, expected))]:
+            return False
+    return True
