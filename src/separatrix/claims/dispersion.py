@@ -10,11 +10,15 @@ from flint import arb, ctx
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point, relative_error, short
 from separatrix.constructions.dispersion import Dispersion
-from separatrix.mechanisms import Softmax
+from separatrix.engines import dense
+from separatrix.mechanisms import Softmax, mechanism_named
 from separatrix.outputs.proved import ends, proved_outputs
+from separatrix.tensors import torch
 
 GAPS = (1, 3, 10)
 SIZES = tuple(10**e for e in (1, 3, 6, 12, 18))
+LARGEST_RUN = 1000
+"""Up to this n repairs are run on all tokens, too."""
 REPAIRS = ("logn-softmax", "topk:k=1", "hardmax")
 
 
@@ -23,7 +27,7 @@ def thin() -> Finding:
     """With logits that do not grow with n, softmax gives the largest one between 1/n and e^gap/n (arXiv
     2410.01104): attention thins out like 1/n.
 
-    The weight of the largest logit between 1/n and e^gap/n, in balls.
+    The weight of the largest logit between 1/n and e^gap/n, and equal to e^gap/(e^gap + n-1), in balls.
     """
     points = Points(weight_point(gap, n) for gap in GAPS for n in SIZES)
     return points.conclude(
@@ -34,12 +38,15 @@ def thin() -> Finding:
 
 
 def weight_point(gap: int, n: int) -> Point:
-    """Holds if 1 <= n f <= e^gap, both proved."""
+    """Holds if 1 <= n f <= e^gap, both proved, and f is e^gap/(e^gap + n-1)."""
     low, high = proved_outputs(example(Dispersion, gap=gap, n=n), Softmax()).reading(1, (Fraction(1),))
     with ctx.workprec(512):
         most, _ = ends(arb(gap).exp())
-    holds = 1 <= n * low <= n * high <= most
-    return point({"gap": gap, "n": n}, holds, n_f=float(n * low), share=float(n * high / most))
+        least_f, most_f = ends(arb(gap).exp() / (arb(gap).exp() + n - 1))
+    # Both pairs enclose f, so that each has its lower end below the other's upper end.
+    error = float(max(high - least_f, most_f - low) / least_f)
+    holds = 1 <= n * low <= n * high <= most and low <= most_f and least_f <= high and error < 1e-30
+    return point({"gap": gap, "n": n}, holds, n_f=float(n * low), share=float(n * high / most), error=error)
 
 
 @claim("dispersion-blind", "6.5", "ours")
@@ -72,7 +79,8 @@ def softmax_word(gap: int, n: int) -> str:
 def repaired() -> Finding:
     """A temperature that falls like 1/log n, or keeping the largest logit alone, repairs it.
 
-    Inside: repairs at gaps above 1. Outside: temperature log n with a gap below 1.
+    Inside: repairs at gaps above 1, at small n on all tokens as well. Outside: temperature log n with a gap
+    below 1.
     """
     inside = Points(repair_point(each, gap, n) for each in REPAIRS for gap in ("3/2", "3") for n in SIZES)
     outside = Points(repair_point("logn-softmax", "1/2", n) for n in SIZES[1:])
@@ -88,13 +96,22 @@ def repaired() -> Finding:
 
 
 def repair_point(mechanism: str, gap: str, n: int) -> Point:
-    """Holds if the repaired mechanism distinguishes, and gives the token the weight of theory 6.5."""
-    found = judged(example(Dispersion, gap=gap, n=n), mechanism)
+    """Holds if the repaired mechanism distinguishes, and gives the token the weight of theory 6.5.
+
+    The weight is that of groups of equal tokens; up to n = 1000 it is also read off all n tokens, which go
+    through the mechanism's fast form.
+    """
+    made = example(Dispersion, gap=gap, n=n)
+    found = judged(made, mechanism)
     outcome = found.outcome
     expected = 1 / (1 + (n - 1) * float(n) ** -float(Fraction(gap))) if mechanism == "logn-softmax" else 1.0
+    weights = [outcome.v1]
+    if n <= LARGEST_RUN:
+        weights.append(dense.probe(made, mechanism_named(mechanism), 1, torch.float64))
+    error = max(relative_error(weight, expected) for weight in weights)
     return point(
         {"mechanism": mechanism, "gap": gap, "n": n},
-        found.word == "distinguishes" and relative_error(outcome.v1, expected) < 1e-9,
+        found.word == "distinguishes" and error < 1e-9,
         distinguish=outcome.distinguish,
         weight=outcome.v1,
         engine=outcome.engine,
