@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import BASE, DELTA, Points, on_grid, point, spike
+from separatrix.claims._tools import BASE, DELTA, Points, Setting, on_grid, point, relative_error, spike
 from separatrix.engines import certified
 from separatrix.mechanisms import Linear
 from separatrix.verdicts import readers
@@ -30,22 +30,38 @@ def level(a: Fraction, n: int, d: int, triple: tuple[int, ...], plus: int) -> Fr
     return own * a * y_1 + B * blocks + C * y_d
 
 
+def best_midpoint(setting: Setting) -> tuple[Fraction, float]:
+    """The best tau halfway between two neighbouring pre-activations, and its P(tells apart).
+
+    P changes with tau only at a pre-activation of some sign state, so there is no better tau.
+    """
+    n, d = setting["n"], setting["d"]
+    states = product(SPIKES, product((1, -1), repeat=3), range(d - 2))
+    levels = sorted({level(a, n, d, triple, plus) for a, triple, plus in states})
+    taus = [(low + high) / 2 for low, high in pairwise([Fraction(0), *(x for x in levels if x > 0)])]
+    chances = on_grid(Linear(), setting, tau=taus).distinguish
+    best = int(np.nanargmax(chances))
+    return taus[best], float(chances[best])
+
+
 def tuned_point(n: int, d: int, m: int) -> Point:
-    """The best of the thresholds halfway between the two labels in some sign state, certified."""
+    """Holds if the best threshold, certified, separates, and is as good as the one that `readers` finds."""
     setting = {**BASE, "n": n, "d": d, "m": m}
     states = list(product(product((1, -1), repeat=3), range(d - 2)))
     levels = [[level(a, n, d, triple, plus) for a in SPIKES] for triple, plus in states]
     chances = [Fraction(math.comb(d - 3, plus), 2**d) for _, plus in states]
-    taus = sorted({(low + high) / 2 for low, high in levels if 0 < low < high})
-    best = taus[int(np.nanargmax(on_grid(Linear(), setting, tau=taus).distinguish))]
+    best, _ = best_midpoint(setting)
     tuned = certified.solve(spike(setting, tau=best), Linear())
     usual = certified.solve(spike(setting), Linear())
+    reader = readers("spike", "linear", setting).threshold
     counted = tuple(
         sum(p for p, pair in zip(chances, levels, strict=True) if pair[label] > best) for label in (0, 1)
     )
+    is_best = reader is not None and relative_error(reader.outcome.distinguish, tuned.distinguish) < 1e-12
+    separates = tuned.distinguish >= 1 - DELTA and usual.distinguish <= DELTA
     return point(
         setting,
-        tuned.distinguish >= 1 - DELTA and usual.distinguish <= DELTA and (tuned.p0, tuned.p1) == counted,
+        separates and is_best and (tuned.p0, tuned.p1) == counted,
         tuned_tau=float(best),
         tuned=tuned.distinguish,
         usual=usual.distinguish,
@@ -65,6 +81,10 @@ def tuned_threshold() -> Finding:
     least, usual = points.smallest("tuned"), points.largest("usual")
     tuned = readers("spike", "linear", {**BASE, "n": 1000}).threshold
     wide = math.nan if tuned is None else tuned.outcome.distinguish
+    _, expected = best_midpoint({**BASE, "n": 1000})
+    points.add(
+        {**BASE, "n": 1000}, relative_error(wide, expected) < 1e-9, best=wide, best_of_midpoints=expected
+    )
     return points.conclude(
         f"tau just below what all signs + give on D1: P = {least:.4f} or more up to n = 1e18 (d=4, m=80; "
         f"d=6, m=300), where tau = c + 0.1 gives {usual:.1g}; at d=102, m=12, n=1000 the best tau gives "
