@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -27,13 +28,26 @@ def plain(n: int, spread: str = "0") -> Plain:
 
 
 def peak_and_rest(made: Plain, exponential: bool) -> tuple[float, float]:
-    """The weight of the peak and of all else in D1, summed score by score from the definition."""
-    base, spread = float(made.parameters.base), float(made.parameters.spread)
-    low, high = math.log(base - spread), math.log(base + spread)
+    """The weight of the peak and of all else in D1, summed score by score from the definition.
+
+    The peak has the score 4 log n, the others are spread around log 1.5.
+    """
+    spread = float(made.parameters.spread)
+    low, high = math.log(1.5 - spread), math.log(1.5 + spread)
     ordinary = [low + (high - low) * i / (made.n - 1) for i in range(1, made.n)]
-    scores = [float(made.parameters.peak) * math.log(made.n), *ordinary]
+    scores = [4 * math.log(made.n), *ordinary]
     u = [math.exp(z) for z in scores] if exponential else scores
     return u[0] / math.fsum(u), math.fsum(u[1:]) / math.fsum(u)
+
+
+def softmax_rest(n: int) -> float:
+    """What softmax leaves to all tokens but the peak: 1.5(n-1)/(n⁴ + 1.5(n-1)), about 1.5/n³."""
+    return float(Fraction(3 * (n - 1), 2 * n**4 + 3 * (n - 1)))
+
+
+def linear_constant(n: int) -> float:
+    """Linear's weight of the peak in units of log n / n: 4 n/(4 log n + (n-1) log 1.5)."""
+    return 4 * n / (4 * math.log(n) + (n - 1) * math.log(1.5))
 
 
 def peak_ball(mechanism: ScoreMechanism, n: int) -> arb:
@@ -52,11 +66,14 @@ def softmax_peak() -> Finding:
         weight, rest = peak_and_rest(plain(n, spread), exponential=True)
         error = abs(dense.probe(plain(n, spread), Softmax(), 1, torch.float64) - weight)
         holds = rest * n**3 <= 1.6 and error < 1e-12
+        if spread == "0":
+            holds = holds and relative_error(rest, softmax_rest(n)) < 1e-9
         points.add({"n": n, "spread": spread}, holds, rest_n3=rest * n**3, error=error)
     with ctx.workprec(400):
         for n in LARGE:
             left = (1 - peak_ball(Softmax(), n)) * n**3
-            points.add({"n": n, "spread": "0"}, bool(left <= arb("1.6")), rest_n3=float(left))
+            holds = bool(left <= arb("1.6")) and relative_error(float(left), softmax_rest(n) * n**3) < 1e-9
+            points.add({"n": n, "spread": "0"}, holds, rest_n3=float(left))
     used = points.largest("rest_n3")
     return points.conclude(
         f"softmax leaves {used:.3f}/n³ or less to all other tokens, n = 3 to 1e18, with and without spread",
@@ -76,7 +93,8 @@ def linear_peak() -> Finding:
     with ctx.workprec(400):
         for n in LARGE:
             ball = peak_ball(Linear(), n) * n / arb(n).log()
-            points.add({"n": n, "spread": "0"}, bool(ball <= 12), constant=float(ball))
+            holds = bool(ball <= 12) and relative_error(float(ball), linear_constant(n)) < 1e-9
+            points.add({"n": n, "spread": "0"}, holds, constant=float(ball))
     used = points.largest("constant")
     return points.conclude(
         f"linear gives the peak {used:.2f} log n / n or less, n = 3 to 1e18, with and without spread",
