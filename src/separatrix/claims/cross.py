@@ -8,11 +8,12 @@ import numpy as np
 
 from separatrix.claims import _literal as literal
 from separatrix.claims._base import Finding, claim
-from separatrix.claims._tools import BASE, Array, Points, Setting
+from separatrix.claims._tools import BASE, Array, Points, Setting, relative_error
 from separatrix.claims.boundary import SIZES, boundary_finding
 from separatrix.claims.units import attention_weights
 from separatrix.constructions.cross import Cross
-from separatrix.mechanisms import Softmax
+from separatrix.mechanisms import Linear, Softmax
+from separatrix.outputs.kernels import rational_model, spike_weights
 from separatrix.tensors import torch
 
 ROUNDING = 1e-11
@@ -23,6 +24,11 @@ SETTINGS = ((60, 7, "0.5", "1.2"), (100, 12, "1.5", "0.9"), (40, 22, "0.2", "2")
 def spike_weight(n: int, a: float, r_q: float) -> float:
     """f(., j3) = 1/(1 + (n-1) n^{-a r_Q})."""
     return 1 / (1 + (n - 1) * math.exp(-a * r_q * math.log(n)))
+
+
+def linear_weight(n: int, a: float, r: float = 0.3) -> float:
+    """f(., j3) = R/(R + (n-1) r) with the row sums r = b+c of the keys and R = a + r, whatever r_Q is."""
+    return (a + r) / (a + r + (n - 1) * r)
 
 
 def literal_weights(n: int, d: int, a: float, r_q: float) -> Array:
@@ -41,7 +47,8 @@ def every_row() -> Finding:
     """Cross-attention, X = 11ᵀ: every query row has f(.,j3) = 1/(1+(n-1)n^{-a r_Q}), with r_Q the row sum of
     the queries.
 
-    The closed form against loops on uneven queries, and against the construction's dense tokens.
+    The closed form against loops on uneven queries, and against the construction's dense tokens. Linear's,
+    R/(R+(n-1)r), is compared with dense tokens and with the weights of the certified engine.
     """
     points = Points()
     for n, d, r_q, a1 in SETTINGS:
@@ -50,12 +57,23 @@ def every_row() -> Finding:
         loops = literal_weights(n, d, float(a1), float(r_q))
         tokens = attention_weights(Softmax(), made.dense(1, 0, torch.float64))[:, 0]
         errors = [float(np.abs(found / expected - 1).max()) for found in (loops, tokens)]
+        linear = attention_weights(Linear(), made.dense(1, 0, torch.float64))[:, 0]
+        certain = [
+            float(spike_weights(unit, rational_model(made), 1)["query"]) for unit in (Softmax(), Linear())
+        ]
+        errors += [
+            float(np.abs(linear / linear_weight(n, float(a1)) - 1).max()),
+            relative_error(certain[0], expected),
+            relative_error(certain[1], linear_weight(n, float(a1))),
+        ]
         points.add(
             {"n": n, "d": d, "r_Q": r_q, "a1": a1},
             max(errors) <= ROUNDING,
             weight=expected,
             error_loops=errors[0],
             error_dense=errors[1],
+            error_linear=errors[2],
+            error_certified=max(errors[3:]),
         )
     worst = points.largest("error_loops", "error_dense")
     return points.conclude(

@@ -5,10 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import Points, example, judged, point, short
+from separatrix.claims._tools import Points, example, judged, point, relative_error, short
+from separatrix.claims.units import LABELS
 from separatrix.constructions.location import Location
+from separatrix.engines import dense
 from separatrix.mechanisms import Linear, Mechanism, Softmax
 from separatrix.outputs.proved import proved_outputs
+from separatrix.tensors import torch
 
 SIZES = tuple(10**e for e in (3, 6, 9, 12))
 GAP = 2
@@ -19,9 +22,11 @@ def reads() -> Finding:
     """One marked token carries the signal, all carry noise (arXiv 2509.21936): softmax's error tends to the
     Bayes risk, which is 0 here, linear's to that of no answer: it averages the signal away with the noise.
 
-    The squared error of the signal, read off what tells a1 = 1 from a0 = 0.
+    The squared error of the signal, read off what tells a1 = 1 from a0 = 0. At n = 1000 all tokens are run
+    through both units as well.
     """
     points = Points(location_point(n) for n in SIZES)
+    points.append(dense_point(SIZES[0]))
     return points.conclude(
         f"softmax distinguishes and linear is blind at n = 1e3 to {short(SIZES[-1])} (certified); squared "
         f"error: softmax {points.largest('softmax_risk'):.0e}, at last "
@@ -48,3 +53,15 @@ def location_point(n: int) -> Point:
     holds = most <= bound and least == Fraction(n - 1, n + GAP) ** 2 and words == ["distinguishes", "blind"]
     measured = {"softmax_risk": float(most), "of_bound": float(most / bound), "linear_risk": float(least)}
     return point({"n": n, "gap": GAP}, holds, **measured)
+
+
+def dense_point(n: int) -> Point:
+    """Check what all n tokens give, through both units and on both labels, against certified numbers."""
+    made = example(Location, n=n, gap=GAP)
+    errors = []
+    for mechanism in (Softmax(), Linear()):
+        outcome = judged(made, mechanism.name, "certified").outcome
+        for label, expected in zip(LABELS, (outcome.v0, outcome.v1), strict=True):
+            computed = dense.probe(made, mechanism, label, torch.float64) / made.unit
+            errors.append(relative_error(computed, expected))
+    return point({"n": n, "gap": GAP}, max(errors) < 1e-11, dense_error=max(errors))
