@@ -32,21 +32,33 @@ def shape() -> Finding:
     """A has n = (d-2)t rows. In units of sqrt(log n): the spike a in one row of column 1, b in the column of
     the row's block, c in column d.
 
-    Every entry of A, for both labels and several positions of the spike.
+    Every entry of A, for both labels and several positions of the spike; and the distinct rows with their
+    counts are the rows of A.
     """
     points = Points()
     for setting in SETTINGS:
         made = make(setting)
-        b, c, worst = float(made.parameters.b), float(made.parameters.c), 0.0
+        b, c, worst, has_groups = float(made.parameters.b), float(made.parameters.c), 0.0, True
         for row, label in product((0, made.n // 2, made.n - 1), LABELS):
             right = np.array(literal.spiked(made.n, setting["d"], made.spike(label), b, c, row)) * made.unit
             worst = max(worst, float(np.abs(made.matrix(label, row, torch.float64).numpy() - right).max()))
-        points.add(setting, worst <= ROUNDING and refused(setting), difference=worst)
+            has_groups = has_groups and groups_are_rows(made, label, row)
+        points.add(setting, worst <= ROUNDING and has_groups and refused(setting), difference=worst)
     worst = points.largest("difference")
     return points.conclude(
         f"A by its definition and A as built differ by {worst:.1g}; n that is no multiple of d-2 is refused",
         f"difference {worst:.1g}",
     )
+
+
+def groups_are_rows(made: Spike, label: Label, row: int) -> bool:
+    """Whether the distinct tokens, each as often as it is counted, are the rows of A in some order."""
+    tokens, counts = made.groups(label, torch.float64, row), made.group_counts(label)
+    assert tokens.values is not None
+    if sum(counts) != made.n:
+        return False
+    repeated = np.repeat(tokens.values.numpy(), counts, axis=0).tolist()
+    return sorted(repeated) == sorted(made.matrix(label, row, torch.float64).tolist())
 
 
 def refused(setting: Setting) -> bool:
