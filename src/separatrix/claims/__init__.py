@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from separatrix.claims._base import Claim, ClaimStatus, Entry, Finding, Ledger, Point, Provenance, came_out
+from separatrix.errors import one_line
 from separatrix.parameters import require_known
 from separatrix.registry import modules
 
@@ -42,13 +43,17 @@ def claim_named(name: str) -> Claim:
 
 
 def checked(claim: Claim) -> Entry:
-    """Run the check of one claim.
+    """Run the check of one claim. A check that raises an error fails, and the others can still be run.
 
     >>> checked(claim_named("threshold")).finding.status
     <ClaimStatus.HOLDS: 'holds'>
     """
     start = time.perf_counter()
-    finding = claim.check()
+    try:
+        finding = claim.check()
+    except Exception as error:  # KeyboardInterrupt and SystemExit, by which signals stop a run, pass through
+        summary = f"the check raised {type(error).__name__}: {one_line(error)}"
+        finding = Finding(ClaimStatus.FAILS, summary, "none: the check did not finish", ())
     return Entry(claim, finding, time.perf_counter() - start)
 
 
