@@ -9,7 +9,18 @@ import numpy as np
 from flint import arb
 
 from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import BASE, DELTA, Array, Points, crossing, on_grid, point, relative_error, settled, short
+from separatrix.claims._tools import (
+    BASE,
+    DELTA,
+    Array,
+    Points,
+    crossing,
+    on_grid,
+    point,
+    relative_error,
+    settled,
+    short,
+)
 from separatrix.mechanisms import Power, Taylor
 from separatrix.numbers.logforms import LogForm, rational
 from separatrix.tensors import torch

@@ -70,8 +70,7 @@ def failure_error(setting: Setting, n: int) -> float:
     }
     computed = failures(setting, [n])
     return max(
-        relative_error(float(computed[name][0]), float(probability))
-        for name, probability in expected.items()
+        relative_error(float(computed[name][0]), float(probability)) for name, probability in expected.items()
     )
 
 
@@ -157,7 +156,9 @@ def theorem_from_n() -> Finding:
     """
     points = Points(from_n_point(admissible(s, delta), delta) for s in SETTINGS for delta in DELTAS)
     points += [fractions_point(admissible(s, DELTA), DELTA) for s in SETTINGS[:2]]
-    points += [softmax_n_point(admissible(s, delta), delta) for s in SOFTMAX_SETTINGS for delta in (0.1, 0.01)]
+    points += [
+        softmax_n_point(admissible(s, delta), delta) for s in SOFTMAX_SETTINGS for delta in (0.1, 0.01)
+    ]
     points += [searched_n_point(unit) for unit in ("softmax", "linear")]
     worst, tightest = points.largest("largest_over_delta"), points.smallest("fails_below_share")
     return points.conclude(
