@@ -12,6 +12,7 @@ from separatrix.claims._tools import Points, example, judged, point, relative_er
 from separatrix.constructions.dispersion import Dispersion
 from separatrix.engines import dense
 from separatrix.mechanisms import Softmax, mechanism_named
+from separatrix.outputs.attention import probe_peak
 from separatrix.outputs.proved import ends, proved_outputs
 from separatrix.tensors import torch
 
@@ -79,10 +80,11 @@ def softmax_word(gap: int, n: int) -> str:
 def repaired() -> Finding:
     """A temperature that falls like 1/log n, or keeping the largest logit alone, repairs it.
 
-    Inside: repairs at gaps above 1, at small n on all tokens as well. Outside: temperature log n with a gap
-    below 1.
+    Inside: repairs at gaps above 1, at small n on all tokens as well, and softmax with such a temperature.
+    Outside: temperature log n with a gap below 1.
     """
     inside = Points(repair_point(each, gap, n) for each in REPAIRS for gap in ("3/2", "3") for n in SIZES)
+    inside += [temperature_point(gap, n) for gap in ("3/2", "3") for n in SIZES]
     outside = Points(repair_point("logn-softmax", "1/2", n) for n in SIZES[1:])
     return inside.conclude_where(
         outside,
@@ -116,3 +118,20 @@ def repair_point(mechanism: str, gap: str, n: int) -> Point:
         weight=outcome.v1,
         engine=outcome.engine,
     )
+
+
+def temperature_point(gap: str, n: int) -> Point:
+    """Holds if softmax with a temperature of about 1/log n gives the token most of the weight.
+
+    The weight is 1/(1 + (n-1) e^{-gap/temperature}), on groups of equal tokens with their counts and, at small
+    n, on all tokens.
+    """
+    temperature = Fraction(1 / math.log(n)).limit_denominator(1000)
+    made, mechanism = example(Dispersion, gap=gap, n=n), Softmax(temperature=temperature)
+    expected = 1 / (1 + (n - 1) * math.exp(-float(Fraction(gap) / temperature)))
+    weights = [probe_peak(mechanism, made.groups(1, torch.float64))]
+    if n <= LARGEST_RUN:
+        weights.append(dense.probe(made, mechanism, 1, torch.float64))
+    error = max(relative_error(weight, expected) for weight in weights)
+    parameters = {"mechanism": "softmax", "temperature": temperature, "gap": gap, "n": n}
+    return point(parameters, min(weights) > 0.5 and error < 1e-9, weight=min(weights))
