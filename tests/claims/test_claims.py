@@ -28,6 +28,7 @@ from separatrix.claims import (
     _tools,
     arithmetic,
     boundary,
+    checked,
     cross,
     formats,
     ledger,
@@ -93,6 +94,32 @@ def test_the_ledger_has_every_claim_in_order(monkeypatch: pytest.MonkeyPatch) ->
     assert [row["name"] for row in found.as_json()] == told
 
 
+def test_a_check_that_raises_an_error_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger goes on with the other claims, and says what was raised."""
+
+    def broken() -> Finding:
+        raise ZeroDivisionError("a sum of\nweights is 0")
+
+    claim, finding = BY_NAME["threshold"], BY_NAME["threshold"].check()
+    monkeypatch.setattr(
+        "separatrix.claims.CLAIMS", (replace(claim, check=broken), replace(claim, check=lambda: finding))
+    )
+    raised, held = ledger().entries
+    assert raised.finding.status is ClaimStatus.FAILS
+    assert raised.finding.summary == "the check raised ZeroDivisionError: a sum of weights is 0"
+    assert held.finding.status is ClaimStatus.HOLDS
+    assert_plain_json(claim, raised.finding)
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_stops_a_check(stop: type[BaseException]) -> None:
+    def interrupted() -> Finding:
+        raise stop
+
+    with pytest.raises(stop):
+        checked(replace(BY_NAME["threshold"], check=interrupted))
+
+
 def shallower(method: Callable[..., Any], factor: float) -> Callable[..., Any]:
     """A kernel whose log ratios are off by a factor."""
     return lambda self, base, step: factor * method(self, base, step)
@@ -109,9 +136,9 @@ def always_fires(self: FourLayerNetwork, tokens: Any) -> Any:
     return replace(layers, output=layers.output + 1)
 
 
-def a_tenth_too_small(setting: dict[str, Any], delta: float) -> int:
+def a_tenth_too_small(setting: dict[str, Any], delta: float, *units: Any) -> int:
     step = int(setting["d"]) - 2
-    found = sufficient_n(setting, delta)
+    found = sufficient_n(setting, delta, *units)
     assert found is not None
     return max(9 * (found // step) // 10, 1) * step
 

@@ -2,23 +2,58 @@
 
 from __future__ import annotations
 
+import inspect
+import math
+import sys
+import textwrap
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import pytest
 
 from expectations import assert_fails
-from separatrix.claims import claim_named, dispersion, formats, network, plain, signs
+from separatrix.claims import (
+    ClaimStatus,
+    arithmetic,
+    boundary,
+    claim_named,
+    degree,
+    dispersion,
+    formats,
+    location,
+    majority,
+    network,
+    plain,
+    proof,
+    recall,
+    rough,
+    signs,
+    tuned,
+)
+from separatrix.claims import theorem as theorem_claims
 from separatrix.claims._tools import spike
+from separatrix.constructions import theorem
 from separatrix.constructions._base import BlockModel, QueryRow
 from separatrix.constructions._blocks import BlockConstruction
+from separatrix.constructions.cross import Cross
+from separatrix.constructions.dispersion import Dispersion
+from separatrix.constructions.location import Location
+from separatrix.constructions.majority import Majority
+from separatrix.constructions.plain import PlainParameters
+from separatrix.constructions.rough import Rough
 from separatrix.constructions.spike import Spike
-from separatrix.mechanisms import Linear, Softmax, Taylor
+from separatrix.engines import tails, tally
+from separatrix.engines.exact import ProbabilityGrid
+from separatrix.engines.tally import Tally
+from separatrix.engines.thresholds import Thresholds
+from separatrix.mechanisms import Linear, Power, Softmax, Taylor
 from separatrix.mechanisms.kernels.logn_softmax import LogNSoftmax
+from separatrix.mechanisms.recurrent.causal_linear import CausalLinear
 from separatrix.numbers.logforms import LogForm, rational
+from separatrix.verdicts import best_threshold, lost_formats
 
 pytestmark = pytest.mark.exhaustive
 
@@ -176,3 +211,259 @@ def test_a_small_fault_of_the_repaired_softmax_is_noticed(monkeypatch: pytest.Mo
         LogNSoftmax, "__call__", lambda self, q, *more, **named: call(self, 0.97 * q, *more, **named)
     )
     assert not dispersion.repair_point("logn-softmax", "3/2", 1000).holds
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A small change to the text of one function of the package, and the check that has to notice it."""
+
+    owner: Any
+    """The module or class that has the function."""
+    name: str
+    right: str
+    wrong: str
+    holds: Callable[[], bool]
+    """Some points of a claim: True for correct code."""
+
+    def introduce(self, patch: pytest.MonkeyPatch) -> None:
+        """Compile the function again with the change, and put it wherever the original is in use."""
+        original = inspect.getattr_static(self.owner, self.name)
+        function = original
+        for attribute in ("fget", "func", "__func__"):  # of a property, a cached property, a class method
+            function = getattr(function, attribute, function)
+        source = textwrap.dedent(inspect.getsource(function))
+        assert source.count(self.right) == 1
+        module = sys.modules[inspect.unwrap(function).__module__]
+        names: dict[str, Any] = {}
+        exec(source.replace(self.right, self.wrong), vars(module), names)
+        changed = names[self.name]
+        if isinstance(changed, cached_property):
+            changed.__set_name__(self.owner, self.name)
+        patch.setattr(self.owner, self.name, changed)
+        if inspect.ismodule(self.owner):
+            for other in [*sys.modules.values()]:
+                if other.__name__.startswith("separatrix") and vars(other).get(self.name) is original:
+                    patch.setattr(other, self.name, changed)
+
+
+def float_engine_is_exact() -> bool:
+    """Whether the float64 engine has the enumerated probabilities at all pinned settings of form identity."""
+    return all(
+        enumeration(i).float_engine_error(mechanism, setting) == 0
+        for i, (mechanism, setting) in enumerate(signs.PINNED)
+        if setting["form"] == "identity"
+    )
+
+
+COMFORTABLE = theorem_claims.admissible(theorem_claims.SETTINGS[0], 0.01)
+
+
+def engines_agree_at_the_boundary() -> bool:
+    checks = [boundary.engines_agree({**boundary._growing(10**4), "a1": a1}) for a1 in ("0.9", "0.95")]
+    return all(check.holds for check in checks)
+
+
+def failures_are_exact() -> bool:
+    return theorem_claims.fractions_point(COMFORTABLE, 0.01).holds
+
+
+def hypotheses_are_sharp() -> bool:
+    return theorem_claims.are_hypotheses_sharp(COMFORTABLE, 0.01)
+
+
+def equality_is_rejected() -> bool:
+    return all(theorem_claims.equality_point(*case).holds for case in theorem_claims.AT_EQUALITY)
+
+
+def softmax_n_is_least() -> bool:
+    return all(
+        theorem_claims.softmax_n_point(theorem_claims.admissible(setting, 0.1), 0.1).holds
+        for setting in theorem_claims.SOFTMAX_SETTINGS
+    )
+
+
+def linear_n_is_least() -> bool:
+    return theorem_claims.searched_n_point("linear").holds
+
+
+def width_asked_is_literal() -> bool:
+    asked = theorem.enough_width(0.2, theorem.enough_signs(0.01), 0.01)
+    return proof.widths_point("0.2", asked, 40).holds
+
+
+def claim_holds(name: str) -> Callable[[], bool]:
+    return lambda: claim_named(name).check().status is not ClaimStatus.FAILS
+
+
+NOISE = "float(p.noise) * torch.randn"
+FAULTS = {
+    "own block": Fault(Thresholds, "_bounds", "over - b * sigma", "over + b * sigma", float_engine_is_exact),
+    "mates": Fault(Thresholds, "_bounds", "over - b * y_k)", "over)", float_engine_is_exact),
+    "mates at the boundary": Fault(
+        Thresholds, "_bounds", "over - b * y_k)", "over)", engines_agree_at_the_boundary
+    ),
+    "own sign": Fault(Thresholds, "_kind_bounds", "np.maximum(p, -start)", "p", float_engine_is_exact),
+    "neurons on D0": Fault(ProbabilityGrid, "fire_d0", "self.m", "self.m - 1", failures_are_exact),
+    "neurons on D1": Fault(ProbabilityGrid, "fire_d1", "self.m", "self.m - 1", failures_are_exact),
+    "tails": Fault(  # -1/(9 h) for -1/(8 h) in Stirling's series, in a table that is not cached yet
+        tails,
+        "_table",
+        "_central(trials)",
+        "_central(trials) * math.exp(1 / (36 * trials))",
+        lambda: arithmetic.width_point(Linear(), 5002).holds,
+    ),
+    "width: log(m)": Fault(theorem, "asked_width", "log(4 * m)", "log(m)", hypotheses_are_sharp),
+    "width: 150": Fault(theorem, "asked_width", "200", "150", hypotheses_are_sharp),
+    "width: 1 + ceil": Fault(theorem, "enough_width", "2 +", "1 +", hypotheses_are_sharp),
+    "width asked": Fault(theorem, "enough_width", "2 +", "1 +", width_asked_is_literal),
+    "signs": Fault(theorem, "enough_signs", "return m", "return m + 1", hypotheses_are_sharp),
+    "a1 - b >= 0.1": Fault(
+        theorem, "hypotheses", "b > Fraction(1, 10)", "b >= Fraction(1, 10)", equality_is_rejected
+    ),
+    "a1(a1+b+c) >= 1": Fault(
+        theorem, "hypotheses", "a1 * (a1 + b + c) > 1", "a1 * (a1 + b + c) >= 1", equality_is_rejected
+    ),
+    "a0(a0+b+c) <= 1": Fault(
+        theorem, "hypotheses", "a0 * (a0 + b + c) < 1", "a0 * (a0 + b + c) <= 1", equality_is_rejected
+    ),
+    "sufficient n: a0": Fault(theorem, "_is_sufficient", "(a0 + b) *", "a0 *", softmax_n_is_least),
+    "sufficient n: 2b/(n-1)": Fault(
+        theorem, "_is_sufficient", "on_d0 + 2 * b / others", "on_d0", softmax_n_is_least
+    ),
+    "sufficient n: n": Fault(theorem, "_is_sufficient", "others * r", "size * r", linear_n_is_least),
+    "power: beta - 1": Fault(
+        Power,
+        "log_ratio",
+        "float(self.parameters.beta)",
+        "(float(self.parameters.beta) - 1)",
+        lambda: degree.degree_point(1000).holds,
+    ),
+    "power: 0.99 beta": Fault(
+        Power,
+        "log_ratio",
+        "float(self.parameters.beta)",
+        "0.99 * float(self.parameters.beta)",
+        lambda: degree.degree_point(10**6).holds,
+    ),
+    "taylor": Fault(Taylor, "_horner", "order, 0, -1", "order, 1, -1", lambda: degree.taylor_point(8).holds),
+    "routing": Fault(Taylor, "_horner", "order, 0, -1", "order, 1, -1", claim_holds("routing-degree")),
+    "majority: no noise": Fault(
+        Majority,
+        "describe",
+        "p.noise if x",
+        "ZERO if x",
+        lambda: majority.majority_point(1000, Fraction(2)).holds,
+    ),
+    "majority: one group": Fault(
+        Majority,
+        "describe",
+        "unit_vector(group,",
+        "unit_vector(0,",
+        lambda: majority.majority_point(1000, Fraction(2)).holds,
+    ),
+    "rough: one spike": Fault(
+        Rough, "matrix", "arange(spikes)", "arange(1)", lambda: rough.tokens_point({"spikes": 3}).holds
+    ),
+    "rough: half the noise": Fault(
+        Rough, "_without_spikes", NOISE, f"0.5 * {NOISE}", lambda: rough.tokens_point({"noise": "0.01"}).holds
+    ),
+    "hits: recall": Fault(
+        Tally,
+        "add",
+        "self.hits += int((~surely[0] & surely[1])",
+        "self.hits += int(surely[1]",
+        lambda: all(recall.fails_point(name, 8).holds for name in recall.LIMITED),
+    ),
+    "hits: formula": Fault(
+        Tally,
+        "add",
+        "self.hits += int((~surely[0] & surely[1])",
+        "self.hits += int(surely[1]",
+        lambda: signs._sampled_point(*signs.SAMPLED[2]).holds,
+    ),
+    "interval": Fault(
+        tally,
+        "binomial_interval",
+        "(1 - confidence) / 2",
+        "1 - confidence",
+        lambda: signs.interval_point(3, 0.99).holds,
+    ),
+    "worst threshold": Fault(
+        best_threshold,
+        "_best_gap",
+        "low, high = max(",
+        "low, high = min(",
+        lambda: tuned.tuned_point(1000, 4, 80).holds,
+    ),
+    "location": Fault(
+        Location, "_tokens", "self.unit**2", "self.unit", lambda: location.dense_point(1000).holds
+    ),
+    "cross": Fault(Cross, "block_model", "r_q * (b + c)", "(b + c)", claim_holds("cross-weight")),
+    "counts": Fault(BlockConstruction, "group_counts", "[size - 1]", "[size]", claim_holds("spike-shape")),
+    "dispersion: one more": Fault(
+        Dispersion, "describe", "self.n - 1", "self.n", lambda: dispersion.weight_point(3, 1000).holds
+    ),
+    "dispersion: gap": Fault(
+        Dispersion, "describe", "1 + p.gap", "p.gap", lambda: dispersion.weight_point(3, 1000).holds
+    ),
+    "temperature": Fault(
+        Softmax,
+        "__call__",
+        "self._temperature * counts.log()",
+        "counts.log()",
+        lambda: dispersion.temperature_point("3/2", 1000).holds,
+    ),
+}
+"""Faults that a reviewer introduced and the claims of that time did not notice."""
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_the_review_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = FAULTS[name]
+    assert fault.holds()
+    fault.introduce(monkeypatch)
+    assert not fault.holds()
+
+
+def test_a_search_that_ends_too_early_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lost_formats, "LARGEST", 10**18)
+    monkeypatch.setattr(formats, "MAX_SEARCHED_N", 10**18)
+    assert_fails(claim_named("number-formats"))
+
+
+@pytest.mark.parametrize("changed", [{"peak": "9/2"}, {"base": "7/5"}])
+@pytest.mark.parametrize("name", ["plain-softmax-peak", "plain-linear-peak"])
+def test_other_scores_of_the_plain_case_are_noticed(
+    name: str, changed: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = PlainParameters.read
+    monkeypatch.setattr(PlainParameters, "read", lambda values: read({**changed, **values}))
+    assert_fails(claim_named(name))
+
+
+def test_another_n_in_the_fast_form_of_the_repaired_softmax_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    call = LogNSoftmax.__call__
+
+    def wrong(
+        self: LogNSoftmax, q: Any, k: Any, v: Any, counts: Any = None, causal: bool = False, **named: Any
+    ) -> Any:
+        n = k.shape[-2]
+        factor = 1 if counts is not None else math.log(n - 1) / math.log(n)
+        return call(self, factor * q, k, v, counts, causal, **named)
+
+    monkeypatch.setattr(LogNSoftmax, "__call__", wrong)
+    assert not dispersion.repair_point("logn-softmax", "3/2", 1000).holds
+
+
+def test_a_state_that_loses_a_dimension_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = CausalLinear.__call__
+
+    def wrong(self: CausalLinear, q: Any, *more: Any, **named: Any) -> Any:
+        q = q.clone()
+        q[..., 0] = 0
+        return call(self, q, *more, **named)
+
+    monkeypatch.setattr(CausalLinear, "__call__", wrong)
+    assert_fails(claim_named("state-rank"))

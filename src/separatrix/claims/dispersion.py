@@ -123,8 +123,8 @@ def repair_point(mechanism: str, gap: str, n: int) -> Point:
 def temperature_point(gap: str, n: int) -> Point:
     """Holds if softmax with a temperature of about 1/log n gives the token most of the weight.
 
-    The weight is 1/(1 + (n-1) e^{-gap/temperature}), on groups of equal tokens with their counts and, at small
-    n, on all tokens.
+    The weight is 1/(1 + (n-1) e^{-gap/temperature}), on groups of equal tokens with their counts and, at
+    small n, on all tokens.
     """
     temperature = Fraction(1 / math.log(n)).limit_denominator(1000)
     made, mechanism = example(Dispersion, gap=gap, n=n), Softmax(temperature=temperature)
