@@ -43,6 +43,9 @@ CHUNK = 64
 INFERENCE_SHARE = 4
 """Without gradients, blocks are this many times smaller, so that features stay in the cache."""
 
+PIECE = 1024
+"""Tokens of a single head in one product of queries or keys, without gradients."""
+
 SURGE = 40.0
 """How far, in logarithms, keys of one chunk may exceed the reference; more, and the chunk is halved."""
 
@@ -229,13 +232,15 @@ class FeatureMechanism(Mechanism):
         values, totals = sums.new_zeros(*sums.shape[:-1], v.shape[-1]), sums.new_zeros(*sums.shape[:-1], 1)
         for some_k, some_v, there in blocks(step, k, v, times):
             phi = memory.keys(self._keys(some_k, there), there).flatten(0, 1)
-            values.baddbmm_(phi.mT, some_v.flatten(0, 1))
+            products = torch.bmm(in_pieces(phi).mT, in_pieces(some_v.flatten(0, 1)))
+            values += products if len(products) == len(values) else products.sum(0, keepdim=True)
             if self.normalised:
                 totals += phi.sum(-2)[..., None]
         out = q.new_empty(*q.shape[:-1], v.shape[-1])
         for some_q, rows in blocks(step, q, out):
             phi, rows = memory.queries(self.scaled(some_q, "query"))[0].flatten(0, 1), rows.flatten(0, 1)
-            torch.bmm(phi, values, out=rows)
+            pieces = in_pieces(phi)
+            torch.bmm(pieces, values.expand(len(pieces), -1, -1), out=in_pieces(rows))
             if self.normalised:
                 rows /= divisor(phi @ totals)
         return out
@@ -527,6 +532,15 @@ def block_length(memory: Memory) -> int:
 def blocks(step: int, *tensors: Tensor | None) -> Iterator[tuple[Any, ...]]:
     """Some tokens after the other, of each of the tensors."""
     return zip(*(repeat(None) if x is None else torch.split(x, step, dim=-2) for x in tensors), strict=False)
+
+
+def in_pieces(x: Float[Tensor, "heads tokens width"]) -> Float[Tensor, "pieces tokens_of_a_piece width"]:
+    """Cut the tokens of a single head into pieces, so that threads compute separate products.
+
+    Products of several heads are separate anyway, and tokens that pieces do not divide stay as they are.
+    """
+    heads, tokens, width = x.shape
+    return x.view(-1, PIECE, width) if heads == 1 and tokens and tokens % PIECE == 0 else x
 
 
 def joined(rows: list[Tensor]) -> Tensor:
