@@ -62,7 +62,7 @@ class RecurrentMechanism(Mechanism):
     """Tokens read at once by the call, at most: where it was fastest for a single head."""
 
     keeps_inputs_only: ClassVar[bool] = False
-    """Whether autograd keeps little more than the inputs of `advance`, so that no run has to be read again."""
+    """Whether autograd keeps little more than the inputs of `advance`, so that no run is read again."""
 
     @property
     def normalised(self) -> bool:
