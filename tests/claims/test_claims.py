@@ -51,7 +51,7 @@ from separatrix.reader import FourLayerNetwork
 from separatrix.verdicts import Verdict, lost_from
 
 BY_NAME = {claim.name: claim for claim in CLAIMS if claim.section in "12345"}
-"""Of the paper and around it; the rest is in test_more_claims."""
+"""Of the paper and around it; the rest is in test_separation_claims."""
 NEEDS_A_CONDITION = {"identity-separates", "critical-degree", "plain-linear-reach"}
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -84,7 +84,7 @@ def test_what_the_paper_states_is_told_from_what_was_reconstructed() -> None:
 
 
 def test_the_ledger_has_every_claim_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The checks themselves are run one by one above and in test_more_claims."""
+    """The checks themselves are run one by one above and in test_separation_claims."""
     finding, told = BY_NAME["threshold"].check(), list[str]()
     quick = tuple(replace(claim, check=lambda: finding) for claim in CLAIMS)
     monkeypatch.setattr("separatrix.claims.CLAIMS", quick)

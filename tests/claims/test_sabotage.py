@@ -188,7 +188,7 @@ SUBTLE: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "sparse-averaging": flatter_softmax,
     "single-location": flatter_softmax,
 }
-"""Faults of a few per cent or of one step, besides the coarse ones of test_claims and test_more_claims."""
+"""Faults of a few per cent or of one step, besides the coarse ones of the other tests of claims."""
 
 
 @pytest.mark.parametrize("name", SUBTLE)

@@ -197,7 +197,7 @@ def test_a_killed_sweep_goes_on_from_its_checkpoints(
     url: str, expected: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     log, store = tmp_path / "log", open_store(url, create=True)
-    command = [sys.executable, str(Path(__file__).parents[1] / "toy_training.py"), url, str(log)]
+    command = [sys.executable, str(Path(__file__).parents[1] / "helpers" / "toy_training.py"), url, str(log)]
     with subprocess.Popen(command, start_new_session=True) as process:
         end = time.monotonic() + 120
         while not store.select(select(files.c.cell).where(files.c.name == ".checkpoint")):

@@ -552,7 +552,7 @@ def _sweep(text: str, url: str) -> None:
 
 @pytest.mark.parametrize("kills", [5, pytest.param(100, marks=pytest.mark.exhaustive)])
 def test_kill_9_at_random_moments(tmp_path: Path, kills: int) -> None:
-    program = Path(__file__).parents[1] / "killed_sweeps.py"
+    program = Path(__file__).parents[1] / "helpers" / "killed_sweeps.py"
     done = subprocess.run(
         [sys.executable, str(program), str(kills), "0"],
         cwd=tmp_path,

@@ -183,7 +183,7 @@ def test_runs_that_are_handed_back_end_as_if_they_were_not(store: Store, tmp_pat
 
 @pytest.mark.exhaustive
 def test_killed_training_goes_on_from_its_checkpoints(store: Store, url: str, tmp_path: Path) -> None:
-    program = [sys.executable, str(Path(__file__).parents[1] / "training_plan.py"), url]
+    program = [sys.executable, str(Path(__file__).parents[1] / "helpers" / "training_plan.py"), url]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     asked = select(files.c.cell).where(files.c.name == ".checkpoint")
     with subprocess.Popen(program, start_new_session=True, env=environment) as process:

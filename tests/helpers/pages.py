@@ -24,7 +24,7 @@ from typer.main import get_command
 from separatrix.cli.application import app
 from separatrix.sweeps.plan import load_plan
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = (ROOT / "README.md", *sorted(DOCS.glob("**/*.md")))
 FENCE = re.compile(

@@ -1,7 +1,7 @@
 """Bad input for every command: mutated command lines and files, run in processes forked from one.
 
-    python tests/fuzz.py --seed 0 --count 500      # prints what went wrong, and how to see it again
-    python tests/fuzz.py --seed 0 --only 123       # one input, with all that it prints
+    python tests/helpers/fuzz.py --seed 0 --count 500      # prints what went wrong, and how to see it again
+    python tests/helpers/fuzz.py --seed 0 --only 123       # one input, with all that it prints
 
 Every input has a folder of its own. It must end with exit code 0, 1 or 2 and without a traceback, in time,
 and files that were there before stay as they are, unless the command was to write them and did.
@@ -459,7 +459,7 @@ def run_all(numbers: Sequence[int], seed: int, template: Path, told: Callable[[f
             lines = (
                 f"input {number}: {'; '.join(wrong) or 'as it should be'} ({ending.code}, {spent:.1f} s)",
                 f"  separatrix {' '.join(words)!a}  {sorted(one.changed) or ''}",
-                f"  again: python tests/fuzz.py --seed {seed} --only {number}",
+                f"  again: python tests/helpers/fuzz.py --seed {seed} --only {number}",
                 *(f"  | {line[:300]!a}" for line in printed),
             )
             print("\n".join(lines), flush=True)
