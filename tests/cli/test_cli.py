@@ -277,3 +277,15 @@ def test_bench_takes_commas() -> None:
     done = invoke("bench", "softmax,sofmax")
     assert done.returncode == 2
     assert "there is no mechanism sofmax (did you mean softmax?)" in done.stderr
+
+
+def test_help_lists_every_command_once_under_a_heading() -> None:
+    from typer.main import get_command
+
+    from separatrix.cli.application import GROUPS, app
+
+    shown = invoke("--help").stdout.splitlines()
+    assert [f"{heading}:" in shown for heading in GROUPS] == [True] * len(GROUPS)
+    listed = [line.split()[0] for line in shown[shown.index("Understand:") :] if line.startswith("  ")]
+    assert sorted(listed) == sorted(get_command(app).commands)  # type: ignore[attr-defined]
+    assert max(len(line) for line in shown) <= 80

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from separatrix.cli import (
@@ -36,31 +38,71 @@ from separatrix.cli import (
 )
 from separatrix.errors import UsageError
 
+GROUPS: Mapping[str, Mapping[Callable[..., None] | str, str]] = {
+    "Understand": {
+        verdict.verdict: "Probability that a mechanism tells D0 from D1, at one point.",
+        readers.readers: "What the best threshold, linear reader or any reader could do.",
+        check.check: "Verify a certificate independently.",
+        reproduce.reproduce: "The paper: ledger of claims, sweeps, figures, one report.",
+        claim.claim: "Check one claim of the ledger, and show what was computed.",
+        explore.explore: "Open the explorer, a web app on this machine.",
+        lists.list_: "List mechanisms, constructions, claims, tasks and others.",
+    },
+    "Compare": {
+        maps.map_: "A quantity over two parameters, as a picture or table.",
+        boundary.boundary: "Where a mechanism begins or ceases to distinguish.",
+        scaling.scaling: "How a quantity grows: its exponent, if it is a power law.",
+        choose.choose: "Which mechanisms answer which question, at which cost.",
+        cards.atlas: "Every mechanism on every construction.",
+        search.search: "Find inputs that X distinguishes and Y does not.",
+    },
+    "Measure": {
+        assess.assess: "Report card of a mechanism: contract, verdicts, likeness, cost.",
+        cards.bench: "Time, memory and operations on this machine.",
+    },
+    "Train": {
+        learn.learn: "Train on a task, and compare with what is proved.",
+        "data": "Real data sets: list and fetch them.",
+    },
+    "Store": {
+        sweep.sweep: "Compute the cells of a plan, and store them.",
+        worker.worker: "Compute cells for `sweep --scheduler` on another machine.",
+        results.results: "Query stored cells, and export them.",
+        report.report: "A page about a sweep: curves, maps, mechanisms.",
+        report.compare: "What changed from one sweep to another.",
+        "store": "Check, back up, update or copy a store.",
+        schema.schema: "JSON Schema of the output of --json.",
+    },
+}
+"""Commands by purpose, each with its line in `separatrix --help`; strings name groups of commands."""
+
+
+class GroupedCommands(TyperGroup):
+    """A group whose help lists the commands under the headings of `GROUPS`."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one section per heading."""
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(_name(command), line) for command, line in commands.items()])
+
+
+def _name(command: Callable[..., None] | str) -> str:
+    return command if isinstance(command, str) else command.__name__.strip("_")
+
+
 app = typer.Typer(
     name="separatrix",
+    cls=GroupedCommands,
     help="What an attention mechanism can and cannot tell apart, with exact probabilities.",
     rich_markup_mode=None,
     pretty_exceptions_show_locals=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS: tuple[Callable[..., None], ...] = (
-    *(verdict.verdict, check.check, readers.readers, maps.map_, boundary.boundary, scaling.scaling),
-    *(search.search, worker.worker, report.report, report.compare, sweep.sweep, results.results),
-    *(
-        learn.learn,
-        reproduce.reproduce,
-        claim.claim,
-        choose.choose,
-        explore.explore,
-        assess.assess,
-        cards.atlas,
-        cards.bench,
-        lists.list_,
-        schema.schema,
-    ),
-)
-for each in COMMANDS:
-    app.command(each.__name__.strip("_"), context_settings={"allow_extra_args": each is cards.atlas})(each)
+for command in itertools.chain.from_iterable(GROUPS.values()):
+    if not isinstance(command, str):
+        extra = {"allow_extra_args": command is cards.atlas}
+        app.command(_name(command), context_settings=extra)(command)
 app.add_typer(store.commands, name="store")
 app.add_typer(data.commands, name="data")
 
