@@ -127,7 +127,7 @@ def test_critical_n_is_exponential_in_the_degree() -> None:
 
 def test_where_float32_goes_blind_has_a_logarithm_in_it() -> None:
     """Linear's margin is nearly a1²/(b+c)n for a large a1, and rounding is in units of sqrt(log n)."""
-    found = sx.scaling("spike", "linear", {**REST, "a1": "1000:100000:4:log"}, of="blind_fp32")
+    found = sx.scaling("spike", "linear", {**REST, "a1": "1000:100000:4:log"}, of="lost_fp32")
     assert found.law.power_law is False
     assert "powers of a logarithm" in found.law.reason
     assert found.law.exponent == pytest.approx(2 + 0.5 / math.log(1e18), abs=0.02)
@@ -260,7 +260,7 @@ def test_a_fixed_state_is_constant(mechanism: str) -> None:
         ({"n": "1e3:1e6:5000:log"}, "margin", "5,000 points"),
         ({"n": 1000, "a0": "0:0.1:4"}, "margin", "a power law needs a0 above 0"),
         ({}, "margn", "there is no quantity margn (did you mean margin?)"),
-        ({}, "blind_fp32", "is itself a number of tokens"),
+        ({}, "lost_fp32", "is itself a number of tokens"),
         ({"n": 1000}, "critical_n", "write n=start:stop"),
         ({"n": 1000, "m": "1:9:3"}, "seconds", "not on m"),
         ({}, "flops", "goes beyond 65,536"),

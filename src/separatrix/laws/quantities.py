@@ -180,12 +180,11 @@ QUANTITIES: dict[str, Read] = {
     "miss": miss_value,
     "critical_n": critical_value,
     **{f"lost_{name}": lost_value(name) for name in SIGNIFICANT_BITS},
-    **{f"blind_{name}": lost_value(name) for name in SIGNIFICANT_BITS},  # as they were called once
 }
 """What can be followed as a parameter grows."""
 DRAWN = ("miss", "critical_n")
 """Quantities for which signs are drawn where there is no closed form."""
-SEARCHING = tuple(name for name in QUANTITIES if name.startswith(("critical", "lost", "blind")))
+SEARCHING = tuple(name for name in QUANTITIES if name.startswith(("critical", "lost")))
 """Quantities that are themselves a number of tokens."""
 
 

@@ -4,7 +4,7 @@ What a result's `as_json` returns, its file .json and its command's --json are o
 here stays in later versions; these may have more.
 
 >>> sorted(schema("verdict")["required"])[:4]
-['bits', 'blind_from', 'blind_searched_to', 'construction']
+['bits', 'construction', 'delta', 'distinguish']
 """
 
 from __future__ import annotations

@@ -63,10 +63,6 @@ class Verdict(TypedDict):
     """For each number format the n from which on it sees no difference; null where none was found."""
     lost_searched_to: int
     """The largest n that was tried for `lost_from`."""
-    blind_from: dict[str, int | None] | None
-    """`lost_from` by the name it had before, which is kept."""
-    blind_searched_to: int
-    """`lost_searched_to` by the name it had before, which is kept."""
     remarks: Texts
     """Sentences needed to read the answer: a hidden scale, drawn weights, a reader that fires on both labels,
     whether the separation theorem covers the point."""

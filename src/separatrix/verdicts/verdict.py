@@ -151,8 +151,6 @@ class Verdict(Result):
             "verdict": self.word,
             "lost_from": self.formats,
             "lost_searched_to": LARGEST,
-            "blind_from": self.formats,
-            "blind_searched_to": LARGEST,
             "remarks": [*self.remarks, *filter(None, [self.theorem])],
         }
         numbers: documents.Verdict = finite(shown if self.auc is None else {**shown, "auc": self.auc})
