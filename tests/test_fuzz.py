@@ -11,7 +11,7 @@ import pytest
 import fuzz
 from separatrix.cli.application import app
 
-FUZZ = Path(__file__).with_name("fuzz.py")
+FUZZ = Path(__file__).parent / "helpers" / "fuzz.py"
 
 
 @pytest.mark.parametrize(
