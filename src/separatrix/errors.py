@@ -128,7 +128,7 @@ def note_theirs(error: Exception, name: str, called: str, tokens: int) -> None:
 def call_of_theirs(error: BaseException) -> CallOfTheirs | None:
     """The call of a user's own mechanism that raised an error, if that is whose error it is."""
     notes = getattr(error, "__notes__", ())
-    return next((each for each in notes if isinstance(each, CallOfTheirs)), None)
+    return next((note for note in notes if isinstance(note, CallOfTheirs)), None)
 
 
 def raised(error: BaseException) -> str:
@@ -158,8 +158,8 @@ def raised_in_short(error: BaseException) -> str:
 def line_of_theirs(error: BaseException) -> str:
     """The innermost line of the user's own that an error came through: `line 3 of mine.py: return q @ k`."""
     frames = [(each.f_code.co_filename, number) for each, number in traceback.walk_tb(error.__traceback__)]
-    theirs = [each for each in frames if not _is_packaged(each[0]) and not _is_of(each[0], PYTHONS)]
-    packaged = [each for each in frames if _is_packaged(each[0]) and not _is_of(each[0], OURS)]
+    theirs = [frame for frame in frames if not _is_packaged(frame[0]) and not _is_of(frame[0], PYTHONS)]
+    packaged = [frame for frame in frames if _is_packaged(frame[0]) and not _is_of(frame[0], OURS)]
     if not theirs + packaged:
         return ""
     path, number = theirs[-1] if theirs else packaged[0]

@@ -166,9 +166,9 @@ def conclude(question: Question, goal: Goal, evidence: Iterable[Evidence]) -> Ju
     for proof in proofs:
         if _least_gap(proof, goal) > goal.tolerance + ROUNDING:
             return Judgement(Conclusion.CANNOT, proof, best=best, set_aside=aside)
-    for each in models:
-        if each.solved if each.kind is Kind.TRAINED else goal.is_reached_by(each.score):
-            return Judgement(Conclusion.CAN, each, best=best, set_aside=aside)
+    for model in models:
+        if model.solved if model.kind is Kind.TRAINED else goal.is_reached_by(model.score):
+            return Judgement(Conclusion.CAN, model, best=best, set_aside=aside)
     return Judgement(Conclusion.UNKNOWN, best=best, set_aside=aside)
 
 

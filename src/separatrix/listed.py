@@ -52,7 +52,7 @@ def more_of_mechanism(name: str) -> Row:
     return {
         "about": _paragraph(kind),
         "defaults": _defaults(kind.schema),
-        "extras": [f"{each.name}" for each in kind.extras],
+        "extras": [f"{extra.name}" for extra in kind.extras],
         "causal": kind.causality.value,
         "try": [f"separatrix verdict spike {spelled}", f"separatrix assess {spelled}"],
     }

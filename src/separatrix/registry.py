@@ -21,14 +21,18 @@ Registered = TypeVar("Registered", bound=Named)
 
 def modules(package: ModuleType, folders: bool = False) -> Iterator[ModuleType]:
     """The files in a folder, or else its folders, but for names that begin with an underscore."""
-    for name in sorted(each.name for each in pkgutil.iter_modules(package.__path__) if each.ispkg == folders):
+    for name in sorted(
+        iter_module.name
+        for iter_module in pkgutil.iter_modules(package.__path__)
+        if iter_module.ispkg == folders
+    ):
         if not name.startswith("_"):
             yield import_module(f"{package.__name__}.{name}")
 
 
 def defined(package: ModuleType, kind: Registered) -> list[Registered]:
     """The classes of a kind that the files of a folder define themselves and that leave nothing abstract."""
-    return [each for module in modules(package) for each in vars(module).values() if _of(module, each, kind)]
+    return [var for module in modules(package) for var in vars(module).values() if _of(module, var, kind)]
 
 
 def _of(module: ModuleType, each: Any, kind: object) -> bool:
@@ -39,8 +43,8 @@ def _of(module: ModuleType, each: Any, kind: object) -> bool:
 def by_name(classes: Iterable[Registered], what: str) -> dict[str, Registered]:
     """The classes by name, in their order; two of one name are an error."""
     found: dict[str, Registered] = {}
-    for each in classes:
-        if each.name in found:
-            raise ImportError(f"two {what} are named {each.name}: {found[each.name]} and {each}")
-        found[each.name] = each
+    for class_ in classes:
+        if class_.name in found:
+            raise ImportError(f"two {what} are named {class_.name}: {found[class_.name]} and {class_}")
+        found[class_.name] = class_
     return found

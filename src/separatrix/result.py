@@ -103,9 +103,9 @@ class Result:
 
 def _column(values: list[Any]) -> list[Any]:
     """Values of one kind: integers beyond 64 bits, and numbers among words, become text."""
-    large = any(isinstance(each, int) and abs(each) >= 1 << 63 for each in values)
-    mixed = any(isinstance(each, str) for each in values)
-    return [str(each) if each is not None and (large or mixed) else each for each in values]
+    large = any(isinstance(value, int) and abs(value) >= 1 << 63 for value in values)
+    mixed = any(isinstance(value, str) for value in values)
+    return [str(value) if value is not None and (large or mixed) else value for value in values]
 
 
 def _html(summary: str, rows: list[Row], remarks: tuple[str, ...]) -> Iterator[str]:

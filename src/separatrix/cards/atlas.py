@@ -179,10 +179,10 @@ def _of_families(mechanisms: list[Mechanism], family: str | Sequence[str] | None
     if family is None:
         return mechanisms
     wanted = [each.strip() for each in family.split(",")] if isinstance(family, str) else list(family)
-    known = list(dict.fromkeys(each.family for each in mechanisms))
+    known = list(dict.fromkeys(mechanism.family for mechanism in mechanisms))
     for each in wanted:
         require_known("family", each, known)
-    return [each for each in mechanisms if each.family in wanted]
+    return [mechanism for mechanism in mechanisms if mechanism.family in wanted]
 
 
 def _columns(constructions: str | Sequence[str] | None) -> list[str]:

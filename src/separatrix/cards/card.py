@@ -68,7 +68,7 @@ class Card(Result):
     @property
     def holds(self) -> bool:
         """Whether the contract is kept and the mechanism broke nowhere."""
-        broke = any(isinstance(each, Unanswered) and each.broke for each in self.standings)
+        broke = any(isinstance(standing, Unanswered) and standing.broke for standing in self.standings)
         return self.contract.holds and not broke
 
     @property
@@ -128,8 +128,8 @@ class Card(Result):
     def standing(self) -> str:
         """On how many constructions it tells D0 from D1, and on which it does not."""
         groups: dict[str, list[str]] = {}
-        for each in self.standings:
-            groups.setdefault(each.word, []).append(each.name)
+        for standing in self.standings:
+            groups.setdefault(standing.word, []).append(standing.name)
         words = {
             "distinguishes": "tells D0 from D1 on",
             "partial": "does so some of the time on",
@@ -143,7 +143,7 @@ class Card(Result):
             for place, (word, names) in enumerate(known.items())
         ]
         parts[0] += " constructions" if len(self.standings) > 1 else " construction"
-        kinds = Counter(each.name.partition(",")[0] for each in self.standings)
+        kinds = Counter(standing.name.partition(",")[0] for standing in self.standings)
         if twice := [f"{name} in {many} forms" for name, many in kinds.items() if many > 1]:
             parts[0] += f" ({', '.join(twice)})"
         return f"{self.mechanism.spelled} {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{parts[-1]}."
@@ -155,7 +155,7 @@ class Card(Result):
             return ""
         if not self.rescaled:
             return f"{UNKNOWN_SCALE}; --scale sqrt changes no verdict."
-        words = {each.name: each.word for each in self.standings}
+        words = {standing.name: standing.word for standing in self.standings}
         changed = "; ".join(f"{name} ({words[name]} → {word})" for name, word in self.rescaled.items())
         many = "1 verdict" if len(self.rescaled) == 1 else f"{len(self.rescaled)} verdicts"
         return (
@@ -188,7 +188,9 @@ class Card(Result):
     def summary(self) -> str:
         """Whether it keeps the contract, and on how many constructions it has which word."""
         kept = "keeps the contract" if self.contract.holds else f"breaks {', '.join(self.contract.failed)}"
-        counts = Counter("no answer" if each.word == "none" else each.word for each in self.standings)
+        counts = Counter(
+            "no answer" if standing.word == "none" else standing.word for standing in self.standings
+        )
         found = [f"{word} on {count}" for word, count in counts.most_common()]
         said = f"{self.mechanism.spelled}: {', '.join((kept, *found))}"
         return said if self.finished else f"{said}; not finished"
@@ -206,7 +208,7 @@ class Card(Result):
         if not self.standings:
             return self.checks()
         cards = (self, *self.against)
-        return [standing_row(card.mechanism, each) for card in cards for each in card.standings]
+        return [standing_row(card.mechanism, standing) for card in cards for standing in card.standings]
 
     def checks(self) -> list[Row]:
         """One row for each check of the contract: what is broken first."""
@@ -281,7 +283,7 @@ def assess(
       the case that the mechanism ends the process in this step.
     """
     one = mechanism_from(mechanism, width=width, heads=heads, scale=scale, seed=seed)
-    others = [mechanism_from(each) for each in listed_mechanisms(against)]
+    others = [mechanism_from(listed_mechanism) for listed_mechanism in listed_mechanisms(against)]
     tell(f"{one.spelled}: contract")
     unreached = Disagreement(one.spelled, UNREACHED)
     empty = Card(Calling(one), Examination(), (), (), unreached, (), unreached, quick=quick, finished=False)
@@ -353,8 +355,8 @@ def _asked(
         tell(f"{name}: {what}")
         if_ended(lambda cause: replace(known, cost=Disagreement(name, f"it {cause}")))
 
-    for each in standings(mechanism, before_construction):
-        card = replace(card, standings=(*card.standings, each))
+    for standing in standings(mechanism, before_construction):
+        card = replace(card, standings=(*card.standings, standing))
         so_far(card)
     if not card.calling.scale_known:
         before_step("the same with --scale sqrt")
@@ -378,10 +380,10 @@ def _rescaled(card: Card) -> dict[str, str]:
     """The verdicts that change where queries are multiplied by sqrt(width), by construction."""
     rescaled, changed = called_with(card.mechanism, {"scale": SQRT}), {}
     known = points()
-    for each in card.standings:
-        word = word_at(known[each.name], rescaled)
-        if word != each.word:
-            changed[each.name] = word
+    for standing in card.standings:
+        word = word_at(known[standing.name], rescaled)
+        if word != standing.word:
+            changed[standing.name] = word
     return changed
 
 

@@ -152,10 +152,10 @@ class Illustration:
 on D1: not told apart with these signs. What is read of D0 and D1 differs in the 17th bit: bfloat16 and \
 float16 cannot see it.'
         """
-        d0, d1 = (max(kind[0] for kind in each.given[mechanism]) for each in self.datasets)
+        d0, d1 = (max(kind[0] for kind in dataset.given[mechanism]) for dataset in self.datasets)
         fired = self.fired(mechanism, 0), self.fired(mechanism, 1)
-        readings = [each.readings[mechanism] for each in self.datasets]
-        close = sum(x == self.threshold for each in readings for x in each)
+        readings = [dataset.readings[mechanism] for dataset in self.datasets]
+        close = sum(x == self.threshold for reading in readings for x in reading)
         first = self.datasets[1].rows[0]
         special = self.special or ("tokens " if first.count > 1 else "token ") + first.tokens
         weight = ""
@@ -183,7 +183,7 @@ float16 cannot see it.'
                 "threshold": self.threshold,
                 "difference": self.difference,
                 "queries": self.queries,
-                "tokens": [[_row_json(row) for row in each.rows] for each in self.datasets],
+                "tokens": [[_row_json(row) for row in dataset.rows] for dataset in self.datasets],
                 "mechanisms": [self._mechanism_json(name) for name in self.mechanisms],
                 "refused": [{"mechanism": name, "reason": why} for name, why in self.refused.items()],
             }
@@ -196,8 +196,8 @@ float16 cannot see it.'
         return {
             "mechanism": name,
             "normalised": self.normalised[name],
-            "weights": [each.given[name] for each in self.datasets],
-            "readings": [each.readings[name] for each in self.datasets],
+            "weights": [dataset.given[name] for dataset in self.datasets],
+            "readings": [dataset.readings[name] for dataset in self.datasets],
             "fires": [self.fires(name, label) for label in LABELS],
             "tells_apart": self.tells_apart(name),
             "sentence": self.sentence(name),

@@ -62,7 +62,11 @@ def likenesses(mechanism: Mechanism) -> list[Likeness]:
     """Every other known mechanism that can be asked the same question, nearest first; none if it breaks."""
     causal = mechanism.causality is Causality.ALWAYS
     wrong = Causality.NEVER if causal else Causality.ALWAYS
-    known = [each for each in examples() if each.causality is not wrong and each.spelled != mechanism.spelled]
+    known = [
+        example
+        for example in examples()
+        if example.causality is not wrong and example.spelled != mechanism.spelled
+    ]
     try:
         ours = [mechanism.fitted(*probe(scale), causal=causal) for scale in SCALES]
     except Exception:  # a stranger's mechanism may raise anything; the standings say what

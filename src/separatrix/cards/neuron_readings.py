@@ -99,7 +99,7 @@ def kinds_of_query(laid: tuple[Laid, Laid]) -> list[QueryKind]:
 
 def _starts(tables: Sequence[Tensor]) -> list[int]:
     """Where a row differs from the one before it, in one of the tables."""
-    new = torch.stack([(each[1:] != each[:-1]).any(-1) for each in tables]).any(0)
+    new = torch.stack([(table[1:] != table[:-1]).any(-1) for table in tables]).any(0)
     return [0, *(new.nonzero()[:, 0] + 1).tolist()]
 
 

@@ -149,7 +149,7 @@ def _statement(
     asked: Question, at: str, crossings: list[Crossing], found: list[Probabilities]
 ) -> tuple[str, ...]:
     """What is verified, in sentences."""
-    ends = [end.document for each in crossings for end in (each.lo, each.hi)]
+    ends = [end.document for crossing in crossings for end in (crossing.lo, crossing.hi)]
     said = []
     for i, each in enumerate(crossings):
         lo, hi = (words(asked.following(end.document)) for end in (each.lo, each.hi))

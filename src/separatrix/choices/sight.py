@@ -89,7 +89,7 @@ def nearest_point(name: str, n: int) -> Construction | None:
     kind = construction_named(name)
     point = kind.read({**kind.example, **kind.variants[0]})
     lengths = (n, *(1 << power for power in reversed(range(n.bit_length()))))
-    found = (at_length(point, each) for each in lengths)
+    found = (at_length(point, length) for length in lengths)
     return next((each for each in found if each is not None), None)
 
 

@@ -275,7 +275,7 @@ def _aside(evidence: Sequence[Evidence]) -> str:
     runs = [each for each in evidence if each.kind is Kind.TRAINED]
     if not runs:
         return ""
-    lengths = sorted({each.question.n for each in runs if each.question.n is not None})
+    lengths = sorted({run.question.n for run in runs if run.question.n is not None})
     where = f" (n={', '.join(f'{n:,}' for n in lengths)}; {TRAINED_DTYPE})" if lengths else ""
     count = "1 stored run is" if len(runs) == 1 else f"{len(runs)} stored runs are"
     return f"; {count} of another length, size or format{where} and not counted"

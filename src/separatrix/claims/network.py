@@ -86,7 +86,7 @@ def layer_error(layers: Layers, network: FourLayerNetwork) -> float:
         np.maximum(neurons.sum(1), 0) - rows,
         np.maximum(rows.sum(), 0) - layers.output.numpy(),
     )
-    return max(float(np.abs(each).max()) for each in differences)
+    return max(float(np.abs(difference).max()) for difference in differences)
 
 
 @claim("threshold", "2", "paper")

@@ -74,7 +74,7 @@ def parity_degree() -> Finding:
             *_, margin = kernel_rows(made, power).margin()
             holds = same == (degree < bits) and (margin == 0) == same
             points.add({"n": 2**bits, "degree": degree}, holds, passed=float(margin))
-    top = Points(each for each in points if each.measured["passed"] != 0)
+    top = Points(point for point in points if point.measured["passed"] != 0)
     return points.conclude(
         f"rows are equal in rationals for every degree below log2 n, n = 4 to {2 ** CUBES[-1]}, and differ "
         f"at degree log2 n by {top.smallest('passed'):.1e} or more",

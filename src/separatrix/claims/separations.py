@@ -69,7 +69,7 @@ def pair_point(construction: str, winner: str, loser: str) -> Point:
     made = example(CONSTRUCTIONS[construction])
     won, lost = judged(made, winner), judged(made, loser)
     engines = won.outcome.engine, lost.outcome.engine
-    holds = (won.word, lost.word) == ("distinguishes", "blind") and all(each in EXACT for each in engines)
+    holds = (won.word, lost.word) == ("distinguishes", "blind") and all(engine in EXACT for engine in engines)
     return point(
         {"construction": construction, "winner": winner, "loser": loser},
         holds,

@@ -101,7 +101,7 @@ def _errors(
     """How far f, the definition's c and the fast form's c are from the loops, relative to the largest."""
     units = _literal_units(made, label, kernel)
     tokens = made.dense(label, 3, torch.float64)
-    c, f = np.array([each.c for each in units]), np.array([each.f for each in units])
+    c, f = np.array([unit.c for unit in units]), np.array([unit.f for unit in units])
     pairs = (
         (attention_weights(mechanism, tokens), f),
         (returned(mechanism.definition, tokens), c),

@@ -43,7 +43,7 @@ def data(context: typer.Context, folder: FolderOption = None, as_json: AsJson = 
         print_json([_described(each, place, states[name]) for name, each in DATASETS.items()])
     else:
         _view(place, states)
-    if any(each.state == "corrupt" for files in states.values() for each in files):
+    if any(file.state == "corrupt" for files in states.values() for file in files):
         raise typer.Exit(1)
 
 
@@ -123,8 +123,8 @@ def fetch(name: NameArgument, folder: FolderOption = None, as_json: AsJson = Fal
         print_json({**_described(chosen, place, done.files), "fetched": done.fetched})
         return
     word = "fetched and verified" if done.fetched else "is there already"
-    size = sum(each.size or 0 for each in done.files)
-    where = next(each.path.parent for each in done.files if each.path is not None)
+    size = sum(file.size or 0 for file in done.files)
+    where = next(file.path.parent for file in done.files if file.path is not None)
     console().print(f"{chosen.name} {word}: {_bytes(size)} in {plain(str(where))}", soft_wrap=True)
 
 
@@ -140,13 +140,13 @@ def _described(chosen: DataSet[Any], folder: Path, files: list[FileState]) -> di
         "source": chosen.source,
         "package": None if chosen.package is None else chosen.package.title,
         "command": None if here in ("found", "unverified") else chosen.get_it(folder),
-        "files": [each.as_json() for each in files],
+        "files": [file.as_json() for file in files],
     }
 
 
 def _state(files: list[FileState]) -> str:
     """The state of a data set: corrupt before missing before unverified before found."""
-    states = {each.state for each in files}
+    states = {file.state for file in files}
     return next(each for each in ("corrupt", "missing", "unverified", "found") if each in states)
 
 
@@ -156,14 +156,14 @@ def _view(folder: Path, states: dict[str, list[FileState]]) -> None:
     out, table = console(), new_table("data set", "state", "size", "what it is")
     for name, files in states.items():
         here = _state(files)
-        size = _bytes(sum(each.size or 0 for each in files)) if here in ("found", "unverified") else ""
+        size = _bytes(sum(file.size or 0 for file in files)) if here in ("found", "unverified") else ""
         table.add_row(f"[bold]{name}[/]", f"[{STATES[here]}]{here}[/]", size, escape(DATASETS[name].title))
     out.print(f"in {plain(str(folder))}", soft_wrap=True)
     out.print(table)
     for files in states.values():
-        for each in files:
-            if each.reason:
-                out.print(plain(each.reason), soft_wrap=True)
+        for file in files:
+            if file.reason:
+                out.print(plain(file.reason), soft_wrap=True)
     missing = [name for name, files in states.items() if _state(files) == "missing"]
     for name in missing:
         out.print(f"{name}: {plain(DATASETS[name].get_it(folder))}", style="dim", soft_wrap=True)

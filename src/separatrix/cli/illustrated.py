@@ -27,7 +27,7 @@ def show(found: Illustration) -> None:
 
 def _tokens(found: Illustration) -> list[str]:
     """The two tables, side by side where there is room, with what differs in brackets."""
-    left, right = (_table(found, each) for each in found.datasets)
+    left, right = (_table(found, dataset) for dataset in found.datasets)
     said = f"In brackets: {found.difference}." if found.differences else f"{found.difference.capitalize()}."
     beside = max(map(len, left)) + 3
     if beside + max(map(len, right)) > WIDE or len(left) != len(right):
@@ -38,7 +38,7 @@ def _tokens(found: Illustration) -> list[str]:
 def _table(found: Illustration, dataset: Dataset) -> list[str]:
     from separatrix.reports.illustration import headings, number
 
-    rows = [[f"D{dataset.label} token", *(f" {each} " for each in headings(found))]]
+    rows = [[f"D{dataset.label} token", *(f" {heading} " for heading in headings(found))]]
     for row in dataset.rows:
         cells = [
             " … " if math.isnan(value) else f"[{number(value)}]" if changed else f" {number(value)} "
@@ -57,8 +57,8 @@ def _weights(found: Illustration) -> list[str]:
         ["attention on", *(f"{short_name(name):>7}" for name in found.mechanisms)],
         ["token", *(f"{'D0':>7}  {'D1':>7}" for _ in found.mechanisms)],
     ]
-    given = [each.weights for each in found.datasets]
-    for place, pair in enumerate(zip(*(each.rows for each in found.datasets), strict=True)):
+    given = [dataset.weights for dataset in found.datasets]
+    for place, pair in enumerate(zip(*(dataset.rows for dataset in found.datasets), strict=True)):
         tokens = pair[1].tokens if pair[0].tokens == pair[1].tokens else f"{pair[0].tokens}, {pair[1].tokens}"
         cells = []
         for name in found.mechanisms:
@@ -74,7 +74,7 @@ def _neurons(found: Illustration) -> list[str]:
     """A line for each mechanism and dataset: how many neurons read what, left and right of the threshold."""
     from separatrix.reports.illustration import number, short_name
 
-    read = [x for each in found.datasets for readings in each.readings.values() for x in readings]
+    read = [x for dataset in found.datasets for readings in dataset.readings.values() for x in readings]
     low, high = min(*read, found.threshold), max(*read, found.threshold)
     at = round((found.threshold - low) / (high - low) * (STRIP - 2)) + 1
     rows = [["neurons that read", f"{number(low)}{number(high):>{STRIP + 1 - len(number(low))}}", ""]]

@@ -210,7 +210,7 @@ def _view(found: Learned) -> None:
     out.print(f"score: {found.task.answers.value}")
     out.print(f"ceiling {found.ceiling.score:.4f}  {escape(found.ceiling.how)}")
     out.print(f"floor   {found.floor.score:.4f}  {escape(found.floor.how)}")
-    shown = [dict(zip(HEAD, row(each), strict=True)) for each in found.mechanisms]
+    shown = [dict(zip(HEAD, row(mechanism), strict=True)) for mechanism in found.mechanisms]
     for each, numbers in zip(found.mechanisms, shown, strict=True):
         numbers["median"] = "–" if each.trained is None else f"{each.trained.median:.4f}"
     table = new_table(*COLUMNS, pad_edge=False)
@@ -257,10 +257,10 @@ def _view_equal(found: EqualState) -> None:
         table.add_row(*map(escape, cells))
     table.columns[0].overflow = "fold"
     out.print(table)
-    for each in found.mechanisms:
-        weighs = "" if each.parameters is None else f" [dim]{each.parameters:,} weights[/]"
-        out.print(f"[bold]{escape(each.mechanism)}[/] {escape(each.sentence)}.{weighs}")
-        for message in dict.fromkeys(each.failed):
+    for mechanism in found.mechanisms:
+        weighs = "" if mechanism.parameters is None else f" [dim]{mechanism.parameters:,} weights[/]"
+        out.print(f"[bold]{escape(mechanism.mechanism)}[/] {escape(mechanism.sentence)}.{weighs}")
+        for message in dict.fromkeys(mechanism.failed):
             out.print(f"  [red]failed[/] {escape(message)}")
     for name in found.left_out:
         out.print(f"{escape(name)} carries nothing from token to token", style="dim")

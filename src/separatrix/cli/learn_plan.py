@@ -47,21 +47,21 @@ def _view(found: Report) -> None:
     every = [each for part in found.parts for each in part.found]
     table = new_table(*HEAD)
     for each in every:
-        for one in each.mechanisms:
-            median = "–" if one.trained is None else f"{one.trained.median:.4f}"
+        for mechanism in each.mechanisms:
+            median = "–" if mechanism.trained is None else f"{mechanism.trained.median:.4f}"
             cells = (
                 f"{each.task.spelled}, {each.setting.steps:,} steps",
-                one.mechanism,
+                mechanism.mechanism,
                 median,
                 f"{each.floor.score:.4f}",
             )
-            table.add_row(*map(escape, cells), escape(each.standings[one.mechanism].value))
+            table.add_row(*map(escape, cells), escape(each.standings[mechanism.mechanism].value))
     out.print(table)
     for each in every:
         out.print(f"[bold]{escape(each.task.spelled)}[/] floor: {escape(each.floor.how)}")
-        for one in each.mechanisms:
-            out.print(f"  {escape(one.mechanism)} seeds: {seeds_text(one.trained)}", style="dim")
+        for mechanism in each.mechanisms:
+            out.print(f"  {escape(mechanism.mechanism)} seeds: {seeds_text(mechanism.trained)}", style="dim")
         for line in each.conclusions:
             out.print(f"  {escape(line)}")
-        for message in dict.fromkeys(text for one in each.mechanisms for text in one.failed):
+        for message in dict.fromkeys(text for mechanism in each.mechanisms for text in mechanism.failed):
             out.print(f"  [red]failed[/] {escape(message)}")

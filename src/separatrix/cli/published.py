@@ -62,14 +62,14 @@ def _view(found: Ledger) -> None:
 
     out = console()
     table = new_table("entry", "published", "ours", "verdict", pad_edge=False)
-    for each in found.entries:
-        word, colour = each.verdict.value, COLOURS[each.verdict.value]
-        cells = each.published.name, number(each.published.value), interval(each.ours)
+    for entry in found.entries:
+        word, colour = entry.verdict.value, COLOURS[entry.verdict.value]
+        cells = entry.published.name, number(entry.published.value), interval(entry.ours)
         table.add_row(*map(escape, cells), f"[{colour}]{word}[/]")
     out.print(table)
     if len(found.entries) <= FEW:
-        for each in found.entries:
-            _whole(each)
+        for entry in found.entries:
+            _whole(entry)
         return
     counted = ", ".join(f"{count} {word}" for word, count in found.counts.items() if count)
     out.print(f"{len(found.entries)} published numbers: {counted}.")

@@ -83,8 +83,9 @@ def _view(found: Readers) -> None:
     name = f"{escape(found.mechanism.spelled)} on {found.construction.name}"
     out.print(f"{name}: [bold {COLOURS[word]}]{word}[/]")
     out.print(_table(found))
-    for each in found.statements:
-        out.print(f"[{COLOURS[each.word]}]{each.word}[/]: {escape(f'{each.readers}; {each.evidence}')}")
+    for statement in found.statements:
+        subject = escape(f"{statement.readers}; {statement.evidence}")
+        out.print(f"[{COLOURS[statement.word]}]{statement.word}[/]: {subject}")
     out.print(escape(found.sentence))
     if said := sentence(found.fixed.taken):
         out.print(said, markup=False)

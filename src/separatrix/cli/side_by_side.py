@@ -99,9 +99,9 @@ def _groups(columns: Sequence[dict[str, str]], label: int, width: int) -> Iterat
 def _remarks(found: Verdicts) -> Iterator[tuple[str, list[str]]]:
     """What has to be known to read the answers, each said once."""
     said: dict[str, list[str]] = {}
-    for each in found.answers:
-        for remark in each.remarks:
-            said.setdefault(remark, []).append(each.mechanism.spelled)
+    for answer in found.answers:
+        for remark in answer.remarks:
+            said.setdefault(remark, []).append(answer.mechanism.spelled)
     yield from said.items()
 
 

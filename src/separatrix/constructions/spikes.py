@@ -62,6 +62,6 @@ class Spikes(ExactConstruction):
         classes = range(1) if label else range(1, p.k)
         key = tuple(p.a1 if x else p.a0 for x in unit_vector(0, p.k))
         return Description(
-            tuple(unit_vector(each, p.k) for each in classes),
+            tuple(unit_vector(class_, p.k) for class_ in classes),
             (Kind(key, (ONE,)), Kind((p.b,) * p.k, (ZERO,), self.n - 1)),
         )

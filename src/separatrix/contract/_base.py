@@ -202,7 +202,7 @@ def _examined(
     found = Examination()
     for name in CHECKS:
         roots = {**found.not_tried, **{each: each for each in found.failed}}
-        root = next((roots[each] for each in foundations(name) if each in roots), None)
+        root = next((roots[foundation] for foundation in foundations(name) if foundation in roots), None)
         if root is not None:
             found.not_tried[name] = root
             continue

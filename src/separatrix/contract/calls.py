@@ -118,7 +118,7 @@ def extras_of(
     if not _drawn.get():
         return {}
     sizes = mechanism.sizes(q, k, v)
-    return {each.name: _of_call(each, sizes, changed, kept) for each in mechanism.extras}
+    return {extra.name: _of_call(extra, sizes, changed, kept) for extra in mechanism.extras}
 
 
 def _of_call(extra: Extra, sizes: Sizes, changed: Tensor | None, kept: Tensor | None) -> Tensor:

@@ -93,7 +93,7 @@ class DataSet(ABC, Generic[Kind]):
 
     def contents(self, folder: Path) -> dict[str, bytes]:
         """The verified content of every file, by name; refuses what is missing or corrupt."""
-        return {each.name: self._content(folder, each)[1] for each in self.files}
+        return {file.name: self._content(folder, file)[1] for file in self.files}
 
     def states(self, folder: Path) -> list[FileState]:
         """The state of every file of the data set in a folder, each one read and verified.
@@ -109,7 +109,7 @@ class DataSet(ABC, Generic[Kind]):
             ]
 
     def _file_states(self, folder: Path) -> list[FileState]:
-        return [self._state(folder, each) for each in self.files]
+        return [self._state(folder, file) for file in self.files]
 
     def where(self) -> tuple[str, ...]:
         """The folders within the data folder that are looked into, in their order."""
@@ -118,7 +118,7 @@ class DataSet(ABC, Generic[Kind]):
     def get_it(self, folder: Path) -> str:
         """How to get a data set that is missing, in one clause."""
         if self.package is None:
-            return f"put {' and '.join(each.name for each in self.files)} there ({self.source})"
+            return f"put {' and '.join(file.name for file in self.files)} there ({self.source})"
         return f"get it by: separatrix data fetch {self.name}{folder_option(folder)}"
 
     def _content(self, folder: Path, file: DataFile) -> tuple[Path, bytes]:

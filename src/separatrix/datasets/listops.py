@@ -44,7 +44,7 @@ class ListOps(DataSet[Texts]):
     members: ClassVar[Mapping[str, str]] = {}
 
     def parse(self, contents: Mapping[str, bytes]) -> tuple[Texts, Texts, Texts]:
-        train, validation, test = (_table(contents[each.name], each.name) for each in self.files)
+        train, validation, test = (_table(contents[file.name], file.name) for file in self.files)
         return train, validation, test
 
     def floors(self, splits: Splits[Texts]) -> tuple[Floor, ...]:

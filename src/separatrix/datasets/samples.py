@@ -30,7 +30,7 @@ class Images:
 
     def samples(self) -> Iterator[bytes]:
         """Each image as bytes."""
-        return (each.tobytes() for each in self.pixels)
+        return (pixel.tobytes() for pixel in self.pixels)
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ class Splits(Generic[Kind]):
 
         Splits are disjoint by place; some data sets have the same image or text twice.
         """
-        seen = {_mark(each) for split in (self.train, self.validation) for each in split.samples()}
-        return sum(_mark(each) in seen for each in self.test.samples())
+        seen = {_mark(sample) for split in (self.train, self.validation) for sample in split.samples()}
+        return sum(_mark(sample) in seen for sample in self.test.samples())
 
 
 def _mark(sample: bytes) -> bytes:

@@ -142,7 +142,7 @@ def _may_decide(sampling: Sampling, tally: Tally, draws: int, confidence: float)
     more = draws - tally.draws
     hits = range(math.floor(low * more), math.ceil(high * more) + 1)
     ends = (replace(tally, draws=draws, sure=tally.sure + x, maybe=tally.maybe + x) for x in hits)
-    return any(_decides(sampling, each.interval(confidence)) for each in ends)
+    return any(_decides(sampling, end.interval(confidence)) for end in ends)
 
 
 def _drawn(
@@ -186,9 +186,9 @@ def _side_by_side(
 ) -> tuple[Float[Tensor, "groups columns signs"], Bool[Tensor, "groups most"]]:
     """The sign vectors of each group of draws, filled up with zeros, and where there are any."""
     most = len(groups[0])
-    there = torch.tensor([[i < len(each) for i in range(most)] for each in groups])
+    there = torch.tensor([[i < len(group) for i in range(most)] for group in groups])
     columns = torch.zeros(len(groups), most, *signs.shape[1:], dtype=dtype)
-    columns[there] = signs[[i for each in groups for i in each]].to(dtype)
+    columns[there] = signs[[i for group in groups for i in group]].to(dtype)
     return columns.flatten(1, 2), there
 
 

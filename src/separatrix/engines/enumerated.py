@@ -79,10 +79,10 @@ def _margin(
     construction: ExactConstruction, mechanism: Mechanism, labels: Sequence[_Attended]
 ) -> tuple[float, float, float]:
     """v0, v1 and v1 - v0, that of kernels by rationals and balls where the two nearly cancel."""
-    if any(each.lost for each in labels):
+    if any(label.lost for label in labels):
         return math.nan, math.nan, math.nan
-    v0, v1 = (float(each.rows.sum(-1).amax()) for each in labels)
-    size = max(float(each.carried.amax()) for each in labels)
+    v0, v1 = (float(label.rows.sum(-1).amax()) for label in labels)
+    size = max(float(label.carried.amax()) for label in labels)
     if abs(v1 - v0) <= LOST * size:
         with suppress(EngineRefusal):
             v0, v1, margin = map(float, kernel_rows(construction, mechanism).margin())

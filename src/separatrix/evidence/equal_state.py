@@ -36,21 +36,21 @@ def compared(asked: Experiment, found: Learned, laboratory: Laboratory) -> Equal
     task, reference = asked.task, asked.mechanisms[0]
     wanted = carried(task, reference, asked.setting)
     at = {
-        each.spelled: setting_with(task, each, asked.setting, wanted)
-        for each in asked.mechanisms[1:]
-        if each.causality is not Causality.NEVER
+        mechanism.spelled: setting_with(task, mechanism, asked.setting, wanted)
+        for mechanism in asked.mechanisms[1:]
+        if mechanism.causality is not Causality.NEVER
     }
     wider = [
-        replace(asked, mechanisms=(each,), setting=at[each.spelled])
-        for each in asked.mechanisms[1:]
-        if each.spelled in at
+        replace(asked, mechanisms=(mechanism,), setting=at[mechanism.spelled])
+        for mechanism in asked.mechanisms[1:]
+        if mechanism.spelled in at
     ]
     name = f"learn {task.spelled} at equal state"
     again = [each.mechanisms[0] for each in learned(wider, laboratory, name)]
     scores = {
         each.mechanism: {run.seed: run.score for run in each.runs} for each in (found.mechanisms[0], *again)
     }
-    left_out = tuple(each.spelled for each in asked.mechanisms[1:] if each.spelled not in at)
+    left_out = tuple(mechanism.spelled for mechanism in asked.mechanisms[1:] if mechanism.spelled not in at)
     return EqualState(reference.spelled, tokens_of(task), wanted, tuple(again), differences(scores), left_out)
 
 

@@ -18,7 +18,7 @@ def householder_factors(n: int = 5) -> float:
     >>> householder_factors(5), householder_factors(3)
     (4.0, 2.0)
     """
-    return float(max(n - _cycles(each) for each in permutations(range(n))))
+    return float(max(n - _cycles(permutation) for permutation in permutations(range(n))))
 
 
 def _cycles(permutation: tuple[int, ...]) -> int:

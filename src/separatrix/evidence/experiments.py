@@ -140,8 +140,8 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "parts": [each.as_json() for each in self.parts],
-            "predictions": [each.as_json() for each in self.predictions],
+            "parts": [part.as_json() for part in self.parts],
+            "predictions": [prediction.as_json() for prediction in self.predictions],
             "seconds": self.seconds,
         }
 
@@ -169,7 +169,9 @@ def report(
     - `say`: called with what begins, pilots or seeds.
     """
     start = time.monotonic()
-    asked = [[read_typed(typed, seeds, each.tuned) for typed in each.experiments] for each in questions]
+    asked = [
+        [read_typed(typed, seeds, question.tuned) for typed in question.experiments] for question in questions
+    ]
     with stop_on_signals(hear) as stop, closing(executor_for(workers, scheduler)) as executor:
         laboratory = Laboratory(open_store(store, create=True, check=True), executor, tell, stop, say)
         found = iter(learned([each for some in asked for each in some], laboratory, "learn"))

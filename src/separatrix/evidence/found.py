@@ -114,7 +114,7 @@ class MechanismEvidence:
             "solved": self.solved.as_json(),
             "lr": format_exact(self.rate),
             "lr_window": [format_exact(each) for each in self.window],
-            "pilots": {format_exact(each.rate): each.score for each in self.pilots},
+            "pilots": {format_exact(pilot.rate): pilot.score for pilot in self.pilots},
             "state_bytes": self.state_bytes,
             "parameters": self.parameters,
             "steps_to_solve": [run.solved_at for run in self.runs],
@@ -151,8 +151,12 @@ class EqualState:
             "tokens": self.tokens,
             "state_bytes": self.state_bytes,
             "mechanisms": [
-                {**each.as_json(), "key_width": each.setting.keys, "state_ratio": self.ratio(each)}
-                for each in self.mechanisms
+                {
+                    **mechanism.as_json(),
+                    "key_width": mechanism.setting.keys,
+                    "state_ratio": self.ratio(mechanism),
+                }
+                for mechanism in self.mechanisms
             ],
             "paired": [each.as_json() for each in self.paired],
             "left_out": list(self.left_out),
@@ -176,7 +180,7 @@ class Learned(Result):
     @property
     def states_differ(self) -> bool:
         """Whether one mechanism carries twice as much as another, or more."""
-        carried = [each.state_bytes for each in self.mechanisms if each.state_bytes]
+        carried = [mechanism.state_bytes for mechanism in self.mechanisms if mechanism.state_bytes]
         return len(carried) > 1 and max(carried) >= 2 * min(carried)
 
     @property
@@ -215,8 +219,8 @@ class Learned(Result):
     def summary(self) -> str:
         """The median score of each mechanism between floor and ceiling."""
         medians = [
-            f"{each.mechanism} {'failed' if each.trained is None else format(each.trained.median, '.4f')}"
-            for each in self.mechanisms
+            f"{row.mechanism} {'failed' if row.trained is None else format(row.trained.median, '.4f')}"
+            for row in self.mechanisms
         ]
         around = f"ceiling {self.ceiling.score:.4f}, floor {self.floor.score:.4f}"
         return f"{self.task.spelled}: {', '.join(medians)}; {around}"
@@ -226,22 +230,24 @@ class Learned(Result):
         return [
             {
                 "task": self.task.name,
-                "mechanism": each.mechanism,
-                "proved_ceiling": None if each.proved is None else each.proved.score,
-                "witness": each.witness,
-                "tuned_witness": each.tuned,
-                "mean": None if each.trained is None else each.trained.mean,
-                "median": None if each.trained is None else each.trained.median,
-                "low": None if each.trained is None else (each.trained.interval or (None, None))[0],
-                "high": None if each.trained is None else (each.trained.interval or (None, None))[1],
-                "solved": each.solved.count,
-                "of": each.solved.of,
-                "lr": float(each.rate),
-                "parameters": each.parameters,
-                "state_bytes": each.state_bytes,
-                "word": each.word.value,
+                "mechanism": mechanism.mechanism,
+                "proved_ceiling": None if mechanism.proved is None else mechanism.proved.score,
+                "witness": mechanism.witness,
+                "tuned_witness": mechanism.tuned,
+                "mean": None if mechanism.trained is None else mechanism.trained.mean,
+                "median": None if mechanism.trained is None else mechanism.trained.median,
+                "low": None if mechanism.trained is None else (mechanism.trained.interval or (None, None))[0],
+                "high": None
+                if mechanism.trained is None
+                else (mechanism.trained.interval or (None, None))[1],
+                "solved": mechanism.solved.count,
+                "of": mechanism.solved.of,
+                "lr": float(mechanism.rate),
+                "parameters": mechanism.parameters,
+                "state_bytes": mechanism.state_bytes,
+                "word": mechanism.word.value,
             }
-            for each in self.mechanisms
+            for mechanism in self.mechanisms
         ]
 
     def __getitem__(self, mechanism: str) -> MechanismEvidence:
@@ -259,7 +265,7 @@ class Learned(Result):
                 "ceiling_by": self.ceiling.how,
                 "floor": self.floor.score,
                 "floor_by": self.floor.how,
-                "mechanisms": [each.as_json() for each in self.mechanisms],
+                "mechanisms": [mechanism.as_json() for mechanism in self.mechanisms],
                 "paired": [each.as_json() for each in self.paired],
                 "beside_floor": {name: where.value for name, where in self.standings.items()},
                 "equal_state": None if self.equal_state is None else self.equal_state.as_json(),
@@ -305,6 +311,6 @@ def window(pilots: Sequence[Pilot], sign: int, tolerance: float) -> list[Pilot]:
     >>> window([Pilot(Fraction(1), 0.5), Pilot(Fraction(2), 0.9), Pilot(Fraction(3), -math.inf)], 1, 0.01)
     [Pilot(rate=Fraction(2, 1), score=0.9)]
     """
-    scores = [0.0 if each.score is None else sign * each.score for each in pilots]
+    scores = [0.0 if pilot.score is None else sign * pilot.score for pilot in pilots]
     best = max(scores)
     return [each for each, x in zip(pilots, scores, strict=True) if x > -math.inf and best - x <= tolerance]

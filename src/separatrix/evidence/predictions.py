@@ -62,7 +62,7 @@ class Prediction:
         if len(self.pairs) < LEAST:
             return None
         one, other = (
-            scipy.stats.rankdata([getattr(each, name) for each in self.pairs])
+            scipy.stats.rankdata([getattr(pair, name) for pair in self.pairs])
             for name in ("predicted", "trained")
         )
         if np.ptp(one) == 0 or np.ptp(other) == 0:
@@ -86,7 +86,7 @@ class Prediction:
             "what": self.what,
             "correlation": self.correlation,
             "interval": self.interval,
-            "pairs": [vars(each) for each in self.pairs],
+            "pairs": [vars(pair) for pair in self.pairs],
             "misses": list(self.misses),
         }
 
@@ -101,11 +101,11 @@ def _mechanisms(found: Iterable[Learned]) -> Iterator[tuple[Learned, MechanismEv
     """Every mechanism that was trained, once, with its median score, so that more is better."""
     seen = set[tuple[str, str]]()
     for learned in found:
-        for each in learned.mechanisms:
-            known = (learned.spelled, each.mechanism) in seen
-            seen.add((learned.spelled, each.mechanism))
-            if each.trained is not None and not known:
-                yield learned, each, learned.task.answers.sign * each.trained.median
+        for mechanism in learned.mechanisms:
+            known = (learned.spelled, mechanism.mechanism) in seen
+            seen.add((learned.spelled, mechanism.mechanism))
+            if mechanism.trained is not None and not known:
+                yield learned, mechanism, learned.task.answers.sign * mechanism.trained.median
 
 
 def _ceilings(found: Iterable[Learned]) -> Prediction:

@@ -155,7 +155,11 @@ def learned(experiments: Sequence[Experiment], laboratory: Laboratory, name: str
     """
     with ThreadPoolExecutor(1) as aside:
         writing = aside.submit(lambda: [bounds_of(asked) for asked in experiments])
-        first = [work for each in experiments for work in (*_pilot_runs(each), *_floor_works(each))]
+        first = [
+            work
+            for experiment in experiments
+            for work in (*_pilot_runs(experiment), *_floor_works(experiment))
+        ]
         rows = laboratory.rows(f"{name}, 1 of 2, pilots", first)
         bounds = [_with_floor(*each, rows) for each in zip(experiments, writing.result(), strict=True)]
     pilots = [_pilots(asked, rows) for asked in experiments]
@@ -192,9 +196,13 @@ def bounds_of(asked: Experiment) -> Bounds:
     task, setting = asked.task, asked.setting
     samples = task.samples(setting.tests, Split.TEST)
     with one_thread():
-        written = {each.spelled: _written(task, each, setting, samples) for each in asked.mechanisms}
+        written = {
+            mechanism.spelled: _written(task, mechanism, setting, samples) for mechanism in asked.mechanisms
+        }
     ceiling = task.ceiling(samples)
-    margins = {each.spelled: margin_of(task, each, setting, samples) for each in asked.mechanisms}
+    margins = {
+        mechanism.spelled: margin_of(task, mechanism, setting, samples) for mechanism in asked.mechanisms
+    }
     if isinstance(task, RealTask):
         return Bounds(ceiling, UNMEASURED, written, margins)
     # The ceiling holds in expectation: on a finite sample a shortcut may be luckier than the best rule.
@@ -226,11 +234,11 @@ def _with_floor(asked: Experiment, bounds: Bounds, rows: Mapping[str, Row]) -> B
 
 def _planned(asked: Experiment, pilots: Pilots, bounds: Bounds) -> dict[str, _Runs]:
     found = dict[str, _Runs]()
-    for each in asked.mechanisms:
-        rate = chosen(pilots[each.spelled], asked.task).rate
-        witness = bounds.written[each.spelled] is not None
-        tuned = _from_witness(asked, each, rate) if witness else []
-        found[each.spelled] = _Runs(_fresh(asked, each, rate), tuned)
+    for mechanism in asked.mechanisms:
+        rate = chosen(pilots[mechanism.spelled], asked.task).rate
+        witness = bounds.written[mechanism.spelled] is not None
+        tuned = _from_witness(asked, mechanism, rate) if witness else []
+        found[mechanism.spelled] = _Runs(_fresh(asked, mechanism, rate), tuned)
     return found
 
 
@@ -245,14 +253,14 @@ def _learned(
     found = tuple(
         evidence_of(
             asked,
-            each,
+            mechanism,
             bounds,
-            pilots[each.spelled],
-            [(work.seed, rows[work.id]) for work in planned[each.spelled].fresh],
-            [rows[work.id] for work in planned[each.spelled].tuned],
+            pilots[mechanism.spelled],
+            [(work.seed, rows[work.id]) for work in planned[mechanism.spelled].fresh],
+            [rows[work.id] for work in planned[mechanism.spelled].tuned],
             laboratory.curve,
         )
-        for each in asked.mechanisms
+        for mechanism in asked.mechanisms
     )
     return learned_of(asked, bounds, found)
 
@@ -268,7 +276,10 @@ def _pilot_runs(asked: Experiment) -> list[TrainingRun]:
     if len(asked.setting.grid) == 1:
         return []
     return [
-        work for each in asked.mechanisms for rate in asked.setting.grid for work in _tried(asked, each, rate)
+        work
+        for mechanism in asked.mechanisms
+        for rate in asked.setting.grid
+        for work in _tried(asked, mechanism, rate)
     ]
 
 
@@ -299,7 +310,7 @@ def _pilots(asked: Experiment, rows: Mapping[str, Row]) -> Pilots:
 def pilot_of(rate: Fraction, rows: Sequence[Row], sign: int) -> Pilot:
     """What a learning rate did on the pilot seeds; one that failed is worse than all."""
     scores = [row["validation_score"] if row["status"] == Status.DONE else None for row in rows]
-    return Pilot(rate, fmean(-sign * math.inf if each is None else float(each) for each in scores))
+    return Pilot(rate, fmean(-sign * math.inf if score is None else float(score) for score in scores))
 
 
 def chosen(pilots: Sequence[Pilot], task: Task) -> Pilot:

@@ -106,7 +106,7 @@ class Ledger(Result):
     @property
     def counts(self) -> dict[str, int]:
         """How many there are of each verdict."""
-        found = Counter(each.verdict for each in self.entries)
+        found = Counter(entry.verdict for entry in self.entries)
         return {each.value: found[each] for each in Verdict}
 
     @property
@@ -118,13 +118,13 @@ class Ledger(Result):
     def rows(self) -> list[Row]:
         """One row for each number."""
         return [
-            {name: value for name, value in each.as_json().items() if name not in ("interval", "seeds")}
-            for each in self.entries
+            {name: value for name, value in entry.as_json().items() if name not in ("interval", "seeds")}
+            for entry in self.entries
         ]
 
     def as_json(self) -> dict[str, Any]:
         """What `separatrix learn --published --json` prints."""
-        return {"rule": RULE, "counts": self.counts, "entries": [each.as_json() for each in self.entries]}
+        return {"rule": RULE, "counts": self.counts, "entries": [entry.as_json() for entry in self.entries]}
 
 
 def judged(entry: Published, ours: Ours | None, changed: str = "") -> tuple[Verdict, str]:
@@ -172,12 +172,12 @@ def reproductions(
     - `say`: called with each stage of each experiment as it begins.
     """
     entries = published_named(list(names))
-    trained = {each.how.typed: each for each in reversed(entries) if isinstance(each.how, Training)}
+    trained = {entry.how.typed: entry for entry in reversed(entries) if isinstance(entry.how, Training)}
     asked = {typed: _experiment(typed, parameters or {}, seeds, pilots) for typed in reversed(trained)}
-    for each in entries:
-        how = each.how
+    for entry in entries:
+        how = entry.how
         if isinstance(how, Training) and how.length not in (None, *asked[how.typed].task.further()):
-            raise UsageError(f"{each.name} is read off the length {how.length}; have it in also=…")
+            raise UsageError(f"{entry.name} is read off the length {how.length}; have it in also=…")
     found = dict[str, Learned | UsageError]()
     if asked:
         with stop_on_signals(hear) as stop, closing(executor_for(workers, scheduler)) as executor:
@@ -188,7 +188,7 @@ def reproductions(
                     (found[typed],) = learned([experiment], laboratory, f"learn {typed}")
                 except UsageError as error:  # the others go on
                     found[typed] = error
-    return Ledger(tuple(entry_of(each, found, parameters or {}) for each in entries))
+    return Ledger(tuple(entry_of(entry, found, parameters or {}) for entry in entries))
 
 
 def _experiment(typed: str, given: Mapping[str, object], seeds: int, pilots: int) -> Experiment:
@@ -242,8 +242,8 @@ def _measured(how: Training, found: Learned) -> Ours | None:
         low, high = summary.interval or (min(shown), max(shown))
         return Ours(summary.median, (low - drawn, high + drawn), tuple(shown))
     best = [
-        max(some, key=lambda score: task.answers.sign * score)
-        for some in combinations(shown, min(how.best_of, len(shown)))
+        max(combination, key=lambda score: task.answers.sign * score)
+        for combination in combinations(shown, min(how.best_of, len(shown)))
     ]
     return Ours(fmean(best), (min(best) - drawn, max(best) + drawn), tuple(shown))
 

@@ -115,4 +115,4 @@ def _within(found: Scores, proved: ProvedCeiling) -> str:
 
 def best(scores: Iterable[float | None], sign: int) -> float | None:
     """The best of the scores that there are."""
-    return max((each for each in scores if each is not None), key=lambda each: sign * each, default=None)
+    return max((score for score in scores if score is not None), key=lambda each: sign * each, default=None)

@@ -230,7 +230,7 @@ def _learned(store: Store, variant: _Variant, load: Load, waiting: list[str]) ->
 
 def _bounds(asked: Experiment) -> Bounds:
     """What is known without training, each mechanism by itself: another one there changes nothing."""
-    alone = [_bounds_of_one(_Same(replace(asked, mechanisms=(each,)))) for each in asked.mechanisms]
+    alone = [_bounds_of_one(_Same(replace(asked, mechanisms=(mechanism,)))) for mechanism in asked.mechanisms]
     written = {name: score for each in alone for name, score in each.written.items()}
     margins = {name: margin for each in alone for name, margin in each.margins.items()}
     return replace(alone[0], written=written, margins=margins)
@@ -252,7 +252,7 @@ class _Same:
     def _spelled(self) -> str:
         task, setting = self.asked.task, self.asked.setting
         shown = (task.name, task.parameters.shown(), {**setting.shown(), "rates": ""})
-        return json.dumps([*shown, [each.spelled for each in self.asked.mechanisms]], default=str)
+        return json.dumps([*shown, [mechanism.spelled for mechanism in self.asked.mechanisms]], default=str)
 
 
 @lru_cache(maxsize=200)

@@ -23,7 +23,11 @@ def stored_predictions(
     store: Store, load: Load, say: Callable[[str], None] = lambda _: None
 ) -> tuple[Prediction, ...]:
     """The prediction ledger over all that a store has of any task."""
-    known = [each.task for each in trained_tasks(store) if each.task in {**TASKS, **REAL_TASKS}]
+    known = [
+        trained_task.task
+        for trained_task in trained_tasks(store)
+        if trained_task.task in {**TASKS, **REAL_TASKS}
+    ]
     found = [one for task in known for one in stored_training(store, task, load, say).found]
     say("holding the exact side against them")
     return predictions(found)
@@ -34,7 +38,9 @@ def stored_reproductions(
 ) -> Ledger:
     """The reproduction ledger; a number whose runs the store lacks has no verdict."""
     typed = [each.how.typed for each in PUBLISHED if isinstance(each.how, Training)]
-    trained = {each.task for each in trained_tasks(store)} if store is not None else set[str]()
+    trained = (
+        {trained_task.task for trained_task in trained_tasks(store)} if store is not None else set[str]()
+    )
     known = dict[str, tuple[Learned, ...]]()
     found = dict[str, Learned | UsageError]()
     for words in dict.fromkeys(typed):

@@ -107,7 +107,7 @@ def table(
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[ScalingRow]:
     """The scaling of these mechanisms, or of one of each; other arguments as for `scaling`."""
-    attending = examples() if mechanisms is None else [mechanism_from(each) for each in mechanisms]
+    attending = examples() if mechanisms is None else [mechanism_from(mechanism) for mechanism in mechanisms]
     if of in QUANTITIES:
         _check(construction, attending[0], split_n(of, parameters)[1], of)
     rows = []

@@ -68,7 +68,7 @@ class Scalings(Result):
 
     def rows(self) -> list[Row]:
         """One row for each mechanism and value."""
-        return [{"mechanism": each.asked.label, **row} for each in self.answers for row in each.rows()]
+        return [{"mechanism": answer.asked.label, **row} for answer in self.answers for row in answer.rows()]
 
     def notebook_rows(self) -> list[Row]:
         """One row for each mechanism."""

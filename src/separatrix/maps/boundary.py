@@ -175,7 +175,7 @@ def boundary_of(
         plateaus,
         (readings[0], readings[-1]),
         len(readings),
-        sum(each.side is None for each in readings),
+        sum(reading.side is None for reading in readings),
         *_evidence(level, closed, outcome, (*crossings, *plateaus)),
         _complete(level, places, readings, crossings),
         formula,
@@ -278,7 +278,7 @@ def _arrange(
     A change from one strict side to the other is a crossing. Changes to and from "equal" bound a plateau; it
     is part of a crossing where the sides before and after it differ, and is only touched where they do not.
     """
-    decided = [each for each in readings if each.side is not None]
+    decided = [reading for reading in readings if reading.side is not None]
     crossings, plateaus = list[Crossing](), list[Plateau]()
     before: LevelReading | None = None
     first = decided[0] if decided and decided[0].side == 0 else None
@@ -325,7 +325,7 @@ def _complete(
     s^m - q^m - at 1^m, whose signs in the order of their bases are -, +, -, has at most two zeros
     (Descartes' rule for exponential sums), and it is negative at m = 0.
     """
-    if level.name != "m" or any(each.side in (None, 0) for each in readings):
+    if level.name != "m" or any(reading.side in (None, 0) for reading in readings):
         return ""
     grids = level.closed(places)
     if grids is None or any(np.ptp(grid.p0) > 0 or np.ptp(grid.only) > 0 for grid in grids):

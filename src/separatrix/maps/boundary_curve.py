@@ -63,7 +63,7 @@ class BoundaryCurve(Result):
     @property
     def lengths_differ(self) -> bool:
         """Whether some n that was used is none that is shown as a value."""
-        return self.parameter != "n" and any(each.moved for each in self.boundaries)
+        return self.parameter != "n" and any(boundary.moved for boundary in self.boundaries)
 
     @property
     def summary(self) -> str:

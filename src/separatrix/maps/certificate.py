@@ -37,7 +37,10 @@ def _asked(found: Boundary) -> dict[str, Any]:
     name, asked = found.span.name, found.asked
     chosen = {name: found.crossings[0].lo.value}
     point, mechanism = asked.point(chosen), asked.mechanism(chosen)
-    given = {each: getattr(point.parameters, each) for each in type(point.parameters).model_fields}
+    given = {
+        model_field: getattr(point.parameters, model_field)
+        for model_field in type(point.parameters).model_fields
+    }
     if "n" in asked.fixed:
         given["n"] = parse_integer(asked.fixed["n"], "n")
     settings = {"name": mechanism.name, **spelled_parameters(mechanism.parameters.filled())}

@@ -200,8 +200,8 @@ class Boundary(Result):
         if not self.crossings and not touched:
             start, stop = (format_exact(end.value) for end in self.ends)
             return f"{name}: P passes {level} nowhere, {self.span.name} from {start} to {stop}"
-        parts = [f"P {self._passed(each)}" for each in self.crossings[:1]]
-        parts += [self._passed(each) for each in self.crossings[1:]]
+        parts = [f"P {self._passed(crossing)}" for crossing in self.crossings[:1]]
+        parts += [self._passed(crossing) for crossing in self.crossings[1:]]
         return f"{name}: {'; '.join([*parts, *(each.describe(self.span.name, level) for each in touched)])}"
 
     def _passed(self, crossing: Crossing) -> str:
@@ -221,16 +221,16 @@ class Boundary(Result):
             {
                 "mechanism": self.asked.label,
                 "parameter": self.span.name,
-                "lo": float(each.lo.value),
-                "hi": float(each.hi.value),
-                "direction": "up" if each.rises else "down",
-                "certified": each.certified,
-                "distinguish_lo": each.lo.p,
-                "distinguish_hi": each.hi.p,
-                "n_used_lo": self.n_used(each.lo),
-                "n_used_hi": self.n_used(each.hi),
+                "lo": float(crossing.lo.value),
+                "hi": float(crossing.hi.value),
+                "direction": "up" if crossing.rises else "down",
+                "certified": crossing.certified,
+                "distinguish_lo": crossing.lo.p,
+                "distinguish_hi": crossing.hi.p,
+                "n_used_lo": self.n_used(crossing.lo),
+                "n_used_hi": self.n_used(crossing.hi),
             }
-            for each in self.crossings
+            for crossing in self.crossings
         ]
 
     def as_json(self) -> documents.Boundary:

@@ -59,7 +59,7 @@ class LevelSides:
             LevelReading(value, float(p), _strict_side(float(low), float(high), self.at))
             for value, (p, low, high) in zip(values, found, strict=True)
         ]
-        return [self._settled(each) if each.side is None else each for each in readings]
+        return [self._settled(reading) if reading.side is None else reading for reading in readings]
 
     def _settled(self, reading: LevelReading) -> LevelReading:
         """A reading too close for floats, by fractions if they are allowed here."""

@@ -76,27 +76,27 @@ def _plugins() -> tuple[Plugin, ...]:
     """What other packages register; looked for once, since that reads about every installed package."""
     return tuple(
         Plugin(
-            each.name,
-            each.module,
-            each.attr,
-            f"{each.dist.name} {each.dist.version}" if each.dist is not None else "",
+            entry_point.name,
+            entry_point.module,
+            entry_point.attr,
+            f"{entry_point.dist.name} {entry_point.dist.version}" if entry_point.dist is not None else "",
         )
-        for each in entry_points(group=GROUP)
+        for entry_point in entry_points(group=GROUP)
     )
 
 
 def _names() -> list[str]:
-    return sorted({each.name for each in _plugins()})
+    return sorted({plugin.name for plugin in _plugins()})
 
 
 def installed() -> dict[str, Plugin]:
     """The mechanisms that other packages register, by name; nothing of theirs is imported."""
-    return {each: _installed(each) for each in _names()}
+    return {name: _installed(name) for name in _names()}
 
 
 def _installed(name: str) -> Plugin:
     """The one that is registered by that name; a second one, or a mechanism of ours, is a clash."""
-    places = {(each.module, each.attribute): each for each in _plugins() if each.name == name}
+    places = {(plugin.module, plugin.attribute): plugin for plugin in _plugins() if plugin.name == name}
     others = [*(["separatrix itself"] if name in MECHANISMS else []), *map(str, places.values())]
     if len(others) > 1:
         raise UsageError(
@@ -184,11 +184,13 @@ def _made(found: Any, name: str, given: Mapping[str, str]) -> Mechanism:
 
 def _makes_one(found: Any, parameters: Mapping[str, inspect.Parameter], given: Mapping[str, str]) -> bool:
     """Whether it is a function that makes a mechanism: it cannot be given q, k and v, or need not be."""
-    kinds = {each.kind for each in parameters.values()}
+    kinds = {parameter.kind for parameter in parameters.values()}
     places = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    first = [each for each in parameters.values() if each.kind in places][:3]
-    needed = {each.name for each in parameters.values() if each.default is inspect.Parameter.empty}
-    sized = {each for size, names in SIZES.items() if size in given for each in names}
+    first = [parameter for parameter in parameters.values() if parameter.kind in places][:3]
+    needed = {
+        parameter.name for parameter in parameters.values() if parameter.default is inspect.Parameter.empty
+    }
+    sized = {name for size, names in SIZES.items() if size in given for name in names}
     attends = len(first) == 3 and needed.issuperset(each.name for each in first)
     return (
         inspect.isroutine(found)
@@ -240,7 +242,7 @@ def mechanisms_from(source: Any) -> list[Mechanism]:
     >>> mechanisms_from("softmax,power:beta=4")
     [<mechanism softmax>, <mechanism power:beta=4>]
     """
-    found = [mechanism_from(each) for each in listed_mechanisms(source)]
+    found = [mechanism_from(listed_mechanism) for listed_mechanism in listed_mechanisms(source)]
     if not found:
         raise UsageError("name a mechanism, for example softmax")
     return found

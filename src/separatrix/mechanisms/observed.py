@@ -108,7 +108,7 @@ def _own_sizes(module: Any) -> tuple[list[int], list[int]]:
     """The sizes in the shapes of a module's weights, and the numbers of heads that it names."""
     if not isinstance(module, torch.nn.Module):
         return [], []
-    shapes = {size for each in module.parameters() for size in each.shape if 1 < size <= 4096}
+    shapes = {size for parameter in module.parameters() for size in parameter.shape if 1 < size <= 4096}
     numbers = {
         name: value
         for part in module.modules()

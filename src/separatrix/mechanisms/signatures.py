@@ -41,7 +41,7 @@ def taken_by_name(attend: Any, name: str) -> set[str]:
     if signature is None:
         raise UsageError(f"{name} has no signature that can be read; wrap it in {SIGNATURE}")
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    named = [each.name for each in signature.parameters.values() if each.kind in kinds]
+    named = [parameter.name for parameter in signature.parameters.values() if parameter.kind in kinds]
     known = set(named[3:])
     declared = {getattr(each, "name", None) for each in getattr(attend, "extras", ())}
     try:

@@ -136,18 +136,18 @@ def read_both(
     are applied to what it makes of them.
     """
     d0, d1 = batches
-    columns = [_Columns(mechanism, each, signs) for each in batches]
+    columns = [_Columns(mechanism, batch, signs) for batch in batches]
     if torch.equal(d0.queries, d1.queries) and torch.equal(d0.keys, d1.keys):
-        values = [each.values for each in columns]
+        values = [column.values for column in columns]
         both = d0.attend(mechanism, torch.cat(values, dim=-1))
-        attended = torch.split(both, [each.shape[-1] for each in values], dim=-1)
+        attended = torch.split(both, [value.shape[-1] for value in values], dim=-1)
     elif d0.keys.shape == d1.keys.shape and d0.queries.shape == d1.queries.shape:
         q, k = torch.cat([d0.queries, d1.queries]), torch.cat([d0.keys, d1.keys])
-        v = torch.cat([each.values for each in columns])
+        v = torch.cat([column.values for column in columns])
         counts = None if d0.counts is None or d1.counts is None else torch.cat([d0.counts, d1.counts])
         attended = attend(mechanism, q, k, v, counts, d0.last).chunk(2)
     else:
-        attended = tuple(each.batch.attend(mechanism, each.values) for each in columns)
+        attended = tuple(column.batch.attend(mechanism, column.values) for column in columns)
     return [each.read(found, construction) for each, found in zip(columns, attended, strict=True)]
 
 

@@ -42,7 +42,7 @@ class FloatOutputs(Outputs):
             tokens = tokens_at(label, place)
             found.append(_received(mechanism, tokens, literal))
         self.rows, self.sizes = ([each[part] / construction.unit for each in found] for part in (0, 1))
-        if not all(np.isfinite(each).all() for each in self.rows):
+        if not all(np.isfinite(row).all() for row in self.rows):
             raise EngineRefusal(
                 f"{mechanism.spelled} cannot bear these tokens: its scores overflow or divide by zero"
             )
@@ -70,7 +70,7 @@ class FloatOutputs(Outputs):
 
     @property
     def _roots(self) -> Array:
-        return np.sqrt([float(each.copies) for each in self.features])
+        return np.sqrt([float(feature.copies) for feature in self.features])
 
     @property
     def differ(self) -> bool:
@@ -134,4 +134,4 @@ def _defined(
     alone = tokens.last or len(tokens.queries) == 1
     sets = [query.expand(len(tokens.keys), -1) for query in tokens.queries] if alone else [tokens.queries]
     rows = [mechanism.definition(q[None, None], keys, carried, counts, causal)[0, 0] for q in sets]
-    return torch.cat([each[-1:] for each in rows] if tokens.last else rows)
+    return torch.cat([row[-1:] for row in rows] if tokens.last else rows)

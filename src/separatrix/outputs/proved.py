@@ -84,7 +84,7 @@ class ProvedOutputs(Outputs):
 
     def _apart(self, rows: list[tuple[Flint, ...]], others: list[tuple[Flint, ...]]) -> Array:
         """Rows less others, in float64 once they are subtracted."""
-        roots = np.sqrt([float(each.copies) for each in self.features])
+        roots = np.sqrt([float(feature.copies) for feature in self.features])
         with ctx.workprec(self.precision):
             pairs = [zip(row, other, strict=True) for row, other in zip(rows, others, strict=True)]
             found: Array = np.array([[float(x - y) for x, y in pair] for pair in pairs])
@@ -162,15 +162,15 @@ def _has_negative(construction: Construction) -> bool:
     if not construction.has_groups or construction.group_count() > LARGEST_GROUPS:
         return True
     groups = [construction.groups(label, torch.float64) for label in (0, 1)]
-    return any(bool((side < 0).any()) for each in groups for side in (each.queries, each.keys))
+    return any(bool((side < 0).any()) for group in groups for side in (group.queries, group.keys))
 
 
 def _of_description(construction: ExactConstruction, kernel: ScoreMechanism) -> ProvedOutputs:
     """A row for each distinct query; equal if the levels are, or if all numbers are rational and equal."""
     found = kernel_rows(construction, kernel)
     counted = [
-        Counter(rows_of(Description((query,), each.kinds))[0] for query in each.queries)
-        for each in construction.descriptions
+        Counter(rows_of(Description((query,), description.kinds))[0] for query in description.queries)
+        for description in construction.descriptions
     ]
     rows = [{row: found.received(row) for row in each} for each in counted]
     same = counted[0] == counted[1]
@@ -195,8 +195,8 @@ def _of_blocks(construction: Construction, kernel: ScoreMechanism, model: BlockM
         [_block_row(kernel, model, label, row) for row in model.rows[label] if _exists(row, model)]
         for label in (0, 1)
     ]
-    raw = tuple([row if last else row[1:4] for row in each] for each in kinds)
-    rows = tuple([_mean_blocks(row, blocks, last) for row in each] for each in kinds)
+    raw = tuple([row if last else row[1:4] for row in kind] for kind in kinds)
+    rows = tuple([_mean_blocks(row, blocks, last) for row in kind] for kind in kinds)
     numbers = (1, 1, blocks, 1) if last else (1, blocks)
     features, first = [], 1
     for copies in numbers:

@@ -112,7 +112,7 @@ def answers(
 
     `tell` hears of each point before it.
     """
-    found, attending = list[PointAnswer](), [mechanism_named(each) for each in mechanisms]
+    found, attending = list[PointAnswer](), [mechanism_named(mechanism) for mechanism in mechanisms]
     for name, point in _points():
         tell(name)
         found += [_answer(name, point, each) for each in attending if _affordable(point, each)]

@@ -148,7 +148,7 @@ def _typed(name: str, value: Any) -> str:
 def _are_rounded_range(values: Sequence[Fraction]) -> bool:
     """Whether these are the values of a range but for the rounding of floats, as `linspace` makes them."""
     steps, size = len(values) - 1, max(map(abs, values))
-    if steps < 2 or all(each.denominator == 1 for each in values):
+    if steps < 2 or all(value.denominator == 1 for value in values):
         return False
     meant = (values[0] + (values[-1] - values[0]) * Fraction(i, steps) for i in range(steps + 1))
     return all(abs(each - other) <= ROUNDED * size for each, other in zip(values, meant, strict=True))

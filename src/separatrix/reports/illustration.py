@@ -98,15 +98,17 @@ def _name_tokens(axes: Axes, names: list[str]) -> None:
 
 
 def _largest(found: Illustration, columns: Any) -> float:
-    sizes = (abs(row.cells[x]) for each in found.datasets for row in each.rows if row.cells for x in columns)
+    sizes = (
+        abs(row.cells[x]) for dataset in found.datasets for row in dataset.rows if row.cells for x in columns
+    )
     return max((size for size in sizes if not math.isnan(size)), default=0.0)
 
 
 def _draw_weights(axes: Axes, found: Illustration, mechanism: str) -> None:
     """What the first query gives each row of tokens together: D0 outlined, D1 filled."""
     colour = looks(found.mechanisms)[mechanism].colour
-    rows = [each.rows for each in found.datasets]
-    given = [each.weights[mechanism] for each in found.datasets]
+    rows = [dataset.rows for dataset in found.datasets]
+    given = [dataset.weights[mechanism] for dataset in found.datasets]
     most = max(map(max, given))
     for y, pair in enumerate(zip(*given, strict=True)):
         for weight, shift, face in zip(pair, (0.27, 0.73), ("none", colour), strict=True):
@@ -157,7 +159,7 @@ def _draw_neurons(axes: Axes, found: Illustration) -> None:
 
 
 def _readings(found: Illustration) -> list[tuple[float, ...]]:
-    return [each for dataset in found.datasets for each in dataset.readings.values()]
+    return [reading for dataset in found.datasets for reading in dataset.readings.values()]
 
 
 def headings(found: Illustration) -> list[str]:

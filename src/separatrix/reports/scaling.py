@@ -118,7 +118,7 @@ def keys(found: Growth) -> tuple[Key, ...]:
 
 def _xy(row: Mapping[str, Any]) -> tuple[list[float], list[float]]:
     values = row["values"]
-    return [float(each[row["parameter"]]) for each in values], [each[row["quantity"]] for each in values]
+    return [float(value[row["parameter"]]) for value in values], [value[row["quantity"]] for value in values]
 
 
 def draw_on(axes: Axes, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -194,8 +194,8 @@ def table(
 def numbers(found: Growth) -> dict[str, Any]:
     """The table of the page, without columns that repeat another one."""
     values = [each for row in found.rows for each in row["values"]]
-    moved = any(each["n_used"] not in (None, each[found.parameter]) for each in values)
-    noisy = any(not each["low"] == each[found.quantity] == each["high"] for each in values)
+    moved = any(value["n_used"] not in (None, value[found.parameter]) for value in values)
+    noisy = any(not value["low"] == value[found.quantity] == value["high"] for value in values)
     shown = [True, True, moved, True, noisy, noisy]
     return {
         "columns": [*compress(columns(found), shown)],

@@ -135,7 +135,7 @@ class PointQuestion(SearchQuestion):
                 tries = [format_exact(Fraction(f"{float(number):.{digits}g}")) for digits in (1, 2)]
             else:
                 tries = []
-            yield from (admissible(self.kind, {**values, name: each}) for each in tries)
+            yield from (admissible(self.kind, {**values, name: attempt}) for attempt in tries)
 
     def _holds(self, values: Values, limit: tuple[Any, ...]) -> bool:
         try:

@@ -72,15 +72,15 @@ class Search(Result):
     @property
     def summary(self) -> str:
         """What was found, or that finding nothing proves nothing."""
-        found = ", ".join(dict.fromkeys(each.family for each in self.findings))
+        found = ", ".join(dict.fromkeys(finding.family for finding in self.findings))
         said = f"{len(self.findings)} found in {self.trials} trials ({found})" if self.found else self.caution
         return f"what {self.x.spelled} tells apart and {self.y.spelled} does not: {said}"
 
     def rows(self) -> list[Row]:
         """One row for each finding."""
         return [
-            {"family": each.family, "sentence": each.sentence, "shrunk": each.shrunk}
-            for each in self.findings
+            {"family": finding.family, "sentence": finding.sentence, "shrunk": finding.shrunk}
+            for finding in self.findings
         ]
 
     def as_json(self) -> documents.Search:

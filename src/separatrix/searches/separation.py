@@ -117,7 +117,7 @@ def read(mechanism: Mechanism, instance: Instance) -> Reading:
 
 def _evidence(margin: Any, outputs: list[Received]) -> Evidence:
     """float64 as soon as one output is; else that of the margin, which is what counts."""
-    if any(isinstance(each.value, float) for each in outputs):
+    if any(isinstance(output.value, float) for output in outputs):
         return "float64"
     return "exact" if isinstance(margin, fmpq) else "balls"
 

@@ -46,7 +46,9 @@ class Address:
         """What the driver says, without what the user's settings say."""
         secrets = {value for name, value in self.settings.items() if not _is_shown(name, value)}
         spelled = {
-            form for each in secrets for form in (each, quote(each), quote(each, ""), quote_plus(each))
+            form
+            for secret in secrets
+            for form in (secret, quote(secret), quote(secret, ""), quote_plus(secret))
         }
         for each in sorted(spelled - {""}, key=len, reverse=True):
             message = re.sub(rf"(?<!\w){re.escape(each)}(?!\w)", HIDDEN, message)

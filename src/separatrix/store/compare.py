@@ -112,7 +112,7 @@ class ComparedSweeps:
 
     def as_json(self) -> dict[str, Any]:
         """What `separatrix compare --json` prints."""
-        damaged = [{"store": each.where, **each.as_json()} for each in self.damages]
+        damaged = [{"store": damage.where, **damage.as_json()} for damage in self.damages]
         return {
             "one": self.names[0],
             "other": self.names[1],

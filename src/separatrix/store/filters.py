@@ -80,7 +80,7 @@ def _text(value: object) -> str:
 
 def _condition(name: str, value: str, dialect: str, kind: str | None) -> ColumnElement[bool]:
     if name == "mechanism":
-        return or_(false(), *(_is_mechanism(each) for each in split_mechanisms(value)))
+        return or_(false(), *(_is_mechanism(split_mechanism) for split_mechanism in split_mechanisms(value)))
     if name == "delta":
         return cells.c.delta.in_([_canonical(each) for each in value.split(",")])
     if name in WORDS:

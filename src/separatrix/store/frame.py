@@ -87,7 +87,9 @@ def require_known(store: Store, asked: Filter) -> None:
 def _require_stored(store: Store, name: str, value: str) -> None:
     known = [str(each) for (each,) in store.select(select(cells.c[name]).distinct())]
     names = [*known, *dict.fromkeys(each.partition(":")[0] for each in known)]
-    for strange in (each for each in split_mechanisms(value) if each not in names):
+    for strange in (
+        split_mechanism for split_mechanism in split_mechanisms(value) if split_mechanism not in names
+    ):
         if near := nearest(strange, names):
             listed = ", ".join(sorted(known)[:MOST_LISTED]) + (", …" if len(known) > MOST_LISTED else "")
             raise UsageError(f"no stored cell has {name} {strange}{near}; there are: {listed}")
@@ -98,7 +100,12 @@ def _require_no_cells(store: Store, name: str) -> None:
     names = [*WORDS, *NUMBERS]
     for (kind,) in kinds:
         one = store.select(select(cells.c.parameters).where(cells.c.construction == kind).limit(1))
-        names += [str(each) for (parameters,) in one if isinstance(parameters, dict) for each in parameters]
+        names += [
+            str(parameter)
+            for (parameters,) in one
+            if isinstance(parameters, dict)
+            for parameter in parameters
+        ]
     if kinds:
         listed, near = ", ".join(dict.fromkeys(names)), nearest(name, names)
         raise UsageError(f"no stored cell has {name}{near}; conditions can be on: {listed}")

@@ -121,7 +121,7 @@ class DaskExecutor(Executor):
 
     @property
     def _fit(self) -> list[str]:
-        return [each for each in self._slots if each not in self._unfit]
+        return [slot for slot in self._slots if slot not in self._unfit]
 
     @property
     def vacancies(self) -> int:

@@ -140,14 +140,14 @@ def _is_local(name: str) -> bool:
     if spec is None:
         return False
     places = [spec.origin] if spec.origin else spec.submodule_search_locations or []
-    found = [Path(each).resolve() for each in places if Path(each).exists()]
+    found = [Path(place).resolve() for place in places if Path(place).exists()]
     return bool(found) and not any(map(_is_installed, found))
 
 
 def _is_installed(file: Path) -> bool:
     """Whether a file is of a package that is installed: here, or where another environment shares its own."""
     here = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
-    return any(each in here or each.name in PACKAGES for each in file.parents)
+    return any(parent in here or parent.name in PACKAGES for parent in file.parents)
 
 
 @cache
@@ -203,13 +203,13 @@ def _imports(tree: ast.Module, package: str) -> Iterator[str]:
     """The modules that a module in a package imports, anywhere in it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (each.name for each in node.names)
+            yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom):
             written = "." * node.level + (node.module or "")
             module = resolve_name(written, package) if node.level else written
             yield module
-            for each in node.names:
-                yield _home(module, each.name)
+            for name in node.names:
+                yield _home(module, name.name)
 
 
 def _home(module: str, name: str) -> str:

@@ -126,7 +126,7 @@ def _mean_cost(cells: Sequence[Work], results: Sequence[Result]) -> float:
 
     On literal tokens time grows as a power of n, the slope of what was seen.
     """
-    seconds, n = [max(each.seconds, 1e-6) for each in results], np.array([*map(_length, cells)])
+    seconds, n = [max(result.seconds, 1e-6) for result in results], np.array([*map(_length, cells)])
     seen = len(seconds)
     engine = ENGINES.get(str(results[-1].found.get("engine")))
     if engine is None or not engine.literal:

@@ -133,7 +133,7 @@ class LearnTable:
     def summary(self) -> tuple[str, str, str]:
         """What is asked of whom, and how."""
         about = ", ".join(dict.fromkeys(task.name for task, _ in self.points))
-        return about, ", ".join(each.spelled for each in self.mechanisms), "training"
+        return about, ", ".join(mechanism.spelled for mechanism in self.mechanisms), "training"
 
     def __iter__(self) -> Iterator[TrainingRun]:
         if self.stages:
@@ -158,7 +158,9 @@ def read_learn_table(
         complaints.add(OWN_SEEDS.format(int(keys.seeds)), "seeds")
     if keys.pilots and (keys.test or keys.start != (SCRATCH,)):
         complaints.add("runs whose rates pilots choose are tested, and begin from scratch", "pilots")
-    mechanisms = {each.spelled: each for each in read_mechanisms(keys, complaints, allow)}
+    mechanisms = {
+        read_mechanism.spelled: read_mechanism for read_mechanism in read_mechanisms(keys, complaints, allow)
+    }
     return LearnTable(name, keys, tuple(_points(keys, complaints)), tuple(mechanisms.values()))
 
 

@@ -65,11 +65,15 @@ class LocalExecutor(Executor):
 
     @property
     def vacancies(self) -> int:
-        return 0 if self._failure else AHEAD * self.workers - sum(len(each.waiting) for each in self._workers)
+        return (
+            0
+            if self._failure
+            else AHEAD * self.workers - sum(len(worker.waiting) for worker in self._workers)
+        )
 
     @property
     def busy(self) -> bool:
-        return bool(self._back or self._failure or any(each.waiting for each in self._workers))
+        return bool(self._back or self._failure or any(worker.waiting for worker in self._workers))
 
     def submit(self, batch: Batch) -> None:
         while not self._failure:
@@ -86,7 +90,7 @@ class LocalExecutor(Executor):
 
     def wait(self, seconds: float) -> list[Finished]:
         if not self._back and not self._failure:
-            wait([future for each in self._workers for future in each.waiting], seconds, FIRST_COMPLETED)
+            wait([future for worker in self._workers for future in worker.waiting], seconds, FIRST_COMPLETED)
         for place in range(self.workers):
             self._collect(place)
             if self._is_late(self._workers[place]):
@@ -147,9 +151,9 @@ class LocalExecutor(Executor):
             self.submit(batch)
 
     def close(self) -> None:
-        for each in self._workers:
-            each.end()
-            each.pool.shutdown(wait=True, cancel_futures=True)
+        for worker in self._workers:
+            worker.end()
+            worker.pool.shutdown(wait=True, cancel_futures=True)
 
 
 def greet() -> None:

@@ -90,7 +90,7 @@ class VerdictTable:
     def summary(self) -> tuple[str, str, str]:
         """What is asked of whom, and how."""
         about = ", ".join(dict.fromkeys(points.kind.name for points in self.grids))
-        return about, ", ".join(each.spelled for each in self.mechanisms), self.engine
+        return about, ", ".join(mechanism.spelled for mechanism in self.mechanisms), self.engine
 
     @property
     def taken(self) -> dict[str, dict[str, str]]:
@@ -104,7 +104,7 @@ class VerdictTable:
     @property
     def count(self) -> int:
         """The number of cells."""
-        return sum(each.grid.size for each in self.grids) * len(self.mechanisms) * len(next(self._seeds()))
+        return sum(grid.grid.size for grid in self.grids) * len(self.mechanisms) * len(next(self._seeds()))
 
     def _seeds(self) -> Iterator[Sequence[int]]:
         """The seeds of each point in turn."""
@@ -136,7 +136,9 @@ def read_table(keys: VerdictKeys, name: str, complaints: Complaints, allow: Coll
     """The cells that a table asks for; what is wrong with those it names goes to `complaints`."""
     with complaints.at("dtype"):
         ENGINES[keys.engine].refuse_unused(Sampling(dtype=keys.dtype))
-    mechanisms = {each.spelled: each for each in read_mechanisms(keys, complaints, allow)}
+    mechanisms = {
+        read_mechanism.spelled: read_mechanism for read_mechanism in read_mechanisms(keys, complaints, allow)
+    }
     grids = tuple(_grids(keys, complaints))
     codes = {
         (kind.name, spelled): code_version(kind, mechanism)

@@ -49,10 +49,10 @@ def finish(cells: Sequence[Work], seconds: float, checkpoints: Checkpoints | Non
 def joined(parts: Iterable[Back]) -> Back:
     """What came some at a time; nothing is left of a checkpoint after which more came."""
     found: Back = []
-    for some in parts:
-        if some and found and isinstance(found[-1], Checkpoint):
+    for part in parts:
+        if part and found and isinstance(found[-1], Checkpoint):
             found.pop()
-        found += some
+        found += part
     return found
 
 

@@ -38,7 +38,7 @@ class Lengths(Parameters):
     def further(self) -> tuple[int, ...]:
         """The lengths of `also`; one that is no length is 0."""
         words = [] if self.also is None else self.also.split(",")
-        digits = [each.isascii() and each.isdigit() and len(each) <= len(str(MOST)) for each in words]
+        digits = [word.isascii() and word.isdigit() and len(word) <= len(str(MOST)) for word in words]
         return tuple(int(each) if good else 0 for each, good in zip(words, digits, strict=True))
 
     def length(self, split: Split) -> int:

@@ -76,7 +76,7 @@ def best_threshold(
 
 
 def _among(states: Sequence[States]) -> str:
-    off = max(Fraction(2 * each.scale.off, each.scale.unit) for each in states)
+    off = max(Fraction(2 * state.scale.off, state.scale.unit) for state in states)
     where = f" at each of {len(states)} places" if len(states) > 1 else ""
     but = f" but those within {float(off):.0e} of a pre-activation" if off else ""
     return f"all from 1e-100 to 1e6{but}, over {states[0].seen}{where}"
@@ -94,9 +94,9 @@ def _best_gap(states: Sequence[States], usual: Fraction) -> Gap | None:
 
     Pre-activations that may be equal are one place together: no threshold between them is looked at.
     """
-    unit, off = states[0].scale.unit, max(each.scale.off for each in states)
+    unit, off = states[0].scale.unit, max(state.scale.off for state in states)
     least, most = math.ceil(LEAST_TAU * unit) + off, LARGEST_TAU * unit - off
-    within = [[[min(max(x, least), most) for x in peaks] for peaks in each.peaks] for each in states]
+    within = [[[min(max(x, least), most) for x in peaks] for peaks in state.peaks] for state in states]
     values = sorted({least}.union(*(peaks for each in within for peaks in each)))
     places: dict[int, int] = {}
     gaps: list[tuple[int, int]] = []

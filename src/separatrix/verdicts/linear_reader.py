@@ -74,7 +74,7 @@ def best_witness(outputs: Outputs) -> Witness | None:
 def _witnesses(outputs: Outputs, fires_on: Label) -> Iterator[Witness]:
     quiet, loud = outputs.offsets if fires_on else outputs.offsets[::-1]
     apart = outputs.differences if fires_on else -outputs.differences
-    roots = np.sqrt([float(each.copies) for each in outputs.features])
+    roots = np.sqrt([float(feature.copies) for feature in outputs.features])
     for direction in _directions(quiet, loud, apart if len(apart) else loud - quiet.mean(0)):
         unit = direction / np.abs(direction).max() / roots
         unit = unit / np.abs(unit).max()

@@ -230,7 +230,7 @@ class Readers(Result):
 
     def rows(self) -> list[Row]:
         """One row for each statement."""
-        return [dict(each.as_json()) for each in self.statements]
+        return [dict(statement.as_json()) for statement in self.statements]
 
     def as_json(self) -> documents.Readers:
         """What `separatrix readers --json` prints."""
@@ -255,7 +255,7 @@ class Readers(Result):
             "formats": {name: kept.as_json() for name, kept in self.formats.items()},
             "outputs": self.outputs.evidence,
             "verdict": self.verdict.as_json(),
-            "statements": [each.as_json() for each in self.statements],
+            "statements": [statement.as_json() for statement in self.statements],
         }
 
 

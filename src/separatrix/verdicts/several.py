@@ -73,7 +73,9 @@ class Verdicts(Result):
     @property
     def remarks(self) -> tuple[str, ...]:
         """Those on each mechanism, after its name."""
-        return tuple(f"{each.mechanism.spelled}: {said}" for each in self.answers for said in each.remarks)
+        return tuple(
+            f"{answer.mechanism.spelled}: {remark}" for answer in self.answers for remark in answer.remarks
+        )
 
     def rows(self) -> list[Row]:
         """One row for each mechanism: the answer, and every parameter."""

@@ -78,10 +78,10 @@ def sign_states(construction: Construction, outputs: Sequence[Outputs]) -> list[
     """All sign states where they can be counted, one set for each of the outputs; else drawn networks."""
     first = outputs[0]
     if construction.signs <= MOST_SIGNS and len(first.features) == construction.signs:
-        return [_all_signs(construction, each) for each in outputs]
+        return [_all_signs(construction, output) for output in outputs]
     if isinstance(first, ProvedOutputs):
         return [_counted_signs(construction, first)]
-    return [_draws(construction, [each for each in outputs if isinstance(each, FloatOutputs)])]
+    return [_draws(construction, [output for output in outputs if isinstance(output, FloatOutputs)])]
 
 
 def _all_signs(construction: Construction, outputs: Outputs) -> States:
@@ -113,7 +113,7 @@ def _scale(construction: Construction, outputs: Outputs) -> Scale:
     if isinstance(outputs, ProvedOutputs):
         return _exact_scale(construction, [x for rows in outputs.raw for row in rows for x in row])
     assert isinstance(outputs, FloatOutputs)
-    copies = np.array([float(each.copies) for each in outputs.features])
+    copies = np.array([float(feature.copies) for feature in outputs.features])
     off = max(float((sizes @ copies).max()) for sizes in outputs.sizes)
     return Scale(1 << FLOAT_BITS, math.ceil(Fraction(SLACK * off) * (1 << FLOAT_BITS)))
 
@@ -138,7 +138,7 @@ def _exact_scale(construction: Construction, numbers: Iterable[Flint]) -> Scale:
 def _counted_signs(construction: Construction, outputs: ProvedOutputs) -> States:
     """The states of a closed form: the signs of the spike, its block and c, and the number of other +."""
     scale = _scale(construction, outputs)
-    blocks = max(each.copies for each in outputs.features)
+    blocks = max(feature.copies for feature in outputs.features)
     counts, weights, total = _plus_counts(blocks)
     peaks: Peaks = ([], [])
     for label in LABELS:
@@ -182,8 +182,8 @@ def _plus_counts(blocks: int) -> tuple[list[int], list[int], int]:
 def _draws(construction: Construction, outputs: Sequence[FloatOutputs]) -> States:
     """Seeded draws of whole networks, shared between the outputs."""
     rng = np.random.default_rng(SEED)
-    copies = np.array([each.copies for each in outputs[0].features])
-    scales = [_scale(construction, each) for each in outputs]
+    copies = np.array([feature.copies for feature in outputs[0].features])
+    scales = [_scale(construction, output) for output in outputs]
     scale = max(scales, key=lambda each: each.off)
     peaks: Peaks = ([], [])
     for each, _ in product(outputs, range(-(-DRAWS // len(outputs)))):

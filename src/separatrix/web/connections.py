@@ -88,12 +88,12 @@ class LimitedProtocol(H11Protocol):
     def _make_room(self) -> bool:
         """Close the connection that has been silent for longest; False where there is none."""
         others = [
-            other
-            for other in self.connections
-            if isinstance(other, LimitedProtocol)
-            and other is not self
-            and other.is_waiting
-            and not other.transport.is_closing()
+            connection
+            for connection in self.connections
+            if isinstance(connection, LimitedProtocol)
+            and connection is not self
+            and connection.is_waiting
+            and not connection.transport.is_closing()
         ]
         if not others:
             return False

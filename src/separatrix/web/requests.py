@@ -207,7 +207,7 @@ def read_query(
     chosen = {name.removeprefix("--"): value for name, value in typed.items()}
     unknown = next((name for name in chosen if name not in options), None)
     if unknown is not None:
-        takes = f"; there is {', '.join(f'--{each}' for each in options)}" if options else ""
+        takes = f"; there is {', '.join(f'--{option}' for option in options)}" if options else ""
         raise UsageError(f"--{unknown} is no option here{takes}")
     return words, chosen
 

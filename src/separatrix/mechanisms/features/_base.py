@@ -173,8 +173,8 @@ class FeatureMechanism(Mechanism):
         with full_precision(v):
             _, k, v, times, _ = self._ready(k, k, v, present, extras)
             memory = Memory.empty(self.scaled(k[..., :1, :], "key"), v.shape[-1], self.normalised)
-            for some in blocks(max(1, CACHED // max(1, memory.sums[..., 0].numel())), k, v, times):
-                memory.join(Memory(self.normalised, *self._taken(*some)))
+            for block in blocks(max(1, CACHED // max(1, memory.sums[..., 0].numel())), k, v, times):
+                memory.join(Memory(self.normalised, *self._taken(*block)))
         return tuple(each for each in memory.kept if each is not None)
 
     def read_on(
@@ -248,8 +248,8 @@ class FeatureMechanism(Mechanism):
     def _take_in(self, memory: Memory, k: Tensor, v: Tensor, times: Tensor | None) -> int:
         """Take in every key, a block of tokens at a time, and return the length of the blocks."""
         step = block_length(memory)
-        for some in blocks(step, k, v, times):
-            memory.join(Memory(self.normalised, *self._part(self._taken, k.shape[-2] > step, *some)))
+        for block in blocks(step, k, v, times):
+            memory.join(Memory(self.normalised, *self._part(self._taken, k.shape[-2] > step, *block)))
         return step
 
     def _past(
@@ -262,8 +262,8 @@ class FeatureMechanism(Mechanism):
             return
         run = tokens_at_once(k.shape[0] * k.shape[1], width, features, chunk)
         kept: list[Any] = list(memory.kept)
-        for some in blocks(run, q, k, v, times):
-            rows, *kept = self._part(partial(self._passed, chunk), k.shape[-2] > run, *some, *kept)
+        for block in blocks(run, q, k, v, times):
+            rows, *kept = self._part(partial(self._passed, chunk), k.shape[-2] > run, *block, *kept)
             yield rows
 
     def _scored_past(

@@ -152,7 +152,7 @@ def chunks_of(k: Keys, w: Keys, beta: Betas) -> Chunks:
     heard = (w @ k.mT).tril(-1)
     both = solved(w @ w.mT, torch.cat([heard, w], dim=-1), beta)
     parts = (k, w, both[..., :CHUNK], both[..., CHUNK:])
-    return Chunks(*(each.reshape(-1, batch, *each.shape[1:]) for each in parts))
+    return Chunks(*(part.reshape(-1, batch, *part.shape[1:]) for part in parts))
 
 
 def _chunked(x: Float[Tensor, "batch heads keys width"]) -> Float[Tensor, "chunks heads size width"]:

@@ -195,7 +195,7 @@ class RecurrentMechanism(Mechanism):
             chunk = chunk if longest is None else min(chunk, longest)
             if present is not None and self.minds_absence:
                 extras["present"] = present[:, None, :, None]
-            steady = [each.name for each in self.extras if not each.per_token and each.name in extras]
+            steady = [extra.name for extra in self.extras if not extra.per_token and extra.name in extras]
             fixed = {name: extras.pop(name) for name in steady}
             state = self.init_state(q, v) if state is None else state
             read_on: Callable[..., tuple[State, Tensor]] = self.step if steps else self.advance

@@ -28,7 +28,9 @@ MARKS = (
 
 def palette(parts: Iterable[Part]) -> Palette:
     """One look for each mechanism of a page; black is left to ceilings and what is proved."""
-    names = dict.fromkeys(each.mechanism for part in parts for one in part.found for each in one.mechanisms)
+    names = dict.fromkeys(
+        mechanism.mechanism for part in parts for one in part.found for mechanism in one.mechanisms
+    )
     known = {name: key for name, key in looks(names).items() if name in names and name in LOOKS}
     taken = {key.colour for key in known.values()}
     free = [colour for colour in COLOURS[1:-1] if colour not in taken]
@@ -57,7 +59,7 @@ def bars_height(found: Learned) -> float:
 
 def draw_bars(axes: Any, found: Learned, look: Palette) -> None:
     """The same on matplotlib axes, without a legend."""
-    names = [each.mechanism for each in found.mechanisms]
+    names = [mechanism.mechanism for mechanism in found.mechanisms]
     for row, each in enumerate(found.mechanisms):
         axes.plot([found.floor.score, found.ceiling.score], [row, row], color="#dddddd", lw=7, zorder=1)
         _marks(axes, row, each, look[each.mechanism])
@@ -197,14 +199,14 @@ def states(part: Part, look: Palette) -> bytes:
 
 def curves(found: Learned, look: Palette) -> bytes:
     """The score on validation samples against the step, a line for each seed."""
-    names = [each.mechanism for each in found.mechanisms]
+    names = [mechanism.mechanism for mechanism in found.mechanisms]
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
-        for each in found.mechanisms:
-            for run in (run for run in each.runs if run.curve):
+        for mechanism in found.mechanisms:
+            for run in (run for run in mechanism.runs if run.curve):
                 steps, scores = zip(*run.curve, strict=True)
-                axes.plot(steps, scores, color=look[each.mechanism].colour, lw=1, alpha=0.8)
+                axes.plot(steps, scores, color=look[mechanism.mechanism].colour, lw=1, alpha=0.8)
         axes.axhline(found.ceiling.score, color=INK, lw=1)
         axes.axhline(found.floor.score, color=FAINT, lw=1, ls=DOTTED)
         axes.set(xlabel="step", ylabel=_two_rows(f"validation: {_scored(found)}"))
@@ -216,13 +218,13 @@ def curves(found: Learned, look: Palette) -> bytes:
 def beside_floors(parts: Sequence[Part]) -> bytes:
     """A row for each task: its seeds and medians beside the floor, and how they were learned."""
     found = [one for part in parts for one in part.found]
-    names = dict.fromkeys(each.mechanism for one in found for each in one.mechanisms)
+    names = dict.fromkeys(mechanism.mechanism for one in found for mechanism in one.mechanisms)
     look = {name: Key(name, COLOURS[place % len(COLOURS)]) for place, name in enumerate(names)}
 
     def draw(figure: Any) -> None:
         panels = figure.subplots(len(found), 2, squeeze=False)
         for (left, right), one in zip(panels, found, strict=True):
-            floor, shown = one.floor.score, [each.mechanism for each in one.mechanisms]
+            floor, shown = one.floor.score, [mechanism.mechanism for mechanism in one.mechanisms]
             for row, each in enumerate(one.mechanisms):
                 if each.trained is not None:
                     ends = [floor, each.trained.median]
@@ -248,13 +250,13 @@ def beside_floors(parts: Sequence[Part]) -> bytes:
 
 def rates(found: Learned, look: Palette) -> bytes:
     """What each learning rate did on the pilot seeds, and the steps that solved runs took."""
-    names = [each.mechanism for each in found.mechanisms]
+    names = [mechanism.mechanism for mechanism in found.mechanisms]
 
     def draw(figure: Any) -> None:
         left, right = figure.subplots(1, 2)
         for row, each in enumerate(found.mechanisms):
             key = look[each.mechanism]
-            tried = [(float(one.rate), one.score) for one in each.pilots if one.score is not None]
+            tried = [(float(pilot.rate), pilot.score) for pilot in each.pilots if pilot.score is not None]
             left.plot(
                 [x for x, _ in tried], [y for _, y in tried], marker=_marker(key), ms=5, color=key.colour
             )
@@ -264,7 +266,7 @@ def rates(found: Learned, look: Palette) -> bytes:
             right.annotate(
                 share, (0.5, row + 0.38), xycoords=("axes fraction", "data"), ha="center", fontsize=7.5
             )
-        grid = sorted({float(one.rate) for each in found.mechanisms for one in each.pilots})
+        grid = sorted({float(pilot.rate) for mechanism in found.mechanisms for pilot in mechanism.pilots})
         left.set(xscale="log", xlabel="learning rate", ylabel="pilot seed, on validation samples")
         left.set_xticks(grid, [f"{rate:g}" for rate in grid])
         left.minorticks_off()
@@ -277,13 +279,13 @@ def rates(found: Learned, look: Palette) -> bytes:
 
 
 def _names(part: Part) -> list[str]:
-    return list(dict.fromkeys(each.mechanism for one in part.found for each in one.mechanisms))
+    return list(dict.fromkeys(mechanism.mechanism for one in part.found for mechanism in one.mechanisms))
 
 
 def _of(part: Part, places: Iterable[float], name: str) -> Iterable[tuple[float, MechanismEvidence]]:
     """A mechanism in each experiment that has it, with the place of the experiment."""
     for x, one in zip(places, part.found, strict=True):
-        yield from ((x, each) for each in one.mechanisms if each.mechanism == name)
+        yield from ((x, mechanism) for mechanism in one.mechanisms if mechanism.mechanism == name)
 
 
 def _marker(key: Key) -> str:

@@ -65,21 +65,21 @@ def _differ_in_state(part: Part) -> bool:
 
 def _shown(found: Learned, look: figures.Palette) -> dict[str, Any]:
     """What the template shows of an experiment."""
-    mechanisms = ",".join(each.mechanism for each in found.mechanisms)
+    mechanisms = ",".join(mechanism.mechanism for mechanism in found.mechanisms)
     words = found.spelled.split()
     return {
         "found": found,
         "command": " ".join(("separatrix learn", words[0], mechanisms, *words[1:], _grid(found))),
         "head": HEAD,
-        "rows": [row(each) for each in found.mechanisms],
+        "rows": [row(mechanism) for mechanism in found.mechanisms],
         "bars": figures.bars(found, look),
         "curves": figures.curves(found, look)
         if any(run.curve for x in found.mechanisms for run in x.runs)
         else b"",
         "rates": figures.rates(found, look),
-        "windows": [_window(each) for each in found.mechanisms],
-        "tuned": [line for each in found.mechanisms for line in _tuned(each)],
-        "seeds": [seeds_text(each.trained) for each in found.mechanisms],
+        "windows": [_window(mechanism) for mechanism in found.mechanisms],
+        "tuned": [line for mechanism in found.mechanisms for line in _tuned(mechanism)],
+        "seeds": [seeds_text(mechanism.trained) for mechanism in found.mechanisms],
         "paired": [_difference(pair) for pair in found.paired],
         "resolution": describe_resolution(found.paired),
         "equal": None if found.equal_state is None else _equal(found.equal_state),
@@ -92,7 +92,7 @@ def _grid(found: Learned) -> str:
 
 def _window(each: MechanismEvidence) -> str:
     """What is said of the learning rates of a mechanism."""
-    tried = ", ".join(f"{float(one.rate):g} {score(one.score)}" for one in each.pilots)
+    tried = ", ".join(f"{float(pilot.rate):g} {score(pilot.score)}" for pilot in each.pilots)
     window = ", ".join(f"{float(rate):g}" for rate in each.window)
     taken = f"as good as the best: {window}; taken: {float(each.rate):g}"
     return f"validation score by learning rate: {tried}; {taken}"
@@ -174,14 +174,14 @@ def equal_rows(found: EqualState) -> list[tuple[str, ...]]:
     """Of each mechanism the width of its keys, its state beside that of the reference, what it reached."""
     return [
         (
-            each.mechanism,
-            f"{each.setting.keys:,}",
-            "–" if each.state_bytes is None else f"{each.state_bytes:,}",
-            "–" if (ratio := found.ratio(each)) is None else f"{ratio:.2f} x",
-            "–" if each.trained is None else summary_text(each.trained),
-            f"{each.solved.count} of {each.solved.of}",
+            mechanism.mechanism,
+            f"{mechanism.setting.keys:,}",
+            "–" if mechanism.state_bytes is None else f"{mechanism.state_bytes:,}",
+            "–" if (ratio := found.ratio(mechanism)) is None else f"{ratio:.2f} x",
+            "–" if mechanism.trained is None else summary_text(mechanism.trained),
+            f"{mechanism.solved.count} of {mechanism.solved.of}",
         )
-        for each in found.mechanisms
+        for mechanism in found.mechanisms
     ]
 
 

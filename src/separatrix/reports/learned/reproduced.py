@@ -19,22 +19,22 @@ def section(found: Ledger) -> pages.Section:
 
     rows = [
         (
-            each.published.name,
-            number(each.published.value),
-            interval(each.ours),
-            each.verdict.value,
-            f"{each.published.states} ({each.published.source})",
-            each.why,
+            entry.published.name,
+            number(entry.published.value),
+            interval(entry.ours),
+            entry.verdict.value,
+            f"{entry.published.states} ({entry.published.source})",
+            entry.why,
         )
-        for each in found.entries
+        for entry in found.entries
     ]
     commands = [
         (
-            f"separatrix {each.typed}",
-            f"about {each.published.seconds:,} CPU seconds where the store has none of it",
+            f"separatrix {entry.typed}",
+            f"about {entry.published.seconds:,} CPU seconds where the store has none of it",
         )
-        for each in found.entries
-        if each.typed is not None
+        for entry in found.entries
+        if entry.typed is not None
     ]
     return pages.section(
         "published",
@@ -53,13 +53,13 @@ def markdown(found: Ledger) -> str:
     head = ("entry", "what is stated, and where", "published", "ours", "verdict")
     rows = [
         (
-            f"`{each.published.name}`",
-            f"{each.published.states} ({each.published.source})",
-            number(each.published.value),
-            interval(each.ours),
-            each.verdict.value,
+            f"`{entry.published.name}`",
+            f"{entry.published.states} ({entry.published.source})",
+            number(entry.published.value),
+            interval(entry.ours),
+            entry.verdict.value,
         )
-        for each in found.entries
+        for entry in found.entries
     ]
     lines = [table_line(head), table_line("---" for _ in head), *map(table_line, rows)]
     return "\n".join([*lines, "", f"{found.summary}.", ""])

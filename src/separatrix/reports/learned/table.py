@@ -15,7 +15,7 @@ def markdown(parts: Sequence[Part], command: str) -> str:
     """A table over all parts, with the floor beside every result, and what may be concluded of each task."""
     found = [each for part in parts for each in part.found]
     lines = [table_line(HEAD), table_line("---" for _ in HEAD)]
-    lines += [table_line(_row(each, one)) for each in found for one in each.mechanisms]
+    lines += [table_line(_row(each, mechanism)) for each in found for mechanism in each.mechanisms]
     return "\n".join([f"`{command}`", "", *lines, "", *_concluded(found), ""])
 
 
@@ -50,4 +50,4 @@ def _measure(found: Learned) -> str:
 
 def table_line(cells: Iterable[str]) -> str:
     """A row of a Markdown table."""
-    return f"| {' | '.join(each.replace('|', chr(92) + '|') for each in cells)} |"
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

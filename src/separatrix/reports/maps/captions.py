@@ -37,7 +37,7 @@ def finding(found: Map) -> str:
 
 def _shares(found: Map) -> list[str]:
     """Who is blind wherever an answer is known, and on which share of the map the others tell D0 from D1."""
-    known = {each.mechanism: values for each in found.layers if (values := _finite(each)).size}
+    known = {layer.mechanism: values for layer in found.layers if (values := _finite(layer)).size}
     blind = [name for name, values in known.items() if values.max() <= BLIND]
     shares = {name: float(np.mean(values >= TELLS)) for name, values in known.items() if name not in blind}
     where = "at every n shown" if "n" in (found.x.name, found.y.name) else "everywhere on this map"
@@ -111,7 +111,7 @@ def made_by(found: Map) -> str:
     """The command that makes the whole map again."""
     axes = [axis.span.spelled for axis in (found.x, found.y)]
     fixed = [f"{name}={spelled(value)}" for name, value in found.fixed.items()]
-    mechanisms = ",".join(each.label for each in found.questions)
+    mechanisms = ",".join(question.label for question in found.questions)
     of = [] if found.of == "distinguish" else [f"--of {found.of}"]
     rest = [*of, "--difference"] if found.difference else of
     words = ["separatrix map", found.construction.name, mechanisms, *axes, *fixed, *rest, options(found)]
@@ -140,9 +140,9 @@ def sentences(found: Map) -> list[str]:
         READER if found.of in PROBABILITIES else "",
         found.places.remark,
         *(
-            f"{each.mechanism}: {each.engine}, {each.evidence}. {each.remark}".strip()
-            for each in found.layers
+            f"{layer.mechanism}: {layer.engine}, {layer.evidence}. {layer.remark}".strip()
+            for layer in found.layers
         ),
-        *(f"{each.formula} {each.tag} holds {each.limit}." for each in formulas),
+        *(f"{formula.formula} {formula.tag} holds {formula.limit}." for formula in formulas),
     ]
     return [each for each in said if each]

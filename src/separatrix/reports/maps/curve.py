@@ -83,7 +83,7 @@ def made_by(found: BoundaryCurve) -> str:
 
 
 def _evidence(found: BoundaryCurve) -> str:
-    said = dict.fromkeys(f"{each.engine}: {each.evidence}" for each in found.boundaries)
+    said = dict.fromkeys(f"{boundary.engine}: {boundary.evidence}" for boundary in found.boundaries)
     return "; ".join(said) + "."
 
 
@@ -140,28 +140,31 @@ def as_csv(found: BoundaryCurve) -> bytes:
 
 def series(found: BoundaryCurve) -> dict[str, tuple[Array, Array]]:
     """Named lines: the first crossing of every value, the second, ..., and the formula."""
-    most = max(len(each.crossings) for each in found.boundaries)
+    most = max(len(boundary.crossings) for boundary in found.boundaries)
     lines = {}
     for k in range(most):
         name = "crossing" if most == 1 else f"crossing {k + 1}"
         lines[name] = _line(
-            found, [[c.middle for c in each.crossings[k : k + 1]] for each in found.boundaries]
+            found, [[c.middle for c in boundary.crossings[k : k + 1]] for boundary in found.boundaries]
         )
     formula = found.boundaries[0].formula
-    if formula is not None and any(each.expected for each in found.boundaries):
-        expected = [list(each.expected[:1]) for each in found.boundaries]
+    if formula is not None and any(boundary.expected for boundary in found.boundaries):
+        expected = [list(boundary.expected[:1]) for boundary in found.boundaries]
         lines[f"{formula.formula} {formula.tag}"] = _line(found, expected)
     return lines
 
 
 def _hovered(found: BoundaryCurve, k: int) -> list[str]:
     """The n behind the k-th crossing of each boundary, where that is not shown as its place."""
-    ends = [[n for c in each.crossings[k : k + 1] for n in _lengths(each, c)] for each in found.boundaries]
+    ends = [
+        [n for c in boundary.crossings[k : k + 1] for n in _lengths(boundary, c)]
+        for boundary in found.boundaries
+    ]
     return ["".join(_used(found, lengths)) if lengths else "" for lengths in ends]
 
 
 def _line(found: BoundaryCurve, places: list[list[float]]) -> tuple[Array, Array]:
-    return found.over.floats, np.array([each[0] if each else np.nan for each in places])
+    return found.over.floats, np.array([place[0] if place else np.nan for place in places])
 
 
 def keys(found: BoundaryCurve) -> tuple[Key, ...]:

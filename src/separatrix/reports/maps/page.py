@@ -66,7 +66,7 @@ def _cells(found: Map) -> dict[str, Any]:
         "rest": [*rest, captions.options(found)] if captions.options(found) else rest,
         "panels": [
             {
-                "mechanisms": [each.label for each in found.questions]
+                "mechanisms": [question.label for question in found.questions]
                 if found.difference
                 else [layer.mechanism],
                 "log": scale.log,

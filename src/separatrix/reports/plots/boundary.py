@@ -19,7 +19,7 @@ BLUE = COLOURS[0]
 
 def _draw(found: Boundary, _: int, axes: Axes) -> None:
     level, (start, stop) = float(found.at), found.ends
-    places = [float(start.value), *(each.middle for each in found.crossings), float(stop.value)]
+    places = [float(start.value), *(crossing.middle for crossing in found.crossings), float(stop.value)]
     above = not found.crossings[0].rises if found.crossings else start.side == 1
     for low, high in pairwise(places):
         axes.axvspan(low, high, ymin=0, ymax=1, color=BLUE, alpha=0.18 if above else 0.0, lw=0)
@@ -33,7 +33,7 @@ def _draw(found: Boundary, _: int, axes: Axes) -> None:
     for i, at in enumerate(found.expected):
         name = f"{found.formula.formula} {found.formula.tag}" if found.formula is not None else ""
         axes.axvline(at, color=INK, lw=1.2, ls=(0, (5, 2)), label=name if i == 0 else None)
-    read = [start, *(end for each in found.crossings for end in (each.lo, each.hi)), stop]
+    read = [start, *(end for crossing in found.crossings for end in (crossing.lo, crossing.hi)), stop]
     x, y = [float(each.value) for each in read], [each.p for each in read]
     axes.plot(x, y, "o", ms=4, color=INK, label="P, as computed", clip_on=False, zorder=5)
     axes.set(

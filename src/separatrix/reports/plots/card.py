@@ -22,14 +22,14 @@ ROW = 0.16
 
 def _curves(found: Card) -> list[CostCurve]:
     costs = (found.cost, *(each.cost for each in found.against), found.softmax_cost)
-    return [each for each in costs if isinstance(each, CostCurve)]
+    return [cost for cost in costs if isinstance(cost, CostCurve)]
 
 
 def _rows(found: Card) -> list[tuple[str, str, str]]:
     """The name of each row, its word, and its colour: constructions, or the checks of the contract."""
     if found.standings:
-        return [(each.name, each.word, COLOURS[each.word]) for each in found.standings]
-    return [(each["check"], each["outcome"], OUTCOMES[each["outcome"]]) for each in found.checks()]
+        return [(standing.name, standing.word, COLOURS[standing.word]) for standing in found.standings]
+    return [(check["check"], check["outcome"], OUTCOMES[check["outcome"]]) for check in found.checks()]
 
 
 def _draw(found: Card, _: int, axes: Axes) -> None:

@@ -21,7 +21,7 @@ ROOM = 0.28
 def _draw(found: Verdicts, _: int, axes: Axes) -> None:
     answers, names = found.answers, [str(row["mechanism"]) for row in found.rows()]
     for row, name in enumerate(names):
-        one = next((each for each in answers if each.mechanism.spelled == name), None)
+        one = next((answer for answer in answers if answer.mechanism.spelled == name), None)
         if one is None:
             axes.annotate("not computed", (0.01, row), va="center", color=FAINT, style="italic", size=7.5)
             continue

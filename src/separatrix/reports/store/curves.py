@@ -86,7 +86,7 @@ def _figure(curves: Sequence[Curve], keys: Mapping[str, Key], most: int) -> Figu
         rows=[
             FigureRow(words(curve.choice), grid=_grid(curve))
             if many
-            else FigureRow(words(curve.choice), [("", each) for each in _plots(curve, keys, most)])
+            else FigureRow(words(curve.choice), [("", plot) for plot in _plots(curve, keys, most)])
             for curve in curves
         ],
         keys=[] if many else [_key(keys[name], kinds) for name, kinds in _kinds(curves).items()],

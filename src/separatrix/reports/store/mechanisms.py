@@ -90,7 +90,7 @@ def _row(row: Mapping[str, Any]) -> tuple[Any, ...]:
 def _shares(counts: list[dict[str, Any]], cells: int) -> list[tuple[str, str, str]]:
     """Each verdict with the number of its cells, and how many percent those are."""
     order = list(COLOURS)
-    found = {str(each["word"]): int(each["count"]) for each in counts}
+    found = {str(count["word"]): int(count["count"]) for count in counts}
     words = sorted(found, key=lambda word: (order.index(word) if word in order else len(order), word))
     return [(word, f"{found[word]:,}", f"{100 * found[word] / cells:.4g}") for word in words]
 

@@ -163,7 +163,7 @@ def _cells(table: pl.DataFrame, found: Selection) -> pl.DataFrame:
         .then(pl.lit("certified"))
         .otherwise(pl.lit("exact")),
     )
-    columns = [_repeated(each) if each.dtype == pl.String else each for each in cells]
+    columns = [_repeated(cell) if cell.dtype == pl.String else cell for cell in cells]
     for texts, (name, spread) in zip(map(_visible, spelled), found.spreads.items(), strict=True):
         columns.append(texts.cast(pl.Categorical).alias(f"is:{visible(name)}"))
         if spread.varied or spread.count < found.count:

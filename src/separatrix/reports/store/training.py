@@ -80,7 +80,7 @@ def trained_runs(store: Store, sweep: int | None) -> TrainedRuns:
 
 def _floors(store: Store) -> tuple[tuple[Mapping[str, str], float], ...]:
     with selected(store, read_filter({}, FLOOR), repeated=True) as chosen:
-        rows = [row for each in chosen.frames() for row in each.iter_rows(named=True)]
+        rows = [row for frame in chosen.frames() for row in frame.iter_rows(named=True)]
     done = [row for row in rows if row["status"] == "done"]
     return tuple((json.loads(row["parameters"]), float(row["floor"])) for row in done)
 
@@ -110,7 +110,7 @@ def section(runs: TrainedRuns) -> pages.Section | None:
 
 def _about(parameters: Sequence[str]) -> list[str]:
     """The task of each run, with those of its parameters and settings that differ among the runs."""
-    read = [json.loads(each) for each in parameters]
+    read = [json.loads(parameter) for parameter in parameters]
     names = dict.fromkeys(name for each in read for name in each)
     others = [name for name in names if name not in ("task", *ASKED, "tests")]
     differ = [name for name in others if len({each.get(name) for each in read}) > 1]
@@ -141,7 +141,7 @@ def _row(asked: dict[str, Any], own: pl.DataFrame, runs: TrainedRuns) -> tuple[s
 
 def _spread(scores: pl.Series) -> str:
     """The mean, and the least and the largest of several."""
-    known = [float(each) for each in scores.drop_nulls()]
+    known = [float(drop_null) for drop_null in scores.drop_nulls()]
     if not known:
         return "–"
     mean = f"{sum(known) / len(known):.4f}"

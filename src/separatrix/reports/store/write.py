@@ -72,9 +72,9 @@ def write_report(store: Store, folder: Path, sweep: int | None = None, against: 
         other = "" if against is None else f" --against {against}"
         made_by = f"separatrix report {where}{other} --out {shlex.quote(str(folder))}"
         files: dict[str, bytes | Writer] = {
-            "report.html": render(stored, [each for each in sections if each], made_by, results, runs).encode(
-                errors="replace"
-            ),
+            "report.html": render(
+                stored, [section for section in sections if section], made_by, results, runs
+            ).encode(errors="replace"),
             "results.csv": partial(write, selection, ".csv"),
             "results.parquet": partial(write, selection, ".parquet"),
         }
@@ -92,7 +92,7 @@ def write_report(store: Store, folder: Path, sweep: int | None = None, against: 
 def _changes(
     store: Store, stored: StoredCells, selection: Selection, against: int
 ) -> tuple[Comparison, Section]:
-    other = next((each for each in store.sweeps() if each.id == against), None)
+    other = next((sweep for sweep in store.sweeps() if sweep.id == against), None)
     if stored.sweep is None or other is None:
         raise UsageError(f"there is no sweep {against} in {store.where}")
     if other.id == stored.sweep.id:

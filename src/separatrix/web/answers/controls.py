@@ -88,13 +88,11 @@ def _span(schema: type[Parameters], name: str, usual: Fraction) -> dict[str, Any
     """From nothing to twice the usual value, as far as the parameter's own bounds admit."""
     lows = (Fraction(0), Fraction(1, 100), usual)
     highs = (max(Fraction(2), 2 * usual), Fraction(1), usual)
-    low, high = (
-        next((each for each in ends if _admits(schema, name, each)), usual) for ends in (lows, highs)
-    )
+    low, high = (next((end for end in ends if _admits(schema, name, end)), usual) for ends in (lows, highs))
     return {"low": float(low), "high": float(high), "log": False}
 
 
 def _admits(schema: type[Parameters], name: str, value: Fraction | int) -> bool:
     """Whether what is said of this parameter alone holds for a value."""
     at = SimpleNamespace(**{name: value})
-    return all(bool(each.holds(at)) for each in schema.constraints if each.names == (name,))
+    return all(bool(constraint.holds(at)) for constraint in schema.constraints if constraint.names == (name,))

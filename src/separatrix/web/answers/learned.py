@@ -117,9 +117,9 @@ def _proved(task: str) -> list[dict[str, Any]]:
 def _learned(found: Learned) -> dict[str, Any]:
     """What `learn --json` prints, and beside it what its page has: curves, conclusions, how it is spelled."""
     curves: list[Mapping[str, Any]] = [
-        {"mechanism": each.mechanism, "seed": run.seed, "points": run.curve}
-        for each in found.mechanisms
-        for run in each.runs
+        {"mechanism": mechanism.mechanism, "seed": run.seed, "points": run.curve}
+        for mechanism in found.mechanisms
+        for run in mechanism.runs
         if run.curve
     ]
     return {

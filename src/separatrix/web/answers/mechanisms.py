@@ -126,7 +126,7 @@ def mechanism_heading(mechanisms: str, options: Words, quick: bool, tell: Tell) 
     one = mechanism_from(mechanisms, **how_called(options))
     own = isinstance(one, CustomMechanism)
     name = one.name
-    known = next((each for each in listed.mechanisms() if each["name"] == name), None)
+    known = next((mechanism for mechanism in listed.mechanisms() if mechanism["name"] == name), None)
     about = known or {
         "name": name,
         "family": "your own" if own else one.family,

@@ -56,7 +56,7 @@ def stored_sweeps(store: str, quick: bool, tell: Tell) -> bytes:
             "cells": found.cells,
             "kinds": found.kinds,
             "running": found.running,
-            "sweeps": [_sweep(each) for each in found.sweeps],
+            "sweeps": [_sweep(sweep) for sweep in found.sweeps],
             "warning": found.damage.warning if found.damage else None,
         }
     )
@@ -158,7 +158,7 @@ def compared(store: str, one: str, other: str, quick: bool, tell: Tell) -> bytes
     """What `separatrix compare --json` prints."""
     here = opened(store)
     numbers = [here.sweep_named(each) for each in (one, other)]
-    many = sum(_members(here, each) for each in numbers)
+    many = sum(_members(here, number) for number in numbers)
     if quick and many > MANY:
         raise Slow("many cells are compared")
     tell({"what": f"comparing {many:,} cells"})
