@@ -14,6 +14,7 @@ from separatrix.costs.memory import peak_bytes
 from separatrix.mechanisms import Causality, Mechanism, _base, _running, examples, mechanism_named
 from separatrix.mechanisms._recomputed import recomputed
 from separatrix.mechanisms.features import _base as features_base
+from separatrix.mechanisms.features.elu import elu_plus_one
 from separatrix.mechanisms.features.hedgehog import Hedgehog
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 
@@ -284,3 +285,59 @@ def test_torch_compiles_mechanisms_of_every_family() -> None:
     done = subprocess.run([sys.executable, "-c", COMPILED, *names], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == names
+
+
+def test_second_derivatives_by_queries_alone() -> None:
+    """The state after a run of delta does not depend on its queries."""
+    q, k, v = tokens(20)
+    q.requires_grad_()
+    delta = mechanism_named("delta")
+    (slope,) = torch.autograd.grad(delta(q, k, v, causal=True).square().sum(), q, create_graph=True)
+    expected = delta.definition(q, k, v, causal=True).square().sum()
+    (literal,) = torch.autograd.grad(expected, q, create_graph=True)
+    (twice,), (literal_twice,) = (torch.autograd.grad(x.square().sum(), q) for x in (slope, literal))
+    assert torch.allclose(twice, literal_twice)
+
+
+@pytest.mark.parametrize("name", ["delta", "gated-delta", "causal-linear", "gla"])
+def test_batched_gradients(name: str) -> None:
+    inputs = [x.requires_grad_() for x in tokens(6)]
+    out = mechanism_named(name)(*inputs, causal=True)
+    slopes = torch.eye(out.numel(), dtype=out.dtype).reshape(-1, *out.shape)[:5]
+    batched = torch.autograd.grad(out, inputs, slopes, is_grads_batched=True, retain_graph=True)
+    for number, slope in enumerate(slopes):
+        one_by_one = torch.autograd.grad(out, inputs, slope, retain_graph=True)
+        for all_rows, row in zip(batched, one_by_one, strict=True):
+            assert torch.allclose(all_rows[number], row)
+
+
+def test_the_features_of_elu_are_differentiated_through_vmap() -> None:
+    x = torch.linspace(-2, 2, 8, dtype=torch.float64).reshape(2, 4)
+    slope = torch.func.grad(lambda x: torch.func.vmap(elu_plus_one)(x).sum())(x)
+    assert torch.allclose(slope, x.clamp(max=0).exp())
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["grad", "no grad"])
+@pytest.mark.parametrize("shared", ["heads", "batch", "counts"])
+@pytest.mark.parametrize(
+    "name", ["elu", "identity-features:normalised=no", "relu-features", "delta", "gated-delta"]
+)
+def test_keys_that_several_heads_share(name: str, shared: str, recorded: bool) -> None:
+    mechanism = mechanism_named(name)
+    recurrent = isinstance(mechanism, RecurrentMechanism)
+    q, k, v = tokens(9)
+    counts = None
+    if shared == "heads":
+        k, v = k[:, :1], v[:, :1]
+    elif shared == "batch":
+        k, v = k[:1], v[:1]
+    elif recurrent:
+        pytest.skip("a recurrence takes no counts")
+    else:
+        k, counts = k[:1, :1], torch.arange(1, 37, dtype=torch.float64).reshape(2, 2, 9)
+    whole = [x.expand(2, 2, -1, -1) for x in (q, k, v)]
+    options: dict[str, Any] = {"causal": True} if recurrent else {"counts": counts}
+    with torch.set_grad_enabled(recorded):
+        q = q.requires_grad_(recorded)
+        out = mechanism(q, k, v, **options)
+    assert torch.allclose(out, mechanism.definition(*whole, **options))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from itertools import accumulate
 from typing import Any
@@ -90,8 +91,13 @@ def _stacked(sums: list[Tensor]) -> Tensor:
 
 
 def add_product(x: Tensor, one: Tensor, other: Tensor) -> Tensor:
-    """`x + one @ other` in one operation, for tensors with the same leading dimensions."""
-    return torch.baddbmm(*(factor.flatten(0, -3) for factor in (x, one, other))).view(x.shape)
+    """`x + one @ other`, in one operation where the leading dimensions are the same."""
+    leading = x.shape[:-2]
+    if not one.shape[:-2] == leading == other.shape[:-2]:
+        return x + one @ other
+    # Batched gradients know `reshape` but not `flatten`; -1 is ambiguous for an empty batch.
+    flat = (factor.reshape(math.prod(leading), *factor.shape[-2:]) for factor in (x, one, other))
+    return torch.baddbmm(*flat).reshape(x.shape)
 
 
 @cache

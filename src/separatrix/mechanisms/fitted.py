@@ -97,7 +97,7 @@ class Fitted:
         if least not in self._wider:
             tried = (each for each in WIDER if least <= each)
             sizes = (observed.Sizes(each, self.sizes.features, self.sizes.heads) for each in tried)
-            taken = (siz.width for siz in sizes if observed.attends(self.mechanism.usual, siz))
+            taken = (size.width for size in sizes if observed.attends(self.mechanism.usual, size))
             with torch.no_grad():
                 self._wider[least] = next(taken, None)
         if self._wider[least] is None:

@@ -242,7 +242,7 @@ def mechanisms_from(source: Any) -> list[Mechanism]:
     >>> mechanisms_from("softmax,power:beta=4")
     [<mechanism softmax>, <mechanism power:beta=4>]
     """
-    found = [mechanism_from(listed_mechanism) for listed_mechanism in listed_mechanisms(source)]
+    found = [mechanism_from(name) for name in listed_mechanisms(source)]
     if not found:
         raise UsageError("name a mechanism, for example softmax")
     return found

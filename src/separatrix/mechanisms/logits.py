@@ -151,7 +151,7 @@ def _scale_of(factors: dict[tuple[int, int], float], any_width: bool) -> LogitSc
     for (width, tokens), factor in factors.items():
         by_tokens.setdefault(tokens, {})[width] = factor
     tokens, by_width = max(by_tokens.items(), key=lambda item: (len(item[1]), -item[0]))
-    counted = [by_token for by_token in by_tokens.values() if by_token.keys() == by_width.keys()]
+    counted = [slopes for slopes in by_tokens.values() if slopes.keys() == by_width.keys()]
     grows = not all(_same(each[width], by_width[width]) for each in counted for width in by_width)
     width, factor = max(by_width.items())
     laws = {CONSTANT: lambda _: 1.0, **WIDTH_FACTORS}

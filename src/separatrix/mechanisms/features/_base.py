@@ -209,7 +209,8 @@ class FeatureMechanism(Mechanism):
 
     def _all(self, memory: Memory, q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> Tensor:
         """Take in every key, then read for every query."""
-        if memory.reference is None and not torch.is_grad_enabled() and not is_transformed():
+        plain = memory.reference is None and not torch.is_grad_enabled() and not is_transformed()
+        if plain and have_equal_heads(q, k, v, times):
             return self._all_in_place(memory, q, k, v, times)
         step = self._take_in(memory, k, v, times)
         rows = [range(start, min(start + step, q.shape[-2])) for start in range(0, q.shape[-2], step)]
@@ -232,8 +233,9 @@ class FeatureMechanism(Mechanism):
         values, totals = sums.new_zeros(*sums.shape[:-1], v.shape[-1]), sums.new_zeros(*sums.shape[:-1], 1)
         for some_k, some_v, there in blocks(step, k, v, times):
             phi = memory.keys(self._keys(some_k, there), there).flatten(0, 1)
-            products = torch.bmm(in_pieces(phi).mT, in_pieces(some_v.flatten(0, 1)))
-            values += products if len(products) == len(values) else products.sum(0, keepdim=True)
+            pieces = in_pieces(phi)
+            products = torch.bmm(pieces.mT, in_pieces(some_v.flatten(0, 1)))
+            values += products if pieces is phi else products.sum(0, keepdim=True)
             if self.normalised:
                 totals += phi.sum(-2)[..., None]
         out = q.new_empty(*q.shape[:-1], v.shape[-1])
@@ -532,6 +534,17 @@ def block_length(memory: Memory) -> int:
 def blocks(step: int, *tensors: Tensor | None) -> Iterator[tuple[Any, ...]]:
     """Some tokens after the other, of each of the tensors."""
     return zip(*(repeat(None) if x is None else torch.split(x, step, dim=-2) for x in tensors), strict=False)
+
+
+def have_equal_heads(q: Tensor, k: Tensor, v: Tensor, times: Tensor | None) -> bool:
+    """Whether no batch element or head of one tensor is shared by several of another."""
+    leading = k.shape[:-2]
+    if not q.shape[:-2] == leading == v.shape[:-2]:
+        return False
+    if times is None:
+        return True
+    shared = torch.broadcast_shapes(leading, times.shape[:-2])  # type: ignore[no-untyped-call]
+    return bool(shared == leading)
 
 
 def in_pieces(x: Float[Tensor, "heads tokens width"]) -> Float[Tensor, "pieces tokens_of_a_piece width"]:

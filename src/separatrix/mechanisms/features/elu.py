@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from separatrix.mechanisms._recomputed import is_transformed
 from separatrix.mechanisms.features._base import FeatureMechanism, Features, Side, Tokens
-from separatrix.tensors import Float, Tensor
+from separatrix.tensors import Float, Tensor, torch
 
 
 class Elu(FeatureMechanism):
@@ -29,5 +30,6 @@ class Elu(FeatureMechanism):
 def elu_plus_one(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """x + 1 above 0, exp(x) below, without the digits that adding 1 to expm1 would lose."""
     decayed, linear = x.clamp(max=0).exp_(), x.relu()
-    # Autograd needs the exponential for backward, so it is overwritten only where nothing is recorded.
-    return decayed + linear if decayed.requires_grad else decayed.add_(linear)
+    # Backward needs the exponential, so it is overwritten only where nothing is recorded.
+    recorded = torch.is_grad_enabled() or is_transformed()
+    return decayed + linear if recorded else decayed.add_(linear)

@@ -107,7 +107,7 @@ class Delta(RecurrentMechanism):
 
     @run_of_tokens
     def advance(self, state: State, q: Queries, k: Keys, v: Values, **extras: Any) -> tuple[State, Attended]:
-        inputs = (state[0], q, k, v, extras["beta"].to(v).expand(*v.shape[:-1], 1))
+        inputs = with_equal_heads(state[0], q, k, v, extras["beta"].to(v))
         recording = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
         if recording and not is_transformed():
             after, out = delta_run().apply(self.parameters.unit_keys, *inputs)
@@ -179,6 +179,13 @@ def solved(
     return written
 
 
+def with_equal_heads(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Expand what is shared by several batch elements or heads; autograd adds up its gradients."""
+    shapes = [x.shape[:-2] for x in tensors]
+    leading = torch.broadcast_shapes(*shapes)  # type: ignore[no-untyped-call]
+    return tuple(x.expand(*leading, *x.shape[-2:]) for x in tensors)
+
+
 def advance_run(
     unit_keys: bool,
     state: Float[Tensor, "batch heads width features"],
@@ -220,8 +227,15 @@ def delta_run() -> Any:
                 # For derivatives of second order the gradients need a graph of their own.
                 views = [x.view_as(x) for x in inputs]
                 outputs = advance_run(ctx.unit_keys, *views)[:2]
+                # The state after the run does not depend on q, nor the outputs on inputs without gradients.
+                pairs = [
+                    (out, slope) for out, slope in zip(outputs, slopes, strict=True) if out.requires_grad
+                ]
+                recorded, along = zip(*pairs, strict=True)
                 wanted = [x for x, need in zip(views, needed, strict=True) if need]
-                gradients = iter(torch.autograd.grad(outputs, wanted, slopes, create_graph=True))
+                gradients = iter(
+                    torch.autograd.grad(recorded, wanted, along, create_graph=True, allow_unused=True)
+                )
                 return None, *(next(gradients) if need else None for need in needed)
 
     return DeltaRun

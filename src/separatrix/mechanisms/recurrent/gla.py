@@ -81,7 +81,8 @@ def faded_overlaps(q: Queries, k: Keys, kept: Kept) -> Float[Tensor, "batch head
 
     By halves: the second half hears the first through `(q exp(L_i - L_mid)) (k exp(L_mid - L_j))ᵀ`, where mid
     is the last token of the first half. Both exponents are at most 0, so nothing overflows or is divided by
-    what underflowed. Blocks in which little fades are computed whole, see `_mild_length`.
+    what underflowed. Blocks in which little fades are computed whole, see `_mild_length`; there, keys above
+    1e33 overflow in float32.
     """
     half = _mild_length(kept)
     found = (q * k).sum(-1)[..., None, None] if half == 1 else _mild_blocks(q, k, kept, half)
