@@ -147,7 +147,7 @@ def test_the_margin_of_errors_covers_the_expected_gap():
     assert error_margin(np.ones(1), np.ones(1), np.ones(1), 0.5) == Margin(-math.inf, math.inf)
 
 
-@pytest.mark.parametrize("tests", [5, 10, 43, 200])
+@pytest.mark.parametrize("tests", [2, 5, 10, 43, 200])
 @pytest.mark.parametrize(("n", "shift"), [(4, 6), (2, 1), (5, 0)])
 def test_lucky_small_samples_are_no_contradiction(n, shift, tests):
     """The best rule of the class scores far above its expectation on some of many small samples."""

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 FALSE_ALARM = 1e-6
 """The probability at most with which chance in the test samples alone leads to "cannot" or to a
 contradiction."""
+FEWEST_ERRORS = 10
+"""Fewer squared errors say nothing about their expectation."""
 ROUNDING = 1e-9
 """Scores that differ by less are equal."""
 REPORT_BUG = "This is a bug in separatrix; please report it with the command that shows it."
@@ -246,29 +248,31 @@ def error_margin(best: NDArray[Any], limit: NDArray[Any], targets: NDArray[Any],
     both are answers to `targets`. With squared errors `e` and targets `y`, `sum(e) / sum(y²) - proved`
     is the sum of `e - proved y²` over that of `y²`: the numerator has expectation 0 for `limit`.
 
-    >>> margin = error_margin(np.zeros(9), np.ones(9), np.ones(9), proved=0.5)
-    >>> margin.least_gap < 0  # nine samples show nothing
+    >>> targets = np.random.default_rng(0).normal(size=10_000)
+    >>> few, many = (error_margin(0.9 * y, 0.1 * y, y, proved=0.81) for y in (targets[:30], targets))
+    >>> few.least_gap < 0 < many.least_gap < 0.8  # thirty samples show nothing
     True
     """
     squares = np.square(targets.astype(np.float64)).reshape(-1)
     lost, least = (np.square(np.reshape(answers, -1) - targets.reshape(-1)) for answers in (limit, best))
-    if len(squares) < 2 or not squares.any():
+    if len(squares) < FEWEST_ERRORS or not squares.any():
         return Margin(-math.inf, math.inf)
-    behind, scale = lost - least, squares.mean()
-    gap = behind.mean() - _mean_error(behind)
-    return Margin(float(gap / scale), float(_mean_error(lost - proved * squares) / scale))
+    behind, scale, largest = lost - least, squares.mean(), float(squares.max())
+    gap = behind.mean() - _mean_error(behind, largest)
+    return Margin(float(gap / scale), float(_mean_error(lost - proved * squares, largest) / scale))
 
 
-def _mean_error(terms: NDArray[Any]) -> float:
+def _mean_error(terms: NDArray[Any], largest: float) -> float:
     """How far the mean of these terms is from its expectation, except with a probability near FALSE_ALARM.
 
     The first part is the deviation of a normal mean. It is too small where terms are rarely large: a sample
     without its large terms also looks steadier than it is. The second part covers these: an event that did
     not occur among n samples has a probability of at most `log(1/FALSE_ALARM) / n`, and is taken to differ
-    from the mean by as much as the terms that occurred differ from each other.
+    from the mean by as much as the terms that occurred differ from each other, or by the largest square of
+    a target.
     """
     confidence = -math.log(FALSE_ALARM)
-    rare = float(np.ptp(terms)) * confidence / len(terms)
+    rare = max(float(np.ptp(terms)), largest) * confidence / len(terms)
     return math.sqrt(2 * float(terms.var()) * confidence / len(terms)) + rare
 
 
