@@ -22,9 +22,7 @@ Registered = TypeVar("Registered", bound=Named)
 def modules(package: ModuleType, folders: bool = False) -> Iterator[ModuleType]:
     """The files in a folder, or else its folders, but for names that begin with an underscore."""
     for name in sorted(
-        iter_module.name
-        for iter_module in pkgutil.iter_modules(package.__path__)
-        if iter_module.ispkg == folders
+        module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg == folders
     ):
         if not name.startswith("_"):
             yield import_module(f"{package.__name__}.{name}")

@@ -283,7 +283,7 @@ def assess(
       the case that the mechanism ends the process in this step.
     """
     one = mechanism_from(mechanism, width=width, heads=heads, scale=scale, seed=seed)
-    others = [mechanism_from(listed_mechanism) for listed_mechanism in listed_mechanisms(against)]
+    others = [mechanism_from(name) for name in listed_mechanisms(against)]
     tell(f"{one.spelled}: contract")
     unreached = Disagreement(one.spelled, UNREACHED)
     empty = Card(Calling(one), Examination(), (), (), unreached, (), unreached, quick=quick, finished=False)

@@ -38,8 +38,7 @@ def _asked(found: Boundary) -> dict[str, Any]:
     chosen = {name: found.crossings[0].lo.value}
     point, mechanism = asked.point(chosen), asked.mechanism(chosen)
     given = {
-        model_field: getattr(point.parameters, model_field)
-        for model_field in type(point.parameters).model_fields
+        parameter: getattr(point.parameters, parameter) for parameter in type(point.parameters).model_fields
     }
     if "n" in asked.fixed:
         given["n"] = parse_integer(asked.fixed["n"], "n")

@@ -141,7 +141,7 @@ def _row(asked: dict[str, Any], own: pl.DataFrame, runs: TrainedRuns) -> tuple[s
 
 def _spread(scores: pl.Series) -> str:
     """The mean, and the least and the largest of several."""
-    known = [float(drop_null) for drop_null in scores.drop_nulls()]
+    known = [float(score) for score in scores.drop_nulls()]
     if not known:
         return "–"
     mean = f"{sum(known) / len(known):.4f}"
