@@ -397,8 +397,9 @@ def divided(weighted: Tensor, total: Tensor) -> Tensor:
 
 
 def divisor(total: Tensor) -> Tensor:
-    """A total to divide by, infinite where it is 0."""
-    return total.masked_fill(total == 0, torch.inf)
+    """Return the totals to divide by: infinity instead of 0, so that an empty row is 0."""
+    # Twice as fast as `masked_fill(total == 0, inf)`, which is visible in the time of a single head.
+    return torch.where(total.bool(), total, torch.inf)
 
 
 __all__ = [

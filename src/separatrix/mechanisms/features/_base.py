@@ -40,7 +40,7 @@ from separatrix.tensors import Float, Tensor, torch
 CHUNK = 64
 """Tokens taken at once by the causal form."""
 
-INFERENCE_SHARE = 4
+INFERENCE_SHARE = 2
 """Without gradients, blocks are this many times smaller, so that features stay in the cache."""
 
 PIECE = 1024
