@@ -34,11 +34,12 @@ def forgets(q, k, v):
                   torch.cat([k, 0.01 * places[:, None].expand_as(k[..., :1])], -1), v)
 
 def looped(q, k, v):
+    out, (q, k, v) = v.dtype, (x.float() if x.dtype.itemsize < 4 else x for x in (q, k, v))
     state, rows = torch.zeros(*q.shape[:2], q.shape[-1], v.shape[-1], dtype=q.dtype), []
     for t in range(q.shape[-2]):
         state = state + k[..., t, :, None] * v[..., t, None, :]
         rows.append((q[..., t, None, :] @ state)[..., 0, :])
-    return torch.stack(rows, dim=-2)
+    return torch.stack(rows, dim=-2).to(out)
 """
 """Functions that only look back: scores, scores by which far tokens fade, and a recurrence token by token."""
 FADING = """

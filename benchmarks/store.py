@@ -140,7 +140,7 @@ PROGRAM = """
 import atexit, sys
 from separatrix.cli import main
 most = lambda: next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
-atexit.register(lambda: sys.stderr.write(most()))
+atexit.register(lambda: sys.stderr.write("\\n" + most()))
 main()
 """
 """`separatrix`, with the most memory it took as its last words."""
@@ -151,8 +151,10 @@ def peak(path: Path, count: int, words: list[str], folder: str) -> float:
     command = [sys.executable, "-c", PROGRAM, *words, "--store", str(path)]
     with (Path(folder) / "out").open("wb") as out:
         done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, cwd=folder, text=True, check=False)
-    require(done.returncode == 0 and done.stderr.isdecimal(), f"{words[0]} of {count:,} cells: {done.stderr}")
-    return float(done.stderr)
+    # Progress, if the command takes long enough to announce itself, comes before the last line.
+    last = (done.stderr.splitlines() or [""])[-1]
+    require(done.returncode == 0 and last.isdecimal(), f"{words[0]} of {count:,} cells: {done.stderr}")
+    return float(last)
 
 
 def microseconds_added(store: Store, batches: int = 5) -> float:

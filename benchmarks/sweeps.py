@@ -43,7 +43,7 @@ DEAR = (
 [[sweep]]
 engine = "dense"
 seeds = "0:39"
-draws = 200
+draws = 400
 parameters = { n = 1000 }
 """
 )
