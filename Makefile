@@ -30,7 +30,7 @@ test-exhaustive: setup
 test-lowest: $(LOWEST)/.installed
 	$(LOWEST)/bin/python -m pytest -p no:cacheprovider --disable-warnings \
 	  -W default::DeprecationWarning -W default::PendingDeprecationWarning \
-	  tests/test_smoke.py tests/engines/test_golden.py
+	  tests/test_smoke.py tests/exact/engines/test_golden.py
 
 lint: setup
 	$(BIN)/ruff check .

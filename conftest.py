@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--typed-shapes"):
         from jaxtyping import install_import_hook
 
-        install_import_hook(["separatrix.mechanisms", "separatrix.reader"], "beartype.beartype")
+        install_import_hook(["separatrix.mechanisms", "separatrix.exact.reader"], "beartype.beartype")
 
 
 FEW_CHECKS = ("form", "repeatable", "finite", "causality", "chunks", "normalised")

@@ -23,7 +23,7 @@ from benchmarks._base import (
     ratio,
     require,
 )
-from separatrix.costs.memory import peak_bytes
+from separatrix.analysis.costs.memory import peak_bytes
 from separatrix.mechanisms import Causality, Mechanism, examples, mechanism_named
 from separatrix.mechanisms.features._random import orthogonal
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism

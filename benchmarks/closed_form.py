@@ -12,9 +12,9 @@ import numpy as np
 
 from benchmarks._base import Line, Measurement, at_least, at_most, attempt, ratio, require, seconds
 from separatrix.constructions.spike import Spike
-from separatrix.engines import certified, exact
+from separatrix.core.parameters import Grid
+from separatrix.exact.engines import certified, exact
 from separatrix.mechanisms import Softmax
-from separatrix.parameters import Grid
 
 SIDE = 1000
 FIXED = {"m": 12, "a0": "0.01", "b": "0.2", "c": "0.1"}

@@ -13,10 +13,11 @@ import dask
 from distributed import LocalCluster
 
 from benchmarks._base import Measurement, at_most, require
-from separatrix.store import Result, Store, frame, open_store
-from separatrix.sweeps import Plan, read_plan, run
 from separatrix.sweeps.cluster import DaskExecutor
 from separatrix.sweeps.dask_setup import settings
+from separatrix.sweeps.plan import Plan, read_plan
+from separatrix.sweeps.run import run
+from separatrix.sweeps.store import Result, Store, frame, open_store
 from separatrix.sweeps.worker import environment
 
 WORKERS = 2

@@ -8,7 +8,7 @@ from functools import partial
 
 from benchmarks._base import Line, Measurement, at_least, attempt, require
 from separatrix.constructions import CONSTRUCTIONS, Construction, construction_named
-from separatrix.engines import EngineRefusal, Sampling, certified, exhaustive, solve
+from separatrix.exact.engines import EngineRefusal, Sampling, certified, exhaustive, solve
 from separatrix.mechanisms import Mechanism, mechanism_named
 
 SEEDS = 300

@@ -14,15 +14,15 @@ from torch.nn.utils import clip_grad_norm_
 
 from benchmarks._base import Measurement, at_least, ratio, require
 from separatrix.layers import Model
-from separatrix.learning import Run, model_for, train
-from separatrix.learning.loop import BETAS, rate_at
-from separatrix.store import frame, open_store
-from separatrix.store.filters import read_filter
-from separatrix.sweeps import run
 from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.run import run
+from separatrix.sweeps.store import frame, open_store
+from separatrix.sweeps.store.filters import read_filter
 from separatrix.sweeps.training_runs import training_run
 from separatrix.sweeps.work import Batch, WorkList
-from separatrix.tasks import Split, task_named
+from separatrix.training.learning import Run, model_for, train
+from separatrix.training.learning.loop import BETAS, rate_at
+from separatrix.training.tasks import Split, task_named
 
 STEPS, RUNS = 60, 6
 CASES = (("needle", "softmax"), ("mqar", "softmax"), ("mqar", "delta"))

@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks._base import Measurement, at_most, require, seconds
-from separatrix import maps
-from separatrix.engines import certified
-from separatrix.maps import Map, boundary
-from separatrix.reports.maps import write_map
+from separatrix.analysis import maps
+from separatrix.analysis.maps import Map, boundary
+from separatrix.exact.engines import certified
+from separatrix.pages.maps import write_map
 
 SIDE = 400
 FIXED = {"m": 12, "a0": "0.01", "b": "0.2", "c": "0.1"}

@@ -12,8 +12,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks._base import Measurement, at_least, at_most, ratio, require
 from separatrix.constructions.spike import Spike
-from separatrix.engines import certified, dense
-from separatrix.engines.sampling import Sampling
+from separatrix.exact.engines import certified, dense
+from separatrix.exact.engines.sampling import Sampling
 from separatrix.mechanisms import Softmax
 
 POINT = {"d": 202, "m": 12, "a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1"}

@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import event, select
 
 from benchmarks._base import Line, Measurement, at_most, attempt, require, seconds
-from separatrix.store import Environment, Result, Store, open_store, results, schema
+from separatrix.sweeps.store import Environment, Result, Store, open_store, results, schema
 from separatrix.sweeps.verdict_cells import Cell, Draws
 
 CELLS = 1_000_000

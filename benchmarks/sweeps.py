@@ -12,9 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from benchmarks._base import Line, Measurement, at_least, at_most, attempt, require
-from separatrix.store import frame, open_store
-from separatrix.sweeps import read_plan, run
 from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.plan import read_plan
+from separatrix.sweeps.run import run
+from separatrix.sweeps.store import frame, open_store
 from separatrix.sweeps.work import Batch
 
 MIB = 2**20

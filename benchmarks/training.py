@@ -1,7 +1,8 @@
 """Forward and backward, as models train: time as a ratio to torch's fused causal softmax, memory in inputs.
 
 Memory is the most bytes of tensors alive at once that forward and backward made, counted as torch makes and
-frees them (`separatrix.costs.memory`): the output, its gradient and those of q, k and v are five inputs.
+frees them (`separatrix.analysis.costs.memory`): the output, its gradient and those of q, k and v are five
+inputs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks._base import Measurement, at_most, ratio, require
-from separatrix.costs.memory import peak_bytes
+from separatrix.analysis.costs.memory import peak_bytes
 from separatrix.mechanisms import Causality, Mechanism, _base, examples, mechanism_named
 
 BATCH, HEADS, WIDTH = 16, 4, 32

@@ -88,7 +88,7 @@ def test_tokens_are_attended_to_by_torch() -> None:
     assert loaded_by(sampled, watched=["torch", "jaxtyping"]) == [[0, "torch"]]
 
 
-@pytest.mark.parametrize("first", ["separatrix", "separatrix.errors", "separatrix.cli.application"])
+@pytest.mark.parametrize("first", ["separatrix", "separatrix.core.errors", "separatrix.cli.application"])
 def test_what_is_imported_for_help(first: str) -> None:
     heavy = {"numpy", "pydantic", "rich", "torch"}
     program = f"import sys, {first}; print(sorted({heavy} & set(sys.modules)))"

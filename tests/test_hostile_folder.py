@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.mechanisms.own_modules import OWN
-from separatrix.parameters import UsageError
 from separatrix.sweeps.code import _own, modules
 from traps import TRAP, installed, lay_traps
 
@@ -78,7 +78,7 @@ def test_no_command_runs_what_lies_in_the_current_folder(hostile: Path, program:
 
 
 def test_helpers_of_multiprocessing_start_with_a_safe_path() -> None:
-    from separatrix.startup import SAFE_PATH, safe_path
+    from separatrix.core.startup import SAFE_PATH, safe_path
 
     look = [sys.executable, "-c", "import sys; print('' in sys.path)"]
     before = os.environ.get(SAFE_PATH)

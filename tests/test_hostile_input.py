@@ -14,18 +14,18 @@ from typing import Any
 import pytest
 
 from expectations import run as run_here
+from separatrix.analysis.search import check_findings
+from separatrix.analysis.search.trial_log import Header, Log
 from separatrix.checker import check_file
-from separatrix.errors import on_one_line
-from separatrix.files import reading as reading_module
-from separatrix.files import writing as files_module
-from separatrix.files.reading import read_whole
-from separatrix.files.writing import write_whole
-from separatrix.numbers import parse_exact, parse_integer
-from separatrix.parameters import UsageError
-from separatrix.searches import check_findings
-from separatrix.searches.trial_log import Header, Log
-from separatrix.store import open_store
-from separatrix.sweeps import load_plan
+from separatrix.core.errors import on_one_line
+from separatrix.core.files import reading as reading_module
+from separatrix.core.files import writing as files_module
+from separatrix.core.files.reading import read_whole
+from separatrix.core.files.writing import write_whole
+from separatrix.core.numbers import parse_exact, parse_integer
+from separatrix.core.parameters import UsageError
+from separatrix.sweeps.plan import load_plan
+from separatrix.sweeps.store import open_store
 
 pytestmark = pytest.mark.usefixtures("default_signals")
 EACH_SIGNAL = [
@@ -266,7 +266,7 @@ def test_a_signal_does_not_wait_for_compiled_code(number: signal.Signals, tmp_pa
     program = (
         "import pathlib\n"
         "from separatrix.cli import main\n"
-        "from separatrix.interrupts import temporary_folder\n"
+        "from separatrix.core.interrupts import temporary_folder\n"
         "with temporary_folder('half-', pathlib.Path('.').resolve()):\n"
         "    main()\n"
     )
@@ -293,7 +293,7 @@ def test_a_second_signal_ends_the_process_and_leaves_nothing_behind(tmp_path: Pa
     program = (
         "import os, pathlib, signal\n"
         "from separatrix import cli\n"
-        "from separatrix.interrupts import temporary_folder\n"
+        "from separatrix.core.interrupts import temporary_folder\n"
         "def run(words):\n"
         "    with temporary_folder('half-', pathlib.Path('.').resolve()):\n"
         "        try:\n"
@@ -317,7 +317,7 @@ def test_a_signal_within_the_handler_of_another_is_handled(tmp_path: Path) -> No
     """Ctrl-C reaches a command twice: from the terminal, and from the parent that passes it on."""
     program = (
         "import signal, sys\n"
-        "from separatrix.interrupts import stop_handler\n"
+        "from separatrix.core.interrupts import stop_handler\n"
         "handled = []\n"
         "signal.signal(signal.SIGTERM, stop_handler(lambda *_: handled.append(1)))\n"
         "def trace(frame, event, argument):\n"
@@ -351,7 +351,7 @@ def test_a_program_that_is_ended_while_it_writes_leaves_nothing_behind(
     program = (
         "import os\n"
         "from separatrix.cli import main\n"
-        "from separatrix.files.writing import Draft\n"
+        "from separatrix.core.files.writing import Draft\n"
         f"Draft.finish = lambda self: os.kill(os.getpid(), {int(number)})\n"
         "main()\n"
     )

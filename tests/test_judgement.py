@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 
 import separatrix as sx
-from separatrix import choices
-from separatrix.cards.atlas import standing_row
-from separatrix.cards.rescue import By, rescue
-from separatrix.cards.standing import Standing, standing
-from separatrix.choices import Budget
-from separatrix.choices.sight import sight
-from separatrix.choices.task_sight import task_at, task_sight
+from separatrix.analysis import choose as choices
+from separatrix.analysis.cards.atlas import standing_row
+from separatrix.analysis.cards.rescue import By, rescue
+from separatrix.analysis.cards.standing import Standing, standing
+from separatrix.analysis.choose import Budget
+from separatrix.analysis.choose.sight import sight
+from separatrix.analysis.choose.task_sight import task_at, task_sight
+from separatrix.analysis.evidence.found import Pilot
+from separatrix.analysis.evidence.protocol import Experiment, bounds_of, evidence_of
+from separatrix.analysis.evidence.sentences import Word
+from separatrix.analysis.laws.margins import is_literal
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.evidence.found import Pilot
-from separatrix.evidence.protocol import Experiment, bounds_of, evidence_of
-from separatrix.evidence.sentences import Word
-from separatrix.judgement import (
+from separatrix.core.judgement import (
     Conclusion,
     Evidence,
     Goal,
@@ -37,11 +38,10 @@ from separatrix.judgement import (
     lowest_expected_share,
     share_margin,
 )
-from separatrix.laws.margins import is_literal
-from separatrix.learning.witnesses import WITNESSES, witnessed
+from separatrix.core.tensors import one_thread
 from separatrix.mechanisms import mechanism_named
-from separatrix.tasks import ProvedCeiling, Split, task_named
-from separatrix.tensors import one_thread
+from separatrix.training.learning.witnesses import WITNESSES, witnessed
+from separatrix.training.tasks import ProvedCeiling, Split, task_named
 
 GOAL = Goal(ceiling=0.98, tolerance=0.005)
 ASKED = Question("needle", 64, "softmax", {"dz": "4"}, {"depth": "1"}, "bfloat16")

@@ -12,22 +12,22 @@ from typer.testing import CliRunner
 
 import separatrix as sx
 from cases import BASE
-from separatrix import maps
-from separatrix.cards.atlas import Atlas, Region
-from separatrix.cards.margin_growth import FAR, NEAR
-from separatrix.cards.outcomes import at_length
-from separatrix.cards.standing import Standing, points, standing
+from separatrix.analysis import maps
+from separatrix.analysis.cards.atlas import Atlas, Region
+from separatrix.analysis.cards.margin_growth import FAR, NEAR
+from separatrix.analysis.cards.outcomes import at_length
+from separatrix.analysis.cards.standing import Standing, points, standing
+from separatrix.analysis.laws import Law, table
+from separatrix.analysis.maps import boundary_curve
+from separatrix.analysis.search.points import PointQuestion
 from separatrix.cli.application import app
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.laws import Law, table
-from separatrix.maps import boundary_curve
 from separatrix.mechanisms import Mechanism, mechanism_named
-from separatrix.reports import reproduction_page
-from separatrix.reports.standings import exponent
-from separatrix.searches.points import PointQuestion
-from separatrix.store import frame, open_store
+from separatrix.pages import reproduction_page
+from separatrix.pages.standings import exponent
 from separatrix.sweeps.plan import read_plan
 from separatrix.sweeps.run import run
+from separatrix.sweeps.store import frame, open_store
 from sweep_tools import Inline
 
 NUMBERS = ("distinguish", "margin", "bits")

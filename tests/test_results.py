@@ -16,7 +16,7 @@ import separatrix as sx
 from cases import BASE
 from documents import Page, require_document, require_result
 from separatrix.claims import Ledger, checked, claim_named
-from separatrix.result import Result
+from separatrix.core.result import Result
 
 AROUND = {name: value for name, value in BASE.items() if name not in ("n", "a1")}
 PLANE = {**AROUND, "a1": "0.5:1.5:7", "n": "1e3:1e18:5:log"}

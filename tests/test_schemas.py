@@ -19,8 +19,8 @@ from documents import require_document
 from expectations import assert_refused, run
 from fuzz import PLAN
 from separatrix.cli.application import app
-from separatrix.result import Result
-from separatrix.schemas import DOCUMENTS, schema
+from separatrix.core.result import Result
+from separatrix.core.schemas import DOCUMENTS, schema
 from sweep_tools import Inline
 
 COMMANDS = (

@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from separatrix.cli import main
-from separatrix.parameters import UsageError
-from separatrix.secrets import Secret, without_passwords
-from separatrix.store import StoreError, open_store, store_address
+from separatrix.core.parameters import UsageError
+from separatrix.core.secrets import Secret, without_passwords
 from separatrix.sweeps.dask_setup import read_address
+from separatrix.sweeps.store import StoreError, open_store, store_address
 
 CANARY = "k4n4ry"
 PLAN = """

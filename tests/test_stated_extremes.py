@@ -24,8 +24,8 @@ from separatrix.claims import claim_named, degree, plain, proof, theorem
 from separatrix.claims._tools import BASE, on_grid
 from separatrix.constructions.plain import Plain
 from separatrix.constructions.spike import Spike
+from separatrix.exact.verdicts.lost_formats import LARGEST, lost_at, lost_from
 from separatrix.mechanisms import Linear, Softmax, Taylor
-from separatrix.verdicts.lost_formats import LARGEST, lost_at, lost_from
 
 THEORY = DOCS / "theory.md"
 PAGES = (

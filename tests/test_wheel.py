@@ -33,8 +33,8 @@ REPRODUCE = """
 import sys
 from pathlib import Path
 from separatrix.claims import CLAIMS, Entry, Ledger
-from separatrix.paper.reproduction import Effort
-from separatrix.reports.reproduce import reproduce
+from separatrix.claims.paper.reproduction import Effort
+from separatrix.pages.reproduce import reproduce
 
 def one_claim(tell):
     return Ledger(tuple(Entry(each, each.check(), 0.0) for each in CLAIMS if each.name == "theorem"))

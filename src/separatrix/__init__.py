@@ -15,64 +15,65 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from separatrix import layers, testing
-    from separatrix.cards import Card, assess
-    from separatrix.cards.atlas import Atlas, atlas
-    from separatrix.choices import Choice, choose
+    from separatrix.analysis.cards import Card, assess
+    from separatrix.analysis.cards.atlas import Atlas, atlas
+    from separatrix.analysis.choose import Choice, choose
+    from separatrix.analysis.costs import Bench, bench
+    from separatrix.analysis.evidence.found import Learned
+    from separatrix.analysis.evidence.protocol import learn
+    from separatrix.analysis.laws import Scaling, Scalings, scaling
+    from separatrix.analysis.maps import Boundary, BoundaryCurve, Map, boundary
+    from separatrix.analysis.maps import map as map
+    from separatrix.analysis.search import Search, search
     from separatrix.claims import Ledger, ledger
     from separatrix.constructions import CONSTRUCTIONS
-    from separatrix.costs import Bench, bench
-    from separatrix.engines import Sampling
-    from separatrix.evidence.found import Learned
-    from separatrix.evidence.protocol import learn
-    from separatrix.laws import Scaling, Scalings, scaling
-    from separatrix.maps import Boundary, BoundaryCurve, Map, boundary
-    from separatrix.maps import map as map
+    from separatrix.core.parameters import Grid, SeparatrixError, UsageError
+    from separatrix.exact.engines import Sampling
+    from separatrix.exact.verdicts import Readers, Verdict, Verdicts, readers, verdict
     from separatrix.mechanisms import MECHANISMS
-    from separatrix.parameters import Grid, SeparatrixError, UsageError
-    from separatrix.searches import Search, search
-    from separatrix.store import results
-    from separatrix.sweeps import Progress, sweep
-    from separatrix.verdicts import Readers, Verdict, Verdicts, readers, verdict
+    from separatrix.sweeps.progress import Progress
+    from separatrix.sweeps.store import results
+    from separatrix.sweeps.sweep import sweep
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Atlas": "separatrix.cards.atlas",
-    "Bench": "separatrix.costs",
-    "Boundary": "separatrix.maps",
-    "BoundaryCurve": "separatrix.maps",
+    "Atlas": "separatrix.analysis.cards.atlas",
+    "Bench": "separatrix.analysis.costs",
+    "Boundary": "separatrix.analysis.maps",
+    "BoundaryCurve": "separatrix.analysis.maps",
     "CONSTRUCTIONS": "separatrix.constructions",
-    "Card": "separatrix.cards",
-    "Choice": "separatrix.choices",
-    "Grid": "separatrix.parameters",
-    "Learned": "separatrix.evidence.found",
+    "Card": "separatrix.analysis.cards",
+    "Choice": "separatrix.analysis.choose",
+    "Grid": "separatrix.core.parameters",
+    "Learned": "separatrix.analysis.evidence.found",
     "Ledger": "separatrix.claims",
     "MECHANISMS": "separatrix.mechanisms",
-    "Map": "separatrix.maps",
-    "Progress": "separatrix.sweeps",
-    "Readers": "separatrix.verdicts",
-    "Sampling": "separatrix.engines",
-    "Scaling": "separatrix.laws",
-    "Scalings": "separatrix.laws",
-    "Search": "separatrix.searches",
-    "SeparatrixError": "separatrix.parameters",
-    "UsageError": "separatrix.parameters",
-    "Verdict": "separatrix.verdicts",
-    "Verdicts": "separatrix.verdicts",
-    "assess": "separatrix.cards",
-    "atlas": "separatrix.cards.atlas",
-    "bench": "separatrix.costs",
-    "boundary": "separatrix.maps",
-    "choose": "separatrix.choices",
-    "learn": "separatrix.evidence.protocol",
+    "Map": "separatrix.analysis.maps",
+    "Progress": "separatrix.sweeps.progress",
+    "Readers": "separatrix.exact.verdicts",
+    "Sampling": "separatrix.exact.engines",
+    "Scaling": "separatrix.analysis.laws",
+    "Scalings": "separatrix.analysis.laws",
+    "Search": "separatrix.analysis.search",
+    "SeparatrixError": "separatrix.core.parameters",
+    "UsageError": "separatrix.core.parameters",
+    "Verdict": "separatrix.exact.verdicts",
+    "Verdicts": "separatrix.exact.verdicts",
+    "assess": "separatrix.analysis.cards",
+    "atlas": "separatrix.analysis.cards.atlas",
+    "bench": "separatrix.analysis.costs",
+    "boundary": "separatrix.analysis.maps",
+    "choose": "separatrix.analysis.choose",
+    "learn": "separatrix.analysis.evidence.protocol",
     "ledger": "separatrix.claims",
-    "map": "separatrix.maps",
-    "readers": "separatrix.verdicts",
-    "results": "separatrix.store",
-    "scaling": "separatrix.laws",
-    "search": "separatrix.searches",
-    "sweep": "separatrix.sweeps",
-    "verdict": "separatrix.verdicts",
+    "map": "separatrix.analysis.maps",
+    "readers": "separatrix.exact.verdicts",
+    "results": "separatrix.sweeps.store",
+    "scaling": "separatrix.analysis.laws",
+    "search": "separatrix.analysis.search",
+    "sweep": "separatrix.sweeps.sweep",
+    "verdict": "separatrix.exact.verdicts",
 }
 
 

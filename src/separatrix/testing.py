@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from separatrix.contract import CHECKS, Broken, Skipped, root_of, run
-from separatrix.errors import from_theirs
+from separatrix.core.errors import from_theirs
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.custom import wrap
 

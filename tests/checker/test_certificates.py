@@ -26,10 +26,10 @@ from separatrix.checker.arithmetic import ends, exact_power, intervals
 from separatrix.checker.kernels import Logit, Power, Softmax, Taylor, sign
 from separatrix.checker.probability import binomial_sums, network
 from separatrix.constructions import construction_named
-from separatrix.engines import EngineRefusal
+from separatrix.core.parameters import UsageError
+from separatrix.exact.engines import EngineRefusal
+from separatrix.exact.verdicts import certify, write_certificate
 from separatrix.mechanisms import mechanism_named
-from separatrix.parameters import UsageError
-from separatrix.verdicts import certify, write_certificate
 
 Point = dict[str, Any]
 
@@ -226,7 +226,7 @@ def test_what_cannot_be_decided_fails() -> None:
 
 def test_a_verdict_that_is_undecided_gets_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     """The checker knows no such word."""
-    monkeypatch.setattr(import_module("separatrix.verdicts.verdict"), "side_of", lambda *_: None)
+    monkeypatch.setattr(import_module("separatrix.exact.verdicts.verdict"), "side_of", lambda *_: None)
     with pytest.raises(EngineRefusal, match="nothing to certify"):
         made(*CASES["tie"])
 

@@ -16,17 +16,17 @@ import pytest
 import separatrix as sx
 from altered_documents import changed, check_or_refuse, leaves, put, without
 from expectations import run
+from separatrix.analysis.maps import certify_boundary
 from separatrix.checker import check, check_boundary
 from separatrix.constructions import construction_named
-from separatrix.engines import EngineRefusal, certified
-from separatrix.engines.outcome import side_of_fractions
-from separatrix.maps import certify_boundary
+from separatrix.core.numbers import parse_exact
+from separatrix.core.parameters import UsageError
+from separatrix.exact.engines import EngineRefusal, certified
+from separatrix.exact.engines.outcome import side_of_fractions
+from separatrix.exact.verdicts import certify, write_certificate
+from separatrix.exact.verdicts.certificate import digest
+from separatrix.exact.verdicts.question import question
 from separatrix.mechanisms import mechanism_named
-from separatrix.numbers import parse_exact
-from separatrix.parameters import UsageError
-from separatrix.verdicts import certify, write_certificate
-from separatrix.verdicts.certificate import digest
-from separatrix.verdicts.question import question
 
 Json = Any
 Forgery = Callable[[Json], None]

@@ -45,10 +45,10 @@ from separatrix.claims.table import show
 from separatrix.constructions._blocks import BlockConstruction
 from separatrix.constructions.spike import Spike
 from separatrix.constructions.theorem import sufficient_n
-from separatrix.engines import certified
+from separatrix.exact.engines import certified
+from separatrix.exact.reader import FourLayerNetwork
+from separatrix.exact.verdicts import Verdict, lost_from
 from separatrix.mechanisms import Linear, Power, ScoreMechanism, Softmax, Taylor
-from separatrix.reader import FourLayerNetwork
-from separatrix.verdicts import Verdict, lost_from
 
 BY_NAME = {claim.name: claim for claim in CLAIMS if claim.section in "12345"}
 """Of the paper and around it; the rest is in test_separation_claims."""

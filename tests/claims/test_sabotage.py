@@ -45,15 +45,15 @@ from separatrix.constructions.majority import Majority
 from separatrix.constructions.plain import PlainParameters
 from separatrix.constructions.rough import Rough
 from separatrix.constructions.spike import Spike
-from separatrix.engines import tails, tally
-from separatrix.engines.exact import ProbabilityGrid
-from separatrix.engines.tally import Tally
-from separatrix.engines.thresholds import Thresholds
+from separatrix.core.numbers.logforms import LogForm, rational
+from separatrix.exact.engines import tails, tally
+from separatrix.exact.engines.exact import ProbabilityGrid
+from separatrix.exact.engines.tally import Tally
+from separatrix.exact.engines.thresholds import Thresholds
+from separatrix.exact.verdicts import best_threshold, lost_formats
 from separatrix.mechanisms import Linear, Power, Softmax, Taylor
 from separatrix.mechanisms.kernels.logn_softmax import LogNSoftmax
 from separatrix.mechanisms.recurrent.causal_linear import CausalLinear
-from separatrix.numbers.logforms import LogForm, rational
-from separatrix.verdicts import best_threshold, lost_formats
 
 pytestmark = pytest.mark.exhaustive
 

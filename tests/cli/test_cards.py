@@ -15,11 +15,11 @@ import pytest
 
 from command import call_main
 from documents import require_document
-from separatrix.cards import standing
+from separatrix.analysis.cards import standing
+from separatrix.analysis.costs import cost
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.contract import CHECKS
-from separatrix.costs import cost
-from separatrix.engines import sampling
+from separatrix.exact.engines import sampling
 
 OWN = """
 import torch
@@ -114,7 +114,7 @@ def separatrix(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(cost, "LENGTHS", (64, 128))
-    monkeypatch.setattr("separatrix.cards.margin_growth.NEAR", "200:400:3")
+    monkeypatch.setattr("separatrix.analysis.cards.margin_growth.NEAR", "200:400:3")
     monkeypatch.setattr(sampling, "LITERAL", 25)
     monkeypatch.setattr(standing, "CONSTRUCTIONS", {"plain": CONSTRUCTIONS["plain"]})
 
@@ -285,7 +285,7 @@ def test_the_contract_is_shown_before_the_rest(separatrix: Run, monkeypatch: pyt
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("separatrix.cards.card.standings", stopped)
+    monkeypatch.setattr("separatrix.analysis.cards.card.standings", stopped)
     _, out, _ = separatrix("assess", "own_attention:good")
     assert re.search(r"contract: \d+ kept, 0 broken", out)
 

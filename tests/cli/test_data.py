@@ -14,8 +14,8 @@ import pytest
 import tiny_data
 from documents import require_document
 from expectations import assert_refused, run
-from separatrix.datasets import DATASETS
-from separatrix.files import reading
+from separatrix.core.files import reading
+from separatrix.training.data import DATASETS
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("nothing is to be fetched")
 
     monkeypatch.setattr(subprocess, "run", refuse)
-    monkeypatch.setattr("separatrix.datasets.packages.urlopen", refuse)
+    monkeypatch.setattr("separatrix.training.data.packages.urlopen", refuse)
 
 
 def test_the_list_tells_what_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

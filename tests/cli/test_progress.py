@@ -12,7 +12,7 @@ from rich.console import Console
 import separatrix as sx
 from separatrix.cli import assess, boundary, progress, readers, verdict
 from separatrix.cli.application import run as typed
-from separatrix.engines import Sampling
+from separatrix.exact.engines import Sampling
 
 
 @pytest.fixture

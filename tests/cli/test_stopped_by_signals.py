@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from separatrix.parameters import SeparatrixError
-from separatrix.startup import process_context
+from separatrix.core.parameters import SeparatrixError
+from separatrix.core.startup import process_context
 from separatrix.sweeps import local
 from separatrix.sweeps.local import PRELOADED, LocalExecutor
 
@@ -104,17 +104,17 @@ def test_a_signal_in_an_import_leaves_no_folder_behind(tmp_path: Path) -> None:
     program = (
         "import os, pathlib, signal, sys\n"
         "from separatrix import cli\n"
-        "from separatrix.files.folder import Folder\n"
+        "from separatrix.core.files.folder import Folder\n"
         "import separatrix.cli.application as application\n"
         "class Late:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'separatrix.reports.figures.phase':\n"
+        "        if name == 'separatrix.pages.figures.phase':\n"
         "            os.kill(os.getpid(), signal.SIGTERM)\n"
         "sys.meta_path.insert(0, Late())\n"
         "def run(words):\n"
         "    with Folder(pathlib.Path('out')) as folder:\n"
         "        (folder.place / 'half').write_text('half')\n"
-        "        import separatrix.reports.figures.phase\n"
+        "        import separatrix.pages.figures.phase\n"
         "application.run = run\n"
         "cli.main()\n"
     )

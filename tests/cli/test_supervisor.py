@@ -20,7 +20,7 @@ PROGRAM = """
 import ctypes, json, os, signal, sys, time
 from pathlib import Path
 from separatrix.cli import _interrupt, supervisor
-from separatrix.interrupts import exit_code
+from separatrix.core.interrupts import exit_code
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, _interrupt)
 supervisor.GRACE = 0.5

@@ -18,11 +18,13 @@ import pytest
 
 import separatrix as sx
 from expectations import run as command
-from separatrix import store as store_module
 from separatrix.cli.options import DEFAULT
-from separatrix.parameters import UsageError
-from separatrix.store import Store, frame, open_store
-from separatrix.sweeps import Plan, find_plan, read_plan, run
+from separatrix.core.parameters import UsageError
+from separatrix.sweeps import store as store_module
+from separatrix.sweeps.plan import Plan, read_plan
+from separatrix.sweeps.run import run
+from separatrix.sweeps.store import Store, frame, open_store
+from separatrix.sweeps.sweep import find_plan
 from sweep_tools import HEAD, SMALL, Inline
 
 pytestmark = pytest.mark.usefixtures("default_signals")

@@ -70,7 +70,7 @@ def test_a_table_that_fits_is_printed_as_before() -> None:
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from separatrix.sweeps import sweep
+    from separatrix.sweeps.sweep import sweep
 
     folder = tmp_path_factory.mktemp("tables")
     (folder / "plan.toml").write_text(PLAN)

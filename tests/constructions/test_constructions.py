@@ -17,7 +17,7 @@ import torch
 import separatrix
 from cases import BASE, spike
 from separatrix.constructions import CONSTRUCTIONS, Construction, construction_named
-from separatrix.parameters import UsageError
+from separatrix.core.parameters import UsageError
 
 POINTS = [
     spike(n=30, d=7),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import separatrix as sx
-from separatrix.cards.standing import points
+from separatrix.analysis.cards.standing import points
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.constructions.reference import read_completed, taken
-from separatrix.parameters import UsageError
+from separatrix.core.parameters import UsageError
 
 
 @pytest.mark.parametrize("name", CONSTRUCTIONS)

@@ -11,11 +11,11 @@ import torch
 from scipy.special import ive
 
 from separatrix.constructions import CONSTRUCTIONS, Construction, ExactConstruction, construction_named
-from separatrix.engines import EngineRefusal, Sampling, certified, solve
+from separatrix.core.parameters import UsageError
+from separatrix.exact.engines import EngineRefusal, Sampling, certified, solve
+from separatrix.exact.outputs.kernels import same_rows
+from separatrix.exact.verdicts import DELTA, Verdict, verdict
 from separatrix.mechanisms import mechanism_named
-from separatrix.outputs.kernels import same_rows
-from separatrix.parameters import UsageError
-from separatrix.verdicts import DELTA, Verdict, verdict
 
 UNNORMALISED = "identity-features:normalised=no"
 WORDS: dict[str, dict[str, str]] = {
@@ -384,7 +384,7 @@ def test_wrong_parameters_get_one_clear_line(name: str, values: dict[str, object
 
 
 def test_constraints_hold_for_whole_grids() -> None:
-    from separatrix.parameters import Grid
+    from separatrix.core.parameters import Grid
 
     for name in WORDS:
         kind = construction_named(name)

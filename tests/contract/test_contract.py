@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from broken_mechanisms import BROKEN, NystromOffByAThousandth, Raises, Sound
 from separatrix.contract import CHECKS, RESTS_ON, Broken, Examination, _base, examine, run, sensitivity
 from separatrix.contract.lattice import EDGES, Edge, check_edge, shown
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Causality, examples, mechanism_named
 from separatrix.mechanisms.custom import wrap
-from separatrix.parameters import UsageError
 from subtly_broken_mechanisms import SUBTLE
 
 SMALLER = (

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from correct_mechanisms import CORRECT, Projected, by_distance, causal_alone, causal_by_order, squashed
 from separatrix.contract import Broken, examine, run
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Causality
 from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.parameters import UsageError
 from subtly_broken_mechanisms import SUBTLE, float32_inside
 
 

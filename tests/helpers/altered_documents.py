@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from separatrix.checker import check
-from separatrix.parameters import UsageError
+from separatrix.core.parameters import UsageError
 
 Json = Any
 Place = tuple[str | int, ...]

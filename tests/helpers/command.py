@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from separatrix.cli import main
-from separatrix.interrupts import STOPPING
+from separatrix.core.interrupts import STOPPING
 
 WIDTH = {"COLUMNS": "80"}
 """The terminal that every call is shown on."""

@@ -17,9 +17,14 @@ from tempfile import TemporaryFile
 HERE = str(Path(__file__).parent)
 PROGRAM = f"import sys; sys.path.append({HERE!r}); import command_server; command_server.serve()"
 PRELOADED = (
-    *("separatrix.cli.application", "separatrix.cli.tables", "separatrix.cards", "separatrix.checker"),
-    *("separatrix.choices", "separatrix.claims", "separatrix.reports.atlas", "separatrix.schemas"),
-    *("separatrix.searches", "separatrix.store.export", "separatrix.sweeps", "polars"),
+    *(
+        "separatrix.cli.application",
+        "separatrix.cli.tables",
+        "separatrix.analysis.cards",
+        "separatrix.checker",
+    ),
+    *("separatrix.analysis.choose", "separatrix.claims", "separatrix.pages.atlas", "separatrix.core.schemas"),
+    *("separatrix.analysis.search", "separatrix.sweeps.store.export", "separatrix.sweeps.sweep", "polars"),
 )
 """Modules that commands import when they run."""
 

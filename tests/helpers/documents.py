@@ -14,11 +14,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from separatrix.errors import UsageError
-from separatrix.numbers.json import json_text
-from separatrix.reports.plots.drawing import drawing_of
-from separatrix.result import Result
-from separatrix.schemas import schema
+from separatrix.core.errors import UsageError
+from separatrix.core.numbers.json import json_text
+from separatrix.core.result import Result
+from separatrix.core.schemas import schema
+from separatrix.pages.plots.drawing import drawing_of
 
 PICTURE_BYTES = {".png": b"\x89PNG", ".svg": b"<svg", ".pdf": b"%PDF"}
 """What files of these endings begin with."""

@@ -145,8 +145,8 @@ def running(*words: str, cwd: Path | None = None, before: str = "") -> Iterator[
 @contextmanager
 def serving(store: str) -> Iterator[Explorer]:
     """An explorer of a store, in this process; its workers are forked from a server that several share."""
-    from separatrix.secrets import Secret
-    from separatrix.startup import process_context
+    from separatrix.core.secrets import Secret
+    from separatrix.core.startup import process_context
     from separatrix.web.app import make_app
     from separatrix.web.ending import QuietServer, configured
     from separatrix.web.settings import Settings

@@ -16,8 +16,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from separatrix.store import Store, frame, open_store
-from separatrix.sweeps import local, read_plan, run
+from separatrix.sweeps import local
+from separatrix.sweeps.plan import read_plan
+from separatrix.sweeps.run import run
+from separatrix.sweeps.store import Store, frame, open_store
 from separatrix.sweeps.verdict_cells import Cell
 from separatrix.sweeps.work import Back, Checkpoints
 from separatrix.sweeps.worker import work

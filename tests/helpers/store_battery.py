@@ -18,8 +18,8 @@ from sqlalchemy import create_engine, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
 import stored
-from separatrix.parameters import UsageError
-from separatrix.store import (
+from separatrix.core.parameters import UsageError
+from separatrix.sweeps.store import (
     DamageWarning,
     Environment,
     Status,
@@ -32,14 +32,14 @@ from separatrix.store import (
     results,
     selected,
 )
-from separatrix.store.claims import Claims
-from separatrix.store.growth import growth
-from separatrix.store.maintenance import backup_store, check_store, repair_store
-from separatrix.store.migrations import MIGRATIONS, found_version
-from separatrix.store.schema import cells, counts, environments, sweep_cells, sweeps, version
-from separatrix.store.seals import seal, sealed_names
-from separatrix.store.selection import start_of
-from separatrix.store.store import cell_row
+from separatrix.sweeps.store.claims import Claims
+from separatrix.sweeps.store.growth import growth
+from separatrix.sweeps.store.maintenance import backup_store, check_store, repair_store
+from separatrix.sweeps.store.migrations import MIGRATIONS, found_version
+from separatrix.sweeps.store.schema import cells, counts, environments, sweep_cells, sweeps, version
+from separatrix.sweeps.store.seals import seal, sealed_names
+from separatrix.sweeps.store.selection import start_of
+from separatrix.sweeps.store.store import cell_row
 from stored import HERE, POINT, contents, failed, row
 
 PROGRAM = [sys.executable, str(Path(stored.__file__))]

@@ -8,7 +8,7 @@ import random
 import sys
 from typing import Any
 
-from separatrix.store import Environment, Result, Status, Store, open_store
+from separatrix.sweeps.store import Environment, Result, Status, Store, open_store
 
 HERE = Environment("here", {"python": "3.11"})
 POINT = {
@@ -63,7 +63,7 @@ def failed(number: int) -> Row:
 
 def contents(store: Store) -> list[tuple[Any, ...]]:
     """All that is stored, in one order, as it is in every database."""
-    from separatrix.store import frame
+    from separatrix.sweeps.store import frame
 
     return sorted(frame(store).select("id", "parameters", "status", "p0", "distinguish", "message").rows())
 
@@ -90,7 +90,7 @@ def add_for_ever(url: str, first: int) -> None:
 
 def fill_up(url: str, first: int) -> None:
     """Store batches until the disk is full; say how many were stored and what the error said."""
-    from separatrix.store import StoreError
+    from separatrix.sweeps.store import StoreError
 
     done = 0
     try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from separatrix.store import Answer, Environment, Result
 from separatrix.sweeps.executors import Executor, Finished
+from separatrix.sweeps.store import Answer, Environment, Result
 from separatrix.sweeps.verdict_cells import Cell
 from separatrix.sweeps.work import Back, Batch, result
 from separatrix.sweeps.worker import work

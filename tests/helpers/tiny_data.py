@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from separatrix.datasets import DATASETS
-from separatrix.datasets.folder import DataFile
+from separatrix.training.data import DATASETS
+from separatrix.training.data.folder import DataFile
 
 CHANCE = np.random.default_rng(0)
 
@@ -94,7 +94,7 @@ def expect_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(chosen, "files", known)
         for attribute, value in SHORTER.get(name, {}).items():
             monkeypatch.setattr(chosen, attribute, value)
-    monkeypatch.setattr("separatrix.datasets.digits.find_spec", lambda _: None)
+    monkeypatch.setattr("separatrix.training.data.digits.find_spec", lambda _: None)
     monkeypatch.setattr(DATASETS["imdb"], "each", 30)
     monkeypatch.setattr(DATASETS["imdb"], "archive", expected("aclImdb_v1.tar.gz", acl_archive()))
 

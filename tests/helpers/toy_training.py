@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from separatrix.store import Answer, File, open_store
-from separatrix.store.files import curves_file
 from separatrix.sweeps.code import code_of
+from separatrix.sweeps.store import Answer, File, open_store
+from separatrix.sweeps.store.files import curves_file
 from separatrix.sweeps.work import Work
 
 EVERY = 5

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from separatrix.store import open_store
+from separatrix.core.tensors import Tensor, torch
+from separatrix.sweeps.store import open_store
 from separatrix.sweeps.training_runs import TrainingRun, training_run
 from separatrix.sweeps.work import WorkList
-from separatrix.tasks import Task, task_named
-from separatrix.tensors import Tensor, torch
+from separatrix.training.tasks import Task, task_named
 
 SIZES: dict[str, Any] = {"width": 8, "batch": 4, "every": 5, "validation": 16, "tests": 32}
 

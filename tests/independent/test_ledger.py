@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from independent import ledger, literal
-from separatrix.evidence.experiments import Question, report
-from separatrix.evidence.predictions import Pair, Prediction
-from separatrix.verdicts.verdict import verdict
+from separatrix.analysis.evidence.experiments import Question, report
+from separatrix.analysis.evidence.predictions import Pair, Prediction
+from separatrix.exact.verdicts.verdict import verdict
 
 SMALL = "steps=4 every=2 width=8 batch=4 validation=8 tests=16 rates=0.1"
 EXPERIMENTS = (

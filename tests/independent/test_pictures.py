@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from independent import literal, points
-from separatrix.cards.illustration import illustrate_at
+from separatrix.analysis.cards.illustration import illustrate_at
 
 MECHANISMS = ("softmax", "linear", "identity-features:normalised=no", "hardmax", "relu")
 

@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from separatrix.core.parameters import UsageError
 from separatrix.layers import Attention, Cache
 from separatrix.layers.parts import RMSNorm, ShortConvolution, rotated
 from separatrix.mechanisms import MECHANISMS, Causality, examples, mechanism_named
 from separatrix.mechanisms.features.hedgehog import Hedgehog
-from separatrix.parameters import UsageError
 
 SPELLINGS = [
     *(each.spelled for each in examples()),

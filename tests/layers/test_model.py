@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from separatrix.core.parameters import UsageError
 from separatrix.layers import Block, Model
 from separatrix.mechanisms import Causality, examples, mechanism_named
-from separatrix.parameters import UsageError
 
 SOME = ["softmax", "elu", "gla", "gated-delta", "retention", "window-linear:size=3", "hedgehog"]
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from separatrix.errors import UsageError
+from separatrix.core.errors import UsageError
 from separatrix.layers import Attention, Model
 from separatrix.mechanisms.custom import CustomMechanism, called_with, wrap
 from separatrix.mechanisms.drawn_weights import seeded

@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import MECHANISMS, Causality, Mechanism, examples, mechanism_named
 from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.extras import (
@@ -41,7 +42,6 @@ from separatrix.mechanisms.extras import (
 )
 from separatrix.mechanisms.learned import SigmoidStrength
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
-from separatrix.parameters import UsageError
 
 SPELLINGS = [
     *(each.spelled for each in examples()),

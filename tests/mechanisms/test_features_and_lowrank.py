@@ -14,10 +14,11 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from separatrix.cards import Card
-from separatrix.cards.standing import Unanswered
+from separatrix.analysis.cards import Card
+from separatrix.analysis.cards.standing import Unanswered
+from separatrix.analysis.costs import Disagreement
 from separatrix.contract import Examination
-from separatrix.costs import Disagreement
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.mechanisms.calling import Calling
 from separatrix.mechanisms.features._base import FeatureMechanism, LogFeatureMechanism
@@ -25,7 +26,6 @@ from separatrix.mechanisms.features._random import orthogonal
 from separatrix.mechanisms.features.hedgehog import Hedgehog
 from separatrix.mechanisms.lowrank.linformer import Linformer
 from separatrix.mechanisms.lowrank.nystrom import Nystrom
-from separatrix.parameters import UsageError
 
 FEATURES = [
     "identity-features",

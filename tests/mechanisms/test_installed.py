@@ -13,13 +13,13 @@ import pytest
 import torch
 
 from separatrix.cli import main
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Mechanism, load, mechanism_from
-from separatrix.parameters import UsageError
 
 TOY = """
 import torch
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters import Parameters
+from separatrix.core.parameters import Parameters
 
 class Size(Parameters):
     owner = "toy"

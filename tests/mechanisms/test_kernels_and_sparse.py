@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Mechanism, Softmax, mechanism_named
 from separatrix.mechanisms.sparse.block_random import BlockRandom
-from separatrix.parameters import UsageError
 
 KERNELS = ["logn-softmax", "logn-softmax:scale=1/3", "adaptive-softmax", "sigmoid", "sigmoid:bias=-2", "relu"]
 BY_SCORE = ["sparsemax", "entmax", "entmax:alpha=1.2", "entmax:alpha=2", "topk:k=5", "hardmax"]

@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.mechanisms.extras import (
     CHANNEL_STEP_GATES,
@@ -31,7 +32,6 @@ from separatrix.mechanisms.extras import (
     SLOPES,
     Sizes,
 )
-from separatrix.parameters import UsageError
 
 Row = list[float]
 Rows = list[Row]

@@ -17,6 +17,8 @@ from flint import arb, ctx, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
+from separatrix.core.numbers.logforms import LogForm
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import (
     MECHANISMS,
     Linear,
@@ -27,8 +29,6 @@ from separatrix.mechanisms import (
     mechanism_named,
 )
 from separatrix.mechanisms._registry import registered
-from separatrix.numbers.logforms import LogForm
-from separatrix.parameters import UsageError
 
 SPELLINGS = [
     *(each.spelled for each in examples() if isinstance(each, ScoreMechanism)),

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from separatrix.errors import UsageError, raised
+from separatrix.core.errors import UsageError, raised
 from separatrix.mechanisms import Causality, Softmax
 from separatrix.mechanisms.custom import CustomMechanism, wrap
 from separatrix.mechanisms.load import mechanism_from

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import MECHANISMS, Causality, Mechanism, examples, mechanism_named
 from separatrix.mechanisms.extras import DIRECTIONS, PATH_BETA, SECOND_KEYS, SECOND_VALUES, Sizes
-from separatrix.parameters import UsageError
 
 Row = list[float]
 Rows = list[Row]

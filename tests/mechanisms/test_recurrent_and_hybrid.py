@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Causality, mechanism_named
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
-from separatrix.parameters import UsageError
 
 SPELLINGS = [
     "causal-linear",

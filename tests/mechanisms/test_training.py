@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from separatrix.costs.memory import peak_bytes
+from separatrix.analysis.costs.memory import peak_bytes
 from separatrix.mechanisms import Causality, Mechanism, _base, _running, examples, mechanism_named
 from separatrix.mechanisms._recomputed import recomputed
 from separatrix.mechanisms.features import _base as features_base

@@ -24,14 +24,16 @@ from distributed import Client, LocalCluster
 
 import deadly
 from deadly import Word
-from separatrix.parameters import SeparatrixError, UsageError
-from separatrix.store import Result, Store, frame, open_store, results
-from separatrix.sweeps import Plan, Progress, read_plan, run
+from separatrix.core.parameters import SeparatrixError, UsageError
 from separatrix.sweeps import cluster as module
 from separatrix.sweeps.cluster import DaskExecutor
 from separatrix.sweeps.dask_setup import TRIMMING, settings
 from separatrix.sweeps.executors import AHEAD, Finished
 from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.plan import Plan, read_plan
+from separatrix.sweeps.progress import Progress
+from separatrix.sweeps.run import run
+from separatrix.sweeps.store import Result, Store, frame, open_store, results
 from separatrix.sweeps.training_runs import TrainingRun
 from separatrix.sweeps.work import Batch
 from separatrix.sweeps.worker import OtherCode, environment, work

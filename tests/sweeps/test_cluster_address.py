@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="the extra is not installed: pip install 'separatrix[dask]'")
 
-from separatrix.parameters import UsageError
+from separatrix.core.parameters import UsageError
 from separatrix.sweeps import cluster as module
 from separatrix.sweeps.cluster import DaskExecutor
 from separatrix.sweeps.dask_setup import read_address

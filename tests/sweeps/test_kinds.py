@@ -24,8 +24,11 @@ from sqlalchemy import select, text
 from documents import require_document
 from expectations import run as command
 from postgres_server import Server, program, running
-from separatrix.parameters import UsageError
-from separatrix.store import (
+from separatrix.core.parameters import UsageError
+from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.plan import read_plan
+from separatrix.sweeps.run import run
+from separatrix.sweeps.store import (
     Checkpoint,
     DamageWarning,
     File,
@@ -37,11 +40,9 @@ from separatrix.store import (
     results,
     rows,
 )
-from separatrix.store.files import checkpoints, file_names, keep_checkpoint, read_curves, read_file
-from separatrix.store.maintenance import backup_store, check_store, repair_store
-from separatrix.store.schema import files
-from separatrix.sweeps import read_plan, run
-from separatrix.sweeps.local import LocalExecutor
+from separatrix.sweeps.store.files import checkpoints, file_names, keep_checkpoint, read_curves, read_file
+from separatrix.sweeps.store.maintenance import backup_store, check_store, repair_store
+from separatrix.sweeps.store.schema import files
 from separatrix.sweeps.work import Back, Batch
 from separatrix.sweeps.worker import OtherCode, work
 from stored import row

@@ -8,16 +8,17 @@ from pathlib import Path
 import pytest
 
 from expectations import run as command
-from separatrix.learning import Run, train
-from separatrix.parameters import UsageError
-from separatrix.store import Result, open_store, results
-from separatrix.sweeps import PlanError, read_plan
+from separatrix.core.parameters import UsageError
 from separatrix.sweeps.learn_table import LearnTable
+from separatrix.sweeps.plan import read_plan
+from separatrix.sweeps.plan_file import PlanError
+from separatrix.sweeps.store import Result, open_store, results
 from separatrix.sweeps.sweep import executor_for
 from separatrix.sweeps.training_runs import TrainingRun, training_run
 from separatrix.sweeps.verdict_cells import Cell
 from separatrix.sweeps.worker import work
-from separatrix.tasks import task_named
+from separatrix.training.learning import Run, train
+from separatrix.training.tasks import task_named
 
 TINY = """
 mechanisms = ["softmax", { name = "power", beta = [2, 4] }]

@@ -18,20 +18,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expectations import run
+from separatrix.claims.paper.base import BASE
+from separatrix.claims.paper.sweeps import PARAMETERS
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.constructions.reference import read_completed
 from separatrix.constructions.spike import Spike
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import MECHANISMS, examples, mechanism_named
 from separatrix.mechanisms import load as load_module
 from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.paper.base import BASE
-from separatrix.paper.sweeps import PARAMETERS
-from separatrix.parameters import UsageError
-from separatrix.sweeps import PlanError, find_plan, load_plan, read_plan, shipped_plans
 from separatrix.sweeps import code as code_module
 from separatrix.sweeps.code import code_version, modules
-from separatrix.sweeps.plan_file import read_toml, statements
+from separatrix.sweeps.plan import load_plan, read_plan
+from separatrix.sweeps.plan_file import PlanError, read_toml, statements
+from separatrix.sweeps.sweep import find_plan, shipped_plans
 from separatrix.sweeps.verdict_cells import Cell, Draws
 
 HEAD = """
@@ -252,7 +253,9 @@ def test_a_plan_that_is_too_large_is_refused() -> None:
 def test_a_plan_names_code_of_the_user_only_where_the_user_says_so(tmp_path: Path, words: str) -> None:
     (tmp_path / "mine_for_plans.py").write_text("raise SystemExit('imported')\n")
     text = f'mechanisms = ["mine_for_plans:attend{words}"]\n[[sweep]]\nconstruction = "all"'
-    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom separatrix.sweeps import read_plan\n"
+    script = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\nfrom separatrix.sweeps.plan import read_plan\n"
+    )
     done = subprocess.run(
         [sys.executable, "-c", f"{script}read_plan({text!r})"], capture_output=True, text=True, check=False
     )
@@ -503,7 +506,7 @@ def test_each_cell_may_have_a_seed_of_its_own() -> None:
 
 
 def test_the_same_identity_in_another_process() -> None:
-    script = "from separatrix.sweeps import find_plan; print(next(iter(find_plan('atlas')))[1].id)"
+    script = "from separatrix.sweeps.sweep import find_plan; print(next(iter(find_plan('atlas')))[1].id)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == next(iter(find_plan("atlas")))[1].id
 
@@ -671,12 +674,12 @@ def test_the_code_of_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_the_sources_behind_a_cell_are_all_there_and_no_others() -> None:
     found = modules({*code_module.ROOTS, "separatrix.mechanisms.hybrid.window_linear"})
     assert {
-        "separatrix.engines.exact",
-        "separatrix.engines.sampling",
-        "separatrix.numbers.exact",
+        "separatrix.exact.engines.exact",
+        "separatrix.exact.engines.sampling",
+        "separatrix.core.numbers.exact",
     } <= set(found)
     assert "separatrix.mechanisms.features.elu" in found
-    assert not {name for name in found if name.startswith(("separatrix.reports", "separatrix.store"))}
+    assert not {name for name in found if name.startswith(("separatrix.pages", "separatrix.sweeps.store"))}
     assert "separatrix.mechanisms.recurrent.gla" not in found
 
 

@@ -20,11 +20,13 @@ from sqlalchemy import text
 
 from postgres_server import Server, program, running
 from separatrix.cli.sweep import Bar
-from separatrix.store import Status, Store, frame, open_store
-from separatrix.store.claims import BEAT, LEASE, Claims
-from separatrix.store.processes import has_ended, this_process
-from separatrix.sweeps import Plan, Progress, read_plan, run
 from separatrix.sweeps import backlog as backlog_module
+from separatrix.sweeps.plan import Plan, read_plan
+from separatrix.sweeps.progress import Progress
+from separatrix.sweeps.run import run
+from separatrix.sweeps.store import Status, Store, frame, open_store
+from separatrix.sweeps.store.claims import BEAT, LEASE, Claims
+from separatrix.sweeps.store.processes import has_ended, this_process
 from separatrix.sweeps.verdict_cells import Cell
 from separatrix.sweeps.work import Back
 from stored import failed, row

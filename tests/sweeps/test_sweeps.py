@@ -16,24 +16,28 @@ import polars as pl
 import pytest
 
 import separatrix as sx
-from separatrix.cards import points
-from separatrix.cards.outcomes import found_at
+from separatrix.analysis.cards import points
+from separatrix.analysis.cards.outcomes import found_at
 from separatrix.constructions.spike import Spike
-from separatrix.engines import EngineRefusal, exact
+from separatrix.core.parameters import Grid, SeparatrixError, UsageError
+from separatrix.exact.engines import EngineRefusal, exact
+from separatrix.exact.verdicts import DELTA, Verdict
 from separatrix.mechanisms import examples, mechanism_named
-from separatrix.parameters import Grid, SeparatrixError, UsageError
-from separatrix.store import Answer, Result, Status, Store, frame, open_store, results
-from separatrix.sweeps import Plan, Progress, backlog, batches, estimate, find_plan, limited, read_plan, run
+from separatrix.sweeps import backlog, batches, limited
 from separatrix.sweeps import local as local_module
 from separatrix.sweeps.batches import GROWTH, MOST_CELLS, Batcher
+from separatrix.sweeps.estimate import estimate
 from separatrix.sweeps.executors import AHEAD
 from separatrix.sweeps.limited import work_within
 from separatrix.sweeps.local import LocalExecutor
-from separatrix.sweeps.sweep import executor_for
+from separatrix.sweeps.plan import Plan, read_plan
+from separatrix.sweeps.progress import Progress
+from separatrix.sweeps.run import run
+from separatrix.sweeps.store import Answer, Result, Status, Store, frame, open_store, results
+from separatrix.sweeps.sweep import executor_for, find_plan
 from separatrix.sweeps.verdict_cells import Cell
 from separatrix.sweeps.work import Back, Batch, result
 from separatrix.sweeps.worker import OtherCode, environment, work
-from separatrix.verdicts import DELTA, Verdict
 from sweep_tools import HEAD, HERE, SMALL, Inline, Instant, evaluate
 
 NUMBERS = ("verdict", "distinguish", "low", "high", "fire_d0", "fire_d1", "margin", "bits", "p0", "p1", "q")

@@ -20,22 +20,23 @@ import torch
 from sqlalchemy import select
 
 from expectations import run as command
-from separatrix.learning import Run, model_for, score_of, train
-from separatrix.learning import checkpoint as checkpoint_file
-from separatrix.learning.witnesses import witness_for
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import mechanism_from
-from separatrix.parameters import UsageError
-from separatrix.reports.store import write_report
-from separatrix.store import Checkpoint, Store, StoreError, open_store, results
-from separatrix.store.files import checkpoints, file_names, keep_checkpoint, read_curves, read_file
-from separatrix.store.schema import files
-from separatrix.sweeps import estimate, run
-from separatrix.sweeps import run as run_of_sweeps
+from separatrix.pages.store import write_report
 from separatrix.sweeps.code import modules, training_code
+from separatrix.sweeps.estimate import estimate
+from separatrix.sweeps.run import run
+from separatrix.sweeps.run import run as run_of_sweeps
+from separatrix.sweeps.store import Checkpoint, Store, StoreError, open_store, results
+from separatrix.sweeps.store.files import checkpoints, file_names, keep_checkpoint, read_curves, read_file
+from separatrix.sweeps.store.schema import files
 from separatrix.sweeps.training_runs import TrainingRun, training_run
 from separatrix.sweeps.work import Back, WorkList
 from separatrix.sweeps.worker import work
-from separatrix.tasks import Split, task_named
+from separatrix.training.learning import Run, model_for, score_of, train
+from separatrix.training.learning import checkpoint as checkpoint_file
+from separatrix.training.learning.witnesses import witness_for
+from separatrix.training.tasks import Split, task_named
 from sweep_tools import Inline
 from toy_training import toys
 from training_plan import LONG, needle, runs, trained
@@ -160,7 +161,7 @@ def test_the_code_of_a_run_is_that_of_its_task_mechanism_and_training() -> None:
         for witness in (False, True)
     }
     assert len(codes) == 8
-    found = modules(("separatrix.learning.loop", "separatrix.mechanisms.learned"))
+    found = modules(("separatrix.training.learning.loop", "separatrix.mechanisms.learned"))
     for name in (
         "layers.attention",
         "layers.model",

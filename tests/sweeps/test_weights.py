@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 
 import separatrix as sx
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import mechanism_from, mechanism_named
 from separatrix.mechanisms.custom import wrap
 from separatrix.mechanisms.features.hedgehog import Hedgehog
 from separatrix.mechanisms.weights import held_by, mark
-from separatrix.parameters import UsageError
-from separatrix.store import Store, open_store, results
 from separatrix.sweeps.plan import Plan, read_plan
 from separatrix.sweeps.run import run
+from separatrix.sweeps.store import Store, open_store, results
 from sweep_tools import HEAD, Inline
 
 MODULE = """

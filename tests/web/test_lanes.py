@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from separatrix.errors import SeparatrixError
-from separatrix.startup import process_context
+from separatrix.core.errors import SeparatrixError
+from separatrix.core.startup import process_context
 from separatrix.web import lanes
 from separatrix.web.lanes import Busy, Lane, TooLong
 from separatrix.web.workers import PRELOADED, Call, Refused, Slow, WorkerDied

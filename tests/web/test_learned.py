@@ -13,9 +13,9 @@ from sqlalchemy import select
 from command_server import run
 from documents import require_document
 from explorer import Explorer, serving
-from separatrix.store import open_store, results
-from separatrix.store.schema import cells
-from separatrix.store.seals import COLUMNS, sealed
+from separatrix.sweeps.store import open_store, results
+from separatrix.sweeps.store.schema import cells
+from separatrix.sweeps.store.seals import COLUMNS, sealed
 
 WORDS = ("n=8", "steps=4", "every=2", "width=8", "batch=8", "validation=32", "tests=50", "rates=0.01")
 TYPED = ("learn", "needle", "softmax,elu", *WORDS, "--seeds", "2", "--store", "runs.db", "--workers", "1")

@@ -15,9 +15,9 @@ import separatrix as sx
 from explorer import Explorer
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.constructions.lengths import admissible
+from separatrix.core.parameters.ranges import read_counted
 from separatrix.mechanisms import MECHANISMS
-from separatrix.parameters.ranges import read_counted
-from separatrix.reports.maps import heatmap
+from separatrix.pages.maps import heatmap
 
 CELLS, LINES = "application/vnd.separatrix.cells", "application/x-ndjson"
 Cells = dict[tuple[int, str], np.ndarray[Any, Any]]

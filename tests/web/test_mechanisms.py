@@ -13,7 +13,7 @@ import pytest
 
 from command_server import run
 from explorer import Explorer, running
-from separatrix.reports.verdict_words import COLOURS, INKS
+from separatrix.pages.verdict_words import COLOURS, INKS
 from separatrix.web.app import STATIC
 
 LINES = "application/json, application/x-ndjson"

@@ -9,7 +9,7 @@ import pytest
 from command_server import run
 from documents import require_document
 from explorer import Explorer
-from separatrix.cards.illustration import illustrate_at
+from separatrix.analysis.cards.illustration import illustrate_at
 
 
 def test_the_picture_is_that_of_the_library(explorer: Explorer) -> None:

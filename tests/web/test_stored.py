@@ -16,11 +16,11 @@ from documents import require_document
 from explorer import Explorer, serving
 from postgres_server import PASSWORD, program
 from postgres_server import running as postgres
-from separatrix.store import open_store
-from separatrix.store.schema import cells, sweeps
-from separatrix.store.seals import COLUMNS, sealed
 from separatrix.sweeps.plan import read_plan
 from separatrix.sweeps.run import run as run_plan
+from separatrix.sweeps.store import open_store
+from separatrix.sweeps.store.schema import cells, sweeps
+from separatrix.sweeps.store.seals import COLUMNS, sealed
 from sweep_tools import HEAD, SMALL, Instant
 
 MARKUP = '<img src=x onerror="window.owned=1">'

@@ -19,7 +19,7 @@ from separatrix.checker.document import (
     word,
 )
 from separatrix.checker.kernels import Kernel, Power, Softmax, Taylor
-from separatrix.errors import UsageError
+from separatrix.core.errors import UsageError
 
 FORMAT = "separatrix certificate"
 VERSION = 1

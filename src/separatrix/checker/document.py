@@ -14,8 +14,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
-from separatrix.errors import UsageError
-from separatrix.files.reading import read_whole
+from separatrix.core.errors import UsageError
+from separatrix.core.files.reading import read_whole
 
 MOST_BYTES = 1 << 23
 MOST_DIGITS = 4000

@@ -8,7 +8,7 @@ from separatrix.checker.boundary import check_boundary, is_boundary
 from separatrix.checker.certificate import is_certificate
 from separatrix.checker.check import Report, check
 from separatrix.checker.document import read_file
-from separatrix.errors import UsageError
+from separatrix.core.errors import UsageError
 
 
 def check_file(path: Path) -> Report:

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 
 from separatrix.claims._base import Claim, ClaimStatus, Entry, Finding, Ledger, Point, Provenance, came_out
-from separatrix.errors import one_line
-from separatrix.parameters import require_known
-from separatrix.registry import modules
+from separatrix.core.errors import one_line
+from separatrix.core.parameters import require_known
+from separatrix.core.registry import modules
 
 _FOUND = [each for file in modules(sys.modules[__name__]) for each in vars(file).values()]
 CLAIMS = tuple(sorted((each for each in _FOUND if isinstance(each, Claim)), key=lambda each: each.order))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from separatrix.result import Result, Row
+from separatrix.core.result import Result, Row
 
 if TYPE_CHECKING:
-    from separatrix.schemas import evidence as documents
+    from separatrix.core.schemas import evidence as documents
 
 Provenance = Literal["paper", "rec", "ours"]
 """[paper] stated in the paper's summary; [rec] reconstructed; [ours] a result of this project."""

@@ -9,17 +9,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from separatrix.analysis.maps import boundary
 from separatrix.claims._base import ClaimStatus, Finding, Point
 from separatrix.constructions import Construction
 from separatrix.constructions.spike import Spike
-from separatrix.engines import Sampling, solve
-from separatrix.engines.exact import ProbabilityGrid, evaluate
-from separatrix.maps import boundary
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import Grid
+from separatrix.exact.engines import Sampling, solve
+from separatrix.exact.engines.exact import ProbabilityGrid, evaluate
+from separatrix.exact.verdicts import DELTA as TOLERANCE
+from separatrix.exact.verdicts import Verdict
 from separatrix.mechanisms import Mechanism, mechanism_named
-from separatrix.numbers import format_exact
-from separatrix.parameters import Grid
-from separatrix.verdicts import DELTA as TOLERANCE
-from separatrix.verdicts import Verdict
 
 Array = np.ndarray[Any, Any]
 Made = TypeVar("Made", bound=Construction)

@@ -11,11 +11,11 @@ from separatrix.claims import _literal as literal
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, Points, Setting, on_grid, point, relative_error, spike
 from separatrix.claims.signs import TIE
-from separatrix.engines import certified
+from separatrix.core.numbers.logforms import Flint, LogForm
+from separatrix.core.tensors import Float, Tensor
+from separatrix.exact.engines import certified
 from separatrix.mechanisms import Linear, ScoreMechanism, Softmax
 from separatrix.mechanisms._base import Floats
-from separatrix.numbers.logforms import Flint, LogForm
-from separatrix.tensors import Float, Tensor
 
 SIZES = [100, 1000, 10**6, 10**18, 10**100, 10**300]
 SAME_WORK = 10**18

@@ -7,8 +7,8 @@ from fractions import Fraction
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point
 from separatrix.constructions.averaging import Averaging
+from separatrix.exact.outputs.proved import proved_outputs
 from separatrix.mechanisms import Linear, Softmax
-from separatrix.outputs.proved import proved_outputs
 
 ONE = (Fraction(1),)
 SIZES = (10**4, 10**9, 10**18)

@@ -24,7 +24,7 @@ from separatrix.claims._tools import (
 )
 from separatrix.constructions import Construction
 from separatrix.constructions.spike import Spike
-from separatrix.engines import certified
+from separatrix.exact.engines import certified
 from separatrix.mechanisms import Softmax
 
 CLOSE = 2e-4

@@ -12,9 +12,9 @@ from separatrix.claims._tools import BASE, Array, Points, Setting, relative_erro
 from separatrix.claims.boundary import SIZES, boundary_finding
 from separatrix.claims.units import attention_weights
 from separatrix.constructions.cross import Cross
+from separatrix.core.tensors import torch
+from separatrix.exact.outputs.kernels import rational_model, spike_weights
 from separatrix.mechanisms import Linear, Softmax
-from separatrix.outputs.kernels import rational_model, spike_weights
-from separatrix.tensors import torch
 
 ROUNDING = 1e-11
 SETTINGS = ((60, 7, "0.5", "1.2"), (100, 12, "1.5", "0.9"), (40, 22, "0.2", "2"))

@@ -21,9 +21,9 @@ from separatrix.claims._tools import (
     settled,
     short,
 )
+from separatrix.core.numbers.logforms import LogForm, rational
+from separatrix.core.tensors import torch
 from separatrix.mechanisms import Power, Taylor
-from separatrix.numbers.logforms import LogForm, rational
-from separatrix.tensors import torch
 
 STEEP, FLAT = math.log(1.5 / 0.3), math.log(0.31 / 0.3)
 """log(R/r) for the spike of D1 and for the one of D0, at BASE's parameters."""

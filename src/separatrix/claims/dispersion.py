@@ -10,11 +10,11 @@ from flint import arb, ctx
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point, relative_error, short
 from separatrix.constructions.dispersion import Dispersion
-from separatrix.engines import dense
+from separatrix.core.tensors import torch
+from separatrix.exact.engines import dense
+from separatrix.exact.outputs.attention import probe_peak
+from separatrix.exact.outputs.proved import ends, proved_outputs
 from separatrix.mechanisms import Softmax, mechanism_named
-from separatrix.outputs.attention import probe_peak
-from separatrix.outputs.proved import ends, proved_outputs
-from separatrix.tensors import torch
 
 GAPS = (1, 3, 10)
 SIZES = tuple(10**e for e in (1, 3, 6, 12, 18))

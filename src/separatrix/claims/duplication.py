@@ -10,9 +10,9 @@ from separatrix.claims._tools import Points, example, judged, point
 from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import Description
 from separatrix.constructions.duplication import Duplication
+from separatrix.core.tensors import torch
+from separatrix.exact.outputs.kernels import same_rows
 from separatrix.mechanisms import mechanism_named
-from separatrix.outputs.kernels import same_rows
-from separatrix.tensors import torch
 
 SCORES: dict[str, Callable[[Fraction, int], Fraction]] = {
     "softmax": lambda z, n: Fraction(3) ** int(n * z),

@@ -8,12 +8,12 @@ from fractions import Fraction
 
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, Points, Setting, on_grid, point, short, spike
-from separatrix.engines import dense
+from separatrix.core.numbers.formats import SIGNIFICANT_BITS, TORCH_NAMES
+from separatrix.core.tensors import torch
+from separatrix.exact.engines import dense
+from separatrix.exact.verdicts import lost_from
+from separatrix.exact.verdicts.lost_formats import LARGEST as MAX_SEARCHED_N
 from separatrix.mechanisms import Linear, Mechanism, Softmax
-from separatrix.numbers.formats import SIGNIFICANT_BITS, TORCH_NAMES
-from separatrix.tensors import torch
-from separatrix.verdicts import lost_from
-from separatrix.verdicts.lost_formats import LARGEST as MAX_SEARCHED_N
 
 WIDE: Setting = {**BASE, "n": 1000}
 NARROW: Setting = {**BASE, "n": 1000, "d": 12, "b": "0.5", "c": "0.3"}

@@ -7,10 +7,10 @@ import math
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, point, relative_error
 from separatrix.constructions.injectivity import Injectivity
-from separatrix.engines import certified
+from separatrix.core.tensors import torch
+from separatrix.exact.engines import certified
+from separatrix.exact.outputs.proved import proved_outputs
 from separatrix.mechanisms import Softmax, mechanism_named
-from separatrix.outputs.proved import proved_outputs
-from separatrix.tensors import torch
 
 EXACT = ("linear", "power:beta=3", "identity-features", "relu-features")
 """Homogeneous in the query, and proved equal in rationals."""

@@ -8,10 +8,10 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point, relative_error, short
 from separatrix.claims.units import LABELS
 from separatrix.constructions.location import Location
-from separatrix.engines import dense
+from separatrix.core.tensors import torch
+from separatrix.exact.engines import dense
+from separatrix.exact.outputs.proved import proved_outputs
 from separatrix.mechanisms import Linear, Mechanism, Softmax
-from separatrix.outputs.proved import proved_outputs
-from separatrix.tensors import torch
 
 SIZES = tuple(10**e for e in (3, 6, 9, 12))
 GAP = 2

@@ -7,9 +7,9 @@ from fractions import Fraction
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point
 from separatrix.constructions.majority import Majority
+from separatrix.core.numbers.logforms import rational
+from separatrix.exact.outputs.kernels import kernel_rows
 from separatrix.mechanisms import Linear
-from separatrix.numbers.logforms import rational
-from separatrix.outputs.kernels import kernel_rows
 
 SIZES = (10**3, 10**6, 10**12)
 GROUPS = 4

@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import scipy
 
+from separatrix.analysis.laws import exact_law
 from separatrix.claims._base import Finding, claim
 from separatrix.claims._tools import BASE, Points, on_grid, relative_error, spike
 from separatrix.claims.units import LABELS
-from separatrix.engines import dense
-from separatrix.laws import exact_law
+from separatrix.core.tensors import torch
+from separatrix.exact.engines import dense
+from separatrix.exact.verdicts import verdict
 from separatrix.mechanisms import Linear, Mechanism, Softmax
-from separatrix.tensors import torch
-from separatrix.verdicts import verdict
 
 SIZES = [10**e for e in (3, 4, 6, 9, 12, 18)]
 REFERENCE: dict[str, Mapping[int, tuple[float, float]]] = {

@@ -14,14 +14,14 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, Points, Setting, on_grid, point, relative_error, spike
 from separatrix.claims.units import LABELS
 from separatrix.constructions import Label
-from separatrix.engines import certified
+from separatrix.core.numbers.logforms import rational
+from separatrix.core.tensors import one_thread, torch
+from separatrix.exact.engines import certified
+from separatrix.exact.outputs.kernels import rational_model
 from separatrix.mechanisms import Linear, Mechanism, Softmax
-from separatrix.numbers.logforms import rational
-from separatrix.outputs.kernels import rational_model
-from separatrix.tensors import one_thread, torch
 
 if TYPE_CHECKING:
-    from separatrix.reader import FourLayerNetwork, Layers
+    from separatrix.exact.reader import FourLayerNetwork, Layers
 
 DRAWS = 20
 SETTINGS: tuple[Setting, ...] = (
@@ -51,7 +51,7 @@ def network_fires() -> Finding:
 
 def network_point(setting: Setting, mechanism: Mechanism, label: Label) -> Point:
     """Networks drawn on one set of tokens."""
-    from separatrix.reader import FourLayerNetwork  # a module of torch: claims are listed without it
+    from separatrix.exact.reader import FourLayerNetwork  # a module of torch: claims are listed without it
 
     made = spike(setting)
     tokens = made.dense(label, 0, torch.float64)

@@ -11,10 +11,10 @@ from separatrix.claims._base import Finding, claim
 from separatrix.claims._tools import Points, example, relative_error
 from separatrix.constructions.parity import Parity
 from separatrix.constructions.routing import Routing
-from separatrix.engines import exact
+from separatrix.core.numbers.logforms import rational
+from separatrix.exact.engines import exact
+from separatrix.exact.outputs.kernels import kernel_rows, same_rows
 from separatrix.mechanisms import Power, Softmax, mechanism_named
-from separatrix.numbers.logforms import rational
-from separatrix.outputs.kernels import kernel_rows, same_rows
 
 ROUNDING = 1e-12
 CIRCLES = (8, 12)

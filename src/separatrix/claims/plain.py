@@ -12,10 +12,10 @@ from flint import arb, ctx
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import DELTA, Array, Points, on_grid, point, relative_error, settled, short
 from separatrix.constructions.plain import Plain
-from separatrix.engines import dense
+from separatrix.core.tensors import torch
+from separatrix.exact.engines import dense
+from separatrix.exact.outputs.kernels import rational_model, spike_weights
 from separatrix.mechanisms import Linear, ScoreMechanism, Softmax
-from separatrix.outputs.kernels import rational_model, spike_weights
-from separatrix.tensors import torch
 
 SMALL = (3, 10, 100, 1000, 10_000)
 LARGE = (10**6, 10**12, 10**18)

@@ -12,7 +12,7 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import DELTA, Points, Setting, on_grid, point, relative_error, settled, spike
 from separatrix.claims.theorem import literal_signs, literal_width
 from separatrix.constructions.theorem import enough_signs, enough_width
-from separatrix.engines import certified
+from separatrix.exact.engines import certified
 from separatrix.mechanisms import Linear, Softmax
 
 SETTING: Setting = {"a0": "0.01", "a1": "1.2", "c": "0.1"}

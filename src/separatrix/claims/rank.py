@@ -8,9 +8,9 @@ import scipy
 
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, point
+from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms import Mechanism, Softmax, mechanism_named
 from separatrix.mechanisms.features._base import FeatureMechanism
-from separatrix.tensors import Tensor, torch
 
 MAPS = ("identity-features", "relu-features", "elu", "hedgehog", "dpfp", "based", "favor:features=16")
 WIDTH, TOKENS = 3, 96

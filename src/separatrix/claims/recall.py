@@ -6,10 +6,10 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point
 from separatrix.claims.rank import rank
 from separatrix.constructions.recall import Recall
-from separatrix.engines import Sampling
+from separatrix.core.tensors import torch
+from separatrix.exact.engines import Sampling
+from separatrix.exact.outputs.attention import attend
 from separatrix.mechanisms import mechanism_named
-from separatrix.outputs.attention import attend
-from separatrix.tensors import torch
 
 LIMITED = ("linear", "identity-features:normalised=no", "causal-linear", "delta")
 STATES = ("causal-linear", "delta", "gated-delta")

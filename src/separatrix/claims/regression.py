@@ -8,8 +8,8 @@ from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import Points, example, judged, point
 from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions.regression import Regression
+from separatrix.core.tensors import torch
 from separatrix.mechanisms import mechanism_named
-from separatrix.tensors import torch
 
 WEIGHTED = ("softmax", "logn-softmax", "topk", "hardmax", "sparsemax", "relu-features", "elu")
 """Weights that are not negative, whatever the tokens."""

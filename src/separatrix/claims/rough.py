@@ -11,8 +11,8 @@ from separatrix.claims._tools import Array, Points, example, judged, point
 from separatrix.claims.units import LABELS
 from separatrix.constructions import Label
 from separatrix.constructions.rough import Rough
-from separatrix.engines import Sampling
-from separatrix.tensors import torch
+from separatrix.core.tensors import torch
+from separatrix.exact.engines import Sampling
 
 SAMPLING = Sampling(draws=200, confidence=0.99)
 SMOOTH = {"n": 503, "spikes": 1, "noise": 0}

@@ -15,10 +15,10 @@ from separatrix.claims import _literal as literal
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, Points, Setting, on_grid, point, relative_error, spike
 from separatrix.constructions.spike import Spike
-from separatrix.engines import Sampling, certified, dense
-from separatrix.engines.tally import binomial_interval
+from separatrix.core.tensors import one_thread
+from separatrix.exact.engines import Sampling, certified, dense
+from separatrix.exact.engines.tally import binomial_interval
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax
-from separatrix.tensors import one_thread
 
 TIE: Setting = {"n": 16, "d": 6, "a0": "0.05", "a1": "0.7", "b": "0.55", "c": "0.3", "form": "identity"}
 SMALL: Setting = {"n": 12, "d": 8, "a0": "0.05", "a1": "0.9", "b": "0.55", "c": "0.3", "form": "ones"}

@@ -14,9 +14,9 @@ from separatrix.claims._tools import spike as make
 from separatrix.claims.units import LABELS, attention_weights, returned
 from separatrix.constructions import Label
 from separatrix.constructions.spike import Spike
+from separatrix.core.parameters import UsageError
+from separatrix.core.tensors import torch
 from separatrix.mechanisms import Linear, Mechanism, Softmax
-from separatrix.parameters import UsageError
-from separatrix.tensors import torch
 
 ROUNDING = 1e-11
 SETTINGS: tuple[Setting, ...] = (

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from separatrix.claims._base import ClaimStatus, Entry, Ledger
-from separatrix.numbers.spelling import powers_for_people
+from separatrix.core.numbers.spelling import powers_for_people
 
 COLOURS = {ClaimStatus.HOLDS: "green", ClaimStatus.ONLY_WHERE: "yellow", ClaimStatus.FAILS: "bold red"}
 WORDS = {ClaimStatus.HOLDS: "holds", ClaimStatus.ONLY_WHERE: "only where", ClaimStatus.FAILS: "FAILS"}

@@ -22,7 +22,7 @@ from separatrix.claims._tools import (
     spike,
 )
 from separatrix.constructions.theorem import SIGNS, WIDTH, Unit, hypotheses, sufficient_n
-from separatrix.engines import certified
+from separatrix.exact.engines import certified
 from separatrix.mechanisms import Linear, Softmax
 
 SETTINGS: tuple[Setting, ...] = (

@@ -10,9 +10,9 @@ import numpy as np
 
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import BASE, DELTA, Points, Setting, on_grid, point, relative_error, spike
-from separatrix.engines import certified
+from separatrix.exact.engines import certified
+from separatrix.exact.verdicts import readers
 from separatrix.mechanisms import Linear
-from separatrix.verdicts import readers
 
 SPIKES = (Fraction(1, 100), Fraction(6, 5))
 B, C = Fraction(1, 5), Fraction(1, 10)

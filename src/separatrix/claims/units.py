@@ -13,8 +13,8 @@ from separatrix.claims._tools import Array, Points, Setting
 from separatrix.constructions import Label, Tokens
 from separatrix.constructions.cross import Cross
 from separatrix.constructions.spike import Spike
+from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms import Linear, Mechanism, Softmax
-from separatrix.tensors import Tensor, torch
 
 ROUNDING = 1e-12
 """Relative error allowed between two float64 computations of the same number."""

@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from types import FrameType
 
-from separatrix.interrupts import STOPPING, exit_code, exit_now, stop_handler, stop_signal, watch_signals
+from separatrix.core.interrupts import STOPPING, exit_code, exit_now, stop_handler, stop_signal, watch_signals
 
 
 def main() -> None:
@@ -45,7 +45,7 @@ def main() -> None:
         code = exit_code()
     except Exception as error:
         code = 2
-        from separatrix.errors import told
+        from separatrix.core.errors import told
 
         for line in told(error):
             _say(line)
@@ -80,7 +80,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _require_current_folder() -> None:
     """Refuse a current folder that was deleted: some libraries end the process there without a word."""
-    from separatrix.errors import UsageError
+    from separatrix.core.errors import UsageError
 
     try:
         os.stat(os.getcwd())  # noqa: PTH109, PTH116
@@ -92,7 +92,7 @@ def _require_current_folder() -> None:
 
 
 def _say(line: str) -> None:
-    from separatrix.errors import on_one_line
+    from separatrix.core.errors import on_one_line
 
     with suppress(OSError):
         print(f"separatrix: {on_one_line(line)}", file=sys.stderr, flush=True)

@@ -36,7 +36,7 @@ from separatrix.cli import (
     verdict,
     worker,
 )
-from separatrix.errors import UsageError
+from separatrix.core.errors import UsageError
 
 GROUPS: Mapping[str, Mapping[Callable[..., None] | str, str]] = {
     "Understand": {

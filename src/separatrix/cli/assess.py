@@ -13,14 +13,14 @@ from separatrix.cli.cards import cost_table
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import announced, say_line, working
 from separatrix.cli.terminal import COLOURS, console, escape, new_table, show
-from separatrix.numbers.json import json_text
+from separatrix.core.numbers.json import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from separatrix.cards import Calling, Card
+    from separatrix.analysis.cards import Calling, Card
     from separatrix.contract import Examination
-    from separatrix.reports.standings import ShownStanding
+    from separatrix.pages.standings import ShownStanding
 
 QUICK = "the contract, about 10 s"
 WHOLE = "contract, constructions, likeness, cost: about a minute a mechanism"
@@ -105,11 +105,11 @@ def _assessed(
     timeout: float | None,
 ) -> tuple[Card, KeyboardInterrupt | None]:
     """The card, which is written to `out`, and what ended it early; its contract is printed when known."""
-    from separatrix.cards import assess as run
-    from separatrix.files.writing import require_writable
+    from separatrix.analysis.cards import assess as run
+    from separatrix.core.files.writing import require_writable
+    from separatrix.core.parameters import split_mechanisms
     from separatrix.mechanisms.load import mechanism_from
-    from separatrix.parameters import split_mechanisms
-    from separatrix.reports import card
+    from separatrix.pages import card
 
     if out is not None:
         require_writable(out, card.ENDINGS)
@@ -151,7 +151,7 @@ def _assessed(
 
 def _prepare(found: Card, as_json: bool, contract_shown: bool, out: Path | None) -> dict[str, str]:
     """A card as it would be shown and written, for the process that shows it if this one dies."""
-    from separatrix.reports import card
+    from separatrix.pages import card
 
     if not supervisor.is_child():
         return {}
@@ -171,9 +171,9 @@ def _prepare(found: Card, as_json: bool, contract_shown: bool, out: Path | None)
 
 def _short(found: Card) -> str:
     """The last answer of a card that grows, and how far it is."""
-    from separatrix.cards import Unanswered
-    from separatrix.cards.standing import points
-    from separatrix.verdicts.verdict import chance_of
+    from separatrix.analysis.cards import Unanswered
+    from separatrix.analysis.cards.standing import points
+    from separatrix.exact.verdicts.verdict import chance_of
 
     last = found.standings[-1]
     said = (
@@ -209,7 +209,7 @@ def _contract_view(out: Console, calling: Calling, contract: Examination) -> Non
 
 def _view(out: Console, found: Card) -> None:
     """Print the rest of a report card; the contract was printed when it was known."""
-    from separatrix.cards import Unanswered
+    from separatrix.analysis.cards import Unanswered
 
     if found.unfinished:
         out.print(f"[bold yellow]{escape(found.unfinished)}[/]")
@@ -239,8 +239,8 @@ def _view(out: Console, found: Card) -> None:
 
 def _standings(out: Console, found: Card) -> None:
     """Print the constructions as rows, what it fails on first, and mechanisms as columns."""
-    from separatrix.reports.standings import worst_first
-    from separatrix.reports.verdict_words import MARKED
+    from separatrix.pages.standings import worst_first
+    from separatrix.pages.verdict_words import MARKED
 
     others = [each for each in found.against if each.standings]
     seen = others[: max(1, (out.width - 52) // 10)]

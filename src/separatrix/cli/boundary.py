@@ -21,12 +21,12 @@ from separatrix.cli.options import (
 )
 from separatrix.cli.progress import announced, counting, working
 from separatrix.cli.terminal import console, escape, new_table, show
-from separatrix.numbers import format_exact
-from separatrix.numbers.spelling import for_people
+from separatrix.core.numbers import format_exact
+from separatrix.core.numbers.spelling import for_people
 
 if TYPE_CHECKING:
-    from separatrix.maps import Boundary, BoundaryCurve
-    from separatrix.maps.bisection import LevelReading
+    from separatrix.analysis.maps import Boundary, BoundaryCurve
+    from separatrix.analysis.maps.bisection import LevelReading
 
 WHAT = "P at values across the range, then at crossings; seconds to minutes"
 OVER = "P at values of the range, for each of --over; seconds to minutes each"
@@ -64,12 +64,12 @@ def boundary(
       separatrix boundary spike softmax a1=0.5:1.5 n=1e6
       separatrix boundary spike softmax a1=0.5:1.5 --over n=1e3:1e9:7:log
     """
-    from separatrix.engines import Sampling, engine_named
-    from separatrix.files.writing import require_writable
-    from separatrix.maps import boundary as run
-    from separatrix.maps import boundary_curve, certify_boundary
-    from separatrix.parameters import UsageError
-    from separatrix.verdicts import write_certificate
+    from separatrix.analysis.maps import boundary as run
+    from separatrix.analysis.maps import boundary_curve, certify_boundary
+    from separatrix.core.files.writing import require_writable
+    from separatrix.core.parameters import UsageError
+    from separatrix.exact.engines import Sampling, engine_named
+    from separatrix.exact.verdicts import write_certificate
 
     construction, mechanism = in_order(construction, mechanism)
     parameters = read_parameters(boundary, construction, words)
@@ -101,7 +101,7 @@ def boundary(
         show(found, as_json, lambda: _view(found, certificate))
         return
     if out is not None:
-        from separatrix.reports.maps import CURVE_ENDINGS
+        from separatrix.pages.maps import CURVE_ENDINGS
 
         require_writable(out, CURVE_ENDINGS)
     with announced("boundary", OVER, as_json), working(as_json) as tell:
@@ -118,7 +118,7 @@ def boundary(
             tell=tell,
         )
     if out is not None:
-        from separatrix.reports.maps import write_curve
+        from separatrix.pages.maps import write_curve
 
         write_curve(curve, out)
     show(curve, as_json, lambda: _curve_view(curve, out))
@@ -168,7 +168,7 @@ def _place(found: Boundary, end: LevelReading) -> str:
 
 def _curve_view(found: BoundaryCurve, out: Path | None) -> None:
     """Print one row for each crossing."""
-    from separatrix.reports.maps import curve as curves
+    from separatrix.pages.maps import curve as curves
 
     to = console()
     to.print(escape(curves.title(found)))

@@ -15,8 +15,8 @@ from separatrix.cli.terminal import COLOURS, console, escape, new_table, show
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from separatrix.cards.atlas import Atlas
-    from separatrix.costs import CostCurve, Disagreement
+    from separatrix.analysis.cards.atlas import Atlas
+    from separatrix.analysis.costs import CostCurve, Disagreement
 
 
 def atlas(
@@ -55,10 +55,10 @@ def atlas(
     """
     import os
 
-    from separatrix.cards.atlas import atlas as run
-    from separatrix.files.writing import require_writable
-    from separatrix.parameters import UsageError
-    from separatrix.reports import atlas as page
+    from separatrix.analysis.cards.atlas import atlas as run
+    from separatrix.core.files.writing import require_writable
+    from separatrix.core.parameters import UsageError
+    from separatrix.pages import atlas as page
 
     if context.args:
         raise UsageError(f"atlas takes options alone; write --mechanisms {','.join(context.args)}")
@@ -82,9 +82,9 @@ WIDEST = 22
 
 def _atlas_view(found: Atlas) -> None:
     """Print the atlas as a table: a letter and a mark for each construction."""
-    from separatrix.reports.atlas import rescues
-    from separatrix.reports.standings import shown
-    from separatrix.reports.verdict_words import LETTERS, MARKS, MEANINGS, spelled
+    from separatrix.pages.atlas import rescues
+    from separatrix.pages.standings import shown
+    from separatrix.pages.verdict_words import LETTERS, MARKS, MEANINGS, spelled
 
     out, columns = console(), found.constructions
     wide = min(WIDEST, max(len(region.mechanism.spelled) for region in found.regions))
@@ -118,9 +118,9 @@ def bench(
 
     A mechanism whose fast form does not agree with its definition gets no numbers.
     """
-    from separatrix.costs import bench as run
+    from separatrix.analysis.costs import bench as run
+    from separatrix.core.parameters import split_mechanisms
     from separatrix.mechanisms.load import mechanism_from
-    from separatrix.parameters import split_mechanisms
 
     named = [name for each in mechanisms or [] for name in split_mechanisms(each)]
     chosen = [mechanism_from(name) for name in named]
@@ -134,8 +134,8 @@ def cost_table(
     out: Console, found: list[CostCurve | Disagreement], softmax: CostCurve | Disagreement
 ) -> None:
     """The two longest lengths of each mechanism, and those that get no numbers."""
-    from separatrix.costs import CostCurve, Disagreement, crossover
-    from separatrix.costs.state import STATE
+    from separatrix.analysis.costs import CostCurve, Disagreement, crossover
+    from separatrix.analysis.costs.state import STATE
 
     titles = ("cost", "n", "ms", "MiB", "GFLOP", "KiB kept", "beats softmax")
     table, curves = new_table(*titles, pad_edge=False), [x for x in found if isinstance(x, CostCurve)]

@@ -11,7 +11,7 @@ from separatrix.cli.terminal import COLOURS, console, escape
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from separatrix.choices import Cell, Choice, Row
+    from separatrix.analysis.choose import Cell, Choice, Row
 
 Key = TypeVar("Key")
 
@@ -34,8 +34,8 @@ HUES = {
 
 def view(found: Choice) -> None:
     """Print those that can be chosen as a table, and the others by what is said of them."""
-    from separatrix.choices import Status
-    from separatrix.choices.budget import spelled_bytes
+    from separatrix.analysis.choose import Status
+    from separatrix.analysis.choose.budget import spelled_bytes
 
     out, budget = console(), found.budget
     room = "" if budget.memory is None else f", {spelled_bytes(budget.memory)}"
@@ -69,7 +69,7 @@ def view(found: Choice) -> None:
 
 def _table(out: Console, found: Choice, rows: list[Row]) -> None:
     """Mechanisms down, what they see at this length across: a letter a column."""
-    from separatrix.choices.budget import spelled_bytes
+    from separatrix.analysis.choose.budget import spelled_bytes
 
     if not rows:
         return
@@ -128,7 +128,7 @@ def _grouped(out: Console, what: str, rows: list[Row], sizes: bool = True) -> No
     from rich.padding import Padding
     from rich.text import Text
 
-    from separatrix.choices.budget import spelled_bytes
+    from separatrix.analysis.choose.budget import spelled_bytes
 
     if not rows:
         return
@@ -157,7 +157,7 @@ def _scores(out: Console, names: Iterable[str], rows: list[Row]) -> None:
 
 
 def _legend(out: Console, found: Choice) -> None:
-    from separatrix.reports.choice import meanings
+    from separatrix.pages.choice import meanings
 
     columns = ", ".join(f"{letter} {name}" for letter, name in _columns(found).items())
     cells = [cell for row in found.mechanisms for cell in row.cells]
@@ -185,7 +185,7 @@ def _counted(found: Choice) -> str:
 
 def _without_causal(found: Choice) -> str:
     """Which mechanisms are counted without causal, because they have no causal form."""
-    from separatrix.choices.choice import NO_CAUSAL_FORM
+    from separatrix.analysis.choose.choice import NO_CAUSAL_FORM
 
     names = [row.mechanism for row in found.mechanisms if row.note == NO_CAUSAL_FORM]
     verb = "has" if len(names) == 1 else "have"
@@ -194,7 +194,7 @@ def _without_causal(found: Choice) -> str:
 
 
 def _letters() -> dict[str, str]:
-    from separatrix.reports.verdict_words import CHOICE_LETTERS
+    from separatrix.pages.verdict_words import CHOICE_LETTERS
 
     return CHOICE_LETTERS
 

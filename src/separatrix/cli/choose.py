@@ -55,13 +55,13 @@ def choose(
       separatrix choose n=131072 dtype=bfloat16 memory=2GiB
       separatrix choose n=131072 --must critical,averaging
     """
-    from separatrix.choices import Budget
-    from separatrix.choices import choose as run
+    from separatrix.analysis.choose import Budget
+    from separatrix.analysis.choose import choose as run
     from separatrix.cli.choice_table import view
-    from separatrix.errors import UsageError
-    from separatrix.files.writing import require_writable
-    from separatrix.parameters import read_words
-    from separatrix.reports.choice import ENDINGS
+    from separatrix.core.errors import UsageError
+    from separatrix.core.files.writing import require_writable
+    from separatrix.core.parameters import read_words
+    from separatrix.pages.choice import ENDINGS
 
     if out is not None:
         require_writable(out, ENDINGS)

@@ -11,7 +11,7 @@ from separatrix.cli import completion
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import working
 from separatrix.cli.terminal import console, escape, new_table, show
-from separatrix.numbers.spelling import for_people, powers_for_people
+from separatrix.core.numbers.spelling import for_people, powers_for_people
 
 if TYPE_CHECKING:
     from rich.console import Console

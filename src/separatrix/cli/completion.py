@@ -33,7 +33,7 @@ def mechanisms(incomplete: str) -> list[str]:
 
 def tasks(incomplete: str) -> list[str]:
     """Tasks that begin so."""
-    from separatrix.tasks import REAL_TASKS, TASKS
+    from separatrix.training.tasks import REAL_TASKS, TASKS
 
     return _begun([*TASKS, *REAL_TASKS], incomplete)
 
@@ -47,28 +47,28 @@ def claims(incomplete: str) -> list[str]:
 
 def engines(incomplete: str) -> list[str]:
     """Engines that begin so."""
-    from separatrix.engines import ENGINES
+    from separatrix.exact.engines import ENGINES
 
     return _begun(ENGINES, incomplete)
 
 
 def published(incomplete: str) -> list[str]:
     """Published numbers that begin so."""
-    from separatrix.evidence.published import PUBLISHED
+    from separatrix.analysis.evidence.published import PUBLISHED
 
     return _begun((each.name for each in PUBLISHED), incomplete)
 
 
 def plans(incomplete: str) -> list[str]:
     """Plans that come with separatrix and begin so."""
-    from separatrix.sweeps import shipped_plans
+    from separatrix.sweeps.sweep import shipped_plans
 
     return _begun(shipped_plans(), incomplete)
 
 
 def schemas(incomplete: str) -> list[str]:
     """Kinds of documents that begin so."""
-    from separatrix.schemas import DOCUMENTS
+    from separatrix.core.schemas import DOCUMENTS
 
     return _begun(DOCUMENTS, incomplete)
 

@@ -13,7 +13,7 @@ from separatrix.cli.progress import counting
 from separatrix.cli.terminal import console, escape, new_table, plain, print_json
 
 if TYPE_CHECKING:
-    from separatrix.datasets import DataSet, FileState
+    from separatrix.training.data import DataSet, FileState
 
 commands = typer.Typer(help="Real data sets: what is here, and where it comes from.")
 NameArgument = Annotated[str, typer.Argument(help="A data set, for example mnist.")]
@@ -35,7 +35,7 @@ def data(context: typer.Context, folder: FolderOption = None, as_json: AsJson = 
     """
     if context.invoked_subcommand is not None:
         return
-    from separatrix.datasets import DATASETS, data_folder
+    from separatrix.training.data import DATASETS, data_folder
 
     place = data_folder(folder)
     states = {name: each.states(place) for name, each in DATASETS.items()}
@@ -53,7 +53,7 @@ def show(name: NameArgument, folder: FolderOption = None, as_json: AsJson = Fals
 
     Example: separatrix data show imdb
     """
-    from separatrix.datasets import data_folder, dataset_named
+    from separatrix.training.data import data_folder, dataset_named
 
     chosen, place = dataset_named(name), data_folder(folder)
     found = _described(chosen, place, chosen.states(place))
@@ -80,7 +80,7 @@ def floors(name: NameArgument, folder: FolderOption = None, as_json: AsJson = Fa
 
     Example: separatrix data floors enwik8 --json
     """
-    from separatrix.datasets import data_folder, dataset_named
+    from separatrix.training.data import data_folder, dataset_named
 
     chosen = dataset_named(name)
     splits = chosen.load(data_folder(folder))
@@ -113,8 +113,8 @@ def fetch(name: NameArgument, folder: FolderOption = None, as_json: AsJson = Fal
 
     Example: separatrix data fetch mnist --folder ~/data
     """
-    from separatrix.datasets import data_folder, dataset_named
-    from separatrix.datasets import fetch as fetch_data
+    from separatrix.training.data import data_folder, dataset_named
+    from separatrix.training.data import fetch as fetch_data
 
     chosen, place = dataset_named(name), data_folder(folder, new=True)
     with counting(as_json or not sys.stderr.isatty()) as progress:
@@ -151,7 +151,7 @@ def _state(files: list[FileState]) -> str:
 
 
 def _view(folder: Path, states: dict[str, list[FileState]]) -> None:
-    from separatrix.datasets import DATASETS
+    from separatrix.training.data import DATASETS
 
     out, table = console(), new_table("data set", "state", "size", "what it is")
     for name, files in states.items():

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from separatrix.cli.options import secret
-from separatrix.numbers.printable import visible
-from separatrix.secrets import Secret
+from separatrix.core.numbers.printable import visible
+from separatrix.core.secrets import Secret
 
 PORT = 8310
 """As in `web`, which is too heavy to import for a help text; a test holds them together."""
@@ -42,8 +42,8 @@ def explore(
       separatrix explore
       separatrix explore --store sqlite:///results.db --mechanism mine.py:attend
     """
-    from separatrix.interrupts import stop_signal
-    from separatrix.startup import process_context
+    from separatrix.core.interrupts import stop_signal
+    from separatrix.core.startup import process_context
 
     process_context("separatrix.web.preload")  # which takes longest, while the rest is imported and checked
 

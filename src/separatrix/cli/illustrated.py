@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from separatrix.cli.terminal import console
 
 if TYPE_CHECKING:
-    from separatrix.cards.illustration import Dataset, Illustration
+    from separatrix.analysis.cards.illustration import Dataset, Illustration
 
 WIDE = 80
 STRIP = 40
@@ -36,7 +36,7 @@ def _tokens(found: Illustration) -> list[str]:
 
 
 def _table(found: Illustration, dataset: Dataset) -> list[str]:
-    from separatrix.reports.illustration import headings, number
+    from separatrix.pages.illustration import headings, number
 
     rows = [[f"D{dataset.label} token", *(f" {heading} " for heading in headings(found))]]
     for row in dataset.rows:
@@ -50,7 +50,7 @@ def _table(found: Illustration, dataset: Dataset) -> list[str]:
 
 def _weights(found: Illustration) -> list[str]:
     """What the first query gives each row of tokens together, in D0 and in D1, with a bar for D1."""
-    from separatrix.reports.illustration import number, short_name
+    from separatrix.pages.illustration import number, short_name
 
     bar = 12 if len(found.mechanisms) == 2 else 4
     rows = [
@@ -72,7 +72,7 @@ def _weights(found: Illustration) -> list[str]:
 
 def _neurons(found: Illustration) -> list[str]:
     """A line for each mechanism and dataset: how many neurons read what, left and right of the threshold."""
-    from separatrix.reports.illustration import number, short_name
+    from separatrix.pages.illustration import number, short_name
 
     read = [x for dataset in found.datasets for readings in dataset.readings.values() for x in readings]
     low, high = min(*read, found.threshold), max(*read, found.threshold)

@@ -15,12 +15,12 @@ from separatrix.cli.options import HERE, AsJson, StoreUrl, Words
 from separatrix.cli.progress import announced
 from separatrix.cli.sweep import progress, spell_time
 from separatrix.cli.terminal import console, escape, new_table, print_json, show
-from separatrix.interrupts import exit_code
+from separatrix.core.interrupts import exit_code
 
 if TYPE_CHECKING:
-    from separatrix.evidence.estimates import Difference
-    from separatrix.evidence.found import EqualState, Learned
-    from separatrix.evidence.protocol import Experiment
+    from separatrix.analysis.evidence.estimates import Difference
+    from separatrix.analysis.evidence.found import EqualState, Learned
+    from separatrix.analysis.evidence.protocol import Experiment
 
 REPORT = Path("evidence.html")
 """Where the default report is written unless told otherwise."""
@@ -98,11 +98,11 @@ def learn(
     Example:
       separatrix learn needle softmax,elu n=64
     """
-    from separatrix.files.writing import require_writable
-    from separatrix.parameters import UsageError, read_words
-    from separatrix.reports.learned import page
-    from separatrix.store import store_address
-    from separatrix.tasks import Setting, task_named
+    from separatrix.core.files.writing import require_writable
+    from separatrix.core.parameters import UsageError, read_words
+    from separatrix.pages.learned import page
+    from separatrix.sweeps.store import store_address
+    from separatrix.training.tasks import Setting, task_named
 
     if plan is not None:
         if equal_state or published:
@@ -134,8 +134,8 @@ def learn(
         raise UsageError(f"name the mechanisms after the task: separatrix learn {task} softmax,elu")
     known = {*task_named(task).schema.model_fields, *Setting.model_fields}
     parameters = read_words(words or [], known, options)
-    from separatrix.evidence.protocol import learn as run
-    from separatrix.evidence.protocol import read_experiment
+    from separatrix.analysis.evidence.protocol import learn as run
+    from separatrix.analysis.evidence.protocol import read_experiment
 
     how |= {"pilots": pilots, "store": store_address(store), "equal_state": equal_state}
     asked_for = read_experiment(task, mechanisms, parameters, seeds, pilots)
@@ -153,7 +153,7 @@ def learn(
 
 def _expect(asked: Experiment, workers: int | None) -> str:
     """The number of runs, and an estimate of their time from a few timed steps, without early stopping."""
-    from separatrix.evidence.expected_time import expected_time
+    from separatrix.analysis.evidence.expected_time import expected_time
 
     found = expected_time(asked)
     each = ", ".join(f"{name} {spell_time(seconds)}" for name, seconds in found.seconds.items())
@@ -165,8 +165,8 @@ def _expect(asked: Experiment, workers: int | None) -> str:
 
 def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> None:
     """Run the default report, write its page, and print its sentences."""
-    from separatrix.evidence.experiments import report
-    from separatrix.reports.learned import page
+    from separatrix.analysis.evidence.experiments import report
+    from separatrix.pages.learned import page
 
     what = "the default tasks: some hundred runs, about 10 s of a core each"
     with announced("learn", what, as_json), ending_early(), progress(as_json, "runs") as bar:
@@ -186,7 +186,7 @@ def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> Non
 @contextmanager
 def ending_early() -> Iterator[None]:
     """Say that the user stopped it, with the exit code of a sweep that was."""
-    from separatrix.evidence.runs import Stopped
+    from separatrix.analysis.evidence.runs import Stopped
 
     try:
         yield
@@ -203,7 +203,7 @@ def say(told: str, quiet: bool) -> None:
 
 def _view(found: Learned) -> None:
     """Print what was learned of a task."""
-    from separatrix.reports.learned.page import HEAD, row, seeds_text, summary_text
+    from separatrix.pages.learned.page import HEAD, row, seeds_text, summary_text
 
     out = console()
     out.print(f"[bold]{escape(found.spelled)}[/]  {escape(found.task.title)}")
@@ -237,7 +237,7 @@ def _view(found: Learned) -> None:
 
 def _view_paired(paired: Sequence[Difference]) -> None:
     """Print the exact test of each pair, and what so many seeds cannot show."""
-    from separatrix.evidence.estimates import describe_resolution
+    from separatrix.analysis.evidence.estimates import describe_resolution
 
     for pair in paired:
         tested = f"{pair.gaps.mean:+.4f}, p = {pair.p_value:.2g}, adjusted {pair.p_adjusted:.2g}"
@@ -248,7 +248,7 @@ def _view_paired(paired: Sequence[Difference]) -> None:
 
 def _view_equal(found: EqualState) -> None:
     """Print the comparison at equal state: what was chosen, and what it reached."""
-    from separatrix.reports.learned.page import equal_head, equal_rows
+    from separatrix.pages.learned.page import equal_head, equal_rows
 
     out = console()
     out.print(f"\n[bold]At equal state[/]: that of {escape(found.reference)} after {found.tokens:,} tokens")

@@ -11,17 +11,17 @@ from separatrix.cli.sweep import progress, spell_time
 from separatrix.cli.terminal import console, escape, new_table, print_json
 
 if TYPE_CHECKING:
-    from separatrix.evidence.experiments import Report
+    from separatrix.analysis.evidence.experiments import Report
 
 HEAD = ("task", "mechanism", "median", "floor", "beside it")
 
 
 def run_plan(plan: str, how: Mapping[str, Any], out: Path | None, as_json: bool) -> None:
     """Run the tables of a plan, write the page, and print what may be concluded."""
+    from separatrix.analysis.evidence.plans import learn_plan
     from separatrix.cli.learn import ending_early, say
-    from separatrix.evidence.plans import learn_plan
-    from separatrix.files.writing import require_writable
-    from separatrix.reports.learned import page
+    from separatrix.core.files.writing import require_writable
+    from separatrix.pages.learned import page
     from separatrix.sweeps.sweep import plan_named
 
     read = plan_named(plan, how.get("allow", ()), how.get("device"))
@@ -41,7 +41,7 @@ def run_plan(plan: str, how: Mapping[str, Any], out: Path | None, as_json: bool)
 
 def _view(found: Report) -> None:
     """Print a line for each mechanism, and what follows."""
-    from separatrix.reports.learned.page import seeds_text
+    from separatrix.pages.learned.page import seeds_text
 
     out = console()
     every = [each for part in found.parts for each in part.found]

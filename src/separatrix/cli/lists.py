@@ -8,19 +8,19 @@ from typing import Annotated
 
 import typer
 
-from separatrix import listed
+from separatrix import catalog
 from separatrix.cli import completion
 from separatrix.cli.options import HERE, AsJson, StoreUrl
 from separatrix.cli.terminal import console, escape, new_table, plain, print_json, warn_of
-from separatrix.secrets import Secret
+from separatrix.core.secrets import Secret
 
 WHAT = ("mechanisms", "constructions", "claims", "tasks", "engines", "published", "plans", "sweeps")
-ROWS: dict[str, tuple[Callable[[], list[listed.Row]], Callable[[str], listed.Row]]] = {
-    "mechanisms": (listed.mechanisms, listed.more_of_mechanism),
-    "constructions": (listed.constructions, listed.more_of_construction),
-    "claims": (listed.claims, listed.more_of_claim),
-    "engines": (listed.engines, lambda name: {}),
-    "published": (listed.published, lambda name: {}),
+ROWS: dict[str, tuple[Callable[[], list[catalog.Row]], Callable[[str], catalog.Row]]] = {
+    "mechanisms": (catalog.mechanisms, catalog.more_of_mechanism),
+    "constructions": (catalog.constructions, catalog.more_of_construction),
+    "claims": (catalog.claims, catalog.more_of_claim),
+    "engines": (catalog.engines, lambda name: {}),
+    "published": (catalog.published, lambda name: {}),
 }
 """What is listed of each kind, and what is added where one alone is asked for."""
 
@@ -51,7 +51,7 @@ def list_(
       separatrix list constructions spike
       separatrix list constructions spike --out spike.svg
     """
-    from separatrix.parameters import UsageError, require_known
+    from separatrix.core.parameters import UsageError, require_known
 
     if what not in WHAT and name is None and (home := _home(what)):
         raise UsageError(f"{what} is one of the {home}; write: separatrix list {home} {what}")
@@ -74,11 +74,11 @@ def list_(
         _sweeps(store, as_json)
     elif what == "tasks":
         if name is not None:
-            from separatrix.tasks import REAL_TASKS, TASKS
+            from separatrix.training.tasks import REAL_TASKS, TASKS
 
             require_known("task", name, [*TASKS, *REAL_TASKS])
-        rows = listed.tasks(as_json, name)
-        _print(rows if name is None else [{**rows[0], **listed.more_of_task(name)}], name, as_json)
+        rows = catalog.tasks(as_json, name)
+        _print(rows if name is None else [{**rows[0], **catalog.more_of_task(name)}], name, as_json)
     else:
         every, more = ROWS[what]
         rows = every()
@@ -96,16 +96,16 @@ def list_(
 def _illustrate(name: str, out: Path | None) -> None:
     """Show the picture of a construction in characters, or write it."""
     if out is None:
-        from separatrix.cards.illustration import illustrate
+        from separatrix.analysis.cards.illustration import illustrate
         from separatrix.cli import illustrated
 
         illustrated.show(illustrate(name))
     else:
-        from separatrix.files.writing import require_writable, write_whole
-        from separatrix.reports.drawing import PICTURES
+        from separatrix.core.files.writing import require_writable, write_whole
+        from separatrix.pages.drawing import PICTURES
 
         require_writable(out, PICTURES)
-        from separatrix.reports import illustration
+        from separatrix.pages import illustration
 
         write_whole(out, illustration.picture(name, out.suffix[1:]))
 
@@ -116,7 +116,7 @@ def _home(name: str) -> str:
     return next((what for what, (rows, _) in ROWS.items() if any(row["name"] == kind for row in rows())), "")
 
 
-def _print(rows: list[listed.Row], name: str | None, as_json: bool) -> None:
+def _print(rows: list[catalog.Row], name: str | None, as_json: bool) -> None:
     """Print every row, or the one that was asked for by its name."""
     if as_json:
         print_json(rows if name is None else rows[0])
@@ -157,11 +157,12 @@ def _plans(name: str | None, as_json: bool) -> None:
     """Print every plan that comes with separatrix, or the text of one."""
     import tomllib
 
-    from separatrix.sweeps import load_plan, shipped_plans
+    from separatrix.sweeps.plan import load_plan
+    from separatrix.sweeps.sweep import shipped_plans
 
     files = shipped_plans()
     if name is not None:
-        from separatrix.parameters import require_known
+        from separatrix.core.parameters import require_known
 
         require_known("plan", name, files)
         files = {name: files[name]}
@@ -182,8 +183,8 @@ def _plans(name: str | None, as_json: bool) -> None:
 
 def _sweeps(store: Secret, as_json: bool) -> None:
     """Print every sweep of a store."""
-    from separatrix.store import open_store
-    from separatrix.store.sweep_list import list_sweeps
+    from separatrix.sweeps.store import open_store
+    from separatrix.sweeps.store.sweep_list import list_sweeps
 
     found, damage = list_sweeps(open_store(store))
     if as_json:

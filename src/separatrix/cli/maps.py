@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
-    from separatrix.maps import Layer, Map, Step
+    from separatrix.analysis.maps import Layer, Map, Step
 
 SHADES = " ░▒▓█"
 ROWS, COLUMNS = 20, 64
@@ -63,15 +63,15 @@ def map_(
       separatrix map spike softmax a1=0.5:1.5:60 n=1e3:1e18:60:log
       separatrix map spike softmax,linear a1=0.5:1.5:99 b=0.1:1:99 --out map.html
     """
-    from separatrix.engines import Sampling
-    from separatrix.files.writing import require_writable
-    from separatrix.maps import map as run
-    from separatrix.parameters import split_mechanisms
+    from separatrix.analysis.maps import map as run
+    from separatrix.core.files.writing import require_writable
+    from separatrix.core.parameters import split_mechanisms
+    from separatrix.exact.engines import Sampling
 
     construction, mechanisms = in_order(construction, mechanisms)
     parameters = read_parameters(map_, construction, words)
     if out is not None:
-        from separatrix.reports.maps import MAP_ENDINGS
+        from separatrix.pages.maps import MAP_ENDINGS
 
         require_writable(out, MAP_ENDINGS)
     with _progress(as_json) as tell:
@@ -86,7 +86,7 @@ def map_(
             tell=tell,
         )
     if out is not None:
-        from separatrix.reports.maps import write_map
+        from separatrix.pages.maps import write_map
 
         write_map(found, out)
     show(found, as_json, lambda: _view(found, out))
@@ -124,8 +124,8 @@ def _duration(seconds: float) -> str:
 
 def _view(found: Map, out: Path | None) -> None:
     """Print the map in shades, its extremes, and what was moved."""
-    from separatrix.maps import extremes
-    from separatrix.reports.maps import captions
+    from separatrix.analysis.maps import extremes
+    from separatrix.pages.maps import captions
 
     to = console()
     every = range(len(found.layers))
@@ -144,7 +144,7 @@ def _view(found: Map, out: Path | None) -> None:
 
 def _shades(to: Console, found: Map, layer: Layer) -> None:
     """A picture of shades with the axes' ends."""
-    from separatrix.reports.maps import heatmap
+    from separatrix.pages.maps import heatmap
 
     scale = heatmap.scale(found)
     values = scale.shade(layer.values)

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from separatrix.cli import completion, streams
-from separatrix.errors import UsageError
-from separatrix.secrets import Secret
+from separatrix.core.errors import UsageError
+from separatrix.core.secrets import Secret
 
 ConstructionName = Annotated[
     str,
@@ -99,8 +99,8 @@ def read_parameters(
     """The words by name. An option of the command is refused, unless the construction has a parameter
     called so."""
     from separatrix.constructions import construction_named
+    from separatrix.core.parameters import read_words
     from separatrix.mechanisms import MECHANISMS
-    from separatrix.parameters import read_words
 
     stray = next((word for word in words or [] if word.partition(":")[0] in MECHANISMS), None)
     if stray is not None:

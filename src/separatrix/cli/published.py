@@ -13,7 +13,7 @@ from separatrix.cli.sweep import progress
 from separatrix.cli.terminal import console, escape, new_table, show
 
 if TYPE_CHECKING:
-    from separatrix.evidence.reproductions import Ledger, Reproduction
+    from separatrix.analysis.evidence.reproductions import Ledger, Reproduction
 
 COLOURS = {"agrees": "green", "differs": "red", "other setting": "yellow", "not computed": "dim"}
 FEW = 3
@@ -24,9 +24,9 @@ def published(
     words: Sequence[str], how: Mapping[str, Any], out: Path | None, as_json: bool, options: set[str]
 ) -> None:
     """Measure published numbers, by the names among the words, and print them beside ours."""
-    from separatrix.evidence.reproductions import reproductions
-    from separatrix.parameters import read_words
-    from separatrix.reports.learned import page, reproduced
+    from separatrix.analysis.evidence.reproductions import reproductions
+    from separatrix.core.parameters import read_words
+    from separatrix.pages.learned import page, reproduced
 
     names = [name for word in words if "=" not in word for name in word.split(",") if name]
     given = read_words([word for word in words if "=" in word], options=options)
@@ -47,7 +47,7 @@ def published(
 
 def _cost(names: Sequence[str]) -> str:
     """What is done, and what it takes."""
-    from separatrix.evidence.published import Training, published_named
+    from separatrix.analysis.evidence.published import Training, published_named
 
     entries = published_named(list(names))
     each = {entry.how.typed: entry.seconds for entry in entries if isinstance(entry.how, Training)}
@@ -57,8 +57,8 @@ def _cost(names: Sequence[str]) -> str:
 
 def _view(found: Ledger) -> None:
     """Print the ledger: a line for each, and of few all that is known."""
-    from separatrix.evidence.reproductions import RULE
-    from separatrix.reports.learned.reproduced import interval, number
+    from separatrix.analysis.evidence.reproductions import RULE
+    from separatrix.pages.learned.reproduced import interval, number
 
     out = console()
     table = new_table("entry", "published", "ours", "verdict", pad_edge=False)

@@ -18,13 +18,13 @@ from separatrix.cli.options import (
 )
 from separatrix.cli.progress import announced, working
 from separatrix.cli.terminal import console, escape, new_table, show
-from separatrix.numbers import format_exact
-from separatrix.numbers.spelling import for_people
+from separatrix.core.numbers import format_exact
+from separatrix.core.numbers.spelling import for_people
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from separatrix.verdicts import Readers
+    from separatrix.exact.verdicts import Readers
 
 COLOURS = {
     "can": "green",
@@ -63,8 +63,8 @@ def readers(
       separatrix readers spike linear
       separatrix readers spike linear n=1e6 --noise 0.01
     """
-    from separatrix.engines import Sampling
-    from separatrix.verdicts import readers as run
+    from separatrix.exact.engines import Sampling
+    from separatrix.exact.verdicts import readers as run
 
     construction, mechanism = in_order(construction, mechanism)
     parameters = read_parameters(readers, construction, words)
@@ -92,7 +92,7 @@ def _view(found: Readers) -> None:
 
 
 def _table(found: Readers) -> Table:
-    from separatrix.verdicts.verdict import chance_of
+    from separatrix.exact.verdicts.verdict import chance_of
 
     table = new_table()
     outcome, tuned, linear = found.fixed.outcome, found.threshold, found.linear

@@ -11,11 +11,11 @@ import typer
 from separatrix.cli.options import HERE, AsJson, StoreUrl, secret
 from separatrix.cli.progress import announced
 from separatrix.cli.terminal import console, new_table, plain, show, warn_of
-from separatrix.secrets import Secret
+from separatrix.core.secrets import Secret
 
 if TYPE_CHECKING:
-    from separatrix.reports.store import Written
-    from separatrix.store.compare import Change, Comparison, SweepAnswer
+    from separatrix.pages.store import Written
+    from separatrix.sweeps.store.compare import Change, Comparison, SweepAnswer
 
 MOST_ROWS = 12
 
@@ -39,8 +39,8 @@ def report(
     Example:
       separatrix report --sweep atlas --out report
     """
-    from separatrix.reports.store import write_report
-    from separatrix.store import open_store
+    from separatrix.pages.store import write_report
+    from separatrix.sweeps.store import open_store
 
     store = open_store(url)
     numbers = [None if name is None else store.sweep_named(name) for name in (sweep, against)]
@@ -89,8 +89,8 @@ def compare(
     Example:
       separatrix compare 1 2 --store sqlite:///results.db
     """
-    from separatrix.store import open_store
-    from separatrix.store.compare import compare_sweeps
+    from separatrix.sweeps.store import open_store
+    from separatrix.sweeps.store.compare import compare_sweeps
 
     store = open_store(url)
     compared = compare_sweeps(store, one, other, None if other_url is None else open_store(other_url))

@@ -25,7 +25,7 @@ def reproduce(
     Writes report.html, which opens offline, the figures as PNG, PDF and SVG, ledger.json, sweep CSVs, and
     results.db, a store of the sweeps' cells, which are not computed again into the same folder.
     """
-    from separatrix.reports.reproduce import reproduce as run
+    from separatrix.pages.reproduce import reproduce as run
 
     what = f"the ledger, six sweeps and the figures, into {out}; about a minute"
     with announced("reproduce", what, as_json):

@@ -16,7 +16,7 @@ from separatrix.cli.terminal import COLOURS, console, counted_cells, new_table, 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from separatrix.store import Selection
+    from separatrix.sweeps.store import Selection
 
 ROWS = 20
 """Cells that are printed; files have them all."""
@@ -53,11 +53,11 @@ def results(
     Example:
       separatrix results mechanism=softmax n=1e3:1e6 verdict=blind --csv
     """
-    from separatrix.files.writing import require_writable, whole_file
-    from separatrix.parameters import UsageError, read_words
-    from separatrix.store import open_store, read_filter, selected
-    from separatrix.store.export import ENDINGS, write
-    from separatrix.store.frame import require_known
+    from separatrix.core.files.writing import require_writable, whole_file
+    from separatrix.core.parameters import UsageError, read_words
+    from separatrix.sweeps.store import open_store, read_filter, selected
+    from separatrix.sweeps.store.export import ENDINGS, write
+    from separatrix.sweeps.store.frame import require_known
 
     chosen = [name for name, given in zip(ENDINGS, (as_csv, as_json, as_parquet), strict=True) if given]
     if len(chosen) + (out is not None) > 1:

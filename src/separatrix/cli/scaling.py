@@ -22,14 +22,14 @@ from separatrix.cli.options import (
 )
 from separatrix.cli.progress import announced, working
 from separatrix.cli.terminal import console, escape, new_table, show
-from separatrix.numbers import format_exact
-from separatrix.numbers.spelling import for_people
+from separatrix.core.numbers import format_exact
+from separatrix.core.numbers.spelling import for_people
 
 if TYPE_CHECKING:
-    from separatrix.laws import Scalings
-    from separatrix.laws.powerlaw import Law
-    from separatrix.laws.scaling_result import Scaling, ScalingRow
-    from separatrix.parameters.ranges import Number
+    from separatrix.analysis.laws import Scalings
+    from separatrix.analysis.laws.powerlaw import Law
+    from separatrix.analysis.laws.scaling_result import Scaling, ScalingRow
+    from separatrix.core.parameters.ranges import Number
 
 WORDS = {True: "power law", False: "not a power law", None: "cannot tell"}
 COLOURS = {True: "green", False: "yellow", None: "dim"}
@@ -72,16 +72,16 @@ def scaling(
       separatrix scaling spike linear n=1e3:1e9:7:log
       separatrix scaling spike all n=1e3:1e6:4:log --of bits
     """
-    from separatrix.engines import Sampling
-    from separatrix.files.writing import require_writable
-    from separatrix.laws import Scalings
-    from separatrix.laws import scaling as run
+    from separatrix.analysis.laws import Scalings
+    from separatrix.analysis.laws import scaling as run
+    from separatrix.core.files.writing import require_writable
+    from separatrix.exact.engines import Sampling
 
     construction, mechanisms = in_order(construction, mechanisms)
     parameters = read_parameters(scaling, construction, words)
     sampling = Sampling(draws, seed, confidence)
     if out is not None:
-        from separatrix.reports.scaling import ENDINGS
+        from separatrix.pages.scaling import ENDINGS
 
         require_writable(out, ENDINGS)
     what = f"{of} at every value of the range; seconds to minutes"
@@ -112,8 +112,8 @@ def _write(
     """Draw what was found into the file; nothing where none was asked for."""
     if out is None:
         return
-    from separatrix.parameters import UsageError
-    from separatrix.reports.scaling import Growth, write
+    from separatrix.core.parameters import UsageError
+    from separatrix.pages.scaling import Growth, write
 
     known = [row for row in rows if row["exponent"] is not None]
     if not known:
@@ -126,7 +126,7 @@ def _write(
 
 def _view(found: Scaling) -> None:
     """Print one law, the values behind it, and what is known of it beforehand."""
-    from separatrix.laws.powerlaw import shown
+    from separatrix.analysis.laws.powerlaw import shown
 
     to, law, name = console(), found.law, found.name
     where = f"{escape(found.asked.label)} on {found.asked.kind.name}"

@@ -15,16 +15,23 @@ from separatrix.cli import completion
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import announced, counting
 from separatrix.cli.terminal import console, escape, new_table, print_json, show
-from separatrix.interrupts import exit_code
-from separatrix.numbers import format_exact
-from separatrix.numbers.json import json_file
+from separatrix.core.interrupts import exit_code
+from separatrix.core.numbers import format_exact
+from separatrix.core.numbers.json import json_file
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from separatrix.analysis.search import (
+        FindingsCheck,
+        InputFinding,
+        PointFinding,
+        Reading,
+        Search,
+        SearchFinding,
+    )
     from separatrix.constructions import Kind
-    from separatrix.searches import FindingsCheck, InputFinding, PointFinding, Reading, Search, SearchFinding
 
 FEATURES_SHOWN = 6
 """Outputs of one label that are printed; JSON has them all."""
@@ -61,10 +68,10 @@ def search(
 
     Example: separatrix search softmax linear --out found.json
     """
-    from separatrix.files.writing import require_writable, write_whole
-    from separatrix.parameters import UsageError
-    from separatrix.searches import check_findings
-    from separatrix.searches import search as run
+    from separatrix.analysis.search import check_findings
+    from separatrix.analysis.search import search as run
+    from separatrix.core.files.writing import require_writable, write_whole
+    from separatrix.core.parameters import UsageError
 
     if check is not None:
         report = check_findings(check, x, y)
@@ -98,7 +105,7 @@ def _warn_of(lines: Sequence[int], study: Path | None) -> None:
 
 def _view(found: Search, out: Path | None, study: Path | None) -> None:
     """Print every finding, and what was not found."""
-    from separatrix.searches import THRESHOLDS
+    from separatrix.analysis.search import THRESHOLDS
 
     to, names = console(), (found.x.spelled, found.y.spelled)
     to.print(f"[bold]{escape(names[0])}[/] over [bold]{escape(names[1])}[/]: {_counted(found)}")
@@ -140,7 +147,7 @@ def _counted(found: Search) -> str:
 
 
 def _finding(to: Console, mark: str, finding: SearchFinding, names: tuple[str, str]) -> None:
-    from separatrix.searches import InputFinding, PointFinding
+    from separatrix.analysis.search import InputFinding, PointFinding
 
     rest = "" if finding.shrunk else ", as it was found"
     to.print(f"\n{mark}[bold]{escape(finding.family)}[/]: {escape(finding.sentence)}{rest}")
@@ -189,7 +196,7 @@ def _token(kind: Kind | None) -> str:
 
 
 def _outputs(rows: Any) -> str:
-    from separatrix.searches.separation import shown
+    from separatrix.analysis.search.separation import shown
 
     numbers = [shown(x) for row in rows for x in row]
     more = " …" if len(numbers) > FEATURES_SHOWN else ""
@@ -197,7 +204,7 @@ def _outputs(rows: Any) -> str:
 
 
 def _margin(reading: Reading) -> str:
-    from separatrix.searches.separation import shown
+    from separatrix.analysis.search.separation import shown
 
     return f"{shown(reading.margin)} of the scale ({PROVED[reading.evidence]})"
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from separatrix.cli.terminal import COLOURS, console, escape, new_table
-from separatrix.numbers import format_exact
-from separatrix.numbers.spelling import for_people, whole_for_people
+from separatrix.core.numbers import format_exact
+from separatrix.core.numbers.spelling import for_people, whole_for_people
 
 if TYPE_CHECKING:
-    from separatrix.verdicts import Refused, Verdict, Verdicts
+    from separatrix.exact.verdicts import Refused, Verdict, Verdicts
 
 GAP = 2
 
@@ -19,7 +19,7 @@ GAP = 2
 def view(found: Verdicts) -> None:
     """Print mechanisms as columns, in as many tables as the width of the terminal asks for."""
     from separatrix.constructions.reference import sentence
-    from separatrix.verdicts.theorem import label_groups
+    from separatrix.exact.verdicts.theorem import label_groups
 
     out, first = console(), found.answers[0]
     out.print(f"{first.construction.name} (delta {format_exact(first.delta)})")
@@ -43,7 +43,7 @@ def view(found: Verdicts) -> None:
 
 def _column(found: Verdict | Refused) -> dict[str, str]:
     """What is said of one mechanism, by the label of its row."""
-    from separatrix.verdicts import Refused
+    from separatrix.exact.verdicts import Refused
 
     if isinstance(found, Refused):
         return {"mechanism": found.mechanism, "verdict": "not computed"}
@@ -68,7 +68,7 @@ def _column(found: Verdict | Refused) -> dict[str, str]:
 
 
 def _lost(formats: Mapping[str, int | None] | None) -> dict[str, str]:
-    from separatrix.verdicts.lost_formats import LARGEST
+    from separatrix.exact.verdicts.lost_formats import LARGEST
 
     return {
         f"lost in {name} from n": f"none found up to {whole_for_people(LARGEST)}"
@@ -116,8 +116,8 @@ def _theorem_sentences(found: Verdicts) -> dict[str, list[str]]:
 
 def _evidence(found: Verdicts) -> Iterator[tuple[str, list[str]]]:
     """What stands behind the answers, each said once, with the mechanisms it is said of."""
-    from separatrix.verdicts import Refused
-    from separatrix.verdicts.several import name_of
+    from separatrix.exact.verdicts import Refused
+    from separatrix.exact.verdicts.several import name_of
 
     said: dict[str, list[str]] = {}
     for each in found:

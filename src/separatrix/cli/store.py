@@ -11,7 +11,7 @@ from separatrix.cli.options import HERE, AsJson, StoreUrl
 from separatrix.cli.terminal import console, plain, print_json
 
 if TYPE_CHECKING:
-    from separatrix.store.maintenance import Health
+    from separatrix.sweeps.store.maintenance import Health
 
 commands = typer.Typer(help="Look a store over, save it, bring it up to date, copy it.", no_args_is_help=True)
 
@@ -24,8 +24,8 @@ def check(url: StoreUrl = HERE, as_json: AsJson = False) -> None:
 
     Example: separatrix store check --store results.db
     """
-    from separatrix.store.errors import StoreError
-    from separatrix.store.maintenance import check_store
+    from separatrix.sweeps.store.errors import StoreError
+    from separatrix.sweeps.store.maintenance import check_store
 
     try:
         found = check_store(url)
@@ -61,7 +61,7 @@ def repair(
 
     Example: separatrix store repair --store results.db --out sound.db
     """
-    from separatrix.store.maintenance import repair_store
+    from separatrix.sweeps.store.maintenance import repair_store
 
     path, saved = repair_store(url, out)
     if as_json:
@@ -80,7 +80,7 @@ def upgrade(url: StoreUrl = HERE, as_json: AsJson = False) -> None:
 
     Example: separatrix store upgrade --store results.db
     """
-    from separatrix.store.maintenance import upgrade_store
+    from separatrix.sweeps.store.maintenance import upgrade_store
 
     before, after = upgrade_store(url)
     if as_json:
@@ -102,7 +102,7 @@ def backup(
 
     Example: separatrix store backup copy.db --store results.db
     """
-    from separatrix.store.maintenance import backup_store
+    from separatrix.sweeps.store.maintenance import backup_store
 
     made = backup_store(url, out)
     if as_json:

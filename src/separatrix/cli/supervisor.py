@@ -28,8 +28,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from separatrix.cli import streams
-from separatrix.interrupts import BY_SIGNAL, STOPPING, stop_handler
-from separatrix.startup import leave_with
+from separatrix.core.interrupts import BY_SIGNAL, STOPPING, stop_handler
+from separatrix.core.startup import leave_with
 
 COMMANDS = frozenset(
     ("assess", "atlas", "bench", "boundary", "choose", "map", "readers", "scaling", "search", "verdict")
@@ -218,7 +218,7 @@ def _show(prepared: dict[str, Any], cause: str) -> None:
     """Print an answer that the child had prepared, and write its file."""
     answer, content, path = (str(prepared.get(name) or "") for name in ("answer", "file", "path"))
     if path:
-        from separatrix.files.writing import write_whole
+        from separatrix.core.files.writing import write_whole
 
         write_whole(Path(path), content.replace(CAUSE, cause).encode())
     sys.stdout.write(answer.replace(CAUSE, cause))

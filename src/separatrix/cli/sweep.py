@@ -15,10 +15,12 @@ import typer
 from separatrix.cli.options import DEFAULT, HERE, AsJson, StoreUrl
 from separatrix.cli.progress import on_stderr
 from separatrix.cli.terminal import console, counted_cells, escape, new_table, print_json
-from separatrix.interrupts import exit_code
+from separatrix.core.interrupts import exit_code
 
 if TYPE_CHECKING:
-    from separatrix.sweeps import Estimate, Plan, Progress
+    from separatrix.sweeps.estimate import Estimate
+    from separatrix.sweeps.plan import Plan
+    from separatrix.sweeps.progress import Progress
 
 RECENT = 60.0
 """Seconds over which the rate is taken."""
@@ -69,15 +71,15 @@ def sweep(
 
     Example: separatrix sweep paper --store sqlite:///results.db
     """
-    from separatrix.store import store_address
+    from separatrix.sweeps.store import store_address
     from separatrix.sweeps.sweep import executor_for, find_plan
     from separatrix.sweeps.sweep import sweep as run
 
     address = store_address(store)
     read = find_plan(plan, allow or (), device)
     if dry_run:
-        from separatrix.store import NoStore, open_store
         from separatrix.sweeps.estimate import estimate
+        from separatrix.sweeps.store import NoStore, open_store
 
         try:
             opened = open_store(address)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from typer import Exit
 
 from separatrix.cli.streams import answer_to
-from separatrix.numbers.json import json_text
-from separatrix.numbers.printable import visible
+from separatrix.core.numbers.json import json_text
+from separatrix.core.numbers.printable import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from separatrix.store import Damage
+    from separatrix.sweeps.store import Damage
 
 COLOURS = {
     "distinguishes": "green",

@@ -25,13 +25,13 @@ from separatrix.cli.options import (
 )
 from separatrix.cli.progress import announced, drawing
 from separatrix.cli.terminal import COLOURS, console, escape, new_table, show
-from separatrix.numbers import format_exact
-from separatrix.numbers.spelling import for_people, whole_for_people
+from separatrix.core.numbers import format_exact
+from separatrix.core.numbers.spelling import for_people, whole_for_people
 
 if TYPE_CHECKING:
-    from separatrix.engines import Outcome
-    from separatrix.result import Result
-    from separatrix.verdicts import Verdict
+    from separatrix.core.result import Result
+    from separatrix.exact.engines import Outcome
+    from separatrix.exact.verdicts import Verdict
 
 ENDINGS = (".png", ".svg", ".pdf", ".csv", ".parquet", ".json")
 WHAT = "P(tells apart) at this point; seconds, or minutes where signs are drawn"
@@ -74,14 +74,14 @@ def verdict(
     from separatrix.cli import side_by_side
     from separatrix.constructions import construction_named
     from separatrix.constructions.reference import read_completed
-    from separatrix.engines import EngineRefusal, Sampling, engine_named
-    from separatrix.files.writing import require_writable
+    from separatrix.core.files.writing import require_writable
+    from separatrix.core.parameters import UsageError, split_mechanisms
+    from separatrix.exact.engines import EngineRefusal, Sampling, engine_named
+    from separatrix.exact.verdicts import certify, write_certificate
+    from separatrix.exact.verdicts import verdict as verdicts_on
+    from separatrix.exact.verdicts.verdict import parse_delta
+    from separatrix.exact.verdicts.verdict import verdict as verdict_on_one
     from separatrix.mechanisms.load import mechanism_from
-    from separatrix.parameters import UsageError, split_mechanisms
-    from separatrix.verdicts import certify, write_certificate
-    from separatrix.verdicts import verdict as verdicts_on
-    from separatrix.verdicts.verdict import parse_delta
-    from separatrix.verdicts.verdict import verdict as verdict_on_one
 
     construction, mechanisms = in_order(construction, mechanisms)
     parameters = read_parameters(verdict, construction, words)
@@ -171,7 +171,7 @@ def _margin(outcome: Outcome) -> str:
 
 def _lost(formats: Mapping[str, int | None]) -> str:
     """The n from which on the difference is lost in each format; those for which none was found come last."""
-    from separatrix.verdicts.lost_formats import LARGEST
+    from separatrix.exact.verdicts.lost_formats import LARGEST
 
     found = [f"{name} {whole_for_people(n)}" for name, n in formats.items() if n is not None]
     rest = [name for name, n in formats.items() if n is None]

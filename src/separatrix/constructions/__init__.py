@@ -14,8 +14,8 @@ from separatrix.constructions._base import (
     Tokens,
 )
 from separatrix.constructions._exact import Description, ExactConstruction, Kind
-from separatrix.parameters import UsageError, require_known
-from separatrix.registry import by_name, defined
+from separatrix.core.parameters import UsageError, require_known
+from separatrix.core.registry import by_name, defined
 
 _found = sorted(defined(sys.modules[__name__], Construction), key=lambda each: (each.section, each.name))
 CONSTRUCTIONS: dict[str, type[Construction]] = by_name(_found, "constructions")

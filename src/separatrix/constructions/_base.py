@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from separatrix.parameters import Parameters
-from separatrix.tensors import Float, Tensor, torch
+from separatrix.core.parameters import Parameters
+from separatrix.core.tensors import Float, Tensor, torch
 
 if TYPE_CHECKING:
     import numpy as np

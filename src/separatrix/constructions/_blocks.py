@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from separatrix.constructions._base import Amplitudes, Construction, Exchangeable, Label, Probe
-from separatrix.numbers import format_exact
-from separatrix.parameters import Constraint, Exact, Natural, Parameters, is_absent
-from separatrix.tensors import Float, Tensor, torch
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import Constraint, Exact, Natural, Parameters, is_absent
+from separatrix.core.tensors import Float, Tensor, torch
 
 
 def at_least(name: str, least: int) -> Constraint:

@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from separatrix.constructions._base import Construction, Exchangeable, Label, Tokens
 from separatrix.constructions._blocks import THRESHOLD, at_least, at_most
-from separatrix.parameters import Constraint, Exact, Natural, Parameters
-from separatrix.tensors import torch
+from separatrix.core.parameters import Constraint, Exact, Natural, Parameters
+from separatrix.core.tensors import torch
 
 Vector = tuple[Fraction | float, ...]
 """Coordinates: rationals, or floats where a construction is not rational."""

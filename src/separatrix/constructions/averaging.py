@@ -15,7 +15,7 @@ from separatrix.constructions._exact import (
     Kind,
     present,
 )
-from separatrix.parameters import Constraint, Exact, Natural, between
+from separatrix.core.parameters import Constraint, Exact, Natural, between
 
 
 class AveragingParameters(ExactParameters):

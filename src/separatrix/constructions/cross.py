@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from separatrix.constructions._base import BlockModel, Label, Presence, QueryRow, Tokens
 from separatrix.constructions._blocks import EXAMPLE, BlockConstruction, BlockParameters, amplitude
-from separatrix.parameters import Constraint, Exact
-from separatrix.tensors import Tensor, torch
+from separatrix.core.parameters import Constraint, Exact
+from separatrix.core.tensors import Tensor, torch
 
 
 class CrossParameters(BlockParameters):

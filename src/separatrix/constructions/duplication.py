@@ -13,7 +13,7 @@ from separatrix.constructions._exact import (
     ExactParameters,
     Kind,
 )
-from separatrix.parameters import Constraint, Exact, Natural, between
+from separatrix.core.parameters import Constraint, Exact, Natural, between
 
 
 class DuplicationParameters(ExactParameters):

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from separatrix.constructions._base import Construction
-from separatrix.numbers import parse_exact, parse_integer
-from separatrix.parameters import Parameters
-from separatrix.parameters.grid import is_number, is_whole
+from separatrix.core.numbers import parse_exact, parse_integer
+from separatrix.core.parameters import Parameters
+from separatrix.core.parameters.grid import is_number, is_whole
 
 Array = np.ndarray[Any, Any]
 

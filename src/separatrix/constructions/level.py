@@ -15,7 +15,7 @@ from separatrix.constructions._exact import (
     ExactParameters,
     Kind,
 )
-from separatrix.parameters import Constraint, Exact, Natural, between, is_absent
+from separatrix.core.parameters import Constraint, Exact, Natural, between, is_absent
 
 
 class LevelParameters(ExactParameters):

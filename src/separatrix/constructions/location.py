@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from separatrix.constructions._base import BlockModel, Label, Presence, QueryRow, Tokens
 from separatrix.constructions._blocks import BlockConstruction, BlockParameters
-from separatrix.parameters import Constraint, Exact, Natural, between
-from separatrix.tensors import Tensor, torch
+from separatrix.core.parameters import Constraint, Exact, Natural, between
+from separatrix.core.tensors import Tensor, torch
 
 
 class LocationParameters(BlockParameters):

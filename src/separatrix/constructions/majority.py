@@ -17,7 +17,7 @@ from separatrix.constructions._exact import (
     present,
     unit_vector,
 )
-from separatrix.parameters import Constraint, Exact, Natural, between
+from separatrix.core.parameters import Constraint, Exact, Natural, between
 
 
 class MajorityParameters(ExactParameters):

@@ -17,7 +17,7 @@ from separatrix.constructions._exact import (
     Kind,
     Vector,
 )
-from separatrix.parameters import Constraint, Exact, between
+from separatrix.core.parameters import Constraint, Exact, between
 
 
 class ParityParameters(ExactParameters):

@@ -19,9 +19,9 @@ from separatrix.constructions._base import (
     Tokens,
 )
 from separatrix.constructions._blocks import LARGEST, THRESHOLD, amplitude, at_least, at_most
-from separatrix.numbers import format_exact
-from separatrix.parameters import Constraint, Exact, Natural, Parameters
-from separatrix.tensors import torch
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import Constraint, Exact, Natural, Parameters
+from separatrix.core.tensors import torch
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,7 +18,7 @@ from separatrix.constructions._exact import (
     Vector,
     unit_vector,
 )
-from separatrix.parameters import Constraint, Exact, Natural, between
+from separatrix.core.parameters import Constraint, Exact, Natural, between
 
 MOST_DIGITS = 12
 

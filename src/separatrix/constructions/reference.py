@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 from separatrix.constructions._base import Construction
 from separatrix.constructions.lengths import admissible
-from separatrix.parameters import UsageError
+from separatrix.core.parameters import UsageError
 
 
 def taken(

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from separatrix.constructions._base import BlockModel, Exchangeable, Label
 from separatrix.constructions._blocks import EXAMPLE, WHOLE_BLOCKS
 from separatrix.constructions.spike import Spike, SpikeParameters
-from separatrix.parameters import Constraint, Exact, Natural, between
-from separatrix.tensors import Float, Tensor, torch
+from separatrix.core.parameters import Constraint, Exact, Natural, between
+from separatrix.core.tensors import Float, Tensor, torch
 
 
 class RoughParameters(SpikeParameters):

@@ -16,7 +16,7 @@ from separatrix.constructions._exact import (
     ExactParameters,
     Kind,
 )
-from separatrix.parameters import Constraint, Exact, between
+from separatrix.core.parameters import Constraint, Exact, between
 
 LIFT = 1.25
 """Added to every cosine, so that all logits are positive."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from separatrix.constructions._base import BlockModel, Exchangeable, Label, Presence, QueryRow, Tokens
 from separatrix.constructions._blocks import EXAMPLE, BlockConstruction, BlockParameters
-from separatrix.tensors import Tensor, torch
+from separatrix.core.tensors import Tensor, torch
 
 
 class SpikeParameters(BlockParameters):

@@ -16,7 +16,7 @@ from separatrix.constructions._exact import (
     Kind,
     unit_vector,
 )
-from separatrix.parameters import Constraint, Exact, Natural, between
+from separatrix.core.parameters import Constraint, Exact, Natural, between
 
 
 class SpikesParameters(ExactParameters):

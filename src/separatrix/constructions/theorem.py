@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from flint import arb, ctx
 
-from separatrix.numbers.logforms import rational
+from separatrix.core.numbers.logforms import rational
 
 Unit = Literal["softmax", "linear"]
 WIDTH, SIGNS = "d - 2 >= 200 b² log(4m/delta)", "m >= log(1/delta)/log(4/3)"

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from separatrix.contract.calls import extras_drawn, sizes_called
-from separatrix.errors import one_line, raised, raised_in_short
+from separatrix.core.errors import one_line, raised, raised_in_short
+from separatrix.core.tensors import memory_kept, one_thread
 from separatrix.mechanisms import Mechanism
-from separatrix.tensors import memory_kept, one_thread
 
 Check = Callable[[Mechanism], None]
 

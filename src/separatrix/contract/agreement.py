@@ -25,7 +25,7 @@ from separatrix.contract.inputs import (
     trial,
     trials,
 )
-from separatrix.errors import one_line
+from separatrix.core.errors import one_line
 from separatrix.mechanisms import Causality, Mechanism
 from separatrix.mechanisms.custom import CustomMechanism
 

@@ -27,7 +27,7 @@ from separatrix.contract.inputs import (
     tokens,
     trial,
 )
-from separatrix.errors import one_line
+from separatrix.core.errors import one_line
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 
 STEP = 1e-5

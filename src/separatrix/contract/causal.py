@@ -19,9 +19,9 @@ from separatrix.contract.inputs import (
     tokens,
     trial,
 )
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Causality, Mechanism, observed
 from separatrix.mechanisms.custom import CustomMechanism
-from separatrix.parameters import UsageError
 
 CUTS: tuple[tuple[int, tuple[int, ...]], ...] = (
     (LENGTH, tuple(range(1, LENGTH))),

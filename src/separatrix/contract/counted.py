@@ -10,8 +10,8 @@ from torch import Tensor
 from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.calls import FORMS, defined, fast
 from separatrix.contract.inputs import modes, require_equal, sizes, tokens, trial
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Causality, Mechanism
-from separatrix.parameters import UsageError
 
 MANY = (1e3, 1e7, 1e10, 1e15)
 """Counts that nobody repeats literally: there a count splits into two."""

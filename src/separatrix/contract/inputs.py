@@ -11,10 +11,10 @@ from torch import Tensor
 
 from separatrix.contract._base import Broken, NotFinite, Skipped, least_precise
 from separatrix.contract.calls import fast
-from separatrix.errors import WrongResult, raised
+from separatrix.core.errors import WrongResult, raised
+from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Causality, Mechanism, observed
 from separatrix.mechanisms.custom import CustomMechanism
-from separatrix.parameters import UsageError
 
 BATCH, HEADS, WIDTH, FEATURES = 2, 3, 5, 7
 LENGTH = 13

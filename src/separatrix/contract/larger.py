@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 from separatrix.contract._base import Broken, Skipped, check
 from separatrix.contract.calls import fast
 from separatrix.contract.inputs import LENGTH, Tokens, modes, require_equal, rounding, sizes, tokens
-from separatrix.errors import one_line
+from separatrix.core.errors import one_line
 from separatrix.mechanisms import Mechanism, observed
 from separatrix.mechanisms.custom import CustomMechanism
 

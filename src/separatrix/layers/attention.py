@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from separatrix.core.parameters import UsageError
+from separatrix.core.tensors import Bool, Float, Tensor
 from separatrix.layers.cache import Cache
 from separatrix.layers.measures import Measured
 from separatrix.layers.parts import RMSNorm, ShortConvolution, keeping_size, rotated
@@ -20,8 +22,6 @@ from separatrix.mechanisms.decoding import Past, positions_of
 from separatrix.mechanisms.drawn_weights import seed_unless_given
 from separatrix.mechanisms.extras import Extra, Sizes, described
 from separatrix.mechanisms.how_called import is_lazy
-from separatrix.parameters import UsageError
-from separatrix.tensors import Bool, Float, Tensor
 
 
 class Attention(Measured):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from separatrix.core.tensors import Float, Tensor
 from separatrix.mechanisms.decoding import Past
-from separatrix.tensors import Float, Tensor
 
 
 @dataclass(frozen=True)

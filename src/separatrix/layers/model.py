@@ -9,13 +9,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from separatrix.core.parameters import UsageError
+from separatrix.core.tensors import Bool, Float, Tensor
 from separatrix.layers.attention import Attention, check_natural
 from separatrix.layers.cache import Cache
 from separatrix.layers.measures import Measured
 from separatrix.layers.parts import RMSNorm, keeping_size
 from separatrix.mechanisms.extras import described
-from separatrix.parameters import UsageError
-from separatrix.tensors import Bool, Float, Tensor
 
 Caches = Sequence[Cache | None]
 

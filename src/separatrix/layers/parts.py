@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from separatrix.core.tensors import Bool, Float, Int64, Tensor
 from separatrix.mechanisms._request import widened
-from separatrix.tensors import Bool, Float, Int64, Tensor
 
 Tokens = Float[Tensor, "batch tokens channels"]
 Heads = Float[Tensor, "batch heads tokens width"]

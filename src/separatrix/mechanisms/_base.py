@@ -22,6 +22,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from separatrix.core.numbers.logforms import Flint, LogForm
+from separatrix.core.parameters import Parameters
+from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._places import AskedLast, Causality, Present, check_request, placed, seen_keys
 from separatrix.mechanisms._recomputed import Out, joined_by_rows, recomputed, recomputed_by_rows
 from separatrix.mechanisms._request import filled, form, widened
@@ -38,9 +41,6 @@ from separatrix.mechanisms.decoding import (
 )
 from separatrix.mechanisms.extras import Extra, Sizes
 from separatrix.mechanisms.weights import mark
-from separatrix.numbers.logforms import Flint, LogForm
-from separatrix.parameters import Parameters
-from separatrix.tensors import Float, Tensor, torch
 
 Floats = NDArray[np.float64] | np.float64
 Queries = Float[Tensor, "batch heads queries width"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from separatrix.parameters import Constraint
+from separatrix.core.parameters import Constraint
 
 
 def least(name: str, bound: int) -> Constraint:

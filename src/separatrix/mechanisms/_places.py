@@ -13,9 +13,9 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.parameters import UsageError
+from separatrix.core.tensors import Bool, Tensor, functional, torch
 from separatrix.mechanisms.extras import Sizes, described
-from separatrix.parameters import UsageError
-from separatrix.tensors import Bool, Tensor, functional, torch
 
 if TYPE_CHECKING:
     from separatrix.mechanisms._base import Mechanism

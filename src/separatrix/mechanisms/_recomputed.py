@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
+from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms._request import full_precision
-from separatrix.tensors import Tensor, torch
 
 Out = TypeVar("Out")
 

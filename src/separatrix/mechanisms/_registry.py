@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from separatrix.core.registry import by_name, defined, modules
 from separatrix.mechanisms._base import Mechanism
-from separatrix.registry import by_name, defined, modules
 
 FIRST = "kernels"
 """The folder listed before the others: softmax and linear, which all are compared with."""

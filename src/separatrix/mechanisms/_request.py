@@ -8,9 +8,9 @@ from functools import wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from separatrix.core.parameters import UsageError
+from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms._places import check_request, placed
-from separatrix.parameters import UsageError
-from separatrix.tensors import Tensor, torch
 
 if TYPE_CHECKING:
     from separatrix.mechanisms._base import Mechanism

@@ -7,9 +7,9 @@ from functools import cache
 from itertools import accumulate
 from typing import Any
 
+from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._recomputed import is_transformed
 from separatrix.mechanisms._request import full_precision
-from separatrix.tensors import Float, Tensor, functional, torch
 
 CACHED = 1 << 20
 """Numbers held at once where a core works fastest on what lies near it."""

@@ -8,7 +8,9 @@ from copy import deepcopy
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
-from separatrix.errors import WrongResult, note_theirs, one_line, raised
+from separatrix.core.errors import WrongResult, note_theirs, one_line, raised
+from separatrix.core.parameters import UsageError
+from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms import observed
 from separatrix.mechanisms._base import (
     AskedLast,
@@ -34,8 +36,6 @@ from separatrix.mechanisms.signatures import (
     taken_by_name,
 )
 from separatrix.mechanisms.weights import held_by, mark
-from separatrix.parameters import UsageError
-from separatrix.tensors import Tensor, torch
 
 Weights = tuple[tuple[int, int], ...]
 """Where the numbers of a module lie, and how often they have changed there."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from separatrix.tensors import Bool, Float, Int64, Tensor, functional, torch
+from separatrix.core.tensors import Bool, Float, Int64, Tensor, functional, torch
 
 if TYPE_CHECKING:
     from separatrix.mechanisms._base import Mechanism

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.core.parameters import UsageError
+from separatrix.core.tensors import torch
 from separatrix.mechanisms.how_called import HowCalled, is_lazy
-from separatrix.parameters import UsageError
-from separatrix.tensors import torch
 
 SEED = 0
 """Where none is given, but in layers."""

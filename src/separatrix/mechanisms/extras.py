@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from separatrix.parameters import UsageError
-from separatrix.tensors import Bool, Float, Tensor, torch
+from separatrix.core.parameters import UsageError
+from separatrix.core.tensors import Bool, Float, Tensor, torch
 
 if TYPE_CHECKING:
     from separatrix.mechanisms.learned import FromTokens

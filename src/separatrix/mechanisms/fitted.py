@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from separatrix.core.parameters import UsageError
+from separatrix.core.tensors import Tensor, functional, torch
 from separatrix.mechanisms import observed
-from separatrix.parameters import UsageError
-from separatrix.tensors import Tensor, functional, torch
 
 if TYPE_CHECKING:
     from separatrix.mechanisms.custom import CustomMechanism

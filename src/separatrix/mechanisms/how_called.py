@@ -9,12 +9,12 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
-from separatrix.errors import WrongResult, note_theirs, raised
+from separatrix.core.errors import WrongResult, note_theirs, raised
+from separatrix.core.numbers.exact import parse_exact
+from separatrix.core.parameters import Constraint, Natural, Parameters, UsageError
+from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms import observed
 from separatrix.mechanisms._limits import SEED, least
-from separatrix.numbers.exact import parse_exact
-from separatrix.parameters import Constraint, Natural, Parameters, UsageError
-from separatrix.tensors import Tensor, torch
 
 SQRT, WIDTH = "sqrt", "width"
 WIDTH_FACTORS: dict[str, Callable[[int], float]] = {SQRT: lambda width: width**0.5, WIDTH: float}

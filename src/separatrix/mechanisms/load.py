@@ -12,7 +12,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from separatrix.errors import line_of_theirs, one_line
+from separatrix.core.errors import line_of_theirs, one_line
+from separatrix.core.parameters import UsageError, listed_mechanisms, nearest, read_words, require_known
 from separatrix.mechanisms._base import Mechanism
 from separatrix.mechanisms._registry import registered
 from separatrix.mechanisms.custom import called_with, tried, wrap, wrapped
@@ -21,7 +22,6 @@ from separatrix.mechanisms.how_called import HowCalled
 from separatrix.mechanisms.own_modules import OWN, Ambiguous, folder_of, module_of, spelled_path
 from separatrix.mechanisms.signatures import OPTIONS, signature_of
 from separatrix.mechanisms.weights import MARKED
-from separatrix.parameters import UsageError, listed_mechanisms, nearest, read_words, require_known
 
 GROUP = "separatrix.mechanisms"
 """Entry points of this group register the mechanisms of other packages by name."""

@@ -16,11 +16,11 @@ from functools import partial
 from math import isclose
 from typing import Any
 
+from separatrix.core.tensors import Tensor, functional, torch
 from separatrix.mechanisms import observed
 from separatrix.mechanisms._places import Causality
 from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.mechanisms.how_called import SQRT, WIDTH_FACTORS
-from separatrix.tensors import Tensor, functional, torch
 
 WIDTHS = (16, 64)
 """Widths at which logits are measured where any will do."""

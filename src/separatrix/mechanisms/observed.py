@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from separatrix.parameters import UsageError
-from separatrix.tensors import Tensor, torch
+from separatrix.core.parameters import UsageError
+from separatrix.core.tensors import Tensor, torch
 
 LENGTH, HEADS, WIDTH, FEATURES = 13, 3, 5, 7
 USUAL = (8, 16, 32, 64, 128)

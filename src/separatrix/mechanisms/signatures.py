@@ -6,10 +6,10 @@ import inspect
 import re
 from typing import Any
 
+from separatrix.core.parameters import UsageError
+from separatrix.core.tensors import torch
 from separatrix.mechanisms._places import Causality
 from separatrix.mechanisms.extras import Extra
-from separatrix.parameters import UsageError
-from separatrix.tensors import torch
 
 SIGNATURE = "(q, k, v, counts=None, causal=False)"
 FLAGS = ("causal", "is_causal")

@@ -11,7 +11,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
-from separatrix.tensors import Tensor, torch
+from separatrix.core.tensors import Tensor, torch
 
 MARKED = re.compile("((?!.*//)[^@]+)@[0-9a-f]{12}")
 """A mechanism with the mark of its weights; an address with a password is none."""

@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from separatrix.store import Status, Store
-from separatrix.store.claims import Claims
-from separatrix.store.rows import now
 from separatrix.sweeps.batches import Cells
 from separatrix.sweeps.progress import Progress
+from separatrix.sweeps.store import Status, Store
+from separatrix.sweeps.store.claims import Claims
+from separatrix.sweeps.store.rows import now
 from separatrix.sweeps.work import Planned, Work
 
 LOOKED_UP = 2000

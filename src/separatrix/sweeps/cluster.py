@@ -13,8 +13,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from separatrix.errors import one_line
-from separatrix.parameters import SeparatrixError, UsageError
+from separatrix.core.errors import one_line
+from separatrix.core.parameters import SeparatrixError, UsageError
 from separatrix.sweeps.dask_setup import read_address, require_distributed
 from separatrix.sweeps.executors import AHEAD, Executor, Finished
 from separatrix.sweeps.limited import work_within

@@ -21,22 +21,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from separatrix.constructions import Construction
-from separatrix.errors import PACKAGES
+from separatrix.core.errors import PACKAGES
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.mechanisms.own_modules import OWN, locate, module_of
 
 if TYPE_CHECKING:
-    from separatrix.tasks import Task
+    from separatrix.training.tasks import Task
 
-LISTS = ("separatrix.constructions", "separatrix.datasets", "separatrix.mechanisms", "separatrix.tasks")
+LISTS = (
+    "separatrix.constructions",
+    "separatrix.training.data",
+    "separatrix.mechanisms",
+    "separatrix.training.tasks",
+)
 """Rooms that only list what is in them: a name imported from one leads to the module that defines it."""
-ROOTS = ("separatrix.engines", "separatrix.verdicts.verdict")
+ROOTS = ("separatrix.exact.engines", "separatrix.exact.verdicts.verdict")
 """Where the answer of every cell comes from."""
-LEARNING = ("separatrix.learning.loop", "separatrix.mechanisms.learned")
+LEARNING = ("separatrix.training.learning.loop", "separatrix.mechanisms.learned")
 """Where training comes from; the modules that learn extras are imported by name."""
 OURS = "separatrix"
-SHOWING = ("separatrix.result", "separatrix.schemas", "separatrix.judgement")
+SHOWING = ("separatrix.core.result", "separatrix.core.schemas", "separatrix.core.judgement")
 """How answers are shown, typed and interpreted, which does not change what is computed and stored."""
 
 
@@ -49,10 +54,10 @@ def training_code(task: type[Task], mechanism: Mechanism, from_witness: bool) ->
     """The digest for training of this mechanism on this task, from scratch or from weights written down."""
     first: tuple[str, ...] = ()
     if from_witness:
-        from separatrix.learning.witnesses import WITNESSES
+        from separatrix.training.learning.witnesses import WITNESSES
 
         written = WITNESSES.get(task.name)
-        first = ("separatrix.learning.witnesses", *(_origins(written) if written else ()))
+        first = ("separatrix.training.learning.witnesses", *(_origins(written) if written else ()))
     return code_of(*LEARNING, *_origins(task), *_origins(type(mechanism)), *_own(mechanism), *first)
 
 

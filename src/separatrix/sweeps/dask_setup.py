@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from separatrix.errors import UsageError
-from separatrix.startup import SAFE_PATH
+from separatrix.core.errors import UsageError
+from separatrix.core.startup import SAFE_PATH
 
 FORM = "tcp://host:8786"
 TRIMMING = "MALLOC_TRIM_THRESHOLD_"

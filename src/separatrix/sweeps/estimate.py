@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.engines import ENGINES
-from separatrix.store import Checkpoint, Result, Status, Store
+from separatrix.exact.engines import ENGINES
 from separatrix.sweeps.backlog import LOOKED_UP
 from separatrix.sweeps.batches import CostKey
 from separatrix.sweeps.executors import Executor
+from separatrix.sweeps.store import Checkpoint, Result, Status, Store
 from separatrix.sweeps.work import Batch, Planned, Work
 
 TRIED = 64

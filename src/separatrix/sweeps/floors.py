@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from separatrix.store import Answer
-from separatrix.store.schema import FLOOR
 from separatrix.sweeps.code import task_code
+from separatrix.sweeps.store import Answer
+from separatrix.sweeps.store.schema import FLOOR
 from separatrix.sweeps.training_runs import texts
 from separatrix.sweeps.work import Work
-from separatrix.tasks import Setting, Split, Task, task_named
+from separatrix.training.tasks import Setting, Split, Task, task_named
 
 NOBODY = "none"
 """What stands for a mechanism where there is none."""

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PlainValidator
 
+from separatrix.core.parameters import Parameters, UsageError
 from separatrix.mechanisms import Mechanism
-from separatrix.parameters import Parameters, UsageError
 from separatrix.sweeps.code import training_code
 from separatrix.sweeps.plan_file import Complaints
 from separatrix.sweeps.plan_points import read_values, written_values
@@ -27,7 +27,7 @@ from separatrix.sweeps.table_keys import (
     written_seeds,
 )
 from separatrix.sweeps.training_runs import SCRATCH, TrainingRun, positive, spelled_start, training_run
-from separatrix.tasks import TASKS, Setting, Task, task_named
+from separatrix.training.tasks import TASKS, Setting, Task, task_named
 
 LEARN_PLAN = "separatrix learn --plan FILE"
 """What makes the runs of tables with pilots."""

@@ -16,7 +16,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
-from separatrix.parameters import SeparatrixError
+from separatrix.core.parameters import SeparatrixError
 from separatrix.sweeps.work import Back, Checkpoints, Work
 from separatrix.sweeps.worker import MOST_DEATHS, died, finish, joined, timed_out
 

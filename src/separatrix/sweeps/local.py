@@ -7,8 +7,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import BaseContext
 
-from separatrix.parameters import SeparatrixError
-from separatrix.startup import follow_parent, process_context, start_process
+from separatrix.core.parameters import SeparatrixError
+from separatrix.core.startup import follow_parent, process_context, start_process
 from separatrix.sweeps.executors import AHEAD, Executor, Finished
 from separatrix.sweeps.work import Back, Batch
 from separatrix.sweeps.worker import work

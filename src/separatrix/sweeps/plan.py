@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from separatrix.files.reading import read_whole
-from separatrix.parameters import UsageError, require_known
+from separatrix.core.files.reading import read_whole
+from separatrix.core.parameters import UsageError, require_known
 from separatrix.sweeps.learn_table import LearnKeys, LearnTable, read_learn_table, written_runs
 from separatrix.sweeps.plan_file import Complaints, PlanError, read_toml
 from separatrix.sweeps.table_keys import TableKeys, written_mechanisms

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
-from separatrix.errors import UsageError, on_one_line
-from separatrix.numbers.exact import MOST_BITS, MOST_DIGITS
+from separatrix.core.errors import UsageError, on_one_line
+from separatrix.core.numbers.exact import MOST_BITS, MOST_DIGITS
 
 Path = tuple[str | int, ...]
 """Keys and places in arrays of tables, from the outside in: `("sweep", 0, "parameters", "n")`."""

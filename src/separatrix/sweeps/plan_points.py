@@ -14,11 +14,11 @@ import numpy as np
 from separatrix.constructions import Construction
 from separatrix.constructions.lengths import nearest_lengths
 from separatrix.constructions.reference import taken
-from separatrix.numbers import parse_exact, parse_integer
-from separatrix.parameters import Grid, Parameters, UsageError
-from separatrix.parameters.grid import is_number, is_whole, violations
-from separatrix.parameters.model import printed
-from separatrix.parameters.ranges import is_axis, read_counted
+from separatrix.core.numbers import parse_exact, parse_integer
+from separatrix.core.parameters import Grid, Parameters, UsageError
+from separatrix.core.parameters.grid import is_number, is_whole, violations
+from separatrix.core.parameters.model import printed
+from separatrix.core.parameters.ranges import is_axis, read_counted
 
 
 def written_values(given: Any) -> int:

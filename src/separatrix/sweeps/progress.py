@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from separatrix.result import Result, Row
+from separatrix.core.result import Result, Row
 
 if TYPE_CHECKING:
-    from separatrix.schemas import storage as documents
+    from separatrix.core.schemas import storage as documents
 
 
 @dataclass(repr=False)

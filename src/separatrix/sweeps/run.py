@@ -8,12 +8,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
-from separatrix.store import Checkpoint, Result, Store, StoreError
-from separatrix.store.files import checkpoints, keep_checkpoint
 from separatrix.sweeps.backlog import Backlog
 from separatrix.sweeps.batches import Batcher
 from separatrix.sweeps.executors import Executor, Finished
 from separatrix.sweeps.progress import Progress, Tell
+from separatrix.sweeps.store import Checkpoint, Result, Store, StoreError
+from separatrix.sweeps.store.files import checkpoints, keep_checkpoint
 from separatrix.sweeps.work import Batch, Planned, Work
 from separatrix.sweeps.worker import MOST_DEATHS, died, timed_out
 

@@ -11,14 +11,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 
-from separatrix.interrupts import STOPPING, stop_handler
-from separatrix.parameters import UsageError, nearest
-from separatrix.store import DEFAULT, Address, open_store
+from separatrix.core.interrupts import STOPPING, stop_handler
+from separatrix.core.parameters import UsageError, nearest
 from separatrix.sweeps.executors import Executor
 from separatrix.sweeps.local import LocalExecutor
 from separatrix.sweeps.plan import Plan, load_plan
 from separatrix.sweeps.progress import Progress, Tell
 from separatrix.sweeps.run import run
+from separatrix.sweeps.store import DEFAULT, Address, open_store
 from separatrix.sweeps.work import Planned
 
 SHIPPED = Path(__file__).parent / "plans"

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator
 
+from separatrix.core.numbers import parse_integer
+from separatrix.core.parameters import UsageError
+from separatrix.core.parameters.model import printed
 from separatrix.mechanisms import MECHANISMS, Mechanism, examples
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.numbers import parse_integer
-from separatrix.parameters import UsageError
-from separatrix.parameters.model import printed
 from separatrix.sweeps.plan_file import Complaints
 from separatrix.sweeps.plan_points import read_values, written_values
 

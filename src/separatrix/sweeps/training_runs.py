@@ -11,19 +11,19 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core.numbers import format_exact, parse_exact
+from separatrix.core.parameters import UsageError
+from separatrix.core.parameters.model import Parameters
 from separatrix.mechanisms import Mechanism, mechanism_from
-from separatrix.numbers import format_exact, parse_exact
-from separatrix.parameters import UsageError
-from separatrix.parameters.model import Parameters
-from separatrix.store import Answer, File, Status
-from separatrix.store.files import curves_file
-from separatrix.store.schema import TRAINING
 from separatrix.sweeps.code import training_code
+from separatrix.sweeps.store import Answer, File, Status
+from separatrix.sweeps.store.files import curves_file
+from separatrix.sweeps.store.schema import TRAINING
 from separatrix.sweeps.work import Work
-from separatrix.tasks import Setting, Task, task_named
+from separatrix.training.tasks import Setting, Task, task_named
 
 if TYPE_CHECKING:
-    from separatrix.learning import Trained
+    from separatrix.training.learning import Trained
 
 named = cache(mechanism_from)
 
@@ -87,13 +87,13 @@ class TrainingRun(Work):
         return training_code(task_named(self.task), named(self.mechanism), self.start != SCRATCH)
 
     def share_done(self, checkpoint: bytes) -> float:
-        from separatrix.learning import read_arrays
+        from separatrix.training.learning import read_arrays
 
         return float(read_arrays(checkpoint)["step"]) / int(self.setting["steps"])
 
     def compute(self, checkpoint: bytes | None) -> Iterator[bytes | Answer]:
-        from separatrix.learning import Run, perturbed, training
-        from separatrix.learning.witnesses import witness_for
+        from separatrix.training.learning import Run, perturbed, training
+        from separatrix.training.learning.witnesses import witness_for
 
         task, mechanism = task_named(self.task).read(self.parameters), named(self.mechanism)
         setting, first = Setting.read(self.setting), None
@@ -196,7 +196,7 @@ def texts(parameters: Parameters) -> dict[str, str]:
 
 
 def _answer(found: Trained) -> Answer:
-    from separatrix.learning import arrays
+    from separatrix.training.learning import arrays
 
     values: Mapping[str, str | int | float | None] = {
         "outcome": str(found.outcome),

@@ -13,17 +13,17 @@ from functools import cache
 from typing import Any
 
 from separatrix.constructions import ExactConstruction, construction_named
-from separatrix.engines import ENGINES, EngineRefusal, Outcome, Sampling, exact, solve
+from separatrix.core.numbers.json import finite
+from separatrix.core.numbers.logforms import spelled
+from separatrix.core.parameters import Grid
+from separatrix.core.parameters.grid import is_number
+from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, exact, solve
+from separatrix.exact.verdicts.verdict import word_for
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.numbers.json import finite
-from separatrix.numbers.logforms import spelled
-from separatrix.parameters import Grid
-from separatrix.parameters.grid import is_number
-from separatrix.store import Answer, Environment, Status
-from separatrix.store.schema import VERDICT
 from separatrix.sweeps.code import code_version
+from separatrix.sweeps.store import Answer, Environment, Status
+from separatrix.sweeps.store.schema import VERDICT
 from separatrix.sweeps.work import Back, Checkpoints, Work, result
-from separatrix.verdicts.verdict import word_for
 
 named = cache(mechanism_from)
 

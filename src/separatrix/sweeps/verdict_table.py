@@ -13,11 +13,12 @@ from pydantic import AfterValidator, Field, PlainValidator
 
 from separatrix.constructions import CONSTRUCTIONS, construction_named
 from separatrix.constructions.reference import told as told_taken
-from separatrix.engines import ENGINES, Sampling, engine_named
-from separatrix.engines.sampling import enough_draws
+from separatrix.core.numbers import format_exact, parse_exact, parse_integer
+from separatrix.core.parameters.ranges import is_axis
+from separatrix.exact.engines import ENGINES, Sampling, engine_named
+from separatrix.exact.engines.sampling import enough_draws
+from separatrix.exact.verdicts.verdict import parse_delta
 from separatrix.mechanisms import Mechanism
-from separatrix.numbers import format_exact, parse_exact, parse_integer
-from separatrix.parameters.ranges import is_axis
 from separatrix.sweeps.code import code_version
 from separatrix.sweeps.plan_file import Complaints
 from separatrix.sweeps.plan_points import PlanPoints, points_of, read_values, written_values
@@ -32,7 +33,6 @@ from separatrix.sweeps.table_keys import (
     written_seeds,
 )
 from separatrix.sweeps.verdict_cells import Cell, Draws
-from separatrix.verdicts.verdict import parse_delta
 
 
 def _engine(name: str) -> str:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
-from separatrix.errors import SeparatrixError, one_line
-from separatrix.store import Answer, Checkpoint, Environment, Result, Status
-from separatrix.store.rows import now
-from separatrix.store.schema import VERDICT
-from separatrix.store.selection import TAKEN
+from separatrix.core.errors import SeparatrixError, one_line
+from separatrix.sweeps.store import Answer, Checkpoint, Environment, Result, Status
+from separatrix.sweeps.store.rows import now
+from separatrix.sweeps.store.schema import VERDICT
+from separatrix.sweeps.store.selection import TAKEN
 
 IDENTITY = 2
 """Changed if ever the way changes in which an identity is made."""

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
 
-from separatrix.parameters import SeparatrixError
-from separatrix.store import Answer, Checkpoint, Environment, Result, Status
+from separatrix.core.parameters import SeparatrixError
+from separatrix.core.tensors import torch
+from separatrix.sweeps.store import Answer, Checkpoint, Environment, Result, Status
 from separatrix.sweeps.work import Back, Checkpoints, Work, result
-from separatrix.tensors import torch
 
 PACKAGES = ("separatrix", "torch", "numpy", "scipy", "python-flint")
 MOST_DEATHS = 3

@@ -14,9 +14,9 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from starlette.staticfiles import StaticFiles
 
 from separatrix import __version__
-from separatrix.errors import SeparatrixError, told
-from separatrix.registry import modules
-from separatrix.startup import process_context
+from separatrix.core.errors import SeparatrixError, told
+from separatrix.core.registry import modules
+from separatrix.core.startup import process_context
 from separatrix.web import api
 from separatrix.web.guard import LOOPBACK, Guard
 from separatrix.web.lanes import Lane

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from multiprocessing.context import BaseContext
 from typing import Any, TypeVar
 
-from separatrix.errors import SeparatrixError
+from separatrix.core.errors import SeparatrixError
 from separatrix.web.workers import Call, Died, Refused, Slow, Tell, Unavailable, Worker, WorkerDied, start
 
 Found = TypeVar("Found")

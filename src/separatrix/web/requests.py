@@ -15,8 +15,8 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
-from separatrix.errors import SeparatrixError, UsageError, on_one_line
-from separatrix.parameters import read_words
+from separatrix.core.errors import SeparatrixError, UsageError, on_one_line
+from separatrix.core.parameters import read_words
 from separatrix.web.lanes import Lane, TooLong
 from separatrix.web.settings import Settings
 from separatrix.web.workers import Call, Refused, Slow, Unavailable
@@ -214,7 +214,7 @@ def read_query(
 
 def problem(error: Exception) -> dict[str, Any]:
     """What is wrong, in the words of the command line, and which parameter it is about."""
-    from separatrix.errors import told
+    from separatrix.core.errors import told
 
     said = str(error) if isinstance(error, Refused) else "\n".join(told(error))
     lines = [on_one_line(line) for line in said.splitlines()] or ["this cannot be answered"]

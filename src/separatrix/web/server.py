@@ -11,8 +11,8 @@ import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from separatrix.errors import UsageError
-from separatrix.startup import process_context
+from separatrix.core.errors import UsageError
+from separatrix.core.startup import process_context
 from separatrix.web.guard import LOOPBACK, is_loopback
 from separatrix.web.settings import Settings
 from separatrix.web.workers import PRELOADED
@@ -79,7 +79,7 @@ def _missing(settings: Settings) -> str | None:
     """The file of the store where there is none yet; an address that can be no store is refused."""
     if settings.store is None:
         return None
-    from separatrix.store import DEFAULT, store_address
+    from separatrix.sweeps.store import DEFAULT, store_address
 
     address = store_address(settings.store)
     if address.path is None:

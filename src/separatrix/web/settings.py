@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from separatrix.parameters import UsageError, require_known, split_mechanisms
-from separatrix.secrets import Secret
+from separatrix.core.parameters import UsageError, require_known, split_mechanisms
+from separatrix.core.secrets import Secret
 
 
 @dataclass(frozen=True)

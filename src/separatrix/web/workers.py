@@ -12,8 +12,8 @@ from multiprocessing.context import BaseContext
 from pathlib import Path
 from typing import Any
 
-from separatrix.errors import SeparatrixError, UsageError, told
-from separatrix.startup import follow_parent, signals_held_back, start_process
+from separatrix.core.errors import SeparatrixError, UsageError, told
+from separatrix.core.startup import follow_parent, signals_held_back, start_process
 
 PRELOADED = "separatrix.web.preload"
 _STARTING = threading.Lock()
@@ -147,7 +147,7 @@ def start(context: BaseContext, niceness: int) -> Worker:
 
 def work_off(line: Connection, folder: str, niceness: int) -> None:
     """What a process does: answer calls until the line is closed."""
-    from separatrix.tensors import torch
+    from separatrix.core.tensors import torch
     from separatrix.web.answers import answer_named
 
     follow_parent()

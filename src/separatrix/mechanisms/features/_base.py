@@ -17,6 +17,8 @@ from functools import partial
 from itertools import repeat
 from typing import Any, ClassVar, Literal
 
+from separatrix.core.parameters import Flag, Parameters, UsageError
+from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._base import (
     Attended,
     Counts,
@@ -34,8 +36,6 @@ from separatrix.mechanisms._recomputed import Out, is_transformed
 from separatrix.mechanisms._request import alike, filled, full_precision
 from separatrix.mechanisms._running import CACHED, parts, running, tokens_at_once, with_one
 from separatrix.mechanisms.decoding import Answered, Past, Pending, count_read, fill_missing_extras
-from separatrix.parameters import Flag, Parameters, UsageError
-from separatrix.tensors import Float, Tensor, torch
 
 CHUNK = 64
 """Tokens taken at once by the causal form."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import ClassVar
 
+from separatrix.core.parameters import Constraint, Natural
+from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._limits import SEED
 from separatrix.mechanisms.features._base import FeatureParameters
-from separatrix.parameters import Constraint, Natural
-from separatrix.tensors import Float, Tensor, torch
 
 
 class RandomParameters(FeatureParameters):

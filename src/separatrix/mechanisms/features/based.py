@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms.features._base import (
     FeatureMechanism,
     Features,
@@ -12,7 +13,6 @@ from separatrix.mechanisms.features._base import (
     Side,
     Tokens,
 )
-from separatrix.tensors import Float, Tensor, torch
 
 
 class Based(FeatureMechanism):

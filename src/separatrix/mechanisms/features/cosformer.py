@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms._base import Keys, Queries
 from separatrix.mechanisms.features._base import FeatureMechanism, Features, Side, Tokens
-from separatrix.tensors import Tensor, torch
 
 
 class Cosformer(FeatureMechanism):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from separatrix.core.parameters import Constraint, Natural
+from separatrix.core.tensors import torch
 from separatrix.mechanisms.features._base import (
     FeatureMechanism,
     FeatureParameters,
@@ -11,8 +13,6 @@ from separatrix.mechanisms.features._base import (
     Side,
     Tokens,
 )
-from separatrix.parameters import Constraint, Natural
-from separatrix.tensors import torch
 
 
 class DpfpParameters(FeatureParameters):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._recomputed import is_transformed
 from separatrix.mechanisms.features._base import FeatureMechanism, Features, Side, Tokens
-from separatrix.tensors import Float, Tensor, torch
 
 
 class Elu(FeatureMechanism):

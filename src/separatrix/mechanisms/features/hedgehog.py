@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from separatrix.core.parameters import Flag
+from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._base import Keys, Queries
 from separatrix.mechanisms.extras import KEY_MAP, QUERY_MAP
 from separatrix.mechanisms.features._base import (
@@ -11,8 +13,6 @@ from separatrix.mechanisms.features._base import (
     Side,
     Tokens,
 )
-from separatrix.parameters import Flag
-from separatrix.tensors import Float, Tensor, torch
 
 Weight = Float[Tensor, "*heads features width"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
+from separatrix.core.parameters import Constraint
+from separatrix.core.tensors import torch
 from separatrix.mechanisms.features._base import LogFeatureMechanism, Scaled, Side, Tokens
 from separatrix.mechanisms.features._random import RandomParameters, gaussian
-from separatrix.parameters import Constraint
-from separatrix.tensors import torch
 
 
 class RffParameters(RandomParameters):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import Constraint, Exact, Parameters
+from separatrix.core.tensors import Tensor
 from separatrix.mechanisms._base import Attended, Counts, Keys, Mechanism, Queries, Values, form
 from separatrix.mechanisms.extras import DIFFERENCE
 from separatrix.mechanisms.kernels.softmax import Softmax
-from separatrix.numbers import format_exact
-from separatrix.parameters import Constraint, Exact, Parameters
-from separatrix.tensors import Tensor
 
 
 class DifferentialParameters(Parameters):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from separatrix.core.parameters import Constraint, Natural, Parameters
+from separatrix.core.tensors import Bool, Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, divided, form, widened
 from separatrix.mechanisms._limits import least
 from separatrix.mechanisms._places import Seen, which_present
@@ -19,8 +21,6 @@ from separatrix.mechanisms.recurrent._base import (
     check_lengths,
     memory,
 )
-from separatrix.parameters import Constraint, Natural, Parameters
-from separatrix.tensors import Bool, Float, Tensor, functional, torch
 
 Scores = Float[Tensor, "batch heads queries keys"]
 

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from functools import partial
 from typing import Any
 
+from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._base import (
     Attended,
     Counts,
@@ -17,7 +18,6 @@ from separatrix.mechanisms._base import (
     form,
     seen_keys,
 )
-from separatrix.tensors import Float, Tensor, torch
 
 Logits = Float[Tensor, "*rows keys"]
 PerRow = Float[Tensor, "*rows 1"]

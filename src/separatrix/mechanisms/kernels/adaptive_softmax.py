@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from separatrix.core.tensors import torch
 from separatrix.mechanisms.kernels._streamed import (
     Copies,
     Logits,
@@ -10,7 +11,6 @@ from separatrix.mechanisms.kernels._streamed import (
     over,
     softmax_of,
 )
-from separatrix.tensors import torch
 
 POLYNOMIAL = (-0.037, 0.481, -2.3, 4.917, -1.791)
 """The published fit of the inverse temperature to the entropy, highest power first."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.core.numbers.logforms import Flint, LogForm
+from separatrix.core.tensors import Float, Tensor
 from separatrix.mechanisms._base import (
     Attended,
     Counts,
@@ -22,8 +24,6 @@ from separatrix.mechanisms._base import (
 from separatrix.mechanisms.decoding import Answered, Past
 from separatrix.mechanisms.features._base import decode_from_sums
 from separatrix.mechanisms.features.identity import IdentityFeatures
-from separatrix.numbers.logforms import Flint, LogForm
-from separatrix.tensors import Float, Tensor
 
 
 class Linear(ScoreMechanism):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import Constraint, Exact, Parameters
+from separatrix.core.tensors import torch
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, softmax_of
 from separatrix.mechanisms.kernels.softmax import Softmax
-from separatrix.numbers import format_exact
-from separatrix.parameters import Constraint, Exact, Parameters
-from separatrix.tensors import torch
 
 
 class LogNSoftmaxParameters(Parameters):

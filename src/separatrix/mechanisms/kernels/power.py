@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 from flint import arb, fmpq
 
+from separatrix.core.numbers import format_exact
+from separatrix.core.numbers.logforms import Flint, LogForm, power, rational
+from separatrix.core.parameters import Constraint, Exact, Parameters
+from separatrix.core.tensors import Float, Tensor
 from separatrix.mechanisms._base import Floats, ScoreMechanism
-from separatrix.numbers import format_exact
-from separatrix.numbers.logforms import Flint, LogForm, power, rational
-from separatrix.parameters import Constraint, Exact, Parameters
-from separatrix.tensors import Float, Tensor
 
 
 class PowerParameters(Parameters):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import Constraint, Exact, Parameters
+from separatrix.core.tensors import torch
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism
-from separatrix.numbers import format_exact
-from separatrix.parameters import Constraint, Exact, Parameters
-from separatrix.tensors import torch
 
 
 class SigmoidParameters(Parameters):

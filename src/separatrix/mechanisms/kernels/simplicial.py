@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar
 
+from separatrix.core.parameters import Constraint, Natural, Parameters
+from separatrix.core.tensors import Bool, Float, Tensor, functional, torch
 from separatrix.mechanisms import _base
 from separatrix.mechanisms._base import Attended, Counts, Keys, Mechanism, Queries, Values, form
 from separatrix.mechanisms._limits import least
@@ -12,8 +14,6 @@ from separatrix.mechanisms._recomputed import recomputed
 from separatrix.mechanisms.extras import SECOND_KEYS, SECOND_VALUES
 from separatrix.mechanisms.kernels._streamed import softmax_of
 from separatrix.mechanisms.sparse.window import around, blocks_of, last_places
-from separatrix.parameters import Constraint, Natural, Parameters
-from separatrix.tensors import Bool, Float, Tensor, functional, torch
 
 
 class SimplicialParameters(Parameters):

@@ -6,6 +6,10 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
 
+from separatrix.core.numbers import format_exact
+from separatrix.core.numbers.logforms import Flint, LogForm, rational
+from separatrix.core.parameters import Constraint, Exact, Parameters
+from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import (
     Attended,
     Counts,
@@ -18,10 +22,6 @@ from separatrix.mechanisms._base import (
     form,
     seen_keys,
 )
-from separatrix.numbers import format_exact
-from separatrix.numbers.logforms import Flint, LogForm, rational
-from separatrix.parameters import Constraint, Exact, Parameters
-from separatrix.tensors import Float, Tensor, functional, torch
 
 LANES = 16
 """Widths are padded to a multiple of this, which torch's CPU kernel handles fastest."""

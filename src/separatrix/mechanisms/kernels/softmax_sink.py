@@ -7,11 +7,11 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
+from separatrix.core.numbers import format_exact, parse_exact
+from separatrix.core.parameters import Constraint, Parameters
+from separatrix.core.tensors import torch
 from separatrix.mechanisms.extras import SINK
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, over
-from separatrix.numbers import format_exact, parse_exact
-from separatrix.parameters import Constraint, Parameters
-from separatrix.tensors import torch
 
 
 def _sink(value: object) -> Fraction | str:

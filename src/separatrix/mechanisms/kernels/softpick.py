@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from separatrix.core.tensors import torch
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, over
-from separatrix.tensors import torch
 
 
 class Softpick(StreamedMechanism):

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from flint import arb, fmpq
 
+from separatrix.core.numbers.logforms import Flint, LogForm
+from separatrix.core.parameters import Constraint, Natural, Parameters
+from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._base import Floats, ScoreMechanism
-from separatrix.numbers.logforms import Flint, LogForm
-from separatrix.parameters import Constraint, Natural, Parameters
-from separatrix.tensors import Float, Tensor, torch
 
 LARGE = 300.0
 """Sums of powers of larger logits may overflow; they are scaled down."""

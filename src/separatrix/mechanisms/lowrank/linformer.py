@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from separatrix.core.parameters import Constraint, Natural, Parameters
+from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import (
     Attended,
     Causality,
@@ -19,8 +21,6 @@ from separatrix.mechanisms._base import (
 )
 from separatrix.mechanisms._limits import SEED
 from separatrix.mechanisms.extras import KEY_PROJECTION, VALUE_PROJECTION, Sizes
-from separatrix.parameters import Constraint, Natural, Parameters
-from separatrix.tensors import Float, Tensor, functional, torch
 
 Projection = Float[Tensor, "rank keys"]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from separatrix.core.parameters import Constraint, Natural, Parameters
+from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import (
     Attended,
     Causality,
@@ -15,8 +17,6 @@ from separatrix.mechanisms._base import (
     form,
     widened,
 )
-from separatrix.parameters import Constraint, Natural, Parameters
-from separatrix.tensors import Float, Tensor, functional, torch
 
 Tokens = Float[Tensor, "batch heads tokens width"]
 Landmarks = Float[Tensor, "batch heads landmarks width"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from separatrix.core.parameters import Parameters
 from separatrix.mechanisms._base import Keys, Mechanism, Queries, Values
 from separatrix.mechanisms.extras import Extra, Sizes
-from separatrix.parameters import Parameters
 
 
 class AroundParameters(Parameters):

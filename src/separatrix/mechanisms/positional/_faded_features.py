@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._base import Attended, Keys, Mechanism, Queries, Values
 from separatrix.mechanisms._places import which_present
 from separatrix.mechanisms._request import filled, full_precision
@@ -17,7 +18,6 @@ from separatrix.mechanisms.features._base import (
     Tokens,
     times_there,
 )
-from separatrix.tensors import Float, Tensor, torch
 
 
 class FadedFeatures(LogFeatureMechanism):

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from functools import partial
 from typing import Any
 
+from separatrix.core.tensors import Bool, Float, Tensor, torch
 from separatrix.mechanisms._base import (
     Attended,
     Causality,
@@ -22,7 +23,6 @@ from separatrix.mechanisms._base import (
 from separatrix.mechanisms._places import which_present
 from separatrix.mechanisms.kernels._streamed import softmax_of
 from separatrix.mechanisms.recurrent._decay import Kept
-from separatrix.tensors import Bool, Float, Tensor, torch
 
 Fade = Float[Tensor, "batch heads queries keys"]
 """The logs of what is left between key and query, 0 or less."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from separatrix.core.parameters import UsageError
+from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import (
     Attended,
     Counts,
@@ -28,8 +30,6 @@ from separatrix.mechanisms.positional._faded_features import FadedFeatures
 from separatrix.mechanisms.positional._fading import Fade, FadingMechanism, Seen
 from separatrix.mechanisms.recurrent._decay import Kept
 from separatrix.mechanisms.sparse._pattern import PatternMechanism
-from separatrix.parameters import UsageError
-from separatrix.tensors import Float, Tensor, functional, torch
 
 
 class AlibiParameters(AroundParameters):

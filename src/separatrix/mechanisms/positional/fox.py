@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Keys, Present
 from separatrix.mechanisms.extras import FORGET_GATES
 from separatrix.mechanisms.positional._fading import FadingMechanism
 from separatrix.mechanisms.recurrent._decay import Kept, accumulated, log_exact
 from separatrix.mechanisms.recurrent._gated import GateParameters
-from separatrix.tensors import Float, Tensor, functional, torch
 
 
 class FoxParameters(GateParameters):

@@ -7,6 +7,9 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
 
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import Constraint, Exact, Parameters
+from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import (
     Attended,
     Causality,
@@ -23,9 +26,6 @@ from separatrix.mechanisms._places import which_present
 from separatrix.mechanisms.extras import DIRECTIONS, PATH_BETA
 from separatrix.mechanisms.kernels._streamed import softmax_of
 from separatrix.mechanisms.recurrent.delta import Betas, solved, unit
-from separatrix.numbers import format_exact
-from separatrix.parameters import Constraint, Exact, Parameters
-from separatrix.tensors import Float, Tensor, functional, torch
 
 CHUNK = 32
 """Tokens whose changes are applied at once."""

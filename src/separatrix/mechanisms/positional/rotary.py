@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import Constraint, Exact
+from separatrix.core.tensors import Float, Int64, Tensor, torch
 from separatrix.mechanisms._base import Attended, Counts, Keys, Present, Queries, Values, form, widened
 from separatrix.mechanisms.decoding import Answered, Kept, Past, fill_missing_extras, positions_of
 from separatrix.mechanisms.positional._around import AroundAnother, AroundParameters
-from separatrix.numbers import format_exact
-from separatrix.parameters import Constraint, Exact
-from separatrix.tensors import Float, Int64, Tensor, torch
 
 
 class RotaryParameters(AroundParameters):

@@ -15,6 +15,8 @@ from functools import partial
 from math import isqrt
 from typing import Any, ClassVar
 
+from separatrix.core.parameters import UsageError
+from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._base import (
     Attended,
     Causality,
@@ -32,8 +34,6 @@ from separatrix.mechanisms._places import check_places, placed
 from separatrix.mechanisms._request import alike, cleared, full_precision
 from separatrix.mechanisms._running import CACHED
 from separatrix.mechanisms.decoding import Answered, Past, bytes_of, count_read
-from separatrix.parameters import UsageError
-from separatrix.tensors import Float, Tensor, torch
 
 State = tuple[Tensor, ...]
 Query = Float[Tensor, "batch heads width"]

@@ -12,8 +12,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from separatrix.core.tensors import Float, Int64, Tensor, torch
 from separatrix.mechanisms._base import Attended, Keys, Queries, Values
-from separatrix.tensors import Float, Int64, Tensor, torch
 
 LogGates = Float[Tensor, "#batch heads keys channels"]
 """Logs of gates in [0, 1]: one for each channel of the key, or a single one."""

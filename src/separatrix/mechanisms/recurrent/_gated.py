@@ -11,11 +11,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator
 
+from separatrix.core.numbers import format_exact, parse_exact
+from separatrix.core.parameters import Constraint, Parameters
+from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 from separatrix.mechanisms.recurrent._decay import log_exact
-from separatrix.numbers import format_exact, parse_exact
-from separatrix.parameters import Constraint, Parameters
-from separatrix.tensors import Float, Tensor, functional, torch
 
 
 def _gate(value: object) -> Fraction | str:

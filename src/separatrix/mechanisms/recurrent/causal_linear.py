@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from separatrix.core.parameters import Flag, Parameters
+from separatrix.core.tensors import Tensor
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, divided, form
 from separatrix.mechanisms._request import one_token, run_of_tokens
 from separatrix.mechanisms._running import running, tokens_at_once, with_one
@@ -19,8 +21,6 @@ from separatrix.mechanisms.recurrent._base import (
     outer,
     read,
 )
-from separatrix.parameters import Flag, Parameters
-from separatrix.tensors import Tensor
 
 CHUNK = 64
 """Tokens of one chunk attend to each other by their scores; fastest for widths of 32 and 64."""

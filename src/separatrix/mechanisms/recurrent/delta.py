@@ -7,6 +7,9 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, ClassVar
 
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import Constraint, Exact, Flag, Parameters
+from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms._recomputed import is_transformed
 from separatrix.mechanisms._request import full_precision, one_token, run_of_tokens
@@ -24,9 +27,6 @@ from separatrix.mechanisms.recurrent._base import (
     outer,
     read,
 )
-from separatrix.numbers import format_exact
-from separatrix.parameters import Constraint, Exact, Flag, Parameters
-from separatrix.tensors import Float, Tensor, torch
 
 SHORTEST = 1e-12
 """A key that is shorter has no direction."""

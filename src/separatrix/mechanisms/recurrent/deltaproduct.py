@@ -6,6 +6,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from separatrix.core.parameters import Constraint, Exact, Flag, Natural, Parameters
+from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms._limits import least
 from separatrix.mechanisms._request import one_token, run_of_tokens
@@ -23,8 +25,6 @@ from separatrix.mechanisms.recurrent._base import (
     read,
 )
 from separatrix.mechanisms.recurrent.delta import REFLECTED, DeltaParameters, solved, unit
-from separatrix.parameters import Constraint, Exact, Flag, Natural, Parameters
-from separatrix.tensors import Float, Tensor, torch
 
 
 class DeltaProductParameters(Parameters):

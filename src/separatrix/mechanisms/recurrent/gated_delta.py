@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from separatrix.core.parameters import Constraint, Exact, Flag
+from separatrix.core.tensors import Tensor
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms._request import one_token, run_of_tokens
 from separatrix.mechanisms._running import add_product
@@ -30,8 +32,6 @@ from separatrix.mechanisms.recurrent.delta import (
     solved,
     unit,
 )
-from separatrix.parameters import Constraint, Exact, Flag
-from separatrix.tensors import Tensor
 
 
 class GatedDeltaParameters(GateParameters):

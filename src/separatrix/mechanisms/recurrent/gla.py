@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms._recomputed import is_transformed
 from separatrix.mechanisms._request import one_token, run_of_tokens
@@ -11,7 +12,6 @@ from separatrix.mechanisms.extras import CHANNEL_GATES
 from separatrix.mechanisms.recurrent._base import Key, Output, Query, State, Value, check_lengths, outer, read
 from separatrix.mechanisms.recurrent._decay import Kept, accumulated, gated
 from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters
-from separatrix.tensors import Float, Tensor, functional, torch
 
 TEMPERATURE = 16
 """The paper's: gates are `sigmoid(...)^(1/16)`, so that they start near 1."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms._request import one_token, run_of_tokens
 from separatrix.mechanisms.extras import BETA, CHANNEL_STEP_GATES
@@ -24,7 +25,6 @@ from separatrix.mechanisms.recurrent._gated import GatedMechanism
 from separatrix.mechanisms.recurrent.delta import reflected_run, solved, unit
 from separatrix.mechanisms.recurrent.gated_delta import GatedDeltaParameters
 from separatrix.mechanisms.recurrent.gla import faded_overlaps
-from separatrix.tensors import Float, Tensor, functional, torch
 
 
 class KdaParameters(GatedDeltaParameters):

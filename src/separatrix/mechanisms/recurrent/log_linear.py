@@ -6,6 +6,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import Constraint, Exact, Natural
+from separatrix.core.tensors import Bool, Float, Int64, Tensor, torch
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form, widened
 from separatrix.mechanisms._places import which_present
 from separatrix.mechanisms._request import one_token, run_of_tokens
@@ -13,9 +16,6 @@ from separatrix.mechanisms.extras import HEAD_GATES, LEVEL_SCALES, Sizes
 from separatrix.mechanisms.recurrent._base import Key, Output, Query, State, Value, check_lengths
 from separatrix.mechanisms.recurrent._decay import accumulated
 from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters
-from separatrix.numbers import format_exact
-from separatrix.parameters import Constraint, Exact, Natural
-from separatrix.tensors import Bool, Float, Int64, Tensor, torch
 
 Places = Int64[Tensor, "*#any"]
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import Constraint, Exact
+from separatrix.core.tensors import Tensor, torch
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms._request import one_token, run_of_tokens
 from separatrix.mechanisms.extras import FORGET_GATES, INPUT_GATES, RIDGES
@@ -23,9 +26,6 @@ from separatrix.mechanisms.recurrent._decay import accumulated, gated
 from separatrix.mechanisms.recurrent._gated import GatedMechanism
 from separatrix.mechanisms.recurrent.delta import unit
 from separatrix.mechanisms.recurrent.gated_delta import GatedDeltaParameters
-from separatrix.numbers import format_exact
-from separatrix.parameters import Constraint, Exact
-from separatrix.tensors import Tensor, torch
 
 
 class MesaNetParameters(GatedDeltaParameters):

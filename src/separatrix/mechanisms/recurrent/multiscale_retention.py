@@ -8,6 +8,9 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
+from separatrix.core.numbers import format_exact, parse_exact
+from separatrix.core.parameters import Constraint, Flag, Parameters
+from separatrix.core.tensors import Bool, Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms._places import which_present
 from separatrix.mechanisms._request import one_token, run_of_tokens
@@ -25,9 +28,6 @@ from separatrix.mechanisms.recurrent._base import (
     read,
 )
 from separatrix.mechanisms.recurrent._decay import accumulated
-from separatrix.numbers import format_exact, parse_exact
-from separatrix.parameters import Constraint, Flag, Parameters
-from separatrix.tensors import Bool, Float, Tensor, functional, torch
 
 
 def _decay(value: object) -> Fraction | str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import Constraint, Exact, Parameters
+from separatrix.core.tensors import Bool, Tensor
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms._places import which_present
 from separatrix.mechanisms._request import one_token, run_of_tokens
@@ -21,9 +24,6 @@ from separatrix.mechanisms.recurrent._base import (
     read,
 )
 from separatrix.mechanisms.recurrent._decay import scalar_advance
-from separatrix.numbers import format_exact
-from separatrix.parameters import Constraint, Exact, Parameters
-from separatrix.tensors import Bool, Tensor
 
 There = Bool[Tensor, "batch 1 keys 1"]
 

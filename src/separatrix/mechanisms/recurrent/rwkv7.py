@@ -6,6 +6,9 @@ import math
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import Constraint, Exact
+from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms._request import one_token, run_of_tokens
 from separatrix.mechanisms.extras import RATES, REMOVAL, REPLACEMENT, SIGMOID_GATES
@@ -24,9 +27,6 @@ from separatrix.mechanisms.recurrent._decay import Kept, accumulated, gated
 from separatrix.mechanisms.recurrent._gated import GatedMechanism, GateParameters
 from separatrix.mechanisms.recurrent.delta import unit
 from separatrix.mechanisms.recurrent.gla import faded_overlaps
-from separatrix.numbers import format_exact
-from separatrix.parameters import Constraint, Exact
-from separatrix.tensors import Float, Tensor, functional, torch
 
 FASTEST = -math.exp(-0.5)
 """The log of the smallest gate that the paper's parametrisation reaches."""

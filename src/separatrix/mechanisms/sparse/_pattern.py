@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from separatrix.core.tensors import Bool, Int, Tensor, torch
 from separatrix.mechanisms import _base
 from separatrix.mechanisms._base import (
     Attended,
@@ -18,7 +19,6 @@ from separatrix.mechanisms._base import (
 )
 from separatrix.mechanisms.kernels._streamed import softmax_of
 from separatrix.mechanisms.kernels.softmax import masked_softmax
-from separatrix.tensors import Bool, Int, Tensor, torch
 
 QueryPlaces = Int[Tensor, "queries 1"]
 KeyPlaces = Int[Tensor, "#queries keys"]

@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterable
 from typing import ClassVar
 
+from separatrix.core.parameters import Constraint, Natural, Parameters
+from separatrix.core.tensors import torch
 from separatrix.mechanisms._limits import least
 from separatrix.mechanisms.sparse._pattern import KeyPlaces, PatternMechanism, QueryPlaces, Seen
 from separatrix.mechanisms.sparse.window import blocks_of
-from separatrix.parameters import Constraint, Natural, Parameters
-from separatrix.tensors import torch
 
 
 class BlockRandomParameters(Parameters):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar
 
+from separatrix.core.parameters import Constraint, Natural, Parameters
+from separatrix.core.tensors import Bool, Float, Tensor, functional, torch
 from separatrix.mechanisms._base import (
     Attended,
     Counts,
@@ -20,8 +22,6 @@ from separatrix.mechanisms._limits import least
 from separatrix.mechanisms.kernels._streamed import softmax_of
 from separatrix.mechanisms.kernels.softmax import masked_softmax
 from separatrix.mechanisms.sparse.topk import ULPS
-from separatrix.parameters import Constraint, Natural, Parameters
-from separatrix.tensors import Bool, Float, Tensor, functional, torch
 
 Means = Float[Tensor, "batch heads blocks width"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar
 
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import Constraint, Exact, Parameters
+from separatrix.core.tensors import Int64, Tensor, torch
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, PerRow, StreamedMechanism, over
-from separatrix.numbers import format_exact
-from separatrix.parameters import Constraint, Exact, Parameters
-from separatrix.tensors import Int64, Tensor, torch
 
 STEPS = 100
 """Newton steps at most; fewer than ten are usual."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from separatrix.core.tensors import torch
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, StreamedMechanism, over
 from separatrix.mechanisms.sparse.topk import ULPS
-from separatrix.tensors import torch
 
 
 class Hardmax(StreamedMechanism):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from separatrix.core.tensors import torch
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, PerRow, StreamedMechanism, over
-from separatrix.tensors import torch
 
 
 class Sparsemax(StreamedMechanism):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, ClassVar
 
+from separatrix.core.parameters import Constraint, Natural, Parameters
+from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms import _base
 from separatrix.mechanisms._base import Attended, Counts, Keys, Queries, Values, form
 from separatrix.mechanisms._limits import least
@@ -12,8 +14,6 @@ from separatrix.mechanisms._recomputed import recomputed_by_rows
 from separatrix.mechanisms.kernels._streamed import softmax_of
 from separatrix.mechanisms.sparse._pattern import ROWS, KeyPlaces, PatternMechanism, QueryPlaces, Seen
 from separatrix.mechanisms.sparse.window import around
-from separatrix.parameters import Constraint, Natural, Parameters
-from separatrix.tensors import Float, Tensor, functional, torch
 
 
 class StridedParameters(Parameters):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from separatrix.core.parameters import Constraint, Natural, Parameters
+from separatrix.core.tensors import torch
 from separatrix.mechanisms._limits import least
 from separatrix.mechanisms.kernels._streamed import Copies, Logits, PerRow, StreamedMechanism, softmax_of
-from separatrix.parameters import Constraint, Natural, Parameters
-from separatrix.tensors import torch
 
 ULPS = 16
 """Logits this close, in units of the rounding of the row's largest, count as equal."""

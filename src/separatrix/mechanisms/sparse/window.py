@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+from separatrix.core.parameters import Constraint, Natural, Parameters
 from separatrix.mechanisms._limits import least
 from separatrix.mechanisms.sparse._pattern import ROWS, KeyPlaces, PatternMechanism, QueryPlaces, Seen
-from separatrix.parameters import Constraint, Natural, Parameters
 
 
 class WindowParameters(Parameters):

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import ClassVar
 
+from separatrix.core.parameters import Constraint, Natural, Parameters
 from separatrix.mechanisms._limits import least
 from separatrix.mechanisms.sparse._pattern import ROWS, KeyPlaces, PatternMechanism, QueryPlaces, Seen
 from separatrix.mechanisms.sparse.window import around, blocks_of, last_places
-from separatrix.parameters import Constraint, Natural, Parameters
 
 
 class WindowGlobalParameters(Parameters):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 
-from separatrix.registry import modules
+from separatrix.core.registry import modules
 
 Answer = Callable[..., bytes]
 MARK = "is_answer"

@@ -7,10 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from separatrix.engines import STRENGTH, EngineRefusal, Sampling
-from separatrix.numbers.json import json_text
-from separatrix.parameters import UsageError
-from separatrix.result import Result
+from separatrix.core.numbers.json import json_text
+from separatrix.core.parameters import UsageError
+from separatrix.core.result import Result
+from separatrix.exact.engines import STRENGTH, EngineRefusal, Sampling
 from separatrix.web.workers import Slow
 
 Tell = Callable[[Mapping[str, Any]], None]

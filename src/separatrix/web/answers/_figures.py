@@ -7,13 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from separatrix.numbers import format_exact
-from separatrix.reports.commands import spelled
-from separatrix.reports.store.groups import Curve, Group, groups
-from separatrix.reports.store.planes import axis_of, values
-from separatrix.reports.store.plots import thinned
-from separatrix.reports.store.stored_cells import StoredCells
-from separatrix.reports.store.wording import finding
+from separatrix.core.numbers import format_exact
+from separatrix.pages.commands import spelled
+from separatrix.pages.store.groups import Curve, Group, groups
+from separatrix.pages.store.planes import axis_of, values
+from separatrix.pages.store.plots import thinned
+from separatrix.pages.store.stored_cells import StoredCells
+from separatrix.pages.store.wording import finding
 
 MOST_CURVES, MOST_MAPS, MOST_LINES, MOST_POINTS = 24, 24, 12, 400
 """Plots, maps, mechanisms in one plot, and points of one line, on one page."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from separatrix.analysis.maps import QUANTITIES
+from separatrix.analysis.maps.boundary import parse_level, search_span
 from separatrix.constructions import construction_named
 from separatrix.constructions.reference import read_completed
-from separatrix.engines import engine_named
-from separatrix.maps import QUANTITIES
-from separatrix.maps.boundary import parse_level, search_span
+from separatrix.core.parameters import UsageError, all_parameters, read_words, require_known, split_mechanisms
+from separatrix.core.parameters.ranges import Number, read_counted, split_axes
+from separatrix.exact.engines import engine_named
+from separatrix.exact.verdicts.question import Question, question
+from separatrix.exact.verdicts.verdict import parse_delta
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.parameters import UsageError, all_parameters, read_words, require_known, split_mechanisms
-from separatrix.parameters.ranges import Number, read_counted, split_axes
-from separatrix.verdicts.question import Question, question
-from separatrix.verdicts.verdict import parse_delta
 from separatrix.web.answers._base import Tell, Words, answer, how_called, sampling_of
 from separatrix.web.answers.maps import MOST_CELLS, refuse_large
 

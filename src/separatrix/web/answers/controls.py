@@ -6,14 +6,14 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any, get_args
 
+from separatrix.core.numbers import parse_exact
+from separatrix.core.numbers.json import json_text
+from separatrix.core.parameters import Parameters, UsageError, split_mechanisms
+from separatrix.core.parameters.grid import is_number, is_whole
+from separatrix.core.parameters.model import is_absent, printed
+from separatrix.exact.verdicts.question import Question, question
 from separatrix.mechanisms import MECHANISMS
-from separatrix.numbers import parse_exact
-from separatrix.numbers.json import json_text
-from separatrix.parameters import Parameters, UsageError, split_mechanisms
-from separatrix.parameters.grid import is_number, is_whole
-from separatrix.parameters.model import is_absent, printed
-from separatrix.reports.maps.heatmap import COLOURS
-from separatrix.verdicts.question import Question, question
+from separatrix.pages.maps.heatmap import COLOURS
 from separatrix.web.answers._base import Tell, answer
 
 LENGTHS = (10, 10**18)

@@ -7,11 +7,11 @@ from itertools import product
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.lengths import admissible
-from separatrix.numbers import parse_exact
-from separatrix.numbers.json import json_text
-from separatrix.parameters import UsageError
-from separatrix.parameters.grid import is_number, is_whole
-from separatrix.parameters.ranges import read_counted
+from separatrix.core.numbers import parse_exact
+from separatrix.core.numbers.json import json_text
+from separatrix.core.parameters import UsageError
+from separatrix.core.parameters.grid import is_number, is_whole
+from separatrix.core.parameters.ranges import read_counted
 from separatrix.web.answers._base import Tell, answer
 
 CELLS = 200

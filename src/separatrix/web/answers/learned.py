@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from separatrix import listed
-from separatrix.errors import SeparatrixError, told
-from separatrix.evidence.found import Learned
-from separatrix.evidence.stored import StoredTraining, TrainedTask, stored_training, trained_tasks
-from separatrix.evidence.stored_ledgers import stored_predictions, stored_reproductions
+from separatrix import catalog
+from separatrix.analysis.evidence.found import Learned
+from separatrix.analysis.evidence.stored import StoredTraining, TrainedTask, stored_training, trained_tasks
+from separatrix.analysis.evidence.stored_ledgers import stored_predictions, stored_reproductions
+from separatrix.core.errors import SeparatrixError, told
+from separatrix.core.parameters import require_known
 from separatrix.mechanisms import MECHANISMS, Mechanism, mechanism_from
-from separatrix.parameters import require_known
-from separatrix.store import NoStore, Store, open_store
-from separatrix.tasks import REAL_TASKS, TASKS, task_named
+from separatrix.sweeps.store import NoStore, Store, open_store
+from separatrix.training.tasks import REAL_TASKS, TASKS, task_named
 from separatrix.web.answers._base import Tell, answer, document
 from separatrix.web.settings import Settings
 from separatrix.web.workers import Slow
@@ -36,7 +36,7 @@ def task_list(quick: bool, tell: Tell) -> bytes:
     rows = []
     for place, name in enumerate((*TASKS, *REAL_TASKS)):
         tell({"done": place, "total": len(TASKS) + len(REAL_TASKS)})
-        rows += listed.tasks(True, name)
+        rows += catalog.tasks(True, name)
     return document(rows)
 
 
@@ -73,7 +73,7 @@ def trained_task(task: str, store: str | None, own: Sequence[str], quick: bool, 
     if quick:
         raise Slow(SLOW)
     tell({"what": "drawing the samples to test with"})
-    row = {**listed.tasks(True, task)[0], **listed.more_of_task(task)}
+    row = {**catalog.tasks(True, task)[0], **catalog.more_of_task(task)}
     found = StoredTraining(())
     try:
         if store is not None:

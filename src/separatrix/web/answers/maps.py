@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.maps import QUANTITIES, Map, Step
-from separatrix.maps import map as map_plane
-from separatrix.numbers.json import json_text
-from separatrix.parameters import split_mechanisms
-from separatrix.parameters.ranges import read_counted, split_axes
-from separatrix.reports.maps import captions, heatmap, write_map
-from separatrix.verdicts.question import question
+from separatrix.analysis.maps import QUANTITIES, Map, Step
+from separatrix.analysis.maps import map as map_plane
+from separatrix.core.numbers.json import json_text
+from separatrix.core.parameters import split_mechanisms
+from separatrix.core.parameters.ranges import read_counted, split_axes
+from separatrix.exact.verdicts.question import question
+from separatrix.pages.maps import captions, heatmap, write_map
 from separatrix.web.answers._base import SLOW, Tell, Words, answer, document, sampling_of, written
 from separatrix.web.workers import Slow, TooManyCells
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from separatrix import listed
-from separatrix.cards import Card, assess, points
-from separatrix.cards.atlas import asked, atlas, order_by, verdict_row
-from separatrix.cards.card import attends
+from separatrix import catalog
+from separatrix.analysis.cards import Card, assess, points
+from separatrix.analysis.cards.atlas import asked, atlas, order_by, verdict_row
+from separatrix.analysis.cards.card import attends
 from separatrix.constructions import Construction, construction_named
 from separatrix.contract import CHECKS, lattice
-from separatrix.engines import solve
+from separatrix.core.numbers.json import finite
+from separatrix.core.parameters import SeparatrixError, UsageError, split_mechanisms
+from separatrix.exact.engines import solve
+from separatrix.exact.verdicts import DELTA, Verdict
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.calling import calling_of
 from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.mechanisms.load import mechanism_from
-from separatrix.numbers.json import finite
-from separatrix.parameters import SeparatrixError, UsageError, split_mechanisms
-from separatrix.reports.verdict_words import LETTERS, MARKS, MEANINGS, RESCUES
-from separatrix.verdicts import DELTA, Verdict
+from separatrix.pages.verdict_words import LETTERS, MARKS, MEANINGS, RESCUES
 from separatrix.web.answers._base import SLOW, Tell, answer, by_closed_form, document, how_called
 from separatrix.web.workers import Slow
 
@@ -126,7 +126,7 @@ def mechanism_heading(mechanisms: str, options: Words, quick: bool, tell: Tell) 
     one = mechanism_from(mechanisms, **how_called(options))
     own = isinstance(one, CustomMechanism)
     name = one.name
-    known = next((mechanism for mechanism in listed.mechanisms() if mechanism["name"] == name), None)
+    known = next((mechanism for mechanism in catalog.mechanisms() if mechanism["name"] == name), None)
     about = known or {
         "name": name,
         "family": "your own" if own else one.family,
@@ -137,7 +137,7 @@ def mechanism_heading(mechanisms: str, options: Words, quick: bool, tell: Tell) 
     return document(
         {
             "mechanism": one.spelled,
-            "listed": {**about, **listed.more_of_mechanism(name)},
+            "listed": {**about, **catalog.more_of_mechanism(name)},
             "calling": [] if not own or attends(one) else calling_of(one).words,
             "special_cases": [
                 edge

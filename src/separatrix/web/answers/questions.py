@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from separatrix.engines import EngineRefusal
-from separatrix.maps import boundary, boundary_curve
-from separatrix.parameters import UsageError, split_mechanisms
-from separatrix.verdicts import Verdict, Verdicts, certify, verdict, write_certificate
-from separatrix.verdicts.verdict import verdict as verdict_on_one
+from separatrix.analysis.maps import boundary, boundary_curve
+from separatrix.core.parameters import UsageError, split_mechanisms
+from separatrix.exact.engines import EngineRefusal
+from separatrix.exact.verdicts import Verdict, Verdicts, certify, verdict, write_certificate
+from separatrix.exact.verdicts.verdict import verdict as verdict_on_one
 from separatrix.web.answers._base import (
     SLOW,
     Tell,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from separatrix.cards.illustration import SEED, illustrate_at
-from separatrix.parameters import UsageError
+from separatrix.analysis.cards.illustration import SEED, illustrate_at
+from separatrix.core.parameters import UsageError
 from separatrix.web.answers._base import Tell, answer, document
 
 

@@ -8,16 +8,16 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from separatrix.errors import SeparatrixError, UsageError
-from separatrix.numbers.printable import visible
-from separatrix.store import Filter, Store, open_store, read_filter, selected
-from separatrix.store.compare import compare_sweeps
-from separatrix.store.export import as_rows
-from separatrix.store.frame import require_known
-from separatrix.store.growth import SweepGrowth, growth
-from separatrix.store.migrations import KINDS_KNOWN
-from separatrix.store.schema import VERDICT, cells, sweep_cells
-from separatrix.store.selection import start_of
+from separatrix.core.errors import SeparatrixError, UsageError
+from separatrix.core.numbers.printable import visible
+from separatrix.sweeps.store import Filter, Store, open_store, read_filter, selected
+from separatrix.sweeps.store.compare import compare_sweeps
+from separatrix.sweeps.store.export import as_rows
+from separatrix.sweeps.store.frame import require_known
+from separatrix.sweeps.store.growth import SweepGrowth, growth
+from separatrix.sweeps.store.migrations import KINDS_KNOWN
+from separatrix.sweeps.store.schema import VERDICT, cells, sweep_cells
+from separatrix.sweeps.store.selection import start_of
 from separatrix.web.answers._base import Tell, answer, document
 from separatrix.web.workers import Slow
 
@@ -123,9 +123,9 @@ def stored_counts(store: str, words: Words, options: Words, quick: bool, tell: T
 def stored_figures(store: str, words: Words, options: Words, quick: bool, tell: Tell) -> bytes:
     """The curves and maps of a sweep, as `separatrix report` draws them, in numbers; of some of its cells
     where there are conditions."""
-    from separatrix.reports.store.page import duration
-    from separatrix.reports.store.stored_cells import NoSuchCells, open_cells
-    from separatrix.reports.store.wording import evidence, finding
+    from separatrix.pages.store.page import duration
+    from separatrix.pages.store.stored_cells import NoSuchCells, open_cells
+    from separatrix.pages.store.wording import evidence, finding
     from separatrix.web.answers._figures import figures
 
     here, asked = opened(store), read_filter(words)

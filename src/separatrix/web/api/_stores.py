@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from separatrix.errors import UsageError
-from separatrix.secrets import Secret
+from separatrix.core.errors import UsageError
+from separatrix.core.secrets import Secret
 from separatrix.web.settings import Settings
 
 
@@ -23,7 +23,7 @@ def shown_store(settings: Settings) -> str | None:
     """The address of the store as it may be shown; None without one."""
     if settings.store is None:
         return None
-    from separatrix.store import store_address
+    from separatrix.sweeps.store import store_address
 
     return store_address(settings.store).shown
 
@@ -32,7 +32,7 @@ def state_of(store: Secret | None) -> str:
     """Changes whenever the store does, so that an answer is kept no longer than it is right."""
     if store is None:
         return "none"
-    from separatrix.store import store_address
+    from separatrix.sweeps.store import store_address
 
     path = store_address(store).path
     if path is None:

@@ -9,10 +9,10 @@ from fastapi import Path, Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from separatrix import listed
-from separatrix.schemas import evidence as documents
-from separatrix.schemas._base import Texts, Whole, document
-from separatrix.schemas.lists import ListedNumber, ListedTask
+from separatrix import catalog
+from separatrix.core.schemas import evidence as documents
+from separatrix.core.schemas._base import Texts, Whole, document
+from separatrix.core.schemas.lists import ListedNumber, ListedTask
 from separatrix.web.api._base import TheDesk, new_router
 from separatrix.web.api._stores import state_of
 from separatrix.web.requests import Desk
@@ -111,7 +111,7 @@ async def published() -> list[dict[str, Any]]:
 
 @cache
 def _published() -> list[dict[str, Any]]:
-    return listed.published()
+    return catalog.published()
 
 
 @router.get("/learn", response_model=TrainedOverview)

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from separatrix import __version__, listed
-from separatrix.schemas import lists as documents
+from separatrix import __version__, catalog
+from separatrix.core.schemas import lists as documents
 from separatrix.web.api._base import TheDesk, new_router
 from separatrix.web.api._stores import shown_store
 
@@ -57,7 +57,7 @@ async def constructions() -> list[dict[str, Any]]:
 
 @cache
 def _constructions() -> list[dict[str, Any]]:
-    return listed.constructions()
+    return catalog.constructions()
 
 
 @router.get("/list/mechanisms", response_model=list[documents.ListedMechanism])
@@ -68,7 +68,7 @@ async def mechanisms() -> list[dict[str, Any]]:
 
 @cache
 def _mechanisms() -> list[dict[str, Any]]:
-    return listed.mechanisms()
+    return catalog.mechanisms()
 
 
 @router.get("/looks")
@@ -94,7 +94,7 @@ def _own(names: tuple[str, ...]) -> list[Mechanism]:
 
 
 def _coloured(rows: list[tuple[str, str, str, str]]) -> list[Mechanism]:
-    from separatrix.reports.drawing import looks
+    from separatrix.pages.drawing import looks
 
     return [
         Mechanism(

@@ -9,11 +9,11 @@ from fastapi import Path, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from separatrix.errors import UsageError
-from separatrix.parameters import split_mechanisms
-from separatrix.schemas import lists
-from separatrix.schemas import mechanisms as documents
-from separatrix.schemas._base import Values
+from separatrix.core.errors import UsageError
+from separatrix.core.parameters import split_mechanisms
+from separatrix.core.schemas import lists
+from separatrix.core.schemas import mechanisms as documents
+from separatrix.core.schemas._base import Values
 from separatrix.web.api._base import TheDesk, documented_options, new_router
 from separatrix.web.requests import Desk, read_query
 from separatrix.web.workers import Call

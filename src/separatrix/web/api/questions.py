@@ -8,9 +8,9 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
-from separatrix.errors import UsageError
-from separatrix.parameters import split_mechanisms
-from separatrix.schemas import questions as documents
+from separatrix.core.errors import UsageError
+from separatrix.core.parameters import split_mechanisms
+from separatrix.core.schemas import questions as documents
 from separatrix.web.api._base import ConstructionName, MechanismNames, TheDesk, documented, new_router
 from separatrix.web.requests import CELLS, JSON, read_query
 from separatrix.web.workers import Call

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import Request
 from starlette.responses import Response
 
-from separatrix.schemas import questions as documents
+from separatrix.core.schemas import questions as documents
 from separatrix.web.api._base import ConstructionName, MechanismNames, TheDesk, documented, new_router
 from separatrix.web.requests import read_query
 from separatrix.web.workers import Call

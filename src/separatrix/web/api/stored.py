@@ -9,9 +9,9 @@ from fastapi import Path, Request
 from starlette.responses import Response
 from typing_extensions import TypedDict
 
-from separatrix.schemas import storage as documents
-from separatrix.schemas._base import Number, Texts, Whole, document
-from separatrix.schemas.lists import ListedSweep
+from separatrix.core.schemas import storage as documents
+from separatrix.core.schemas._base import Number, Texts, Whole, document
+from separatrix.core.schemas.lists import ListedSweep
 from separatrix.web.api._base import TheDesk, documented, new_router
 from separatrix.web.api._stores import state_of, store_of
 from separatrix.web.requests import Desk, read_query

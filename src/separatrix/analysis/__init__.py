@@ -1,0 +1,1 @@
+"""What follows from verdicts: maps, laws, costs, cards, choices, searches, training evidence."""

@@ -1,0 +1,59 @@
+"""Published statements that take no training: what is to be shown can be counted or computed."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+
+
+def householder_factors(n: int = 5) -> float:
+    """How many matrices I - beta k kᵀ it takes to make every permutation of n as a product.
+
+    A product of m of them differs from I by a matrix of rank m at most, and I - P has rank n less the number
+    of cycles of P. As many are enough: a cycle of length l is made of l - 1 transpositions, and that of i and
+    j is I - 2 k kᵀ with k = (e_i - e_j) / sqrt 2. In other representations of S5 it takes no fewer:
+    characters are rational, so that the four roots of a cycle of length 5 are equally many.
+
+    >>> householder_factors(5), householder_factors(3)
+    (4.0, 2.0)
+    """
+    return float(max(n - _cycles(permutation) for permutation in permutations(range(n))))
+
+
+def _cycles(permutation: tuple[int, ...]) -> int:
+    seen, count = set[int](), 0
+    for start in range(len(permutation)):
+        count += start not in seen
+        while start not in seen:
+            seen.add(start)
+            start = permutation[start]
+    return count
+
+
+def gradient_step_difference(count: int = 1000) -> float:
+    """How far a layer of linear attention, with weights written down, is from a step of gradient descent.
+
+    The step is from 0, on half the squared error of the examples, at the best rate 1/(n+d+1); what is
+    returned is the largest difference of their answers to `count` regressions.
+    """
+    import torch
+
+    from separatrix.mechanisms import mechanism_named
+    from separatrix.training.learning.batch import Batch, answers
+    from separatrix.training.learning.witnesses import witness_for
+    from separatrix.training.tasks import Split, task_named
+
+    task = task_named("regression").read({})
+    model = witness_for(task, mechanism_named("identity-features:normalised=no"), task.default_setting())
+    assert model is not None
+    samples, d = task.samples(count, Split.TEST), task.parameters.d
+    with torch.no_grad():
+        said = answers(model, Batch.of(samples))[:, 0, 0].double().numpy()
+    furthest = 0.0
+    for tokens, answer in zip(samples.inputs.astype(np.float64), said, strict=True):
+        *examples, asked = tokens
+        gradient = -sum(example[d] * example[:d] for example in examples)
+        weights = -gradient / (len(examples) + d + 1)
+        furthest = max(furthest, abs(float(weights @ asked[:d]) - float(answer)))
+    return furthest

@@ -1,0 +1,1 @@
+"""Shared foundations: errors, files, numbers, parameters, tensors, processes, results."""

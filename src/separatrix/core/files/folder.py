@@ -1,0 +1,96 @@
+"""Putting files into a folder whole or not at all, and leaving everything else there alone."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from separatrix.core.errors import UsageError
+from separatrix.core.files.writing import Draft, require_room, sync_folder
+from separatrix.core.interrupts import unfinished
+
+Writer = Callable[[BinaryIO], None]
+
+
+class Folder:
+    """A place to write into, tried before any work is done and filled only when all of it is done.
+
+    A new folder is made beside `out` under a hidden name, and renamed in one step. In one that is there,
+    each file takes the place of its namesake once all of them are on the disk.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self._new = not out.exists()
+        self._made: list[Path] = []
+        self._whole = out.resolve()
+        self._stage = self._whole.with_name(f".separatrix-{secrets.token_hex(8)}")
+        self._marks = ExitStack()
+
+    def __enter__(self) -> Folder:
+        if self.out.exists() and not self.out.is_dir():
+            raise UsageError(f"cannot write {self.out}: it is a file, not a folder")
+        try:
+            if self._new:
+                self._make_parents(self._stage.parent)
+                self._marks.enter_context(unfinished(self._stage))
+                self._stage.mkdir()
+            require_room(self._stage if self._new else self.out)
+        except OSError as error:
+            self._clean()
+            raise self._refusal(error) from None
+        except BaseException:  # a signal: __exit__ is not called for a block that was not entered
+            self._clean()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._clean()
+
+    @property
+    def place(self) -> Path:
+        """Where to write a file little by little, such as a store; gone if a new folder is not filled."""
+        return self._stage if self._new else self.out
+
+    def fill(self, files: Mapping[str, bytes | Writer]) -> None:
+        """Write every file, given or by a function that writes it; then move them, the first of them last."""
+        renamed = self._new and not self.out.exists()
+        try:
+            with ExitStack() as stack:
+                drafts = []
+                for name, content in files.items():
+                    path = (self._stage if renamed else self.out) / name
+                    self._make_parents(path.parent)
+                    drafts.append(stack.enter_context(Draft(path)))
+                    content(drafts[-1].file) if callable(content) else drafts[-1].file.write(content)
+                    drafts[-1].finish()
+                for draft in reversed(drafts):
+                    draft.publish()
+            if renamed:
+                self._stage.rename(self._whole)
+                sync_folder(self._whole.parent)
+            self._made.clear()
+        except OSError as error:
+            raise self._refusal(error) from None
+
+    def _make_parents(self, folder: Path) -> None:
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
+        for each in reversed(missing):
+            each.mkdir()
+            self._made.append(each)
+
+    def _clean(self) -> None:
+        """Remove what was only made for the work, never what holds anything else."""
+        if self._new:
+            shutil.rmtree(self._stage, ignore_errors=True)
+        self._marks.close()
+        for folder in reversed(self._made):
+            with suppress(OSError):
+                folder.rmdir()
+
+    def _refusal(self, error: OSError) -> UsageError:
+        return UsageError(f"cannot write {self.out}: {(error.strerror or str(error)).lower()}")

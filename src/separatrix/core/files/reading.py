@@ -1,0 +1,58 @@
+"""Reading one file whole: files come from strangers, and some never end or never begin."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import time
+from pathlib import Path
+
+from separatrix.core.errors import UsageError
+
+PATIENCE = 10
+"""Seconds in which a pipe must have been written and closed."""
+CHUNK = 1 << 16
+
+
+def read_whole(path: Path, most: int, what: str) -> bytes:
+    """The bytes of a file of at most `most` bytes, or a UsageError: it is too large to be `what`.
+
+    A pipe is read too, `<(zcat proof.json.gz)`, but waited for no longer than PATIENCE.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            waits = not stat.S_ISREG(os.fstat(file).st_mode)
+            data = _read(file, most, time.monotonic() + PATIENCE if waits else None)
+        finally:
+            os.close(file)
+    except TimeoutError:
+        raise UsageError(f"cannot read {path}: it did not end within {PATIENCE} seconds") from None
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+    except ValueError:
+        raise UsageError(f"cannot read {str(path)!r}: this is no name of a file") from None
+    if len(data) > most:
+        raise UsageError(f"{path} is too large to be {what}: more than {most:,} bytes")
+    return data
+
+
+def _read(file: int, most: int, until: float | None) -> bytes:
+    data = bytearray()
+    while len(data) <= most:
+        if until is not None and not _ready(file, until):
+            raise TimeoutError
+        chunk = os.read(file, min(CHUNK, most + 1 - len(data)))
+        if not chunk:
+            break
+        data += chunk
+    return bytes(data)
+
+
+def _ready(file: int, until: float) -> bool:
+    """Whether there is something to read, or nothing more to come, before the time is over."""
+    waiting = select.poll()
+    waiting.register(file, select.POLLIN)
+    left = until - time.monotonic()
+    return left > 0 and bool(waiting.poll(1000 * left))

@@ -1,0 +1,35 @@
+"""Exact parameters: read once at the boundary, trusted everywhere after."""
+
+from separatrix.core.errors import SeparatrixError, UsageError
+from separatrix.core.parameters.grid import Grid
+from separatrix.core.parameters.model import (
+    Constraint,
+    Exact,
+    Flag,
+    Natural,
+    Parameters,
+    between,
+    is_absent,
+    nearest,
+    require_known,
+)
+from separatrix.core.parameters.words import all_parameters, listed_mechanisms, read_words, split_mechanisms
+
+__all__ = [
+    "Constraint",
+    "Exact",
+    "Flag",
+    "Grid",
+    "Natural",
+    "Parameters",
+    "SeparatrixError",
+    "UsageError",
+    "all_parameters",
+    "between",
+    "is_absent",
+    "listed_mechanisms",
+    "nearest",
+    "read_words",
+    "require_known",
+    "split_mechanisms",
+]

@@ -1,0 +1,199 @@
+"""Validated, frozen parameter sets, and the one line a user gets when they are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo
+
+from separatrix.core.errors import UsageError
+from separatrix.core.numbers.exact import format_exact, parse_exact, parse_integer
+
+
+def _exact(value: object, info: ValidationInfo) -> Fraction:
+    return parse_exact(value, info.field_name or "value")
+
+
+def _natural(value: object, info: ValidationInfo) -> int:
+    return parse_integer(value, info.field_name or "value")
+
+
+Exact = Annotated[Fraction, BeforeValidator(_exact)]
+"""A rational number, exactly as written."""
+
+
+def _flag(value: object, info: ValidationInfo) -> bool:
+    words = {"yes": True, "true": True, "no": False, "false": False}
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() not in words:
+        raise UsageError(f"{info.field_name}={value} is neither yes nor no")
+    return words[str(value).lower()]
+
+
+Flag = Annotated[bool, BeforeValidator(_flag)]
+"""yes or no."""
+
+Natural = Annotated[int, BeforeValidator(_natural)]
+"""An integer of any size; `1e18` is one."""
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What must hold between parameters, written once for single points and whole grids.
+
+    `holds` gets an object with the parameters as attributes: numbers, or NumPy object arrays.
+    """
+
+    names: tuple[str, ...]
+    holds: Callable[[Any], Any]
+    message: Callable[[Any], str]
+
+
+def between(name: str, low: Fraction | int, high: Fraction | int) -> Constraint:
+    """`name` lies between two numbers, ends included."""
+    limits = f"{_short(low)} to {_short(high)}"
+    return Constraint(
+        (name,),
+        lambda p: (getattr(p, name) >= low) & (getattr(p, name) <= high),
+        lambda p: f"{name}={format_exact(getattr(p, name))} is out of range; {name} must be {limits}",
+    )
+
+
+def _short(value: Fraction | int) -> str:
+    plain = value == 0 or Fraction(1, 1000) <= value < 10**6
+    return format_exact(value) if plain else f"{float(value):.0e}"
+
+
+class Parameters(BaseModel):
+    """Base of every parameter set: frozen, exact, and closed to unknown names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    owner: ClassVar[str] = "this"
+    constraints: ClassVar[tuple[Constraint, ...]] = ()
+
+    @classmethod
+    def read(cls, values: Mapping[str, object], owner: str | None = None) -> Self:
+        """Validate `values`, or raise a UsageError of one line, in the name of `owner`."""
+        parameters = cls.read_each(values, owner)
+        for constraint in cls.constraints:
+            given = not any(is_absent(getattr(parameters, name)) for name in constraint.names)
+            if given and not constraint.holds(parameters):
+                raise UsageError(constraint.message(parameters))
+        return parameters
+
+    @classmethod
+    def read_each(cls, values: Mapping[str, object], owner: str | None = None) -> Self:
+        """As `read`, but for what must hold between parameters."""
+        unknown = [name for name in values if name not in cls.model_fields]
+        if unknown:
+            raise UsageError(cls.unknown(unknown[0], owner))
+        cls.require_all(values)
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise UsageError(_one_line(error)) from None
+
+    @classmethod
+    def require_all(cls, given: Container[str]) -> None:
+        """Refuse where a parameter without a default is not among those given."""
+        missing = [
+            name for name, each in cls.model_fields.items() if each.is_required() and name not in given
+        ]
+        if missing:
+            known = " ".join(f"{name}=…" for name in cls.model_fields)
+            raise UsageError(f"{cls.owner} needs {', '.join(missing)} as well; its parameters are: {known}")
+
+    @classmethod
+    def unknown(cls, name: str, owner: str | None = None) -> str:
+        """The line for a name this set does not have."""
+        known = list(cls.model_fields)
+        if not known:
+            return f"{owner or cls.owner} takes no parameters, so not {name}"
+        return f"{cls.owner} has no parameter {name}{nearest(name, known)}; it has: {', '.join(known)}"
+
+    @classmethod
+    def derive(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Fill what follows from other parameters; numbers or arrays of them."""
+        return values
+
+    def filled(self) -> dict[str, Any]:
+        """Every parameter with what follows from others filled in."""
+        return self.derive({name: getattr(self, name) for name in type(self).model_fields})
+
+    def shown(self) -> dict[str, int | str]:
+        """The parameters as they are printed and stored: integers, and exact decimals as text."""
+        values = {name: getattr(self, name) for name in type(self).model_fields}
+        return {name: printed(value) for name, value in values.items() if value is not None}
+
+    def chosen(self) -> dict[str, int | str]:
+        """The parameters of `shown` that are not at their default."""
+        defaults = {name: field.default for name, field in type(self).model_fields.items()}
+        return {name: value for name, value in self.shown().items() if getattr(self, name) != defaults[name]}
+
+
+def printed(value: Any) -> int | str:
+    """A parameter's value as it is printed and stored: an integer as it is, a rational as exact text."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return format_exact(value) if isinstance(value, Fraction) else value
+
+
+def is_absent(value: Any) -> bool:
+    """Whether an optional parameter, or a column of it, was not given."""
+    return value is None or (getattr(value, "shape", None) == () and value.item() is None)
+
+
+NEAR = {3: 0.5, 6: 0.65}
+"""A name of fewer letters than this is near another if so large a share of their letters is common."""
+LONG_NEAR = 0.72
+MOST_LISTED = 20
+"""More names than these are not all told in an error."""
+MOST_BESIDE = 8
+"""The same where one of them is near, and is suggested."""
+LISTED_BY = {
+    **{what: f"separatrix list {what}s" for what in ("mechanism", "construction", "claim", "task")},
+    "schema": "separatrix schema",
+}
+"""The commands that list what is too much for an error."""
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """A suggestion to append to an error about `name`, or nothing where no name is near.
+
+    >>> nearest("sofmax", ["softmax", "linear"]), nearest("flash", ["gla", "linear"])
+    (' (did you mean softmax?)', '')
+    """
+    cutoff = next((share for length, share in NEAR.items() if len(name) < length), LONG_NEAR)
+    close = get_close_matches(name.lower(), [word.lower() for word in known], n=1, cutoff=cutoff)
+    match = next((word for word in known if close and word.lower() == close[0]), None)
+    return f" (did you mean {match}?)" if match else ""
+
+
+def require_known(what: str, name: str, known: Iterable[str]) -> None:
+    """Raise a UsageError that says what there is, unless `name` is among it.
+
+    >>> require_known("engine", "exakt", ["exact", "dense"])
+    Traceback (most recent call last):
+    separatrix.core.errors.UsageError: there is no engine exakt (did you mean exact?); there are: exact, dense
+    """
+    if name in (names := list(dict.fromkeys(known))):
+        return
+    near = nearest(name, names)
+    many = len(names) > (MOST_BESIDE if near else MOST_LISTED)
+    listed = LISTED_BY.get(what) if many else None
+    there_are = f"{listed} has all {len(names)}" if listed else f"there are: {', '.join(names)}"
+    raise UsageError(f"there is no {what} {name}{near}; {there_are}")
+
+
+def _one_line(error: ValidationError) -> str:
+    first = error.errors()[0]
+    context = first.get("ctx", {})
+    name = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "literal_error":
+        return f"{name}={first['input']} is not one of {context['expected'].replace(chr(39), '')}"
+    return f"{name}={first['input']}: {first['msg']}"

@@ -1,0 +1,82 @@
+"""`name=value` words, as they are typed on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Any
+
+from separatrix.core.errors import UsageError
+
+
+def read_words(
+    words: Iterable[str], known: Container[str] = (), options: Container[str] = ()
+) -> dict[str, str]:
+    """Split `name=value` words; a repeated name is an error, never a silent override.
+
+    One of `options` that was written as a parameter is refused, unless `known` has a parameter of that name.
+
+    >>> read_words(["n=1000", "a0=0.01"])
+    {'n': '1000', 'a0': '0.01'}
+    """
+    values: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.strip():
+            likely = f"; did you mean n={word}?" if "n" in known and word.isdecimal() else ""
+            raise UsageError(f"'{word}' is not of the form name=value{likely}")
+        if not value.strip():
+            raise UsageError(f"'{word}' has no value; write for example {name}=1")
+        if name in values:
+            raise UsageError(f"{name} is given twice: {name}={values[name]} and {word}; keep one")
+        if name in options and name not in known and ":" not in value:
+            raise UsageError(f"{name} is an option; write `{name}` {value}")
+        values[name] = value
+    return values
+
+
+def all_parameters(
+    parameters: Mapping[str, object] | None,
+    named: Mapping[str, object],
+    known: Container[str] = (),
+    options: Mapping[str, str] | None = None,
+) -> dict[str, object]:
+    """The parameters of a mapping, in which none can be taken for an option, and those given by name.
+
+    `options` says how those are written that have the name of a parameter of other constructions.
+
+    >>> all_parameters({"n": 3}, {"noise": "0.1"}, {"n", "m"}, {"noise": "noise_sd="})
+    Traceback (most recent call last):
+    separatrix.core.errors.UsageError: noise is an option; write noise_sd=0.1
+    """
+    for name, value in named.items():
+        if options and name in options and name not in known:
+            raise UsageError(f"{name} is an option; write {options[name]}{value}")
+        if name in (parameters or {}):
+            raise UsageError(f"{name} is given twice, in the mapping and by name; keep one")
+    return {**(parameters or {}), **named}
+
+
+def split_mechanisms(text: str) -> list[str]:
+    """Mechanisms separated by commas; parameters of one are separated by commas as well.
+
+    >>> split_mechanisms("softmax,gated:a=1,b=2,linear")
+    ['softmax', 'gated:a=1,b=2', 'linear']
+    """
+    found: list[str] = []
+    for part in filter(None, text.split(",")):
+        if found and ":" in found[-1] and "=" in part and ":" not in part:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return found
+
+
+def listed_mechanisms(given: Any) -> list[Any]:
+    """One mechanism or several: names with commas between them, a list, or one thing itself.
+
+    >>> listed_mechanisms("softmax,linear"), listed_mechanisms(["softmax", max]), listed_mechanisms(max)
+    (['softmax', 'linear'], ['softmax', <built-in function max>], [<built-in function max>])
+    """
+    if isinstance(given, str):
+        return list[Any](split_mechanisms(given))
+    return list(given) if isinstance(given, list | tuple) else [given]

@@ -1,0 +1,501 @@
+"""What `verdict`, `readers`, `map`, `boundary` and `scaling` print with --json."""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired
+
+from typing_extensions import TypedDict
+
+from separatrix.core.schemas._base import (
+    Exact,
+    Interval,
+    Number,
+    Probability,
+    Texts,
+    Values,
+    Whole,
+    Word,
+    document,
+)
+
+
+@document
+class Neuron(TypedDict):
+    """Probabilities of one neuron: fractions as text where they are certified, else numbers."""
+
+    p0: str | float | None
+    """It fires on D0."""
+    p1: str | float | None
+    """It fires on D1."""
+    q: str | float | None
+    """It fires on neither."""
+
+
+@document
+class Verdict(TypedDict):
+    """What one mechanism makes of one construction at one point."""
+
+    construction: str
+    mechanism: str
+    parameters: Values
+    """Of the construction, all of them."""
+    taken: Values
+    """Those that were not given, and are of the reference point."""
+    engine: str
+    evidence: str
+    """How it is known."""
+    neuron: Neuron
+    fire_d0: Number
+    """P(the reader fires on D0)."""
+    fire_d1: Number
+    distinguish: Number
+    """P(tells apart): that the reader fires on D1 and not on D0."""
+    interval: Interval
+    """Of `distinguish`; its ends are equal where it is exact."""
+    margin: Number
+    """How far apart the labels are before the threshold, in sqrt(log n) where the construction says so."""
+    bits: Number
+    """Significant bits that this takes."""
+    delta: str
+    """How sure `distinguishes` and `blind` have to be."""
+    verdict: Word
+    lost_from: dict[str, int | None] | None
+    """For each number format the n from which on it sees no difference; null where none was found."""
+    lost_searched_to: int
+    """The largest n that was tried for `lost_from`."""
+    remarks: Texts
+    """Sentences needed to read the answer: a hidden scale, drawn weights, a reader that fires on both labels,
+    whether the separation theorem covers the point."""
+    auc: NotRequired[Number]
+    """Under the noise that was asked for."""
+
+
+@document
+class Refused(TypedDict):
+    """A mechanism that no engine answers for here."""
+
+    construction: str
+    mechanism: str
+    verdict: Literal["none"]
+    evidence: str
+    """Why."""
+
+
+@document
+class FixedReader(TypedDict):
+    """The random-sign network."""
+
+    distinguish: Number
+    interval: Interval
+    engine: str
+    evidence: str
+    margin: Number
+    delta: str
+    verdict: Word
+
+
+@document
+class Threshold(TypedDict):
+    """The same network with the best threshold."""
+
+    tau: str
+    distinguish: Number
+    interval: Interval
+    engine: str
+    evidence: str
+    among: str
+    """The thresholds it is the best of."""
+
+
+@document
+class Weight(TypedDict):
+    """One weight, of features that share it."""
+
+    features: str
+    weight: str
+
+
+@document
+class LinearReader(TypedDict):
+    """The best linear reader of one row that was found."""
+
+    weights: list[Weight]
+    threshold: str
+    fires_on: Literal["D0", "D1"]
+    gap: Number
+    """Between the labels, for weights of length 1."""
+    verified: bool
+    evidence: str
+
+
+@document
+class Auc(TypedDict):
+    """Under Gaussian noise."""
+
+    noise: float
+    probe: Number
+    """All signs +."""
+    best_linear: Number
+
+
+@document
+class StoredOutputs(TypedDict):
+    """What is left of the difference in a number format; null where it is uncertain."""
+
+    same: bool | None
+    """Whether the outputs of the labels are equal in it."""
+    ulps: Number
+    """How far apart they are."""
+    same_probe: bool | None
+
+
+@document
+class Statement(TypedDict):
+    """What is said of a class of readers."""
+
+    word: Literal["can", "cannot", "not with this reader", "open", "contradiction"]
+    readers: str
+    evidence: str
+
+
+@document
+class Readers(TypedDict):
+    """What readers of growing freedom make of one point."""
+
+    construction: str
+    mechanism: str
+    parameters: Values
+    taken: Values
+    fixed: FixedReader
+    threshold: Threshold | None
+    linear: LinearReader | None
+    auc: Auc | None
+    formats: dict[str, StoredOutputs]
+    outputs: str
+    """How the outputs of attention are known."""
+    verdict: Statement
+    """The most important statement."""
+    statements: list[Statement]
+
+
+@document
+class Axis(TypedDict):
+    """One axis of a map."""
+
+    name: str
+    log: bool
+    values: list[Exact]
+
+
+@document
+class Layer(TypedDict):
+    """One mechanism on a map; rows follow the second axis, columns the first."""
+
+    mechanism: str
+    engine: str
+    evidence: str
+    remark: str
+    values: list[list[Number]]
+    low: list[list[Number]] | None
+    """Ends of intervals, where values are sampled."""
+    high: list[list[Number]] | None
+
+
+@document
+class Map(TypedDict):
+    """A quantity over two parameters."""
+
+    construction: str
+    parameters: Values
+    taken: Values
+    quantity: str
+    axes: list[Axis]
+    n_used: list[list[int]] | None
+    """Where n was moved to admissible values: n of each cell."""
+    moved: str
+    difference: bool
+    layers: list[Layer]
+
+
+@document
+class Crossing(TypedDict):
+    """Where P passes the level: strictly below it at one end, strictly above it at the other."""
+
+    lo: Exact
+    hi: Exact
+    certified: bool
+    direction: Literal["up", "down"]
+    distinguish: list[Probability]
+    """P at both ends."""
+    plateau: list[Exact] | None
+    """The first and the last value between them at which P is the level exactly."""
+    n_used: list[int | None]
+
+
+Plateau = TypedDict(
+    "Plateau",
+    {
+        "from": Exact,
+        "to": Exact,
+        "before": Literal["below", "above"] | None,
+        "after": Literal["below", "above"] | None,
+        "certified": bool,
+    },
+)
+
+
+@document
+class Analytic(TypedDict):
+    """What a formula says."""
+
+    formula: str
+    tag: str
+    limit: str
+    """For what it is a limit."""
+    values: list[float]
+
+
+@document
+class Boundary(TypedDict):
+    """Where P(tells apart) passes a level in one parameter."""
+
+    construction: str
+    mechanism: str
+    parameters: Values
+    taken: Values
+    parameter: str
+    range: list[Exact]
+    at: str
+    """The level."""
+    crossings: list[Crossing]
+    plateaus: list[Plateau]
+    """Where P is the level exactly; `before` and `after` are null at the ends of the range."""
+    distinguish_at_ends: list[Probability]
+    n_used_at_ends: list[int | None]
+    engine: str
+    evidence: str
+    scanned: Whole
+    """Values that were looked at first."""
+    undecided: Whole
+    """Of these, how many are on neither side for certain."""
+    guarantee: str
+    moved: str
+    analytic: Analytic | None
+
+
+@document
+class CurvePoint(TypedDict):
+    """The crossings at one value of the second parameter."""
+
+    value: Exact
+    asked: Exact
+    crossings: list[Crossing]
+    plateaus: list[Plateau]
+    """Where P is the level exactly; `before` and `after` are null at the ends of the range."""
+    distinguish_at_ends: list[Probability]
+    n_used_at_ends: list[int | None]
+    engine: str
+    evidence: str
+    guarantee: str
+    moved: str
+    analytic: Analytic | None
+
+
+@document
+class BoundaryCurve(TypedDict):
+    """A boundary against a second parameter."""
+
+    construction: str
+    mechanism: str
+    parameters: Values
+    taken: Values
+    parameter: str
+    range: list[Exact]
+    at: str
+    over: str
+    """The second parameter."""
+    moved: str
+    curve: list[CurvePoint]
+
+
+@document
+class ClosedForm(TypedDict):
+    """The growth that is known beforehand."""
+
+    formula: str
+    tag: str
+    limit: str
+    exponent: Number
+
+
+class _Growth(TypedDict):
+    construction: str
+    mechanism: str
+    parameters: Values
+    taken: Values
+    parameter: str
+    """The one that grows."""
+    quantity: str
+    exponent: Number
+    interval: Interval
+    interval_is: str
+    power_law: bool | None
+    """Null where this cannot be told."""
+    reason: str
+    form: str | None
+    formula: str | None
+    since: Number
+    """From where on the form holds."""
+    values: list[dict[str, int | str | Number]]
+    """The parameter and the quantity by name, n_used, low and high."""
+    slopes: list[dict[str, Number]]
+    engine: str
+    evidence: str
+    remark: str
+    closed_form: ClosedForm | None
+
+
+@document
+class Scaling(_Growth):
+    """How a quantity grows with one parameter."""
+
+
+@document
+class GrowthRow(_Growth):
+    """The growth of one of several mechanisms."""
+
+    family: str
+
+
+@document
+class NoGrowth(TypedDict):
+    """A mechanism without values."""
+
+    mechanism: str
+    family: str
+    exponent: None
+    interval: None
+    power_law: None
+    reason: str
+
+
+@document
+class Scalings(TypedDict):
+    """How a quantity grows for several mechanisms."""
+
+    construction: str
+    quantity: str
+    parameters: dict[str, str]
+    """As they were given."""
+    rows: list[GrowthRow | NoGrowth]
+
+
+@document
+class Check(TypedDict):
+    """What the checker of certificates says of a file."""
+
+    file: str
+    holds: bool
+    verified: Whole
+    """How many statements were verified."""
+    failed: Texts
+    """A line for each that was not."""
+    statement: Texts
+    """What was verified, in sentences."""
+
+
+@document
+class TokenRow(TypedDict):
+    """Equal tokens that follow each other, or tokens that are left out."""
+
+    tokens: str
+    """Which, for people."""
+    first: int
+    """Counted from 1."""
+    last: int
+    count: int
+    cells: list[Number]
+    """A number for each column, null where columns are left out; none where the tokens are left out."""
+    changed: list[bool]
+    """Which of them is another number in the other dataset."""
+
+
+@document
+class Chance(TypedDict):
+    """P(tells apart) over all signs of the reader, as `verdict` gives it; nothing was drawn for it."""
+
+    verdict: Word
+    distinguish: Number
+    interval: Interval
+    engine: str
+    evidence: str
+    said: str
+    """P for people."""
+
+
+@document
+class PicturedMechanism(TypedDict):
+    """One mechanism with one draw of the reader's signs; of two lists the first is D0's, the second D1's."""
+
+    mechanism: str
+    normalised: bool
+    """Whether weights add up to 1."""
+    weights: list[list[list[Number]]]
+    """For D0 and D1, for a query of each kind: what it gives each row of tokens; null if there are none."""
+    readings: list[list[Number]]
+    """What each neuron reads, the largest over the queries."""
+    fires: list[list[bool]]
+    """Which of them pass the threshold."""
+    tells_apart: bool
+    """Whether these signs tell D0 from D1: silent on D0, not on D1."""
+    sentence: str
+    chance: Chance | None
+    """Null where P takes draws; `verdict` has it."""
+    no_chance: str
+    """Why it is null."""
+    bits: Number
+    """Significant bits that it takes to tell D0 from D1; null where no difference was found."""
+    bit: int | None
+    """The first significant bit that differs, counted from 1."""
+    formats: dict[str, bool | None]
+    """By number format: whether it keeps D0 and D1 as the same number; null where that is not certain."""
+
+
+@document
+class RefusedPicture(TypedDict):
+    """A mechanism without a picture here."""
+
+    mechanism: str
+    reason: str
+
+
+@document
+class Illustration(TypedDict):
+    """A construction as one looks at it: D0 beside D1, what attention gives tokens, which neurons fire."""
+
+    construction: str
+    title: str
+    special: str
+    """What the first token is called; empty where it has no name."""
+    parameters: Values
+    taken: Values
+    moved: str
+    """A sentence on n, where it was moved to an admissible one."""
+    n: str
+    """With every digit, as one types it."""
+    theorem: str
+    """Whether the separation theorem covers this point; empty where it has no say."""
+    seed: Whole
+    """Of the reader's signs."""
+    columns: Texts
+    logit_unit: str
+    unit: str
+    threshold: Number
+    difference: str
+    """In what D0 and D1 differ, in words."""
+    queries: Texts
+    """The kinds of query, by the tokens that ask; empty where no token does."""
+    tokens: list[list[TokenRow]]
+    """Of D0 and of D1."""
+    mechanisms: list[PicturedMechanism]
+    refused: list[RefusedPicture]

@@ -1,5 +1,0 @@
-"""What a mechanism costs on this machine: time, memory, operations, state."""
-
-from separatrix.costs.cost import Bench, Cost, CostCurve, Disagreement, bench, crossover, measure
-
-__all__ = ["Bench", "Cost", "CostCurve", "Disagreement", "bench", "crossover", "measure"]

@@ -1,0 +1,1 @@
+"""Exact answers: attention outputs, the random-sign reader, the engines, verdicts and readers."""

@@ -1,0 +1,240 @@
+"""The closed form with rationals and balls: exact fractions, every comparison decided or reported.
+
+A row's least firing P is a floor of a number that is rational (linear and power kernels; softmax at
+perfect powers) or lies in a ball whose radius shrinks as the precision is raised. If a ball still
+contains a whole number at the highest precision, the comparison is undecided: both answers are then
+carried through, and the probabilities come out as a pair of bounds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+
+from flint import ctx, fmpq, fmpz
+
+from separatrix.constructions import BlockModel, Construction, ExactConstruction, Label, Presence, QueryRow
+from separatrix.core.numbers.logforms import Flint, LogForm
+from separatrix.exact.engines import enumerated
+from separatrix.exact.engines.outcome import EngineRefusal, Neuron, Outcome, summed_up
+from separatrix.exact.outputs.kernels import (
+    PRECISIONS,
+    probe_margin,
+    rational_model,
+    spike_weights,
+    with_kernel,
+)
+from separatrix.mechanisms import Mechanism, ScoreMechanism
+
+Triple = tuple[int, int, int]
+TRIPLES: tuple[Triple, ...] = tuple(product((1, -1), (1, -1), (1, -1)))
+"""(y_1, y_k3, y_d)."""
+MOST_BLOCKS = 200_000
+"""Fractions have as many digits as there are blocks; beyond this they are no use to anybody."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """For one label, sign triple and row: the least P that fires, or two candidates if undecided."""
+
+    label: Label
+    triple: Triple
+    row: str
+    sigma: int
+    """The row's own block sign, where it matters; else 0."""
+    least: int
+    highest: int
+
+    @property
+    def decided(self) -> bool:
+        """Whether there is a single candidate."""
+        return self.least == self.highest
+
+
+@dataclass(frozen=True)
+class Count:
+    """What the certified engine knows of one point."""
+
+    model: BlockModel
+    weights: tuple[dict[str, Flint], dict[str, Flint]]
+    """f(row, spike) of every kind of row of D0 and D1, for the record."""
+    thresholds: tuple[Threshold, ...]
+    v0: Flint
+    v1: Flint
+    margin: Flint
+    low: Neuron
+    high: Neuron
+    """Equal to `low` when every comparison was decided; else bounds, of each number by itself."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether every comparison was decided, or the undecided ones do not matter."""
+        return self.low == self.high
+
+
+def count(construction: Construction, mechanism: Mechanism) -> Count:
+    """Exact fractions for one point."""
+    mechanism = with_kernel(mechanism)
+    model = rational_model(construction)
+    blocks = int(model.blocks)
+    if blocks > MOST_BLOCKS:
+        reason = f"certified fractions would have {blocks:,} binary digits, more than {MOST_BLOCKS:,}"
+        raise EngineRefusal(reason, ("exact",))
+    thresholds = tuple(
+        _threshold(mechanism, model, label, triple, row, sigma)
+        for label in (0, 1)
+        for triple in TRIPLES
+        for row in model.rows[label]
+        if not (row.presence is Presence.MATES and model.size <= 1)
+        for sigma in ((1, -1) if row.presence is Presence.OTHER else (0,))
+    )
+    with ctx.workprec(PRECISIONS[0]):
+        weights = (spike_weights(mechanism, model, 0), spike_weights(mechanism, model, 1))
+    tails = _Tails(blocks)
+    low, high = (_neuron(thresholds, blocks, tails, generous) for generous in (False, True))
+    if low != high:  # `only` is largest when D1 is generous and D0 is not
+        only = [_neuron(thresholds, blocks, tails, not g, g).only for g in (False, True)]
+        low, high = Neuron(low.p0, low.p1, only[0]), Neuron(high.p0, high.p1, only[1])
+    return Count(model, weights, thresholds, *probe_margin(mechanism, model), low, high)
+
+
+def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
+    """The outcome at one point."""
+    if isinstance(construction, ExactConstruction):
+        return enumerated.in_balls(construction, mechanism)
+    return outcome(construction, count(construction, mechanism))
+
+
+def outcome(construction: Construction, found: Count) -> Outcome:
+    """The network's probabilities from those of a neuron."""
+    undecided = sum(not threshold.decided for threshold in found.thresholds)
+    return summed_up(construction.m, found.low, found.high, undecided, found.v0, found.v1, found.margin)
+
+
+def _threshold(
+    mechanism: ScoreMechanism,
+    model: BlockModel,
+    label: Label,
+    triple: Triple,
+    row: QueryRow,
+    sigma: int,
+) -> Threshold:
+    """Raise the precision until the least firing P is known."""
+    blocks = int(model.blocks)
+    for precision in PRECISIONS:
+        with ctx.workprec(precision):
+            bound = _bound(mechanism, model, label, triple, row, sigma)
+            low, high = _floors((bound + model.blocks) / 2, blocks)
+        if low == high:
+            break
+    return Threshold(label, triple, row.name, sigma, low + 1, high + 1)
+
+
+def _bound(
+    mechanism: ScoreMechanism,
+    model: BlockModel,
+    label: Label,
+    triple: Triple,
+    row: QueryRow,
+    sigma: int,
+) -> Flint:
+    """The row fires exactly when D = 2P - blocks is greater than this.
+
+    The formula of `thresholds`, with the coefficient of every distinct attention ratio summed exactly:
+    one that vanishes takes its ball with it, and what is rational is then decided exactly.
+    """
+    y_1, y_k, y_d = triple
+    height = (model.amplitudes.tau - model.amplitudes.c * y_d) / model.amplitudes.b
+    slope = model.amplitudes.a[label] / model.amplitudes.b
+    coefficients: dict[LogForm, fmpq] = defaultdict(fmpq)
+    coefficients[row.spike] += (height - y_k - slope * y_1) / model.size
+    coefficients[row.mate] += (height - y_k) * (model.size - 1) / model.size
+    coefficients[row.own] += height - sigma
+    bound: Flint = height * (model.blocks + 1) - y_k - slope * y_1 / model.size
+    for step, coefficient in coefficients.items():
+        if coefficient != 0 and not step.is_zero():
+            bound = bound + coefficient * (mechanism.ratio(row.base, step) - 1)
+    return bound
+
+
+def _floors(x: Flint, most: int) -> tuple[int, int]:
+    """The floor of x, or of the two ends of a ball, brought into -1..most before it is written out."""
+    if isinstance(x, fmpq):
+        floor = min(max(int(x.floor()), -1), most)
+        return floor, floor
+    low, high = x.lower(), x.upper()
+    return (
+        most if low >= most else int(low.floor().fmpz()) if low >= -1 else -1,
+        -1 if high < -1 else int(high.floor().fmpz()) if high < most else most,
+    )
+
+
+class _Tails:
+    """`sum of C(N, i) for i >= k` as integers; neighbouring k share their work."""
+
+    def __init__(self, trials: int) -> None:
+        self.trials = trials
+        self._known: dict[int, int] = {}
+
+    def __call__(self, k: int) -> int:
+        if k <= 0:
+            return 1 << self.trials
+        if k > self.trials:
+            return 0
+        if k not in self._known:
+            if 2 * k >= self.trials + 1:
+                self._known[k] = self._sum(k)
+            else:
+                self._known[k] = (1 << self.trials) - self(self.trials + 1 - k)
+        return self._known[k]
+
+    def _sum(self, k: int) -> int:
+        """C(N,k) (1 + r_k (1 + r_{k+1} (...))) with r_i = (N-i)/(i+1), by binary splitting."""
+        _, bottom, total = _split(k, self.trials, self.trials)
+        return int(fmpz.bin_uiui(self.trials, k) * (bottom + total) // bottom)
+
+
+def _split(low: int, high: int, trials: int) -> tuple[fmpz, fmpz, fmpz]:
+    """Products of numerators and of denominators of r_i, low <= i < high, and the sum of partial products."""
+    if high - low == 0:
+        return fmpz(1), fmpz(1), fmpz(0)
+    if high - low == 1:
+        return fmpz(trials - low), fmpz(low + 1), fmpz(trials - low)
+    middle = (low + high) // 2
+    top1, bottom1, sum1 = _split(low, middle, trials)
+    top2, bottom2, sum2 = _split(middle, high, trials)
+    return top1 * top2, bottom1 * bottom2, sum1 * bottom2 + top1 * sum2
+
+
+def _neuron(
+    thresholds: tuple[Threshold, ...],
+    blocks: int,
+    tails: _Tails,
+    generous0: bool,
+    generous1: bool | None = None,
+) -> Neuron:
+    """Add up the sign states that fire; `generous` takes the lower candidate of an undecided one."""
+    generous = (generous0, generous0 if generous1 is None else generous1)
+    p0 = p1 = only = 0
+    for triple in TRIPLES:
+        least0, least1 = (_least(thresholds, blocks, label, triple, generous[label]) for label in (0, 1))
+        p0, p1 = p0 + tails(least0), p1 + tails(least1)
+        only += max(tails(least1) - tails(least0), 0)
+    states = 1 << (blocks + 3)
+    return Neuron(Fraction(p0, states), Fraction(p1, states), Fraction(only, states))
+
+
+def _least(thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: Triple, generous: bool) -> int:
+    """The least P at which some row fires. A row of sign + needs P > 0, one of sign - needs P < blocks."""
+    least = blocks + 1
+    for threshold in thresholds:
+        if threshold.label == label and threshold.triple == triple:
+            own = threshold.least if generous else threshold.highest
+            if threshold.sigma == 1:
+                own = max(own, 1)
+            if threshold.sigma == -1 and own >= blocks:
+                continue
+            least = min(least, own)
+    return least

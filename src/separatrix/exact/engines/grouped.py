@@ -1,0 +1,25 @@
+"""Distinct tokens and their counts: sampled signs at any n, for any mechanism that takes counts."""
+
+from __future__ import annotations
+
+from separatrix.constructions import Construction
+from separatrix.exact.engines.drawing import sample, sample_places
+from separatrix.exact.engines.outcome import EngineRefusal, Outcome
+from separatrix.exact.engines.sampling import Sampling
+from separatrix.exact.outputs.tokens import coordinates_matter, counted_tokens
+from separatrix.mechanisms import Mechanism
+
+LARGEST_DRAWN = 10**18
+"""The largest n where signs are drawn for whole groups."""
+
+
+def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling | None = None) -> Outcome:
+    """Sample the reader on token groups."""
+    sampling = sampling or Sampling()
+    if sampling.dtype not in ("float64", "float32"):
+        raise EngineRefusal(f"counts do not fit {sampling.dtype}", ("dense",))
+    if construction.signs == construction.n > LARGEST_DRAWN:
+        raise EngineRefusal("signs of so many tokens cannot be drawn", ("exact",))
+    tokens = counted_tokens(construction, mechanism, sampling.torch_dtype, construction.m)
+    draw = sample_places if coordinates_matter(construction, mechanism) else sample
+    return draw("grouped", construction, mechanism, tokens, sampling)

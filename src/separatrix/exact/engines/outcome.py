@@ -1,0 +1,171 @@
+"""What every engine returns: the probabilities of a network, and their side of a level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, overload
+
+import numpy as np
+from flint import arb, ctx
+
+from separatrix.core.errors import EngineRefusal
+from separatrix.core.numbers.logforms import Flint, rational
+from separatrix.exact.outputs.kernels import PRECISIONS
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The probabilities over the reader's random signs, and how they are known."""
+
+    engine: str
+    evidence: str
+    """In words: exact, or sampled with what interval."""
+    p0: Fraction | float
+    """P(one neuron fires on D0), any row."""
+    p1: Fraction | float
+    only: Fraction | float
+    """P(one neuron fires on D1 and not on D0); on neither it fires with probability 1 - p0 - only."""
+    fire_d0: float
+    """P(F(D0) > 0)."""
+    fire_d1: float
+    distinguish: float
+    """P(F(D0) = 0 and F(D1) > 0)."""
+    interval: tuple[float, float]
+    """Contains `distinguish`; equal ends where it is exact."""
+    v0: float
+    """The largest pre-activation of D0 with all signs +, in units of sqrt(log n)."""
+    v1: float
+    margin: float
+    """v1 - v0; from `certified` to full relative accuracy, else to that of float64 sums.
+
+    0 where these show none."""
+    error: float = 0.0
+    """How far the ends of the interval may be off by rounding. Fractions, where there are any, are not."""
+
+    @property
+    def q(self) -> Fraction | float:
+        """P(one neuron fires on neither)."""
+        return 1 - self.p0 - self.only
+
+    @property
+    def bits(self) -> float:
+        """The significant bits needed to tell the labels apart."""
+        return significant_bits(self.v1, self.margin)
+
+
+@overload
+def significant_bits(v1: float, margin: float) -> float: ...
+@overload
+def significant_bits(v1: Array, margin: Array) -> Array: ...
+def significant_bits(v1: Array | float, margin: Array | float) -> Array | float:
+    """`log2(|v1| / |margin|)`; infinite where the labels are equal, NaN where either is not known.
+
+    >>> significant_bits(8.0, -1.0), significant_bits(8.0, 0.0), significant_bits(8.0, float("nan"))
+    (3.0, inf, nan)
+    >>> significant_bits(np.array([8.0, 0.0]), np.array([-1.0, 0.0])).tolist()
+    [3.0, inf]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(np.equal(margin, 0), np.inf, np.log2(np.abs(v1) / np.abs(margin)))
+    return found if isinstance(margin, np.ndarray) else float(found)
+
+
+@dataclass(frozen=True)
+class Neuron:
+    """Exact probabilities of one neuron."""
+
+    p0: Fraction
+    p1: Fraction
+    only: Fraction
+    """P(fires on D1 and not on D0)."""
+
+
+def summed_up(
+    m: int,
+    low: Neuron,
+    high: Neuron,
+    undecided: int,
+    v0: Flint | float,
+    v1: Flint | float,
+    margin: Flint | float,
+) -> Outcome:
+    """What the certified engine answers, from bounds that are equal if everything was decided."""
+    decided = low == high
+    least = _distinguish(high.p0, low.only, m)
+    most = _distinguish(low.p0, high.only, m)
+    return Outcome(
+        engine="certified",
+        evidence="exact fractions, every comparison decided"
+        if decided
+        else f"exact bounds; {undecided} comparisons undecided at {PRECISIONS[-1]} bits",
+        p0=low.p0 if decided else float((low.p0 + high.p0) / 2),
+        p1=low.p1 if decided else float((low.p1 + high.p1) / 2),
+        only=low.only if decided else float((low.only + high.only) / 2),
+        fire_d0=_fires((low.p0 + high.p0) / 2, m),
+        fire_d1=_fires((low.p1 + high.p1) / 2, m),
+        distinguish=(least + most) / 2,
+        interval=(least, most),
+        v0=float(v0),
+        v1=float(v1),
+        margin=float(margin) + 0.0,  # a ball around 0 may be -0.0
+    )
+
+
+def _fires(p: Fraction, m: int) -> float:
+    """1 - (1-p)^m, with precision enough for the difference."""
+    return _distinguish(Fraction(0), p, m)
+
+
+def _distinguish(p0: Fraction, only: Fraction, m: int) -> float:
+    """(1-p0)^m - (1-p0-only)^m, with precision enough for the difference."""
+    with ctx.workprec(128 + max(only.denominator.bit_length(), 64)):
+        return float(arb(rational(1 - p0)) ** m - arb(rational(1 - p0 - only)) ** m)
+
+
+def side_of(outcome: Outcome, m: int, level: Fraction) -> int | None:
+    """The sign of P(tells apart) - level with m sign vectors; None if the evidence leaves it open.
+
+    Of fractions it is 0 where P is the level; an interval says 1 where P is the level or above it.
+    """
+    if isinstance(outcome.p0, Fraction) and isinstance(outcome.only, Fraction):
+        return side_of_fractions(outcome.p0, outcome.only, m, level)
+    low, high = outcome.interval
+    return side_between(low - outcome.error, high + outcome.error, level)
+
+
+def side_of_fractions(p0: Fraction, only: Fraction, m: int, level: Fraction) -> int | None:
+    """The sign of P(tells apart) - level, exactly; None if no precision decides it."""
+    silent, neither = 1 - p0, 1 - p0 - only
+    if m * only.denominator.bit_length() <= 1 << 20:
+        excess = silent**m - neither**m - level
+        return (excess > 0) - (excess < 0)
+    for precision in PRECISIONS:
+        with ctx.workprec(precision):
+            ball = arb(rational(silent)) ** m - arb(rational(neither)) ** m - arb(rational(level))
+            if ball > 0 or ball < 0:
+                return 1 if ball > 0 else -1
+    return None
+
+
+def side_between(low: float, high: float, level: Fraction) -> int | None:
+    """1 if all between `low` and `high` is at the level or above, -1 if all is below; NaN leaves it open.
+
+    >>> [side_between(*ends, Fraction(1, 2)) for ends in ((0.5, 0.7), (0.1, 0.4), (0.4, 0.6))]
+    [1, -1, None]
+    """
+    return 1 if low >= level else -1 if high < level else None
+
+
+__all__ = [
+    "EngineRefusal",
+    "Neuron",
+    "Outcome",
+    "side_between",
+    "side_of",
+    "side_of_fractions",
+    "significant_bits",
+    "summed_up",
+]

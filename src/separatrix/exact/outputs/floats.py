@@ -1,0 +1,137 @@
+"""Rows of attention in float64, for every mechanism: by counts where it takes them, else on all tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from separatrix.constructions import Construction, Label, Tokens
+from separatrix.core.errors import EngineRefusal
+from separatrix.core.tensors import Float, Tensor, torch
+from separatrix.exact.outputs._base import Array, Ends, Feature, Outputs
+from separatrix.exact.outputs.attention import TokenBatch
+from separatrix.exact.outputs.tokens import by_counts, counted_tokens, literal_tokens, place_matters
+from separatrix.mechanisms import Causality, Mechanism
+
+SLACK = 1e-9
+"""How far float64 attention may be off, relative to what is added up, where nothing magnifies rounding."""
+MOST_DEFINED = 4096
+"""Definitions hold all scores, or go token by token: longer inputs are left to the fast forms."""
+
+
+class FloatOutputs(Outputs):
+    """Rows in float64, each number taken to be off by no more than SLACK times what was added up for it."""
+
+    proves = False
+    same = False
+
+    def __init__(
+        self, construction: Construction, mechanism: Mechanism, place: int = 0, literal: bool = False
+    ) -> None:
+        self.grouped = by_counts(construction, mechanism)
+        self.unit = Fraction(construction.unit), Fraction(construction.unit)
+        if self.grouped:
+            tokens_at = counted_tokens(construction, mechanism, torch.float64, columns=0)
+        else:
+            tokens_at = literal_tokens(construction, mechanism, torch.float64)
+        found = []
+        for label in (0, 1):
+            tokens = tokens_at(label, place)
+            found.append(_received(mechanism, tokens, literal))
+        self.rows, self.sizes = ([each[part] / construction.unit for each in found] for part in (0, 1))
+        if not all(np.isfinite(row).all() for row in self.rows):
+            raise EngineRefusal(
+                f"{mechanism.spelled} cannot bear these tokens: its scores overflow or divide by zero"
+            )
+        what = "distinct tokens with counts" if self.grouped else "all tokens"
+        matters = place_matters(construction, mechanism)
+        where = f" with the special one at {place}, the worst place tried" if matters else ""
+        self.evidence = f"float64 on {what}{where}"
+        self.counts = len(self.rows[0]), len(self.rows[1])
+        alone, special = tokens.values is None, 0 if self.grouped else place
+        self.features = _features(construction, self.grouped and alone)
+        self.probe_weights = tuple(
+            Fraction(int(not alone or i == special)) for i in range(len(self.features))
+        )
+
+    @cached_property
+    def offsets(self) -> tuple[Array, Array]:
+        d0, d1 = ((rows - self.rows[0][0]) * self._roots for rows in self.rows)
+        return d0, d1
+
+    @cached_property
+    def differences(self) -> Array:
+        if self.counts[0] != self.counts[1]:
+            return np.empty((0, len(self.features)))
+        return (self.rows[1] - self.rows[0]) * self._roots
+
+    @property
+    def _roots(self) -> Array:
+        return np.sqrt([float(feature.copies) for feature in self.features])
+
+    @property
+    def differ(self) -> bool:
+        """Whether some number differs by more than rounding can explain."""
+        if self.rows[0].shape != self.rows[1].shape:
+            return True
+        bound = SLACK * np.maximum(*self.sizes)
+        return bool((np.abs(self.rows[1] - self.rows[0]) > bound).any())
+
+    def reading(self, label: Label, weights: Sequence[Fraction]) -> Ends:
+        factors = np.array([float(w) * each.copies for each, w in zip(self.features, weights, strict=True)])
+        read, off = self.rows[label] @ factors, SLACK * self.sizes[label] @ np.abs(factors)
+        return Fraction(float((read - off).max())), Fraction(float((read + off).max()))
+
+    def entries(self, label: Label, nearest: bool) -> tuple[Array, Array]:
+        unit, off = float(self.unit[0]), SLACK * self.sizes[label]
+        return unit * (self.rows[label] - off), unit * (self.rows[label] + off)
+
+
+def by_definition(construction: Construction, mechanism: Mechanism, place: int) -> FloatOutputs:
+    """The rows once more, by the definition, or an EngineRefusal where that takes too long."""
+    if not by_counts(construction, mechanism) and construction.n > MOST_DEFINED:
+        raise EngineRefusal(f"n={construction.n:,} tokens are too many for the definition")
+    return FloatOutputs(construction, mechanism, place, literal=True)
+
+
+def _features(construction: Construction, counted_tokens: bool) -> tuple[Feature, ...]:
+    """One each, or where tokens carry unit vectors and are counted: the token's, and all the others'."""
+    if counted_tokens:
+        return Feature(1), Feature(2, construction.n - 1)
+    return tuple(Feature(place) for place in range(1, construction.signs + 1))
+
+
+def _received(mechanism: Mechanism, tokens: Tokens, literal: bool) -> tuple[Array, Array]:
+    """What each row receives, and the size of what was added up for it, feature by feature."""
+    values = tokens.values
+    if values is None:
+        counts = torch.ones(len(tokens.keys)) if tokens.counts is None else tokens.counts
+        values = torch.diag(1 / counts.to(tokens.keys.dtype))
+    both = torch.cat([values, values.abs()], dim=-1)
+    with torch.no_grad():
+        out = (
+            _defined(mechanism, tokens, both)
+            if literal
+            else TokenBatch.of([tokens]).attend(mechanism, both[None])[0]
+        )
+    features = values.shape[-1]
+    sizes = out[:, features:].abs().maximum(out[:, :features].abs())
+    return out[:, :features].numpy(), sizes.numpy()
+
+
+def _defined(
+    mechanism: Mechanism, tokens: Tokens, values: Float[Tensor, "keys features"]
+) -> Float[Tensor, "rows features"]:
+    """As `attend`, by the definition instead of the fast form."""
+    causal = mechanism.causality is Causality.ALWAYS
+    keys, carried = tokens.keys[None, None], values[None, None]
+    counts = None if tokens.counts is None else tokens.counts[None, None]
+    if mechanism.permutation_equivariant:
+        return mechanism.definition(tokens.queries[None, None], keys, carried, counts, causal)[0, 0]
+    alone = tokens.last or len(tokens.queries) == 1
+    sets = [query.expand(len(tokens.keys), -1) for query in tokens.queries] if alone else [tokens.queries]
+    rows = [mechanism.definition(q[None, None], keys, carried, counts, causal)[0, 0] for q in sets]
+    return torch.cat([row[-1:] for row in rows] if tokens.last else rows)

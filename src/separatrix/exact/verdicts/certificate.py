@@ -1,0 +1,105 @@
+"""Certificates: everything a stranger needs to verify an exact verdict without this program.
+
+A certificate lists the parameters, an enclosure of the spike's attention weight for every kind of
+row, the least firing count P for every sign triple and row, and the resulting fractions. The
+checker in `separatrix.checker` recomputes all of it with other arithmetic and other code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from flint import ctx, fmpq
+
+from separatrix.constructions import Construction
+from separatrix.core.files.writing import write_whole
+from separatrix.core.numbers import format_exact
+from separatrix.core.numbers.logforms import Flint, spelled
+from separatrix.exact.engines import EngineRefusal, certified
+from separatrix.exact.verdicts.verdict import Verdict
+from separatrix.mechanisms import Mechanism
+
+FORMAT = "separatrix certificate"
+VERSION = 1
+DIGITS = 30
+
+
+def certify(
+    construction: Construction, mechanism: Mechanism, delta: Fraction
+) -> tuple[Verdict, dict[str, Any]]:
+    """The certified verdict at this `delta`, and its certificate for `write_certificate`."""
+    if not construction.has_certificates:
+        raise EngineRefusal(
+            f"there are no certificates for {construction.name}, which the checker does not know"
+        )
+    found = certified.count(construction, mechanism)
+    verdict = Verdict(construction, mechanism, certified.outcome(construction, found), delta)
+    if not all(threshold.decided for threshold in found.thresholds) or verdict.word == "undecided":
+        raise EngineRefusal(
+            "some comparisons stayed undecided, so there is nothing to certify at these parameters"
+        )
+    body = {
+        "format": FORMAT,
+        "version": VERSION,
+        "construction": construction.name,
+        "mechanism": {"name": mechanism.name, **spelled_parameters(mechanism.parameters.filled())},
+        "parameters": spelled_parameters(construction.parameters.filled()),
+        "spike_weights": [
+            {"label": label, "row": row, "enclosure": _enclosure(weight)}
+            for label in (0, 1)
+            for row, weight in found.weights[label].items()
+        ],
+        "thresholds": [
+            {
+                "label": threshold.label,
+                "signs": list(threshold.triple),
+                "row": threshold.row,
+                "own_sign": threshold.sigma,
+                "least": threshold.least,
+            }
+            for threshold in found.thresholds
+        ],
+        "neuron": {
+            "p0": spelled(found.low.p0),
+            "p1": spelled(found.low.p1),
+            "only_d1": spelled(found.low.only),
+        },
+        "network": {
+            "fire_d0": verdict.outcome.fire_d0,
+            "fire_d1": verdict.outcome.fire_d1,
+            "distinguish": verdict.outcome.distinguish,
+        },
+        "delta": format_exact(delta),
+        "verdict": verdict.word,
+    }
+    return verdict, {**body, "sha256": digest(body)}
+
+
+def digest(body: dict[str, Any]) -> str:
+    """The hash of a certificate without its hash: JSON with sorted keys and no spaces."""
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def spelled_parameters(values: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as certificates spell them: rationals as exact text."""
+    return {name: format_exact(v) if isinstance(v, Fraction) else v for name, v in values.items()}
+
+
+def _enclosure(weight: Flint) -> list[str]:
+    """Two rationals the weight lies between, equal when it is rational; written exactly."""
+    if isinstance(weight, fmpq):
+        return [str(weight), str(weight)]
+    scale = 10**DIGITS
+    with ctx.workprec(256):
+        ends = (weight * scale).lower().floor(), (weight * scale).upper().ceil()
+        return [format_exact(Fraction(int(end.unique_fmpz()), scale)) for end in ends]
+
+
+def write_certificate(path: Path, certificate: dict[str, Any]) -> None:
+    """Write a certificate whole or not at all."""
+    write_whole(path, (json.dumps(certificate, indent=1, ensure_ascii=True) + "\n").encode())

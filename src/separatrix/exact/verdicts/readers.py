@@ -1,0 +1,346 @@
+"""What could the best reader do? The fixed reader, a tuned threshold, a linear reader, and every reader."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from separatrix.constructions import Construction, construction_named
+from separatrix.core.judgement import REPORT_BUG, Conclusion, ReaderClass, conclude_readers
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import all_parameters
+from separatrix.core.result import Result, Row
+from separatrix.exact.engines import EngineRefusal, Sampling
+from separatrix.exact.outputs._base import Feature, Outputs
+from separatrix.exact.outputs.floats import FloatOutputs, by_definition
+from separatrix.exact.outputs.proved import proved_outputs
+from separatrix.exact.outputs.tokens import draw_places, place_matters
+from separatrix.exact.verdicts.best_threshold import Tuned, best_threshold
+from separatrix.exact.verdicts.linear_reader import Witness, best_witness
+from separatrix.exact.verdicts.rounded_outputs import Stored, stored
+from separatrix.exact.verdicts.verdict import DELTA, OLD_NAMES, Verdict, chance_of, verdict
+from separatrix.mechanisms import Mechanism
+
+if TYPE_CHECKING:
+    from separatrix.core.schemas import questions as documents
+
+PLACES = 3
+PLACES_SEED = 0
+"""Where places differ, the special token stands at so many seeded ones, and the worst of them counts."""
+
+THIS_READER = "the fixed reader (random signs, this m and tau)"
+EVERY_READER = "every reader of what attention returns"
+LINEAR_READERS = "linear readers of one row"
+
+
+class Word(StrEnum):
+    """What is known of a class of readers."""
+
+    CANNOT = "cannot"
+    """Proved for every reader of the class."""
+    CAN = "can"
+    """One of the class does, and is given."""
+    NOT_WITH_THIS_READER = "not with this reader"
+    """The fixed reader does not; of others nothing is said."""
+    OPEN = "open"
+    """None of these."""
+    CONTRADICTION = "contradiction"
+    """A bug of this program: a reader tells apart what is proved to be equal."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A word, for whom it holds, and why."""
+
+    word: Word
+    readers: str
+    evidence: str
+
+    def as_json(self) -> documents.Statement:
+        """As `separatrix readers --json` prints it."""
+        return {"word": self.word.value, "readers": self.readers, "evidence": self.evidence}
+
+
+@dataclass(frozen=True)
+class LinearReader:
+    """A linear reader, and whether a second computation bears it out."""
+
+    witness: Witness
+    features: tuple[Feature, ...]
+    verified: bool
+    evidence: str
+
+    def weights(self) -> list[tuple[str, Fraction]]:
+        """The weights that are not zero, neighbours of one weight together: `3-101`."""
+        found, pairs = [], zip(self.features, self.witness.weights, strict=True)
+        for weight, run in groupby(pairs, key=lambda pair: pair[1]):
+            together = [feature for feature, _ in run]
+            if weight:
+                span = Feature(together[0].first, sum(each.copies for each in together))
+                found.append((span.spelled, weight))
+        return found
+
+    def as_json(self) -> documents.LinearReader:
+        """As `separatrix readers --json` prints it."""
+        return {
+            "weights": [{"features": span, "weight": format_exact(w)} for span, w in self.weights()],
+            "threshold": format_exact(self.witness.threshold),
+            "fires_on": "D1" if self.witness.fires_on else "D0",
+            "gap": self.witness.gap,
+            "verified": self.verified,
+            "evidence": self.evidence,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Readers(Result):
+    """What readers of growing freedom make of one point."""
+
+    kind: ClassVar[str] = "readers"
+    fixed: Verdict
+    threshold: Tuned | None
+    """None where the sign states are too many to tune it."""
+    linear: LinearReader | None
+    outputs: Outputs
+    formats: dict[str, Stored]
+
+    @property
+    def construction(self) -> Construction:
+        """The construction."""
+        return self.fixed.construction
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism."""
+        return self.fixed.mechanism
+
+    @property
+    def auc(self) -> documents.Auc | None:
+        """P(a noisy D1 reading exceeds a noisy D0 one), for noise on every feature of the row that is read.
+
+        A reading with weights w has noise of sd |w| times that: the gap of the best linear reader is for
+        |w| = 1, and the probe, by which margins are measured (all signs +), has length sqrt(features).
+        """
+        if self.fixed.noise is None:
+            return None
+        plain = self.fixed.outcome.margin / self.outputs.length(self.outputs.probe_weights)
+        best = self.linear.witness.gap if self.linear is not None else None
+        return {
+            "noise": float(self.fixed.noise),
+            "best_linear": None if best is None else _auc(best, self.fixed.noise),
+            "probe": _auc(plain, self.fixed.noise),
+        }
+
+    @property
+    def verdict(self) -> Statement:
+        """The most important statement."""
+        return self.statements[0]
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """All that is known of classes of readers, the most important first."""
+        return tuple(self._statements())
+
+    @property
+    def conclusions(self) -> Mapping[ReaderClass, Conclusion]:
+        """What is concluded for each class of readers."""
+        verified = self.linear is not None and self.linear.verified
+        return conclude_readers(
+            self.fixed.word,
+            rows_equal=self.outputs.proves and self.outputs.same,
+            linear_verified=verified,
+        )
+
+    def _statements(self) -> Iterator[Statement]:
+        concluded = self.conclusions
+        outcome = self.fixed.outcome
+        chance = f"{chance_of(outcome)} ({outcome.engine})"
+        if concluded[ReaderClass.EVERY] is Conclusion.CANNOT:
+            yield Statement(
+                Word.CANNOT, EVERY_READER, f"D0 and D1 have equal rows, in {self.outputs.evidence}"
+            )
+            return
+        if concluded[ReaderClass.EVERY] is Conclusion.CONTRADICTION:
+            yield Statement(
+                Word.CONTRADICTION,
+                EVERY_READER,
+                f"D0 and D1 are said to have equal rows ({self.outputs.evidence}), but a reader tells them "
+                f"apart: {chance}. {REPORT_BUG}",
+            )
+            return
+        if concluded[ReaderClass.FIXED] is Conclusion.CAN:
+            yield Statement(Word.CAN, THIS_READER, chance)
+        elif concluded[ReaderClass.FIXED] is Conclusion.CANNOT:
+            yield Statement(Word.NOT_WITH_THIS_READER, THIS_READER, chance)
+        elif self.fixed.word == "undecided":
+            yield Statement(Word.OPEN, THIS_READER, f"undecided, {chance}")
+        yield self._of_linear_readers()
+        if self.outputs.proves:
+            for name, kept in self.formats.items():
+                if kept.same:
+                    readers = f"every reader of outputs stored in {name}"
+                    yield Statement(Word.CANNOT, readers, "D0 and D1 round to equal rows")
+
+    def _of_linear_readers(self) -> Statement:
+        if self.linear is not None and self.conclusions[ReaderClass.LINEAR] is Conclusion.CAN:
+            return Statement(Word.CAN, LINEAR_READERS, f"weights given, verified by {self.linear.evidence}")
+        if self.linear is not None:
+            return Statement(
+                Word.OPEN, LINEAR_READERS, f"weights given, not verified: {self.linear.evidence}"
+            )
+        if not self.outputs.differ:
+            return Statement(
+                Word.OPEN, EVERY_READER, f"no difference found in {self.outputs.evidence}; not proved equal"
+            )
+        return Statement(
+            Word.OPEN, LINEAR_READERS, f"the rows differ ({self.outputs.evidence}), but no weights were found"
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The statements in a sentence or two."""
+        name, concluded = self.mechanism.spelled, self.conclusions
+        if concluded[ReaderClass.EVERY] is Conclusion.CANNOT:
+            return f"{name} returns the same for D0 and D1, so no reader of it tells them apart."
+        if concluded[ReaderClass.EVERY] is Conclusion.CONTRADICTION:
+            return f"The evidence for {name} contradicts itself. {REPORT_BUG}"
+        start = {
+            "distinguishes": "The fixed reader tells them apart",
+            "blind": "The fixed reader does not tell them apart",
+            "undecided": "Whether the fixed reader tells them apart is undecided",
+        }.get(self.fixed.word, "The fixed reader tells them apart at times")
+        start += f" ({chance_of(self.fixed.outcome, 4)})"
+        if concluded[ReaderClass.LINEAR] is not Conclusion.CAN:
+            return f"{start}; of other readers nothing is proved."
+        too = "does, too" if self.fixed.word == "distinguishes" else "does"
+        return f"{start}; without noise a linear reader of one row {too}."
+
+    @property
+    def summary(self) -> str:
+        """The most important statement."""
+        first, name = self.verdict, f"{self.mechanism.spelled} on {self.construction.name}"
+        return f"{name}: {first.word}, for {first.readers}; {first.evidence}"
+
+    def rows(self) -> list[Row]:
+        """One row for each statement."""
+        return [dict(statement.as_json()) for statement in self.statements]
+
+    def as_json(self) -> documents.Readers:
+        """What `separatrix readers --json` prints."""
+        fixed = self.fixed
+        return {
+            "construction": self.construction.name,
+            "mechanism": self.mechanism.spelled,
+            "parameters": self.construction.parameters.shown(),
+            "taken": dict(self.fixed.taken),
+            "fixed": {
+                "distinguish": fixed.outcome.distinguish,
+                "interval": list(fixed.outcome.interval),
+                "engine": fixed.outcome.engine,
+                "evidence": fixed.outcome.evidence,
+                "margin": fixed.outcome.margin,
+                "delta": format_exact(fixed.delta),
+                "verdict": fixed.word,
+            },
+            "threshold": None if self.threshold is None else self.threshold.as_json(),
+            "linear": None if self.linear is None else self.linear.as_json(),
+            "auc": self.auc,
+            "formats": {name: kept.as_json() for name, kept in self.formats.items()},
+            "outputs": self.outputs.evidence,
+            "verdict": self.verdict.as_json(),
+            "statements": [statement.as_json() for statement in self.statements],
+        }
+
+
+def _auc(gap: float, noise: Fraction) -> float:
+    return 0.5 * (1 + math.erf(gap / (2 * float(noise))))
+
+
+def readers(
+    construction: str,
+    mechanism: Any,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    delta: object = DELTA,
+    noise_sd: object = None,
+    sampling: Sampling | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+    **named: object,
+) -> Readers:
+    """What the fixed reader, the best threshold, the best linear reader and every reader make of a point.
+
+    **Arguments:**
+
+    - `construction`, `mechanism`, `parameters`, `named`, `delta`, `sampling`: as for `verdict`.
+    - `noise_sd`: adds the AUC under Gaussian noise of this standard deviation on every feature that is read.
+    - `tell`: hears of each reader before it is looked for.
+
+    >>> found = readers("spike", "linear", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
+    >>> [(each.word.value, each.readers.split(" (")[0]) for each in found.statements]
+    [('not with this reader', 'the fixed reader'), ('can', 'linear readers of one row')]
+    """
+    fields = construction_named(construction).schema.model_fields
+    given = all_parameters(parameters, named, fields, OLD_NAMES)
+    tell("the fixed reader")
+    fixed = verdict(construction, mechanism, given, delta=delta, noise_sd=noise_sd, sampling=sampling)
+    return read_otherwise(fixed, sampling, tell)
+
+
+def read_otherwise(
+    fixed: Verdict, sampling: Sampling | None = None, tell: Callable[[str], None] = lambda _: None
+) -> Readers:
+    """What other readers make of the point of a verdict."""
+    made, attends = fixed.construction, fixed.mechanism
+    tell("what attention returns")
+    looked: Sequence[tuple[Outputs, int]]
+    try:
+        looked = [(proved_outputs(made, attends), 0)]
+    except EngineRefusal:
+        looked = [(FloatOutputs(made, attends, place), place) for place in _places(made, attends)]
+    tell("the best linear reader")
+    found = [(best_witness(each), each, place) for each, place in looked]
+    witness, worst, place = min(found, key=lambda each: 0.0 if each[0] is None else each[0].gap)
+    tell("the best threshold")
+    try:
+        known = [each for each, _ in looked]
+        tuned = best_threshold(made, attends, known, fixed.outcome, sampling or Sampling())
+    except EngineRefusal:
+        tuned = None
+    tell("the linear reader once more, by the definition")
+    linear = None if witness is None else _verified(made, attends, witness, worst, place)
+    return Readers(fixed, tuned, linear, worst, stored(worst))
+
+
+def _places(construction: Construction, mechanism: Mechanism) -> list[int]:
+    """One place where all are alike, else a few seeded ones."""
+    if not place_matters(construction, mechanism):
+        return [0]
+    return sorted(set(draw_places(np.random.default_rng(PLACES_SEED), construction.n, PLACES)))
+
+
+def _verified(
+    construction: Construction, mechanism: Mechanism, witness: Witness, outputs: Outputs, place: int
+) -> LinearReader:
+    """Read both labels once more, by the mechanism's definition in float64."""
+    known = outputs.evidence
+    try:
+        literal = by_definition(construction, mechanism, place)
+    except EngineRefusal:
+        return LinearReader(
+            witness, outputs.features, outputs.proves, f"{known}; too large for the definition"
+        )
+    again = witness.spread_over(outputs.features, literal.features)
+    if again.holds_on(literal):
+        return LinearReader(witness, outputs.features, True, f"{known}, and the definition in float64")
+    if outputs.proves and not again.contradicts(literal):
+        return LinearReader(
+            witness, outputs.features, True, f"{known}; too fine for the definition in float64"
+        )
+    return LinearReader(witness, outputs.features, False, f"{known}; the definition does not bear it out")

@@ -1,0 +1,196 @@
+"""Verdicts on several mechanisms at one point, side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, overload
+
+from separatrix.core.parameters import UsageError
+from separatrix.core.parameters.words import listed_mechanisms
+from separatrix.core.result import Result, Row
+from separatrix.exact.engines import EngineRefusal, Sampling
+from separatrix.exact.verdicts.verdict import DELTA, Verdict
+from separatrix.exact.verdicts.verdict import verdict as verdict_on_one
+from separatrix.mechanisms import Mechanism
+
+if TYPE_CHECKING:
+    from separatrix.core.schemas import questions as documents
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A mechanism that no engine answers for here, and why."""
+
+    construction: str
+    mechanism: str
+    why: str
+
+    def as_json(self) -> documents.Refused:
+        """What stands in the list of `verdict --json`."""
+        return {
+            "construction": self.construction,
+            "mechanism": self.mechanism,
+            "verdict": "none",
+            "evidence": self.why,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Verdicts(Result):
+    """What several mechanisms make of one construction at one point; `found["linear"]` is that of one."""
+
+    kind: ClassVar[str] = "verdicts"
+    found: tuple[Verdict | Refused, ...]
+
+    @property
+    def answers(self) -> tuple[Verdict, ...]:
+        """Those that an engine answered for."""
+        return tuple(each for each in self.found if isinstance(each, Verdict))
+
+    def __iter__(self) -> Iterator[Verdict | Refused]:
+        return iter(self.found)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __getitem__(self, mechanism: str | int) -> Verdict | Refused:
+        if isinstance(mechanism, int):
+            return self.found[mechanism]
+        return {name_of(each): each for each in self.found}[mechanism]
+
+    @property
+    def summary(self) -> str:
+        """The word for each mechanism, or how many have which where they are many."""
+        kind = self.answers[0].construction.name
+        words = {name_of(each): _word(each) for each in self.found}
+        if len(words) > 4:
+            counts = Counter(words.values()).most_common()
+            return f"{len(words)} mechanisms on {kind}: {', '.join(f'{word} {k}' for word, k in counts)}"
+        return f"{kind}: {', '.join(f'{name} {word}' for name, word in words.items())}"
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Those on each mechanism, after its name."""
+        return tuple(
+            f"{answer.mechanism.spelled}: {remark}" for answer in self.answers for remark in answer.remarks
+        )
+
+    def rows(self) -> list[Row]:
+        """One row for each mechanism: the answer, and every parameter."""
+        return [
+            row
+            for each in self.found
+            for row in (
+                each.rows()
+                if isinstance(each, Verdict)
+                else [{**_parameters(self.answers[0]), **each.as_json(), "verdict": None}]
+            )
+        ]
+
+    def notebook_rows(self) -> list[Row]:
+        """Without the parameters, which are the same for all."""
+        same = _parameters(self.answers[0]).keys() - {"mechanism"}
+        return [{name: value for name, value in row.items() if name not in same} for row in self.rows()]
+
+    def as_json(self) -> list[documents.Verdict | documents.Refused]:
+        """What `separatrix verdict --json` prints for several mechanisms."""
+        return [each.as_json() for each in self.found]
+
+
+def name_of(found: Verdict | Refused) -> str:
+    """The mechanism as it is written."""
+    return found.mechanism.spelled if isinstance(found, Verdict) else found.mechanism
+
+
+def _word(found: Verdict | Refused) -> str:
+    return found.word if isinstance(found, Verdict) else "not computed"
+
+
+def _parameters(found: Verdict) -> Row:
+    (row,) = found.rows()
+    return {name: row[name] for name in found.construction.parameters.filled()}
+
+
+@overload
+def verdict(
+    construction: str,
+    mechanism: list[Any] | tuple[Any, ...],
+    parameters: Mapping[str, object] | None = None,
+    *,
+    engine: str = "auto",
+    delta: object = DELTA,
+    noise_sd: object = None,
+    sampling: Sampling | None = None,
+    **named: object,
+) -> Verdicts: ...
+
+
+@overload
+def verdict(
+    construction: str,
+    mechanism: Any,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    engine: str = "auto",
+    delta: object = DELTA,
+    noise_sd: object = None,
+    sampling: Sampling | None = None,
+    **named: object,
+) -> Verdict: ...
+
+
+def verdict(
+    construction: str,
+    mechanism: Any,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    engine: str = "auto",
+    delta: object = DELTA,
+    noise_sd: object = None,
+    sampling: Sampling | None = None,
+    **named: object,
+) -> Verdict | Verdicts:
+    """Whether a mechanism tells the two labels of a construction apart at one point.
+
+    **Arguments:**
+
+    - `construction`: its name, such as `"spike"`.
+    - `mechanism`: a name with its parameters (`"power:beta=4"`), `"module:attribute"` of your own, or the
+      thing itself. Several, `"softmax,linear"` or a list, give `Verdicts`; type checkers know it of a list.
+    - `parameters`, `named`: those of the construction, as a mapping or by name; `"0.1"` is exactly 1/10.
+      Those that are missing are taken from its reference point: `taken` of the answer has them.
+    - `engine`: `"certified"`, `"exact"`, `"grouped"`, `"dense"`, or `"auto"`: the strongest that applies.
+    - `delta`: how sure `distinguishes` and `blind` have to be.
+    - `noise_sd`: adds the AUC under Gaussian noise of this standard deviation on the pre-activation.
+    - `sampling`: how many draws, from which seed; for engines that sample.
+
+    >>> found = verdict("spike", "softmax", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
+    >>> found.word, round(found.outcome.distinguish, 6)
+    ('distinguishes', 0.999755)
+    >>> found = verdict("spike", "linear", n=10**6)
+    >>> found.word, found.taken
+    ('blind', {'d': 102, 'm': 12, 'a0': '0.01', 'a1': '1.2', 'b': '0.2', 'c': '0.1'})
+    >>> verdict("spike", ["softmax", "linear"])
+    <Verdicts: spike: softmax distinguishes, linear blind>
+    """
+    chosen = listed_mechanisms(mechanism)
+    more: dict[str, Any] = dict(named)
+    how: dict[str, Any] = {"engine": engine, "delta": delta, "noise_sd": noise_sd, "sampling": sampling}
+    if len(chosen) < 2 and not isinstance(mechanism, list | tuple):
+        return verdict_on_one(construction, mechanism, parameters, **how, **more)
+    if not chosen:
+        raise UsageError("name a mechanism, for example softmax")
+    found: list[Verdict | Refused] = []
+    refusals = list[EngineRefusal]()
+    for each in chosen:
+        try:
+            found.append(verdict_on_one(construction, each, parameters, **how, **more))
+        except EngineRefusal as refused:
+            refusals.append(refused)
+            name = each.spelled if isinstance(each, Mechanism) else str(each)
+            found.append(Refused(construction, name, str(refused)))
+    if len(refusals) == len(found):
+        raise refusals[0]
+    return Verdicts(tuple(found))

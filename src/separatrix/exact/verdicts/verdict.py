@@ -1,0 +1,220 @@
+"""The answer: probabilities with their kind of evidence, margin, bits, and one word."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from separatrix.constructions import Construction, construction_named
+from separatrix.constructions.reference import read_completed
+from separatrix.core.numbers import format_exact, parse_exact
+from separatrix.core.numbers.json import finite
+from separatrix.core.numbers.logforms import spelled
+from separatrix.core.numbers.spelling import for_people
+from separatrix.core.parameters import UsageError, all_parameters
+from separatrix.core.result import Result, Row
+from separatrix.core.tensors import torch
+from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, solve
+from separatrix.exact.engines.outcome import side_of
+from separatrix.exact.verdicts.lost_formats import LARGEST, lost_from
+from separatrix.exact.verdicts.theorem import theorem_coverage
+from separatrix.mechanisms import Mechanism
+from separatrix.mechanisms.calling import drawn_note, scale_note
+from separatrix.mechanisms.custom import CustomMechanism
+from separatrix.mechanisms.load import mechanism_from
+
+if TYPE_CHECKING:
+    from separatrix.core.schemas import questions as documents
+    from separatrix.core.schemas._base import Word
+
+DELTA = Fraction(1, 100)
+SURE = 0.9
+"""Fires on both labels: with this probability or more on each."""
+BOTH = (
+    "It fires on both labels: D0 passes the threshold, too; separatrix readers tells whether another "
+    "threshold sets them apart."
+)
+OLD_NAMES = {"noise": "noise_sd="}
+"""Options that were once called as parameters of a construction are."""
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict(Result):
+    """What one mechanism makes of one construction at one parameter point."""
+
+    kind: ClassVar[str] = "verdict"
+    construction: Construction
+    mechanism: Mechanism
+    outcome: Outcome
+    delta: Fraction
+    noise: Fraction | None = None
+    """The standard deviation of Gaussian noise on the pre-activation, in units of sqrt(log n)."""
+    taken: Mapping[str, int | str] = field(default_factory=dict)
+    """The parameters that were not given, and taken from the construction's reference point."""
+
+    @property
+    def word(self) -> Word:
+        """`distinguishes` (P >= 1-delta), `blind` (P <= delta), `partial`, or `undecided`."""
+        return word_for(self.outcome, self.construction.m, self.delta)
+
+    @property
+    def bits(self) -> float:
+        """log2(v1 / margin): the significant bits needed to tell the labels apart."""
+        return self.outcome.bits
+
+    @property
+    def auc(self) -> float | None:
+        """P(a noisy D1 pre-activation exceeds a noisy D0 one) = Phi(margin / (sqrt(2) sd))."""
+        if self.noise is None:
+            return None
+        return 0.5 * (1 + math.erf(self.outcome.margin / (2 * float(self.noise))))
+
+    @cached_property
+    def formats(self) -> dict[str, int | None] | None:
+        """For each format the n from which on both labels are one number; None without a closed form."""
+        try:
+            return lost_from(self.construction, self.mechanism)
+        except EngineRefusal:
+            return None
+
+    @property
+    def fires_on_both(self) -> bool:
+        """Whether D0 passes the threshold about as surely as D1."""
+        return self.word != "distinguishes" and min(self.outcome.fire_d0, self.outcome.fire_d1) >= SURE
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """What has to be known to read the answer, a sentence each: a hidden scale, drawn weights, a reader
+        that fires on both labels."""
+        own = self.mechanism if isinstance(self.mechanism, CustomMechanism) else None
+        found = [] if own is None else [scale_note(own, _key_width(self.construction)), drawn_note(own)]
+        if self.fires_on_both:
+            found.append(BOTH)
+        return tuple(filter(None, found))
+
+    @cached_property
+    def theorem(self) -> str:
+        """Whether the separation theorem covers this point, in a sentence; empty where it has no say."""
+        coverage = theorem_coverage(self.construction, self.mechanism, self.delta)
+        low, high = self.outcome.interval
+        return "" if coverage is None else coverage.sentence(exact=low == high)
+
+    @property
+    def summary(self) -> str:
+        """The word, P and the engine behind it."""
+        name = f"{self.mechanism.spelled} on {self.construction.name}"
+        both = "; it fires on both labels" if self.fires_on_both else ""
+        return f"{name}: {self.word}, {chance_of(self.outcome)} ({self.outcome.engine}){both}"
+
+    def rows(self) -> list[Row]:
+        """One row: the answer, and every parameter, so that the frames of several verdicts go together."""
+        outcome = self.outcome
+        answer = {
+            "construction": self.construction.name,
+            "mechanism": self.mechanism.spelled,
+            "verdict": self.word,
+            "distinguish": outcome.distinguish,
+            "low": outcome.interval[0],
+            "high": outcome.interval[1],
+            **{name: getattr(outcome, name) for name in ("fire_d0", "fire_d1", "margin", "bits", "engine")},
+        }
+        given = self.construction.parameters.filled()
+        parameters = {name: float(v) if isinstance(v, Fraction) else v for name, v in given.items()}
+        return [{**parameters, **answer}]
+
+    def as_json(self) -> documents.Verdict:
+        """What `separatrix verdict --json` prints."""
+        outcome = self.outcome
+        shown = {
+            "construction": self.construction.name,
+            "mechanism": self.mechanism.spelled,
+            "parameters": self.construction.parameters.shown(),
+            "taken": dict(self.taken),
+            "engine": outcome.engine,
+            "evidence": outcome.evidence,
+            "neuron": {
+                "p0": _number(outcome.p0),
+                "p1": _number(outcome.p1),
+                "q": _number(outcome.q),
+            },
+            "fire_d0": outcome.fire_d0,
+            "fire_d1": outcome.fire_d1,
+            "distinguish": outcome.distinguish,
+            "interval": list(outcome.interval),
+            "margin": outcome.margin,
+            "bits": self.bits,
+            "delta": format_exact(self.delta),
+            "verdict": self.word,
+            "lost_from": self.formats,
+            "lost_searched_to": LARGEST,
+            "remarks": [*self.remarks, *filter(None, [self.theorem])],
+        }
+        numbers: documents.Verdict = finite(shown if self.auc is None else {**shown, "auc": self.auc})
+        return numbers
+
+
+def chance_of(outcome: Outcome, digits: int = 6) -> str:
+    """P(tells apart) in words; between two numbers where it is not known exactly."""
+    low, high = outcome.interval
+    if low == high:
+        return f"P = {for_people(outcome.distinguish, digits)}"
+    if ENGINES[outcome.engine].proves:  # what lies between was not decided: no number of it is likelier
+        return f"P between {for_people(low, digits)} and {for_people(high, digits)}"
+    return f"P = {for_people(outcome.distinguish, digits)} in [{for_people(low, 4)}, {for_people(high, 4)}]"
+
+
+def word_for(outcome: Outcome, m: int, delta: Fraction) -> Word:
+    """The verdict on an outcome with m sign vectors."""
+    upper, lower = side_of(outcome, m, 1 - delta), side_of(outcome, m, delta)
+    if upper in (0, 1):
+        return "distinguishes"
+    if lower in (0, -1):
+        return "blind"
+    return "partial" if (lower, upper) == (1, -1) else "undecided"
+
+
+def _key_width(construction: Construction) -> int:
+    """The width of queries and keys."""
+    made = construction.groups if construction.has_groups else partial(construction.dense, spike=0)
+    return int(made(0, dtype=torch.float64).keys.shape[-1])
+
+
+def parse_delta(given: object) -> Fraction:
+    """How sure `distinguishes` and `blind` have to be: exact, and between 0 and 1/2."""
+    delta = parse_exact(given, "delta")
+    if not 0 < delta < Fraction(1, 2):
+        raise UsageError(f"delta={given} is out of range; it must lie between 0 and 1/2")
+    return delta
+
+
+def _number(p: Fraction | float) -> str | float:
+    return spelled(p) if isinstance(p, Fraction) else p
+
+
+def verdict(
+    construction: str,
+    mechanism: Any,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    engine: str = "auto",
+    delta: object = DELTA,
+    noise_sd: object = None,
+    sampling: Sampling | None = None,
+    **named: object,
+) -> Verdict:
+    """The verdict on one mechanism; arguments as for `separatrix.verdict`, which takes several, too."""
+    kind = construction_named(construction)
+    given = all_parameters(parameters, named, kind.schema.model_fields, OLD_NAMES)
+    tolerance = parse_delta(delta)
+    spread = None if noise_sd is None else parse_exact(noise_sd, "noise")
+    if spread is not None and not Fraction(1, 10**9) <= spread <= 10**9:
+        raise UsageError(f"noise={noise_sd} is out of range; it must be 1e-9 to 1e9")
+    attends = mechanism_from(mechanism)
+    made, missing = read_completed(kind, given)
+    outcome = solve(made, attends, engine, sampling)
+    said = replace(outcome, evidence=f"{outcome.evidence}{ENGINES[outcome.engine].unused(sampling)}")
+    return Verdict(made, attends, said, tolerance, spread, missing)

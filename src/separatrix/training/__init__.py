@@ -1,0 +1,1 @@
+"""Training: tasks, data sets, models, the training loop and constructed weights."""

@@ -1,0 +1,212 @@
+"""Intervals over seeds, and the sentence that follows from five numbers."""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from separatrix.analysis.evidence.estimates import (
+    SeedSummary,
+    Share,
+    describe_resolution,
+    differences,
+    holm,
+    median_rank,
+    seeds_to_resolve,
+    sign_flip_p,
+)
+from separatrix.analysis.evidence.found import Pilot, window
+from separatrix.analysis.evidence.sentences import Scores, Word, judged
+from separatrix.training.tasks import ProvedCeiling
+
+PROVED = ProvedCeiling(0.62, "one linear layer", "by hand")
+
+
+def test_the_interval_of_the_median_is_between_order_statistics() -> None:
+    six = [0.91, 0.95, 0.89, 0.99, 0.93, 0.94]
+    assert SeedSummary.of(six).interval == (0.89, 0.99)
+    assert SeedSummary.of(six).median == pytest.approx(0.935)
+    assert SeedSummary.of([*six, 0.1, 1.0, 0.97]).interval == (0.89, 0.99)
+    assert SeedSummary.of(six[:5]).interval is None
+    for count in range(1, 200):
+        rank = median_rank(count)
+        assert 2 * stats.binom.cdf(rank - 1, count, 0.5) <= 0.05 < 2 * stats.binom.cdf(rank, count, 0.5)
+
+
+def test_six_of_six_and_none_of_six_are_told_apart() -> None:
+    assert Share(6, 6).interval == pytest.approx((0.5407, 1), abs=1e-4)
+    assert Share(0, 6).interval == pytest.approx((0, 0.4593), abs=1e-4)
+
+
+def normal(chance: np.random.Generator, count: int) -> np.ndarray:
+    return chance.normal(3, 2, count)
+
+
+def skewed(chance: np.random.Generator, count: int) -> np.ndarray:
+    return chance.lognormal(0, 1.5, count)
+
+
+def bimodal(chance: np.random.Generator, count: int) -> np.ndarray:
+    """One seed in ten fails."""
+    solved = chance.random(count) > 0.1
+    return np.where(solved, chance.normal(0.98, 0.002, count), chance.normal(0.5, 0.01, count))
+
+
+def even(chance: np.random.Generator, count: int) -> np.ndarray:
+    """Half of the seeds fail, a little fewer: the median is at the lower end of the higher mode."""
+    solved = chance.random(count) > 0.49
+    return np.where(solved, chance.normal(0.98, 0.002, count), chance.normal(0.5, 0.01, count))
+
+
+@pytest.mark.parametrize("seeds", [6, 7, 9, 12])
+@pytest.mark.parametrize("draw", [normal, skewed, bimodal, even])
+def test_the_interval_of_the_median_covers_as_often_as_it_says(
+    draw: Callable[[np.random.Generator, int], np.ndarray], seeds: int
+) -> None:
+    chance = np.random.default_rng(1)
+    truth = np.median(draw(chance, 1_000_001))
+    intervals = [SeedSummary.of(draw(chance, seeds).tolist()).interval for _ in range(3000)]
+    assert np.mean([ends is not None and ends[0] <= truth <= ends[1] for ends in intervals]) >= 0.93
+
+
+def test_students_interval_would_not_cover_when_one_seed_in_ten_fails() -> None:
+    """The reason why no interval of a mean is shown."""
+    chance = np.random.default_rng(2)
+    drawn = [bimodal(chance, 6) for _ in range(2000)]
+    truth = 0.9 * 0.98 + 0.1 * 0.5
+    ends = [stats.t.interval(0.95, 5, np.mean(each), stats.sem(each)) for each in drawn]
+    assert np.mean([low <= truth <= high for low, high in ends]) < 0.6
+
+
+def test_the_sign_flip_test_is_that_of_scipy() -> None:
+    chance = np.random.default_rng(3)
+    for count in range(2, 12):
+        gaps = chance.normal(0.5, 1, count)
+        known = stats.permutation_test(
+            (gaps,), np.sum, permutation_type="samples", n_resamples=np.inf, alternative="two-sided"
+        )
+        assert sign_flip_p(gaps.tolist()) == pytest.approx(known.pvalue)
+    assert sign_flip_p([0.1] * 25) < 1e-4
+    assert sign_flip_p(([0.1, -0.1] * 13)[:25]) > 0.5
+    assert sign_flip_p([0.0] * 25) == 1.0
+    assert sign_flip_p([0.3]) == 1.0
+
+
+@pytest.mark.parametrize("draw", [normal, skewed, bimodal])
+def test_pairs_of_equal_mechanisms_are_rarely_told_apart(
+    draw: Callable[[np.random.Generator, int], np.ndarray],
+) -> None:
+    """The share of experiments with any significant pair is at most 5 %, whatever the shape of scores."""
+    chance, wrong, tried = np.random.default_rng(4), 0, 1000
+    for _ in range(tried):
+        scores = {name: dict(enumerate(draw(chance, 9).tolist())) for name in "abcd"}
+        wrong += any(pair.is_significant for pair in differences(scores))
+    assert wrong / tried < 0.05 + 3 * (0.05 * 0.95 / tried) ** 0.5
+
+
+def test_p_values_are_adjusted_as_holm_does() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.5, 0.9]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_differences_are_paired_by_seed_and_corrected_for_their_number() -> None:
+    base = {seed: 0.1 * seed for seed in range(9)}
+    up = {seed: score + 0.1 + 0.01 * seed for seed, score in base.items()}
+    (found,) = differences({"a": up, "b": base})
+    assert found.gaps.mean == pytest.approx(0.14)
+    assert found.p_value == found.p_adjusted == 2 / 2**9
+    assert found.is_significant
+    three = differences({"a": up, "b": base, "c": {seed: 0.1 * (8 - seed) for seed in range(9)}})
+    assert [pair.is_significant for pair in three] == [True, False, False]
+    assert three[0].p_adjusted == pytest.approx(3 * 2 / 2**9)
+    (unclear,) = differences({"a": {1: 0.5, 2: 0.9, 3: 0.1}, "b": {3: 0.2, 2: 0.7, 1: 0.6}})
+    assert not unclear.is_significant
+    assert found.as_json()["separated"] is True
+
+
+def test_what_six_seeds_cannot_show_is_stated() -> None:
+    def constant(*names: str) -> dict[str, dict[int, float]]:
+        return {name: {seed: float(place + seed) for seed in range(6)} for place, name in enumerate(names)}
+
+    assert describe_resolution(differences(constant("a", "b"))) is None
+    told = describe_resolution(paired := differences(constant("a", "b", "c")))
+    assert told == (
+        "6 seeds cannot show a difference among 3 pairs: the smallest possible adjusted p-value is 0.094; "
+        "7 seeds can"
+    )
+    assert min(pair.p_adjusted for pair in paired) == pytest.approx(0.09375)
+    for pairs in range(1, 50):
+        seeds = seeds_to_resolve(pairs)
+        assert 2 * pairs / 2**seeds <= 0.05 < 2 * pairs / 2 ** (seeds - 1)
+
+
+def test_the_window_is_what_comes_close_to_the_best() -> None:
+    pilots = [Pilot(Fraction(rate), score) for rate, score in ((1, 0.5), (2, 0.985), (3, 0.99))]
+    assert window(pilots, 1, 0.01) == pilots[1:]
+    assert window(pilots, -1, 0.01) == pilots[:1]
+    assert window([Pilot(Fraction(1), None)], 1, 0.01) == [Pilot(Fraction(1), None)]
+
+
+def scores(
+    *,
+    proved: ProvedCeiling | None = None,
+    witness: float | None = None,
+    trained: float = 0.5,
+    solved: int = 0,
+) -> Scores:
+    return Scores(1, 0.01, 0.98, proved, witness, trained, Share(solved, 6))
+
+
+@pytest.mark.parametrize(
+    ("found", "word", "says"),
+    [
+        (scores(solved=6), Word.LEARNS, "6 of 6 seeds"),
+        (scores(solved=2), Word.LEARNS, "on some seeds: 2 of 6"),
+        (scores(witness=0.979), Word.NOT_LEARNED, "0.9790 are written down, training reached 0.5000"),
+        (scores(witness=0.7), Word.UNKNOWN, "the best weights known reach 0.7000; that proves nothing"),
+        (scores(), Word.UNKNOWN, "no weights are written down for this setting; that proves nothing"),
+        (scores(proved=PROVED, trained=0.61), Word.CANNOT, "what it can it learned: 0.6100"),
+        (
+            scores(proved=PROVED, witness=0.62),
+            Word.CANNOT,
+            "it did not learn that here: training reached 0.5000",
+        ),
+        (scores(proved=PROVED), Word.CANNOT, "whether it can do better is unknown"),
+        (scores(proved=ProvedCeiling(0.98, "all", ""), solved=6), Word.LEARNS, "6 of 6"),
+    ],
+)
+def test_the_sentence_follows_from_the_numbers(found: Scores, word: Word, says: str) -> None:
+    judged_word, sentence = judged(found)
+    assert judged_word is word
+    assert says in sentence
+
+
+@pytest.mark.parametrize(
+    ("sign", "trained", "floor", "says"),
+    [
+        (1, 0.95, 0.93, "no ceiling is known; training reached 0.9500, where a shortcut has 0.9300"),
+        (1, 0.93, 0.93, "no better than a shortcut, which has 0.9300: that says nothing about the mechanism"),
+        (1, 0.5, 0.93, "training reached 0.5000, no better than a shortcut"),
+        (-1, 2.5, 3.1, "no ceiling is known; training reached 2.5000, where a shortcut has 3.1000"),
+        (-1, 3.7, 3.1, "training reached 3.7000, no better than a shortcut"),
+        (1, None, 0.9, "every run failed"),
+    ],
+)
+def test_real_data_are_judged_beside_the_floor(
+    sign: int, trained: float | None, floor: float, says: str
+) -> None:
+    ceiling = 1.0 if sign > 0 else 0.0
+    word, sentence = judged(Scores(sign, 0.01, ceiling, None, None, trained, Share(0, 6), floor))
+    assert word is Word.UNKNOWN
+    assert says in sentence
+
+
+def test_lower_is_better_where_scores_are_errors() -> None:
+    found = Scores(-1, 0.01, 0.0, ProvedCeiling(0.23, "one layer", ""), 0.231, 0.42, Share(0, 6))
+    word, sentence = judged(found)
+    assert word is Word.CANNOT
+    assert "at best 0.2300" in sentence
+    assert "did not learn that here: training reached 0.4200" in sentence

@@ -1,0 +1,184 @@
+"""Where n is moved to an admissible value, what is shown is the n that was used."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import separatrix as sx
+from cases import BASE
+from expectations import run
+from separatrix.analysis import maps
+from separatrix.analysis.laws import scaling
+from separatrix.analysis.maps import BoundaryCurve, boundary_curve
+from separatrix.pages.maps import curve as curves
+from separatrix.pages.maps import write_curve, write_map
+from separatrix.pages.maps.heatmap import interactive
+from separatrix.pages.pages import asset
+
+FIXED = {name: value for name, value in BASE.items() if name not in ("a1", "n")}
+WITHOUT_D = {name: value for name, value in FIXED.items() if name != "d"}
+MOVED = "n is rounded to a multiple of d−2: 2667 to 2700, 3333 to 3300."
+
+
+def over_n() -> BoundaryCurve:
+    return boundary_curve(
+        "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, "n=2000:4000:4", scan=11, tolerance="1e-3"
+    )
+
+
+def table(found: BoundaryCurve) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(curves.as_csv(found).decode())))
+
+
+def test_a_curve_over_n_has_the_n_that_were_used() -> None:
+    found = over_n()
+    assert found.over.values == (2000, 2700, 3300, 4000)
+    assert [row["n"] for row in table(found)] == ["2000", "2700", "3300", "4000"]
+    assert curves.series(found)["crossing"][0].tolist() == [2000, 2700, 3300, 4000]
+    for value, each in zip(found.over.values, found.boundaries, strict=True):
+        assert each.lengths == [value]
+        again = sx.boundary("spike", "softmax", **FIXED, a1="0.5:1.5", n=value, scan=11, tolerance="1e-3")
+        assert again.crossings == each.crossings
+    shown = found.as_json()
+    assert shown["moved"] == MOVED
+    assert [(each["asked"], each["value"]) for each in shown["curve"]] == [
+        (2000, 2000),
+        (2667, 2700),
+        (3333, 3300),
+        (4000, 4000),
+    ]
+
+
+def test_the_page_and_the_text_of_a_curve_say_the_n_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_curve(over_n(), tmp_path / "curve.html")
+    page = (tmp_path / "curve.html").read_text()
+    assert MOVED in page
+    assert "<h1>softmax on spike passes P = 0.5 at a1 = " in page
+    assert ">2700</td>" in page
+    assert ">2667</td>" not in page
+    words = [f"{name}={value}" for name, value in FIXED.items()]
+    options = ["--over", "n=2000:4000:4", "--scan", "11", "--tolerance", "1e-3"]
+    code, out, _ = run(capsys, "boundary", "spike", "softmax", "a1=0.5:1.5", *words, *options)
+    assert code == 0
+    assert MOVED in " ".join(out.split())
+    assert [line.split()[0] for line in out.splitlines()[2:6]] == ["2000", "2700", "3300", "4000"]
+
+
+def test_values_that_are_moved_to_one_n_are_one_row() -> None:
+    found = boundary_curve(
+        "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, "n=980:1020:5", scan=11, tolerance="1e-3"
+    )
+    assert found.over.values == (1000,)
+    assert found.wanted == (980,)
+
+
+def test_a_curve_over_d_has_a_column_with_the_n_used() -> None:
+    asked = {**WITHOUT_D, "n": 1001, "a1": "0.5:1.5"}
+    found = boundary_curve("spike", "softmax", asked, "d=10:20:4", scan=11, tolerance="1e-3")
+    assert [(row["d"], row["n used"]) for row in table(found)] == [
+        ("10", "1000"),
+        ("13", "1001"),
+        ("17", "1005"),
+        ("20", "1008"),
+    ]
+    assert "n=1001 asked for" in curves.sentences(found)[0]
+    assert found.moved in curves.sentences(found)
+    figure = curves.interactive(found)
+    assert list(figure.data[0].customdata) == ["1000", "1001", "1005", "1008"]
+    assert "n used = %{customdata}" in figure.data[0].hovertemplate
+
+
+def test_where_the_search_moves_n_both_ends_say_it(capsys: pytest.CaptureFixture[str]) -> None:
+    found = boundary_curve("spike", "softmax", {**WITHOUT_D, "a1": "0.7", "d": "4:30"}, "n=1001:1031:3")
+    for row in table(found):
+        used = [int(n) for n in row["n used"].split(" to ")]
+        steps = [int(row["lo"]) - 2, int(row["hi"]) - 2]
+        assert all(n % step == 0 for n, step in zip(used, steps, strict=True))
+        assert all(abs(n - int(row["n asked for"])) <= step / 2 for n, step in zip(used, steps, strict=True))
+    words = [f"{name}={value}" for name, value in WITHOUT_D.items()]
+    code, out, _ = run(capsys, "boundary", "spike", "softmax", "a1=0.7", "d=4:30", "n=1001", *words)
+    assert code == 0
+    assert "lo  d=12 n=1000 " in out
+    assert "hi  d=13 n=1001 " in out
+    assert "at d=4 n=1002" in out
+
+
+def test_nothing_is_said_where_nothing_is_moved() -> None:
+    found = boundary_curve(
+        "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, "n=1000:2000:2", scan=11, tolerance="1e-3"
+    )
+    assert found.moved == ""
+    assert "n used" not in curves.columns(found)
+
+
+def test_scaling_shows_the_n_used_beside_what_grows(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = {**WITHOUT_D, "a1": "1.2", "n": 1001, "d": "10:100:4:log"}
+    found = scaling("spike", "linear", asked)
+    used = {each["d"]: each["n_used"] for each in found.as_json()["values"]}
+    assert used == {10: 1000, 22: 1000, 46: 1012, 100: 980}
+    words = [f"{name}={value}" for name, value in asked.items()]
+    _, out, _ = run(capsys, "scaling", "spike", "linear", *words)
+    assert "d    n used" in out
+    assert "46   1012" in out
+    _, out, _ = run(capsys, "scaling", "spike", "linear,softmax", *words)
+    assert "n is rounded to a multiple of d−2 at 4 of 4 places: 980 to 1,012." in out
+    assert "d=10:100:4:log" in out
+
+
+def a_map() -> Any:
+    return maps.map("spike", ["softmax"], {**FIXED, "a1": "0.5:1.5:3", "n": "2000:4000:4"})
+
+
+def test_pointing_at_a_cell_of_a_map_says_the_n_used(tmp_path: Path) -> None:
+    found = a_map()
+    template = interactive(found, found.layers[0]).data[0].hovertemplate
+    assert "n asked for ≈ %{y" in template
+    assert "n used = %{customdata}" in template
+    write_map(found, tmp_path / "map.html")
+    cells = json.loads((tmp_path / "map.html").read_text().split('id="cells">')[1].split("</script>")[0])
+    assert cells["n"] == [["2000"], ["2700"], ["3300"], ["4000"]]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node to run the script of a page with")
+def test_the_script_of_a_map_puts_the_n_used_under_the_pointer() -> None:
+    """The page's script with a document of its own: what Plotly gets to show, and the command below."""
+    cells = {
+        "construction": "spike",
+        "names": ["a1", "n"],
+        "x": ["0.5", "1"],
+        "y": ["2000", "2667"],
+        "n": [["2000"], ["2700"]],
+        "own": [],
+        "rest": ["d=102"],
+        "panels": [{"mechanisms": ["softmax"], "log": False, "middle": None}],
+    }
+    stage = f"""
+    var texts = {{cells: {json.dumps(json.dumps(cells))}, "plot-0": '{{"data": [{{}}], "layout": {{}}}}'}};
+    var code = {{}}, prints = {{}}, given = null;
+    var below = {{querySelector: function (what) {{ return what === "code" ? code : prints; }}}};
+    var place = {{dataset: {{source: "plot-0", cells: "0"}}, on: function () {{}}}};
+    var ignore = function () {{}};
+    var window = {{matchMedia: function () {{ return {{matches: false}}; }}, addEventListener: ignore}};
+    var document = {{
+      getElementById: function (id) {{ return texts[id] ? {{textContent: texts[id]}} : below; }},
+      querySelectorAll: function () {{ return [place]; }}
+    }};
+    var Plotly = {{newPlot: function (_, data) {{ given = data[0].customdata; }}}};
+    {asset("plots.js")}
+    console.log(JSON.stringify([given, code.textContent]));
+    """
+    done = subprocess.run(["node", "-e", stage], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == [
+        [["2000", "2000"], ["2700", "2700"]],
+        "separatrix verdict spike softmax a1=1 n=2700 d=102",
+    ]

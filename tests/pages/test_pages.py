@@ -1,0 +1,74 @@
+"""Templates: what they are given is text, nothing may be missing, and they come with the package alone."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from jinja2 import TemplateNotFound, UndefinedError
+
+from separatrix.pages import pages
+from separatrix.pages.drawing import LOOKS, SYMBOLS, Key, looks
+
+EVIL = "<script>alert(1)</script>\"'&"
+NAMES = sorted(path.name for path in files("separatrix.pages").joinpath("templates").iterdir())
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith(".j2")])
+def test_every_template_escapes_and_wants_all_its_variables(name: str) -> None:
+    source = files("separatrix.pages").joinpath("templates", name).read_text("utf-8")
+    assert not re.search(r"\|\s*safe|autoescape", source)
+    assert pages.environment().autoescape is True
+    if name != "macros.html.j2":
+        with pytest.raises(UndefinedError):
+            pages.page(name)
+
+
+def test_text_stays_text_in_every_macro() -> None:
+    ui = pages.environment().get_template("macros.html.j2").module
+    made = [
+        ui.table([EVIL], [[EVIL]], EVIL),  # type: ignore[attr-defined]
+        ui.facts([(EVIL, EVIL)], EVIL),  # type: ignore[attr-defined]
+        ui.command(EVIL, EVIL),  # type: ignore[attr-defined]
+        ui.paper(b"", EVIL),  # type: ignore[attr-defined]
+        ui.plot(EVIL, {"text": EVIL}, EVIL),  # type: ignore[attr-defined]
+        ui.links([pages.Section(EVIL, EVIL, pages.prose(""))]),  # type: ignore[attr-defined]
+        ui.sections([pages.Section(EVIL, EVIL, pages.prose(EVIL))]),  # type: ignore[attr-defined]
+        ui.legend([Key(EVIL, EVIL, EVIL)], plain=True),  # type: ignore[attr-defined]
+        ui.legend([Key(EVIL, EVIL)]),  # type: ignore[attr-defined]
+    ]
+    for text in made:
+        assert "alert(1)" in text
+        assert "<script>alert" not in text
+        assert "\"'&" not in text.split('<script type="application/json"')[0]
+
+
+def test_every_symbol_has_a_sample_in_the_legend() -> None:
+    ui = pages.environment().get_template("macros.html.j2").module
+    drawn = {*SYMBOLS, *(look.symbol for look in LOOKS.values()), "dot", "x"}
+    assert drawn == set(ui.shapes)  # type: ignore[attr-defined]
+
+
+def test_mechanisms_are_told_apart_without_colour_alone() -> None:
+    names = [f"mechanism {i}" for i in range(8)]
+    found = looks([*names, "softmax"])
+    assert found["softmax"].colour == LOOKS["softmax"].colour
+    assert len({(found[name].colour, found[name].dash) for name in [*names, *LOOKS]}) == len(names) + len(
+        LOOKS
+    )
+
+
+def test_nothing_is_taken_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.html.j2").write_text("mine")
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine.html.j2", str(tmp_path / "mine.html.j2"), "../pages.py"):
+        with pytest.raises(TemplateNotFound):
+            pages.page(name)
+
+
+def test_long_and_hidden_text_is_cut_and_shown() -> None:
+    assert pages.short("x" * 500) == "x" * 399 + "…"
+    assert "\u202e" not in pages.short("a\u202eb")
+    assert pages.colours("superb") == pages.colours("none")

@@ -1,0 +1,261 @@
+"""Archives of strangers: cut short, endless, with names and links that lead elsewhere."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import random
+import struct
+import tarfile
+import tracemalloc
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from separatrix.core.errors import UsageError
+from separatrix.training.data import archives
+from separatrix.training.data.archives import gunzip, untar, unzip
+from tiny_data import tar
+
+MOST = 1 << 16
+ENOUGH = 8 << 20
+"""Bytes that reading a small archive may allocate."""
+
+
+@contextmanager
+def bounded_memory(most: int = ENOUGH) -> Iterator[None]:
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < most, f"{peak:,} bytes were allocated"
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, content in members.items():
+            out.writestr(name, content)
+    return made.getvalue()
+
+
+def members(data: bytes, most: int = MOST) -> dict[str, bytes]:
+    return dict(untar(data, lambda name: None if name.endswith(".skip") else most, most, "x.tgz"))
+
+
+def link(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, target
+    return made
+
+
+def test_what_is_sound_is_read() -> None:
+    packed = tar({"a/b.txt": b"one", "a/c.skip": b"two", "d": b""})
+    assert members(packed) == {"a/b.txt": b"one", "d": b""}
+    assert unzip(zipped({"enwik8": b"text", "more/x": b""}), "enwik8", 4, "x.zip") == b"text"
+    assert gunzip(gzip.compress(b"a") + gzip.compress(b"b"), 2, "x.gz") == b"ab"
+
+
+@pytest.mark.parametrize("cut", [0, 1, 5, 30, 200, -9, -1])
+def test_what_is_cut_short_is_refused(cut: int) -> None:
+    content = bytes(range(256)) * 40
+    for whole, read in (
+        (gzip.compress(content), lambda data: gunzip(data, MOST, "x")),
+        (zipped({"enwik8": content}), lambda data: unzip(data, "enwik8", MOST, "x")),
+        (tar({"a": content}), members),
+    ):
+        with pytest.raises(UsageError, match="is damaged or cut short"):
+            read(whole[:cut])
+
+
+def test_damage_in_the_midst_is_refused() -> None:
+    for whole, read in (
+        (gzip.compress(b"one two three" * 99), lambda data: gunzip(data, MOST, "x")),
+        (tar({"a": b"one two three" * 99}), members),
+    ):
+        damaged = bytearray(whole)
+        damaged[len(damaged) // 2] ^= 0xFF
+        with pytest.raises(UsageError, match="is damaged or cut short"):
+            read(bytes(damaged))
+
+
+def test_bombs_are_refused_before_they_are_unpacked() -> None:
+    bomb = bytes(50_000_000)
+    with pytest.raises(UsageError, match="x unpacks to more than 1,000 bytes"):
+        gunzip(gzip.compress(bomb), 1000, "x")
+    with pytest.raises(UsageError, match="x unpacks to more than 1,000 bytes"):
+        unzip(zipped({"enwik8": bomb}), "enwik8", 1000, "x")
+    for name in ("wanted", "not.skip"):
+        with pytest.raises(UsageError, match=r"x.tgz unpacks to more than 100,000 bytes"):
+            members(tar({name: bomb}), 100_000)
+
+
+def test_a_header_that_promises_terabytes_is_refused() -> None:
+    """tarfile reads an extended header whole, however large it says to be."""
+    huge = tarfile.TarInfo("x")
+    huge.type, huge.size = tarfile.XHDTYPE, 1 << 40
+    head = huge.tobuf(tarfile.GNU_FORMAT)
+    with pytest.raises(UsageError, match=r"unpacks to more than|is damaged or cut short"):
+        members(gzip.compress(head + bytes(10_000_000)))
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/x", "..\\x", "a/.."])
+def test_names_that_lead_out_are_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="a name that leads out of its folder"):
+        members(tar({"good": b"1", name: b"2"}))
+    with pytest.raises(UsageError, match="a name that leads out of its folder"):
+        unzip(zipped({"enwik8": b"1", name: b"2"}), "enwik8", MOST, "x")
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_links_and_devices_are_refused(kind: bytes) -> None:
+    with pytest.raises(UsageError, match=r"x.tgz has data in it, which is a link or a device; refused"):
+        members(tar({"data": link("data", kind, "/etc/passwd")}))
+
+
+def test_too_many_members_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "MOST_MEMBERS", 3)
+    many = {str(i): b"" for i in range(4)}
+    with pytest.raises(UsageError, match="more than 3 members"):
+        members(tar(many))
+    with pytest.raises(UsageError, match="more than 3 members"):
+        unzip(zipped(many), "0", MOST, "x")
+
+
+def test_what_is_not_in_a_zip_file_is_said() -> None:
+    with pytest.raises(UsageError, match=r"x.zip has no enwik8 in it"):
+        unzip(zipped({"other": b""}), "enwik8", MOST, "x.zip")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_only_stored_and_deflated_members_are_read(method: int) -> None:
+    """The readers of bzip2 and LZMA take no limit: one small block unpacks to gigabytes."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as out:
+        out.writestr("enwik8", bytes(40_000_000))
+    assert len(packed.getvalue()) < 20_000
+    with bounded_memory(), pytest.raises(UsageError, match="only stored and deflated members are read"):
+        unzip(packed.getvalue(), "enwik8", MOST, "x.zip")
+
+
+def test_a_stored_member_is_read() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as out:
+        out.writestr("enwik8", b"text")
+    assert unzip(packed.getvalue(), "enwik8", 4, "x.zip") == b"text"
+
+
+def test_memory_grows_with_the_content_and_not_with_the_limit() -> None:
+    with bounded_memory():
+        assert gunzip(gzip.compress(b"small"), 1 << 40, "x.gz") == b"small"
+        assert unzip(zipped({"enwik8": b"small"}), "enwik8", 1 << 40, "x.zip") == b"small"
+        assert members(tar({"a": b"small"}), 1 << 40) == {"a": b"small"}
+
+
+def pax_tar(headers: dict[str, str], content: bytes) -> bytes:
+    info = tarfile.TarInfo("data")
+    info.size, info.pax_headers = len(content), headers
+    made = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=made, mode="wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as out,
+    ):
+        out.addfile(info, io.BytesIO(content))
+    return made.getvalue()
+
+
+def gnu_sparse(size: int) -> bytes:
+    """A member in GNU's own format: 512 bytes of content at the end of a hole."""
+    info = tarfile.TarInfo("data")
+    info.type, info.size = tarfile.GNUTYPE_SPARSE, 512
+    head = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    for start, number in ((386, size - 512), (398, 512), (483, size)):
+        head[start : start + 12] = b"%011o " % number
+    head[148:156] = b"%06o\0 " % (sum(head[:148]) + 8 * 32 + sum(head[156:512]))
+    return gzip.compress(bytes(head) + bytes(512) + bytes(1024))
+
+
+REAL_SIZE = str(3 << 30)
+SPARSE = {
+    "GNU": gnu_sparse(3 << 30),
+    "PAX 0.0": pax_tar(
+        {"GNU.sparse.size": REAL_SIZE, "GNU.sparse.offset": "0", "GNU.sparse.numbytes": "0"}, b""
+    ),
+    "PAX 0.1": pax_tar({"GNU.sparse.map": "0,0", "GNU.sparse.size": REAL_SIZE}, b""),
+    "PAX 1.0": pax_tar(
+        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": REAL_SIZE},
+        b"9999999\n" + b"1\n" * 9_999_999,
+    ),
+}
+
+
+@pytest.mark.parametrize("archive", SPARSE.values(), ids=SPARSE)
+def test_sparse_members_are_refused_before_their_holes_are_filled(archive: bytes) -> None:
+    with bounded_memory(), pytest.raises(UsageError, match=r"x.tgz has data in it, a sparse file; refused"):
+        members(archive, 1 << 40)
+
+
+def test_a_member_larger_than_its_own_limit_is_refused() -> None:
+    packed = tar({"small": b"1234", "large": b"12345"})
+    sizes = {"small": 4, "large": 4}
+    with pytest.raises(UsageError, match=r"large in x.tgz unpacks to more than 4 bytes"):
+        dict(untar(packed, sizes.get, MOST, "x.tgz"))
+    assert dict(untar(packed, {"small": 4}.get, MOST, "x.tgz")) == {"small": b"1234"}
+
+
+def with_offset(archive: bytes, offset: int) -> bytes:
+    """A zip file whose end record places the directory elsewhere."""
+    end = archive.rindex(b"PK\x05\x06")
+    return archive[: end + 16] + struct.pack("<I", offset) + archive[end + 20 :]
+
+
+def test_a_directory_before_the_beginning_is_damage() -> None:
+    with pytest.raises(UsageError, match=r"x.zip is damaged or cut short: negative seek value"):
+        unzip(with_offset(zipped({"enwik8": b"text"}), 10**9), "enwik8", MOST, "x.zip")
+
+
+def test_a_directory_of_millions_is_refused_before_it_is_read() -> None:
+    entry = struct.pack("<4s6H3I5H2I", b"PK\x01\x02", *6 * [0], *3 * [0], 1, *4 * [0], *2 * [0]) + b"a"
+    count = 300_000
+    end = struct.pack(
+        "<4s4H2IH", b"PK\x05\x06", 0, 0, count & 0xFFFF, count & 0xFFFF, count * len(entry), 0, 0
+    )
+    data = count * entry + end
+    with bounded_memory(), pytest.raises(UsageError, match="more than 200,000 members"):
+        unzip(data, "a", MOST, "x.zip")
+
+
+READERS: dict[str, tuple[bytes, Callable[[bytes], object]]] = {
+    "gzip": (gzip.compress(bytes(range(256)) * 4), lambda data: gunzip(data, MOST, "x")),
+    "zip": (
+        zipped({"enwik8": bytes(range(256)) * 4, "other": b"1" * 99}),
+        lambda data: unzip(data, "enwik8", MOST, "x"),
+    ),
+    "tar.gz": (tar({"a": b"12", "b.skip": b"3" * 600}), members),
+    "tar": (
+        gzip.decompress(pax_tar({"path": "data", "comment": "none"}, b"12" * 300)),
+        lambda data: members(gzip.compress(data, 1)),
+    ),
+    "sparse tar": (gzip.decompress(SPARSE["PAX 0.0"]), lambda data: members(gzip.compress(data, 1))),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_damage_ends_in_anything_but_one_line(name: str) -> None:
+    archive, read = READERS[name]
+    chance = random.Random(name)
+    with bounded_memory(16 << 20):
+        for _ in range(1500):
+            damaged = bytearray(archive)
+            for _ in range(chance.choice((1, 1, 2, 8))):
+                damaged[chance.randrange(len(damaged))] = chance.choice(
+                    (0, 0xFF, 0x80, chance.randrange(256))
+                )
+            if chance.random() < 0.2:
+                del damaged[chance.randrange(len(damaged)) :]
+            with suppress(UsageError):
+                read(bytes(damaged))

