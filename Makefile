@@ -24,7 +24,7 @@ test-all: test test-exhaustive
 
 test-exhaustive: setup
 	$(PYTEST) -m exhaustive
-	$(PYTEST) --typed-shapes tests/mechanisms/test_extras.py tests/mechanisms/test_mechanisms.py tests/reader
+	$(PYTEST) --typed-shapes tests/mechanisms/test_extras.py tests/mechanisms/test_mechanisms.py tests/exact/reader
 
 # The oldest allowed release of every dependency. Their own deprecations are not ours to fix, so they are no errors.
 test-lowest: $(LOWEST)/.installed

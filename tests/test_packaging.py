@@ -138,7 +138,7 @@ def test_sdist_has_every_file(sdist: Path) -> None:
 
 def test_tests_of_the_sdist_run(sdist: Path) -> None:
     program = "import sys; sys.path.insert(0, 'src'); import pytest; sys.exit(pytest.main(sys.argv[1:]))"
-    chosen = ["tests/reader", "tests/numbers"]
+    chosen = ["tests/exact/reader", "tests/core/numbers"]
     words = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *chosen]
     done = subprocess.run(
         [sys.executable, "-c", program, *words], cwd=sdist, capture_output=True, text=True, check=False

@@ -165,8 +165,8 @@ def test_the_code_of_a_run_is_that_of_its_task_mechanism_and_training() -> None:
     for name in (
         "layers.attention",
         "layers.model",
-        "learning.snapshot",
-        "tasks.setting",
+        "training.learning.snapshot",
+        "training.tasks.setting",
         "mechanisms.learned",
     ):
         assert f"separatrix.{name}" in found
