@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks._base import Line, Measurement, at_least, at_most, attempt, ratio, require, seconds
 from separatrix.constructions.spike import Spike
 from separatrix.core.parameters import Grid
-from separatrix.exact.engines import certified, exact
+from separatrix.exact.engines import certified, closed
 from separatrix.mechanisms import Softmax
 
 SIDE = 1000
@@ -65,9 +65,9 @@ def plane(d: int, low: float, high: float) -> Grid:
     return Grid({**FIXED, "d": d}, ({"a1": a1}, {"n": n}))
 
 
-def compute(grid: Grid) -> exact.ProbabilityGrid:
+def compute(grid: Grid) -> closed.ProbabilityGrid:
     """The map itself."""
-    found = exact.evaluate(Spike, Softmax(), grid)
+    found = closed.evaluate(Spike, Softmax(), grid)
     _ = found.distinguish
     return found
 

@@ -25,7 +25,7 @@ PLAN = """
 [[sweep]]
 construction = "spike"
 mechanisms = ["softmax", "linear"]
-engine = "exact"
+engine = "closed"
 [sweep.parameters]
 a1 = "0.5:1.5:{count}"
 n = "1e3:1e12:10:log"

@@ -34,7 +34,7 @@ CHEAP = (
     HEAD
     + """
 [[sweep]]
-engine = "exact"
+engine = "closed"
 parameters = { a1 = "0.5:1.5:100", n = "1e3:1e18:100:log" }
 """
 )
@@ -52,7 +52,7 @@ LARGE = (
     HEAD
     + """
 [[sweep]]
-engine = "exact"
+engine = "closed"
 parameters = { a1 = "0.5:1.5:250", n = "1e3:1e18:200:log" }
 """
 )

@@ -151,7 +151,7 @@ def test_lists_and_arrays_are_axes(a1: object, n: object) -> None:
     assert (found.y.values, found.y.log) == ((1000, 10**6, 10**18), True)
     for row, column in ((0, 1), (2, 4)):
         chosen = found.places.at((row, column))
-        one = sx.verdict("spike", "softmax", {**AROUND, **chosen}, engine="exact")
+        one = sx.verdict("spike", "softmax", {**AROUND, **chosen}, engine="closed")
         assert found.layers[0].values[row, column] == one.outcome.distinguish
 
 
@@ -230,13 +230,13 @@ def test_verdicts_on_several_mechanisms_are_those_on_each(several: Any) -> None:
 
 
 def test_a_mechanism_without_an_answer_leaves_the_others_theirs() -> None:
-    found = sx.verdict("spike", ["gla", "linear"], engine="exact")
+    found = sx.verdict("spike", ["gla", "linear"], engine="closed")
     assert [type(each).__name__ for each in found] == ["Refused", "Verdict"]
     assert found.as_json()[0]["verdict"] == "none"
     assert found.to_frame()["verdict"].to_list() == [None, "blind"]
     assert found.plot().texts[0].get_text() == "not computed"
     with pytest.raises(sx.SeparatrixError, match="gla"):
-        sx.verdict("spike", ["gla", "delta"], engine="exact")
+        sx.verdict("spike", ["gla", "delta"], engine="closed")
 
 
 @pytest.mark.parametrize("several", ["softmax,linear", ("softmax", "linear")])

@@ -92,7 +92,7 @@ def test_one_verdict(name: str, mechanism: str, tmp_path: Path) -> None:
 
 
 CLOSED = [(*case, "certified") for case in CASES if case[1] not in ("relu", "sigmoid")]
-CLOSED += [(*case, "exact") for case in CASES if case[1] != "relu"]
+CLOSED += [(*case, "closed") for case in CASES if case[1] != "relu"]
 
 
 @pytest.mark.parametrize(("name", "mechanism", "engine"), CLOSED)
@@ -192,7 +192,7 @@ def test_one_nearest_admissible_n() -> None:
     assert found == dict.fromkeys(found, 1100)
 
 
-@pytest.mark.parametrize("engine", ["certified", "exact"])
+@pytest.mark.parametrize("engine", ["certified", "closed"])
 def test_one_side_of_a_level(engine: str) -> None:
     fixed = {name: value for name, value in BASE.items() if name != "a1"}
     (crossing,) = sx.boundary(

@@ -37,7 +37,7 @@ COMPUTED: dict[str, Callable[[], Result]] = {
     "curve": lambda: sx.boundary("spike", "softmax", RANGE, over="n=1e3:1e6:3:log"),
     "scaling": lambda: sx.scaling("spike", "linear", {**AROUND, "a1": "1.2"}, n=LENGTHS),
     "scalings": lambda: sx.scaling(
-        "spike", [*MANY, "gla"], {**AROUND, "a1": "1.2"}, n=LENGTHS, engine="exact"
+        "spike", [*MANY, "gla"], {**AROUND, "a1": "1.2"}, n=LENGTHS, engine="closed"
     ),
     "readers": lambda: sx.readers("spike", "linear", BASE),
     "atlas": lambda: sx.atlas("softmax,linear", "spikes,duplication"),

@@ -25,9 +25,9 @@ from sweep_tools import Inline
 
 COMMANDS = (
     ("verdict", "verdict spike softmax"),
-    ("verdict", "verdict spike linear n=1e18 --engine exact --noise 0.1"),
+    ("verdict", "verdict spike linear n=1e18 --engine closed --noise 0.1"),
     ("verdict", "verdict rough window:size=4 n=40 d=7 m=3 a0=0.01 a1=0.6 b=0.05 c=0.1 --draws 20"),
-    ("verdicts", "verdict spike softmax,gla,linear --engine exact"),
+    ("verdicts", "verdict spike softmax,gla,linear --engine closed"),
     ("check", "check proof.json"),
     ("readers", "readers spike linear --noise 0.1"),
     ("readers", "readers dispersion gla n=30 --seed 1"),
@@ -39,7 +39,7 @@ COMMANDS = (
     ("boundary_curve", "boundary spike softmax a1=0.5:1.5 --over n=1e3:1e4:2:log --scan 8"),
     ("scaling", "scaling spike linear n=1e3:1e9:4:log"),
     ("scaling", "scaling spike softmax n=1e3:1e9:4:log --of bits"),
-    ("scalings", "scaling spike softmax,linear,gla n=1e3:1e9:3:log --engine exact"),
+    ("scalings", "scaling spike softmax,linear,gla n=1e3:1e9:3:log --engine closed"),
     ("card", "assess broken:attend"),
     ("choice", "choose n=20000 memory=2GiB --must critical --mechanisms softmax,elu"),
     ("search", "search identity-features:normalised=no softmax --budget 10 --out found.json"),

@@ -21,7 +21,7 @@ name = "one"
 [[sweep]]
 construction = "spike"
 mechanisms = ["softmax"]
-engine = "exact"
+engine = "closed"
 parameters = { n = 1000, d = 102, m = 12, a0 = 0.01, a1 = 1.2, b = 0.2, c = 0.1 }
 """
 MALFORMED = [

@@ -72,7 +72,7 @@ def test_certified_verdict_and_certificate(run: Run, tmp_path: Path) -> None:
     assert "certificate holds" in run("check", "proof.json")
 
 
-@pytest.mark.parametrize("engine", ["exact", "grouped", "dense"])
+@pytest.mark.parametrize("engine", ["closed", "grouped", "dense"])
 def test_other_engines(run: Run, engine: str) -> None:
     point = ("n=100", "d=12", "m=4", "a0=0.01", "a1=1.2", "b=0.2", "c=0.1")
     document = json.loads(run("verdict", "spike", "softmax", *point, "--engine", engine, "--json"))

@@ -47,7 +47,7 @@ from separatrix.constructions.rough import Rough
 from separatrix.constructions.spike import Spike
 from separatrix.core.numbers.logforms import LogForm, rational
 from separatrix.exact.engines import tails, tally
-from separatrix.exact.engines.exact import ProbabilityGrid
+from separatrix.exact.engines.closed import ProbabilityGrid
 from separatrix.exact.engines.tally import Tally
 from separatrix.exact.engines.thresholds import Thresholds
 from separatrix.exact.verdicts import best_threshold, lost_formats

@@ -28,9 +28,9 @@ def test_verdict_json(case: dict[str, Any]) -> None:
     assert shown["mechanism"] == golden_spelling(case)
 
 
-@pytest.mark.parametrize("engine", ["exact", "grouped", "dense"])
+@pytest.mark.parametrize("engine", ["closed", "grouped", "dense"])
 def test_every_engine_by_name(engine: str) -> None:
-    draws = [] if engine == "exact" else ["--draws", "50"]
+    draws = [] if engine == "closed" else ["--draws", "50"]
     done = invoke("verdict", "spike", "softmax", *POINT, "--engine", engine, *draws, "--json")
     shown = json.loads(done.stdout)
     assert shown["engine"] == engine
@@ -88,7 +88,10 @@ def test_text_fits_eighty_columns() -> None:
         (["verdict", "spike"], "Missing argument"),
         (["verdict", "spike", "softmax", *POINT, "delta=0.1"], "delta is an option; write --delta 0.1"),
         (["verdict", "spike", "softmax", *POINT, "--noise", "1e-400"], "is out of range"),
-        (["verdict", "spike", "softmax", *POINT, "--engine", "exact", "--dtype", "float16"], "draws nothing"),
+        (
+            ["verdict", "spike", "softmax", *POINT, "--engine", "closed", "--dtype", "float16"],
+            "draws nothing",
+        ),
         (["verdict", "spike", "power:self=1", *POINT], "power has no parameter self"),
         (
             ["verdict", "spike", "softmax", "n=1e12", *WITHOUT_N, "--engine", "dense"],
@@ -197,7 +200,7 @@ def test_lists() -> None:
 
 
 def test_one_of_a_list_is_shown_alone_and_with_more() -> None:
-    names = {"mechanisms": "softmax", "constructions": "spike", "claims": "theorem", "engines": "exact"}
+    names = {"mechanisms": "softmax", "constructions": "spike", "claims": "theorem", "engines": "closed"}
     for what, name in names.items():
         rows = {row["name"]: row for row in json.loads(invoke("list", what, "--json").stdout)}
         one = json.loads(invoke("list", what, name, "--json").stdout)

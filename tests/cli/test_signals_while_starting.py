@@ -14,7 +14,7 @@ PLAN = """
 mechanisms = ["softmax"]
 [[sweep]]
 construction = "plain"
-engine = "exact"
+engine = "closed"
 parameters = { n = 9, m = 3 }
 """
 

@@ -245,7 +245,7 @@ def test_lists_of_plans_and_sweeps(store: Store, small: Plan, capsys: pytest.Cap
 
 
 def test_sweep_and_results_from_python(tmp_path: Path) -> None:
-    (tmp_path / "plan.toml").write_text(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = [100, 200]')
+    (tmp_path / "plan.toml").write_text(HEAD + '[[sweep]]\nengine = "closed"\nparameters.n = [100, 200]')
     url = f"sqlite:///{tmp_path / 'r.db'}"
     done = sx.sweep(tmp_path / "plan.toml", url, workers=1)
     assert (done.done, done.total) == (4, 4)
@@ -258,7 +258,7 @@ def test_sweep_and_results_from_python(tmp_path: Path) -> None:
 
 def test_a_sweep_from_another_thread(tmp_path: Path) -> None:
     """Signals belong to the main thread; elsewhere a sweep works without them."""
-    (tmp_path / "plan.toml").write_text(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = 100')
+    (tmp_path / "plan.toml").write_text(HEAD + '[[sweep]]\nengine = "closed"\nparameters.n = 100')
     found: list[int] = []
     url = f"sqlite:///{tmp_path / 'r.db'}"
     thread = threading.Thread(

@@ -19,7 +19,7 @@ seeds = [0]
 [[sweep]]
 construction = "spike"
 mechanisms = ["softmax", "power:beta=4", "window:size=64"]
-engine = "exact"
+engine = "closed"
 [sweep.parameters]
 n = [470600, 1000000]
 m = [12, 13]

@@ -336,7 +336,7 @@ def test_rough_breaks_what_it_says() -> None:
 
 
 def test_rough_has_only_literal_tokens() -> None:
-    for engine in ("certified", "exact", "grouped"):
+    for engine in ("certified", "closed", "grouped"):
         with pytest.raises(EngineRefusal):
             solve(at("rough"), mechanism_named("softmax"), engine)
 

@@ -43,14 +43,14 @@ b = 0.2
 c = 0.1
 [[sweep]]
 construction = "spike"
-engine = "exact"
+engine = "closed"
 seeds = "0:1"
 parameters.n = "1e2:1e4:3:log"
 """
 MINE = "def attend(q, k, v, causal=False):\n    return v\n"
 GOOD = (
     f"verdict spike softmax {POINT}",
-    f"verdict spike linear {POINT} --engine exact --delta 0.05 --noise 0.1 --json",
+    f"verdict spike linear {POINT} --engine closed --delta 0.05 --noise 0.1 --json",
     "verdict spike linear n=100 d=12 m=12 a0=0.01 a1=1.2 b=0.2 c=0.1 --engine dense --draws 20 --seed 3",
     "verdict majority power:beta=2 n=31 m=7 --engine grouped --draws 20 --confidence 0.9 --dtype float32",
     "verdict rough window:size=4 n=40 d=7 m=3 a0=0.01 a1=0.6 b=0.05 c=0.1 noise=0.03 seed=3 --draws 20",

@@ -30,7 +30,7 @@ PLAN = (
     + """
 [[sweep]]
 name = "cheap"
-engine = "exact"
+engine = "closed"
 parameters = { a1 = "0.5:1.5:12", n = "1e2:1e9:12:log" }
 [[sweep]]
 name = "dear"

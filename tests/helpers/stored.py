@@ -38,7 +38,7 @@ def row(
         "mechanism": "softmax",
         "parameters": point,
         "n": None if n is None or n > 1e308 else float(n),
-        "asked": "exact",
+        "asked": "closed",
         "delta": "0.01",
         "draws": None,
         "seed": None,
@@ -48,7 +48,7 @@ def row(
         "code": "c0de",
         **asked,
     }
-    found = {"verdict": "blind", "engine": "exact", "distinguish": number / 7, "low": 0.0, "high": 1.0}
+    found = {"verdict": "blind", "engine": "closed", "distinguish": number / 7, "low": 0.0, "high": 1.0}
     found |= {"p0": f"{number}/97", **(answer or {})}
     known = {"seconds": 0.25, "finished": "2026-01-02T03:04:05+00:00", "environment": HERE}
     known |= {name: found.pop(name) for name in (*known, "status", "message") if name in found}

@@ -28,7 +28,7 @@ SMALL = (
     + """
 [[sweep]]
 name = "n"
-engine = "exact"
+engine = "closed"
 parameters.n = "1e2:1e9:15:log"
 [[sweep]]
 name = "a1"

@@ -64,7 +64,7 @@ def compare(construction: str, mechanism: str, point: dict[str, Fraction]) -> st
         assert low - 1e-12 <= float(probability) <= high + 1e-12, where
         assert not certified, where
         return "undecided"
-    assert document["engine"] in ("certified", "exact"), where
+    assert document["engine"] in ("certified", "closed"), where
     neuron = {name: Fraction(value) for name, value in document["neuron"].items()}
     assert neuron == {"p0": expected.p0, "p1": expected.p1, "q": expected.q}, where
     assert document["distinguish"] == pytest.approx(float(probability), rel=1e-12, abs=1e-300), where

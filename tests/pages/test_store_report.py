@@ -48,7 +48,7 @@ def cell(
     interval: tuple[float, float] | None = None,
     seed: int | None = None,
     environment: Environment = HERE,
-    asked: str = "exact",
+    asked: str = "closed",
     answer: Mapping[str, Any] | None = None,
     **parameters: str,
 ) -> Row:
@@ -71,7 +71,7 @@ def cell(
     word = None if p is None else "blind" if p <= 0.01 else "distinguishes" if p >= 0.99 else "partial"
     found: dict[str, Any] = {
         "verdict": word,
-        "engine": "exact" if interval is None else "dense",
+        "engine": "closed" if interval is None else "dense",
         "distinguish": p,
         "low": low,
         "high": high,
@@ -487,7 +487,7 @@ def test_refusals_are_grouped_by_message(store: Store, tmp_path: Path) -> None:
     )
     fill(store, {"part": [*(refused("no kernel", mechanism=name, n="7") for name in "abcdef"), failed]})
     text = made(store, tmp_path).text
-    assert "no kernelrefused6a, b, c, d and 2 morespike a n=7 --engine exact" in text
+    assert "no kernelrefused6a, b, c, d and 2 morespike a n=7 --engine closed" in text
     assert "out of memoryfailed1glaspike gla n=9" in text
     assert "No cell has an answer yet" in text
 
@@ -640,7 +640,7 @@ def test_the_largest_changes_come_first(store: Store) -> None:
     assert (found.changed, found.other_probability, found.only_one, len(found.largest)) == (149, 148, 1, 100)
     assert [change.parameters["n"] for change in found.largest[:3]] == ["148", "147", "146"]
     assert found.largest[0].one.word == "partial"
-    assert json.loads(json.dumps(found.as_json(), allow_nan=False))["largest"][0]["how"]["asked"] == "exact"
+    assert json.loads(json.dumps(found.as_json(), allow_nan=False))["largest"][0]["how"]["asked"] == "closed"
 
 
 def test_the_page_shows_what_changed(store: Store, tmp_path: Path) -> None:
@@ -649,7 +649,7 @@ def test_the_page_shows_what_changed(store: Store, tmp_path: Path) -> None:
     text = made(store, tmp_path, sweep=1, against=2).text
     assert "the same answer0another verdict1another P2only in demo 11only in demo 20" in text
     assert "In all of them: n=1 asked=exact delta=0.01." in text
-    assert "partialP = 0.5, exact; engine exactdistinguishesP = 1, exact; engine exact−0.5" in text
+    assert "partialP = 0.5, exact; engine closeddistinguishesP = 1, exact; engine closed−0.5" in text
     assert "P = 0.9, sampled, in [0.8, 0.95]; engine dense" in text
 
 
@@ -706,7 +706,7 @@ MIXED = """
 [[sweep]]
 construction = "spike"
 mechanisms = ["softmax", "linear"]
-engine = "exact"
+engine = "closed"
 parameters = { n = [1000, 10000] }
 
 [[learn]]

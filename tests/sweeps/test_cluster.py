@@ -45,7 +45,7 @@ CHEAP = """
 [[sweep]]
 construction = "spike"
 mechanisms = ["softmax", "linear"]
-engine = "exact"
+engine = "closed"
 [sweep.parameters]
 a1 = "0.5:1.5:{count}"
 n = [1000, 100000]

@@ -95,7 +95,7 @@ def test_a_device_is_another_run() -> None:
         ('"witness:0.5"', '"wittness"', "line 13: start=wittness is neither scratch nor witness"),
         ("seeds = [0, 1]", 'seeds = "0:"', "line 3: seeds = '0:' would give each run a seed of its own"),
         ('task = "needle"', "", "line 8: no task is named"),
-        ('task = "needle"', 'task = "needle"\nengine = "exact"', "line 10: there is no key engine"),
+        ('task = "needle"', 'task = "needle"\nengine = "closed"', "line 10: there is no key engine"),
         ('task = "needle"', 'task = "needle"\ntest = 3', "line 10: test = 3 is not true or false"),
         ('task = "needle"', 'task = "needle"\ndevice = "?"', r"line 10: device=\? is no device"),
         ('"softmax"', '"sofmax"', r"line 2: there is no mechanism sofmax \(did you mean softmax\?\)"),

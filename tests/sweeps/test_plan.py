@@ -142,7 +142,7 @@ def test_all_constructions_and_all_mechanisms() -> None:
 def test_every_mistake_is_told_at_once_with_its_line() -> None:
     text = """name = "try"
 mechanisms = ["softmax", "linar", "os:system", { name = "power", beta = "x" }]
-enigne = "exact"
+enigne = "closed"
 delta = 0.7
 
 [[sweep]]
@@ -451,11 +451,11 @@ def test_mechanisms_are_counted_before_any_is_made() -> None:
         read_plan(HEAD.replace('"linear"', many) + 'n = 1000\n[[sweep]]\nconstruction = "spike"')
 
 
-CELL = Cell("spike", "softmax", {"n": "1000", "a1": "1.2"}, "exact", "0.01", None, "c0de")
+CELL = Cell("spike", "softmax", {"n": "1000", "a1": "1.2"}, "closed", "0.01", None, "c0de")
 
 
 def test_an_identity_is_the_same_on_every_machine_and_day() -> None:
-    asked = '["spike","softmax",{"a1":"1.2","n":"1000"},"exact","0.01",null]'
+    asked = '["spike","softmax",{"a1":"1.2","n":"1000"},"closed","0.01",null]'
     spelled = f'[2,"verdict",{asked},"c0de"]'
     assert CELL.id == hashlib.sha256(spelled.encode()).hexdigest()[:32] == "f9425a08c75e3b8d5359720f742b1086"
 
@@ -489,7 +489,7 @@ def test_spelling_and_order_do_not_matter() -> None:
 
 def test_seeds_make_no_new_cells_of_what_draws_nothing() -> None:
     table = '[[sweep]]\nconstruction = "spike"\nengine = "%s"\nseeds = "0:9"\nparameters.n = 1000'
-    assert read_plan(HEAD + table % "exact").count == 2
+    assert read_plan(HEAD + table % "closed").count == 2
     assert read_plan(HEAD + table % "certified").count == 2
     assert read_plan(HEAD + table % "dense").count == 20
 
@@ -500,7 +500,7 @@ def test_each_cell_may_have_a_seed_of_its_own() -> None:
     cells = [cell for _, cell in plan]
     assert [cell.draws.seed for cell in cells if cell.draws is not None] == [5, 6, 7, 8]
     assert plan.count == len(cells) == 4
-    assert read_plan(HEAD + table % "exact").count == 4
+    assert read_plan(HEAD + table % "closed").count == 4
     for wrong in ("x", "-1", str(2**63), ""):
         assert "seeds" in only(HEAD + (table % "dense").replace('"5:"', f'"{wrong}:"'))
 
@@ -674,7 +674,7 @@ def test_the_code_of_a_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_the_sources_behind_a_cell_are_all_there_and_no_others() -> None:
     found = modules({*code_module.ROOTS, "separatrix.mechanisms.hybrid.window_linear"})
     assert {
-        "separatrix.exact.engines.exact",
+        "separatrix.exact.engines.closed",
         "separatrix.exact.engines.sampling",
         "separatrix.core.numbers.exact",
     } <= set(found)
@@ -692,8 +692,8 @@ def test_the_shipped_plan_is_what_reproduce_computes() -> None:
         rest = {name: Fraction(cell.parameters[name]) for name in BASE if name != moved}
         assert rest == {name: Fraction(value) for name, value in BASE.items() if name != moved}
         taken.setdefault((moved, cell.engine), set()).add(Fraction(cell.parameters[moved]))
-    assert set(taken) == {(name, engine) for name in PARAMETERS for engine in ("exact", "dense")}
-    assert all(taken[name, "dense"] <= taken[name, "exact"] for name in PARAMETERS)
+    assert set(taken) == {(name, engine) for name in PARAMETERS for engine in ("closed", "dense")}
+    assert all(taken[name, "dense"] <= taken[name, "closed"] for name in PARAMETERS)
     seeds = [cell.draws.seed for _, cell in plan if cell.draws is not None]
     assert sorted(seeds) == list(range(len(seeds)))
 

@@ -37,7 +37,7 @@ NAMES = ("status", "verdict", "distinguish", "low", "high", "p0", "p1", "margin"
 NUMBERS = itertools.count()
 IDS = [row(i)[0] for i in range(40)]
 CELLS = 120
-TEXT = HEAD + '[[sweep]]\nengine = "exact"\nparameters = { a1 = "0.5:1.5:12", n = "1e2:1e9:5:log" }'
+TEXT = HEAD + '[[sweep]]\nengine = "closed"\nparameters = { a1 = "0.5:1.5:12", n = "1e2:1e9:5:log" }'
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from separatrix.analysis.cards import points
 from separatrix.analysis.cards.outcomes import found_at
 from separatrix.constructions.spike import Spike
 from separatrix.core.parameters import Grid, SeparatrixError, UsageError
-from separatrix.exact.engines import EngineRefusal, exact
+from separatrix.exact.engines import EngineRefusal, closed
 from separatrix.exact.verdicts import DELTA, Verdict
 from separatrix.mechanisms import examples, mechanism_named
 from separatrix.sweeps import backlog, batches, limited
@@ -104,7 +104,7 @@ TOGETHER = {
 def test_numbers_do_not_depend_on_what_is_computed_together(name: str) -> None:
     head = HEAD if name != "plain" else HEAD.partition("[parameters]")[0]
     kind = name.partition(",")[0]
-    table = f'[[sweep]]\nengine = "exact"\nconstruction = "{kind}"\nparameters = {TOGETHER[name]}'
+    table = f'[[sweep]]\nengine = "closed"\nconstruction = "{kind}"\nparameters = {TOGETHER[name]}'
     plan = read_plan(head + table)
     for mechanism in ("softmax", "linear"):
         cells = [cell for _, cell in plan if cell.mechanism == mechanism]
@@ -152,8 +152,8 @@ def test_nothing_is_computed_twice(small: Plan, answers: dict[str, Result], stor
 
 
 def test_the_same_cell_of_two_plans_is_computed_once(store: Store) -> None:
-    one = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = [100, 200, 300]')
-    other = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = ["3e2", 400]', name="other")
+    one = read_plan(HEAD + '[[sweep]]\nengine = "closed"\nparameters.n = [100, 200, 300]')
+    other = read_plan(HEAD + '[[sweep]]\nengine = "closed"\nparameters.n = ["3e2", 400]', name="other")
     executor = Inline()
     run(one, store, executor)
     run(other, store, executor)
@@ -164,7 +164,7 @@ def test_the_same_cell_of_two_plans_is_computed_once(store: Store) -> None:
 
 def test_cheap_cells_go_in_large_batches_and_dear_ones_alone() -> None:
     batcher = Batcher()
-    plan = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters = { n = 100, a1 = "0.5:1.5:1000" }')
+    plan = read_plan(HEAD + '[[sweep]]\nengine = "closed"\nparameters = { n = 100, a1 = "0.5:1.5:1000" }')
     cells = [cell for _, cell in plan]
     assert batcher.size(cells[0].cost_key) == 1
     sizes = []
@@ -183,7 +183,7 @@ def test_cheap_cells_go_in_large_batches_and_dear_ones_alone() -> None:
 
 def test_a_huge_plan_does_not_sit_in_memory(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Never more cells are made than are looked up at once and waiting to be computed."""
-    plan = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters = { n = 100, a1 = "0.5:1.5:1500" }')
+    plan = read_plan(HEAD + '[[sweep]]\nengine = "closed"\nparameters = { n = 100, a1 = "0.5:1.5:1500" }')
     looked_up = most_cells = 200
     monkeypatch.setattr(backlog, "LOOKED_UP", looked_up)
     monkeypatch.setattr(batches, "MOST_CELLS", most_cells)
@@ -260,7 +260,7 @@ def test_a_cell_that_raises_does_not_stop_the_rest(
 
 
 def test_what_no_engine_can_answer_is_refused_with_the_reason(store: Store) -> None:
-    plan = read_plan(HEAD.replace('"linear"', '"gla"') + '[[sweep]]\nengine = "exact"\nparameters.n = 100')
+    plan = read_plan(HEAD.replace('"linear"', '"gla"') + '[[sweep]]\nengine = "closed"\nparameters.n = 100')
     done = run(plan, store, Inline())
     assert (done.done, done.refused, done.failed) == (1, 1, 0)
     (row,) = results(store, status="refused").rows(named=True)
@@ -269,19 +269,19 @@ def test_what_no_engine_can_answer_is_refused_with_the_reason(store: Store) -> N
 
 
 def test_an_undecided_tie_is_refused_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = exact.evaluate_each
+    real = closed.evaluate_each
 
-    def unsure(*words: object) -> exact.ProbabilityGrid:
+    def unsure(*words: object) -> closed.ProbabilityGrid:
         found = real(*words)  # type: ignore[arg-type]
         found.undecided[...] = True
         return found
 
-    monkeypatch.setattr(exact, "evaluate_each", unsure)
-    plan = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = [100, 200]')
+    monkeypatch.setattr(closed, "evaluate_each", unsure)
+    plan = read_plan(HEAD + '[[sweep]]\nengine = "closed"\nparameters.n = [100, 200]')
     cells = [cell for _, cell in plan if cell.mechanism == "softmax"]
     found = [result for some in evaluate(cells, HERE) for result in some]
     assert [(each.status, each.found.get("verdict")) for each in found] == [(Status.REFUSED, None)] * 2
-    assert all(each.message == exact.UNDECIDED for each in found)
+    assert all(each.message == closed.UNDECIDED for each in found)
 
 
 def test_workers_that_are_killed_are_replaced(answers: dict[str, Result], small: Plan, store: Store) -> None:
@@ -399,7 +399,7 @@ def test_cells_within_a_limit_in_a_process_of_their_own(
     dies = "    if q.shape[-2] == 400:\n        import os; os._exit(3)\n    return"
     (tmp_path / "sleeps_in_processes.py").write_text(SLEEPER.replace("    return", dies))
     monkeypatch.syspath_prepend(str(tmp_path))
-    cells = [cell for _, cell in small if cell.engine == "exact"][:15]
+    cells = [cell for _, cell in small if cell.engine == "closed"][:15]
     for cell, each in zip(cells, work_within(cells, 60.0, {}, 60.0), strict=True):
         assert numbers(each) == numbers(answers[cell.id])
     with pytest.raises(OtherCode):
@@ -427,7 +427,7 @@ def test_limits_that_are_none(limit: float) -> None:
 def test_never_more_than_two_batches_a_worker_are_out() -> None:
     executor = LocalExecutor(2)
     try:
-        plan = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters.n = [100, 200, 300, 400]')
+        plan = read_plan(HEAD + '[[sweep]]\nengine = "closed"\nparameters.n = [100, 200, 300, 400]')
         for _, cell in plan:
             if executor.vacancies:
                 executor.submit(Batch((cell,)))
@@ -468,7 +468,7 @@ def test_a_stop_is_heard_while_stored_cells_are_looked_up(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backlog, "LOOKED_UP", 200)
-    plan = read_plan(HEAD + '[[sweep]]\nengine = "exact"\nparameters = { n = 100, a1 = "0.5:1.5:500" }')
+    plan = read_plan(HEAD + '[[sweep]]\nengine = "closed"\nparameters = { n = 100, a1 = "0.5:1.5:500" }')
     run(plan, store, Instant())
     told: list[int] = []
     done = run(
@@ -524,7 +524,7 @@ def test_the_shipped_plan_of_the_paper_gives_its_curves(store: Store) -> None:
         for mechanism in ("softmax", "linear"):
             stored = results(store, sweep=1, mechanism=mechanism).filter(pl.col("part") == name).sort(name)
             values = [json.loads(each)[name] for each in stored["parameters"]]
-            curve = exact.evaluate(Spike, mechanism_named(mechanism), Grid(fixed, ({name: values},)))
+            curve = closed.evaluate(Spike, mechanism_named(mechanism), Grid(fixed, ({name: values},)))
             assert stored["distinguish"].to_list() == curve.distinguish.tolist()
             assert stored["margin"].to_list() == curve.margin.tolist()
             assert len(values) == {"a1": 261, "m": 40}[name]

@@ -26,7 +26,7 @@ test("numbers of tokens are short", () => {
 });
 
 test("lines over one axis have nothing where another has a point, and a gap where there is no answer", () => {
-  const line = (x, p, kind = "exact") => ({ mechanism: "m", x, p, kind: x.map(() => kind), low: p, high: p, word: x.map(() => "blind"), exactly: x.map(String) });
+  const line = (x, p, kind = "closed") => ({ mechanism: "m", x, p, kind: x.map(() => kind), low: p, high: p, word: x.map(() => "blind"), exactly: x.map(String) });
   const found = words.aligned([line([1, 3], [0.1, null]), line([2, 3], [0.5, 0.6]), line([2], [0.4], "sampled")]);
   assert.deepEqual(found, [[1, 2, 3], [0.1, undefined, null], [undefined, 0.5, 0.6], [undefined, undefined, undefined]]);
   assert.deepEqual(words.saidAt([line([1, 3], [0.1, null])], 3, plain), ["m: no answer"]);

@@ -16,7 +16,7 @@ from separatrix.constructions.spike import Spike
 from separatrix.core.numbers import format_exact
 from separatrix.core.parameters import Grid
 from separatrix.exact.engines import Sampling, solve
-from separatrix.exact.engines.exact import ProbabilityGrid, evaluate
+from separatrix.exact.engines.closed import ProbabilityGrid, evaluate
 from separatrix.exact.verdicts import DELTA as TOLERANCE
 from separatrix.exact.verdicts import Verdict
 from separatrix.mechanisms import Mechanism, mechanism_named
@@ -100,7 +100,7 @@ def on_grid(
     construction: type[Construction] = Spike,
     **axis: Sequence[object],
 ) -> ProbabilityGrid:
-    """The exact engine along one axis; columns given together vary together."""
+    """The closed engine along one axis; columns given together vary together."""
     kept = {name: value for name, value in fixed.items() if name not in axis}
     return evaluate(construction, mechanism, Grid(kept, (axis,) if axis else ()))
 

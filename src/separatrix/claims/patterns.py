@@ -12,7 +12,7 @@ from separatrix.claims._tools import Points, example, relative_error
 from separatrix.constructions.parity import Parity
 from separatrix.constructions.routing import Routing
 from separatrix.core.numbers.logforms import rational
-from separatrix.exact.engines import exact
+from separatrix.exact.engines import closed
 from separatrix.exact.outputs.kernels import kernel_rows, same_rows
 from separatrix.mechanisms import Power, Softmax, mechanism_named
 
@@ -56,7 +56,7 @@ def routing_degree() -> Finding:
 
 def circle(n: int, mechanism: str) -> float:
     """How much of the alternating pattern comes through."""
-    return exact.solve(example(Routing, n=n), mechanism_named(mechanism)).margin
+    return closed.solve(example(Routing, n=n), mechanism_named(mechanism)).margin
 
 
 @claim("parity-degree", "6.3", "ours")

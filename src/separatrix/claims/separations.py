@@ -30,7 +30,7 @@ SOFTMAX_WINS = (
     "spikes",
     "level",
 )
-EXACT = ("certified", "exact")
+EXACT = ("certified", "closed")
 
 
 @claim("linear-wins", "7.3", "ours")
@@ -58,7 +58,7 @@ def softmax_wins() -> Finding:
 def _found(points: Points, what: str) -> Finding:
     names = ", ".join(str(each.parameters["construction"]) for each in points)
     return points.conclude(
-        f"{what} on {names}, at the example of each, by certified or exact engines",
+        f"{what} on {names}, at the example of each, by the certified or closed engine",
         f"P of the winner {points.smallest('winner_p'):.5f} or more, of the loser at most "
         f"{points.largest('loser_p'):.1e}",
     )

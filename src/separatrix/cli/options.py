@@ -34,7 +34,7 @@ AxisWords = Annotated[
     typer.Argument(metavar="NAME=VALUE...", help="Parameters, one or two of them as ranges."),
 ]
 EngineName = Annotated[
-    str, typer.Option(help="auto, certified, exact, grouped or dense.", autocompletion=completion.engines)
+    str, typer.Option(help="auto, certified, closed, grouped or dense.", autocompletion=completion.engines)
 ]
 DeltaOption = Annotated[str, typer.Option(help="P >= 1-delta distinguishes, P <= delta is blind.")]
 DrawsOption = Annotated[int, typer.Option(help="Draws of the reader's signs, for dense and grouped.")]

@@ -40,7 +40,7 @@ RESCUES = {
     "no reader": ("X", "no reader tells them apart: D0 and D1 have equal rows, proved"),
 }
 """The letters of blind cells of which more is known."""
-MARKS = {"certified": "≡", "exact": "=", "sampled": "~"}
+MARKS = {"certified": "≡", "closed": "=", "sampled": "~"}
 MARKED = ", ".join(f"{sign} {kind}" for kind, sign in MARKS.items())
 MEANINGS = {
     "distinguishes": "tells D0 from D1: P ≥ 0.99",

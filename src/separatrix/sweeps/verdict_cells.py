@@ -17,7 +17,7 @@ from separatrix.core.numbers.json import finite
 from separatrix.core.numbers.logforms import spelled
 from separatrix.core.parameters import Grid
 from separatrix.core.parameters.grid import is_number
-from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, exact, solve
+from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, closed, solve
 from separatrix.exact.verdicts.verdict import word_for
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.sweeps.code import code_version
@@ -130,11 +130,11 @@ def _together(cells: Sequence[Cell]) -> list[Answer] | None:
         return None
     fixed = {name: values.pop() for name, values in words.items()}
     try:
-        found = exact.evaluate_each(kind, named(cells[0].mechanism), Grid(fixed, (columns,))).outcomes()
+        found = closed.evaluate_each(kind, named(cells[0].mechanism), Grid(fixed, (columns,))).outcomes()
     except Exception:  # of one cell; which, and why, comes out when they are computed one by one
         return None
     return [
-        _refused(exact.UNDECIDED)
+        _refused(closed.UNDECIDED)
         if outcome is None
         else _answer(outcome, int(cell.parameters["m"]), Fraction(cell.delta))
         for cell, outcome in zip(cells, found, strict=True)

@@ -46,7 +46,7 @@ def cell(found, mechanism, name):
 @pytest.mark.parametrize("mechanism", ["softmax", "linear", "elu"])
 def test_a_cell_says_what_a_verdict_says_at_the_nearest_length(found, mechanism):
     for each in row(found, mechanism).cells:
-        exact = each.kind in ("certified", "exact")
+        exact = each.kind in ("certified", "closed")
         if each.word in ("lost", "cannot") or not exact:
             continue
         asked = sx.verdict(each.name, mechanism, n=each.n)
@@ -60,7 +60,7 @@ def test_what_is_one_number_of_the_format_is_said_and_lost_only_if_it_would_be_s
     counts = {True: 0, False: 0}
     for each in choose(n, dtype, mechanisms="softmax,linear,hedgehog").mechanisms:
         for shown in each.cells:
-            if shown.kind not in ("certified", "exact"):
+            if shown.kind not in ("certified", "closed"):
                 continue
             asked = sx.verdict(shown.name, each.mechanism, n=shown.n)
             unit = nearest_point(shown.name, n).unit

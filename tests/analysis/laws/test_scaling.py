@@ -160,7 +160,7 @@ def test_softmax_below_its_boundary_loses_a_power_of_n() -> None:
 @pytest.mark.parametrize("mechanism", ["softmax", "linear", "power:beta=3", "taylor:order=2"])
 def test_margins_agree_between_engines(mechanism: str) -> None:
     point, attends = spike(n=400), mechanism_named(mechanism)
-    found = {engine: margin(point, attends, engine) for engine in ("certified", "exact", "grouped", "dense")}
+    found = {engine: margin(point, attends, engine) for engine in ("certified", "closed", "grouped", "dense")}
     for each in found.values():
         assert each.value == pytest.approx(found["certified"].value, rel=1e-9)
         assert each.v1 == pytest.approx(found["certified"].v1, rel=1e-9)

@@ -24,7 +24,7 @@ from separatrix.checker import check_boundary, check_file
 from separatrix.constructions.spike import Spike
 from separatrix.core.parameters import Grid, UsageError
 from separatrix.core.parameters.ranges import Number
-from separatrix.exact.engines import EngineRefusal, Sampling, certified, exact
+from separatrix.exact.engines import EngineRefusal, Sampling, certified, closed
 from separatrix.exact.engines.outcome import side_of_fractions
 from separatrix.exact.verdicts.certificate import digest
 from separatrix.mechanisms import Softmax
@@ -116,7 +116,7 @@ def test_n_is_moved_with_d_and_that_is_said() -> None:
 def test_m_can_rise_and_fall_and_no_crossing_is_missed() -> None:
     fixed = {"n": 1000, "d": 102, "a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1", "tau": "0.15"}
     found = sx.boundary("spike", "softmax", m="1:1e4", **fixed)
-    along = exact.evaluate(Spike, Softmax(), Grid(fixed, ({"m": list(range(1, 400))},)))
+    along = closed.evaluate(Spike, Softmax(), Grid(fixed, ({"m": list(range(1, 400))},)))
     every = (along.distinguish >= 0.5).tolist()
     changes = [m for m in range(1, 399) if every[m - 1] != every[m]]
     assert [crossing.lo.value for crossing in found.crossings if crossing.hi.value < 400] == changes
@@ -144,9 +144,9 @@ def test_levels_move_the_crossing() -> None:
 
 
 def test_the_exact_engine_alone_proves_nothing() -> None:
-    found = in_a1(engine="exact")
+    found = in_a1(engine="closed")
     assert not found.crossings[0].certified
-    assert found.engine == "exact"
+    assert found.engine == "closed"
     assert found.crossings[0].middle == pytest.approx(in_a1().crossings[0].middle, rel=2e-12)
 
 

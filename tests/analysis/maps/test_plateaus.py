@@ -138,7 +138,7 @@ def test_a_crossing_over_a_plateau_has_strict_ends_and_a_certificate() -> None:
 
 
 def test_floats_alone_leave_equality_open() -> None:
-    found = sx.boundary("spike", "softmax", **ASKED, probability="0.21875", engine="exact")
+    found = sx.boundary("spike", "softmax", **ASKED, probability="0.21875", engine="closed")
     assert found.plateaus == ()
     assert found.open > 0
     (crossing,) = found.crossings

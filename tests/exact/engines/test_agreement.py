@@ -113,9 +113,9 @@ def _counted_agree(found: dict[str, Outcome]) -> None:
     if "certified" not in found:
         return
     low, high = found["certified"].interval
-    assert (low == high) == ("exact" in found)
+    assert (low == high) == ("closed" in found)
     if low == high:
-        truth, floats = found["certified"], found["exact"]
+        truth, floats = found["certified"], found["closed"]
         for name in ("distinguish", "p0", "p1", "only", "fire_d0", "fire_d1"):
             assert float(getattr(floats, name)) == pytest.approx(float(getattr(truth, name)), abs=ROUNDING)
         _same_margins(truth, floats, ROUNDING)
@@ -144,10 +144,10 @@ def test_a_disagreement_is_noticed() -> None:
         with pytest.raises(AssertionError):
             _sampled_agree({**found, engine: other})
     with pytest.raises(AssertionError):
-        _counted_agree({**found, "exact": other})
+        _counted_agree({**found, "closed": other})
 
 
-MISSING: dict[str, set[str]] = {"routing": {"certified"}, "rough": {"certified", "exact", "grouped"}}
+MISSING: dict[str, set[str]] = {"routing": {"certified"}, "rough": {"certified", "closed", "grouped"}}
 """Cosines are not rational, and noise has no closed form and no groups."""
 
 

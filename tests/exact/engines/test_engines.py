@@ -16,7 +16,16 @@ from cases import BASE, spike
 from separatrix.checker import check
 from separatrix.constructions import Construction, construction_named
 from separatrix.core.parameters import Grid, UsageError
-from separatrix.exact.engines import EngineRefusal, Outcome, Sampling, certified, dense, exact, grouped, solve
+from separatrix.exact.engines import (
+    EngineRefusal,
+    Outcome,
+    Sampling,
+    certified,
+    closed,
+    dense,
+    grouped,
+    solve,
+)
 from separatrix.exact.engines.tails import Tails
 from separatrix.exact.engines.tally import binomial_interval
 from separatrix.exact.outputs.attention import View
@@ -59,7 +68,7 @@ mechanisms = st.sampled_from(SPELLINGS).map(mechanism_named)
 @given(point=points(), mechanism=mechanisms)
 def test_exact_is_certified_in_floats(point: Construction, mechanism: Mechanism) -> None:
     truth = certified.solve(point, mechanism)
-    found = exact.solve(point, mechanism)
+    found = closed.solve(point, mechanism)
     assert found.p0 == pytest.approx(float(truth.p0), rel=1e-9, abs=1e-14)
     assert found.p1 == pytest.approx(float(truth.p1), rel=1e-9, abs=1e-14)
     assert found.fire_d0 == pytest.approx(truth.fire_d0, rel=1e-9, abs=1e-12)
@@ -141,7 +150,7 @@ def test_a_grid_is_its_points() -> None:
     for form in ("ones", "identity"):
         grid = Grid({**fixed, "form": form}, axes)
         kind = construction_named("spike")
-        found = exact.evaluate(kind, Softmax(), grid)
+        found = closed.evaluate(kind, Softmax(), grid)
         assert found.p1.shape == (11, 3, 3)
         assert not found.undecided.any()
         for index in np.ndindex(grid.shape):
@@ -155,10 +164,10 @@ def test_large_grids_are_computed_in_pieces() -> None:
     fixed = {name: value for name, value in BASE.items() if name not in ("a1", "n")}
     a1 = [Fraction(1, 2) + Fraction(k, 299) for k in range(300)]
     n = [100 * 3**k for k in range(1, 38) for _ in range(10)]
-    whole = exact.evaluate(construction_named("spike"), Softmax(), Grid(fixed, ({"a1": a1}, {"n": n})))
-    assert whole.p1.size > exact.CHUNK
+    whole = closed.evaluate(construction_named("spike"), Softmax(), Grid(fixed, ({"a1": a1}, {"n": n})))
+    assert whole.p1.size > closed.CHUNK
     for row in (0, 150, 299):
-        part = exact.evaluate(
+        part = closed.evaluate(
             construction_named("spike"), Softmax(), Grid({**fixed, "a1": a1[row]}, ({"n": n},))
         )
         np.testing.assert_array_equal(whole.p1[row], part.p1)
@@ -169,7 +178,7 @@ def test_amplitudes_that_are_no_short_decimals() -> None:
     """Without a common denominator below 2^53 the sums are bounded in error instead, and still right."""
     changes = {"a1": "1.2345678901234567", "b": "0.2000000000000001", "c": "0.1000000000000003"}
     truth = certified.solve(spike(**changes), Softmax())
-    found = exact.solve(spike(**changes), Softmax())
+    found = closed.solve(spike(**changes), Softmax())
     assert found.p1 == pytest.approx(float(truth.p1), rel=1e-12)
     assert found.p0 == pytest.approx(float(truth.p0), rel=1e-9)
 
@@ -179,7 +188,7 @@ def test_ties_on_a_whole_line_are_resolved_by_certified() -> None:
     fixed = {"d": 102, "m": 12, "a0": "0.05", "a1": "1.2", "b": "0.2", "c": "0.05"}
     kind, linear = construction_named("spike"), mechanism_named("linear")
     grid = Grid(fixed, ({"n": [1000, 10**6, 10**9]},))
-    found = exact.evaluate(kind, linear, grid)
+    found = closed.evaluate(kind, linear, grid)
     assert not found.undecided.any()
     for index in np.ndindex(grid.shape):
         truth = certified.count(kind(grid.at(kind.schema, index)), linear)
@@ -188,10 +197,10 @@ def test_ties_on_a_whole_line_are_resolved_by_certified() -> None:
 
 
 def test_ties_beyond_the_limit_stay_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact, "MOST_RESOLVED", 1)
+    monkeypatch.setattr(closed, "MOST_RESOLVED", 1)
     fixed = {"d": 102, "m": 12, "a0": "0.05", "a1": "1.2", "b": "0.2", "c": "0.05"}
     grid = Grid(fixed, ({"n": [1000, 10**6, 10**9]},))
-    found = exact.evaluate(construction_named("spike"), mechanism_named("linear"), grid)
+    found = closed.evaluate(construction_named("spike"), mechanism_named("linear"), grid)
     assert found.undecided.sum() == 2
     assert np.isnan(found.p0[found.undecided]).all()
 
@@ -200,13 +209,13 @@ def test_a_tie_with_too_many_blocks_for_fractions_stays_undecided() -> None:
     """The rest of the grid is answered all the same."""
     fixed = {"d": 400_002, "m": 12, "a0": "0.05", "a1": "1.2", "b": "20", "c": "0.05"}
     grid = Grid(fixed, ({"n": [400_000 * k for k in (1, 10)]},))
-    found = exact.evaluate(construction_named("spike"), mechanism_named("linear"), grid)
+    found = closed.evaluate(construction_named("spike"), mechanism_named("linear"), grid)
     assert found.undecided.all()
     assert np.isnan(found.p0).all()
 
 
 def test_plain_at_any_n() -> None:
-    found = exact.solve(construction_named("plain").read({"n": "1e18", "m": 8}), Softmax())
+    found = closed.solve(construction_named("plain").read({"n": "1e18", "m": 8}), Softmax())
     assert found.p0 == 0
     assert found.p1 == pytest.approx(0.5)
     assert found.distinguish == pytest.approx(1 - 2**-8)
@@ -370,7 +379,7 @@ SPREAD = construction_named("plain").read({"n": 50, "m": 5, "spread": "0.1"})
 
 def test_auto_takes_the_strongest_that_applies() -> None:
     assert solve(spike(), Softmax()).engine == "certified"
-    assert solve(spike(d=400_002, n=800_000), Softmax()).engine == "exact"
+    assert solve(spike(d=400_002, n=800_000), Softmax()).engine == "closed"
     assert solve(SPREAD, Softmax()).engine == "dense"
     small = spike(n=200, d=22)
     found = solve(small, Opaque(), sampling=Sampling(draws=50))
@@ -391,20 +400,20 @@ def test_auto_takes_the_strongest_that_applies() -> None:
             "grouped",
             spike(n="1e6", d=1_000_002),
             Softmax(),
-            r"would need [\d,.]+ GiB .*; engine exact would do",
+            r"would need [\d,.]+ GiB .*; engine closed would do",
         ),
         ("grouped", spike(), Opaque(), r"does not take counts; engine dense"),
-        ("exact", spike(), Opaque(), r"no scalar kernel"),
+        ("closed", spike(), Opaque(), r"no scalar kernel"),
         ("certified", spike(), Opaque(), r"no scalar kernel"),
         (
             "certified",
             spike(d=400_002, n=400_000),
             Softmax(),
-            r"399,999 binary digits.*; engine exact would do",
+            r"399,999 binary digits.*; engine closed would do",
         ),
-        ("exact", spike(n=10**302), Softmax(), r"end at n=1e300; engine certified"),
+        ("closed", spike(n=10**302), Softmax(), r"end at n=1e300; engine certified"),
         (
-            "exact",
+            "closed",
             construction_named("plain").read({"n": 9, "m": 2, "spread": "0.1"}),
             Softmax(),
             r"no closed form",
@@ -455,7 +464,7 @@ def test_overflow_is_refused_and_never_read_as_silence() -> None:
             solve(point, taylor, engine)
     truth = certified.solve(point, taylor).distinguish
     assert truth == pytest.approx(0.839, abs=1e-3)
-    assert exact.solve(point, taylor).distinguish == pytest.approx(truth)
+    assert closed.solve(point, taylor).distinguish == pytest.approx(truth)
 
 
 def test_sixteen_bits_give_the_formats_own_answer() -> None:

@@ -23,7 +23,7 @@ from separatrix.analysis.maps import map as map_of
 from separatrix.constructions import CONSTRUCTIONS, ExactConstruction, construction_named
 from separatrix.core.numbers.logforms import LogForm
 from separatrix.core.parameters import Grid
-from separatrix.exact.engines import EngineRefusal, Outcome, Sampling, certified, exact, solve
+from separatrix.exact.engines import EngineRefusal, Outcome, Sampling, certified, closed, solve
 from separatrix.exact.engines.enumerated import TooCloseToCall, sign_vectors
 from separatrix.exact.outputs.kernels import kernel_rows, same_rows
 from separatrix.exact.reader import FourLayerNetwork, fires
@@ -64,7 +64,7 @@ def _literal(point: ExactConstruction, mechanism: Mechanism, label: int) -> list
 def test_fractions_are_those_of_the_literal_network(name: str, spelled: str) -> None:
     point, mechanism = made(name), mechanism_named(spelled)
     d0, d1 = (_literal(point, mechanism, label) for label in (0, 1))
-    for engine in ("certified", "exact"):
+    for engine in ("certified", "closed"):
         try:
             found = solve(point, mechanism, engine)
         except EngineRefusal:
@@ -82,7 +82,7 @@ def test_fractions_are_those_of_the_literal_network(name: str, spelled: str) -> 
 def test_all_engines_agree(name: str, spelled: str) -> None:
     point, mechanism = made(name), mechanism_named(spelled)
     sampling = Sampling(draws=200, confidence=0.999999)
-    reference = exact.solve(point, mechanism)
+    reference = closed.solve(point, mechanism)
     if spelled in KERNELS and point.rational:
         _same(certified.solve(point, mechanism), reference)
     for engine in ("grouped", "dense"):
@@ -121,7 +121,7 @@ def test_exact_is_certified_in_floats(point: ExactConstruction, spelled: str) ->
     mechanism = mechanism_named(spelled)
     truth = certified.solve(point, mechanism)
     try:
-        found = exact.solve(point, mechanism)
+        found = closed.solve(point, mechanism)
     except TooCloseToCall:
         assert truth.interval[0] != truth.interval[1]
         return
@@ -134,16 +134,16 @@ TIE = {"n": 2, "gap": 0}
 
 def test_a_rational_tie_does_not_fire() -> None:
     point = made("dispersion", **TIE)
-    for engine in (certified, exact):
+    for engine in (certified, closed):
         assert engine.solve(point, mechanism_named("softmax")).p1 == 0
     assert "2 ties decided exactly" not in certified.solve(point, mechanism_named("softmax")).evidence
-    assert "1 ties decided exactly" in exact.solve(point, mechanism_named("softmax")).evidence
+    assert "1 ties decided exactly" in closed.solve(point, mechanism_named("softmax")).evidence
 
 
 def test_a_tie_without_a_kernel_is_never_guessed() -> None:
     point, mechanism = made("dispersion", **TIE), mechanism_named("sparsemax")
     with pytest.raises(TooCloseToCall, match="too close to the threshold for float64; engine grouped"):
-        exact.solve(point, mechanism)
+        closed.solve(point, mechanism)
     assert "too close to call" in solve(point, mechanism).evidence
 
 
@@ -154,8 +154,8 @@ def test_a_tie_that_float64_would_call_is_not_called() -> None:
     assert tokens.values is not None
     assert (tokens.values[0] / 3).item() >= point.threshold
     with pytest.raises(TooCloseToCall):
-        exact.solve(point, mechanism_named("sparsemax"))
-    assert exact.solve(point, mechanism_named("softmax")).p1 == 0
+        closed.solve(point, mechanism_named("sparsemax"))
+    assert closed.solve(point, mechanism_named("softmax")).p1 == 0
 
 
 def test_a_tie_between_balls_is_reported_as_undecided() -> None:
@@ -165,7 +165,7 @@ def test_a_tie_between_balls_is_reported_as_undecided() -> None:
     assert "comparisons undecided at 32768 bits" in found.evidence
     assert found.interval[0] < found.interval[1]
     with pytest.raises(TooCloseToCall):
-        exact.solve(point, mechanism)
+        closed.solve(point, mechanism)
 
 
 def test_undecided_comparisons_give_bounds_on_both_labels() -> None:
@@ -186,28 +186,28 @@ def test_cancelling_scores_are_refused() -> None:
     point.descriptions = (d0, d1)
     with pytest.raises(EngineRefusal, match="linear cannot bear these tokens"):
         certified.solve(point, mechanism_named("linear"))
-    assert exact.solve(point, mechanism_named("linear")).interval == (0, 1)
+    assert closed.solve(point, mechanism_named("linear")).interval == (0, 1)
 
 
 def test_overflow_is_refused() -> None:
     point = made("critical", gamma="1e5")
     with pytest.raises(EngineRefusal, match="cannot bear these tokens: its scores overflow"):
-        exact.solve(point, mechanism_named("power:beta=1000"))
+        closed.solve(point, mechanism_named("power:beta=1000"))
 
 
 def test_rows_without_rationals_go_to_floats() -> None:
-    with pytest.raises(EngineRefusal, match="tokens of routing are not rational; engine exact"):
+    with pytest.raises(EngineRefusal, match="tokens of routing are not rational; engine closed"):
         certified.solve(made("routing"), mechanism_named("softmax"))
-    assert solve(made("routing"), mechanism_named("softmax")).engine == "exact"
+    assert solve(made("routing"), mechanism_named("softmax")).engine == "closed"
 
 
 def test_mechanisms_without_kernel_or_counts() -> None:
     point = made("dispersion")
-    with pytest.raises(EngineRefusal, match="nothing to certify; engine exact"):
+    with pytest.raises(EngineRefusal, match="nothing to certify; engine closed"):
         certified.solve(point, mechanism_named("sparsemax"))
     with pytest.raises(EngineRefusal, match="does not take counts; engine dense"):
-        exact.solve(point, mechanism_named("delta"))
-    assert solve(point, mechanism_named("sparsemax")).engine == "exact"
+        closed.solve(point, mechanism_named("delta"))
+    assert solve(point, mechanism_named("sparsemax")).engine == "closed"
     assert solve(point, mechanism_named("delta"), sampling=Sampling(draws=20)).engine == "dense"
 
 
@@ -249,9 +249,9 @@ def test_equal_rows_need_no_rational_scores() -> None:
 def test_grids_are_points(spelled: str) -> None:
     grid = Grid({"m": 5}, ({"n": [4, 30, 200]}, {"gap": ["1", "4"]}))
     kind, mechanism = construction_named("dispersion"), mechanism_named(spelled)
-    whole = exact.evaluate(kind, mechanism, grid)
+    whole = closed.evaluate(kind, mechanism, grid)
     for index in np.ndindex(3, 2):
-        one = exact.solve(kind(grid.at(kind.schema, index)), mechanism)
+        one = closed.solve(kind(grid.at(kind.schema, index)), mechanism)
         assert whole.p1[index] == float(one.p1)
         assert whole.margin[index] == one.margin
         assert whole.distinguish[index] == pytest.approx(one.distinguish, rel=1e-12)
@@ -260,7 +260,7 @@ def test_grids_are_points(spelled: str) -> None:
 
 def test_a_tie_leaves_the_rest_of_a_grid_answered() -> None:
     grid = Grid({"m": 5, "gap": 0}, ({"n": [2, 3]},))
-    whole = exact.evaluate(construction_named("dispersion"), mechanism_named("sparsemax"), grid)
+    whole = closed.evaluate(construction_named("dispersion"), mechanism_named("sparsemax"), grid)
     assert whole.undecided.tolist() == [True, False]
     assert np.isnan(whole.p1).tolist() == [True, False]
 
@@ -305,7 +305,7 @@ def test_the_command_line_takes_the_defaults(tmp_path: Path) -> None:
     assert verdict("duplication", "linear", n=100, m=12).word == "blind"
 
 
-@pytest.mark.parametrize("engine", ["auto", "exact", "grouped"])
+@pytest.mark.parametrize("engine", ["auto", "closed", "grouped"])
 @pytest.mark.parametrize(
     ("name", "spelled"),
     [("parity", "taylor:order=3"), ("parity", "linear"), ("routing", "linear"), ("routing", "power:beta=4")],
@@ -321,8 +321,8 @@ def test_margins_that_float64_sums_lose_come_from_the_kernel() -> None:
     """a tanh(s/2)^w, s = scale log n: 2.5e-25 beside 0.5."""
     asked: dict[str, object] = {"n": 1024, "m": 1, "scale": "0.001"}
     margin = math.tanh(0.001 * math.log(1024) / 2) ** 10
-    found = verdict("parity", "softmax", **asked, engine="exact")
-    assert found.outcome.engine == "exact"
+    found = verdict("parity", "softmax", **asked, engine="closed")
+    assert found.outcome.engine == "closed"
     assert found.outcome.margin == pytest.approx(margin, rel=1e-12, abs=0)
     layer = map_of("parity", "softmax", of="margin", n=1024, scale="0.001:1:2", m="1:2:2").layers[0]
     assert layer.values[0, 0] == pytest.approx(margin, rel=1e-12, abs=0)

@@ -12,7 +12,7 @@ import torch
 from cases import spike
 from separatrix.constructions import Construction, construction_named
 from separatrix.core.parameters import Grid
-from separatrix.exact.engines import certified, exact
+from separatrix.exact.engines import certified, closed
 from separatrix.exact.reader import FourLayerNetwork
 from separatrix.mechanisms import Linear, Mechanism, mechanism_named
 
@@ -101,7 +101,7 @@ def test_fractions_equal_the_enumeration(spelling: str, changes: dict[str, objec
     assert found.decided
     assert (found.low.p0, found.low.p1, found.low.only) == by_enumeration(point, mechanism)
     parameters = {name: value for name, value in point.parameters.filled().items() if value is not None}
-    grid = exact.evaluate(type(point), mechanism, Grid(parameters))
+    grid = closed.evaluate(type(point), mechanism, Grid(parameters))
     assert grid.p0.item() == pytest.approx(float(found.low.p0), abs=1e-14)
     assert grid.p1.item() == pytest.approx(float(found.low.p1), abs=1e-14)
     assert grid.only.item() == pytest.approx(float(found.low.only), abs=1e-14)

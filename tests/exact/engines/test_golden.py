@@ -27,7 +27,7 @@ def test_certified_gives_the_fractions(case: dict[str, Any]) -> None:
 
 
 def test_exact_agrees(case: dict[str, Any]) -> None:
-    found = solve(golden_point(case), golden_mechanism(case), "exact")
+    found = solve(golden_point(case), golden_mechanism(case), "closed")
     assert found.p0 == pytest.approx(float(Fraction(case["p0"])), abs=1e-9, rel=1e-9)
     assert found.p1 == pytest.approx(float(Fraction(case["p1"])), abs=1e-9, rel=1e-9)
     for name in ("fire_d0", "fire_d1", "distinguish"):

@@ -11,7 +11,7 @@ import pytest
 
 from separatrix.constructions import CONSTRUCTIONS, Description, ExactConstruction
 from separatrix.core.parameters import UsageError
-from separatrix.exact.engines import EngineRefusal, exact
+from separatrix.exact.engines import EngineRefusal, closed
 from separatrix.exact.engines.enumerated import sign_vectors
 from separatrix.mechanisms import mechanism_named
 
@@ -117,7 +117,7 @@ def test_answers_at_huge_n_are_those_of_the_formulas() -> None:
     answered = 0
     for made, spelling in points(80):
         try:
-            found = exact.solve(made, mechanism_named(spelling))
+            found = closed.solve(made, mechanism_named(spelling))
         except EngineRefusal:
             continue
         with mpmath.workdps(DIGITS):
@@ -140,7 +140,7 @@ def test_hardmax_does_not_take_a_small_gap_for_a_tie(gap: str) -> None:
         truth = fires(made, made.descriptions[1], hardmax)
     assert truth == [True, False]
     try:
-        found = exact.solve(made, mechanism_named("hardmax"))
+        found = closed.solve(made, mechanism_named("hardmax"))
     except EngineRefusal:
         return
     assert not isinstance(found.p1, Fraction)

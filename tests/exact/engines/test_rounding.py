@@ -1,4 +1,4 @@
-"""What float64 cannot know: tails, ties and error bounds of the exact engine."""
+"""What float64 cannot know: tails, ties and error bounds of the closed engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from flint import arb, ctx
 from separatrix.constructions import construction_named
 from separatrix.core.numbers.logforms import LogForm, rational
 from separatrix.core.parameters import Grid
-from separatrix.exact.engines import certified, enumerated, exact
+from separatrix.exact.engines import certified, closed, enumerated
 from separatrix.exact.engines.tails import ACCURACY, EXACT_TO, LEAST, Tails, upper_tail
 from separatrix.exact.verdicts import verdict
 from separatrix.mechanisms import ScoreMechanism, mechanism_named
@@ -63,7 +63,7 @@ def test_tables_and_the_integral_stand_side_by_side() -> None:
 def test_a_tie_counts_as_much_as_m_makes_it() -> None:
     """At m = 1e20 a tie of 2e-19 is the whole answer."""
     point = {**SPIKE, "n": 6000, "d": 62, "m": 10**20, "tau": "5400061/18000100"}
-    found, truth = (verdict("spike", "linear", point, engine=engine) for engine in ("exact", "certified"))
+    found, truth = (verdict("spike", "linear", point, engine=engine) for engine in ("closed", "certified"))
     assert found.word == truth.word == "distinguishes"
     assert found.outcome.p0 == truth.outcome.p0 == 0
 
@@ -73,12 +73,12 @@ def test_ties_beyond_counting_are_decided_where_they_matter() -> None:
     ties = [6000 * k for k in range(1, 40)]
     point = {**SPIKE, "d": 62, "tau": "5400061/18000100"}
     grid = Grid({k: v for k, v in point.items() if k != "m"}, ({"m": [1, 10**20]}, {"n": ties}))
-    before = exact.MOST_RESOLVED
+    before = closed.MOST_RESOLVED
     try:
-        exact.MOST_RESOLVED = 1
-        found = exact.evaluate(construction_named("spike"), mechanism_named("linear"), grid)
+        closed.MOST_RESOLVED = 1
+        found = closed.evaluate(construction_named("spike"), mechanism_named("linear"), grid)
     finally:
-        exact.MOST_RESOLVED = before
+        closed.MOST_RESOLVED = before
     assert not found.undecided.any()
     low, high = found.bounds
     for index in ((0, 0), (1, 0), (0, 7), (1, 7)):
@@ -92,7 +92,7 @@ def test_ties_beyond_counting_are_decided_where_they_matter() -> None:
 def test_undecided_points_have_no_p() -> None:
     """They used to count as P = 0 in maps."""
     fixed = {"d": 400_002, "m": 12, "a0": "0.05", "a1": "1.2", "b": "20", "c": "0.05", "n": 400_000}
-    found = exact.evaluate(construction_named("spike"), mechanism_named("linear"), Grid(fixed))
+    found = closed.evaluate(construction_named("spike"), mechanism_named("linear"), Grid(fixed))
     assert found.undecided
     assert np.isnan(found.distinguish)
     assert np.isnan(found.bounds).all()
@@ -127,7 +127,7 @@ def test_the_bounds_hold_the_truth_at_every_m() -> None:
         made, kernel = construction_named(name).read(point), mechanism_named(pick.choice(kernels))
         truth = certified.solve(made, kernel)
         assert isinstance(truth.p0, Fraction)
-        found = exact.solve(made, kernel)
+        found = closed.solve(made, kernel)
         assert abs(found.distinguish - truth.distinguish) <= found.error, (name, point, kernel.spelled)
         assert found.error <= 1e-11
 
@@ -169,7 +169,7 @@ def test_entmax_of_any_number_of_tokens(alpha: str, logits: list[float], copies:
 
 def test_averaging_by_entmax_stays_within_its_values() -> None:
     for n in ("1e12", "1e20", "1e300"):
-        found = verdict("averaging", "entmax:alpha=1.9", {"n": n, "m": 12}, engine="exact")
+        found = verdict("averaging", "entmax:alpha=1.9", {"n": n, "m": 12}, engine="closed")
         assert found.outcome.margin == pytest.approx(1)
 
 
@@ -180,7 +180,7 @@ def test_a_mechanism_that_loses_its_digits_is_not_trusted(monkeypatch: pytest.Mo
     monkeypatch.setattr(type(logn), "weights", lambda *given: 3.4e18 * weights(*given))
     found = verdict("averaging", "logn-softmax", {"n": 1000, "m": 12})
     assert found.word == "undecided"
-    assert found.outcome.engine == "exact"
+    assert found.outcome.engine == "closed"
     assert math.isnan(found.outcome.margin)
     assert "loses its digits" in found.outcome.evidence
 
@@ -189,7 +189,9 @@ def test_rounding_of_large_logits_is_seen() -> None:
     """Logits of 1e9 are off by 1e-7, more than the usual slack; float64 alone knows no side of this tie."""
     point = {"n": "1e300", "m": 12, "gamma": "1000000", "rho": "0.999999", "tau": "0.5000000001"}
     made = construction_named("critical").read(point)
-    found, truth = (verdict("critical", "softmax", point, engine=engine) for engine in ("exact", "certified"))
+    found, truth = (
+        verdict("critical", "softmax", point, engine=engine) for engine in ("closed", "certified")
+    )
     assert (found.outcome.p0, found.outcome.p1) == (truth.outcome.p0, truth.outcome.p1)
     assert "ties decided exactly" in found.outcome.evidence
     assert float(enumerated._attended(made, mechanism_named("softmax"), 1).errors.max()) > 1e-7
@@ -226,5 +228,5 @@ def test_logarithms_that_cancel_are_bounded_too(logits: dict[str, str], spelling
     """The one score may be below the others, or hardly differ from them, or these be next to nothing."""
     for tau in ("1/4", "1/10", "11/1000"):
         made = construction_named("plain").read({"n": 1000, "m": 10**6, "tau": tau, **logits})
-        found, truth = (engine.solve(made, mechanism_named(spelling)) for engine in (exact, certified))
+        found, truth = (engine.solve(made, mechanism_named(spelling)) for engine in (closed, certified))
         assert abs(found.distinguish - truth.distinguish) <= found.error

@@ -40,7 +40,7 @@ def test_a_number_format_that_no_engine_can_answer_in() -> None:
         sx.verdict("spike", "softmax", sampling=HALF, **{**SMALL, "n": 10**18})
 
 
-@pytest.mark.parametrize("engine", ["exact", "certified"])
+@pytest.mark.parametrize("engine", ["closed", "certified"])
 @pytest.mark.parametrize("given", [{"dtype": "bfloat16"}, {"draws": 10}, {"seed": 3}, {"confidence": 0.5}])
 def test_engines_that_draw_nothing_refuse_to_be_told_how(
     engine: str, given: dict[str, Any], capsys: pytest.CaptureFixture[str]
@@ -106,13 +106,13 @@ def test_scaling_laws_of_margins_have_no_format() -> None:
 @pytest.mark.parametrize("top", [True, False])
 def test_plans_do_not_ask_closed_forms_for_a_format(top: bool) -> None:
     """In the table itself, or among what all tables share."""
-    own = '[[sweep]]\nconstruction = "spike"\nengine = "exact"\n'
+    own = '[[sweep]]\nconstruction = "spike"\nengine = "closed"\n'
     text = (
         f'dtype = "bfloat16"\nmechanisms = ["softmax"]\n{own}'
         if top
         else f'mechanisms = ["softmax"]\n{own}dtype = "bfloat16"\n'
     )
-    with pytest.raises(PlanError, match="the exact engine draws nothing; leave out dtype, or use dense"):
+    with pytest.raises(PlanError, match="the closed engine draws nothing; leave out dtype, or use dense"):
         read_plan(text + "parameters.n = 1000\n")
 
 

@@ -118,7 +118,7 @@ def test_no_threshold_beats_the_best_one(name: str, values: dict[str, object], k
     assert found.threshold is not None
     outcome = found.threshold.outcome
     assert outcome.interval[0] == outcome.interval[1]
-    assert outcome.engine == ("exact" if name == "routing" else "certified")
+    assert outcome.engine == ("closed" if name == "routing" else "certified")
     assert outcome.distinguish == pytest.approx(brute_force(found.construction, kernel), abs=1e-14)
 
 

@@ -45,7 +45,7 @@ def test_the_word_is_decided_exactly() -> None:
     point = {**BASE, "n": 2_000_000, "d": 2002, "m": 60}
     assert sx.verdict("spike", "softmax", **point, delta="1e-18").word == "distinguishes"
     assert sx.verdict("spike", "softmax", **point, delta="1e-19").word == "partial"
-    assert sx.verdict("spike", "softmax", **point, delta="1e-19", engine="exact").word == "undecided"
+    assert sx.verdict("spike", "softmax", **point, delta="1e-19", engine="closed").word == "undecided"
 
 
 def test_margins_keep_their_digits() -> None:
@@ -90,7 +90,7 @@ def test_json_has_the_promised_fields() -> None:
     json.dumps(shown, allow_nan=False)
 
 
-@pytest.mark.parametrize("engine", ["certified", "exact", "grouped"])
+@pytest.mark.parametrize("engine", ["certified", "closed", "grouped"])
 def test_bits_of_a_d1_that_vanishes_beside_d0(engine: str) -> None:
     """v1 is no more than rounding of v0: as the sum of v0 and the margin it would be 0."""
     found = sx.verdict("injectivity", "softmax", n=10**20, m=12, query=3, factor="0.01", engine=engine)

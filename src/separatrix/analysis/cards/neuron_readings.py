@@ -80,7 +80,7 @@ class DrawnSigns:
             parts = torch.split(self.of_features(), counts, dim=1)
             return torch.stack([part.mean(1) for part in parts])
         if point.n > LARGEST_DRAWN:
-            raise EngineRefusal("signs of so many tokens cannot be drawn", ("exact",))
+            raise EngineRefusal("signs of so many tokens cannot be drawn", ("closed",))
         rng = np.random.default_rng(self.seed)
         return torch.from_numpy(point.group_signs(rng, point.m, np.array(counts)))
 

@@ -21,9 +21,9 @@ def found_at(point: Construction, mechanism: Mechanism, decide: tuple[Fraction, 
 
 
 def quickly_found_at(point: Construction, mechanism: Mechanism, decide: tuple[Fraction, ...]) -> Outcome:
-    """As `found_at`, but by the exact engine rather than by certified: for searches."""
+    """As `found_at`, but by the closed engine rather than by certified: for searches."""
     try:
-        return solve(point, mechanism, "exact")
+        return solve(point, mechanism, "closed")
     except EngineRefusal:
         return found_at(point, mechanism, decide)
 

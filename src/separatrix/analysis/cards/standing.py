@@ -17,7 +17,7 @@ from separatrix.exact.engines import Outcome
 from separatrix.exact.verdicts import DELTA, Verdict
 from separatrix.mechanisms import Mechanism
 
-EVIDENCE = {"certified": "certified", "exact": "exact"}
+EVIDENCE = {"certified": "certified", "closed": "closed"}
 """What stands behind an answer, by the engine that gave it; every other engine samples."""
 
 

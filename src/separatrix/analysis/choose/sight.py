@@ -153,7 +153,7 @@ def _sight_at(name: str, point: Construction, mechanism: Mechanism, budget: Budg
         what = "every number of every row is" if stored.same else "what is read is"
         chance = f"in D0 and D1 {what} the same {budget.dtype}; before rounding {chance}"
         if word != "blind":  # there is something to lose
-            known = "certified" if outputs.proves else "exact"
+            known = "certified" if outputs.proves else "closed"
             word, kind, command = LOST, known, readers
     return Cell(name, word, kind, point.n, chance, command, *numbers)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from separatrix.constructions import Construction, ExactConstruction
 from separatrix.core.tensors import torch
-from separatrix.exact.engines import ENGINES, EngineRefusal, engine_named, exact, strongest
+from separatrix.exact.engines import ENGINES, EngineRefusal, closed, engine_named, strongest
 from separatrix.exact.engines.outcome import significant_bits
 from separatrix.exact.outputs.attention import SLACK, probe_peak
 from separatrix.exact.outputs.kernels import kernel_rows, probe_margin, rational_model, with_kernel
@@ -17,7 +17,7 @@ from separatrix.mechanisms import Mechanism
 
 EVIDENCE = {
     "certified": "rationals and balls, every digit shown is right",
-    "exact": "closed form in float64",
+    "closed": "closed form in float64",
     "grouped": "token groups attended in float64",
     "dense": "all tokens attended in float64",
 }
@@ -58,7 +58,7 @@ def margin(construction: Construction, mechanism: Mechanism, engine: str = "auto
     """
     if engine_named(engine).name in MARGINS:
         return MARGINS[engine](construction, mechanism)
-    tried = [ENGINES[name] for name in MARGINS if name != "exact"]  # no stronger than `grouped` in this
+    tried = [ENGINES[name] for name in MARGINS if name != "closed"]  # no stronger than `grouped` in this
     return strongest(tried, lambda each: MARGINS[each.name](construction, mechanism))
 
 
@@ -75,9 +75,9 @@ def _certified(construction: Construction, mechanism: Mechanism) -> Margin:
     return Margin(value, v1, FULL, "certified")
 
 
-def _exact(construction: Construction, mechanism: Mechanism) -> Margin:
-    found = exact.solve(construction, mechanism)
-    return _rounded(found.v0, found.v1, "exact")
+def _closed(construction: Construction, mechanism: Mechanism) -> Margin:
+    found = closed.solve(construction, mechanism)
+    return _rounded(found.v0, found.v1, "closed")
 
 
 def _grouped(construction: Construction, mechanism: Mechanism) -> Margin:
@@ -112,6 +112,6 @@ MARGINS: dict[str, Callable[[Construction, Mechanism], Margin]] = {
     "certified": _certified,
     "grouped": _grouped,
     "dense": _dense,
-    "exact": _exact,
+    "closed": _closed,
 }
 """The margin by each engine, in the order in which `auto` tries them."""

@@ -157,7 +157,7 @@ def boundary_of(
     engine_named(engine).refuse_unused(sampling)
     level = LevelSides(asked, span.name, parse_level(at), engine, sampling or Sampling())
     closed = level.closed([span.start]) is not None
-    outcome, _ = level.outcome(span.start, engine if ENGINES[engine].proves or not closed else "exact")
+    outcome, _ = level.outcome(span.start, engine if ENGINES[engine].proves or not closed else "closed")
     effort = _effort(_usual(level, closed, outcome), scan, tolerance)
     places = _places(asked, span, effort.scan)
     read = level.read if effort.at_once > 1 else _one_by_one(level, len(places), tell)
@@ -304,10 +304,10 @@ def _evidence(
     """The engine behind the ends, and what they rest on."""
     engine, evidence = outcome.engine, outcome.evidence
     if places and all(place.certified for place in places):
-        how = "scanned by the exact engine in float64, " if closed else ""
+        how = "scanned by the closed engine in float64, " if closed else ""
         engine, evidence = "certified", f"{how}the side of every end proved by exact fractions"
     elif closed:
-        engine, evidence = "exact", "scanned by the exact engine in float64"
+        engine, evidence = "closed", "scanned by the closed engine in float64"
     elif outcome.interval[0] < outcome.interval[1]:
         evidence = f"{evidence}, at each value by itself"
     return engine, f"{evidence}{ENGINES[engine].unused(level.sampling)}"

@@ -13,7 +13,7 @@ import numpy as np
 
 from separatrix.analysis.maps.plane_grid import PlaneGrid
 from separatrix.constructions import Construction
-from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, exact
+from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, closed
 from separatrix.exact.verdicts.question import Question
 from separatrix.mechanisms import Mechanism
 
@@ -129,7 +129,7 @@ def _solve(point: Construction, mechanism: Mechanism, engine: str, sampling: Sam
     """The outcome by the engine named; `auto` tries floats before fractions, since there are many cells."""
     if engine == "auto" and not sampling.in_format:
         with suppress(EngineRefusal):
-            return exact.solve(point, mechanism)
+            return closed.solve(point, mechanism)
     return ENGINES[engine].solve(point, mechanism, sampling)
 
 

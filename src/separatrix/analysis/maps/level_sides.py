@@ -9,7 +9,7 @@ from fractions import Fraction
 from separatrix.analysis.maps.bisection import LevelReading
 from separatrix.core.parameters import Grid
 from separatrix.core.parameters.ranges import Number
-from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, exact
+from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, closed
 from separatrix.exact.engines.outcome import side_of_fractions
 from separatrix.exact.verdicts.question import Question
 from separatrix.mechanisms import Mechanism
@@ -30,18 +30,18 @@ class LevelSides:
         """Whether exact fractions answer what is asked."""
         return ENGINES[self.engine].covers("certified") and not self.sampling.in_format
 
-    def closed(self, values: Sequence[Number]) -> list[exact.ProbabilityGrid] | None:
+    def closed(self, values: Sequence[Number]) -> list[closed.ProbabilityGrid] | None:
         """The closed form at these values, one grid or one for each; None where there is none."""
         if not (self.proves or ENGINES[self.engine].at_once):
             return None
         try:
             if self.asked.is_own(self.name):
                 point = Grid(self._columns(values[0]))
-                return [exact.evaluate(self.asked.kind, self._mechanism(v), point) for v in values]
+                return [closed.evaluate(self.asked.kind, self._mechanism(v), point) for v in values]
             rows = [self._columns(value) for value in values]
             moving = {name: [row[name] for row in rows] for name in ("n", self.name) if name in rows[0]}
             fixed = {name: value for name, value in rows[0].items() if name not in moving}
-            return [exact.evaluate(self.asked.kind, self._mechanism(values[0]), Grid(fixed, (moving,)))]
+            return [closed.evaluate(self.asked.kind, self._mechanism(values[0]), Grid(fixed, (moving,)))]
         except EngineRefusal:
             return None
 

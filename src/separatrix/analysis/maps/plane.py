@@ -20,7 +20,7 @@ from separatrix.core.parameters import UsageError, all_parameters, listed_mechan
 from separatrix.core.parameters.model import printed
 from separatrix.core.parameters.ranges import EXAMPLE, Axis, read_counted, split_axes
 from separatrix.core.result import Result, Row
-from separatrix.exact.engines import ENGINES, EngineRefusal, Sampling, engine_named, exact
+from separatrix.exact.engines import ENGINES, EngineRefusal, Sampling, closed, engine_named
 from separatrix.exact.verdicts.question import Question, question
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def _axes(questions: Sequence[Question], open_: Mapping[str, str]) -> tuple[Axis
 
 def _layer(asked: Question, places: PlaneGrid, of: str, engine: str, sampling: Sampling, tell: Tell) -> Layer:
     """One layer, by the closed form where there is one for whole grids, else a cell at a time."""
-    whole = ENGINES[engine].covers("exact") and not sampling.in_format
+    whole = ENGINES[engine].covers("closed") and not sampling.in_format
     if whole and not issubclass(asked.kind, ExactConstruction):
         with suppress(EngineRefusal):
             found = _whole(asked, places, of)
@@ -237,17 +237,17 @@ def _whole(asked: Question, places: PlaneGrid, of: str) -> Layer:
     """The closed form on the whole plane at once, or a line of it at a time."""
     values, margin = np.empty(places.shape), np.empty(places.shape)
     for where, own, grid in places.grids(asked):
-        found = exact.evaluate(asked.kind, asked.mechanism(own), grid)
+        found = closed.evaluate(asked.kind, asked.mechanism(own), grid)
         values[where] = _quantity(found, of).reshape(values[where].shape)
         margin[where] = found.margin.reshape(values[where].shape)
     nowhere = np.full(places.shape, np.nan)
     ends = values if of == "distinguish" else nowhere
     unknown = int(np.isnan(values).sum())
     remark = f"{unknown:,} cells hold a tie too close to call" if unknown else ""
-    return Layer(asked.label, values, ends, ends, "exact", CLOSED_FORM, remark, margin)
+    return Layer(asked.label, values, ends, ends, "closed", CLOSED_FORM, remark, margin)
 
 
-def _quantity(found: exact.ProbabilityGrid, of: str) -> np.ndarray[Any, Any]:
+def _quantity(found: closed.ProbabilityGrid, of: str) -> np.ndarray[Any, Any]:
     values: np.ndarray[Any, Any] = getattr(found, of)
     return values
 

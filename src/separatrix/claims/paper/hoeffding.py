@@ -11,7 +11,7 @@ from separatrix.constructions import Construction
 from separatrix.constructions.spike import Spike
 from separatrix.constructions.theorem import enough_width
 from separatrix.core.parameters import Grid
-from separatrix.exact.engines import exact
+from separatrix.exact.engines import closed
 from separatrix.exact.outputs.kernels import rational_model, spike_weights, with_kernel
 from separatrix.exact.verdicts import DELTA
 from separatrix.mechanisms import mechanism_named
@@ -61,7 +61,7 @@ def _looseness(mechanism: str, widths: tuple[int, ...]) -> Looseness:
     attends = mechanism_named(mechanism)
     fixed = {name: value for name, value in BASE.items() if name not in ("n", "d")}
     axis = {"d": widths, "n": [BLOCK_SIZE * (d - 2) for d in widths]}
-    found = exact.evaluate(Spike, attends, Grid(fixed, (axis,))).p0
+    found = closed.evaluate(Spike, attends, Grid(fixed, (axis,))).p0
     bounds = tuple(hoeffding(Spike.read(point(d)), mechanism) for d in widths)
     return Looseness(mechanism, widths, tuple(float(p) for p in found), bounds)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from separatrix.claims.paper.base import BASE
 from separatrix.constructions.spike import Spike
 from separatrix.core.parameters import Grid
-from separatrix.exact.engines import exact
+from separatrix.exact.engines import closed
 from separatrix.exact.verdicts import lost_from
 from separatrix.mechanisms import mechanism_named
 
@@ -46,7 +46,7 @@ def _curve(mechanism: str, n: list[int]) -> MarginCurve:
     lost = lost_from(Spike.read(BASE), attends)
     ends = {name: size for name, size in lost.items() if size is not None}
     fixed = {name: value for name, value in BASE.items() if name != "n"}
-    grid = exact.evaluate(Spike, attends, Grid(fixed, ({"n": [*n, *ends.values()]},)))
+    grid = closed.evaluate(Spike, attends, Grid(fixed, ({"n": [*n, *ends.values()]},)))
     relative = [float(x) for x in grid.margin / grid.v1]
     return MarginCurve(
         mechanism,

@@ -15,7 +15,7 @@ from separatrix.claims.paper.base import BASE, MECHANISMS, Parameter, outcome_at
 from separatrix.constructions.spike import Spike
 from separatrix.constructions.theorem import asked_width
 from separatrix.core.parameters import Grid
-from separatrix.exact.engines import exact
+from separatrix.exact.engines import closed
 from separatrix.exact.verdicts import DELTA
 from separatrix.mechanisms import mechanism_named
 
@@ -90,10 +90,10 @@ def _spread(span: tuple[Fraction, Fraction], side: int) -> list[Fraction]:
     return [span[0] + (span[1] - span[0]) * i / (side - 1) for i in range(side)]
 
 
-def _map(mechanism: str, n: int, a1: list[Fraction], r: list[Fraction]) -> exact.ProbabilityGrid:
+def _map(mechanism: str, n: int, a1: list[Fraction], r: list[Fraction]) -> closed.ProbabilityGrid:
     fixed = {"n": n, "d": WIDTH, "m": BASE["m"], "a0": BASE["a0"]}
     blocks = {"b": [SHARE_B * x for x in r], "c": [(1 - SHARE_B) * x for x in r]}
-    return exact.evaluate(Spike, mechanism_named(mechanism), Grid(fixed, (blocks, {"a1": a1})))
+    return closed.evaluate(Spike, mechanism_named(mechanism), Grid(fixed, (blocks, {"a1": a1})))
 
 
 def _crossing(n: int) -> float:

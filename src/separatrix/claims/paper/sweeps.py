@@ -25,7 +25,7 @@ class ParameterSweep:
 
     parameter: str
     cells: pl.DataFrame
-    """By `mechanism` and `x`, the `value` as a float: what the exact engine says, NaN where it could not
+    """By `mechanism` and `x`, the `value` as a float: what the closed engine says, NaN where it could not
     decide a tie; and under `dense`, `low` and `high` what the dense engine says where it looked, with its
     95 % Clopper-Pearson interval, and under `draws`, `seed` and `confidence` how it drew."""
 
@@ -57,7 +57,7 @@ def _joined(cells: pl.DataFrame, parameter: str) -> pl.DataFrame:
     value = pl.col("parameters").str.json_path_match(f"$.{parameter}")
     asked, x, place = pl.col("asked"), pl.col(parameter).cast(pl.Float64), ["mechanism", "value"]
     cells = cells.with_columns(value=value, x=x)
-    exact = cells.filter(asked == "exact").select(*place, "x", pl.col(MEASURED).fill_null(math.nan))
+    exact = cells.filter(asked == "closed").select(*place, "x", pl.col(MEASURED).fill_null(math.nan))
     dense = cells.filter(asked == "dense").rename({"distinguish": "dense"})
     drawn = dense.select(*place, *ESTIMATED, "draws", "seed", "confidence")
     joined = exact.unique(place).join(drawn, on=place, how="left")

@@ -177,7 +177,7 @@ def nearest(name: str, known: list[str]) -> str:
 def require_known(what: str, name: str, known: Iterable[str]) -> None:
     """Raise a UsageError that says what there is, unless `name` is among it.
 
-    >>> require_known("engine", "exakt", ["exact", "dense"])
+    >>> require_known("engine", "exakt", ["closed", "dense"])
     Traceback (most recent call last):
     separatrix.core.errors.UsageError: there is no engine exakt (did you mean exact?); there are: exact, dense
     """

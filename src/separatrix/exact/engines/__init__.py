@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from separatrix.constructions import Construction
 from separatrix.core.parameters import UsageError, require_known
-from separatrix.exact.engines import certified, dense, exact, exhaustive, grouped
+from separatrix.exact.engines import certified, closed, dense, exhaustive, grouped
 from separatrix.exact.engines.outcome import EngineRefusal, Outcome
 from separatrix.exact.engines.sampling import Sampling
 from separatrix.mechanisms import Mechanism
@@ -47,10 +47,10 @@ class Engine:
     def refuse_unused(self, sampling: Sampling | None) -> None:
         """Complain where draws are described to an engine that draws nothing.
 
-        >>> ENGINES["exact"].refuse_unused(Sampling(seed=3))
+        >>> ENGINES["closed"].refuse_unused(Sampling(seed=3))
         Traceback (most recent call last):
             ...
-        separatrix.core.errors.UsageError: the exact engine draws nothing; leave out seed, or use dense
+        separatrix.core.errors.UsageError: the closed engine draws nothing; leave out seed, or use dense
         """
         given = [] if sampling is None else list(sampling.chosen())
         if given and not self.draws:
@@ -98,9 +98,9 @@ STRENGTH = (
         proves=True,
     ),
     Engine(
-        "exact",
+        "closed",
         "the closed form in float64, whole grids at once",
-        lambda x, mechanism, _: exact.solve(x, mechanism),
+        lambda x, mechanism, _: closed.solve(x, mechanism),
         draws=False,
         at_once=True,
     ),
@@ -137,9 +137,9 @@ __all__ = [
     "Outcome",
     "Sampling",
     "certified",
+    "closed",
     "dense",
     "engine_named",
-    "exact",
     "exhaustive",
     "grouped",
     "solve",

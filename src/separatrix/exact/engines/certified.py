@@ -81,7 +81,7 @@ def count(construction: Construction, mechanism: Mechanism) -> Count:
     blocks = int(model.blocks)
     if blocks > MOST_BLOCKS:
         reason = f"certified fractions would have {blocks:,} binary digits, more than {MOST_BLOCKS:,}"
-        raise EngineRefusal(reason, ("exact",))
+        raise EngineRefusal(reason, ("closed",))
     thresholds = tuple(
         _threshold(mechanism, model, label, triple, row, sigma)
         for label in (0, 1)

@@ -66,13 +66,13 @@ def in_floats(construction: ExactConstruction, mechanism: Mechanism) -> Outcome:
         except EngineRefusal:
             proved = None
         if proved is not None and isinstance(proved.p0, Fraction):
-            return replace(proved, engine="exact", evidence=f"{evidence}, {close} ties decided exactly")
+            return replace(proved, engine="closed", evidence=f"{evidence}, {close} ties decided exactly")
         if not any(each.lost for each in labels):
             reason = f"{close} pre-activations are too close to the threshold for float64"
             raise TooCloseToCall(reason, ("grouped",))
         evidence = f"{evidence}, which loses its digits here: {close} comparisons open"
     outcome = summed_up(construction.m, *_bounds(found), close, *_margin(construction, mechanism, labels))
-    return replace(outcome, engine="exact", evidence=evidence)
+    return replace(outcome, engine="closed", evidence=evidence)
 
 
 def _margin(

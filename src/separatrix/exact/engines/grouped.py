@@ -19,7 +19,7 @@ def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling |
     if sampling.dtype not in ("float64", "float32"):
         raise EngineRefusal(f"counts do not fit {sampling.dtype}", ("dense",))
     if construction.signs == construction.n > LARGEST_DRAWN:
-        raise EngineRefusal("signs of so many tokens cannot be drawn", ("exact",))
+        raise EngineRefusal("signs of so many tokens cannot be drawn", ("closed",))
     tokens = counted_tokens(construction, mechanism, sampling.torch_dtype, construction.m)
     draw = sample_places if coordinates_matter(construction, mechanism) else sample
     return draw("grouped", construction, mechanism, tokens, sampling)

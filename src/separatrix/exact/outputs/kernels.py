@@ -172,9 +172,9 @@ def same_rows(construction: ExactConstruction, mechanism: Mechanism) -> bool:
 def kernel_rows(construction: ExactConstruction, mechanism: Mechanism) -> KernelRows:
     """The rows of both labels as sums of exact scores."""
     if not isinstance(mechanism, ScoreMechanism):
-        raise EngineRefusal(f"{mechanism.spelled} has no scalar kernel, so nothing to certify", ("exact",))
+        raise EngineRefusal(f"{mechanism.spelled} has no scalar kernel, so nothing to certify", ("closed",))
     if not construction.rational:
-        raise EngineRefusal(f"the tokens of {construction.name} are not rational", ("exact",))
+        raise EngineRefusal(f"the tokens of {construction.name} are not rational", ("closed",))
     return KernelRows(construction, mechanism)
 
 

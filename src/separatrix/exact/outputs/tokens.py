@@ -46,7 +46,7 @@ def counted_tokens(
         raise EngineRefusal("counts of so many tokens do not fit", ("certified",))
     width, groups = construction.dense_width(), construction.group_count()
     needed = 8 * 2 * (3 * groups * width + groups * groups + columns * (groups + width))
-    _refuse_if_too_large("grouped", needed, f"the groups of {construction.name}", ("exact",))
+    _refuse_if_too_large("grouped", needed, f"the groups of {construction.name}", ("closed",))
     return lambda label, place: construction.groups(label, dtype, place)
 
 

@@ -161,7 +161,7 @@ def verdict(
       thing itself. Several, `"softmax,linear"` or a list, give `Verdicts`; type checkers know it of a list.
     - `parameters`, `named`: those of the construction, as a mapping or by name; `"0.1"` is exactly 1/10.
       Those that are missing are taken from its reference point: `taken` of the answer has them.
-    - `engine`: `"certified"`, `"exact"`, `"grouped"`, `"dense"`, or `"auto"`: the strongest that applies.
+    - `engine`: `"certified"`, `"closed"`, `"grouped"`, `"dense"`, or `"auto"`: the strongest that applies.
     - `delta`: how sure `distinguishes` and `blind` have to be.
     - `noise_sd`: adds the AUC under Gaussian noise of this standard deviation on the pre-activation.
     - `sampling`: how many draws, from which seed; for engines that sample.

@@ -161,7 +161,7 @@ def _cells(table: pl.DataFrame, found: Selection) -> pl.DataFrame:
         .then(pl.lit("sampled"))
         .when(pl.col("engine") == "certified")
         .then(pl.lit("certified"))
-        .otherwise(pl.lit("exact")),
+        .otherwise(pl.lit("closed")),
     )
     columns = [_repeated(cell) if cell.dtype == pl.String else cell for cell in cells]
     for texts, (name, spread) in zip(map(_visible, spelled), found.spreads.items(), strict=True):

@@ -22,7 +22,7 @@ DRAWN = {
     "seed": "Seed of the draws.",
     "confidence": "Of the interval around a sampled estimate.",
 }
-ENGINE = {"engine": "auto, certified, exact, grouped or dense."}
+ENGINE = {"engine": "auto, certified, closed, grouped or dense."}
 VERDICT = {
     **ENGINE,
     "delta": "P >= 1-delta distinguishes, P <= delta is blind.",

@@ -8,7 +8,7 @@ import { useEffect, useRef, useState } from "./framework.js";
 const cells = new Map();
 const asked = new Set();
 const failed = new Map();
-const CLOSED = new Set(["certified", "exact"]);
+const CLOSED = new Set(["certified", "closed"]);
 let known = null;
 
 const key = (row, column) => `${row.mechanism}\n${column.name}`;

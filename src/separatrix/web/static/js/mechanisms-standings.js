@@ -6,7 +6,7 @@ import { Link } from "./sheet.js";
 import { questionPlace } from "./mechanisms-parts.js";
 import { blindFrom, growthOf, NOT_COMPUTED, probabilityOf, wordOf } from "./mechanisms-words.js";
 
-const MARKS = { certified: "≡", exact: "=", sampled: "~" };
+const MARKS = { certified: "≡", closed: "=", sampled: "~" };
 
 // What is known of a construction: the card's standing, or what a closed form answers until it is there.
 function standingOf({ card, verdicts }, column) {
@@ -50,7 +50,7 @@ export function Standings({ cards, columns }) {
   const wide = cards.length === 1;
   const span = wide ? 6 : 5;
   return html`<h2>What it tells apart</h2>
-    <p class="hint">Each construction at its reference point. P(tells apart) is ≡ certified, = exact or ~ sampled; bits are those needed to tell
+    <p class="hint">Each construction at its reference point. P(tells apart) is ≡ certified, = closed form or ~ sampled; bits are those needed to tell
       the labels apart; the margin's growth with n is fitted; “blind from n” is where this reader goes blind, ≈ where it was sampled.</p>
     ${cards.length === 2 && html`<${Difference} cards=${cards} columns=${columns} />`}
     <div class="standings-region" role="region" aria-label="What it tells apart" tabindex="0">

@@ -26,7 +26,7 @@ function Filters({ place, contents, problem, onSweep }) {
     <${Choice} label="Verdict" value=${valueOf(place.words, "verdict")} options=${[["", "any"], ...VERDICTS]} onChange=${change("verdict")} />
     <${Choice} label="Ended" value=${valueOf(place.words, "status")} options=${[["", "any way"], "done", "refused", "failed"]} onChange=${change("status")} />
     ${text("n", "n", "1e3:1e6")}
-    <${Field} label="More conditions" value=${otherConditions(place.words)} placeholder="a1=0.7 engine=exact"
+    <${Field} label="More conditions" value=${otherConditions(place.words)} placeholder="a1=0.7 engine=closed"
       problem=${problem && !["construction", "mechanism", "n"].includes(problem.field) ? problem.message : undefined}
       onChange=${(typed) => go({ ...place, words: withOthers(place.words, typed) })} />
   </form>`;

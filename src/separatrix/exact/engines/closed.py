@@ -1,4 +1,4 @@
-"""The exact engine: the closed form in float64, for whole grids of parameters at once.
+"""The closed engine: the closed form in float64, for whole grids of parameters at once.
 
 Points are computed in pieces that fit the caches, on all cores; columns keep their own shapes, so
 that what depends on one axis is computed once for that axis. Where float64 cannot decide a
@@ -232,7 +232,7 @@ def _for_each(work: Callable[[Any], None], parts: Sequence[Any], threads: int | 
 def _closed_form(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> _ClosedForm:
     kernel, columns = with_kernel(mechanism), grid.columns(construction.schema)
     if max(columns["n"].flat) > LARGEST_N:
-        raise EngineRefusal("the exact engine's floats end at n=1e300", ("certified",))
+        raise EngineRefusal("the closed engine's floats end at n=1e300", ("certified",))
     values = float_values(columns)
     model = construction.block_model(values, np.log)
     if model is None:
@@ -256,7 +256,7 @@ def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
 
 def _outcome(distinguish: float, **numbers: float) -> Outcome:
     return Outcome(
-        engine="exact",
+        engine="closed",
         evidence="closed form over all sign states, in float64",
         distinguish=distinguish,
         interval=(distinguish, distinguish),
