@@ -28,7 +28,7 @@ COMMANDS: dict[str, str] = {
     **{f"verdict-{name}": f"verdict {name} softmax,linear --draws 100 --seed 1" for name in CONSTRUCTIONS},
     "verdict-identity": f"verdict spike softmax,linear {POINT} form=identity",
     "verdict-kernels": f"verdict spike power:beta=4,taylor:order=8,softmax:temperature=2 {POINT}",
-    "verdict-exact": "verdict spike softmax,linear n=1e18 --engine closed --noise 0.1",
+    "verdict-closed": "verdict spike softmax,linear n=1e18 --engine closed --noise 0.1",
     "verdict-grouped": f"verdict spike elu,sparsemax {POINT} --engine grouped --draws 200 --seed 2",
     "verdict-dense": "verdict spike gla,window:size=8 n=40 d=6 m=4 --engine dense --draws 50 --seed 3",
     "verdict-tau": f"verdict spike softmax {POINT} tau=0.3 --delta 0.05",

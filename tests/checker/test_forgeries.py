@@ -15,6 +15,7 @@ import pytest
 
 import separatrix as sx
 from altered_documents import changed, check_or_refuse, leaves, put, without
+from cases import BASE
 from expectations import run
 from separatrix.analysis.maps import certify_boundary
 from separatrix.checker import check, check_boundary
@@ -570,3 +571,13 @@ def test_crossings_may_share_an_end_and_no_more() -> None:
     document = boundary_of("d")
     ends = [(c["lo"]["parameters"]["d"], c["hi"]["parameters"]["d"]) for c in document["crossings"]]
     assert any(one[1] == other[0] for one, other in pairwise(ends))
+
+
+@pytest.mark.parametrize(("tau", "word"), [("0.01", "saturated"), ("0.2", "distinguishes"), ("3", "blind")])
+def test_the_checker_tells_saturated_from_blind(tau: str, word: str) -> None:
+    point = construction_named("spike").read({**BASE, "tau": tau})
+    verdict, document = certify(point, mechanism_named("softmax"), Fraction(1, 100))
+    assert verdict.word == word
+    assert check(document).holds
+    for other in {"saturated", "blind", "distinguishes", "partial"} - {word}:
+        assert not check(signed({**document, "verdict": other})).holds

@@ -36,7 +36,7 @@ PARAMETERS = {
     "plain": ("n", "m", "peak", "base", "spread", "tau"),
 }
 MECHANISMS = {"softmax": ("temperature",), "linear": (), "power": ("beta",), "taylor": ("order",)}
-VERDICTS = ("distinguishes", "blind", "partial")
+VERDICTS = ("distinguishes", "blind", "saturated", "partial")
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ def _check_probabilities(stated: Certificate, findings: Findings) -> Probabiliti
         findings.note(value == getattr(found, name), f"neuron {name}")
     for name, rounded in stated.network.items():
         findings.note(_is_rounded(rounded, getattr(found, name)), f"network {name}")
-    verdict = _verdict(found.distinguish, stated.delta)
+    verdict = _verdict(found.distinguish, found.fire_d1, stated.delta)
     findings.note(None if verdict is None else verdict == stated.verdict, f"the verdict {stated.verdict}")
     return found
 
@@ -129,10 +129,13 @@ def _is_rounded(value: float, enclosure: Enclosure) -> bool | None:
     return value == low if low == high else None
 
 
-def _verdict(distinguish: Enclosure, delta: Fraction) -> str | None:
+def _verdict(distinguish: Enclosure, fire_d1: Enclosure, delta: Fraction) -> str | None:
     low, high = distinguish
     if low >= 1 - delta:
         return "distinguishes"
     if high <= delta:
-        return "blind"
+        # P(fires on both) = P(fires on D1) - P(fires on D1 and not on D0)
+        if fire_d1[0] - high >= Fraction(1, 2):
+            return "saturated"
+        return "blind" if fire_d1[1] - low < Fraction(1, 2) else None
     return "partial" if low > delta and high < 1 - delta else None

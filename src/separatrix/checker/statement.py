@@ -46,6 +46,7 @@ def verdict_statement(document: Mapping[str, Any], found: Probabilities) -> tupl
     why = {
         "distinguishes": f"at least 1 - {delta}",
         "blind": f"at most {delta}",
+        "saturated": f"at most {delta}, with the reader firing on both D0 and D1 at least half of the time",
         "partial": f"more than {delta} and less than 1 - {delta}",
     }
     return (

@@ -30,7 +30,14 @@ MOST_NAMED = 6
 """Checks that are named where one fault keeps others from being tried."""
 CHECK_SECONDS, STEP_SECONDS = 120, 600
 """Seconds that a check of the contract, and any other step, may take unless --timeout is given."""
-WORDS = {"distinguishes": "tells", "partial": "some", "blind": "blind", "undecided": "open", "none": "–"}
+WORDS = {
+    "distinguishes": "tells",
+    "partial": "some",
+    "blind": "blind",
+    "saturated": "satur",
+    "undecided": "open",
+    "none": "–",
+}
 """Verdicts in a column of five letters."""
 
 

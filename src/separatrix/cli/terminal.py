@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 COLOURS = {
     "distinguishes": "green",
     "blind": "red",
+    "saturated": "magenta",
     "partial": "yellow",
     "undecided": "yellow",
     "none": "dim",

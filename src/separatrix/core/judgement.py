@@ -287,6 +287,14 @@ class ReaderClass(Enum):
     EVERY = "every"
 
 
+FIXED_READER = {
+    "distinguishes": Conclusion.CAN,
+    "blind": Conclusion.CANNOT,
+    "saturated": Conclusion.CANNOT,
+}
+"""The conclusion about the fixed reader from its verdict; a verdict that is not listed leaves it open."""
+
+
 def conclude_readers(
     word: str, *, rows_equal: bool, linear_verified: bool = False
 ) -> Mapping[ReaderClass, Conclusion]:
@@ -305,7 +313,7 @@ def conclude_readers(
     if rows_equal:
         every = Conclusion.CONTRADICTION if seen or linear_verified else Conclusion.CANNOT
         return dict.fromkeys(ReaderClass, every)
-    by_fixed = {"distinguishes": Conclusion.CAN, "blind": Conclusion.CANNOT}.get(word, Conclusion.UNKNOWN)
+    by_fixed = FIXED_READER.get(word, Conclusion.UNKNOWN)
     by_linear = Conclusion.CAN if linear_verified else Conclusion.UNKNOWN
     by_any = Conclusion.CAN if seen or linear_verified else Conclusion.UNKNOWN
     return {ReaderClass.FIXED: by_fixed, ReaderClass.LINEAR: by_linear, ReaderClass.EVERY: by_any}

@@ -42,7 +42,7 @@ def draw(atlas: Atlas) -> Figure:
 
 def rescues(atlas: Atlas) -> dict[str, str]:
     """The letters that say who tells apart what this reader does not, as far as they occur."""
-    found = {row["rescued_by"] for row in atlas.rows() if row["verdict"] == "blind"}
+    found = {row["rescued_by"] for row in atlas.rows() if row["verdict"] in ("blind", "saturated")}
     return dict(each for by, each in RESCUES.items() if by in found)
 
 

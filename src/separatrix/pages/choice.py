@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 ENDINGS = (".csv", ".html", ".json", ".parquet", ".pdf", ".png", ".svg")
 LOOKS = {
-    **{word: (COLOURS[word], INKS[word]) for word in ("distinguishes", "partial", "blind", "undecided")},
+    **{
+        word: (COLOURS[word], INKS[word])
+        for word in ("distinguishes", "partial", "blind", "saturated", "undecided")
+    },
     BOTH: ("#882255", "#ffffff"),
     "lost": ("#cc79a7", "#000000"),
     "cannot": ("#000000", "#ffffff"),
@@ -47,6 +50,7 @@ def meanings(dtype: str) -> dict[str, str]:
         "distinguishes": "tells D0 from D1 (P ≥ 0.99)",
         "partial": "some of the time",
         "blind": "blind to this reader (P ≤ 0.01)",
+        "saturated": "saturated: this reader fires on both D0 and D1 (P ≤ 0.01)",
         BOTH: f"blind, and lost in {dtype} as well: what is read is one number in D0 and D1",
         "lost": f"lost in {dtype}, or it would be seen: what is read is one number",
         "cannot": "cannot: proved (on constructions for every reader)",

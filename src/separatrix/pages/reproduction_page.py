@@ -23,6 +23,7 @@ ANSWERS = {
     "Distinguish": ("distinguishes",),
     "Some of the time, or undecided": ("partial", "undecided"),
     "Blind": ("blind",),
+    "Saturated": ("saturated",),
 }
 
 

@@ -52,12 +52,12 @@ def shown(found: Standing | Unanswered) -> ShownStanding:
 
 
 def _letter(found: Standing) -> str:
-    if found.rescue is None or found.word != "blind":
+    if found.rescue is None or found.word not in ("blind", "saturated"):
         return LETTERS[found.word]
     return RESCUES[found.rescue.by.value][0]
 
 
-WORST = ("none", "blind", "undecided", "partial", "distinguishes")
+WORST = ("none", "blind", "saturated", "undecided", "partial", "distinguishes")
 
 
 def worst_first(card: Card, others: Sequence[Card]) -> list[tuple[str, list[ShownStanding]]]:

@@ -1,25 +1,35 @@
 """How verdicts look in tables and pictures: never by their colour alone."""
 
-LETTERS = {"distinguishes": "D", "partial": "S", "blind": "B", "undecided": "?", "none": "–"}
+LETTERS = {
+    "distinguishes": "D",
+    "partial": "P",
+    "blind": "B",
+    "saturated": "S",
+    "undecided": "?",
+    "none": "–",
+}
 COLOURS = {
     "distinguishes": "#0072B2",
     "partial": "#E69F00",
     "blind": "#4d4d4d",
+    "saturated": "#8c510a",
     "undecided": "#d9d9d9",
     "none": "#ffffff",
 }
-"""Okabe and Ito's blue and orange, and greys."""
+"""Okabe and Ito's blue and orange, greys, and a brown."""
 INKS = {
     "distinguishes": "#ffffff",
     "partial": "#000000",
     "blind": "#ffffff",
+    "saturated": "#ffffff",
     "undecided": "#000000",
     "none": "#555555",
 }
 CHOICE_LETTERS = {
     "distinguishes": "D",
-    "partial": "S",
+    "partial": "P",
     "blind": "B",
+    "saturated": "S",
     "blind, and lost in this format": "F",
     "lost": "L",
     "cannot": "X",
@@ -46,6 +56,7 @@ MEANINGS = {
     "distinguishes": "tells D0 from D1: P ≥ 0.99",
     "partial": "some of the time",
     "blind": "to this reader, P ≤ 0.01",
+    "saturated": "this reader fires on both D0 and D1, P ≤ 0.01",
     "undecided": "the draws do not decide",
     "none": "no engine answers here",
 }

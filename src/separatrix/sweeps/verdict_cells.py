@@ -18,7 +18,7 @@ from separatrix.core.numbers.logforms import spelled
 from separatrix.core.parameters import Grid
 from separatrix.core.parameters.grid import is_number
 from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, closed, solve
-from separatrix.exact.verdicts.verdict import word_for
+from separatrix.exact.verdicts.words import word_for
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.sweeps.code import code_version
 from separatrix.sweeps.store import Answer, Environment, Status

@@ -14,10 +14,12 @@ from torch import Tensor, nn
 
 import separatrix as sx
 from cases import BASE, spike
+from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.formats import TORCH_NAMES, round_to
 from separatrix.exact.engines import Sampling, dense
-from separatrix.exact.verdicts import lost_from
-from separatrix.exact.verdicts.verdict import BOTH
+from separatrix.exact.engines.outcome import Neuron, summed_up
+from separatrix.exact.verdicts import DELTA, lost_from
+from separatrix.exact.verdicts.words import word_for
 from separatrix.mechanisms import Linear, Softmax, mechanism_from, mechanism_named
 from separatrix.mechanisms.custom import wrap
 
@@ -204,12 +206,41 @@ def test_drawn_weights_are_said_and_the_answer_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "both"), [("identity-features:normalised=no", True), ("softmax", False), ("linear", False)]
+    ("mechanism", "word", "tau"),
+    [
+        ("identity-features:normalised=no", "saturated", None),
+        ("gated-delta", "saturated", "1"),
+        ("softmax", "distinguishes", None),
+        ("linear", "blind", None),
+    ],
 )
-def test_that_it_fires_on_both_labels_is_said(mechanism: str, both: bool) -> None:
+def test_a_reader_that_fires_on_both_labels_is_saturated(mechanism: str, word: str, tau: str | None) -> None:
     found = sx.verdict("spike", mechanism, **BASE)
-    assert found.fires_on_both is both
-    assert (BOTH in found.remarks) is both
-    assert ("fires on both labels" in repr(found)) is both
+    assert found.word == word
+    saturated = [remark for remark in found.remarks if "saturated" in remark]
+    assert len(saturated) == (word == "saturated")
+    assert found.as_json()["working_tau"] == (tau if tau is not None else found.as_json()["working_tau"])
+    if found.working_threshold is not None:
+        working = format_exact(found.working_threshold.tau)
+        assert f"With tau = {working} it distinguishes" in saturated[0]
+        assert sx.verdict("spike", mechanism, **{**BASE, "tau": working}).word == "distinguishes"
     several = sx.verdict("spike", ["softmax", mechanism], **BASE)
-    assert any(BOTH in each for each in several.remarks) is both
+    assert any("saturated" in remark for remark in several.remarks) == (word == "saturated")
+
+
+@pytest.mark.parametrize(
+    ("p0", "p1", "only", "m", "word"),
+    [
+        (Fraction(1, 2), Fraction(1, 2), Fraction(0), 1, "saturated"),  # P(both) is exactly 1/2
+        (Fraction(1, 2) - Fraction(1, 2**90), Fraction(1, 2), Fraction(1, 2**90), 1, "blind"),
+        (Fraction(3, 4), Fraction(1, 4), Fraction(0), 1, "blind"),  # it fires on D0 rather than on D1
+        (Fraction(0), Fraction(0), Fraction(0), 5, "blind"),
+        (Fraction(1), Fraction(1), Fraction(0), 5, "saturated"),
+        (Fraction(1, 4), Fraction(1, 4), Fraction(0), 2, "blind"),
+        (Fraction(1, 4), Fraction(1, 4), Fraction(0), 3, "saturated"),
+        (Fraction(1, 4), Fraction(3, 4), Fraction(1, 2), 1, "partial"),
+    ],
+)
+def test_saturation_is_decided_exactly(p0: Fraction, p1: Fraction, only: Fraction, m: int, word: str) -> None:
+    outcome = summed_up(m, *(2 * (Neuron(p0, p1, only),)), undecided=0, v0=0.0, v1=1.0, margin=1.0)
+    assert word_for(outcome, m, DELTA) == word

@@ -10,6 +10,7 @@ from separatrix.analysis.cards.outcomes import MOST_GROUPS, at_length, quickly_f
 from separatrix.constructions import Construction
 from separatrix.exact.engines import ENGINES, EngineRefusal
 from separatrix.exact.verdicts import DELTA, Verdict
+from separatrix.exact.verdicts.words import FAILURES
 
 FARTHEST = 10**12
 """Where the search begins; with literal tokens, which cost more, it begins at the verdict's own length."""
@@ -66,7 +67,7 @@ class _Search:
     def __init__(self, verdict: Verdict) -> None:
         self.verdict, self.point = verdict, verdict.construction
         self.exact = not ENGINES[verdict.outcome.engine].draws
-        self._known: dict[int, bool | None] = {self.point.n: verdict.word == "blind"}
+        self._known: dict[int, bool | None] = {self.point.n: verdict.word in FAILURES}
 
     def answers(self, n: int) -> bool:
         """Whether some engine answers there."""
@@ -89,7 +90,7 @@ class _Search:
         except EngineRefusal:
             return None
         self.exact = self.exact and not ENGINES[outcome.engine].draws
-        return Verdict(there, self.verdict.mechanism, outcome, DELTA).word == "blind"
+        return Verdict(there, self.verdict.mechanism, outcome, DELTA).word in FAILURES
 
     def down(self, n: int, ratio: int) -> int | None:
         """The next length of the ladder below n, if there is one; sampled, the verdict's own comes next."""

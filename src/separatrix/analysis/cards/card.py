@@ -134,6 +134,7 @@ class Card(Result):
             "distinguishes": "tells D0 from D1 on",
             "partial": "does so some of the time on",
             "blind": "is blind, to this reader at these lengths, on",
+            "saturated": "is saturated, firing on both D0 and D1, on",
             "undecided": "is left undecided by the draws on",
             "none": "has no answer on",
         }

@@ -33,7 +33,8 @@ from separatrix.core.numbers import parse_integer
 from separatrix.core.numbers.json import finite
 from separatrix.exact.verdicts import DELTA
 from separatrix.exact.verdicts.theorem import describe_coverage
-from separatrix.exact.verdicts.verdict import chance_of, word_for
+from separatrix.exact.verdicts.verdict import chance_of
+from separatrix.exact.verdicts.words import word_for
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.mechanisms.load import mechanisms_from
 

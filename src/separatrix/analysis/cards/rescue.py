@@ -11,7 +11,8 @@ from separatrix.core.numbers import format_exact
 from separatrix.exact.engines import EngineRefusal
 from separatrix.exact.verdicts import DELTA, Verdict
 from separatrix.exact.verdicts.readers import read_otherwise
-from separatrix.exact.verdicts.verdict import chance_of, word_for
+from separatrix.exact.verdicts.verdict import chance_of
+from separatrix.exact.verdicts.words import FAILURES, word_for
 
 
 class By(StrEnum):
@@ -32,7 +33,7 @@ class Rescue:
 
 
 def rescue(verdict: Verdict) -> Rescue | None:
-    """What `readers` knows of a cell that is blind or partial; None where nothing, or every token is needed.
+    """What `readers` knows of a blind, saturated or partial cell; None if nothing, or every token is needed.
 
     >>> from separatrix.exact.verdicts import verdict
     >>> [rescue(verdict(name, "linear")).by.value for name in ("spike", "injectivity")]
@@ -41,7 +42,7 @@ def rescue(verdict: Verdict) -> Rescue | None:
     True
     """
     point, mechanism = verdict.construction, verdict.mechanism
-    if verdict.word not in ("blind", "partial") or is_literal(point, mechanism):
+    if verdict.word not in (*FAILURES, "partial") or is_literal(point, mechanism):
         return None
     try:
         found = read_otherwise(verdict)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 SEEN = ("distinguishes", CAN, LEARNED)
 NOT_SEEN = {
     "blind": "blind, to this reader, on",
+    "saturated": "saturated, since this reader fires on both D0 and D1, on",
     BOTH: "blind, and lost in {dtype} as well, on",
     "partial": "only some of the time, to this reader, on",
     LOST: "lost in {dtype}, or it would be seen, on",

@@ -19,7 +19,8 @@ from separatrix.exact.outputs.floats import FloatOutputs
 from separatrix.exact.outputs.proved import proved_outputs
 from separatrix.exact.verdicts import DELTA
 from separatrix.exact.verdicts.rounded_outputs import stored_in
-from separatrix.exact.verdicts.verdict import chance_of, word_for
+from separatrix.exact.verdicts.verdict import chance_of
+from separatrix.exact.verdicts.words import FAILURES, word_for
 from separatrix.mechanisms import Mechanism
 
 LOST, CANNOT, UNKNOWN, CONTRADICTION = "lost", "cannot", "not known", "contradiction"
@@ -58,7 +59,7 @@ class Cell:
     @property
     def shown_as(self) -> str:
         """Its word, or BOTH where it is blind and the format would not show it to others either."""
-        return BOTH if self.word == "blind" and self.one_number else self.word
+        return BOTH if self.word in FAILURES and self.one_number else self.word
 
     def as_json(self) -> dict[str, Any]:
         """As `choose --json` prints it."""
@@ -152,7 +153,7 @@ def _sight_at(name: str, point: Construction, mechanism: Mechanism, budget: Budg
     if outputs is not None and stored is not None and stored.same_probe:
         what = "every number of every row is" if stored.same else "what is read is"
         chance = f"in D0 and D1 {what} the same {budget.dtype}; before rounding {chance}"
-        if word != "blind":  # there is something to lose
+        if word not in FAILURES:  # there is something to lose
             known = "certified" if outputs.proves else "closed"
             word, kind, command = LOST, known, readers
     return Cell(name, word, kind, point.n, chance, command, *numbers)

@@ -23,7 +23,7 @@ Values = dict[str, Exact]
 """Parameters by name."""
 Interval = Annotated[list[Number], Field(min_length=2, max_length=2)]
 Texts = list[str]
-Word = Literal["distinguishes", "blind", "partial", "undecided"]
+Word = Literal["distinguishes", "blind", "saturated", "partial", "undecided"]
 
 
 class _Plain(GenerateJsonSchema):

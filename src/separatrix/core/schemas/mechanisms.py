@@ -137,7 +137,7 @@ class AtlasVerdict(TypedDict):
     family: str
     mechanism: str
     construction: str
-    verdict: Literal["distinguishes", "blind", "partial", "undecided", "none"]
+    verdict: Literal["distinguishes", "blind", "saturated", "partial", "undecided", "none"]
     distinguish: Number
     low: Number
     high: Number
@@ -301,6 +301,7 @@ class Sight(TypedDict):
     word: Literal[
         "distinguishes",
         "blind",
+        "saturated",
         "partial",
         "undecided",
         "lost",

@@ -59,6 +59,8 @@ class Verdict(TypedDict):
     delta: str
     """How sure `distinguishes` and `blind` have to be."""
     verdict: Word
+    working_tau: str | None
+    """Of a saturated verdict, a threshold with which the reader distinguishes; null where none is known."""
     lost_from: dict[str, int | None] | None
     """For each number format the n from which on it sees no difference; null where none was found."""
     lost_searched_to: int

@@ -15,6 +15,9 @@ from separatrix.exact.outputs.kernels import PRECISIONS
 
 Array = np.ndarray[Any, Any]
 
+MAX_EXACT_BITS = 1 << 20
+"""Powers of fractions with more binary digits than this are enclosed in balls instead."""
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -139,7 +142,7 @@ def side_of(outcome: Outcome, m: int, level: Fraction) -> int | None:
 def side_of_fractions(p0: Fraction, only: Fraction, m: int, level: Fraction) -> int | None:
     """The sign of P(tells apart) - level, exactly; None if no precision decides it."""
     silent, neither = 1 - p0, 1 - p0 - only
-    if m * only.denominator.bit_length() <= 1 << 20:
+    if m * only.denominator.bit_length() <= MAX_EXACT_BITS:
         excess = silent**m - neither**m - level
         return (excess > 0) - (excess < 0)
     for precision in PRECISIONS:
@@ -148,6 +151,21 @@ def side_of_fractions(p0: Fraction, only: Fraction, m: int, level: Fraction) -> 
             if ball > 0 or ball < 0:
                 return 1 if ball > 0 else -1
     return None
+
+
+def fires_on_both(outcome: Outcome, m: int) -> bool:
+    """Whether the network fires on D0 and on D1 with probability 1/2 or more; decided exactly for fractions.
+
+    P(both) = 1 - (1-p0)^m - (1-p1)^m + q^m, which is P(fires on D1) - P(tells apart).
+    """
+    p0, p1, q = outcome.p0, outcome.p1, outcome.q
+    if isinstance(p0, Fraction) and isinstance(p1, Fraction) and isinstance(q, Fraction):
+        digits = m * max(p0.denominator, p1.denominator, q.denominator).bit_length()
+        both = 1 - (1 - p0) ** m - (1 - p1) ** m + q**m if digits <= MAX_EXACT_BITS else None
+    else:
+        both = None
+    # Without exact powers, floats decide that are rounded correctly, or estimates.
+    return outcome.fire_d1 - outcome.distinguish >= 0.5 if both is None else both >= Fraction(1, 2)
 
 
 def side_between(low: float, high: float, level: Fraction) -> int | None:
@@ -163,6 +181,7 @@ __all__ = [
     "EngineRefusal",
     "Neuron",
     "Outcome",
+    "fires_on_both",
     "side_between",
     "side_of",
     "side_of_fractions",

@@ -29,7 +29,7 @@ Gap = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedThreshold:
     """The threshold with the largest P(tells apart), and that P."""
 
     tau: Fraction
@@ -56,14 +56,14 @@ def best_threshold(
     outputs: Sequence[Outputs],
     fixed: Outcome,
     sampling: Sampling,
-) -> Tuned:
+) -> TunedThreshold:
     """The best tau, and P by the strongest engine that applies; `fixed` is the outcome at the usual tau."""
     usual = Fraction(construction.parameters.filled()["tau"])
     states = sign_states(construction, outputs)
     among = _among(states)
     gap = _best_gap(states, usual)
     if gap is None or gap[0] < usual < gap[1]:
-        return Tuned(usual, fixed, among)
+        return TunedThreshold(usual, fixed, among)
     tau = simplest_between(*gap)
     moved = type(construction).read({**_given(construction), "tau": tau})
     found = solve(moved, mechanism, "auto", replace(sampling, seed=sampling.seed + 1))
@@ -71,8 +71,8 @@ def best_threshold(
     known = fixed.interval[0] if proved else fixed.distinguish
     undecided = proved and fixed.interval[0] < fixed.interval[1]
     if known > found.distinguish or (known == found.distinguish and not undecided):
-        return Tuned(usual, fixed, among)
-    return Tuned(tau, found, among)
+        return TunedThreshold(usual, fixed, among)
+    return TunedThreshold(tau, found, among)
 
 
 def _among(states: Sequence[States]) -> str:

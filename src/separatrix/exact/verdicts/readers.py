@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.core.judgement import REPORT_BUG, Conclusion, ReaderClass, conclude_readers
@@ -19,10 +17,9 @@ from separatrix.core.parameters import all_parameters
 from separatrix.core.result import Result, Row
 from separatrix.exact.engines import EngineRefusal, Sampling
 from separatrix.exact.outputs._base import Feature, Outputs
-from separatrix.exact.outputs.floats import FloatOutputs, by_definition
-from separatrix.exact.outputs.proved import proved_outputs
-from separatrix.exact.outputs.tokens import draw_places, place_matters
-from separatrix.exact.verdicts.best_threshold import Tuned, best_threshold
+from separatrix.exact.outputs.floats import by_definition
+from separatrix.exact.outputs.strongest import strongest_outputs
+from separatrix.exact.verdicts.best_threshold import TunedThreshold, best_threshold
 from separatrix.exact.verdicts.linear_reader import Witness, best_witness
 from separatrix.exact.verdicts.rounded_outputs import Stored, stored
 from separatrix.exact.verdicts.verdict import DELTA, OLD_NAMES, Verdict, chance_of, verdict
@@ -30,10 +27,6 @@ from separatrix.mechanisms import Mechanism
 
 if TYPE_CHECKING:
     from separatrix.core.schemas import questions as documents
-
-PLACES = 3
-PLACES_SEED = 0
-"""Where places differ, the special token stands at so many seeded ones, and the worst of them counts."""
 
 THIS_READER = "the fixed reader (random signs, this m and tau)"
 EVERY_READER = "every reader of what attention returns"
@@ -105,7 +98,7 @@ class Readers(Result):
 
     kind: ClassVar[str] = "readers"
     fixed: Verdict
-    threshold: Tuned | None
+    threshold: TunedThreshold | None
     """None where the sign states are too many to tune it."""
     linear: LinearReader | None
     outputs: Outputs
@@ -214,13 +207,14 @@ class Readers(Result):
         start = {
             "distinguishes": "The fixed reader tells them apart",
             "blind": "The fixed reader does not tell them apart",
+            "saturated": "The fixed reader fires on both D0 and D1",
             "undecided": "Whether the fixed reader tells them apart is undecided",
         }.get(self.fixed.word, "The fixed reader tells them apart at times")
         start += f" ({chance_of(self.fixed.outcome, 4)})"
         if concluded[ReaderClass.LINEAR] is not Conclusion.CAN:
             return f"{start}; of other readers nothing is proved."
-        too = "does, too" if self.fixed.word == "distinguishes" else "does"
-        return f"{start}; without noise a linear reader of one row {too}."
+        too = ", too" if self.fixed.word == "distinguishes" else ""
+        return f"{start}; without noise a linear reader of one row tells them apart{too}."
 
     @property
     def summary(self) -> str:
@@ -299,11 +293,7 @@ def read_otherwise(
     """What other readers make of the point of a verdict."""
     made, attends = fixed.construction, fixed.mechanism
     tell("what attention returns")
-    looked: Sequence[tuple[Outputs, int]]
-    try:
-        looked = [(proved_outputs(made, attends), 0)]
-    except EngineRefusal:
-        looked = [(FloatOutputs(made, attends, place), place) for place in _places(made, attends)]
+    looked = strongest_outputs(made, attends)
     tell("the best linear reader")
     found = [(best_witness(each), each, place) for each, place in looked]
     witness, worst, place = min(found, key=lambda each: 0.0 if each[0] is None else each[0].gap)
@@ -316,13 +306,6 @@ def read_otherwise(
     tell("the linear reader once more, by the definition")
     linear = None if witness is None else _verified(made, attends, witness, worst, place)
     return Readers(fixed, tuned, linear, worst, stored(worst))
-
-
-def _places(construction: Construction, mechanism: Mechanism) -> list[int]:
-    """One place where all are alike, else a few seeded ones."""
-    if not place_matters(construction, mechanism):
-        return [0]
-    return sorted(set(draw_places(np.random.default_rng(PLACES_SEED), construction.n, PLACES)))
 
 
 def _verified(

@@ -19,9 +19,10 @@ from separatrix.core.parameters import UsageError, all_parameters
 from separatrix.core.result import Result, Row
 from separatrix.core.tensors import torch
 from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, solve
-from separatrix.exact.engines.outcome import side_of
+from separatrix.exact.outputs.strongest import strongest_outputs
 from separatrix.exact.verdicts.lost_formats import LARGEST, lost_from
 from separatrix.exact.verdicts.theorem import theorem_coverage
+from separatrix.exact.verdicts.words import Word, word_for
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.calling import drawn_note, scale_note
 from separatrix.mechanisms.custom import CustomMechanism
@@ -29,15 +30,11 @@ from separatrix.mechanisms.load import mechanism_from
 
 if TYPE_CHECKING:
     from separatrix.core.schemas import questions as documents
-    from separatrix.core.schemas._base import Word
+    from separatrix.exact.verdicts.best_threshold import TunedThreshold
 
 DELTA = Fraction(1, 100)
-SURE = 0.9
-"""Fires on both labels: with this probability or more on each."""
-BOTH = (
-    "It fires on both labels: D0 passes the threshold, too; separatrix readers tells whether another "
-    "threshold sets them apart."
-)
+MAX_TUNED_TOKENS = 4096
+"""Up to this length a verdict looks for a working threshold though it takes every token to be computed."""
 OLD_NAMES = {"noise": "noise_sd="}
 """Options that were once called as parameters of a construction are."""
 
@@ -58,7 +55,7 @@ class Verdict(Result):
 
     @property
     def word(self) -> Word:
-        """`distinguishes` (P >= 1-delta), `blind` (P <= delta), `partial`, or `undecided`."""
+        """`distinguishes`, `blind`, `saturated`, `partial` or `undecided`, as `word_for` defines them."""
         return word_for(self.outcome, self.construction.m, self.delta)
 
     @property
@@ -81,10 +78,34 @@ class Verdict(Result):
         except EngineRefusal:
             return None
 
-    @property
-    def fires_on_both(self) -> bool:
-        """Whether D0 passes the threshold about as surely as D1."""
-        return self.word != "distinguishes" and min(self.outcome.fire_d0, self.outcome.fire_d1) >= SURE
+    @cached_property
+    def working_threshold(self) -> TunedThreshold | None:
+        """For a saturated reader, another threshold with which it distinguishes, if one is known.
+
+        It is not searched for if that would compute more than `MAX_TUNED_TOKENS` tokens one by one; `readers`
+        does it at any length.
+        """
+        from separatrix.exact.verdicts.best_threshold import best_threshold
+
+        point, mechanism = self.construction, self.mechanism
+        grouped = mechanism.takes_counts and point.has_groups
+        if self.word != "saturated" or not (grouped or point.n <= MAX_TUNED_TOKENS):
+            return None
+        try:
+            outputs = [output for output, _ in strongest_outputs(point, mechanism)]
+            tuned = best_threshold(point, mechanism, outputs, self.outcome, Sampling())
+        except EngineRefusal:
+            return None
+        return tuned if word_for(tuned.outcome, point.m, self.delta) == "distinguishes" else None
+
+    def _saturation_remark(self) -> str:
+        both = "The reader is saturated: D0 exceeds the threshold as well."
+        tuned = self.working_threshold
+        if tuned is not None:
+            return (
+                f"{both} With tau = {format_exact(tuned.tau)} it distinguishes, {chance_of(tuned.outcome)}."
+            )
+        return f"{both} separatrix readers looks for a threshold or another reader that works."
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
@@ -92,8 +113,8 @@ class Verdict(Result):
         that fires on both labels."""
         own = self.mechanism if isinstance(self.mechanism, CustomMechanism) else None
         found = [] if own is None else [scale_note(own, _key_width(self.construction)), drawn_note(own)]
-        if self.fires_on_both:
-            found.append(BOTH)
+        if self.word == "saturated":
+            found.append(self._saturation_remark())
         return tuple(filter(None, found))
 
     @cached_property
@@ -107,8 +128,7 @@ class Verdict(Result):
     def summary(self) -> str:
         """The word, P and the engine behind it."""
         name = f"{self.mechanism.spelled} on {self.construction.name}"
-        both = "; it fires on both labels" if self.fires_on_both else ""
-        return f"{name}: {self.word}, {chance_of(self.outcome)} ({self.outcome.engine}){both}"
+        return f"{name}: {self.word}, {chance_of(self.outcome)} ({self.outcome.engine})"
 
     def rows(self) -> list[Row]:
         """One row: the answer, and every parameter, so that the frames of several verdicts go together."""
@@ -149,6 +169,9 @@ class Verdict(Result):
             "bits": self.bits,
             "delta": format_exact(self.delta),
             "verdict": self.word,
+            "working_tau": None
+            if self.working_threshold is None
+            else format_exact(self.working_threshold.tau),
             "lost_from": self.formats,
             "lost_searched_to": LARGEST,
             "remarks": [*self.remarks, *filter(None, [self.theorem])],
@@ -165,16 +188,6 @@ def chance_of(outcome: Outcome, digits: int = 6) -> str:
     if ENGINES[outcome.engine].proves:  # what lies between was not decided: no number of it is likelier
         return f"P between {for_people(low, digits)} and {for_people(high, digits)}"
     return f"P = {for_people(outcome.distinguish, digits)} in [{for_people(low, 4)}, {for_people(high, 4)}]"
-
-
-def word_for(outcome: Outcome, m: int, delta: Fraction) -> Word:
-    """The verdict on an outcome with m sign vectors."""
-    upper, lower = side_of(outcome, m, 1 - delta), side_of(outcome, m, delta)
-    if upper in (0, 1):
-        return "distinguishes"
-    if lower in (0, -1):
-        return "blind"
-    return "partial" if (lower, upper) == (1, -1) else "undecided"
 
 
 def _key_width(construction: Construction) -> int:

@@ -20,7 +20,7 @@ WORDS = ("construction", "mechanism", "verdict", "engine", "asked", "status", "d
 NUMBERS = ("seed", "draws", "distinguish", "margin", "bits", "fire_d0", "fire_d1", "seconds")
 """Columns that are compared as numbers, or as ranges of them."""
 VALUES = {
-    "verdict": ("distinguishes", "blind", "partial", "undecided"),
+    "verdict": ("distinguishes", "blind", "saturated", "partial", "undecided"),
     "status": ("done", "refused", "failed"),
 }
 PARAMETER = "parameter_"

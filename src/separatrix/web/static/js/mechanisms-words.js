@@ -40,7 +40,7 @@ export function arrange(rows, columns, { find = "", sort = "family" }, cellOf) {
 
 export function letterOf(cell, table) {
   if (!cell) return UNKNOWN;
-  const rescued = cell.verdict === "blind" && table.rescues.find((each) => each.by === cell.rescued_by);
+  const rescued = ["blind", "saturated"].includes(cell.verdict) && table.rescues.find((each) => each.by === cell.rescued_by);
   return rescued ? rescued.letter : table.words.find((each) => each.word === cell.verdict).letter;
 }
 

@@ -6,7 +6,7 @@ import { Progress, forPeople } from "./parts.js";
 import { short } from "./see-tokens.js";
 
 const FORMATS = { bf16: "bfloat16", fp16: "float16", fp32: "float32", fp64: "float64" };
-const MEANINGS = { distinguishes: "P ≥ 0.99", blind: "P ≤ 0.01, to this reader", partial: "some of the time", undecided: "the draws do not decide" };
+const MEANINGS = { distinguishes: "P ≥ 0.99", blind: "P ≤ 0.01, to this reader", saturated: "P ≤ 0.01: this reader fires on both", partial: "some of the time", undecided: "the draws do not decide" };
 const PLACES = 60; // neurons whose readings fall into the same of so many places are piled up
 const TALL = 40; // pixels of a strip
 const DOT = 4;

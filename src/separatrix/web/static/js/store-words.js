@@ -1,7 +1,7 @@
 // Between addresses, filters and stored cells: no page, so that it can be tested alone.
 
 export const FIELDS = ["construction", "mechanism", "verdict", "status", "engine", "n"];
-export const VERDICTS = ["distinguishes", "blind", "partial", "undecided"];
+export const VERDICTS = ["distinguishes", "blind", "saturated", "partial", "undecided"];
 
 export function valueOf(pairs, name) {
   return pairs.find(([each]) => each === name)?.[1] ?? "";

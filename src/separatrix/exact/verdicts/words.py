@@ -1,0 +1,29 @@
+"""The words of verdicts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Literal
+
+from separatrix.exact.engines.outcome import Outcome, fires_on_both, side_of
+
+Word = Literal["distinguishes", "blind", "saturated", "partial", "undecided"]
+FAILURES: tuple[Word, ...] = ("blind", "saturated")
+"""The words for P <= delta: the reader does not tell D0 from D1."""
+
+
+def word_for(outcome: Outcome, m: int, delta: Fraction) -> Word:
+    """Return the verdict on an outcome with m sign vectors.
+
+    - `distinguishes`: P >= 1 - delta;
+    - `saturated`: P <= delta, and the reader fires on both D0 and D1 with probability 1/2 or more;
+    - `blind`: P <= delta otherwise, so the reader rarely fires on D1;
+    - `partial`: P lies between;
+    - `undecided`: the evidence leaves it open.
+    """
+    upper, lower = side_of(outcome, m, 1 - delta), side_of(outcome, m, delta)
+    if upper in (0, 1):
+        return "distinguishes"
+    if lower in (0, -1):
+        return "saturated" if fires_on_both(outcome, m) else "blind"
+    return "partial" if (lower, upper) == (1, -1) else "undecided"
