@@ -9,7 +9,7 @@ from typing import Any
 
 from listed_pages import prose
 
-from separatrix.core.schemas import DOCUMENTS, schema
+from separatrix.schemas import DOCUMENTS, schema
 
 FOLDER = "schemas"
 """Below the built site."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from separatrix.core import rendering
+
 if TYPE_CHECKING:
     from separatrix import layers, testing
     from separatrix.analysis.cards import Card, assess
@@ -36,6 +38,16 @@ if TYPE_CHECKING:
     from separatrix.sweeps.sweep import sweep
 
 __version__ = "0.1.0"
+
+
+def _load_renderer() -> rendering.Renderer:
+    """Import the package that draws results, when the first picture is asked for."""
+    from separatrix.pages.plots import drawing
+
+    return drawing
+
+
+rendering.register(_load_renderer)
 
 _HOME = {
     "Atlas": "separatrix.analysis.cards.atlas",

@@ -17,8 +17,8 @@ from jsonschema.exceptions import best_match
 from separatrix.core.errors import UsageError
 from separatrix.core.numbers.json import json_text
 from separatrix.core.result import Result
-from separatrix.core.schemas import schema
 from separatrix.pages.plots.drawing import drawing_of
+from separatrix.schemas import schema
 
 PICTURE_BYTES = {".png": b"\x89PNG", ".svg": b"<svg", ".pdf": b"%PDF"}
 """What files of these endings begin with."""

@@ -68,7 +68,7 @@ def plans(incomplete: str) -> list[str]:
 
 def schemas(incomplete: str) -> list[str]:
     """Kinds of documents that begin so."""
-    from separatrix.core.schemas import DOCUMENTS
+    from separatrix.schemas import DOCUMENTS
 
     return _begun(DOCUMENTS, incomplete)
 

@@ -119,8 +119,8 @@ def _table(found: Readers) -> Table:
         theta = _number(linear.witness.threshold)
         table.add_row("  fires", f"on D{linear.witness.fires_on}, above {theta}")
     if found.auc is not None:
-        best, probe, sd = (_known(found.auc[each]) for each in ("best_linear", "probe", "noise"))
-        table.add_row(f"AUC at sd {sd}", f"best linear reader {best}; probe {probe}")
+        best, probe = _known(found.auc.best_linear), _known(found.auc.probe)
+        table.add_row(f"AUC at sd {_known(found.auc.noise)}", f"best linear reader {best}; probe {probe}")
     table.add_row("outputs differ, in ulps", _formats(found, "same"))
     table.add_row("probe, stored alone", _formats(found, "same_probe"))
     return table

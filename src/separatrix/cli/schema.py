@@ -25,8 +25,8 @@ def schema(
     Example: separatrix schema verdict
     """
     from separatrix.core.parameters import require_known
-    from separatrix.core.schemas import DOCUMENTS
-    from separatrix.core.schemas import schema as schema_of
+    from separatrix.schemas import DOCUMENTS
+    from separatrix.schemas import schema as schema_of
 
     if name is not None:
         require_known("schema", name, DOCUMENTS)

@@ -121,6 +121,8 @@ def _evidence(found: Verdicts) -> Iterator[tuple[str, list[str]]]:
 
     said: dict[str, list[str]] = {}
     for each in found:
-        why = each.why if isinstance(each, Refused) else f"{each.outcome.engine}, {each.outcome.evidence}"
+        why = (
+            each.evidence if isinstance(each, Refused) else f"{each.outcome.engine}, {each.outcome.evidence}"
+        )
         said.setdefault(why, []).append(name_of(each))
     yield from said.items()

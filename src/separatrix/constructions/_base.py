@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from separatrix.core.documents import register_json
 from separatrix.core.parameters import Parameters
 from separatrix.core.tensors import Float, Tensor, torch
 
@@ -218,3 +219,6 @@ class Construction(ABC):
         `values` are the parameters in that arithmetic, `log` the logarithm a logit is made of.
         """
         return None
+
+
+register_json(Construction, str, lambda construction: construction.name)

@@ -1,20 +1,20 @@
-"""What every result can do: say itself in a line, stand in a notebook, be drawn, be a frame, be saved.
+"""Results of the public functions: a summary, JSON, a table for frames and notebooks, a picture, files.
 
-A class of results gives `kind`, `summary`, `rows` and `as_json`. It is drawn in `reports`, a later room, by
-the module of `reports.plots` that is called as its kind: that one is found by its name when a picture is
-first asked for, so that no room before `reports` draws anything.
+A class of results is a document (`core.documents`) with a `summary`. Drawings are registered by `pages`,
+which is above the packages that compute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from separatrix.core.documents import Document, json_schema
 from separatrix.core.numbers.printable import visible
 from separatrix.core.numbers.spelling import for_people
+from separatrix.core.rendering import renderer
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,14 +23,13 @@ LONGEST = 180
 """Characters of a summary that a repr shows."""
 MOST_ROWS, MOST_COLUMNS = 12, 12
 """Of a table in a notebook."""
-DRAWINGS = "separatrix.pages.plots"
 STYLE = "text-align:left;padding:2px 10px 2px 0;vertical-align:top"
 
 Row = dict[str, Any]
 
 
-class Result:
-    """What a public function returns."""
+class Result(Document):
+    """The return value of a public function."""
 
     kind: ClassVar[str]
     """What it is a result of: the name of its drawing and of its JSON schema."""
@@ -42,16 +41,15 @@ class Result:
         """The result in one line."""
         raise NotImplementedError
 
-    def as_json(self) -> Any:
-        """What the command prints with --json."""
-        raise NotImplementedError
+    @classmethod
+    def document_type(cls) -> Any:
+        """Return the type of the JSON document: this class, or a list of others."""
+        return cls
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
-        """The JSON Schema of what `as_json` returns, as `separatrix schema` prints it."""
-        from separatrix.core.schemas import schema
-
-        return schema(cls.kind)
+        """Return the JSON Schema of `as_json`, as `separatrix schema` prints it."""
+        return json_schema(cls.document_type(), cls.kind)
 
     def rows(self) -> list[Row]:
         """The result as a table, a dictionary for each row."""
@@ -89,7 +87,7 @@ class Result:
 
         `plot().figure` is the new figure.
         """
-        return import_module(f"{DRAWINGS}.drawing").plot(self, ax)
+        return renderer().plot(self, ax)
 
     def save(self, path: str | Path) -> Path:
         """Write it whole or not at all, in the form the ending names.
@@ -97,7 +95,7 @@ class Result:
         That is .json, .csv, .parquet, .png, .svg or .pdf; some have more, as maps .html and .npz.
         """
         out = Path(path)
-        import_module(f"{DRAWINGS}.drawing").write(self, out)
+        renderer().write(self, out)
         return out
 
 

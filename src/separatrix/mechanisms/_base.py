@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from separatrix.core.documents import register_json
 from separatrix.core.numbers.logforms import Flint, LogForm
 from separatrix.core.parameters import Parameters
 from separatrix.core.tensors import Float, Tensor, torch
@@ -401,6 +402,8 @@ def divisor(total: Tensor) -> Tensor:
     # Twice as fast as `masked_fill(total == 0, inf)`, which is visible in the time of a single head.
     return torch.where(total.bool(), total, torch.inf)
 
+
+register_json(Mechanism, str, lambda mechanism: mechanism.spelled)
 
 __all__ = [
     "BLOCK",

@@ -41,7 +41,13 @@ ROOTS = ("separatrix.exact.engines", "separatrix.exact.verdicts.verdict")
 LEARNING = ("separatrix.training.learning.loop", "separatrix.mechanisms.learned")
 """Where training comes from; the modules that learn extras are imported by name."""
 OURS = "separatrix"
-SHOWING = ("separatrix.core.result", "separatrix.core.schemas", "separatrix.core.judgement")
+SHOWING = (
+    "separatrix.core.documents",
+    "separatrix.core.judgement",
+    "separatrix.core.rendering",
+    "separatrix.core.result",
+    "separatrix.core.schemas",
+)
 """How answers are shown, typed and interpreted, which does not change what is computed and stored."""
 
 

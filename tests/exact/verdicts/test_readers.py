@@ -49,8 +49,8 @@ def test_linear_on_the_spike_is_blind_by_this_reader_alone() -> None:
     assert found.linear.witness.fires_on == 1
     assert found.linear.witness.gap == pytest.approx(0.00601731, rel=1e-4)
     assert found.auc is not None
-    assert found.auc["best_linear"] == pytest.approx(norm.cdf(0.00601731 / (math.sqrt(2) * 0.01)), abs=1e-5)
-    assert found.auc["probe"] == pytest.approx(norm.cdf(0.00596576 / math.sqrt(102 * 2) / 0.01), abs=1e-5)
+    assert found.auc.best_linear == pytest.approx(norm.cdf(0.00601731 / (math.sqrt(2) * 0.01)), abs=1e-5)
+    assert found.auc.probe == pytest.approx(norm.cdf(0.00596576 / math.sqrt(102 * 2) / 0.01), abs=1e-5)
 
 
 def test_softmax_on_the_spike_needs_no_better_reader() -> None:
@@ -375,7 +375,7 @@ def test_noise_on_the_row_is_what_the_auc_says() -> None:
     rows = [naive(found.construction.dense(label, 0, torch.float64), "linear")[0] for label in (0, 1)]
     noisy = [(row / found.construction.unit + 0.05 * rng.normal(size=(100_000, 6))) @ weights for row in rows]
     assert found.auc is not None
-    assert (noisy[1] > noisy[0]).mean() == pytest.approx(found.auc["best_linear"], abs=0.006)
+    assert (noisy[1] > noisy[0]).mean() == pytest.approx(found.auc.best_linear, abs=0.006)
 
 
 def test_json() -> None:

@@ -177,9 +177,9 @@ def nearest(name: str, known: list[str]) -> str:
 def require_known(what: str, name: str, known: Iterable[str]) -> None:
     """Raise a UsageError that says what there is, unless `name` is among it.
 
-    >>> require_known("engine", "exakt", ["closed", "dense"])
+    >>> require_known("engine", "clsoed", ["closed", "dense"])
     Traceback (most recent call last):
-    separatrix.core.errors.UsageError: there is no engine exakt (did you mean exact?); there are: exact, dense
+    separatrix.core.errors.UsageError: there is no engine clsoed (did you mean closed?); there are: closed, dense
     """
     if name in (names := list(dict.fromkeys(known))):
         return

@@ -9,8 +9,9 @@ from typing import Any, overload
 import numpy as np
 from flint import arb, ctx
 
+from separatrix.core.documents import Document, Hidden, shown
 from separatrix.core.errors import EngineRefusal
-from separatrix.core.numbers.logforms import Flint, rational
+from separatrix.core.numbers.logforms import Flint, rational, spelled
 from separatrix.exact.outputs.kernels import PRECISIONS
 
 Array = np.ndarray[Any, Any]
@@ -20,17 +21,29 @@ MAX_EXACT_BITS = 1 << 20
 
 
 @dataclass(frozen=True)
-class Outcome:
+class NeuronProbabilities(Document):
+    """Probabilities of one neuron: fractions as text where they are certified, numbers otherwise."""
+
+    p0: str | float
+    """It fires on D0."""
+    p1: str | float
+    """It fires on D1."""
+    q: str | float
+    """It fires on neither."""
+
+
+@dataclass(frozen=True)
+class Outcome(Document):
     """The probabilities over the reader's random signs, and how they are known."""
 
     engine: str
     evidence: str
-    """In words: exact, or sampled with what interval."""
-    p0: Fraction | float
+    """How the probabilities are known: exactly, or sampled with an interval."""
+    p0: Hidden[Fraction | float]
     """P(one neuron fires on D0), any row."""
-    p1: Fraction | float
-    only: Fraction | float
-    """P(one neuron fires on D1 and not on D0); on neither it fires with probability 1 - p0 - only."""
+    p1: Hidden[Fraction | float]
+    only: Hidden[Fraction | float]
+    """P(one neuron fires on D1 and not on D0); it fires on neither with probability 1 - p0 - only."""
     fire_d0: float
     """P(F(D0) > 0)."""
     fire_d1: float
@@ -38,14 +51,14 @@ class Outcome:
     """P(F(D0) = 0 and F(D1) > 0)."""
     interval: tuple[float, float]
     """Contains `distinguish`; equal ends where it is exact."""
-    v0: float
+    v0: Hidden[float]
     """The largest pre-activation of D0 with all signs +, in units of sqrt(log n)."""
-    v1: float
+    v1: Hidden[float]
     margin: float
     """v1 - v0; from `certified` to full relative accuracy, else to that of float64 sums.
 
     0 where these show none."""
-    error: float = 0.0
+    error: Hidden[float] = 0.0
     """How far the ends of the interval may be off by rounding. Fractions, where there are any, are not."""
 
     @property
@@ -53,10 +66,16 @@ class Outcome:
         """P(one neuron fires on neither)."""
         return 1 - self.p0 - self.only
 
-    @property
+    @shown
     def bits(self) -> float:
-        """The significant bits needed to tell the labels apart."""
+        """The significant bits needed to tell the labels apart: log2(v1 / margin)."""
         return significant_bits(self.v1, self.margin)
+
+    @shown
+    def neuron(self) -> NeuronProbabilities:
+        """The probabilities of one neuron."""
+        p0, p1, q = (spelled(p) if isinstance(p, Fraction) else p for p in (self.p0, self.p1, self.q))
+        return NeuronProbabilities(p0, p1, q)
 
 
 @overload

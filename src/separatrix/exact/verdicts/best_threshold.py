@@ -12,42 +12,47 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
 
 from separatrix.constructions import Construction
-from separatrix.core.numbers import format_exact
+from separatrix.core.documents import Document, Hidden, shown
 from separatrix.exact.engines import ENGINES, Outcome, Sampling, solve
 from separatrix.exact.outputs._base import Outputs
 from separatrix.exact.verdicts.linear_reader import simplest_between
 from separatrix.exact.verdicts.sign_states import LARGEST_TAU, LEAST_TAU, States, sign_states
 from separatrix.mechanisms import Mechanism
 
-if TYPE_CHECKING:
-    from separatrix.core.schemas import questions as documents
-
 Gap = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True)
-class TunedThreshold:
+class TunedThreshold(Document):
     """The threshold with the largest P(tells apart), and that P."""
 
     tau: Fraction
     """The threshold in units of the margin."""
-    outcome: Outcome
+    outcome: Hidden[Outcome]
     among: str
     """The thresholds of which it is the best."""
 
-    def as_json(self) -> documents.Threshold:
-        """As `separatrix readers --json` prints it."""
-        return {
-            "tau": format_exact(self.tau),
-            "distinguish": self.outcome.distinguish,
-            "interval": list(self.outcome.interval),
-            "engine": self.outcome.engine,
-            "evidence": self.outcome.evidence,
-            "among": self.among,
-        }
+    @shown
+    def distinguish(self) -> float:
+        """P(tells apart) with this threshold."""
+        return self.outcome.distinguish
+
+    @shown
+    def interval(self) -> tuple[float, float]:
+        """The interval of `distinguish`; its ends are equal where it is exact."""
+        return self.outcome.interval
+
+    @shown
+    def engine(self) -> str:
+        """The engine that computed it."""
+        return self.outcome.engine
+
+    @shown
+    def evidence(self) -> str:
+        """How it is known."""
+        return self.outcome.evidence
 
 
 def best_threshold(

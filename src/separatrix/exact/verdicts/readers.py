@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from separatrix.constructions import Construction, construction_named
+from separatrix.core.documents import Document, Hidden, shown, shown_as
 from separatrix.core.judgement import REPORT_BUG, Conclusion, ReaderClass, conclude_readers
-from separatrix.core.numbers import format_exact
 from separatrix.core.parameters import all_parameters
 from separatrix.core.result import Result, Row
 from separatrix.exact.engines import EngineRefusal, Sampling
@@ -23,10 +23,8 @@ from separatrix.exact.verdicts.best_threshold import TunedThreshold, best_thresh
 from separatrix.exact.verdicts.linear_reader import Witness, best_witness
 from separatrix.exact.verdicts.rounded_outputs import Stored, stored
 from separatrix.exact.verdicts.verdict import DELTA, OLD_NAMES, Verdict, chance_of, verdict
+from separatrix.exact.verdicts.words import Word as VerdictWord
 from separatrix.mechanisms import Mechanism
-
-if TYPE_CHECKING:
-    from separatrix.core.schemas import questions as documents
 
 THIS_READER = "the fixed reader (random signs, this m and tau)"
 EVERY_READER = "every reader of what attention returns"
@@ -49,24 +47,28 @@ class Word(StrEnum):
 
 
 @dataclass(frozen=True)
-class Statement:
-    """A word, for whom it holds, and why."""
+class Statement(Document):
+    """A word, the class of readers it is about, and the evidence."""
 
     word: Word
     readers: str
     evidence: str
 
-    def as_json(self) -> documents.Statement:
-        """As `separatrix readers --json` prints it."""
-        return {"word": self.word.value, "readers": self.readers, "evidence": self.evidence}
+
+@dataclass(frozen=True)
+class Weight(Document):
+    """One weight of a linear reader, of the features that share it."""
+
+    features: str
+    weight: Fraction
 
 
 @dataclass(frozen=True)
-class LinearReader:
-    """A linear reader, and whether a second computation bears it out."""
+class LinearReader(Document):
+    """A linear reader, and whether a second computation confirms it."""
 
-    witness: Witness
-    features: tuple[Feature, ...]
+    witness: Hidden[Witness]
+    features: Hidden[tuple[Feature, ...]]
     verified: bool
     evidence: str
 
@@ -80,16 +82,50 @@ class LinearReader:
                 found.append((span.spelled, weight))
         return found
 
-    def as_json(self) -> documents.LinearReader:
-        """As `separatrix readers --json` prints it."""
-        return {
-            "weights": [{"features": span, "weight": format_exact(w)} for span, w in self.weights()],
-            "threshold": format_exact(self.witness.threshold),
-            "fires_on": "D1" if self.witness.fires_on else "D0",
-            "gap": self.witness.gap,
-            "verified": self.verified,
-            "evidence": self.evidence,
-        }
+    @shown_as("weights")
+    def shared_weights(self) -> Sequence[Weight]:
+        """The weights that are not zero; neighbouring features of one weight together."""
+        return [Weight(span, weight) for span, weight in self.weights()]
+
+    @shown
+    def threshold(self) -> Fraction:
+        """The reading above which it fires."""
+        return self.witness.threshold
+
+    @shown
+    def fires_on(self) -> Literal["D0", "D1"]:
+        """The label it fires on."""
+        return "D1" if self.witness.fires_on else "D0"
+
+    @shown
+    def gap(self) -> float:
+        """The distance between the labels, for weights of length 1."""
+        return self.witness.gap
+
+
+@dataclass(frozen=True)
+class NoisyReading(Document):
+    """The AUC of two readers under Gaussian noise on every feature that is read."""
+
+    noise: float
+    """The standard deviation of the noise."""
+    best_linear: float | None
+    """The AUC of the best linear reader; None if none was found."""
+    probe: float
+    """The AUC of the reading with all signs +."""
+
+
+@dataclass(frozen=True)
+class FixedReader(Document):
+    """The verdict on the random-sign network."""
+
+    distinguish: float
+    interval: tuple[float, float]
+    engine: str
+    evidence: str
+    margin: float
+    delta: Fraction
+    verdict: VerdictWord
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,25 +133,49 @@ class Readers(Result):
     """What readers of growing freedom make of one point."""
 
     kind: ClassVar[str] = "readers"
-    fixed: Verdict
+    fixed: Hidden[Verdict]
     threshold: TunedThreshold | None
-    """None where the sign states are too many to tune it."""
+    """The same network with the best threshold; None if the sign states are too many to tune it."""
     linear: LinearReader | None
-    outputs: Outputs
+    """The best linear reader of one row that was found."""
+    outputs: Hidden[Outputs]
     formats: dict[str, Stored]
+    """The difference that is left in each number format."""
 
-    @property
+    @shown
     def construction(self) -> Construction:
         """The construction."""
         return self.fixed.construction
 
-    @property
+    @shown
     def mechanism(self) -> Mechanism:
         """The mechanism."""
         return self.fixed.mechanism
 
-    @property
-    def auc(self) -> documents.Auc | None:
+    @shown
+    def parameters(self) -> Mapping[str, int | str]:
+        """All parameters of the construction."""
+        return self.fixed.parameters
+
+    @shown
+    def taken(self) -> Mapping[str, int | str]:
+        """The parameters that were not given, and taken from the reference point."""
+        return self.fixed.taken
+
+    @shown_as("fixed")
+    def fixed_reader(self) -> FixedReader:
+        """The verdict on the random-sign network."""
+        fixed, outcome = self.fixed, self.fixed.outcome
+        answer = (outcome.distinguish, outcome.interval, outcome.engine, outcome.evidence, outcome.margin)
+        return FixedReader(*answer, fixed.delta, fixed.word)
+
+    @shown_as("outputs")
+    def outputs_evidence(self) -> str:
+        """How the outputs of attention are known."""
+        return self.outputs.evidence
+
+    @shown
+    def auc(self) -> NoisyReading | None:
         """P(a noisy D1 reading exceeds a noisy D0 one), for noise on every feature of the row that is read.
 
         A reading with weights w has noise of sd |w| times that: the gap of the best linear reader is for
@@ -125,18 +185,15 @@ class Readers(Result):
             return None
         plain = self.fixed.outcome.margin / self.outputs.length(self.outputs.probe_weights)
         best = self.linear.witness.gap if self.linear is not None else None
-        return {
-            "noise": float(self.fixed.noise),
-            "best_linear": None if best is None else _auc(best, self.fixed.noise),
-            "probe": _auc(plain, self.fixed.noise),
-        }
+        best_auc = None if best is None else _auc(best, self.fixed.noise)
+        return NoisyReading(float(self.fixed.noise), best_auc, _auc(plain, self.fixed.noise))
 
-    @property
+    @shown
     def verdict(self) -> Statement:
         """The most important statement."""
         return self.statements[0]
 
-    @property
+    @shown
     def statements(self) -> tuple[Statement, ...]:
         """All that is known of classes of readers, the most important first."""
         return tuple(self._statements())
@@ -224,33 +281,7 @@ class Readers(Result):
 
     def rows(self) -> list[Row]:
         """One row for each statement."""
-        return [dict(statement.as_json()) for statement in self.statements]
-
-    def as_json(self) -> documents.Readers:
-        """What `separatrix readers --json` prints."""
-        fixed = self.fixed
-        return {
-            "construction": self.construction.name,
-            "mechanism": self.mechanism.spelled,
-            "parameters": self.construction.parameters.shown(),
-            "taken": dict(self.fixed.taken),
-            "fixed": {
-                "distinguish": fixed.outcome.distinguish,
-                "interval": list(fixed.outcome.interval),
-                "engine": fixed.outcome.engine,
-                "evidence": fixed.outcome.evidence,
-                "margin": fixed.outcome.margin,
-                "delta": format_exact(fixed.delta),
-                "verdict": fixed.word,
-            },
-            "threshold": None if self.threshold is None else self.threshold.as_json(),
-            "linear": None if self.linear is None else self.linear.as_json(),
-            "auc": self.auc,
-            "formats": {name: kept.as_json() for name, kept in self.formats.items()},
-            "outputs": self.outputs.evidence,
-            "verdict": self.verdict.as_json(),
-            "statements": [statement.as_json() for statement in self.statements],
-        }
+        return [statement.as_json() for statement in self.statements]
 
 
 def _auc(gap: float, noise: Fraction) -> float:

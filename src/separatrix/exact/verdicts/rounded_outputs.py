@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from separatrix.constructions import Label
+from separatrix.core.documents import Document
 from separatrix.core.numbers.formats import SIGNIFICANT_BITS, last_place, rounded
 from separatrix.exact.outputs._base import Array, Ends, Outputs
-
-if TYPE_CHECKING:
-    from separatrix.core.schemas import questions as documents
 
 Bounds = tuple[Array, Array]
 LABELS: tuple[Label, Label] = (0, 1)
 
 
 @dataclass(frozen=True)
-class Stored:
+class Stored(Document):
     """Both labels in one format."""
 
     same: bool | None
@@ -28,10 +25,6 @@ class Stored:
     """The largest difference of two numbers, in units of the last place of the larger."""
     same_probe: bool | None
     """Whether the reading by which margins are measured is the same number, if it alone is kept."""
-
-    def as_json(self) -> documents.StoredOutputs:
-        """As `separatrix readers --json` prints it."""
-        return {"same": self.same, "ulps": self.ulps, "same_probe": self.same_probe}
 
 
 def stored(outputs: Outputs) -> dict[str, Stored]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import Any, ClassVar, Literal, overload
 
+from separatrix.core.documents import Document, to_json
 from separatrix.core.parameters import UsageError
 from separatrix.core.parameters.words import listed_mechanisms
 from separatrix.core.result import Result, Row
@@ -15,26 +16,15 @@ from separatrix.exact.verdicts.verdict import DELTA, Verdict
 from separatrix.exact.verdicts.verdict import verdict as verdict_on_one
 from separatrix.mechanisms import Mechanism
 
-if TYPE_CHECKING:
-    from separatrix.core.schemas import questions as documents
-
 
 @dataclass(frozen=True)
-class Refused:
+class Refused(Document):
     """A mechanism that no engine answers for here, and why."""
 
     construction: str
     mechanism: str
-    why: str
-
-    def as_json(self) -> documents.Refused:
-        """What stands in the list of `verdict --json`."""
-        return {
-            "construction": self.construction,
-            "mechanism": self.mechanism,
-            "verdict": "none",
-            "evidence": self.why,
-        }
+    evidence: str
+    verdict: Literal["none"] = "none"
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,9 +84,14 @@ class Verdicts(Result):
         same = _parameters(self.answers[0]).keys() - {"mechanism"}
         return [{name: value for name, value in row.items() if name not in same} for row in self.rows()]
 
-    def as_json(self) -> list[documents.Verdict | documents.Refused]:
-        """What `separatrix verdict --json` prints for several mechanisms."""
-        return [each.as_json() for each in self.found]
+    @classmethod
+    def document_type(cls) -> Any:
+        """Return the type of the list of verdicts and refusals."""
+        return list[Verdict | Refused]
+
+    def as_json(self) -> Any:
+        """Return the list that `separatrix verdict --json` prints for several mechanisms."""
+        return to_json(self.found)
 
 
 def name_of(found: Verdict | Refused) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.reference import read_completed
+from separatrix.core.documents import Hidden, Inlined, shown, shown_as
 from separatrix.core.numbers import format_exact, parse_exact
-from separatrix.core.numbers.json import finite
-from separatrix.core.numbers.logforms import spelled
 from separatrix.core.numbers.spelling import for_people
-from separatrix.core.parameters import UsageError, all_parameters
+from separatrix.core.parameters import Parameters, UsageError, all_parameters
 from separatrix.core.result import Result, Row
 from separatrix.core.tensors import torch
 from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, solve
@@ -29,7 +28,6 @@ from separatrix.mechanisms.custom import CustomMechanism
 from separatrix.mechanisms.load import mechanism_from
 
 if TYPE_CHECKING:
-    from separatrix.core.schemas import questions as documents
     from separatrix.exact.verdicts.best_threshold import TunedThreshold
 
 DELTA = Fraction(1, 100)
@@ -46,33 +44,46 @@ class Verdict(Result):
     kind: ClassVar[str] = "verdict"
     construction: Construction
     mechanism: Mechanism
-    outcome: Outcome
+    outcome: Inlined[Outcome]
     delta: Fraction
-    noise: Fraction | None = None
+    """How sure `distinguishes` and `blind` have to be."""
+    noise: Hidden[Fraction | None] = None
     """The standard deviation of Gaussian noise on the pre-activation, in units of sqrt(log n)."""
     taken: Mapping[str, int | str] = field(default_factory=dict)
     """The parameters that were not given, and taken from the construction's reference point."""
 
-    @property
+    @shown
+    def parameters(self) -> Mapping[str, int | str]:
+        """All parameters of the construction."""
+        parameters: Parameters = self.construction.parameters
+        return parameters.shown()
+
+    @shown_as("verdict")
     def word(self) -> Word:
         """`distinguishes`, `blind`, `saturated`, `partial` or `undecided`, as `word_for` defines them."""
         return word_for(self.outcome, self.construction.m, self.delta)
 
     @property
     def bits(self) -> float:
-        """log2(v1 / margin): the significant bits needed to tell the labels apart."""
+        """The significant bits needed to tell the labels apart."""
         return self.outcome.bits
 
-    @property
+    @shown
     def auc(self) -> float | None:
-        """P(a noisy D1 pre-activation exceeds a noisy D0 one) = Phi(margin / (sqrt(2) sd))."""
+        """P(a noisy D1 pre-activation exceeds a noisy D0 one) = Phi(margin / (sqrt(2) sd)).
+
+        None unless a noise was given.
+        """
         if self.noise is None:
             return None
         return 0.5 * (1 + math.erf(self.outcome.margin / (2 * float(self.noise))))
 
-    @cached_property
-    def formats(self) -> dict[str, int | None] | None:
-        """For each format the n from which on both labels are one number; None without a closed form."""
+    @shown_as("lost_from")
+    def formats(self) -> Mapping[str, int | None] | None:
+        """For each number format the n from which on both labels are the same number.
+
+        None for a format in which none was found, and None altogether without a closed form.
+        """
         try:
             return lost_from(self.construction, self.mechanism)
         except EngineRefusal:
@@ -130,6 +141,22 @@ class Verdict(Result):
         name = f"{self.mechanism.spelled} on {self.construction.name}"
         return f"{name}: {self.word}, {chance_of(self.outcome)} ({self.outcome.engine})"
 
+    @shown
+    def working_tau(self) -> str | None:
+        """The working threshold of a saturated reader; None if none is known."""
+        return None if self.working_threshold is None else format_exact(self.working_threshold.tau)
+
+    @shown
+    def lost_searched_to(self) -> int:
+        """The largest n that was tried for `lost_from`."""
+        return LARGEST
+
+    @shown_as("remarks")
+    def all_remarks(self) -> Sequence[str]:
+        """Sentences needed to read the answer: a hidden scale, drawn weights, a saturated reader, and whether
+        the separation theorem covers the point."""
+        return [*self.remarks, *filter(None, [self.theorem])]
+
     def rows(self) -> list[Row]:
         """One row: the answer, and every parameter, so that the frames of several verdicts go together."""
         outcome = self.outcome
@@ -145,39 +172,6 @@ class Verdict(Result):
         given = self.construction.parameters.filled()
         parameters = {name: float(v) if isinstance(v, Fraction) else v for name, v in given.items()}
         return [{**parameters, **answer}]
-
-    def as_json(self) -> documents.Verdict:
-        """What `separatrix verdict --json` prints."""
-        outcome = self.outcome
-        shown = {
-            "construction": self.construction.name,
-            "mechanism": self.mechanism.spelled,
-            "parameters": self.construction.parameters.shown(),
-            "taken": dict(self.taken),
-            "engine": outcome.engine,
-            "evidence": outcome.evidence,
-            "neuron": {
-                "p0": _number(outcome.p0),
-                "p1": _number(outcome.p1),
-                "q": _number(outcome.q),
-            },
-            "fire_d0": outcome.fire_d0,
-            "fire_d1": outcome.fire_d1,
-            "distinguish": outcome.distinguish,
-            "interval": list(outcome.interval),
-            "margin": outcome.margin,
-            "bits": self.bits,
-            "delta": format_exact(self.delta),
-            "verdict": self.word,
-            "working_tau": None
-            if self.working_threshold is None
-            else format_exact(self.working_threshold.tau),
-            "lost_from": self.formats,
-            "lost_searched_to": LARGEST,
-            "remarks": [*self.remarks, *filter(None, [self.theorem])],
-        }
-        numbers: documents.Verdict = finite(shown if self.auc is None else {**shown, "auc": self.auc})
-        return numbers
 
 
 def chance_of(outcome: Outcome, digits: int = 6) -> str:
@@ -202,10 +196,6 @@ def parse_delta(given: object) -> Fraction:
     if not 0 < delta < Fraction(1, 2):
         raise UsageError(f"delta={given} is out of range; it must lie between 0 and 1/2")
     return delta
-
-
-def _number(p: Fraction | float) -> str | float:
-    return spelled(p) if isinstance(p, Fraction) else p
 
 
 def verdict(

@@ -52,14 +52,14 @@ def drawing_of(found: Result) -> Drawing:
     return made
 
 
-def plot(found: Result, ax: Axes | Sequence[Axes] | None = None) -> Any:
+def plot(result: Result, ax: Axes | Sequence[Axes] | None = None) -> Any:
     """Draw on these axes, or on new ones; several panels take and return several axes."""
-    drawing = drawing_of(found)
-    count = drawing.panels(found)
+    drawing = drawing_of(result)
+    count = drawing.panels(result)
     if count == 0:
-        raise UsageError(f"there is no picture of this {type(found).__name__}; to_frame() has its rows")
+        raise UsageError(f"there is no picture of this {type(result).__name__}; to_frame() has its rows")
     if ax is None:
-        return _on_new_axes(found, drawing, count)
+        return _on_new_axes(result, drawing, count)
     from matplotlib.axes import Axes
 
     given = [ax] if isinstance(ax, Axes) else list(np.ravel(np.array(ax, dtype=object)))
@@ -70,7 +70,7 @@ def plot(found: Result, ax: Axes | Sequence[Axes] | None = None) -> Any:
         panels = "1 panel" if count == 1 else f"{count} panels"
         raise UsageError(f"this has {panels}; give as many axes in a list, not {len(given)}")
     for panel, axes in enumerate(given):
-        drawing.draw(found, panel, axes)
+        drawing.draw(result, panel, axes)
     return ax
 
 
@@ -85,9 +85,9 @@ def _on_new_axes(found: Result, drawing: Drawing, count: int) -> Any:
     return axes
 
 
-def write(found: Result, out: Path) -> None:
+def write(result: Result, out: Path) -> None:
     """In the form the ending of `out` names, whole or not at all."""
-    makers = files(found)
+    makers = files(result)
     require_writable(out, makers)
     write_whole(out, makers[out.suffix]())
 

@@ -8,9 +8,11 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
+from separatrix.core.documents import schema_type
 from separatrix.core.errors import UsageError
 from separatrix.core.parameters import split_mechanisms
 from separatrix.core.schemas import questions as documents
+from separatrix.exact.verdicts import Verdict, Verdicts
 from separatrix.web.api._base import ConstructionName, MechanismNames, TheDesk, documented, new_router
 from separatrix.web.requests import CELLS, JSON, read_query
 from separatrix.web.workers import Call
@@ -68,7 +70,7 @@ def _call(name: str, construction: str, mechanisms: str, request: Request, optio
 
 @router.get(
     "/verdict/{construction}/{mechanisms:path}",
-    response_model=documents.Verdict | list[documents.Verdict | documents.Refused],
+    response_model=schema_type(Verdict | Verdicts.document_type()),
     openapi_extra=documented(VERDICT),
 )
 async def verdict(

@@ -1,0 +1,119 @@
+"""The JSON documents that commands print, by name, with their JSON Schema (draft 2020-12).
+
+The result's `as_json`, its .json file and its command's --json are one document. A key that is here stays in
+later versions; these may add more.
+
+>>> sorted(schema("verdict")["required"])[:4]
+['auc', 'bits', 'construction', 'delta']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from separatrix.core.documents import json_schema
+from separatrix.core.schemas import evidence, lists, mechanisms, questions, storage
+from separatrix.exact.verdicts import Readers, Verdict, Verdicts
+
+
+@dataclass(frozen=True)
+class DocumentKind:
+    """A kind of document: its type, the command that prints it, and a description."""
+
+    type: Any
+    command: str
+    """What prints it with --json; PAGE where none does."""
+    about: str
+
+
+PAGE = "explore"
+"""The command whose page asks for documents that no command prints."""
+
+DOCUMENTS: Mapping[str, DocumentKind] = {
+    "verdict": DocumentKind(Verdict, "verdict", "a verdict on one mechanism"),
+    "verdicts": DocumentKind(Verdicts.document_type(), "verdict", "verdicts on several mechanisms"),
+    "check": DocumentKind(questions.Check, "check", "what the checker says of a certificate"),
+    "readers": DocumentKind(Readers, "readers", "what better readers could do"),
+    "map": DocumentKind(questions.Map, "map", "a quantity over two parameters"),
+    "boundary": DocumentKind(questions.Boundary, "boundary", "where P passes a level"),
+    "boundary_curve": DocumentKind(
+        questions.BoundaryCurve, "boundary --over", "a boundary against a second parameter"
+    ),
+    "scaling": DocumentKind(questions.Scaling, "scaling", "how a quantity grows"),
+    "scalings": DocumentKind(questions.Scalings, "scaling", "how a quantity grows, for several mechanisms"),
+    "illustration": DocumentKind(questions.Illustration, PAGE, "a picture of D0, D1, attention and neurons"),
+    "card": DocumentKind(mechanisms.Card, "assess", "the report card of a mechanism"),
+    "atlas": DocumentKind(list[mechanisms.AtlasCell], "atlas", "every mechanism on every construction"),
+    "bench": DocumentKind(list[mechanisms.Cost | mechanisms.NotTimed], "bench", "cost on this machine"),
+    "choice": DocumentKind(mechanisms.Choice, "choose", "which mechanisms still see what, at which cost"),
+    "search": DocumentKind(mechanisms.Search, "search", "instances that separate two mechanisms"),
+    "search_check": DocumentKind(mechanisms.SearchCheck, "search --check", "findings computed again"),
+    "claim": DocumentKind(evidence.ClaimEntry, "claim", "a claim, and how its check came out"),
+    "ledger": DocumentKind(
+        list[evidence.ClaimEntry], "reproduce", "every claim: ledger.json of a reproduction"
+    ),
+    "reproduce": DocumentKind(evidence.Reproduced, "reproduce", "what a reproduction wrote"),
+    "learned": DocumentKind(evidence.Learned, "learn", "what training on a task shows"),
+    "learned_report": DocumentKind(evidence.LearnedReport, "learn", "the default evidence report, or a plan"),
+    "published": DocumentKind(evidence.Published, "learn --published", "published numbers, measured again"),
+    "sweep": DocumentKind(storage.Sweep, "sweep", "how a sweep ended"),
+    "estimate": DocumentKind(storage.Estimate, "sweep --dry-run", "what lies before a sweep"),
+    "results": DocumentKind(list[storage.Cell], "results", "stored verdicts"),
+    "work": DocumentKind(list[storage.WorkCell], "results --kind", "stored work of another kind"),
+    "report": DocumentKind(storage.ReportWritten, "report", "what a report of a store wrote"),
+    "compare": DocumentKind(storage.Compared, "compare", "how two sweeps differ"),
+    "store_check": DocumentKind(
+        storage.StoreHealth | storage.Unreadable, "store check", "what a store holds, and whether it is sound"
+    ),
+    "store_repair": DocumentKind(storage.StoreHealth, "store repair", "what was saved of a store"),
+    "store_upgrade": DocumentKind(storage.StoreUpgraded, "store upgrade", "versions of a store"),
+    "store_backup": DocumentKind(storage.StoreCopied, "store backup", "where a copy is"),
+    "data_sets": DocumentKind(list[evidence.DataSet], "data", "data sets, and which are there"),
+    "data_set": DocumentKind(evidence.DataSet, "data show", "one data set"),
+    "data_floors": DocumentKind(evidence.DataFloors, "data floors", "what can be had without attention"),
+    "data_fetch": DocumentKind(evidence.FetchedDataSet, "data fetch", "a data set that was fetched"),
+    "mechanisms": DocumentKind(
+        list[lists.ListedMechanism] | lists.ListedMechanism, "list mechanisms", "all mechanisms, or one"
+    ),
+    "lattice": DocumentKind(
+        list[lists.Edge], "list mechanisms --lattice", "which is a special case of which"
+    ),
+    "constructions": DocumentKind(
+        list[lists.ListedConstruction] | lists.ListedConstruction,
+        "list constructions",
+        "all constructions, or one",
+    ),
+    "claims": DocumentKind(list[lists.ListedClaim] | lists.ListedClaim, "list claims", "all claims, or one"),
+    "tasks": DocumentKind(list[lists.ListedTask] | lists.ListedTask, "list tasks", "all tasks, or one"),
+    "engines": DocumentKind(
+        list[lists.ListedEngine] | lists.ListedEngine, "list engines", "all engines, or one"
+    ),
+    "published_numbers": DocumentKind(
+        list[lists.ListedNumber] | lists.ListedNumber, "list published", "published numbers, or one"
+    ),
+    "plans": DocumentKind(list[lists.ListedPlan] | lists.ListedPlan, "list plans", "all plans, or one"),
+    "sweeps": DocumentKind(list[lists.ListedSweep], "list sweeps", "the sweeps of a store"),
+    "schemas": DocumentKind(list[lists.ListedSchema], "schema", "the kinds of documents"),
+}
+"""By the name of their schema; that of a result in Python is its `kind`."""
+
+
+@cache
+def _made(name: str) -> dict[str, Any]:
+    found = DOCUMENTS[name]
+    where = f"separatrix {found.command} --json prints it"
+    if found.command == PAGE:
+        where = f"the page of separatrix {PAGE} asks for it"
+    about = f"{found.about[0].upper()}{found.about[1:]}, as {where}."
+    return json_schema(found.type, name, about)
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of one kind of document, by its name in DOCUMENTS."""
+    return dict(_made(name))
+
+
+__all__ = ["DOCUMENTS", "DocumentKind", "schema"]
