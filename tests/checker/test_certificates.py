@@ -226,7 +226,7 @@ def test_what_cannot_be_decided_fails() -> None:
 
 def test_a_verdict_that_is_undecided_gets_no_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
     """The checker knows no such word."""
-    monkeypatch.setattr(import_module("separatrix.exact.verdicts.verdict"), "side_of", lambda *_: None)
+    monkeypatch.setattr(import_module("separatrix.exact.verdicts.words"), "side_of", lambda *_: None)
     with pytest.raises(EngineRefusal, match="nothing to certify"):
         made(*CASES["tie"])
 
@@ -479,8 +479,9 @@ def test_the_checker_loads_nothing_it_checks() -> None:
 import sys
 import separatrix.checker
 names = [name for name in sys.modules if name.startswith("separatrix.")]
-allowed = "separatrix.checker", "separatrix.core.errors", "separatrix.core.files", "separatrix.core.secrets"
-foreign = [name for name in names if name != "separatrix.core" and not name.startswith(allowed)]
+core = ("", ".errors", ".files", ".rendering", ".secrets")
+allowed = {f"separatrix.core{name}" for name in core}
+foreign = [name for name in names if ".".join(name.split(".")[:3]) not in allowed and ".checker" not in name]
 assert not foreign, foreign
 loaded = {"flint", "numpy", "scipy", "torch"} & set(sys.modules)
 assert not loaded, loaded

@@ -200,7 +200,7 @@ def test_results_on_the_command_line(
     run(small, store, Inline())
     url = ("--store", store.where)
     code, out, _ = command(
-        capsys, "results", *url, "mechanism=softmax", "n=100:1e4", "engine=exact", "--json"
+        capsys, "results", *url, "mechanism=softmax", "n=100:1e4", "engine=closed", "--json"
     )
     rows = json.loads(out)
     assert code == 0

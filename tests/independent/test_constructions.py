@@ -70,10 +70,11 @@ def compare(construction: str, mechanism: str, point: dict[str, Fraction]) -> st
     assert document["distinguish"] == pytest.approx(float(probability), rel=1e-12, abs=1e-300), where
     assert document["fire_d0"] == pytest.approx(float(1 - (1 - expected.p0) ** m), rel=1e-12), where
     assert document["fire_d1"] == pytest.approx(float(1 - (1 - expected.p1) ** m), rel=1e-12), where
+    fires_on_both = 1 - (1 - expected.p1) ** m - probability >= Fraction(1, 2)
     word = (
         "distinguishes"
         if probability >= Fraction(99, 100)
-        else "blind"
+        else ("saturated" if fires_on_both else "blind")
         if probability <= Fraction(1, 100)
         else "partial"
     )

@@ -505,7 +505,7 @@ def test_the_atlas_marks_sorts_filters_and_explains(small: Atlas, capsys: pytest
     assert all(len(line) <= 80 for line in shown.splitlines())
     assert "X≡" in shown
     assert "1 injectivity: The query is q (D0) or a multiple of it (D1)" in shown
-    assert "S partial: some of the time" in " ".join(shown.split())
+    assert "P partial: some of the time" in " ".join(shown.split())
     page = atlas_page.page(small)
     assert 'data-name="softmax" data-family="score kernel" data-seen="1"' in page
     only = atlas("softmax,elu,delta", "spikes", family="feature map,recurrent", sort="name")

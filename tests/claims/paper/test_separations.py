@@ -64,7 +64,7 @@ def test_words_and_evidence_are_those_of_the_verdicts(rows: list[PaperSeparation
 def test_a_row_says_it_in_words(rows: list[PaperSeparation]) -> None:
     (row,) = (x for x in rows if x.name == "duplication" and x.loser.mechanism == "softmax")
     assert row.sentence == (
-        f"{UNNORMALISED} beats softmax on duplication: {UNNORMALISED} distinguishes (exact P = 0.9998), "
+        f"{UNNORMALISED} beats softmax on duplication: {UNNORMALISED} distinguishes (closed P = 0.9998), "
         "softmax is blind (rows proved equal: no reader)"
     )
 
@@ -81,7 +81,7 @@ def test_rows_are_json(rows: list[PaperSeparation]) -> None:
     read = json.loads(json.dumps([row.as_json() for row in rows], allow_nan=False))
     assert len(read) == len(rows)
     assert {row["winner"]["verdict"] for row in read} == {"distinguishes"}
-    assert {row["loser"]["verdict"] for row in read} == {"blind"}
+    assert {row["loser"]["verdict"] for row in read} == {"blind", "saturated"}
     assert all(row["winner"]["engine"] and row["parameters"]["n"] for row in read)
 
 

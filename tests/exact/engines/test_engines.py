@@ -475,7 +475,7 @@ def test_sixteen_bits_give_the_formats_own_answer() -> None:
 
 def test_no_engine_says_why_each_refused() -> None:
     point = construction_named("plain").read({"n": "1e300", "m": 5, "spread": "0.1"})
-    with pytest.raises(EngineRefusal, match=r"dense: .*grouped: .*exact: .*certified: "):
+    with pytest.raises(EngineRefusal, match=r"dense: .*grouped: .*closed: .*certified: "):
         solve(point, Softmax())
 
 

@@ -14,8 +14,8 @@ from separatrix.analysis.laws.margins import margin
 from separatrix.constructions import CONSTRUCTIONS, Construction, Exchangeable, construction_named
 from separatrix.exact.engines import EngineRefusal, Sampling, certified, dense, exhaustive, grouped, solve
 from separatrix.exact.outputs.floats import FloatOutputs
+from separatrix.exact.outputs.strongest import _places
 from separatrix.exact.outputs.tokens import draw_places, place_matters
-from separatrix.exact.verdicts.readers import _places
 from separatrix.mechanisms import Mechanism, examples, mechanism_named
 
 BLOCKS: dict[str, object] = {"n": 8, "d": 6, "m": 2, "a0": "0.01", "a1": "1.2", "b": "0.8", "c": "0.1"}

@@ -15,6 +15,7 @@ from separatrix.analysis.search.separation import separation
 from separatrix.constructions import construction_named
 from separatrix.core.files.reading import read_whole
 from separatrix.core.parameters import UsageError
+from separatrix.exact.verdicts.words import separates
 from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.mechanisms.load import mechanism_from
 
@@ -97,5 +98,4 @@ def _again(data: Any, x: Mechanism, y: Mechanism) -> tuple[SearchFinding, bool]:
         raise UsageError("a finding of kind construction has a construction and parameters")
     question = PointQuestion(x, y, construction_named(name), {})
     point = question.finding(parameters, shrink=False)
-    words = point.x.word, point.y.word
-    return PointFinding(point.x, point.y, shrunk), words == ("distinguishes", "blind")
+    return PointFinding(point.x, point.y, shrunk), separates(point.x.word, point.y.word)

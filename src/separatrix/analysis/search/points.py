@@ -1,4 +1,4 @@
-"""Questions about constructions: at which parameters X distinguishes and Y is blind."""
+"""Questions about constructions: at which parameters X distinguishes and Y fails (P <= delta)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from separatrix.constructions.lengths import admissible
 from separatrix.core.numbers import format_exact
 from separatrix.exact.engines import Sampling, solve
 from separatrix.exact.verdicts import DELTA, Verdict
+from separatrix.exact.verdicts.words import separates
 from separatrix.mechanisms import Mechanism
 
 FACTORS = tuple(Fraction(x) for x in ("1", "1/2", "2", "1/4", "4"))
@@ -104,7 +105,7 @@ class PointQuestion(SearchQuestion):
     def judge(self, candidate: Values) -> Judged:
         one, other = self._verdicts(candidate)
         value = one.outcome.distinguish - other.outcome.distinguish
-        return Judged(value, (one.word, other.word) == ("distinguishes", "blind"))
+        return Judged(value, separates(one.word, other.word))
 
     def _verdicts(self, values: Values) -> tuple[Verdict, Verdict]:
         point = self.kind.read(values)

@@ -1,4 +1,4 @@
-"""Who beats whom: one mechanism tells D0 from D1 where another is blind, in both directions.
+"""Who beats whom: one mechanism tells D0 from D1 where another fails, in both directions.
 
 A separation is a statement about the fixed reader at one point, except where the loser's rows are proved
 equal: then it holds for every reader.
@@ -17,6 +17,7 @@ from separatrix.constructions import Construction, construction_named
 from separatrix.exact.engines import EngineRefusal
 from separatrix.exact.outputs.proved import proved_outputs
 from separatrix.exact.verdicts import DELTA, Verdict
+from separatrix.exact.verdicts.words import separates
 from separatrix.mechanisms import Mechanism, mechanism_named
 
 MECHANISMS = ("softmax", "logn-softmax", "topk:k=1", "linear", "relu-features", UNNORMALISED, "delta")
@@ -70,7 +71,7 @@ class PointAnswer:
 
 @dataclass(frozen=True)
 class PaperSeparation:
-    """The winner distinguishes and the loser is blind, at the same point."""
+    """The winner distinguishes and the loser fails (P <= delta), at the same point."""
 
     winner: PointAnswer
     loser: PointAnswer
@@ -91,7 +92,7 @@ class PaperSeparation:
         won, lost = self.winner, self.loser
         return (
             f"{won.mechanism} beats {lost.mechanism} on {self.name}: {won.mechanism} distinguishes "
-            f"({won.evidence}), {lost.mechanism} is blind ({lost.evidence})"
+            f"({won.evidence}), {lost.mechanism} is {lost.word} ({lost.evidence})"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -120,12 +121,12 @@ def answers(
 
 
 def separated(found: Sequence[PointAnswer]) -> list[PaperSeparation]:
-    """The pairs of answers at one point of which one distinguishes and the other is blind."""
+    """The pairs of answers at one point of which one distinguishes and the other fails."""
     return [
         PaperSeparation(winner, loser)
         for winner in found
         for loser in found
-        if winner.name == loser.name and (winner.word, loser.word) == ("distinguishes", "blind")
+        if winner.name == loser.name and separates(winner.word, loser.word)
     ]
 
 

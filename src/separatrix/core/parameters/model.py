@@ -177,9 +177,9 @@ def nearest(name: str, known: list[str]) -> str:
 def require_known(what: str, name: str, known: Iterable[str]) -> None:
     """Raise a UsageError that says what there is, unless `name` is among it.
 
-    >>> require_known("engine", "clsoed", ["closed", "dense"])
+    >>> require_known("engine", "dens", ["closed", "dense"])
     Traceback (most recent call last):
-    separatrix.core.errors.UsageError: there is no engine clsoed (did you mean closed?); there are: closed, dense
+    separatrix.core.errors.UsageError: there is no engine dens (did you mean dense?); there are: closed, dense
     """
     if name in (names := list(dict.fromkeys(known))):
         return

@@ -27,3 +27,8 @@ def word_for(outcome: Outcome, m: int, delta: Fraction) -> Word:
     if lower in (0, -1):
         return "saturated" if fires_on_both(outcome, m) else "blind"
     return "partial" if (lower, upper) == (1, -1) else "undecided"
+
+
+def separates(winner: str, loser: str) -> bool:
+    """Whether the first of two words is `distinguishes` and the second a failure."""
+    return winner == "distinguishes" and loser in FAILURES
