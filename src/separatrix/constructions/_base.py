@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from separatrix.core.documents import register_json
-from separatrix.core.parameters import Parameters
+from separatrix.core.parameters import Parameters, Parametrised
 from separatrix.core.tensors import Float, Tensor, torch
 
 if TYPE_CHECKING:
@@ -106,14 +106,12 @@ class BlockModel:
     """In float64: how far logits and steps may be off, relatively, beyond the few roundings of a product."""
 
 
-class Construction(ABC):
+class Construction(Parametrised, ABC):
     """A pair of token families with validated parameters."""
 
-    name: ClassVar[str]
     title: ClassVar[str]
     provenance: ClassVar[str]
     description: ClassVar[str]
-    schema: ClassVar[type[Parameters]]
     example: ClassVar[dict[str, object]]
     """The parameters of the reference point, for tables of all constructions."""
     variants: ClassVar[tuple[dict[str, object], ...]] = ({},)
@@ -126,7 +124,6 @@ class Construction(ABC):
     """What its first token is called in a sentence, as `the spike`; empty where it has no name."""
     has_certificates: ClassVar[bool] = False
     """Whether the certificate checker knows the construction."""
-    parameters: Any
 
     @property
     def exchangeable(self) -> Exchangeable:

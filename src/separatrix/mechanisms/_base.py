@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from separatrix.core.documents import register_json
 from separatrix.core.numbers.logforms import Flint, LogForm
-from separatrix.core.parameters import Parameters
+from separatrix.core.parameters import Parametrised
 from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.mechanisms._places import AskedLast, Causality, Present, check_request, placed, seen_keys
 from separatrix.mechanisms._recomputed import Out, joined_by_rows, recomputed, recomputed_by_rows
@@ -54,19 +54,11 @@ BLOCK = 1 << 22
 """Scores held at once by a streamed mechanism."""
 
 
-class NoParameters(Parameters):
-    """The parameters of mechanisms that take none."""
-
-    owner = "this mechanism"
-
-
-class Mechanism(ABC):
+class Mechanism(Parametrised, ABC):
     """How tokens attend. Subclasses give the class variables, `definition`, and perhaps a fast form."""
 
-    name: ClassVar[str]
     formula: ClassVar[str]
     source: ClassVar[str]
-    schema: ClassVar[type[Parameters]] = NoParameters
     family: ClassVar[str]
     """score kernel, feature map, sparse, low rank, recurrent or hybrid."""
     example: ClassVar[dict[str, object]] = {}
@@ -104,8 +96,6 @@ class Mechanism(ABC):
     """Whether 16-bit numbers are to be made float32; a kernel that adds up in float32 needs no help."""
     answers_few: ClassVar[bool] = True
     """Whether it may be called with fewer queries than keys, from place `first` on."""
-
-    parameters: Any
 
     @property
     def normalised(self) -> bool:
@@ -414,7 +404,6 @@ __all__ = [
     "Floats",
     "Keys",
     "Mechanism",
-    "NoParameters",
     "Present",
     "Queries",
     "ScoreMechanism",

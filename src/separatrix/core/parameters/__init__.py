@@ -1,6 +1,7 @@
 """Exact parameters: read once at the boundary, trusted everywhere after."""
 
 from separatrix.core.errors import SeparatrixError, UsageError
+from separatrix.core.parameters.declared import Parametrised, choice, exact, flag, natural
 from separatrix.core.parameters.grid import Grid
 from separatrix.core.parameters.model import (
     Constraint,
@@ -22,12 +23,17 @@ __all__ = [
     "Grid",
     "Natural",
     "Parameters",
+    "Parametrised",
     "SeparatrixError",
     "UsageError",
     "all_parameters",
     "between",
+    "choice",
+    "exact",
+    "flag",
     "is_absent",
     "listed_mechanisms",
+    "natural",
     "nearest",
     "read_words",
     "require_known",

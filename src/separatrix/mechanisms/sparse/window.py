@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
 
-from separatrix.core.parameters import Constraint, Natural, Parameters
-from separatrix.mechanisms._limits import least
+from separatrix.core.parameters import natural
 from separatrix.mechanisms.sparse._pattern import ROWS, KeyPlaces, PatternMechanism, QueryPlaces, Seen
-
-
-class WindowParameters(Parameters):
-    """How far a query sees, itself included."""
-
-    owner = "window"
-    size: Natural = 64
-    constraints: ClassVar[tuple[Constraint, ...]] = (least("size", 1),)
 
 
 class Window(PatternMechanism):
@@ -34,20 +24,20 @@ class Window(PatternMechanism):
     name = "window"
     formula = "softmax(<q,k>) over |i-j| < size"
     source = "[rec] Longformer, arXiv 2004.05150"
-    schema = WindowParameters
-    parameters: WindowParameters
+    size: int = natural(64, at_least=1)
+    """How far a query sees, itself included."""
 
     def readable(self, tokens: int, stream: str = "keys") -> tuple[range, ...]:
-        return (last_places(tokens, self.parameters.size - 1),)
+        return (last_places(tokens, self.size - 1),)
 
     def sees(self, i: QueryPlaces, j: KeyPlaces, keys: int, causal: bool) -> Seen:
-        return (i - j).abs() < self.parameters.size
+        return (i - j).abs() < self.size
 
     def columns(self, rows: range, keys: int, causal: bool) -> list[range]:
-        return [around(rows, self.parameters.size, keys)]
+        return [around(rows, self.size, keys)]
 
     def row_blocks(self, queries: int) -> Iterable[range]:
-        return blocks_of(max(ROWS, min(self.parameters.size, queries)), 0, queries)
+        return blocks_of(max(ROWS, min(self.size, queries)), 0, queries)
 
 
 def around(rows: range, size: int, keys: int, first: int = 0) -> range:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from separatrix.core.judgement import Margin, error_margin, share_margin
-from separatrix.core.parameters import Parameters, UsageError
+from separatrix.core.parameters import Parameters, Parametrised, UsageError
 from separatrix.core.tensors import Tensor, torch
 from separatrix.training.tasks.setting import Setting
 
@@ -97,18 +97,16 @@ class ProvedCeiling:
             raise ValueError(f"a proved ceiling must be a finite number, not {self.score}")
 
 
-class Task(ABC):
+class Task(Parametrised, ABC):
     """Samples with a known ceiling and floor. One file each; it registers itself by being there.
 
     Samples of a seed are the same on every machine: NumPy's generators draw them, by split, seed and step.
     """
 
-    name: ClassVar[str]
     title: ClassVar[str]
     """One line for lists."""
     description: ClassVar[str]
     provenance: ClassVar[str]
-    schema: ClassVar[type[Parameters]]
     example: ClassVar[Mapping[str, object]] = {}
     """Parameters of a small instance, for tests."""
     setting: ClassVar[Mapping[str, object]] = {}
@@ -118,7 +116,6 @@ class Task(ABC):
     """A run has solved the task when it scores within this of the ceiling, on validation samples."""
     asks_length: ClassVar[bool] = False
     """Whether the number of tokens is what is asked for. In every other task it tells nothing."""
-    parameters: Any
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
