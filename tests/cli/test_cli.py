@@ -179,7 +179,7 @@ def test_several_mechanisms_stand_side_by_side() -> None:
     assert lines[2].split()[-2:] == ["not", "computed"]
     listed = json.loads(invoke("verdict", "spike", ",".join(names), "n=1e12", "--json").stdout)
     assert [each["verdict"] for each in listed] == ["distinguishes", "blind", "none"]
-    assert "does not take counts" in listed[2]["evidence"]
+    assert "does not accept counts" in listed[2]["evidence"]
     assert listed[1] == json.loads(invoke("verdict", "spike", "linear", "n=1e12", "--json").stdout)
 
 

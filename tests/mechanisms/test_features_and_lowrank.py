@@ -239,7 +239,7 @@ def test_what_is_not_done_is_refused(name: str) -> None:
     counts = torch.ones(37, dtype=torch.float64)
     for form in (mechanism, mechanism.definition):
         if not mechanism.takes_counts:
-            with pytest.raises(UsageError, match="does not take counts"):
+            with pytest.raises(UsageError, match="does not accept counts"):
                 form(q, k, v, counts)
         elif name in FEATURES:
             with pytest.raises(UsageError, match="counted tokens have no order"):

@@ -116,7 +116,7 @@ def test_keys_that_stand_for_nothing_give_zero(unordered: Mechanism) -> None:
 @pytest.mark.parametrize("spelling", BY_PLACE)
 def test_places_refuse_counts(spelling: str) -> None:
     q, k, v = tokens()
-    with pytest.raises(UsageError, match="does not take counts"):
+    with pytest.raises(UsageError, match="does not accept counts"):
         mechanism_named(spelling)(q, k, v, torch.ones(37, dtype=torch.float64))
 
 

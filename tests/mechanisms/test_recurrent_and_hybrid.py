@@ -373,7 +373,7 @@ def test_what_is_refused(mechanism: RecurrentMechanism) -> None:
     for form in (mechanism, mechanism.definition):
         with pytest.raises(UsageError, match="only looks back; call it with causal=True"):
             form(q, k, v)
-        with pytest.raises(UsageError, match="does not take counts"):
+        with pytest.raises(UsageError, match="does not accept counts"):
             form(q, k, v, torch.ones(37), causal=True)
         with pytest.raises(UsageError, match="reads a query with each key; there are 3 and 37"):
             form(q[..., :3, :], k, v, causal=True)

@@ -73,7 +73,7 @@ def hears_groups(made: Majority) -> bool:
     attention = kernel_rows(made, Linear())
     for label, rows in enumerate(attention.rows):
         expected = [label * (n - 1) / (n + gap), *(NOISE * count / (n + gap) for count in counts)]
-        received = [attention.received(row) for row in rows]
+        received = [attention.outputs(row) for row in rows]
         if received != [tuple(map(rational, expected))]:
             return False
     return True

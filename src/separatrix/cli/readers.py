@@ -71,7 +71,7 @@ def readers(
     chance = Sampling(seed=seed)
     with announced("readers", WHAT, as_json), working(as_json) as tell:
         found = run(
-            construction, mechanism, parameters, delta=delta, noise_sd=noise, sampling=chance, tell=tell
+            construction, mechanism, parameters, delta=delta, noise_sd=noise, sampling=chance, progress=tell
         )
     show(found, as_json, lambda: _view(found))
 

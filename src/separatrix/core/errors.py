@@ -37,9 +37,9 @@ class UsageError(SeparatrixError):
 class EngineRefusal(SeparatrixError):
     """An engine does not apply here: why, and which engines would do instead, the best first.
 
-    >>> refused = EngineRefusal("window:size=8 does not take counts", ("dense",))
+    >>> refused = EngineRefusal("window:size=8 does not accept counts", ("dense",))
     >>> str(refused), refused.instead
-    ('window:size=8 does not take counts; engine dense would do', ('dense',))
+    ('window:size=8 does not accept counts; engine dense would do', ('dense',))
     """
 
     def __init__(self, reason: str, instead: tuple[str, ...] = ()) -> None:
@@ -77,8 +77,8 @@ def one_line(error: BaseException, limit: int = 300) -> str:
 def told(error: Exception) -> list[str]:
     """The lines by which a user is told of an error, options as they are typed; never a traceback.
 
-    >>> told(EngineRefusal("window:size=8 does not take counts", ("dense",)))
-    ['window:size=8 does not take counts; use --engine dense']
+    >>> told(EngineRefusal("window:size=8 does not accept counts", ("dense",)))
+    ['window:size=8 does not accept counts; use --engine dense']
     """
     if isinstance(error, EngineRefusal) and error.instead:
         return [f"{error.reason}; use --engine {' or '.join(error.instead)}"]

@@ -50,7 +50,7 @@ def check_request(mechanism: Mechanism, counts: Tensor | None, causal: bool) -> 
     if not causal and mechanism.causality is Causality.ALWAYS:
         raise UsageError(f"{mechanism.name} only looks back; call it with causal=True")
     if counts is not None and not mechanism.takes_counts:
-        raise UsageError(f"{mechanism.name} depends on the order of tokens, so it does not take counts")
+        raise UsageError(f"{mechanism.name} depends on the order of tokens, so it does not accept counts")
     if counts is not None and causal:
         raise UsageError("counts and causal do not go together: counted tokens have no order")
 

@@ -128,7 +128,7 @@ def test_so_many_signs_are_held_at_once_and_all_are_read(monkeypatch: pytest.Mon
     shares = [5] * 6
     rng = np.random.default_rng(0)
     monkeypatch.setattr(drawing, "ELEMENTS", 10 * construction.m * construction.signs)
-    assert [len(places) for places, _ in drawing._drawn(rng, construction, shares)] == [10, 10, 10]
+    assert [len(places) for places, _ in drawing._draw_batches(rng, construction, shares)] == [10, 10, 10]
     assert dense.solve(construction, mechanism, Sampling(DRAWS)) == whole
 
 
@@ -250,7 +250,7 @@ def test_one_place_stands_for_all_where_order_is_nothing(name: str, attends: Cal
     found = dense.solve(construction, mechanism, Sampling(400, confidence=0.999))
     assert truth == same
     assert found.interval[0] <= truth <= found.interval[1]
-    assert "a place of its own" not in found.evidence
+    assert "its own position" not in found.evidence
 
 
 def test_who_holds_scores_is_seen() -> None:

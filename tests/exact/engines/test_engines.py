@@ -402,7 +402,7 @@ def test_auto_takes_the_strongest_that_applies() -> None:
             Softmax(),
             r"would need [\d,.]+ GiB .*; engine closed would do",
         ),
-        ("grouped", spike(), Opaque(), r"does not take counts; engine dense"),
+        ("grouped", spike(), Opaque(), r"does not accept counts; engine dense"),
         ("closed", spike(), Opaque(), r"no scalar kernel"),
         ("certified", spike(), Opaque(), r"no scalar kernel"),
         (
@@ -460,7 +460,7 @@ def test_overflow_is_refused_and_never_read_as_silence() -> None:
     """The scores of this kernel leave float64; the closed form does not mind."""
     point, taylor = spike(n=40, d=12, m=4, a1="1000"), mechanism_named("taylor:order=300")
     for engine in ("grouped", "dense"):
-        with pytest.raises(EngineRefusal, match="too large for the number format"):
+        with pytest.raises(EngineRefusal, match="overflows the number format"):
             solve(point, taylor, engine)
     truth = certified.solve(point, taylor).distinguish
     assert truth == pytest.approx(0.839, abs=1e-3)

@@ -184,14 +184,14 @@ def test_cancelling_scores_are_refused() -> None:
     point = made("critical", gamma="1e-6")
     d0, d1 = (replace(each, queries=((Fraction(0),),)) for each in point.descriptions)
     point.descriptions = (d0, d1)
-    with pytest.raises(EngineRefusal, match="linear cannot bear these tokens"):
+    with pytest.raises(EngineRefusal, match="linear cannot handle these tokens"):
         certified.solve(point, mechanism_named("linear"))
     assert closed.solve(point, mechanism_named("linear")).interval == (0, 1)
 
 
 def test_overflow_is_refused() -> None:
     point = made("critical", gamma="1e5")
-    with pytest.raises(EngineRefusal, match="cannot bear these tokens: its scores overflow"):
+    with pytest.raises(EngineRefusal, match="cannot handle these tokens: its scores overflow"):
         closed.solve(point, mechanism_named("power:beta=1000"))
 
 
@@ -205,7 +205,7 @@ def test_mechanisms_without_kernel_or_counts() -> None:
     point = made("dispersion")
     with pytest.raises(EngineRefusal, match="nothing to certify; engine closed"):
         certified.solve(point, mechanism_named("sparsemax"))
-    with pytest.raises(EngineRefusal, match="does not take counts; engine dense"):
+    with pytest.raises(EngineRefusal, match="does not accept counts; engine dense"):
         closed.solve(point, mechanism_named("delta"))
     assert solve(point, mechanism_named("sparsemax")).engine == "closed"
     assert solve(point, mechanism_named("delta"), sampling=Sampling(draws=20)).engine == "dense"

@@ -136,7 +136,7 @@ def test_intervals_cover_the_truth_over_all_places(
     covered = sum(each.interval[0] <= truth <= each.interval[1] for each in found)
     assert covered >= 0.93 * seeds
     shared = not place_matters(point, mechanism)
-    assert all(("a place of its own" in each.evidence) is not shared for each in found)
+    assert all(("its own position" in each.evidence) is not shared for each in found)
 
 
 def test_the_reported_point() -> None:
@@ -215,5 +215,5 @@ def test_readers_look_at_several_places_where_they_differ() -> None:
         point = at(name, values)
         assert (len(_places(point, softmax)) > 1) is differ
     found = FloatOutputs(at(*ROUGH), softmax, 5)
-    assert found.evidence == "float64 on all tokens with the special one at 5, the worst place tried"
-    assert "worst place" in FloatOutputs(at(*COLUMNS), mechanism_named("favor:features=8"), 5).evidence
+    assert found.evidence == "float64 on all tokens with the special one at 5, the worst position tried"
+    assert "worst position" in FloatOutputs(at(*COLUMNS), mechanism_named("favor:features=8"), 5).evidence

@@ -182,7 +182,7 @@ def test_a_mechanism_that_loses_its_digits_is_not_trusted(monkeypatch: pytest.Mo
     assert found.word == "undecided"
     assert found.outcome.engine == "closed"
     assert math.isnan(found.outcome.margin)
-    assert "loses its digits" in found.outcome.evidence
+    assert "loses precision" in found.outcome.evidence
 
 
 def test_rounding_of_large_logits_is_seen() -> None:
@@ -194,7 +194,7 @@ def test_rounding_of_large_logits_is_seen() -> None:
     )
     assert (found.outcome.p0, found.outcome.p1) == (truth.outcome.p0, truth.outcome.p1)
     assert "ties decided exactly" in found.outcome.evidence
-    assert float(enumerated._attended(made, mechanism_named("softmax"), 1).errors.max()) > 1e-7
+    assert float(enumerated._measure_attention(made, mechanism_named("softmax"), 1).errors.max()) > 1e-7
 
 
 KERNELS = ["softmax:temperature=1/7", "linear", "power:beta=1e5", "taylor:order=2", "taylor:order=300"]

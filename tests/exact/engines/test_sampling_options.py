@@ -140,10 +140,10 @@ def test_a_refusal_is_a_reason_and_the_engines_that_would_do(capsys: pytest.Capt
     with pytest.raises(EngineRefusal) as caught:
         sx.verdict("spike", "window:size=8", engine="grouped", **SMALL)
     refused = pickle.loads(pickle.dumps(caught.value))
-    assert (refused.reason, refused.instead) == ("window:size=8 does not take counts", ("dense",))
-    assert str(refused) == "window:size=8 does not take counts; engine dense would do"
+    assert (refused.reason, refused.instead) == ("window:size=8 does not accept counts", ("dense",))
+    assert str(refused) == "window:size=8 does not accept counts; engine dense would do"
     code, _, err = run(capsys, "verdict", "spike", "window:size=8", *WORDS, "--engine", "grouped")
-    assert (code, "window:size=8 does not take counts; use --engine dense" in err) == (2, True)
+    assert (code, "window:size=8 does not accept counts; use --engine dense" in err) == (2, True)
 
 
 def test_the_library_names_arguments_and_the_command_line_their_options(

@@ -355,7 +355,7 @@ def test_where_order_matters_the_worst_place_counts() -> None:
     few = sx.Sampling(draws=20)
     found, again = (sx.readers("spike", "retention", point, sampling=few) for _ in range(2))
     assert found.as_json() == again.as_json()
-    assert "the worst place tried" in found.outputs.evidence
+    assert "the worst position tried" in found.outputs.evidence
     assert found.linear is not None
     made, gaps = found.construction, []
     for place in np.random.default_rng(0).integers(40, size=3):

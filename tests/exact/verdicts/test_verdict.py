@@ -17,7 +17,7 @@ from cases import BASE, spike
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.formats import TORCH_NAMES, round_to
 from separatrix.exact.engines import Sampling, dense
-from separatrix.exact.engines.outcome import Neuron, summed_up
+from separatrix.exact.engines.outcome import Neuron, combine_neurons
 from separatrix.exact.verdicts import DELTA, lost_from
 from separatrix.exact.verdicts.words import word_for
 from separatrix.mechanisms import Linear, Softmax, mechanism_from, mechanism_named
@@ -242,5 +242,7 @@ def test_a_reader_that_fires_on_both_labels_is_saturated(mechanism: str, word: s
     ],
 )
 def test_saturation_is_decided_exactly(p0: Fraction, p1: Fraction, only: Fraction, m: int, word: str) -> None:
-    outcome = summed_up(m, *(2 * (Neuron(p0, p1, only),)), undecided=0, v0=0.0, v1=1.0, margin=1.0)
+    outcome = combine_neurons(
+        m, *(2 * (Neuron(p0, p1, only),)), undecided_count=0, v0=0.0, v1=1.0, margin=1.0
+    )
     assert word_for(outcome, m, DELTA) == word

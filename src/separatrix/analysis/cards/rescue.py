@@ -10,7 +10,7 @@ from separatrix.core.judgement import Conclusion, ReaderClass
 from separatrix.core.numbers import format_exact
 from separatrix.exact.engines import EngineRefusal
 from separatrix.exact.verdicts import DELTA, Verdict
-from separatrix.exact.verdicts.readers import read_otherwise
+from separatrix.exact.verdicts.readers import try_other_readers
 from separatrix.exact.verdicts.verdict import chance_of
 from separatrix.exact.verdicts.words import FAILURES, word_for
 
@@ -45,7 +45,7 @@ def rescue(verdict: Verdict) -> Rescue | None:
     if verdict.word not in (*FAILURES, "partial") or is_literal(point, mechanism):
         return None
     try:
-        found = read_otherwise(verdict)
+        found = try_other_readers(verdict)
     except EngineRefusal:
         return None
     concluded = found.conclusions

@@ -18,7 +18,7 @@ from separatrix.exact.outputs._base import Outputs
 from separatrix.exact.outputs.floats import FloatOutputs
 from separatrix.exact.outputs.proved import proved_outputs
 from separatrix.exact.verdicts import DELTA
-from separatrix.exact.verdicts.rounded_outputs import stored_in
+from separatrix.exact.verdicts.rounded_outputs import store_in_format
 from separatrix.exact.verdicts.verdict import chance_of
 from separatrix.exact.verdicts.words import FAILURES, word_for
 from separatrix.mechanisms import Mechanism
@@ -136,7 +136,7 @@ def _sight_at(name: str, point: Construction, mechanism: Mechanism, budget: Budg
         return _unknown(name, mechanism, point.n, str(refused))
     except Exception as error:  # a stranger's mechanism may raise anything
         return _unknown(name, mechanism, point.n, f"it {raised(error)}")
-    stored = None if outputs is None else stored_in(outputs, budget.format)
+    stored = None if outputs is None else store_in_format(outputs, budget.format)
     chance = f"{chance_of(outcome)}; {outcome.engine}: {outcome.evidence}"
     numbers = (outcome.distinguish, outcome.interval, None if stored is None else stored.same_probe)
     readers = f"separatrix readers {name} {mechanism.spelled} n={point.n}"

@@ -136,7 +136,7 @@ def _miss(outcome: Outcome, m: int) -> float:
 
 def critical_value(asked: Question, at: Number, how: How) -> Value:
     """The n at which P(tells apart) passes 1/2; the last, if it does so more than once."""
-    settled = asked.settled(how.name, at)
+    settled = asked.with_parameter(how.name, at)
     found = boundary_of(settled, search_span(settled, "n", how.n), engine=how.engine, sampling=how.sampling)
     if not found.crossings:
         (start, stop), place = found.ends, _shown(how.name, at)

@@ -310,7 +310,7 @@ def _evidence(
         engine, evidence = "closed", "scanned by the closed engine in float64"
     elif outcome.interval[0] < outcome.interval[1]:
         evidence = f"{evidence}, at each value by itself"
-    return engine, f"{evidence}{ENGINES[engine].unused(level.sampling)}"
+    return engine, f"{evidence}{ENGINES[engine].describe_unused(level.sampling)}"
 
 
 def _complete(

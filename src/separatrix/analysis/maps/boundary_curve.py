@@ -143,11 +143,11 @@ def boundary_curve(
     wanted: dict[Number, Number] = {}
     for value in span.points(count):
         tell(f"{second}={format_exact(value)}")
-        settled = asked.settled(second, value)
+        settled = asked.with_parameter(second, value)
         searched = search_span(settled, name, text)
         used = _used(settled, searched) if second == "n" else value
         if used not in found:
-            settled = asked.settled(second, used)
+            settled = asked.with_parameter(second, used)
             told = _told_at(f"{second}={format_exact(used)}", tell)
             found[used] = boundary_of(settled, searched, at, engine, scan, tolerance, sampling, told)
             wanted[used] = value

@@ -116,7 +116,7 @@ def by_cell(
     engines = ", ".join(dict.fromkeys(engine for engine, _ in outcomes))
     evidence = evidence if len(outcomes) == 1 else f"for most cells {name}: {evidence}"
     if not any(ENGINES[each].draws for each, _ in outcomes):
-        evidence = f"{evidence}{ENGINES[name].unused(sampling)}"
+        evidence = f"{evidence}{ENGINES[name].describe_unused(sampling)}"
     if of != "distinguish" and ENGINES[name].draws:
         evidence = f"{evidence}; the interval is that of P(tells apart), {QUANTITIES[of]} has none"
     remark = f"{len(refusals):,} cells have no answer: {refusals[0]}" if refusals else ""

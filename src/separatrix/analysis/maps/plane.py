@@ -229,7 +229,8 @@ def _layer(asked: Question, places: PlaneGrid, of: str, engine: str, sampling: S
     if whole and not issubclass(asked.kind, ExactConstruction):
         with suppress(EngineRefusal):
             found = _whole(asked, places, of)
-            return replace(found, evidence=f"{found.evidence}{ENGINES[found.engine].unused(sampling)}")
+            unused = ENGINES[found.engine].describe_unused(sampling)
+            return replace(found, evidence=f"{found.evidence}{unused}")
     return by_cell(asked, places, of, engine, sampling, tell)
 
 

@@ -12,7 +12,7 @@ from flint import arb, ctx, fmpq
 
 from separatrix.analysis.search.instance import Instance
 from separatrix.core.numbers.logforms import Flint, rational
-from separatrix.exact.outputs.formulas import PRECISION, Received, output_rows
+from separatrix.exact.outputs.formulas import PRECISION, ExactOutput, output_rows
 from separatrix.mechanisms import Mechanism
 
 TELLS = fmpq(1, 10)
@@ -115,7 +115,7 @@ def read(mechanism: Mechanism, instance: Instance) -> Reading:
         return Reading(d0, d1, margin, _evidence(margin, [*one, *other]))
 
 
-def _evidence(margin: Any, outputs: list[Received]) -> Evidence:
+def _evidence(margin: Any, outputs: list[ExactOutput]) -> Evidence:
     """float64 as soon as one output is; else that of the margin, which is what counts."""
     if any(isinstance(output.value, float) for output in outputs):
         return "float64"

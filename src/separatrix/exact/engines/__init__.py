@@ -1,4 +1,4 @@
-"""How the probability is obtained: four engines that must agree, and `auto`, the strongest that applies."""
+"""Engines compute the probabilities: four that must agree, and `auto`, the strongest one that applies."""
 
 from __future__ import annotations
 
@@ -18,68 +18,68 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Engine:
-    """One way to obtain the probabilities at a point, and what can be expected of it."""
+    """A way to compute the probabilities at a point, with its properties."""
 
     name: str
     title: str
-    """What it does, in a line."""
+    """A one-line description."""
     answer: Callable[[Construction, Mechanism, Sampling], Outcome]
     draws: bool
-    """Whether it draws the reader's signs: only then are there a seed, an interval and a number format."""
+    """Whether it samples the reader's signs; only then do a seed, an interval and a number format apply."""
     proves: bool = False
-    """Whether its numbers are proved: what lies between two of them was not decided."""
+    """Whether its bounds are proved: an interval then means an undecided comparison, not sampling error."""
     literal: bool = False
-    """Whether it takes all n tokens, one by one."""
+    """Whether it computes all n tokens one by one."""
     at_once: bool = False
-    """Whether it answers many points at once where they have a closed form."""
+    """Whether it evaluates many points at once, if they have a closed form."""
 
     def solve(
         self, construction: Construction, mechanism: Mechanism, sampling: Sampling | None = None
     ) -> Outcome:
-        """The probabilities at one point, or an EngineRefusal."""
+        """Return the probabilities at one point, or raise an EngineRefusal."""
         self.refuse_unused(sampling)
         return self.answer(construction, mechanism, sampling or Sampling())
 
-    def covers(self, other: str) -> bool:
-        """Whether the answer may be that of the engine `other`: it is that one, or `auto`."""
-        return self.name in (other, "auto")
+    def covers(self, name: str) -> bool:
+        """Whether the engine called `name` may give the answer: it is this engine, or this is `auto`."""
+        return self.name in (name, "auto")
 
     def refuse_unused(self, sampling: Sampling | None) -> None:
-        """Complain where draws are described to an engine that draws nothing.
+        """Raise a UsageError if sampling options are given to an engine that does not sample.
 
         >>> ENGINES["closed"].refuse_unused(Sampling(seed=3))
         Traceback (most recent call last):
             ...
         separatrix.core.errors.UsageError: the closed engine draws nothing; leave out seed, or use dense
         """
-        given = [] if sampling is None else list(sampling.chosen())
-        if given and not self.draws:
+        options = [] if sampling is None else list(sampling.changed_options())
+        if options and not self.draws:
             raise UsageError(
-                f"the {self.name} engine draws nothing; leave out {', '.join(given)}, or use dense"
+                f"the {self.name} engine draws nothing; leave out {', '.join(options)}, or use dense"
             )
 
-    def unused(self, sampling: Sampling | None) -> str:
-        """What to add to the evidence where `auto` found an engine that draws nothing.
+    def describe_unused(self, sampling: Sampling | None) -> str:
+        """Describe sampling options that had no effect because `auto` chose an engine that does not sample.
 
-        >>> ENGINES["certified"].unused(Sampling(draws=2000, seed=1))
+        >>> ENGINES["certified"].describe_unused(Sampling(draws=2000, seed=1))
         '; nothing was drawn: draws=2000, seed=1 made no difference'
         """
-        given = {} if sampling is None or self.draws else sampling.chosen()
-        named = ", ".join(f"{name}={value}" for name, value in given.items())
-        return f"; nothing was drawn: {named} made no difference" if given else ""
+        options = {} if sampling is None or self.draws else sampling.changed_options()
+        settings = ", ".join(f"{name}={value}" for name, value in options.items())
+        return f"; nothing was drawn: {settings} made no difference" if options else ""
 
 
 def _auto(construction: Construction, mechanism: Mechanism, sampling: Sampling) -> Outcome:
-    """The strongest answer; that of a number format by engines that draw, since closed forms have none."""
-    tried = [engine for engine in STRENGTH if engine.draws or not sampling.in_format]
-    before = ["closed forms have no number format"] if sampling.in_format else []
-    return strongest(tried, lambda engine: engine.answer(construction, mechanism, sampling), before)
+    """Return the strongest answer. Number formats need engines that sample: closed forms have none."""
+    candidates = [engine for engine in STRENGTH if engine.draws or not sampling.in_format]
+    reasons = ["closed forms have no number format"] if sampling.in_format else []
+    return strongest(candidates, lambda engine: engine.answer(construction, mechanism, sampling), reasons)
 
 
 def strongest(
     engines: Iterable[Engine], ask: Callable[[Engine], Answer], refusals: Sequence[str] = ()
 ) -> Answer:
-    """The first answer; if all refuse, an EngineRefusal that says why each did, what takes most first."""
+    """Return the first answer, or raise an EngineRefusal with the reason of every engine."""
     reasons = list(refusals)
     for engine in engines:
         try:
@@ -107,13 +107,13 @@ STRENGTH = (
     Engine("grouped", "distinct tokens with their counts, signs sampled", grouped.solve, draws=True),
     Engine("dense", "all n tokens, any mechanism, signs sampled", dense.solve, draws=True, literal=True),
 )
-"""The strongest first."""
+"""All engines but `auto`, the strongest first."""
 AUTO = Engine("auto", "the strongest of the others that applies", _auto, draws=True)
 ENGINES = {engine.name: engine for engine in (AUTO, *STRENGTH)}
 
 
 def engine_named(name: str) -> Engine:
-    """The engine of that name, or a UsageError that lists them all.
+    """Return the engine called `name`, or raise a UsageError that lists all engines.
 
     >>> engine_named("dense").literal
     True
@@ -125,7 +125,7 @@ def engine_named(name: str) -> Engine:
 def solve(
     construction: Construction, mechanism: Mechanism, engine: str = "auto", sampling: Sampling | None = None
 ) -> Outcome:
-    """The probabilities at one point, by the engine named; `auto` takes the strongest that applies."""
+    """Return the probabilities at one point; `auto` takes the strongest engine that applies."""
     return engine_named(engine).solve(construction, mechanism, sampling)
 
 

@@ -2,7 +2,7 @@
 
 The thresholds of the closed form are full of ties (b/(d-2) times a whole number against 0.1), and
 0.1 is no float. So all amplitudes of a grid are multiplied by their common denominator: they become
-whole numbers, and sums of whole numbers below 2^53 are exact in float64.
+integers, and sums of integers below 2^53 are exact in float64.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WHOLE = 2.0**52
 
 @dataclass(frozen=True)
 class ScaledAmplitudes:
-    """Amplitudes in float64, times a common factor; `exact` when they are whole numbers."""
+    """Amplitudes in float64, times a common factor; `exact` if they are integers."""
 
     a: tuple[Array, Array]
     b: Array
@@ -32,7 +32,7 @@ class ScaledAmplitudes:
 
 
 def scale(amplitudes: Amplitudes, blocks: Array) -> ScaledAmplitudes:
-    """Object arrays of rationals to whole numbers, if they and their sums stay below 2^53."""
+    """Convert object arrays of rationals to integers, if these and their sums stay below 2^53."""
     columns = [*amplitudes.a, amplitudes.b, amplitudes.c, amplitudes.tau]
     columns = [np.asarray(column, dtype=object) for column in columns]
     common = 1
@@ -49,15 +49,17 @@ def scale(amplitudes: Amplitudes, blocks: Array) -> ScaledAmplitudes:
 
 
 def scale_each(amplitudes: Amplitudes, blocks: Array) -> tuple[ScaledAmplitudes, list[bool]]:
-    """As `scale`, with a factor of its own for each point; and which points have whole numbers."""
+    """Like `scale`, with a separate factor for each point. Also return which points have integers."""
     columns = [*amplitudes.a, amplitudes.b, amplitudes.c, amplitudes.tau]
     columns = [np.broadcast_to(np.asarray(column, dtype=object), blocks.shape) for column in columns]
-    scaled, whole = np.empty((len(columns), *blocks.shape)), []
-    for place, (point, size) in enumerate(zip(zip(*columns, strict=True), blocks, strict=True)):
+    columns_scaled, are_integers = np.empty((len(columns), *blocks.shape)), []
+    for index, (point, size) in enumerate(zip(zip(*columns, strict=True), blocks, strict=True)):
         common = math.lcm(*(Fraction(value).denominator for value in point))
-        whole.append(bool(common * sum(map(abs, point)) * (int(size) + 3) < WHOLE))
-        scaled[:, place] = [float(value * (common if whole[-1] else 1)) for value in point]
-    return ScaledAmplitudes((scaled[0], scaled[1]), scaled[2], scaled[3], scaled[4], True), whole
+        are_integers.append(bool(common * sum(map(abs, point)) * (int(size) + 3) < WHOLE))
+        columns_scaled[:, index] = [float(value * (common if are_integers[-1] else 1)) for value in point]
+    return ScaledAmplitudes(
+        (columns_scaled[0], columns_scaled[1]), columns_scaled[2], columns_scaled[3], columns_scaled[4], True
+    ), are_integers
 
 
 def _floats(column: Array, factor: int) -> Array:
@@ -65,7 +67,7 @@ def _floats(column: Array, factor: int) -> Array:
 
 
 def float_values(columns: dict[str, Array]) -> dict[str, Any]:
-    """Every numeric column as float64; words stay words."""
+    """Convert every numeric column to float64; text columns are unchanged."""
     return {
         name: column.item() if column.shape == () and isinstance(column.item(), str) else _floats(column, 1)
         for name, column in columns.items()

@@ -18,7 +18,7 @@ from flint import ctx, fmpq, fmpz
 from separatrix.constructions import BlockModel, Construction, ExactConstruction, Label, Presence, QueryRow
 from separatrix.core.numbers.logforms import Flint, LogForm
 from separatrix.exact.engines import enumerated
-from separatrix.exact.engines.outcome import EngineRefusal, Neuron, Outcome, summed_up
+from separatrix.exact.engines.outcome import EngineRefusal, Neuron, Outcome, combine_neurons
 from separatrix.exact.outputs.kernels import (
     PRECISIONS,
     probe_margin,
@@ -32,18 +32,18 @@ Triple = tuple[int, int, int]
 TRIPLES: tuple[Triple, ...] = tuple(product((1, -1), (1, -1), (1, -1)))
 """(y_1, y_k3, y_d)."""
 MOST_BLOCKS = 200_000
-"""Fractions have as many digits as there are blocks; beyond this they are no use to anybody."""
+"""Fractions have as many binary digits as there are blocks; longer ones are of no practical use."""
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """For one label, sign triple and row: the least P that fires, or two candidates if undecided."""
+    """The least P that fires for one label, sign triple and row; two candidates if undecided."""
 
     label: Label
     triple: Triple
     row: str
     sigma: int
-    """The row's own block sign, where it matters; else 0."""
+    """The sign of the row's own block, or 0 if it does not matter."""
     least: int
     highest: int
 
@@ -55,27 +55,27 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Count:
-    """What the certified engine knows of one point."""
+    """The certified result for one point."""
 
     model: BlockModel
     weights: tuple[dict[str, Flint], dict[str, Flint]]
-    """f(row, spike) of every kind of row of D0 and D1, for the record."""
+    """The attention weight f(row, spike) for every kind of row of D0 and D1, for certificates."""
     thresholds: tuple[Threshold, ...]
     v0: Flint
     v1: Flint
     margin: Flint
     low: Neuron
     high: Neuron
-    """Equal to `low` when every comparison was decided; else bounds, of each number by itself."""
+    """Equal to `low` if every comparison was decided; otherwise each number is bounded separately."""
 
     @property
     def decided(self) -> bool:
-        """Whether every comparison was decided, or the undecided ones do not matter."""
+        """Whether the probabilities are exact: undecided comparisons, if any, do not change them."""
         return self.low == self.high
 
 
 def count(construction: Construction, mechanism: Mechanism) -> Count:
-    """Exact fractions for one point."""
+    """Compute the exact fractions for one point."""
     mechanism = with_kernel(mechanism)
     model = rational_model(construction)
     blocks = int(model.blocks)
@@ -101,16 +101,17 @@ def count(construction: Construction, mechanism: Mechanism) -> Count:
 
 
 def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
-    """The outcome at one point."""
+    """Return the outcome at one point."""
     if isinstance(construction, ExactConstruction):
         return enumerated.in_balls(construction, mechanism)
     return outcome(construction, count(construction, mechanism))
 
 
-def outcome(construction: Construction, found: Count) -> Outcome:
-    """The network's probabilities from those of a neuron."""
-    undecided = sum(not threshold.decided for threshold in found.thresholds)
-    return summed_up(construction.m, found.low, found.high, undecided, found.v0, found.v1, found.margin)
+def outcome(construction: Construction, count: Count) -> Outcome:
+    """Combine the probabilities of one neuron to those of the network."""
+    undecided_count = sum(not threshold.decided for threshold in count.thresholds)
+    readings = count.v0, count.v1, count.margin
+    return combine_neurons(construction.m, count.low, count.high, undecided_count, *readings)
 
 
 def _threshold(
@@ -121,18 +122,18 @@ def _threshold(
     row: QueryRow,
     sigma: int,
 ) -> Threshold:
-    """Raise the precision until the least firing P is known."""
+    """Find the least firing P, raising the precision until it is decided."""
     blocks = int(model.blocks)
     for precision in PRECISIONS:
         with ctx.workprec(precision):
-            bound = _bound(mechanism, model, label, triple, row, sigma)
-            low, high = _floors((bound + model.blocks) / 2, blocks)
+            limit = _firing_limit(mechanism, model, label, triple, row, sigma)
+            low, high = _floors((limit + model.blocks) / 2, blocks)
         if low == high:
             break
     return Threshold(label, triple, row.name, sigma, low + 1, high + 1)
 
 
-def _bound(
+def _firing_limit(
     mechanism: ScoreMechanism,
     model: BlockModel,
     label: Label,
@@ -140,10 +141,10 @@ def _bound(
     row: QueryRow,
     sigma: int,
 ) -> Flint:
-    """The row fires exactly when D = 2P - blocks is greater than this.
+    """Return the limit such that the row fires exactly if D = 2P - blocks exceeds it.
 
     The formula of `thresholds`, with the coefficient of every distinct attention ratio summed exactly:
-    one that vanishes takes its ball with it, and what is rational is then decided exactly.
+    a coefficient of zero removes its ball, so that rational cases are decided exactly.
     """
     y_1, y_k, y_d = triple
     height = (model.amplitudes.tau - model.amplitudes.c * y_d) / model.amplitudes.b
@@ -152,15 +153,15 @@ def _bound(
     coefficients[row.spike] += (height - y_k - slope * y_1) / model.size
     coefficients[row.mate] += (height - y_k) * (model.size - 1) / model.size
     coefficients[row.own] += height - sigma
-    bound: Flint = height * (model.blocks + 1) - y_k - slope * y_1 / model.size
+    limit: Flint = height * (model.blocks + 1) - y_k - slope * y_1 / model.size
     for step, coefficient in coefficients.items():
         if coefficient != 0 and not step.is_zero():
-            bound = bound + coefficient * (mechanism.ratio(row.base, step) - 1)
-    return bound
+            limit = limit + coefficient * (mechanism.ratio(row.base, step) - 1)
+    return limit
 
 
 def _floors(x: Flint, most: int) -> tuple[int, int]:
-    """The floor of x, or of the two ends of a ball, brought into -1..most before it is written out."""
+    """Return the floor of x, or of both ends of a ball, clipped to -1..most."""
     if isinstance(x, fmpq):
         floor = min(max(int(x.floor()), -1), most)
         return floor, floor
@@ -172,7 +173,7 @@ def _floors(x: Flint, most: int) -> tuple[int, int]:
 
 
 class _Tails:
-    """`sum of C(N, i) for i >= k` as integers; neighbouring k share their work."""
+    """Integer sums of C(N, i) over i >= k, cached by k."""
 
     def __init__(self, trials: int) -> None:
         self.trials = trials
@@ -215,26 +216,30 @@ def _neuron(
     generous0: bool,
     generous1: bool | None = None,
 ) -> Neuron:
-    """Add up the sign states that fire; `generous` takes the lower candidate of an undecided one."""
+    """Count the sign states that fire; `generous` uses the lower candidate of undecided thresholds."""
     generous = (generous0, generous0 if generous1 is None else generous1)
     p0 = p1 = only = 0
     for triple in TRIPLES:
-        least0, least1 = (_least(thresholds, blocks, label, triple, generous[label]) for label in (0, 1))
+        least0, least1 = (
+            _least_firing(thresholds, blocks, label, triple, generous[label]) for label in (0, 1)
+        )
         p0, p1 = p0 + tails(least0), p1 + tails(least1)
         only += max(tails(least1) - tails(least0), 0)
     states = 1 << (blocks + 3)
     return Neuron(Fraction(p0, states), Fraction(p1, states), Fraction(only, states))
 
 
-def _least(thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: Triple, generous: bool) -> int:
-    """The least P at which some row fires. A row of sign + needs P > 0, one of sign - needs P < blocks."""
+def _least_firing(
+    thresholds: tuple[Threshold, ...], blocks: int, label: int, triple: Triple, generous: bool
+) -> int:
+    """Return the least P at which a row fires. A row of sign + needs P > 0, one of sign - P < blocks."""
     least = blocks + 1
     for threshold in thresholds:
         if threshold.label == label and threshold.triple == triple:
-            own = threshold.least if generous else threshold.highest
+            candidate = threshold.least if generous else threshold.highest
             if threshold.sigma == 1:
-                own = max(own, 1)
-            if threshold.sigma == -1 and own >= blocks:
+                candidate = max(candidate, 1)
+            if threshold.sigma == -1 and candidate >= blocks:
                 continue
-            least = min(least, own)
+            least = min(least, candidate)
     return least

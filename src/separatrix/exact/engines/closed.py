@@ -1,9 +1,8 @@
 """The closed engine: the closed form in float64, for whole grids of parameters at once.
 
 Points are computed in pieces that fit the caches, on all cores; columns keep their own shapes, so
-that what depends on one axis is computed once for that axis. Where float64 cannot decide a
-comparison, the point is handed to the certified engine. What is left of rounding is bounded, see
-`ProbabilityGrid`.
+that values that depend on one axis are computed once for that axis. If float64 cannot decide a
+comparison, the certified engine does. The remaining rounding error is bounded, see `ProbabilityGrid`.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ from separatrix.mechanisms import Mechanism, ScoreMechanism
 Array = np.ndarray[Any, Any]
 
 CHUNK = 1 << 16
-"""Points computed at once by one thread: what fits the caches."""
+"""Points computed at once by one thread, so that they fit the caches."""
 LARGEST_N = 10**300
 UNDECIDED = "a tie here is too close for float64 to call"
 MOST_RESOLVED = 2000
-"""Points handed on to the certified engine per grid; if there are more, those first that matter."""
+"""Points per grid passed to the certified engine; if there are more, those that matter come first."""
 NEGLIGIBLE = 1e-15
-"""A tie that moves no probability of the network by more than this does not matter."""
+"""A tie matters only if it changes a probability of the network by more than this."""
 RELATIVE = ACCURACY + 16 * EPSILON
-"""A bound on the relative error of p0 and p1: that of the tails, and of the sum of eight."""
+"""A bound on the relative error of p0 and p1: the error of the tails and of a sum of eight."""
 FORMULA = 4 * EPSILON * 750
-"""The same of what follows from them: exponents down to -745, where exp ends, have four roundings."""
+"""The same bound for P(tells apart): exponents down to -745, where exp underflows, with four roundings."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class ProbabilityGrid:
 
     p0 and p1 are sums of binomial tails, so their relative errors are at most RELATIVE, and that of
     `only`, a sum of differences, is at most RELATIVE (p0 + p1). P(tells apart) falls with p0 and rises
-    with `only`: at their ends it has its own, which are `bounds`, whatever m is.
+    with `only`: evaluated at their bounds it gives `bounds`, for every m.
     """
 
     p0: Array
@@ -64,9 +63,9 @@ class ProbabilityGrid:
     """The pre-activation of D1."""
     margin: Array
     undecided: Array
-    """Where a tie could not be decided; the numbers there are NaN."""
+    """Whether a tie could not be decided; the numbers there are NaN."""
     open0: Array
-    """How much smaller p0 may be: what ties leave open that are too many, and too small to matter."""
+    """How much smaller p0 may be, because of ties too small to matter and too many to resolve."""
     open1: Array
 
     @property
@@ -92,7 +91,7 @@ class ProbabilityGrid:
 
     @property
     def bounds(self) -> tuple[Array, Array]:
-        """Two numbers between which P(tells apart) lies, all rounding taken into account."""
+        """Lower and upper bounds of P(tells apart) that include all rounding."""
         off0, off = RELATIVE * self.p0 + LEAST, RELATIVE * (self.p0 + self.p1) + LEAST
         most0, least0 = np.minimum(self.p0 + off0, 1.0), np.maximum(self.p0 - self.open0 - off0, 0.0)
         low = _distinguish(self.m, most0, np.maximum(self.only - self.open1 - off, 0.0))
@@ -101,7 +100,7 @@ class ProbabilityGrid:
 
     @property
     def error(self) -> Array:
-        """How far `distinguish` may be off."""
+        """A bound on the error of `distinguish`."""
         (low, high), p = self.bounds, self.distinguish
         error: Array = np.maximum(p - low, high - p)
         return error
@@ -112,7 +111,7 @@ class ProbabilityGrid:
         return significant_bits(self.v1, self.margin)
 
     def outcomes(self) -> list[Outcome | None]:
-        """Every point as every engine gives it, in order; None where a tie could not be decided."""
+        """Return the outcome of every point in order, or None if a tie could not be decided."""
         names = ("p0", "p1", "only", "fire_d0", "fire_d1", "distinguish", "v0", "v1", "margin", "error")
         columns = zip(*(np.ravel(getattr(self, name)).tolist() for name in names), strict=True)
         undecided = np.ravel(self.undecided).tolist()
@@ -129,38 +128,40 @@ def _fires(m: Array, p: Array) -> Array:
 
 
 def _distinguish(m: Array, p0: Array, only: Array) -> Array:
-    """(1-p0)^m - q^m, arranged so that nothing cancels; off by no more than FORMULA times itself."""
+    """Compute (1-p0)^m - q^m without cancellation, with a relative error of at most FORMULA."""
     with np.errstate(divide="ignore", invalid="ignore"):
         silent = m * np.log1p(-p0)
-        both = -np.expm1(m * np.log1p(-np.minimum(only / (1 - p0), 1.0)))
-        return np.where(p0 >= 1, 0.0, np.exp(silent) * both)
+        fires_on_d1 = -np.expm1(m * np.log1p(-np.minimum(only / (1 - p0), 1.0)))
+        return np.where(p0 >= 1, 0.0, np.exp(silent) * fires_on_d1)
 
 
 def evaluate(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> ProbabilityGrid:
-    """The closed form on every point of `grid`, or all sign vectors where there is none but few of these."""
+    """Evaluate the closed form on every point of `grid`, or all sign vectors if these are few."""
     if issubclass(construction, ExactConstruction):
         return _enumerate(construction, mechanism, grid)
-    closed = _closed_form(construction, mechanism, grid)
-    amplitudes = scale(closed.amplitudes, closed.blocks)
-    tails = Tails(closed.blocks)
-    return closed.computed([_Part(piece, amplitudes, tails.cut(piece)) for piece in _pieces(grid.shape)])
+    closed_form = _closed_form(construction, mechanism, grid)
+    amplitudes = scale(closed_form.amplitudes, closed_form.blocks)
+    tails = Tails(closed_form.blocks)
+    return closed_form.compute([_Part(piece, amplitudes, tails.cut(piece)) for piece in _pieces(grid.shape)])
 
 
 def evaluate_each(construction: type[Construction], mechanism: Mechanism, grid: Grid) -> ProbabilityGrid:
-    """The closed form along one axis, each point with the very numbers it has alone, to the last bit.
+    """Evaluate the closed form along one axis, with the same bits as evaluating each point alone.
 
-    What `evaluate` chooses once for a grid, a common denominator and how tails are found, is chosen for
-    each point here; those for which it is the same are computed together.
+    `evaluate` chooses a common denominator and the method for tails once per grid. Here they are chosen
+    for each point, and points with the same choice are computed together.
     """
-    closed = _closed_form(construction, mechanism, grid)
-    amplitudes, whole = scale_each(closed.amplitudes, np.broadcast_to(closed.blocks, grid.shape))
-    blocks = np.broadcast_to(closed.blocks, grid.shape)
-    kinds = list(zip(whole, np.where(blocks > EXACT_TO, blocks, 0.0).tolist(), strict=True))
+    closed_form = _closed_form(construction, mechanism, grid)
+    amplitudes, are_integers = scale_each(
+        closed_form.amplitudes, np.broadcast_to(closed_form.blocks, grid.shape)
+    )
+    blocks = np.broadcast_to(closed_form.blocks, grid.shape)
+    kinds = list(zip(are_integers, np.where(blocks > EXACT_TO, blocks, 0.0).tolist(), strict=True))
     parts = []
     for kind in dict.fromkeys(kinds):
-        places = np.array([i for i, each in enumerate(kinds) if each == kind])
-        parts.append(_Part((places,), replace(amplitudes, exact=kind[0]), Tails(blocks[places])))
-    return closed.computed(parts, threads=1)
+        indices = np.array([i for i, other_kind in enumerate(kinds) if other_kind == kind])
+        parts.append(_Part((indices,), replace(amplitudes, exact=kind[0]), Tails(blocks[indices])))
+    return closed_form.compute(parts, threads=1)
 
 
 Piece = tuple[slice | Array, ...]
@@ -191,22 +192,22 @@ class _ClosedForm:
     """The amplitudes as rationals."""
     blocks: Array
 
-    def computed(self, parts: Sequence[_Part], threads: int | None = None) -> ProbabilityGrid:
-        """Compute all parts, on all cores unless `threads` says otherwise."""
+    def compute(self, parts: Sequence[_Part], threads: int | None = None) -> ProbabilityGrid:
+        """Compute all parts, on all cores unless `threads` is given."""
         shape = self.grid.shape
         results = {name: np.empty(shape) for name in ("p0", "p1", "only", "v0", "v1", "margin")}
         open0, open1 = np.zeros(shape), np.zeros(shape)
 
         def work(part: _Part) -> None:
-            with np.errstate(all="ignore"):  # what is not finite is undecided, and handed on
+            with np.errstate(all="ignore"):  # values that are not finite are resolved by the certified engine
                 cut = {name: _cut(value, part.piece) for name, value in self.values.items()}
                 model = self.construction.block_model(cut, np.log)
                 assert model is not None
                 amplitudes = _cut_amplitudes(part.amplitudes, part.piece)
-                found = Thresholds(self.mechanism, model, amplitudes, part.tails)
-                neuron = found.probabilities()
-                probed = found.probe()
-            for name, array in zip(results, (neuron.p0, neuron.p1, neuron.only, *probed), strict=True):
+                thresholds = Thresholds(self.mechanism, model, amplitudes, part.tails)
+                neuron = thresholds.probabilities()
+                probe = thresholds.probe()
+            for name, array in zip(results, (neuron.p0, neuron.p1, neuron.only, *probe), strict=True):
                 results[name][part.piece] = array
             if np.any(neuron.open0) or np.any(neuron.open1):
                 open0[part.piece], open1[part.piece] = neuron.open0, neuron.open1
@@ -220,7 +221,7 @@ class _ClosedForm:
 
 
 def _for_each(work: Callable[[Any], None], parts: Sequence[Any], threads: int | None = None) -> None:
-    """Call `work` for every part, on all cores unless `threads` says otherwise."""
+    """Call `work` for every part, on all cores unless `threads` is given."""
     if len(parts) == 1 or threads == 1:
         for part in parts:
             work(part)
@@ -242,12 +243,12 @@ def _closed_form(construction: type[Construction], mechanism: Mechanism, grid: G
 
 
 def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
-    """The outcome at one point."""
+    """Return the outcome at one point."""
     if isinstance(construction, ExactConstruction):
         return enumerated.in_floats(construction, mechanism)
     fields = type(construction.parameters).model_fields
-    given = {name: getattr(construction.parameters, name) for name in fields}
-    grid = Grid({name: value for name, value in given.items() if value is not None})
+    values = {name: getattr(construction.parameters, name) for name in fields}
+    grid = Grid({name: value for name, value in values.items() if value is not None})
     (outcome,) = evaluate(type(construction), mechanism, grid).outcomes()
     if outcome is None:
         raise EngineRefusal(UNDECIDED)
@@ -265,29 +266,29 @@ def _outcome(distinguish: float, **numbers: float) -> Outcome:
 
 
 def _enumerate(construction: type[ExactConstruction], mechanism: Mechanism, grid: Grid) -> ProbabilityGrid:
-    """Try all sign vectors point by point; NaN where float64 cannot decide a comparison."""
+    """Try all sign vectors at every point; NaN if float64 cannot decide a comparison."""
     names = ("p0", "p1", "only", "v0", "v1", "margin")
     results = {name: np.full(grid.shape, np.nan) for name in (*names, "m")}
     undecided = np.zeros(grid.shape, dtype=bool)
     for index in np.ndindex(*grid.shape):
         point = construction(grid.at(construction.schema, index))
         results["m"][index] = point.m
-        found: Outcome | None
+        outcome: Outcome | None
         try:
-            found = enumerated.in_floats(point, mechanism)
+            outcome = enumerated.in_floats(point, mechanism)
         except enumerated.TooCloseToCall:
-            found = None
-        if found is None or not isinstance(found.p0, Fraction):
+            outcome = None
+        if outcome is None or not isinstance(outcome.p0, Fraction):
             undecided[index] = True
             continue
         for name in names:
-            results[name][index] = float(getattr(found, name))
-    nothing = np.zeros(grid.shape)
-    return ProbabilityGrid(**results, undecided=undecided, open0=nothing, open1=nothing)
+            results[name][index] = float(getattr(outcome, name))
+    zeros = np.zeros(grid.shape)
+    return ProbabilityGrid(**results, undecided=undecided, open0=zeros, open1=zeros)
 
 
 def _pieces(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
-    """Slices along the first axis of about CHUNK points each."""
+    """Yield slices along the first axis of about CHUNK points each."""
     if not shape:
         yield ()
         return
@@ -297,7 +298,7 @@ def _pieces(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
 
 
 def _cut(array: Any, piece: Piece) -> Any:
-    """The part of a broadcastable column that belongs to a piece."""
+    """Return the part of a broadcastable column that belongs to a piece."""
     if not piece or not isinstance(array, np.ndarray) or array.ndim == 0 or array.shape[0] == 1:
         return array
     return array[piece]
@@ -317,31 +318,28 @@ def _cut_amplitudes(amplitudes: ScaledAmplitudes, piece: Piece) -> ScaledAmplitu
 def _resolve(
     construction: type[Construction], mechanism: Mechanism, grid: Grid, result: ProbabilityGrid
 ) -> None:
-    """Hand ties on to the certified engine; those left over that matter become NaN.
-
-    What overflows float64 is handed on too.
-    """
+    """Resolve ties and overflows with the certified engine; unresolved ties that matter become NaN."""
     matters = _matters(result)
-    open_ = (result.open0 > 0) | (result.open1 > 0) | ~np.isfinite(result.v0) | ~np.isfinite(result.margin)
-    if np.count_nonzero(open_) > MOST_RESOLVED:
-        open_ = matters
+    is_open = (result.open0 > 0) | (result.open1 > 0) | ~np.isfinite(result.v0) | ~np.isfinite(result.margin)
+    if np.count_nonzero(is_open) > MOST_RESOLVED:
+        is_open = matters
     result.undecided[...] = matters
-    for place in np.argwhere(open_)[:MOST_RESOLVED]:
-        index = tuple(int(i) for i in place)
+    for position in np.argwhere(is_open)[:MOST_RESOLVED]:
+        index = tuple(int(i) for i in position)
         with suppress(EngineRefusal):  # too many blocks for fractions: the tie stays undecided
-            found = certified.count(construction(grid.at(construction.schema, index)), mechanism)
-            if found.decided:
-                result.p0[index], result.p1[index], result.only[index] = map(float, astuple(found.low))
+            count = certified.count(construction(grid.at(construction.schema, index)), mechanism)
+            if count.decided:
+                result.p0[index], result.p1[index], result.only[index] = map(float, astuple(count.low))
                 result.undecided[index], result.open0[index], result.open1[index] = False, 0.0, 0.0
             if not np.isfinite(result.margin[index]):
-                result.v0[index], result.v1[index] = float(found.v0), float(found.v1)
-                result.margin[index] = float(found.margin)
+                result.v0[index], result.v1[index] = float(count.v0), float(count.v1)
+                result.margin[index] = float(count.margin)
     for numbers in (result.p0, result.p1, result.only):
         numbers[result.undecided] = np.nan
 
 
 def _matters(result: ProbabilityGrid) -> Array:
-    """Where ties leave open some probability of the network."""
+    """Return where unresolved ties change a probability of the network."""
     if not (result.open0.any() or result.open1.any()):
         return np.zeros(result.undecided.shape, dtype=bool)
     p0, p1, only, m = result.p0, result.p1, result.only, result.m

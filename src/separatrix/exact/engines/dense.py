@@ -1,4 +1,4 @@
-"""All n tokens, any mechanism, sampled signs: the engine the others are checked against."""
+"""The dense engine: all n tokens, any mechanism, sampled signs. The other engines are checked against it."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling |
 
 
 def probe(construction: Construction, mechanism: Mechanism, label: Label, dtype: torch.dtype) -> float:
-    """The pre-activation that margins are measured on, with every step in `dtype`."""
+    """Return the pre-activation that defines the margin, computed in `dtype` throughout."""
     return probe_peak(mechanism, construction.dense(label, 0, dtype))

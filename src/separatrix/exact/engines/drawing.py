@@ -1,4 +1,4 @@
-"""Drawing the reader's signs, and where places differ the place; counting what fires."""
+"""Sampling the reader's signs, and the position of the special token if it matters."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from separatrix.exact.outputs.tokens import TokensAt, draw_places
 from separatrix.mechanisms import AskedLast, Mechanism
 
 CACHED = 1 << 20
-"""Numbers in a batch of token sets: more than the cache holds are no faster."""
+"""Numbers in a batch of token sets; batches beyond the cache size are no faster."""
 FEW, CROWD = 4, 1 << 22
-"""Where the cache holds fewer sets than this, so many numbers are in a batch: what a mechanism makes of
-places alone, as a bias, it makes once for a batch."""
+"""If the cache holds fewer than FEW sets, batches have CROWD numbers: a mechanism computes what depends on
+positions only, such as a bias, once per batch."""
 SMALL = 1 << 24
-"""Numbers that one thread takes alone: a second spends more on waiting for its turn than it saves."""
+"""Below this many numbers one thread is faster than two, which wait for each other."""
 
 
 def sample(
@@ -43,7 +43,7 @@ def sample(
     tokens: TokensAt,
     sampling: Sampling,
 ) -> Outcome:
-    """Draw signs and count what fires, the special token at one place: for where all places are alike."""
+    """Sample signs with the special token at one position, for cases in which positions do not matter."""
     rng = np.random.default_rng(sampling.seed)
     tally, m = Tally(), construction.m
     (place,) = draw_places(rng, construction.n, 1)
@@ -51,8 +51,8 @@ def sample(
     slack = max(rounding(mechanism, TokenBatch.of([view.tokens]), construction) for view in views)
     for more in _until_decided(sampling, tally):
         for share in _shares(more, -(-more * m * _width(views[0]) // ELEMENTS)):
-            signs, projected = _draw(construction, views[0].tokens, rng, share * m, sampling)
-            peaks = [view.peaks(projected, signs) for view in views]
+            signs, project = _draw(construction, views[0].tokens, rng, share * m, sampling)
+            peaks = [view.peaks(project, signs) for view in views]
             tally.add(peaks, m, construction.threshold, slack)
             sampling.told(tally.draws, sampling.draws)
     v0, v1 = (view.probe / construction.unit for view in views)
@@ -66,61 +66,70 @@ def sample_places(
     tokens: TokensAt,
     sampling: Sampling,
 ) -> Outcome:
-    """As `sample`, with a place of its own for the special token in every draw: for where places differ.
+    """Sample signs and the position of the special token, for cases in which positions matter.
 
-    Draws at the same place go through the mechanism as one, and several places as one batch. The margin is
-    the least at the places drawn.
+    Draws at one position share an attention pass, and several positions form a batch. The margin is the
+    smallest over the sampled positions.
     """
     rng = np.random.default_rng(sampling.seed)
     tally, m, unit = Tally(), construction.m, construction.unit
-    some, shared = tokens(0, 0), is_linear(mechanism)
-    rows = len(some.keys)
-    alone = some.last and mechanism.asked_last(*some.keys.shape) is not AskedLast.AFTER_OTHERS
+    example, share_positions = tokens(0, 0), is_linear(mechanism)
+    rows = len(example.keys)
+    alone = example.last and mechanism.asked_last(*example.keys.shape) is not AskedLast.AFTER_OTHERS
     scores = mechanism.holds_scores and not alone
     least = math.inf, 0, 0.0, 0.0
 
     def numbers(draws: int, scores: bool) -> int:
-        """Those that so many draws at one place take in a batch, with or without scores."""
+        """Return how many numbers the draws at one position need, with or without attention scores."""
         return rows * (construction.dense_width() + draws * m + 1 + scores * rows)
 
     def together(draws: int) -> int:
-        """How many places with so many draws go through the mechanism at once."""
-        each = numbers(draws, scores)
-        return CACHED // each if FEW * each <= CACHED else CROWD // each
+        """Return how many positions with this many draws form a batch."""
+        per_position = numbers(draws, scores)
+        return CACHED // per_position if FEW * per_position <= CACHED else CROWD // per_position
 
-    turn = numbers(1, not mechanism.streams)  # in which order places and signs are drawn hangs on it
+    turn = numbers(1, not mechanism.streams)  # the order in which positions and signs are drawn depends on it
     with memory_kept(), one_thread() if turn < SMALL else nullcontext():
         for more in _until_decided(sampling, tally, costly=True):
-            for places, signs in _drawn(rng, construction, _shares(more, -(-more * turn // CACHED))):
-                done = tally.draws
-                for groups in _batches(_by_place(places, shared), together):
+            for places, signs in _draw_batches(rng, construction, _shares(more, -(-more * turn // CACHED))):
+                draws_before = tally.draws
+                for groups in _batches(_group_by_position(places, share_positions), together):
                     at = [places[draws[0]] for draws in groups]
-                    columns, there = _side_by_side(signs, groups, sampling.torch_dtype)
-                    found = _read_at(at, tokens, mechanism, columns, construction)
-                    peaks = [each.peaks.reshape(*there.shape, m)[there].flatten() for each in found]
-                    tally.add(peaks, m, construction.threshold, max(each.slack for each in found))
+                    columns, is_used = _side_by_side(signs, groups, sampling.torch_dtype)
+                    readings = _read_at(at, tokens, mechanism, columns, construction)
+                    peaks = [
+                        per_position.peaks.reshape(*is_used.shape, m)[is_used].flatten()
+                        for per_position in readings
+                    ]
+                    tally.add(
+                        peaks, m, construction.threshold, max(per_position.slack for per_position in readings)
+                    )
                     sampling.told(tally.draws, sampling.draws)
-                    ends = zip(*((each.probes.double() / unit).tolist() for each in found), strict=True)
+                    ends = zip(
+                        *((per_position.probes.double() / unit).tolist() for per_position in readings),
+                        strict=True,
+                    )
                     margins = (
-                        (v1 - v0, done + x[0], v0, v1) for x, (v0, v1) in zip(groups, ends, strict=True)
+                        (v1 - v0, draws_before + x[0], v0, v1)
+                        for x, (v0, v1) in zip(groups, ends, strict=True)
                     )
                     least = min(least, *margins)
-    return _outcome(engine, construction, sampling, tally, least[2:], "each at a place of its own, ")
+    return _outcome(engine, construction, sampling, tally, least[2:], "each at its own position, ")
 
 
 def _read_at(
     places: list[int], tokens: TokensAt, mechanism: Mechanism, columns: Tensor, construction: Construction
 ) -> list[Reading]:
-    """What is read off both labels, the special token at these places; the tokens are let go of here."""
+    """Read both labels with the special token at these positions; the tokens are freed on return."""
     sets = [TokenBatch.of([tokens(label, place) for place in places]) for label in (0, 1)]
     return read_both(mechanism, sets, columns, construction)
 
 
 def _until_decided(sampling: Sampling, tally: Tally, costly: bool = False) -> Iterator[int]:
-    """How many draws to add to the tally before each look, until one decides.
+    """Yield how many draws to add before each interim look, until one decides.
 
-    Where draws are `costly` the last look, for which there are as many as for all before, is left out if its
-    draws would have to turn out otherwise than those before to decide.
+    If draws are `costly`, the last look, which doubles their number, is skipped unless it can decide with
+    hits at a rate that is plausible so far.
     """
     looks = sampling.looks()
     for place, (draws, confidence) in enumerate(looks):
@@ -132,12 +141,12 @@ def _until_decided(sampling: Sampling, tally: Tally, costly: bool = False) -> It
 
 
 def _decides(sampling: Sampling, interval: tuple[float, float]) -> bool:
-    """Whether it lies to one side of every level."""
+    """Whether an interval lies on one side of every level."""
     return None not in (side_between(*interval, level) for level in sampling.decide)
 
 
 def _may_decide(sampling: Sampling, tally: Tally, draws: int, confidence: float) -> bool:
-    """Whether the tally would decide after so many draws, hits going on at a rate that is likely so far."""
+    """Whether the tally may decide after `draws` draws, with hits at a rate that is plausible so far."""
     low, high = tally.interval(sampling.confidence)
     more = draws - tally.draws
     hits = range(math.floor(low * more), math.ceil(high * more) + 1)
@@ -145,10 +154,10 @@ def _may_decide(sampling: Sampling, tally: Tally, draws: int, confidence: float)
     return any(_decides(sampling, end.interval(confidence)) for end in ends)
 
 
-def _drawn(
+def _draw_batches(
     rng: np.random.Generator, construction: Construction, shares: list[int]
 ) -> Iterator[tuple[list[int], Int[Tensor, "draws neurons signs"]]]:
-    """Places and signs, drawn in turns of so many draws, as many at once as ELEMENTS signs allow."""
+    """Draw positions and signs in turns of the given sizes; yield batches of at most ELEMENTS signs."""
     places: list[int] = []
     signs: list[Tensor] = []
     for share in shares:
@@ -160,20 +169,20 @@ def _drawn(
     yield places, torch.cat(signs)
 
 
-def _by_place(places: list[int], shared: bool) -> list[list[int]]:
-    """Which draws are at the same place, the most at one place first; each by itself unless `shared`.
+def _group_by_position(places: list[int], share_positions: bool) -> list[list[int]]:
+    """Group the draws by position, the largest group first; separately unless `share_positions`.
 
-    >>> _by_place([5, 3, 5, 8], shared=True)
+    >>> _group_by_position([5, 3, 5, 8], share_positions=True)
     [[0, 2], [1], [3]]
     """
-    at: dict[tuple[int, int], list[int]] = {}
+    groups: dict[tuple[int, int], list[int]] = {}
     for i, place in enumerate(places):
-        at.setdefault((place, 0 if shared else i), []).append(i)
-    return sorted(at.values(), key=len, reverse=True)
+        groups.setdefault((place, 0 if share_positions else i), []).append(i)
+    return sorted(groups.values(), key=len, reverse=True)
 
 
 def _batches(groups: list[list[int]], together: Callable[[int], int]) -> Iterator[list[list[int]]]:
-    """Groups, the largest first, as many at once as `together` says of the size of the largest."""
+    """Yield batches of groups, the largest first; `together` gives the batch size for a group size."""
     start = 0
     while start < len(groups):
         end = start + max(1, together(len(groups[start])))
@@ -184,12 +193,12 @@ def _batches(groups: list[list[int]], together: Callable[[int], int]) -> Iterato
 def _side_by_side(
     signs: Int[Tensor, "draws neurons signs"], groups: list[list[int]], dtype: torch.dtype
 ) -> tuple[Float[Tensor, "groups columns signs"], Bool[Tensor, "groups most"]]:
-    """The sign vectors of each group of draws, filled up with zeros, and where there are any."""
-    most = len(groups[0])
-    there = torch.tensor([[i < len(group) for i in range(most)] for group in groups])
-    columns = torch.zeros(len(groups), most, *signs.shape[1:], dtype=dtype)
-    columns[there] = signs[[i for group in groups for i in group]].to(dtype)
-    return columns.flatten(1, 2), there
+    """Stack the sign vectors of each group, padded with zeros, and return which entries are used."""
+    widest = len(groups[0])
+    is_used = torch.tensor([[i < len(group) for i in range(widest)] for group in groups])
+    columns = torch.zeros(len(groups), widest, *signs.shape[1:], dtype=dtype)
+    columns[is_used] = signs[[i for group in groups for i in group]].to(dtype)
+    return columns.flatten(1, 2), is_used
 
 
 def _width(view: View) -> int:
@@ -199,19 +208,19 @@ def _width(view: View) -> int:
 def _draw(
     construction: Construction, tokens: Tokens, rng: np.random.Generator, columns: int, sampling: Sampling
 ) -> tuple[Tensor, Callable[[Tokens], Tensor]]:
-    """Drawn sign vectors, and a function that looks at tokens through them."""
+    """Draw sign vectors, and return them with a function that projects token values on them."""
     dtype = sampling.torch_dtype
     if tokens.values is None and tokens.counts is not None:
-        seen = torch.from_numpy(construction.group_signs(rng, columns, tokens.counts.double().numpy())).to(
-            dtype
-        )
-        return seen.mT, lambda _: seen
+        group_means = torch.from_numpy(
+            construction.group_signs(rng, columns, tokens.counts.double().numpy())
+        ).to(dtype)
+        return group_means.mT, lambda _: group_means
     signs = _signs(rng, (columns, construction.signs), dtype)
     return signs, lambda tokens: signs.mT if tokens.values is None else tokens.values @ signs.mT
 
 
 def _signs(rng: np.random.Generator, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Independent signs, + or - with equal chances."""
+    """Draw independent uniform signs."""
     return (2 * torch.from_numpy(rng.integers(0, 2, shape, dtype=np.int8)) - 1).to(dtype)
 
 
@@ -221,7 +230,7 @@ def _outcome(
     sampling: Sampling,
     tally: Tally,
     probes: tuple[float, float],
-    where: str = "",
+    remark: str = "",
 ) -> Outcome:
     draws, neurons = tally.draws, tally.draws * construction.m
     looks = sampling.looks()
@@ -229,10 +238,10 @@ def _outcome(
     interval = f"{100 * sampling.confidence:.6g}% Clopper-Pearson interval"
     if len(looks) > 1:
         interval += f", adjusted for {len(looks)} interim looks"
-    close = f", {tally.close} too close to call" if tally.close else ""
+    close_calls = f", {tally.close} too close to call" if tally.close else ""
     return Outcome(
         engine=engine,
-        evidence=f"{draws} draws, {where}{interval}, {sampling.dtype}{close}",
+        evidence=f"{draws} draws, {remark}{interval}, {sampling.dtype}{close_calls}",
         p0=tally.neurons[0] / neurons,
         p1=tally.neurons[1] / neurons,
         only=tally.only / neurons,
@@ -247,7 +256,7 @@ def _outcome(
 
 
 def _shares(total: int, parts: int) -> list[int]:
-    """`total` split into at most `parts` nearly equal positive shares.
+    """Split `total` into at most `parts` nearly equal positive shares.
 
     >>> _shares(10, 3)
     [4, 3, 3]

@@ -1,4 +1,4 @@
-"""Every place and every sign vector, tried on literal tokens: what small points are checked against."""
+"""Exhaustive enumeration of positions and sign vectors on dense tokens, a reference for small points."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from separatrix.mechanisms import Mechanism
 
 
 def distinguish(construction: Construction, mechanism: Mechanism) -> tuple[float, float]:
-    """P(tells apart) between two ends, which differ where a pre-activation is too close to call.
+    """Return bounds of P(tells apart); they differ if a pre-activation is too close to the threshold.
 
     >>> from separatrix.constructions.plain import Plain
     >>> from separatrix.mechanisms import mechanism_named
@@ -18,25 +18,25 @@ def distinguish(construction: Construction, mechanism: Mechanism) -> tuple[float
     (0.25, 0.25)
     """
     ends = [_at(construction, mechanism, place) for place in range(construction.n)]
-    low, high = (sum(each) / construction.n for each in zip(*ends, strict=True))
+    low, high = (sum(values) / construction.n for values in zip(*ends, strict=True))
     return low, high
 
 
 def peaks(construction: Construction, mechanism: Mechanism, place: int) -> Float[Tensor, "label signs"]:
-    """The largest pre-activation of D0 and D1 for every sign vector, the special token at `place`."""
+    """Return the largest pre-activation per label and sign vector, with the special token at `place`."""
     signs = torch.tensor(sign_vectors(construction.signs), dtype=torch.float64)
 
-    def projected(tokens: Tokens) -> Tensor:
+    def project(tokens: Tokens) -> Tensor:
         return signs.mT if tokens.values is None else tokens.values @ signs.mT
 
-    found = [construction.dense(label, place, torch.float64) for label in (0, 1)]
-    return torch.stack([View(mechanism, x, len(signs)).peaks(projected, signs) for x in found])
+    token_sets = [construction.dense(label, place, torch.float64) for label in (0, 1)]
+    return torch.stack([View(mechanism, x, len(signs)).peaks(project, signs) for x in token_sets])
 
 
 def _at(construction: Construction, mechanism: Mechanism, place: int) -> tuple[float, float]:
     over = peaks(construction, mechanism, place) - construction.threshold
     sets = [construction.dense(label, place, torch.float64) for label in (0, 1)]
-    slack = max(rounding(mechanism, TokenBatch.of([each]), construction) for each in sets)
+    slack = max(rounding(mechanism, TokenBatch.of([tokens]), construction) for tokens in sets)
     surely, possibly = over > slack, over > -slack
     m = construction.m
 

@@ -1,4 +1,4 @@
-"""Distinct tokens and their counts: sampled signs at any n, for any mechanism that takes counts."""
+"""The grouped engine: distinct tokens with counts, sampled signs; for mechanisms that accept counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from separatrix.exact.outputs.tokens import coordinates_matter, counted_tokens
 from separatrix.mechanisms import Mechanism
 
 LARGEST_DRAWN = 10**18
-"""The largest n where signs are drawn for whole groups."""
+"""The largest n for which the signs of whole groups are sampled."""
 
 
 def solve(construction: Construction, mechanism: Mechanism, sampling: Sampling | None = None) -> Outcome:

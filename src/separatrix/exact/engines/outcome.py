@@ -1,4 +1,4 @@
-"""What every engine returns: the probabilities of a network, and their side of a level."""
+"""The outcome of an engine: probabilities of the network, and comparisons with a level."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Outcome(Document):
 
     0 where these show none."""
     error: Hidden[float] = 0.0
-    """How far the ends of the interval may be off by rounding. Fractions, where there are any, are not."""
+    """The rounding error of the ends of the interval; fractions have none."""
 
     @property
     def q(self) -> Fraction | float:
@@ -91,8 +91,8 @@ def significant_bits(v1: Array | float, margin: Array | float) -> Array | float:
     [3.0, inf]
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.where(np.equal(margin, 0), np.inf, np.log2(np.abs(v1) / np.abs(margin)))
-    return found if isinstance(margin, np.ndarray) else float(found)
+        bits = np.where(np.equal(margin, 0), np.inf, np.log2(np.abs(v1) / np.abs(margin)))
+    return bits if isinstance(margin, np.ndarray) else float(bits)
 
 
 @dataclass(frozen=True)
@@ -105,27 +105,27 @@ class Neuron:
     """P(fires on D1 and not on D0)."""
 
 
-def summed_up(
+def combine_neurons(
     m: int,
     low: Neuron,
     high: Neuron,
-    undecided: int,
+    undecided_count: int,
     v0: Flint | float,
     v1: Flint | float,
     margin: Flint | float,
 ) -> Outcome:
-    """What the certified engine answers, from bounds that are equal if everything was decided."""
-    decided = low == high
+    """Return the certified outcome from bounds of one neuron, which are equal if everything is decided."""
+    is_decided = low == high
     least = _distinguish(high.p0, low.only, m)
     most = _distinguish(low.p0, high.only, m)
     return Outcome(
         engine="certified",
         evidence="exact fractions, every comparison decided"
-        if decided
-        else f"exact bounds; {undecided} comparisons undecided at {PRECISIONS[-1]} bits",
-        p0=low.p0 if decided else float((low.p0 + high.p0) / 2),
-        p1=low.p1 if decided else float((low.p1 + high.p1) / 2),
-        only=low.only if decided else float((low.only + high.only) / 2),
+        if is_decided
+        else f"exact bounds; {undecided_count} comparisons undecided at {PRECISIONS[-1]} bits",
+        p0=low.p0 if is_decided else float((low.p0 + high.p0) / 2),
+        p1=low.p1 if is_decided else float((low.p1 + high.p1) / 2),
+        only=low.only if is_decided else float((low.only + high.only) / 2),
         fire_d0=_fires((low.p0 + high.p0) / 2, m),
         fire_d1=_fires((low.p1 + high.p1) / 2, m),
         distinguish=(least + most) / 2,
@@ -137,20 +137,20 @@ def summed_up(
 
 
 def _fires(p: Fraction, m: int) -> float:
-    """1 - (1-p)^m, with precision enough for the difference."""
+    """Compute 1 - (1-p)^m with enough precision for the difference."""
     return _distinguish(Fraction(0), p, m)
 
 
 def _distinguish(p0: Fraction, only: Fraction, m: int) -> float:
-    """(1-p0)^m - (1-p0-only)^m, with precision enough for the difference."""
+    """Compute (1-p0)^m - (1-p0-only)^m with enough precision for the difference."""
     with ctx.workprec(128 + max(only.denominator.bit_length(), 64)):
         return float(arb(rational(1 - p0)) ** m - arb(rational(1 - p0 - only)) ** m)
 
 
 def side_of(outcome: Outcome, m: int, level: Fraction) -> int | None:
-    """The sign of P(tells apart) - level with m sign vectors; None if the evidence leaves it open.
+    """Return the sign of P(tells apart) - level for m sign vectors; None if the evidence leaves it open.
 
-    Of fractions it is 0 where P is the level; an interval says 1 where P is the level or above it.
+    For fractions it is 0 if P equals the level; for an interval it is 1 if P equals or exceeds the level.
     """
     if isinstance(outcome.p0, Fraction) and isinstance(outcome.only, Fraction):
         return side_of_fractions(outcome.p0, outcome.only, m, level)
@@ -159,7 +159,7 @@ def side_of(outcome: Outcome, m: int, level: Fraction) -> int | None:
 
 
 def side_of_fractions(p0: Fraction, only: Fraction, m: int, level: Fraction) -> int | None:
-    """The sign of P(tells apart) - level, exactly; None if no precision decides it."""
+    """Return the exact sign of P(tells apart) - level; None if no precision decides it."""
     silent, neither = 1 - p0, 1 - p0 - only
     if m * only.denominator.bit_length() <= MAX_EXACT_BITS:
         excess = silent**m - neither**m - level
@@ -180,15 +180,17 @@ def fires_on_both(outcome: Outcome, m: int) -> bool:
     p0, p1, q = outcome.p0, outcome.p1, outcome.q
     if isinstance(p0, Fraction) and isinstance(p1, Fraction) and isinstance(q, Fraction):
         digits = m * max(p0.denominator, p1.denominator, q.denominator).bit_length()
-        both = 1 - (1 - p0) ** m - (1 - p1) ** m + q**m if digits <= MAX_EXACT_BITS else None
+        probability = 1 - (1 - p0) ** m - (1 - p1) ** m + q**m if digits <= MAX_EXACT_BITS else None
     else:
-        both = None
+        probability = None
     # Without exact powers, floats decide that are rounded correctly, or estimates.
-    return outcome.fire_d1 - outcome.distinguish >= 0.5 if both is None else both >= Fraction(1, 2)
+    return (
+        outcome.fire_d1 - outcome.distinguish >= 0.5 if probability is None else probability >= Fraction(1, 2)
+    )
 
 
 def side_between(low: float, high: float, level: Fraction) -> int | None:
-    """1 if all between `low` and `high` is at the level or above, -1 if all is below; NaN leaves it open.
+    """Return 1 if the interval is at or above the level, -1 if it is below; None otherwise, also for NaN.
 
     >>> [side_between(*ends, Fraction(1, 2)) for ends in ((0.5, 0.7), (0.1, 0.4), (0.4, 0.6))]
     [1, -1, None]
@@ -200,10 +202,10 @@ __all__ = [
     "EngineRefusal",
     "Neuron",
     "Outcome",
+    "combine_neurons",
     "fires_on_both",
     "side_between",
     "side_of",
     "side_of_fractions",
     "significant_bits",
-    "summed_up",
 ]

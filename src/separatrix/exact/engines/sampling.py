@@ -1,4 +1,4 @@
-"""How the reader's signs are drawn: how many draws, from which seed, in which number format."""
+"""Sampling options: the number of draws, the seed and the number format."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ MOST_DRAWS = 10_000_000
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 FIRST_LOOK = 25
 EARLY_DOUBT = 0.2
-"""Draws before the first look, and the share of the doubt that goes to looks before the last."""
+"""Draws before the first interim look, and the share of the error probability for interim looks."""
 
 
 COUNTED, LITERAL = 6400, 400
-"""The most draws with token groups, which cost little, and with literal tokens: just enough for a verdict."""
+"""Maximum draws with token groups, which are cheap, and with dense tokens: just enough for a verdict."""
 
 
 def enough_draws(construction: Construction, mechanism: Mechanism) -> int:
-    """The most draws for one verdict, where the drawing stops once it is decided."""
+    """Return the maximum draws for one verdict; sampling stops earlier if the verdict is decided."""
     return COUNTED if mechanism.takes_counts and construction.has_groups else LITERAL
 
 
 def _nobody(done: int, most: int) -> None:
-    """Who hears of draws unless somebody wants to."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How many draws of the reader's signs, from which seed, in which number format: `Sampling(draws=99)`."""
+    """How the reader's signs are sampled, for example `Sampling(draws=99)`."""
 
     draws: int = 400
     seed: int = 0
     confidence: float = 0.95
     dtype: str = "float64"
     decide: tuple[Fraction, ...] = ()
-    """Probabilities: no more draws once the interval lies to one side of each of them."""
+    """Levels of P(tells apart): sampling stops once the interval lies on one side of each level."""
     told: Callable[[int, int], None] = field(default=_nobody, compare=False, repr=False)
-    """Hears how many draws are done, and how many there are at most."""
+    """A progress callback, called with the number of draws done and their maximum."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.draws, int) or not 1 <= self.draws <= MOST_DRAWS:
@@ -57,26 +57,26 @@ class Sampling:
 
     @property
     def torch_dtype(self) -> torch.dtype:
-        """The number format as torch names it."""
+        """The number format as a torch dtype."""
         dtype: torch.dtype = getattr(torch, self.dtype)
         return dtype
 
     @property
     def in_format(self) -> bool:
-        """Whether the answer of a number format is asked for, which only tokens in that format can give."""
+        """Whether a lower-precision number format is requested, which only sampling can answer."""
         return self.dtype != DTYPES[0]
 
-    def chosen(self) -> dict[str, object]:
-        """What was asked for by name, and differs from what is usual."""
+    def changed_options(self) -> dict[str, object]:
+        """Return the options that differ from their defaults."""
         usual = Sampling()
         names = ("draws", "seed", "confidence", "dtype")
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(usual, name)}
 
     def looks(self) -> list[tuple[int, float]]:
-        """After how many draws the interval is looked at, and its confidence then.
+        """Return the numbers of draws at which the interval is examined, with its confidence level.
 
-        The doubts of all looks add up to 1 - confidence, so all their intervals hold at once with that
-        confidence (Bonferroni), and it does not matter at which of them the drawing stops.
+        The error probabilities of all looks add up to 1 - confidence (Bonferroni), so sampling may stop at
+        any of them.
 
         >>> Sampling(draws=100, decide=(Fraction(1, 100),)).looks()
         [(25, 0.995), (50, 0.995), (100, 0.96)]
@@ -87,5 +87,5 @@ class Sampling:
         if not early:
             return [(self.draws, self.confidence)]
         doubt = 1 - self.confidence
-        each, last = EARLY_DOUBT * doubt / len(early), (1 - EARLY_DOUBT) * doubt
-        return [*((draws, 1 - each) for draws in early), (self.draws, 1 - last)]
+        early_share, last = EARLY_DOUBT * doubt / len(early), (1 - EARLY_DOUBT) * doubt
+        return [*((draws, 1 - early_share) for draws in early), (self.draws, 1 - last)]

@@ -1,7 +1,7 @@
 """Upper tails of Bin(N, 1/2): tables for many queries, an integral for huge N.
 
-Relative accuracy counts, not only absolute: m may be 1e30, and m times a tail decides. Every tail here
-is off by no more than ACCURACY times itself (and LEAST, below which float64 runs out of digits).
+Relative accuracy matters: m may be 1e30, and m times a tail decides. The relative error of every tail is at
+most ACCURACY, except below LEAST, where float64 underflows.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 EXACT_TO = 2048
-"""Up to this N a table is rounded from integers."""
+"""Up to this N tables are computed from integers."""
 WINDOW = 40.0
-"""Standard deviations a table reaches to either side: beyond, the tail is 0 or 1 in float64."""
+"""Standard deviations covered by a table on either side; beyond, the tail is 0 or 1 in float64."""
 ACCURACY = 1e-12
 """A bound on the relative error of every tail, tables and integral alike."""
 LEAST = 1e-290
-"""Tails below this may be off by as much."""
+"""The absolute error of tails below this."""
 ROUNDING = float(np.finfo(np.longdouble).eps) / 2
 MOST_ENTRIES = min(1 << 21, int(ACCURACY / (2 * ROUNDING)))
-"""Tables larger than this in all are not built: the roundings of half of one, three an entry, add up."""
+"""The maximum total size of tables: with three roundings per entry, errors would add up to ACCURACY."""
 WHOLE = 2.0**52
-"""Up to here whole numbers and their halves are exact in float64."""
+"""Up to this size, integers and their halves are exact in float64."""
 
 
 class Tails:
-    """`P[Bin(N, 1/2) >= k]` for every N of a small array, looked up for large arrays of k.
+    """P[Bin(N, 1/2) >= k] for every N of a small array and large arrays of k.
 
     >>> tails = Tails(np.array(3))
     >>> tails(np.array([0, 1, 2, 3, 4])).tolist()
@@ -41,20 +41,20 @@ class Tails:
     def __init__(self, trials: Array) -> None:
         self.trials = trials
         distinct = np.unique(trials)
-        few = distinct[-1] <= WHOLE and sum(_window(float(n))[1] for n in distinct) <= MOST_ENTRIES
-        self._far: Array | None = None if few else trials > EXACT_TO
-        """Where there is no table."""
-        kept = distinct if few else distinct[distinct <= EXACT_TO]
-        tables = [_table(int(n)) for n in kept] or [(0, np.zeros(1))]
+        has_all_tables = distinct[-1] <= WHOLE and sum(_window(float(n))[1] for n in distinct) <= MOST_ENTRIES
+        self._far: Array | None = None if has_all_tables else trials > EXACT_TO
+        """Where no table exists."""
+        tabulated = distinct if has_all_tables else distinct[distinct <= EXACT_TO]
+        tables = [_table(int(n)) for n in tabulated] or [(0, np.zeros(1))]
         lengths = np.array([len(table) for _, table in tables])
-        place = np.minimum(np.searchsorted(kept, trials), len(tables) - 1)
+        position = np.minimum(np.searchsorted(tabulated, trials), len(tables) - 1)
         self._table = np.concatenate([table for _, table in tables])
-        self._first = np.array([first for first, _ in tables])[place]
-        self._last = lengths[place] - 1
-        self._offset = (np.cumsum(lengths) - lengths)[place]
+        self._first = np.array([first for first, _ in tables])[position]
+        self._last = lengths[position] - 1
+        self._offset = (np.cumsum(lengths) - lengths)[position]
 
     def cut(self, piece: tuple[slice, ...]) -> Tails:
-        """The tails for a part of the array of N."""
+        """Return the tails for a part of the array of N."""
         if not piece or self.trials.ndim == 0 or self.trials.shape[0] == 1:
             return self
         part = copy(self)
@@ -64,11 +64,11 @@ class Tails:
         return part
 
     def __call__(self, k: Array) -> Array:
-        """The tails at whole numbers k (as floats or integers), broadcast against N."""
+        """Return the tails at integers k (of any dtype), broadcast against N."""
         if self._far is None:
-            place = np.clip(k - self._first, 0, self._last).astype(np.int32)
-            found: Array = self._table.take(place + self._offset)
-            return found
+            index = np.clip(k - self._first, 0, self._last).astype(np.int32)
+            values: Array = self._table.take(index + self._offset)
+            return values
         within = np.clip(k, 0, self.trials + 1)
         k, trials, far, offset = np.broadcast_arrays(within, self.trials, self._far, self._offset)
         tails = np.array(self._table.take(np.where(far, 0, k).astype(np.int64) + offset))
@@ -77,7 +77,7 @@ class Tails:
 
 
 def upper_tail(k: Array, trials: Array) -> Array:
-    """`P[Bin(N, 1/2) >= k]` for N above EXACT_TO: that of the nearer end, or 1 less it."""
+    """Return P[Bin(N, 1/2) >= k] for N above EXACT_TO, from the smaller of the two tails."""
     excess = np.asarray((2.0 * k - trials) - 1.0)
     smaller = np.zeros(np.shape(excess))
     inside = np.abs(excess) <= WINDOW * np.sqrt(trials)
@@ -89,7 +89,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
 def _smaller_tail(excess: Array, nu: Array) -> Array:
-    """The tail at k = (nu + A)/2, with nu = N + 1 and A >= 0.
+    """Return the tail at k = (nu + A)/2, with nu = N + 1 and A >= 0.
 
     `I_{1/2}(k, nu-k) = 2^-N / B(k, nu-k) * integral of exp(-A t) sech(t)^nu over t > 0`. The factor is
     Stirling's, the integral in units of 1/sqrt(nu) Gauss's rule up to where the integrand is e^-40:
@@ -109,9 +109,10 @@ def _smaller_tail(excess: Array, nu: Array) -> Array:
 
 
 def _log_factor(excess: Array, nu: Array) -> tuple[Array, Array]:
-    """`-nu H(u)` plus what Stirling's formula lacks of `1/B`, and u = A/nu; H is the relative entropy.
+    """Return -nu H(u) plus the Stirling correction of 1/B, and u = A/nu; H is the relative entropy.
 
-    It may be in the hundreds, and its error is the relative error of the tail: so in extended precision.
+    Its absolute error is the relative error of the tail, and it may be in the hundreds: so it is computed in
+    extended precision.
     """
     excess, nu = excess.astype(np.longdouble), nu.astype(np.longdouble)
     u = excess / nu
@@ -120,14 +121,14 @@ def _log_factor(excess: Array, nu: Array) -> tuple[Array, Array]:
 
 
 def _stirling(x: Array) -> Array:
-    """What log Gamma(x) has beyond Stirling's formula, to 1e-18 for x above 100."""
+    """Return the correction to Stirling's formula for log Gamma(x), accurate to 1e-18 for x above 100."""
     square = x * x
-    rest: Array = (1 - (1 - 2 / (7 * square)) / (30 * square)) / (12 * x)
-    return rest
+    correction: Array = (1 - (1 - 2 / (7 * square)) / (30 * square)) / (12 * x)
+    return correction
 
 
 def _window(trials: float) -> tuple[int, int]:
-    """The first k of the table, and its length; its last entry is 0."""
+    """Return the first k of the table and its length; its last entry is 0."""
     reach = WINDOW * math.sqrt(trials) / 2 + 2
     first = max(0, math.floor(trials / 2 - reach))
     last = min(trials + 1, math.ceil(trials / 2 + reach))
@@ -136,7 +137,7 @@ def _window(trials: float) -> tuple[int, int]:
 
 @lru_cache(maxsize=256)
 def _table(trials: int) -> tuple[int, Array]:
-    """P[Bin >= k] for k in the window; 1 just below it, 0 at its end."""
+    """Return the first k of the window and P[Bin >= k] for its k."""
     if trials <= EXACT_TO:
         total, term, sums = 0, 1, [0.0]
         for k in range(trials, -1, -1):
@@ -148,11 +149,11 @@ def _table(trials: int) -> tuple[int, Array]:
     counts = np.arange(middle, end - 1, dtype=np.longdouble)
     steps = np.concatenate([[np.longdouble(_central(trials))], (trials - counts) / (counts + 1)])
     upper = np.cumsum(np.cumprod(steps)[::-1])[::-1].astype(float)
-    mirrored = 1.0 - np.append(upper, [0.0, 0.0])[trials + 2 - 2 * middle :]
-    return first, np.concatenate([mirrored[: middle - first][::-1], upper, [0.0]])
+    lower = 1.0 - np.append(upper, [0.0, 0.0])[trials + 2 - 2 * middle :]
+    return first, np.concatenate([lower[: middle - first][::-1], upper, [0.0]])
 
 
 def _central(trials: int) -> float:
-    """`C(N, N//2) / 2^N`, by Stirling's series for the central binomial coefficient."""
+    """Return C(N, N//2) / 2^N by Stirling's series for the central binomial coefficient."""
     h = (trials + 1) // 2
     return math.exp(-1 / (8 * h) + 1 / (192 * h**3) - 1 / (640 * h**5)) / math.sqrt(math.pi * h)

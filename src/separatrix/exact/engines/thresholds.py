@@ -31,18 +31,18 @@ from separatrix.mechanisms import ScoreMechanism
 
 Array = np.ndarray[Any, Any]
 Bounds = tuple[Array, Array]
-"""What float64 can say of a number: it lies between these."""
+"""Lower and upper bounds of a number, rounding included."""
 
 TRIPLES = tuple(product((1, -1), repeat=3))
 """(y_1, y_k3, y_d)."""
 EPSILON = float(np.finfo(float).eps)
 LARGEST_EXPONENT = 600.0
-"""Ratios beyond exp of this are scaled down together: only their proportions matter then."""
+"""Ratios beyond exp of this are scaled down together, since only their proportions matter."""
 
 
 @dataclass(frozen=True)
 class Excess:
-    """(rho - 1) of the spike over t, of its mates times (t-1)/t, and of the own block; None is 0."""
+    """rho - 1 of the spike over t, of its mates times (t-1)/t, and of the own block; None means 0."""
 
     spike: Array | None
     mate: Array | None
@@ -50,26 +50,26 @@ class Excess:
     error: Array
     """A bound on their relative errors."""
     scale: Array
-    """What they were multiplied by to keep them in range: 1, or less where some ratio is huge."""
+    """The factor that keeps them in range: 1, or less if a ratio is huge."""
     negative: bool
-    """Whether some are negative: then their sizes are not what they are."""
+    """Whether some are negative, so that absolute values have to be taken."""
     unknown: bool
-    """Whether nothing is known of some: a step may be what rounding made of it."""
+    """Whether some have no error bound: a step may be rounding noise."""
     kept: Array | None
-    """rho of the spike over t, if some are negative: a small rho has lost its digits in rho - 1."""
+    """rho of the spike over t, if some are negative: rho - 1 loses the digits of a small rho."""
 
     def size(self, part: Array) -> Array:
-        """The excess without its sign."""
+        """Return the absolute value of a part."""
         return np.abs(part) if self.negative else part
 
     def parts(self) -> Iterator[Array]:
-        """The parts that are not zero."""
+        """Return the parts that are not zero."""
         return (part for part in (self.spike, self.mate, self.own) if part is not None)
 
 
 @dataclass(frozen=True)
 class Probabilities:
-    """What is known of one neuron. Where an undecided tie is none, p0 is smaller by open0, p1 by open1."""
+    """Probabilities of one neuron. If an undecided tie does not fire, p0 is smaller by open0, p1 by open1."""
 
     p0: Array
     p1: Array
@@ -91,7 +91,7 @@ class Thresholds:
         self.excess = tuple(tuple(self._excess(row) for row in rows) for rows in model.rows)
 
     def probabilities(self) -> Probabilities:
-        """The probabilities of one neuron, as large as ties allow, and by how much ties leave them open."""
+        """Return the probabilities of one neuron if all ties fire, and by how much ties leave them open."""
         p0: Any = 0.0
         p1: Any = 0.0
         only: Any = 0.0
@@ -104,7 +104,7 @@ class Thresholds:
         return Probabilities(p0 / 8, p1 / 8, only / 8, open0 / 8, open1 / 8)
 
     def probe(self) -> tuple[Array, Array, Array]:
-        """v0, v1 and v1 - v0, the latter without the part they have in common."""
+        """Return v0, v1 and v1 - v0, the difference without the common part."""
         peaks = []
         for label in (0, 1):
             weights = [self._spike_weight(excess) for _, excess in self._rows(label)]
@@ -117,12 +117,12 @@ class Thresholds:
         return zip(self.model.rows[label], self.excess[label], strict=True)
 
     def _tail(self, label: Label, triple: tuple[int, ...]) -> tuple[Array, Array | float]:
-        """P(some row fires), and how much smaller it may be where rounding leaves open which of two it is."""
+        """Return P(a row fires), and how much smaller it may be if rounding leaves a threshold open."""
         over = self.amplitudes.tau - self.amplitudes.c * triple[2]
         b = self.amplitudes.b
-        start, rest = np.divmod(over * (self.blocks + 1) + b * (self.blocks - triple[1]), 2 * b)
+        start, remainder = np.divmod(over * (self.blocks + 1) + b * (self.blocks - triple[1]), 2 * b)
         bounds = [
-            self._kind_bounds(label, triple, row, excess, start, rest / (2 * b))
+            self._kind_bounds(label, triple, row, excess, start, remainder / (2 * b))
             for row, excess in self._rows(label)
         ]
         low, high = (reduce(np.minimum, ends) for ends in zip(*bounds, strict=True))
@@ -131,7 +131,7 @@ class Thresholds:
         return tail, tail - self.tails(above + (start + 1)) if (below != above).any() else 0.0
 
     def _excess(self, row: QueryRow) -> Excess:
-        """The (rho - 1) factors of the correction, and how far they may be off."""
+        """Compute the rho - 1 factors of the correction with their error bounds."""
         log_size, alone = np.log(self.size), (self.size - 1) / self.size
         spike, mate, own = (self._log_ratio(row.base, step) for step in (row.spike, row.mate, row.own))
         relative = self.mechanism.roundings * EPSILON + self.model.off
@@ -147,9 +147,9 @@ class Thresholds:
             None if own is None else _expm1_times(own, -lower),
         )
         negative = any(part is not None and bool((part < 0).any()) for part in parts)
-        unknown = not bool(np.isfinite(error).all())
-        kept = np.exp(spike - log_size - lower) if negative and spike is not None else None
-        return Excess(*parts, error, np.exp(-lower), negative, unknown, kept)
+        has_unknown = not bool(np.isfinite(error).all())
+        spike_ratio = np.exp(spike - log_size - lower) if negative and spike is not None else None
+        return Excess(*parts, error, np.exp(-lower), negative, has_unknown, spike_ratio)
 
     def _log_ratio(self, base: Array, step: Array) -> Array | None:
         return np.asarray(self.mechanism.log_ratio(base, step)) if np.any(step) else None
@@ -174,9 +174,9 @@ class Thresholds:
         start: Array,
         fraction: Array,
     ) -> Bounds:
-        """Bounds on x for one kind of row, where `start + floor(x) + 1` is the least P that fires.
+        """Return bounds of x for one kind of row, where `start + floor(x) + 1` is the least P that fires.
 
-        As far as the row exists: with its own sign + it needs P > 0, with its own sign - P < blocks.
+        A row whose own sign is + exists only if P > 0, one whose own sign is - only if P < blocks.
         """
         if row.presence is Presence.OTHER:
             plus, minus = (self._bounds(label, triple, excess, sigma, fraction) for sigma in (1, -1))
@@ -186,13 +186,13 @@ class Thresholds:
             return low, high
         low, high = self._bounds(label, triple, excess, 0, fraction)
         if row.presence is Presence.MATES:
-            low, high = (np.where(self.size <= 1, np.inf, bound) for bound in (low, high))
+            low, high = (np.where(self.size <= 1, np.inf, end) for end in (low, high))
         return low, high
 
     def _bounds(
         self, label: Label, triple: tuple[int, ...], excess: Excess, sigma: int, fraction: Array
     ) -> Bounds:
-        """The formula above, in P instead of D: `fraction` is what the uniform part has beyond `start`."""
+        """Evaluate the formula above in P instead of D; `fraction` is the uniform part beyond `start`."""
         y_1, y_k, y_d = triple
         amplitudes, b, half_step = self.amplitudes, self.amplitudes.b, self.half_steps[label]
         over = amplitudes.tau - amplitudes.c * y_d
@@ -216,9 +216,9 @@ class Thresholds:
         if np.any(excess.scale < 1):  # scaled down: decided where it is out of range, unknown elsewhere
             beyond = 4 * (np.abs(over) / b + 2) * (self.blocks + 2)
             far = np.abs(x) - error > beyond * excess.scale + 2 * (fraction + half_step)
-            scaled = excess.scale < 1
-            x = np.where(scaled & far, np.copysign(beyond, x), x)
-            error = np.where(scaled, np.where(far, 0.0, np.inf), error)
+            is_scaled = excess.scale < 1
+            x = np.where(is_scaled & far, np.copysign(beyond, x), x)
+            error = np.where(is_scaled, np.where(far, 0.0, np.inf), error)
         if not np.isfinite(x.sum()) and not np.isfinite(x).all():
             error = np.where(np.isfinite(x), error, np.inf)
             x = np.where(np.isfinite(x), x, 0.0)
@@ -227,18 +227,20 @@ class Thresholds:
         return low, error
 
 
-def _in_place(operation: np.ufunc, first: Array, *others: Array) -> Array:
-    """`operation(first, *others)`, written to `first` if the result has its shape and it is an array.
+def _in_place(operation: np.ufunc, first: Array, *arguments: Array) -> Array:
+    """Apply an operation, writing the result to `first` if it is an array of the right shape.
 
-    A grid has hundreds of such operations, and a new array for each would cost as much as the arithmetic.
+    A grid needs hundreds of these operations, and allocating arrays would cost as much as the arithmetic.
     """
-    fits = isinstance(first, np.ndarray) and all(np.shape(other) in ((), first.shape) for other in others)
-    result: Array = operation(first, *others, out=first if fits else None)
+    fits = isinstance(first, np.ndarray) and all(
+        np.shape(argument) in ((), first.shape) for argument in arguments
+    )
+    result: Array = operation(first, *arguments, out=first if fits else None)
     return result
 
 
 def _expm1_times(exponent: Array, share: Array) -> Array:
-    """(exp(exponent) - 1) * exp(share), without overflow on the way and without loss for small exponents."""
+    """Compute (exp(exponent) - 1) * exp(share) without overflow, accurately for small exponents."""
     exponent, share = np.broadcast_arrays(exponent, share)
     product: Array = np.exp(np.minimum(exponent + share, LARGEST_EXPONENT)) - np.exp(share)
     small = exponent < 1

@@ -1,1 +1,1 @@
-"""What attention returns for the two labels, in whatever arithmetic it is known."""
+"""Attention outputs for the two labels: in rationals and balls, or in float64."""

@@ -1,4 +1,4 @@
-"""What attention returns for the two labels, in whatever arithmetic it is known."""
+"""The interface of attention outputs, independent of the arithmetic they are computed in."""
 
 from __future__ import annotations
 
@@ -15,83 +15,84 @@ from separatrix.constructions import Label
 
 Array = np.ndarray[Any, Any]
 Ends = tuple[Fraction, Fraction]
-"""A number lies between these two."""
+"""Lower and upper bounds of a number."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """Features that hold equal numbers in every row: the first, counted from 1, and how many follow on it."""
+    """A run of features with equal values in every row: the first, counted from 1, and their number."""
 
     first: int
     copies: int = 1
 
     @property
     def spelled(self) -> str:
-        """`7`, or `3-101`."""
+        """The features as text: `7`, or `3-101`."""
         return str(self.first) if self.copies == 1 else f"{self.first}-{self.first + self.copies - 1}"
 
 
 class Outputs(ABC):
-    """The distinct rows of D0 and D1, in units of the margin; the k-th row of both is the same query."""
+    """The distinct output rows of D0 and D1, in units of the margin; row k of both is the same query."""
 
     proves: ClassVar[bool]
-    """Whether bounds are rigorous, and not an allowance for rounding."""
+    """Whether the bounds are rigorous rather than an allowance for rounding."""
     features: tuple[Feature, ...]
     evidence: str
-    """The arithmetic, in words."""
+    """A description of the arithmetic."""
     counts: tuple[int, int]
-    """How many rows each label has."""
+    """The number of rows of each label."""
     probe_weights: tuple[Fraction, ...]
-    """The weights by which margins are measured: all signs +, or those of one token."""
+    """The weights that define the margin: all signs +, or the signs of one token."""
     unit: Ends
     """The unit of the margin, in the units of the tokens."""
 
     @property
     @abstractmethod
     def same(self) -> bool:
-        """Whether both labels provably have equal rows, each as often in one as in the other."""
+        """Whether both labels provably have equal rows with equal multiplicities."""
 
     @property
     @abstractmethod
     def differ(self) -> bool:
-        """Whether some number surely differs between the labels."""
+        """Whether at least one value certainly differs between the labels."""
 
     @property
     @abstractmethod
     def offsets(self) -> tuple[Array, Array]:
-        """Every row of D0 and of D1 less the first of D0, in float64, distances as between the rows.
+        """Rows of D0 and of D1 minus the first row of D0, in float64.
 
-        A feature that stands for many is multiplied by the root of their number.
+        A feature with several copies is multiplied by the square root of their number, so that distances
+        equal those of the full rows.
         """
 
     @property
     @abstractmethod
     def differences(self) -> Array:
-        """Rows of D1 less those of D0, one by one, as precisely as they are known; empty if not as many."""
+        """Rows of D1 minus rows of D0, as precisely as they are known; empty if their numbers differ."""
 
     @abstractmethod
     def reading(self, label: Label, weights: Sequence[Fraction]) -> Ends:
-        """The largest `<w, row>` over the rows, for a weight of each feature (every copy has it)."""
+        """Return bounds of the largest <w, row> over the rows; all copies of a feature share its weight."""
 
     @abstractmethod
     def entries(self, label: Label, nearest: bool) -> tuple[Array, Array]:
-        """Every number of every row in the units of the tokens, from below and from above, as float64.
+        """Return lower and upper bounds of every value in the units of the tokens, as float64.
 
-        With `nearest` both ends are rounded to the nearest float64 instead of outwards.
+        With `nearest` both are rounded to the nearest float64 instead of outwards.
         """
 
     def probe(self, label: Label) -> Ends:
-        """The reading by which margins are measured, in the units of the tokens."""
+        """Return bounds of the reading that defines the margin, in the units of the tokens."""
         read = self.reading(label, self.probe_weights)
         products = [x * unit for x in read for unit in self.unit]
         return min(products), max(products)
 
     def length(self, weights: Sequence[Fraction]) -> float:
-        """The Euclidean length of w, copies counted."""
-        squares = (each.copies * w * w for each, w in zip(self.features, weights, strict=True))
+        """Return the Euclidean length of w, with all copies of each feature."""
+        squares = (feature.copies * w * w for feature, w in zip(self.features, weights, strict=True))
         return math.sqrt(sum(squares, Fraction(0)))
 
     def gap(self, weights: Sequence[Fraction]) -> Ends:
-        """How much larger the reading of D1 is than that of D0, between two numbers."""
+        """Return bounds of the reading of D1 minus the reading of D0."""
         (low0, high0), (low1, high1) = (self.reading(label, weights) for label in (0, 1))
         return low1 - high0, high1 - low0

@@ -1,4 +1,4 @@
-"""Rows of attention in float64, for every mechanism: by counts where it takes them, else on all tokens."""
+"""Attention outputs in float64 for any mechanism: on distinct tokens with counts, or on all tokens."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from separatrix.exact.outputs.tokens import by_counts, counted_tokens, literal_t
 from separatrix.mechanisms import Causality, Mechanism
 
 SLACK = 1e-9
-"""How far float64 attention may be off, relative to what is added up, where nothing magnifies rounding."""
+"""The allowance for rounding in float64 attention, relative to the absolute sum."""
 MOST_DEFINED = 4096
-"""Definitions hold all scores, or go token by token: longer inputs are left to the fast forms."""
+"""The maximum length for definitions, which hold all scores or iterate over tokens."""
 
 
 class FloatOutputs(Outputs):
-    """Rows in float64, each number taken to be off by no more than SLACK times what was added up for it."""
+    """Rows in float64, each value with an allowance of SLACK times the absolute sum behind it."""
 
     proves = False
     same = False
@@ -37,24 +37,24 @@ class FloatOutputs(Outputs):
             tokens_at = counted_tokens(construction, mechanism, torch.float64, columns=0)
         else:
             tokens_at = literal_tokens(construction, mechanism, torch.float64)
-        found = []
+        received = []
         for label in (0, 1):
             tokens = tokens_at(label, place)
-            found.append(_received(mechanism, tokens, literal))
-        self.rows, self.sizes = ([each[part] / construction.unit for each in found] for part in (0, 1))
+            received.append(_attend(mechanism, tokens, literal))
+        self.rows, self.sizes = ([pair[part] / construction.unit for pair in received] for part in (0, 1))
         if not all(np.isfinite(row).all() for row in self.rows):
             raise EngineRefusal(
-                f"{mechanism.spelled} cannot bear these tokens: its scores overflow or divide by zero"
+                f"{mechanism.spelled} cannot handle these tokens: its scores overflow or divide by zero"
             )
-        what = "distinct tokens with counts" if self.grouped else "all tokens"
-        matters = place_matters(construction, mechanism)
-        where = f" with the special one at {place}, the worst place tried" if matters else ""
-        self.evidence = f"float64 on {what}{where}"
+        source = "distinct tokens with counts" if self.grouped else "all tokens"
+        depends = place_matters(construction, mechanism)
+        position = f" with the special one at {place}, the worst position tried" if depends else ""
+        self.evidence = f"float64 on {source}{position}"
         self.counts = len(self.rows[0]), len(self.rows[1])
-        alone, special = tokens.values is None, 0 if self.grouped else place
-        self.features = _features(construction, self.grouped and alone)
+        has_unit_values, special = tokens.values is None, 0 if self.grouped else place
+        self.features = _features(construction, self.grouped and has_unit_values)
         self.probe_weights = tuple(
-            Fraction(int(not alone or i == special)) for i in range(len(self.features))
+            Fraction(int(not has_unit_values or i == special)) for i in range(len(self.features))
         )
 
     @cached_property
@@ -74,14 +74,16 @@ class FloatOutputs(Outputs):
 
     @property
     def differ(self) -> bool:
-        """Whether some number differs by more than rounding can explain."""
+        """Whether a value differs by more than the allowance for rounding."""
         if self.rows[0].shape != self.rows[1].shape:
             return True
-        bound = SLACK * np.maximum(*self.sizes)
-        return bool((np.abs(self.rows[1] - self.rows[0]) > bound).any())
+        allowance = SLACK * np.maximum(*self.sizes)
+        return bool((np.abs(self.rows[1] - self.rows[0]) > allowance).any())
 
     def reading(self, label: Label, weights: Sequence[Fraction]) -> Ends:
-        factors = np.array([float(w) * each.copies for each, w in zip(self.features, weights, strict=True)])
+        factors = np.array(
+            [float(w) * feature.copies for feature, w in zip(self.features, weights, strict=True)]
+        )
         read, off = self.rows[label] @ factors, SLACK * self.sizes[label] @ np.abs(factors)
         return Fraction(float((read - off).max())), Fraction(float((read + off).max()))
 
@@ -91,47 +93,47 @@ class FloatOutputs(Outputs):
 
 
 def by_definition(construction: Construction, mechanism: Mechanism, place: int) -> FloatOutputs:
-    """The rows once more, by the definition, or an EngineRefusal where that takes too long."""
+    """Return the rows computed by the definition, or raise an EngineRefusal if that takes too long."""
     if not by_counts(construction, mechanism) and construction.n > MOST_DEFINED:
         raise EngineRefusal(f"n={construction.n:,} tokens are too many for the definition")
     return FloatOutputs(construction, mechanism, place, literal=True)
 
 
 def _features(construction: Construction, counted_tokens: bool) -> tuple[Feature, ...]:
-    """One each, or where tokens carry unit vectors and are counted: the token's, and all the others'."""
+    """Return one feature each; for counted tokens with unit vectors, the token's and all others'."""
     if counted_tokens:
         return Feature(1), Feature(2, construction.n - 1)
     return tuple(Feature(place) for place in range(1, construction.signs + 1))
 
 
-def _received(mechanism: Mechanism, tokens: Tokens, literal: bool) -> tuple[Array, Array]:
-    """What each row receives, and the size of what was added up for it, feature by feature."""
+def _attend(mechanism: Mechanism, tokens: Tokens, literal: bool) -> tuple[Array, Array]:
+    """Return the output of each row, and the absolute sum behind it, feature by feature."""
     values = tokens.values
     if values is None:
         counts = torch.ones(len(tokens.keys)) if tokens.counts is None else tokens.counts
         values = torch.diag(1 / counts.to(tokens.keys.dtype))
-    both = torch.cat([values, values.abs()], dim=-1)
+    with_sizes = torch.cat([values, values.abs()], dim=-1)
     with torch.no_grad():
         out = (
-            _defined(mechanism, tokens, both)
+            _attend_by_definition(mechanism, tokens, with_sizes)
             if literal
-            else TokenBatch.of([tokens]).attend(mechanism, both[None])[0]
+            else TokenBatch.of([tokens]).attend(mechanism, with_sizes[None])[0]
         )
     features = values.shape[-1]
     sizes = out[:, features:].abs().maximum(out[:, :features].abs())
     return out[:, :features].numpy(), sizes.numpy()
 
 
-def _defined(
+def _attend_by_definition(
     mechanism: Mechanism, tokens: Tokens, values: Float[Tensor, "keys features"]
 ) -> Float[Tensor, "rows features"]:
-    """As `attend`, by the definition instead of the fast form."""
+    """Like `attend`, by the definition instead of the fast form."""
     causal = mechanism.causality is Causality.ALWAYS
-    keys, carried = tokens.keys[None, None], values[None, None]
+    keys, head_values = tokens.keys[None, None], values[None, None]
     counts = None if tokens.counts is None else tokens.counts[None, None]
     if mechanism.permutation_equivariant:
-        return mechanism.definition(tokens.queries[None, None], keys, carried, counts, causal)[0, 0]
+        return mechanism.definition(tokens.queries[None, None], keys, head_values, counts, causal)[0, 0]
     alone = tokens.last or len(tokens.queries) == 1
     sets = [query.expand(len(tokens.keys), -1) for query in tokens.queries] if alone else [tokens.queries]
-    rows = [mechanism.definition(q[None, None], keys, carried, counts, causal)[0, 0] for q in sets]
+    rows = [mechanism.definition(q[None, None], keys, head_values, counts, causal)[0, 0] for q in sets]
     return torch.cat([row[-1:] for row in rows] if tokens.last else rows)

@@ -1,8 +1,8 @@
-"""What attention returns on exact tokens, for mechanisms whose formula is short enough to repeat here.
+"""Attention outputs on exact tokens, for mechanisms whose formula is short enough to repeat here.
 
-Rational formulas give rationals. Exponentials give balls, but for rows in which every weight cancels.
-A row whose scores add up to 0 has no average. Feature maps return 0 there by convention; here it is no
-answer, since a search would find little else.
+Rational formulas give rationals. Exponentials give balls, except for rows in which every weight cancels.
+A row whose scores add up to 0 has no average. Feature maps return 0 there by convention; here it raises
+NoAnswer, since a search would find little else.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from separatrix.exact.outputs.attention import attend
 from separatrix.mechanisms import MECHANISMS, Mechanism
 
 PRECISION = 192
-"""Bits of the balls; callers set it, since differences of balls are to be taken at it as well."""
+"""Precision of balls in bits. Callers set it, since they take differences at the same precision."""
 
 
 MOST_LITERAL = 2000
-"""Tokens written out for a mechanism that does not take counts."""
+"""The maximum number of tokens for a mechanism that does not accept counts."""
 
 
 class NoAnswer(SeparatrixError):
-    """A mechanism has no output on these tokens: its formula divides by zero, or leaves the numbers."""
+    """A mechanism has no output on these tokens: its formula divides by zero or overflows."""
 
 
 @dataclass(frozen=True)
-class Received:
-    """One feature of one output row. Equal `made_of` means equal values, even where those are balls."""
+class ExactOutput:
+    """One feature of one output row. Equal `made_of` implies equal values, even for balls."""
 
     value: Flint
     made_of: object
 
 
-Rows = list[list[Received]]
+Rows = list[list[ExactOutput]]
 Score = Callable[[fmpq], fmpq]
 
 
 def output_rows(mechanism: Mechanism, description: Description) -> Rows:
-    """The output of every query: by its formula in exact numbers, else by the mechanism itself in float64."""
+    """Return the output of every query: by the exact formula, or by the mechanism itself in float64."""
     rows = formula_rows(mechanism, description)
     return rows if rows is not None else _float_rows(mechanism, description)
 
 
 def formula_rows(mechanism: Mechanism, description: Description) -> Rows | None:
-    """The output of every query, or None if this mechanism is not among those repeated here."""
+    """Return the output of every query, or None if the mechanism has no formula here."""
     if MECHANISMS.get(mechanism.name) is not type(mechanism) or mechanism.name not in FORMULAS:
         return None
     formula = FORMULAS[mechanism.name](mechanism.parameters)
@@ -64,19 +64,19 @@ def formula_rows(mechanism: Mechanism, description: Description) -> Rows | None:
 
 
 def _float_rows(mechanism: Mechanism, description: Description) -> Rows:
-    """The mechanism itself in float64, causal if it can do nothing else, asked after all tokens."""
+    """Return the outputs of the mechanism in float64, with queries after all tokens."""
     q, k, v, counts = description.tensors()
-    counted = counts[None] if mechanism.takes_counts else None
-    if counted is None:
+    head_counts = counts[None] if mechanism.takes_counts else None
+    if head_counts is None:
         if counts.sum() > MOST_LITERAL:
             raise NoAnswer(
-                f"{mechanism.spelled} takes no counts, and more than {MOST_LITERAL} tokens are many"
+                f"{mechanism.spelled} does not accept counts, and there are more than {MOST_LITERAL} tokens"
             )
-        k, v = (each.repeat_interleave(counts.long(), 0) for each in (k, v))
-    found = attend(mechanism, q[None], k[None], v[None], counted, last=True)[0]
-    if not bool(found.isfinite().all()):
-        raise NoAnswer(f"{mechanism.spelled} returns what is no finite number")
-    return [[Received(x, x) for x in row] for row in found.double().tolist()]
+        k, v = (tokens.repeat_interleave(counts.long(), 0) for tokens in (k, v))
+    outputs = attend(mechanism, q[None], k[None], v[None], head_counts, last=True)[0]
+    if not bool(outputs.isfinite().all()):
+        raise NoAnswer(f"{mechanism.spelled} returns values that are not finite")
+    return [[ExactOutput(x, x) for x in row] for row in outputs.double().tolist()]
 
 
 def _rationals(vector: Sequence[Fraction | float]) -> list[fmpq]:
@@ -85,49 +85,49 @@ def _rationals(vector: Sequence[Fraction | float]) -> list[fmpq]:
 
 @dataclass(frozen=True)
 class Rational:
-    """`score(<phi(q), phi(k)>)` times the counts, divided or not."""
+    """Attention with the weights `count * score(<phi(q), phi(k)>)`, normalised or not."""
 
     score: Score = lambda logit: logit
     phi: Score = lambda x: x
     divisor: str = "sum"
-    """What scores are divided by: their `sum`, the number `n` of tokens, or `none`."""
+    """The divisor of the scores: their `sum`, the number `n` of tokens, or `none`."""
 
-    def __call__(self, query: Any, keys: Any, values: Any, counts: Any) -> list[Received]:
-        asked = [self.phi(x) for x in query]
-        logits = [_dot(asked, [self.phi(x) for x in key]) for key in keys]
+    def __call__(self, query: Any, keys: Any, values: Any, counts: Any) -> list[ExactOutput]:
+        features = [self.phi(x) for x in query]
+        logits = [_dot(features, [self.phi(x) for x in key]) for key in keys]
         scores = [count * self.score(logit) for count, logit in zip(counts, logits, strict=True)]
-        return _mixed(scores, values, self._total(scores, counts))
+        return _mix(scores, values, self._total(scores, counts))
 
     def _total(self, scores: list[fmpq], counts: list[fmpq]) -> fmpq:
         if self.divisor in ("none", "n"):
             return fmpq(1) if self.divisor == "none" else sum(counts, fmpq(0))
         total = sum(scores, fmpq(0))
         if total == 0:
-            raise NoAnswer("the scores of a row add up to zero, so there is nothing to divide by")
+            raise NoAnswer("the scores of a row add up to zero, so they cannot be normalised")
         return total
 
 
-def hardmax(query: Any, keys: Any, values: Any, counts: Any) -> list[Received]:
-    """The mean of the tokens with the largest logit."""
+def hardmax(query: Any, keys: Any, values: Any, counts: Any) -> list[ExactOutput]:
+    """Return the mean of the tokens with the largest logit."""
     logits = [_dot(query, key) for key in keys]
     scores = [count * (logit == max(logits)) for count, logit in zip(counts, logits, strict=True)]
-    return _mixed(scores, values, sum(scores, fmpq(0)))
+    return _mix(scores, values, sum(scores, fmpq(0)))
 
 
-def _mixed(scores: list[fmpq], values: Any, total: fmpq) -> list[Received]:
+def _mix(scores: list[fmpq], values: Any, total: fmpq) -> list[ExactOutput]:
     """`scores @ values / total`."""
-    found = [_dot(scores, column) / total for column in zip(*values, strict=True)]
-    return [Received(x, x) for x in found]
+    means = [_dot(scores, column) / total for column in zip(*values, strict=True)]
+    return [ExactOutput(x, x) for x in means]
 
 
 @dataclass(frozen=True)
 class Exponential:
-    """`exp(rate <q,k>) / sum`, the rate times log n if `with_length`."""
+    """Attention with the weights `exp(rate <q,k>) / sum`; rate is multiplied by log n if `with_length`."""
 
     rate: fmpq
     with_length: bool = False
 
-    def __call__(self, query: Any, keys: Any, values: Any, counts: Any) -> list[Received]:
+    def __call__(self, query: Any, keys: Any, values: Any, counts: Any) -> list[ExactOutput]:
         logits = [_dot(query, key) for key in keys]
         n = sum(counts, fmpq(0))
         rate = arb(self.rate) * arb(n).log() if self.with_length else arb(self.rate)
@@ -135,38 +135,38 @@ class Exponential:
         columns = zip(*values, strict=True)
         return [self._mean(rate, n, _levels(above, counts, column)) for column in columns]
 
-    def _mean(self, rate: arb, n: fmpq, levels: tuple[tuple[fmpq, fmpq, fmpq], ...]) -> Received:
-        """The weighted mean of `carried / share`: rational where that is the same at every level."""
-        _, share, carried = levels[0]
-        first = carried / share
-        rest = [(at, carried - first * share) for at, share, carried in levels]
-        if all(factor == 0 for _, factor in rest):
-            return Received(first, first)
+    def _mean(self, rate: arb, n: fmpq, levels: tuple[tuple[fmpq, fmpq, fmpq], ...]) -> ExactOutput:
+        """Return the weighted mean; rational if the mean of every level is the same."""
+        _, share, value_sum = levels[0]
+        first = value_sum / share
+        remainders = [(at, value_sum - first * share) for at, share, value_sum in levels]
+        if all(factor == 0 for _, factor in remainders):
+            return ExactOutput(first, first)
         weight = {at: (rate * at).exp() for at, _, _ in levels}
         total = sum((share * weight[at] for at, share, _ in levels), arb(0))
-        value = first + sum((factor * weight[at] for at, factor in rest if factor != 0), arb(0)) / total
-        return Received(value, (n if self.with_length else None, levels))
+        value = first + sum((factor * weight[at] for at, factor in remainders if factor != 0), arb(0)) / total
+        return ExactOutput(value, (n if self.with_length else None, levels))
 
 
 def _levels(above: Any, counts: Any, column: Any) -> tuple[tuple[fmpq, fmpq, fmpq], ...]:
-    """Logits below the largest, with their share of tokens and of what these carry, largest first."""
-    found: dict[fmpq, list[fmpq]] = {}
+    """Return (logit relative to the largest, share of tokens, share of values), largest logit first."""
+    levels: dict[fmpq, list[fmpq]] = {}
     for at, count, value in zip(above, counts, column, strict=True):
-        level = found.setdefault(at, [fmpq(0), fmpq(0)])
+        level = levels.setdefault(at, [fmpq(0), fmpq(0)])
         level[0], level[1] = level[0] + count, level[1] + count * value
-    unit = found[fmpq(0)][0]
-    return tuple((at, found[at][0] / unit, found[at][1] / unit) for at in sorted(found, reverse=True))
+    unit = levels[fmpq(0)][0]
+    return tuple((at, levels[at][0] / unit, levels[at][1] / unit) for at in sorted(levels, reverse=True))
 
 
-def _dot(one: Sequence[fmpq], other: Sequence[fmpq]) -> fmpq:
-    return sum((x * y for x, y in zip(one, other, strict=True)), fmpq(0))
+def _dot(first: Sequence[fmpq], second: Sequence[fmpq]) -> fmpq:
+    return sum((x * y for x, y in zip(first, second, strict=True)), fmpq(0))
 
 
 def _positive(x: fmpq) -> fmpq:
     return x if x > 0 else fmpq(0)
 
 
-def _squared(x: fmpq) -> fmpq:
+def _positive_square(x: fmpq) -> fmpq:
     return _positive(x) ** 2
 
 
@@ -188,7 +188,7 @@ def _features(phi: Score) -> Callable[[Any], Rational]:
     return lambda p: Rational(phi=phi, divisor="sum" if p.normalised else "none")
 
 
-FORMULAS: dict[str, Callable[[Any], Callable[..., list[Received]] | None]] = {
+FORMULAS: dict[str, Callable[[Any], Callable[..., list[ExactOutput]] | None]] = {
     "softmax": lambda p: Exponential(1 / rational(p.temperature)),
     "logn-softmax": lambda p: Exponential(rational(p.scale), with_length=True),
     "hardmax": lambda p: hardmax,
@@ -196,9 +196,9 @@ FORMULAS: dict[str, Callable[[Any], Callable[..., list[Received]] | None]] = {
     "power": lambda p: _power(p.beta),
     "taylor": lambda p: Rational(score=_taylor(p.order)),
     "relu": lambda p: Rational(score=_positive, divisor="n"),
-    "squared-relu": lambda p: Rational(score=_squared, divisor="n"),
+    "squared-relu": lambda p: Rational(score=_positive_square, divisor="n"),
     "identity-features": _features(lambda x: x),
     "relu-features": _features(_positive),
-    "squared-relu-features": _features(_squared),
+    "squared-relu-features": _features(_positive_square),
 }
-"""The formulas, by the name of the mechanism; each is made from the mechanism's parameters."""
+"""The formulas by mechanism name; each is built from the mechanism's parameters."""

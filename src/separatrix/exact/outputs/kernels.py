@@ -1,4 +1,4 @@
-"""Rows of attention as sums of exact scores: proportions of tokens at each logit, and a scalar kernel."""
+"""Attention rows as sums of exact scores: the share of tokens at each logit, and a scalar kernel."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from separatrix.core.numbers.logforms import Flint, LogForm, rational
 from separatrix.mechanisms import Mechanism, ScoreMechanism
 
 PRECISIONS = (128, 512, 2048, 8192, 32768)
-"""Bits of a ball, raised until a comparison is decided."""
+"""Precisions of balls in bits, tried in turn until a comparison is decided."""
 
 
 @dataclass(frozen=True)
 class LogitLevel:
-    """The tokens of one logit, in proportion to those of the largest."""
+    """The tokens of one logit, relative to the number of tokens with the largest logit."""
 
     logit: fmpq
     share: fmpq
     carried: tuple[fmpq, ...]
-    """The sum of their values, in the same proportion."""
+    """The sum of their values, in the same unit."""
 
 
 LogitRow = tuple[LogitLevel, ...]
-"""The levels of one query, largest logit first. Weights depend on nothing else."""
+"""The levels of one query, largest logit first. They determine its attention weights."""
 
 
 def rows_of(description: Description) -> tuple[LogitRow, ...]:
-    """The distinct rows, in a settled order."""
+    """Return the distinct rows in a deterministic order."""
     keys = [_rationals(kind.key) for kind in description.kinds]
     values = [[kind.count * x for x in _rationals(kind.value)] for kind in description.kinds]
     rows: dict[LogitRow, None] = {}
     for query in description.queries:
-        asked = _rationals(query)
+        query_vector = _rationals(query)
         counts: dict[fmpq, Any] = defaultdict(fmpq)
         carried: dict[fmpq, Any] = defaultdict(lambda: [fmpq(0)] * len(values[0]))
         for kind, key, value in zip(description.kinds, keys, values, strict=True):
-            logit = sum((q * k for q, k in zip(asked, key, strict=True) if q != 0 and k != 0), fmpq(0))
+            logit = sum((q * k for q, k in zip(query_vector, key, strict=True) if q != 0 and k != 0), fmpq(0))
             counts[logit] += kind.count
             carried[logit] = [x + y for x, y in zip(carried[logit], value, strict=True)]
         order = sorted(counts, reverse=True)
@@ -59,7 +59,7 @@ def _rationals(vector: Sequence[Fraction | float]) -> list[fmpq]:
 
 
 class KernelRows:
-    """Both labels of a construction, under one scalar kernel."""
+    """The rows of both labels of a construction under one scalar kernel."""
 
     def __init__(self, construction: ExactConstruction, mechanism: ScoreMechanism) -> None:
         self.mechanism, self.tau = mechanism, rational(construction.tau)
@@ -69,12 +69,12 @@ class KernelRows:
         self._scores = cache(self._ratios)
 
     def fires(self, label: Label, signs: Sequence[int]) -> bool | None:
-        """Whether a neuron of these signs fires on some row; None where no precision decides it."""
-        found = [self._fires(row, signs) for row in self.rows[label]]
-        return True if True in found else None if None in found else False
+        """Return whether a neuron with these signs fires on a row; None if no precision decides it."""
+        rows_fire = [self._fires(row, signs) for row in self.rows[label]]
+        return True if True in rows_fire else None if None in rows_fire else False
 
     def margin(self) -> tuple[Flint, Flint, Flint]:
-        """The largest pre-activations of D0 and of D1 with all signs +, and how much larger that of D1 is."""
+        """Return the largest pre-activations of D0 and D1 with all signs +, and their difference."""
         for precision in PRECISIONS:
             with ctx.workprec(precision):
                 v0, v1 = (max((self._peak(row) for row in rows), key=float) for rows in self.rows)
@@ -84,26 +84,26 @@ class KernelRows:
         return v0, v1, margin
 
     def same(self) -> bool:
-        """Whether both labels provably receive the same."""
+        """Return whether both labels provably have the same outputs."""
         if set(self.rows[0]) == set(self.rows[1]):
             return True
         with ctx.workprec(PRECISIONS[0]):
-            received = [[self.received(row) for row in rows] for rows in self.rows]
-        if not all(isinstance(x, fmpq) for rows in received for row in rows for x in row):
+            outputs = [[self.outputs(row) for row in rows] for rows in self.rows]
+        if not all(isinstance(x, fmpq) for rows in outputs for row in rows for x in row):
             return False
-        return set(received[0]) == set(received[1])
+        return set(outputs[0]) == set(outputs[1])
 
-    def received(self, row: LogitRow) -> tuple[Flint, ...]:
-        """What attention returns for a row, feature by feature."""
+    def outputs(self, row: LogitRow) -> tuple[Flint, ...]:
+        """Return the attention output of a row, feature by feature."""
         return tuple(
             self._mean(row, lambda level, place=place: level.carried[place])  # type: ignore[misc]
             for place in range(len(row[0].carried))
         )
 
     def _fires(self, row: LogitRow, signs: Sequence[int]) -> bool | None:
-        """Whether `sum of score (carried - tau share)` has the sign of the sum of all scores.
+        """Return whether the sum of `score (carried - tau share)` has the sign of the sum of all scores.
 
-        A factor that vanishes takes its ball with it, so that what is rational is decided exactly.
+        A factor of zero removes its ball, so that rational cases are decided exactly.
         """
         factors = [
             sum((y * x for y, x in zip(signs, level.carried, strict=True)), -self.tau * level.share)
@@ -117,39 +117,44 @@ class KernelRows:
         return None
 
     def _side(self, row: LogitRow) -> int:
-        """The sign of the sum of all scores, by which they are divided."""
+        """Return the sign of the normaliser, the sum of all scores."""
         for precision in PRECISIONS:
             with ctx.workprec(precision):
                 side = _sign(_sum([level.share for level in row], self._scores(row, precision)))
             if side:
                 return side
-        raise EngineRefusal(f"{self.mechanism.spelled} cannot bear these tokens: the scores of a row cancel")
+        reason = "cannot handle these tokens: the scores of a row add up to zero"
+        raise EngineRefusal(f"{self.mechanism.spelled} {reason}")
 
     def _peak(self, row: LogitRow) -> Flint:
         return self._mean(row, lambda level: sum(level.carried, fmpq(0)))
 
-    def _mean(self, row: LogitRow, what: Callable[[LogitLevel], fmpq]) -> Flint:
-        """The attended mean of `what`; rational if it is the same at every level, whatever the scores."""
+    def _mean(self, row: LogitRow, value_of: Callable[[LogitLevel], fmpq]) -> Flint:
+        """Return the attention-weighted mean of a value; rational if it is the same at every level."""
         self._side(row)
         scores = self._scores(row, int(ctx.prec))
-        first = what(row[0])
-        rest = _sum([what(level) - first * level.share for level in row], scores)
-        return first if _sign(rest) == 0 else first + rest / _sum([level.share for level in row], scores)
+        first = value_of(row[0])
+        remainder = _sum([value_of(level) - first * level.share for level in row], scores)
+        return (
+            first
+            if _sign(remainder) == 0
+            else first + remainder / _sum([level.share for level in row], scores)
+        )
 
     def _ratios(self, row: LogitRow, precision: int) -> tuple[Flint, ...]:
-        """Every level's score over that of the largest logit."""
+        """Return the score of every level relative to that of the largest logit."""
         top = row[0].logit
         with ctx.workprec(precision):
             ratios = [self.mechanism.ratio(top * self.unit, (at.logit - top) * self.unit) for at in row]
         if not all(isinstance(ratio, fmpq) or ratio.is_finite() for ratio in ratios):
             raise EngineRefusal(
-                f"{self.mechanism.spelled} cannot bear these tokens: its scores are not finite"
+                f"{self.mechanism.spelled} cannot handle these tokens: its scores are not finite"
             )
         return tuple(ratios)
 
 
 def _sum(factors: Sequence[fmpq], scores: Sequence[Flint]) -> Flint:
-    """`sum of factor * score`, without the scores whose factor vanishes."""
+    """Return the sum of factor * score, omitting scores with factor 0."""
     total: Flint = fmpq(0)
     for factor, score in zip(factors, scores, strict=True):
         if factor != 0:
@@ -158,19 +163,19 @@ def _sum(factors: Sequence[fmpq], scores: Sequence[Flint]) -> Flint:
 
 
 def _sign(x: Flint) -> int | None:
-    """-1, 0 or 1; None for a ball around 0."""
+    """Return -1, 0 or 1; None for a ball that contains 0."""
     if isinstance(x, fmpq):
         return (x > 0) - (x < 0)
     return 1 if x > 0 else -1 if x < 0 else None
 
 
 def same_rows(construction: ExactConstruction, mechanism: Mechanism) -> bool:
-    """Whether attention provably gives both labels the same rows: then no reader tells them apart."""
+    """Return whether both labels provably have equal rows, so that no reader tells them apart."""
     return kernel_rows(construction, mechanism).same()
 
 
 def kernel_rows(construction: ExactConstruction, mechanism: Mechanism) -> KernelRows:
-    """The rows of both labels as sums of exact scores."""
+    """Return the rows of both labels as sums of exact scores, or raise an EngineRefusal."""
     if not isinstance(mechanism, ScoreMechanism):
         raise EngineRefusal(f"{mechanism.spelled} has no scalar kernel, so nothing to certify", ("closed",))
     if not construction.rational:
@@ -179,18 +184,18 @@ def kernel_rows(construction: ExactConstruction, mechanism: Mechanism) -> Kernel
 
 
 def with_kernel(mechanism: Mechanism) -> ScoreMechanism:
-    """The mechanism, if its score is a scalar function of the logit."""
+    """Return the mechanism if its score is a scalar function of the logit, or raise an EngineRefusal."""
     if not isinstance(mechanism, ScoreMechanism):
         raise EngineRefusal(f"{mechanism.spelled} has no scalar kernel, so no closed form", ("grouped",))
     return mechanism
 
 
 def rational_model(construction: Construction, n: int | None = None) -> BlockModel:
-    """The closed form in rationals and logarithms, at the construction's n or another."""
+    """Return the closed form in rationals and logarithms, at the construction's n or another one."""
     model = None
     if not isinstance(construction, ExactConstruction):
-        given = construction.parameters.filled()
-        values = {name: x if isinstance(x, str) else rational(x) for name, x in given.items()}
+        parameters = construction.parameters.filled()
+        values = {name: x if isinstance(x, str) else rational(x) for name, x in parameters.items()}
         if n is not None:
             values["n"] = rational(n)
         model = construction.block_model(values, LogForm.log)
@@ -200,29 +205,35 @@ def rational_model(construction: Construction, n: int | None = None) -> BlockMod
 
 
 def no_closed_form(construction: str) -> EngineRefusal:
-    """The refusal where a construction has no closed form."""
+    """Return the refusal for a construction without a closed form."""
     return EngineRefusal(f"these parameters of {construction} have no closed form", ("grouped",))
 
 
 def spike_weights(mechanism: ScoreMechanism, model: BlockModel, label: Label) -> dict[str, Flint]:
-    """f(row, spike) for every kind of row: u of the spike over the sum of all u."""
+    """Return the attention weight of the spike for every kind of row."""
     scores = {row.name: block_scores(mechanism, model, row) for row in model.rows[label]}
     return {name: spike / total for name, (spike, _, _, total) in scores.items()}
 
 
 def block_scores(mechanism: ScoreMechanism, model: BlockModel, row: QueryRow) -> tuple[Flint, ...]:
-    """The scores of the spike, of a mate of it, of the row's own block, over an ordinary one; their sum."""
-    spike, mate, own = (mechanism.ratio(row.base, step) for step in (row.spike, row.mate, row.own))
-    return spike, mate, own, spike + (model.size - 1) * mate + (own + (model.blocks - 1)) * model.size
+    """Return the scores of spike, mate and own block relative to an ordinary token, and the total."""
+    spike, mate, own_block = (mechanism.ratio(row.base, step) for step in (row.spike, row.mate, row.own))
+    return (
+        spike,
+        mate,
+        own_block,
+        spike + (model.size - 1) * mate + (own_block + (model.blocks - 1)) * model.size,
+    )
 
 
 def probe_margin(mechanism: ScoreMechanism, model: BlockModel) -> tuple[Flint, Flint, Flint]:
-    """v0, v1 and v1 - v0, the precision raised until the difference has its digits."""
+    """Return v0, v1 and v1 - v0, raising the precision until the difference is accurate."""
     for precision in PRECISIONS:
         with ctx.workprec(precision):
             weights = (spike_weights(mechanism, model, label) for label in (0, 1))
             peaks = [
-                a * max(each.values(), key=float) for a, each in zip(model.probe.a, weights, strict=True)
+                a * max(label_weights.values(), key=float)
+                for a, label_weights in zip(model.probe.a, weights, strict=True)
             ]
             v0, v1 = (model.probe.offset + peak for peak in peaks)
             margin = peaks[1] - peaks[0]

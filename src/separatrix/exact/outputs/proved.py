@@ -1,4 +1,4 @@
-"""Rows of attention in rationals and balls, for scalar kernels on tokens with a closed form."""
+"""Attention outputs in rationals and balls, for scalar kernels on tokens with a closed form."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ from separatrix.exact.outputs.kernels import block_scores, kernel_rows, rational
 from separatrix.mechanisms import Mechanism, ScoreMechanism, mechanism_named
 
 TWINS = {"identity-features": "linear", "relu-features": "linear", "based": "taylor:order=2"}
-"""Feature maps whose products are a scalar kernel, on tokens that are not negative (`list mechanisms
---lattice`)."""
+"""Feature maps that equal a scalar kernel on non-negative tokens (see `list mechanisms --lattice`)."""
 SMALLEST_BITS = 1 << 14
 SMALLEST = Fraction(1, 1 << SMALLEST_BITS)
-"""Numbers nearer to 0 (n to the power of a million is soon that) are only known to be so."""
+"""Smaller numbers, such as n to the power of minus a million, are only bounded by this."""
 LARGEST_GROUPS = 4096
-"""More distinct tokens than this are not looked at for a sign."""
+"""The maximum number of distinct tokens examined for negative entries."""
 
 
 class ProvedOutputs(Outputs):
-    """Rows as rationals and balls, with the precision that n calls for."""
+    """Rows in rationals and balls, with a precision that grows with n."""
 
     proves = True
     evidence = "rationals and balls"
@@ -74,47 +73,52 @@ class ProvedOutputs(Outputs):
 
     @cached_property
     def offsets(self) -> tuple[Array, Array]:
-        d0, d1 = (self._apart(rows, [self.rows[0][0]] * len(rows)) for rows in self.rows)
+        d0, d1 = (self._subtract(rows, [self.rows[0][0]] * len(rows)) for rows in self.rows)
         return d0, d1
 
     @cached_property
     def differences(self) -> Array:
-        few, many = sorted(map(len, self.rows))
-        return self._apart(self.rows[1], self.rows[0]) if few == many else np.empty((0, len(self.features)))
+        if len(self.rows[0]) != len(self.rows[1]):
+            return np.empty((0, len(self.features)))
+        return self._subtract(self.rows[1], self.rows[0])
 
-    def _apart(self, rows: list[tuple[Flint, ...]], others: list[tuple[Flint, ...]]) -> Array:
-        """Rows less others, in float64 once they are subtracted."""
+    def _subtract(self, rows: list[tuple[Flint, ...]], references: list[tuple[Flint, ...]]) -> Array:
+        """Subtract rows in full precision and convert the differences to float64."""
         roots = np.sqrt([float(feature.copies) for feature in self.features])
         with ctx.workprec(self.precision):
-            pairs = [zip(row, other, strict=True) for row, other in zip(rows, others, strict=True)]
-            found: Array = np.array([[float(x - y) for x, y in pair] for pair in pairs])
-        return found * roots
+            pairs = [
+                zip(row, reference, strict=True) for row, reference in zip(rows, references, strict=True)
+            ]
+            differences: Array = np.array([[float(x - y) for x, y in pair] for pair in pairs])
+        return differences * roots
 
     def reading(self, label: Label, weights: Sequence[Fraction]) -> Ends:
         factors = [
-            rational(each.copies * Fraction(w)) for each, w in zip(self.features, weights, strict=True)
+            rational(total.copies * Fraction(w)) for total, w in zip(self.features, weights, strict=True)
         ]
         with ctx.workprec(self.precision):
             sums = [
                 sum((w * x for w, x in zip(factors, row, strict=True)), fmpq(0)) for row in self.rows[label]
             ]
-        found = [ends(each) for each in sums]
-        return max(low for low, _ in found), max(high for _, high in found)
+        intervals = [ends(total) for total in sums]
+        return max(low for low, _ in intervals), max(high for _, high in intervals)
 
     def entries(self, label: Label, nearest: bool) -> tuple[Array, Array]:
         with ctx.workprec(self.precision):
-            found = [[ends(x * self._unit) for x in row] for row in self.raw[label]]
-        low, high = (np.array([[float(each[end]) for each in row] for row in found]) for end in (0, 1))
+            intervals = [[ends(x * self._unit) for x in row] for row in self.raw[label]]
+        low, high = (
+            np.array([[float(interval[end]) for interval in row] for row in intervals]) for end in (0, 1)
+        )
         return (low, high) if nearest else (np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
 
 
 def precision(construction: Construction) -> int:
-    """Bits enough for differences of some 1/n, and for their sums."""
+    """Return the bits needed for differences of order 1/n and their sums."""
     return 256 + 4 * construction.n.bit_length()
 
 
 def ends(x: Flint) -> Ends:
-    """The rational, twice, or the ends of the ball.
+    """Return the ends of a ball, or a rational twice.
 
     >>> ends(fmpq(1, 3))
     (Fraction(1, 3), Fraction(1, 3))
@@ -132,7 +136,7 @@ def ends(x: Flint) -> Ends:
 
 
 def _dyadic(x: arb) -> Fraction | None:
-    """The number, or None where it is not 0 and below SMALLEST."""
+    """Return the number, or None if it is nonzero and smaller than SMALLEST."""
     mantissa, exponent = (int(part) for part in x.man_exp())
     if mantissa and exponent + mantissa.bit_length() < -SMALLEST_BITS:
         return None
@@ -140,7 +144,7 @@ def _dyadic(x: arb) -> Fraction | None:
 
 
 def proved_outputs(construction: Construction, mechanism: Mechanism) -> ProvedOutputs:
-    """The rows of both labels, or an EngineRefusal where there is no exact form."""
+    """Return the rows of both labels, or raise an EngineRefusal if there is no exact form."""
     kernel = kernel_of(construction, mechanism)
     with ctx.workprec(precision(construction)):
         if isinstance(construction, ExactConstruction):
@@ -149,7 +153,7 @@ def proved_outputs(construction: Construction, mechanism: Mechanism) -> ProvedOu
 
 
 def kernel_of(construction: Construction, mechanism: Mechanism) -> ScoreMechanism:
-    """The mechanism as a scalar kernel: itself, or the one it is equal to on these tokens."""
+    """Return the mechanism as a scalar kernel: itself, or one that is equal on these tokens."""
     if mechanism.spelled in TWINS and not _has_negative(construction):
         mechanism = mechanism_named(TWINS[mechanism.spelled])
     if not isinstance(mechanism, ScoreMechanism):
@@ -158,7 +162,7 @@ def kernel_of(construction: Construction, mechanism: Mechanism) -> ScoreMechanis
 
 
 def _has_negative(construction: Construction) -> bool:
-    """Whether some query or key has a negative entry, or nobody looked."""
+    """Whether a query or key has a negative entry; True if there are too many tokens to examine."""
     if not construction.has_groups or construction.group_count() > LARGEST_GROUPS:
         return True
     groups = [construction.groups(label, torch.float64) for label in (0, 1)]
@@ -166,28 +170,30 @@ def _has_negative(construction: Construction) -> bool:
 
 
 def _of_description(construction: ExactConstruction, kernel: ScoreMechanism) -> ProvedOutputs:
-    """A row for each distinct query; equal if the levels are, or if all numbers are rational and equal."""
-    found = kernel_rows(construction, kernel)
-    counted = [
+    """Return a row for each distinct query; rows are equal if their levels are, or their rational values."""
+    kernel_outputs = kernel_rows(construction, kernel)
+    row_counts = [
         Counter(rows_of(Description((query,), description.kinds))[0] for query in description.queries)
         for description in construction.descriptions
     ]
-    rows = [{row: found.received(row) for row in each} for each in counted]
-    same = counted[0] == counted[1]
-    if all(isinstance(x, fmpq) for each in rows for row in each.values() for x in row):
-        d0, d1 = (Counter(rows[label][row] for row in counted[label].elements()) for label in (0, 1))
-        same = same or d0 == d1
-    listed = list(rows[0].values()), list(rows[1].values())
+    rows = [{row: kernel_outputs.outputs(row) for row in label_rows} for label_rows in row_counts]
+    are_equal = row_counts[0] == row_counts[1]
+    if all(isinstance(x, fmpq) for label_rows in rows for row in label_rows.values() for x in row):
+        d0, d1 = (Counter(rows[label][row] for row in row_counts[label].elements()) for label in (0, 1))
+        are_equal = are_equal or d0 == d1
+    label_rows_lists = list(rows[0].values()), list(rows[1].values())
     features = tuple(Feature(place) for place in range(1, construction.signs + 1))
-    ones, counts = (Fraction(1),) * len(features), (counted[0].total(), counted[1].total())
-    return ProvedOutputs(construction, features, ones, listed, listed, same, counts)
+    all_plus, counts = (Fraction(1),) * len(features), (row_counts[0].total(), row_counts[1].total())
+    return ProvedOutputs(
+        construction, features, all_plus, label_rows_lists, label_rows_lists, are_equal, counts
+    )
 
 
 def _of_blocks(construction: Construction, kernel: ScoreMechanism, model: BlockModel) -> ProvedOutputs:
-    """The kinds of row of a closed form.
+    """Return the kinds of row of a closed form.
 
-    Blocks without the spike are all alike, so the best weights are the same for all of them (the nearest
-    point of a symmetric hull is symmetric): a row is given by the mean over these blocks.
+    Blocks without the spike are exchangeable, so the best weights are equal for all of them (the nearest
+    point of a symmetric hull is symmetric), and the mean over these blocks represents a row.
     """
     blocks, n = int(model.blocks), construction.n
     last = construction.signs == blocks + 3
@@ -202,10 +208,10 @@ def _of_blocks(construction: Construction, kernel: ScoreMechanism, model: BlockM
     for copies in numbers:
         features.append(Feature(first, copies))
         first += copies
-    same = model.rows[0] == model.rows[1] and model.amplitudes.a[0] == model.amplitudes.a[1]
+    are_equal = model.rows[0] == model.rows[1] and model.amplitudes.a[0] == model.amplitudes.a[1]
     probe = (Fraction(1),) * 4 if last else (Fraction(1), Fraction(0))
     return ProvedOutputs(
-        construction, tuple(features), probe, (rows[0], rows[1]), (raw[0], raw[1]), same, (n, n)
+        construction, tuple(features), probe, (rows[0], rows[1]), (raw[0], raw[1]), are_equal, (n, n)
     )
 
 
@@ -214,14 +220,17 @@ def _exists(row: QueryRow, model: BlockModel) -> bool:
 
 
 def _block_row(kernel: ScoreMechanism, model: BlockModel, label: Label, row: QueryRow) -> tuple[Flint, ...]:
-    """What a row receives: of the spike, in the spike's block, in the row's own, in any other, of c."""
+    """Return the output of a row: spike, the spike's block, the row's own block, any other block, c."""
     amplitudes, size = model.amplitudes, model.size
-    spike, mate, own, total = block_scores(kernel, model, row)
+    spike, mate, own_block, total = block_scores(kernel, model, row)
     shares = amplitudes.a[label] * spike, amplitudes.b * (spike + (size - 1) * mate)
-    return (*(x / total for x in (*shares, amplitudes.b * size * own, amplitudes.b * size)), amplitudes.c)
+    return (
+        *(x / total for x in (*shares, amplitudes.b * size * own_block, amplitudes.b * size)),
+        amplitudes.c,
+    )
 
 
 def _mean_blocks(row: tuple[Flint, ...], blocks: int, last: bool) -> tuple[Flint, ...]:
-    spike, block, own, other, c = row
-    mean = (own + (blocks - 1) * other) / blocks
+    spike, block, own_block, other_block, c = row
+    mean = (own_block + (blocks - 1) * other_block) / blocks
     return (spike, block, mean, c) if last else (block, mean)

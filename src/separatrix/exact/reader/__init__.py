@@ -1,4 +1,4 @@
-"""Who looks at what attention returned: the random-sign network."""
+"""The reader: the random-sign network that classifies attention outputs."""
 
 from separatrix.exact.reader.network import FourLayerNetwork, Layers, draw_signs, fires
 

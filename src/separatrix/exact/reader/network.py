@@ -1,4 +1,4 @@
-"""The four-layer network of the paper, open to be looked at layer by layer."""
+"""The four-layer network of the paper, with access to every layer."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from separatrix.mechanisms import Causality, Mechanism
 
 @dataclass(frozen=True)
 class Layers:
-    """What each layer of the network says about one set of tokens."""
+    """The outputs of all layers for one token set."""
 
     attention: Float[Tensor, "rows keys"]
-    """f: how much each query row attends to each key."""
+    """The attention weights f of each query row."""
     attended: Float[Tensor, "rows features"]
-    """c: what attention returns for each row."""
+    """The attention output c of each row."""
     preactivations: Float[Tensor, "rows m"]
     """<c, y> for every row and sign vector."""
     neurons: Float[Tensor, "rows m"]
@@ -25,7 +25,7 @@ class Layers:
     rows: Float[Tensor, " rows"]
     """phi of the sum over the sign vectors."""
     output: Float[Tensor, ""]
-    """F: phi of the sum over the rows. The network fires when it is positive."""
+    """F: phi of the sum over the rows. The network fires if it is positive."""
 
     @property
     def fired(self) -> Bool[Tensor, "rows m"]:
@@ -58,17 +58,17 @@ class FourLayerNetwork(torch.nn.Module):
     def draw(
         cls, mechanism: Mechanism, construction: Construction, seed: int, dtype: torch.dtype = torch.float64
     ) -> FourLayerNetwork:
-        """A network with m independent uniform sign vectors."""
+        """Return a network with m independent uniform sign vectors."""
         return cls(mechanism, draw_signs(construction, seed, dtype), construction.threshold)
 
     def forward(self, tokens: Tokens) -> Float[Tensor, ""]:
-        """F of the tokens."""
+        """Return F of the tokens."""
         return self.layers(tokens).output
 
     def layers(self, tokens: Tokens) -> Layers:
-        """Every layer. Attention rows are read off by attending to unit vectors: n-by-n memory."""
+        """Return every layer. Attention weights come from attending to unit vectors, in n-by-n memory."""
         if tokens.counts is not None:
-            raise UsageError("the network looks at literal tokens; give it dense tokens, not groups")
+            raise UsageError("the network needs dense tokens, not groups")
         keys = tokens.keys[None, None]
         units = torch.eye(len(tokens.keys), dtype=tokens.keys.dtype)[None, None]
         causal = self.mechanism.causality is Causality.ALWAYS
@@ -83,17 +83,17 @@ class FourLayerNetwork(torch.nn.Module):
 def draw_signs(
     construction: Construction, seed: int, dtype: torch.dtype = torch.float64
 ) -> Float[Tensor, "m features"]:
-    """m independent uniform sign vectors."""
+    """Draw m independent uniform sign vectors."""
     generator = torch.Generator().manual_seed(seed)
     bits = torch.randint(0, 2, (construction.m, construction.signs), generator=generator)
     return (2 * bits - 1).to(dtype)
 
 
 def fires(network: FourLayerNetwork, construction: Construction, label: Label, spike: int = 0) -> bool:
-    """Whether the network fires on D0 or D1 with the spike at token `spike`."""
+    """Return whether the network fires on a label, with the special token at position `spike`."""
     if label not in (0, 1):
         raise UsageError(f"label={label} must be 0 or 1")
     if not 0 <= spike < construction.n:
-        raise UsageError(f"spike={spike} must be the place of a token, 0 to {construction.n - 1}")
+        raise UsageError(f"spike={spike} must be the position of a token, 0 to {construction.n - 1}")
     tokens = construction.dense(label, spike, network.signs.dtype)
     return bool(network(tokens) > 0)

@@ -1,4 +1,4 @@
-"""The answer, and what stands behind it."""
+"""Verdicts, what better readers could do, and certificates."""
 
 from separatrix.exact.verdicts.certificate import certify, write_certificate
 from separatrix.exact.verdicts.lost_formats import lost_from

@@ -1,8 +1,8 @@
 """The best threshold for the reader's random signs.
 
-P(tells apart) changes with tau only where tau passes a pre-activation of some sign vector, so it is
-enough to look between neighbouring ones that are surely apart. Candidates are weighed here; the winner's P
-is then asked of the engines, with the tau that is reported.
+P(tells apart) changes with tau only where tau crosses a pre-activation of a sign vector, so it suffices to
+compare gaps between neighbouring pre-activations that are certainly apart. The engines then compute P for
+the tau that is reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Gap = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True)
 class TunedThreshold(Document):
-    """The threshold with the largest P(tells apart), and that P."""
+    """The threshold with the largest P(tells apart)."""
 
     tau: Fraction
     """The threshold in units of the margin."""
@@ -62,7 +62,7 @@ def best_threshold(
     fixed: Outcome,
     sampling: Sampling,
 ) -> TunedThreshold:
-    """The best tau, and P by the strongest engine that applies; `fixed` is the outcome at the usual tau."""
+    """Return the best tau with P by the strongest engine; `fixed` is the outcome at the usual tau."""
     usual = Fraction(construction.parameters.filled()["tau"])
     states = sign_states(construction, outputs)
     among = _among(states)
@@ -70,24 +70,24 @@ def best_threshold(
     if gap is None or gap[0] < usual < gap[1]:
         return TunedThreshold(usual, fixed, among)
     tau = simplest_between(*gap)
-    moved = type(construction).read({**_given(construction), "tau": tau})
-    found = solve(moved, mechanism, "auto", replace(sampling, seed=sampling.seed + 1))
-    proved = ENGINES[fixed.engine].proves
-    known = fixed.interval[0] if proved else fixed.distinguish
-    undecided = proved and fixed.interval[0] < fixed.interval[1]
-    if known > found.distinguish or (known == found.distinguish and not undecided):
+    retuned = type(construction).read({**_given_parameters(construction), "tau": tau})
+    outcome = solve(retuned, mechanism, "auto", replace(sampling, seed=sampling.seed + 1))
+    is_proved = ENGINES[fixed.engine].proves
+    usual_probability = fixed.interval[0] if is_proved else fixed.distinguish
+    is_open = is_proved and fixed.interval[0] < fixed.interval[1]
+    if usual_probability > outcome.distinguish or (usual_probability == outcome.distinguish and not is_open):
         return TunedThreshold(usual, fixed, among)
-    return TunedThreshold(tau, found, among)
+    return TunedThreshold(tau, outcome, among)
 
 
 def _among(states: Sequence[States]) -> str:
     off = max(Fraction(2 * state.scale.off, state.scale.unit) for state in states)
-    where = f" at each of {len(states)} places" if len(states) > 1 else ""
-    but = f" but those within {float(off):.0e} of a pre-activation" if off else ""
-    return f"all from 1e-100 to 1e6{but}, over {states[0].seen}{where}"
+    positions = f" at each of {len(states)} places" if len(states) > 1 else ""
+    exception = f" but those within {float(off):.0e} of a pre-activation" if off else ""
+    return f"all from 1e-100 to 1e6{exception}, over {states[0].seen}{positions}"
 
 
-def _given(construction: Construction) -> dict[str, object]:
+def _given_parameters(construction: Construction) -> dict[str, object]:
     values = {
         name: getattr(construction.parameters, name) for name in type(construction.parameters).model_fields
     }
@@ -95,38 +95,42 @@ def _given(construction: Construction) -> dict[str, object]:
 
 
 def _best_gap(states: Sequence[States], usual: Fraction) -> Gap | None:
-    """Well between which two neighbouring pre-activations P is largest, the usual tau's first.
+    """Return the gap between neighbouring pre-activations with the largest P, preferring the usual tau.
 
-    Pre-activations that may be equal are one place together: no threshold between them is looked at.
+    Pre-activations that may be equal are merged: no threshold between them is considered.
     """
     unit, off = states[0].scale.unit, max(state.scale.off for state in states)
     least, most = math.ceil(LEAST_TAU * unit) + off, LARGEST_TAU * unit - off
     within = [[[min(max(x, least), most) for x in peaks] for peaks in state.peaks] for state in states]
-    values = sorted({least}.union(*(peaks for each in within for peaks in each)))
-    places: dict[int, int] = {}
+    values = sorted({least}.union(*(peaks for candidate in within for peaks in candidate)))
+    positions: dict[int, int] = {}
     gaps: list[tuple[int, int]] = []
     for low, high in pairwise(values):
-        places[low] = len(gaps)
+        positions[low] = len(gaps)
         if high - low > 2 * off:
             gaps.append((low + off, high - off))
-    places[values[-1]] = len(gaps)
+    positions[values[-1]] = len(gaps)
     if not gaps:
         return None
     sets = [
-        _chances(each, [[places[x] for x in peaks] for peaks in ranks], len(gaps))
-        for each, ranks in zip(states, within, strict=True)
+        _chances(candidate, [[positions[x] for x in peaks] for peaks in peaks_within], len(gaps))
+        for candidate, peaks_within in zip(states, within, strict=True)
     ]
-    chances = [math.fsum(some) / len(sets) for some in zip(*sets, strict=True)]
+    chances = [math.fsum(probabilities) / len(sets) for probabilities in zip(*sets, strict=True)]
     low, high = max(
         zip(chances, gaps, strict=True),
-        key=lambda each: (each[0], each[1][0] <= usual * unit < each[1][1], each[1][1] - each[1][0]),
+        key=lambda candidate: (
+            candidate[0],
+            candidate[1][0] <= usual * unit < candidate[1][1],
+            candidate[1][1] - candidate[1][0],
+        ),
     )[1]
     edge = Fraction(high - low, 8)
     return (low + edge) / unit, (high - edge) / unit
 
 
 def _chances(states: States, places: Sequence[Sequence[int]], gaps: int) -> list[float]:
-    """P(tells apart) in every gap; a peak at place k fires below it, in the gaps before k."""
+    """Return P(tells apart) in every gap; a peak of rank k fires in the gaps before k."""
     on_d0, alone = [0] * (gaps + 1), [0] * (gaps + 1)
     for quiet, loud, weight in zip(*places, states.weights, strict=True):
         on_d0[quiet] += weight
@@ -142,7 +146,7 @@ def _chances(states: States, places: Sequence[Sequence[int]], gaps: int) -> list
 
 
 def _distinguish(fires: int, rises: int, total: int, m: int) -> float:
-    """(1-p0)^m - (1-p0-only)^m for p0 = fires/total and only = rises/total, so that nothing cancels."""
+    """Compute (1-p0)^m - (1-p0-only)^m for p0 = fires/total and only = rises/total without cancellation."""
     if fires >= total or rises <= 0:
         return 0.0
     p0, silent = fires / total, (total - fires) / total

@@ -1,4 +1,4 @@
-"""Certificates: everything a stranger needs to verify an exact verdict without this program.
+"""Certificates: everything needed to verify an exact verdict without this program.
 
 A certificate lists the parameters, an enclosure of the spike's attention weight for every kind of
 row, the least firing count P for every sign triple and row, and the resulting fractions. The
@@ -31,16 +31,16 @@ DIGITS = 30
 def certify(
     construction: Construction, mechanism: Mechanism, delta: Fraction
 ) -> tuple[Verdict, dict[str, Any]]:
-    """The certified verdict at this `delta`, and its certificate for `write_certificate`."""
+    """Return the certified verdict at `delta` and its certificate."""
     if not construction.has_certificates:
         raise EngineRefusal(
-            f"there are no certificates for {construction.name}, which the checker does not know"
+            f"there are no certificates for {construction.name}: the checker does not support it"
         )
-    found = certified.count(construction, mechanism)
-    verdict = Verdict(construction, mechanism, certified.outcome(construction, found), delta)
-    if not all(threshold.decided for threshold in found.thresholds) or verdict.word == "undecided":
+    count = certified.count(construction, mechanism)
+    verdict = Verdict(construction, mechanism, certified.outcome(construction, count), delta)
+    if not all(threshold.decided for threshold in count.thresholds) or verdict.word == "undecided":
         raise EngineRefusal(
-            "some comparisons stayed undecided, so there is nothing to certify at these parameters"
+            "some comparisons are undecided, so there is nothing to certify at these parameters"
         )
     body = {
         "format": FORMAT,
@@ -51,7 +51,7 @@ def certify(
         "spike_weights": [
             {"label": label, "row": row, "enclosure": _enclosure(weight)}
             for label in (0, 1)
-            for row, weight in found.weights[label].items()
+            for row, weight in count.weights[label].items()
         ],
         "thresholds": [
             {
@@ -61,12 +61,12 @@ def certify(
                 "own_sign": threshold.sigma,
                 "least": threshold.least,
             }
-            for threshold in found.thresholds
+            for threshold in count.thresholds
         ],
         "neuron": {
-            "p0": spelled(found.low.p0),
-            "p1": spelled(found.low.p1),
-            "only_d1": spelled(found.low.only),
+            "p0": spelled(count.low.p0),
+            "p1": spelled(count.low.p1),
+            "only_d1": spelled(count.low.only),
         },
         "network": {
             "fire_d0": verdict.outcome.fire_d0,
@@ -80,18 +80,18 @@ def certify(
 
 
 def digest(body: dict[str, Any]) -> str:
-    """The hash of a certificate without its hash: JSON with sorted keys and no spaces."""
+    """Return the SHA-256 of a certificate without its hash, as JSON with sorted keys and no spaces."""
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def spelled_parameters(values: dict[str, Any]) -> dict[str, Any]:
-    """Parameters as certificates spell them: rationals as exact text."""
+    """Return parameters as they are written in certificates: rationals as exact text."""
     return {name: format_exact(v) if isinstance(v, Fraction) else v for name, v in values.items()}
 
 
 def _enclosure(weight: Flint) -> list[str]:
-    """Two rationals the weight lies between, equal when it is rational; written exactly."""
+    """Return exact lower and upper bounds of the weight, equal if it is rational."""
     if isinstance(weight, fmpq):
         return [str(weight), str(weight)]
     scale = 10**DIGITS
@@ -101,5 +101,5 @@ def _enclosure(weight: Flint) -> list[str]:
 
 
 def write_certificate(path: Path, certificate: dict[str, Any]) -> None:
-    """Write a certificate whole or not at all."""
+    """Write a certificate atomically."""
     write_whole(path, (json.dumps(certificate, indent=1, ensure_ascii=True) + "\n").encode())

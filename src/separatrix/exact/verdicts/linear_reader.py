@@ -1,8 +1,8 @@
-"""The best linear reader of one row: it fires when `<w, row>` exceeds theta for some row.
+"""The best linear reader of one row: it fires if `<w, row>` exceeds theta for a row.
 
 With one row in D0 the best w is the difference of the two rows. In general it is the direction from the
-nearest point of the convex hull of one label's rows to a row of the other (a least-distance problem, which
-non-negative least squares solves), and a row inside the hull cannot be read that way at all.
+nearest point of the convex hull of one label's rows to a row of the other, a least-distance problem that
+non-negative least squares solves. A row inside the hull has no linear reader.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from separatrix.exact.outputs._base import Array, Feature, Outputs
 
 LOUD_FIRST: tuple[Label, Label] = (1, 0)
 MOST_ROWS = 8
-"""Rows, and single features, to start a search from."""
+"""The number of rows, and of single features, to start a search from."""
 MOST_ENTRIES = 1 << 19
-"""Hulls with more numbers than this are left to simpler directions."""
+"""The maximum size of a hull; larger ones use simpler directions."""
 PLACES = (3, 17)
-"""Decimals of the weights: few are tried first, and kept if they lose less than a thousandth of the gap."""
+"""Decimals of the weights: few are tried first, and used if they lose less than 0.1 % of the gap."""
 
 
 @dataclass(frozen=True)
@@ -32,26 +32,26 @@ class Witness:
     """A linear reader that fires on one label and not on the other."""
 
     weights: tuple[Fraction, ...]
-    """For each feature of the outputs; every copy of a feature has it."""
+    """One for each feature of the outputs, shared by its copies."""
     threshold: Fraction
     fires_on: Label
     gap: float
-    """How far apart the readings are, for weights of length 1, in units of the margin."""
+    """The difference of the readings for weights of length 1, in units of the margin."""
 
     def spread_over(self, features: Sequence[Feature], others: Sequence[Feature]) -> Witness:
-        """The same reader for outputs that tell every copy of a feature apart."""
+        """Return the same reader for outputs that list every copy of a feature."""
         if tuple(features) == tuple(others):
             return self
         pairs = zip(features, self.weights, strict=True)
         return replace(self, weights=tuple(w for each, w in pairs for _ in range(each.copies)))
 
     def holds_on(self, outputs: Outputs) -> bool:
-        """Whether these rows, too, are told apart, rounding counted against it."""
+        """Whether it certainly tells these rows apart, rounding included."""
         low, high = (outputs.reading(label, self.weights) for label in self._order)
         return low[1] <= self.threshold < high[0]
 
     def contradicts(self, outputs: Outputs) -> bool:
-        """Whether these rows are surely not told apart."""
+        """Whether it certainly does not tell these rows apart."""
         low, high = (outputs.reading(label, self.weights) for label in self._order)
         return low[0] > self.threshold or high[1] <= self.threshold
 
@@ -61,32 +61,32 @@ class Witness:
 
 
 def best_witness(outputs: Outputs) -> Witness | None:
-    """The reader with the largest gap that was found: one that fires on D1, or if there is none on D0."""
+    """Return the reader with the largest gap found; one that fires on D1 is preferred."""
     for label in LOUD_FIRST:
-        found = list(_witnesses(outputs, label))
-        widest = max((each.gap for each in found), default=0.0)
-        good = [each for each in found if each.gap >= 0.999 * widest]
-        if good:
-            return min(good, key=lambda each: sum(len(str(w)) for w in each.weights))
+        witnesses = list(_witnesses(outputs, label))
+        widest = max((witness.gap for witness in witnesses), default=0.0)
+        best = [witness for witness in witnesses if witness.gap >= 0.999 * widest]
+        if best:
+            return min(best, key=lambda witness: sum(len(str(w)) for w in witness.weights))
     return None
 
 
 def _witnesses(outputs: Outputs, fires_on: Label) -> Iterator[Witness]:
     quiet, loud = outputs.offsets if fires_on else outputs.offsets[::-1]
-    apart = outputs.differences if fires_on else -outputs.differences
+    differences = outputs.differences if fires_on else -outputs.differences
     roots = np.sqrt([float(feature.copies) for feature in outputs.features])
-    for direction in _directions(quiet, loud, apart if len(apart) else loud - quiet.mean(0)):
+    for direction in _directions(quiet, loud, differences if len(differences) else loud - quiet.mean(0)):
         unit = direction / np.abs(direction).max() / roots
         unit = unit / np.abs(unit).max()
         for places in PLACES:
             weights = tuple(Fraction(f"{w:.{places}f}") for w in unit)
-            found = _checked(outputs, weights, fires_on)
-            if found is not None:
-                yield found
+            witness = _check_weights(outputs, weights, fires_on)
+            if witness is not None:
+                yield witness
 
 
-def _checked(outputs: Outputs, weights: tuple[Fraction, ...], fires_on: Label) -> Witness | None:
-    """The reader of these weights, if its readings are surely apart."""
+def _check_weights(outputs: Outputs, weights: tuple[Fraction, ...], fires_on: Label) -> Witness | None:
+    """Return the reader with these weights if its readings are certainly apart."""
     quiet, loud = (outputs.reading(label, weights) for label in ((0, 1) if fires_on else (1, 0)))
     low, high = quiet[1], loud[0]
     if not low < high:
@@ -97,11 +97,11 @@ def _checked(outputs: Outputs, weights: tuple[Fraction, ...], fires_on: Label) -
 
 
 def _directions(quiet: Array, loud: Array, difference: Array) -> Iterator[Array]:
-    """From rows of the quiet label to rows of the loud one, and single features that differ most."""
+    """Yield directions from quiet rows to loud rows, and along the features that differ most."""
     order = np.argsort(-np.linalg.norm(difference, axis=1), kind="stable")
-    few = np.unique(np.concatenate([loud[order[:MOST_ROWS]], loud[-1:]]), axis=0)
+    targets = np.unique(np.concatenate([loud[order[:MOST_ROWS]], loud[-1:]]), axis=0)
     hull = np.unique(quiet, axis=0)
-    for row in few:
+    for row in targets:
         direction = row - hull[0] if len(hull) == 1 else _from_hull(hull, row)
         if direction is not None and direction.any():
             yield direction
@@ -115,30 +115,30 @@ def _directions(quiet: Array, loud: Array, difference: Array) -> Iterator[Array]
 
 
 def _from_hull(hull: Array, row: Array) -> Array | None:
-    """The shortest w with `<w, row - p> >= 1` for every p of the hull, or None where there is none.
+    """Return the shortest w with `<w, row - p> >= 1` for every p of the hull, or None.
 
-    Lawson and Hanson's reduction of least distance to non-negative least squares.
+    Lawson and Hanson's reduction of least-distance programming to non-negative least squares.
     """
-    between = row - hull
-    size = np.abs(between).max()
-    if between.size > MOST_ENTRIES or not 0 < size < inf:
+    gaps = row - hull
+    size = np.abs(gaps).max()
+    if gaps.size > MOST_ENTRIES or not 0 < size < inf:
         return None
-    system = np.vstack([between.T / size, np.ones(len(between))])
+    system = np.vstack([gaps.T / size, np.ones(len(gaps))])
     goal = np.zeros(len(system))
     goal[-1] = 1.0
     try:
         share, _ = scipy.optimize.nnls(system, goal)
-    except RuntimeError:  # too many steps: other directions will have to do
+    except RuntimeError:  # too many iterations: the other directions remain
         return None
-    rest = system @ share - goal
-    if abs(rest[-1]) < 1e-14:
+    residual = system @ share - goal
+    if abs(residual[-1]) < 1e-14:
         return None
-    found: Array = -rest[:-1] / rest[-1]
-    return found
+    direction: Array = -residual[:-1] / residual[-1]
+    return direction
 
 
 def simplest_between(low: Fraction, high: Fraction) -> Fraction:
-    """The rational of the smallest denominator between two that differ, ends excluded.
+    """Return the rational with the smallest denominator strictly between two numbers.
 
     >>> simplest_between(Fraction(1, 3), Fraction(2, 5))
     Fraction(3, 8)
@@ -149,19 +149,19 @@ def simplest_between(low: Fraction, high: Fraction) -> Fraction:
         return -simplest_between(-high, -low)
     terms: list[int] = []
     while True:
-        whole = low.numerator // low.denominator
-        if whole + 1 < high:
-            terms.append(whole + 1)
+        floor = low.numerator // low.denominator
+        if floor + 1 < high:
+            terms.append(floor + 1)
             break
-        terms.append(whole)
-        if low == whole:  # the other end is whole + 1 or less: 1/(high - low) and beyond
+        terms.append(floor)
+        if low == floor:  # the other end is whole + 1 or less: 1/(high - low) and beyond
             terms.append(int(1 / (high - low)) + 1)
             break
-        low, high = 1 / (high - whole), 1 / (low - whole)
-    return _continued(terms)
+        low, high = 1 / (high - floor), 1 / (low - floor)
+    return _continued_fraction(terms)
 
 
-def _continued(terms: Sequence[int]) -> Fraction:
+def _continued_fraction(terms: Sequence[int]) -> Fraction:
     value = Fraction(terms[-1])
     for term in reversed(terms[:-1]):
         value = term + 1 / value

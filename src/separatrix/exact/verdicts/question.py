@@ -1,4 +1,4 @@
-"""What is asked: one construction and one mechanism, some parameters fixed and others left open."""
+"""A question about one construction and one mechanism, with some parameters fixed and others varied."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from separatrix.mechanisms.load import mechanism_from
 
 @dataclass(frozen=True)
 class Question:
-    """A construction, a mechanism, and the parameters that stay the same."""
+    """A construction, a mechanism, and the fixed parameters."""
 
     kind: type[Construction]
     source: Any
-    """The mechanism as it was named, or the thing itself."""
+    """The mechanism as it was named, or the object itself."""
     fixed: Mapping[str, object]
     taken: Mapping[str, object] = field(default_factory=dict)
-    """Those of `fixed` that were not given, and taken from the construction's reference point."""
+    """The fixed parameters that were taken from the construction's reference point."""
 
     @property
     def reference_remark(self) -> str:
-        """A sentence on what was taken from the reference point; empty where nothing was."""
+        """A sentence that lists parameters taken from the reference point; empty if there are none."""
         return sentence(self.taken)
 
     def schema_of(self, name: str) -> type[Parameters]:
-        """The parameter set `name` belongs to: the construction's, or else the mechanism's own."""
+        """Return the parameter set that `name` belongs to: the construction's, or the mechanism's."""
         if name not in self.kind.schema.model_fields and name in self.own_schema.model_fields:
             return self.own_schema
         return self.kind.schema
@@ -52,7 +52,7 @@ class Question:
 
     @property
     def label(self) -> str:
-        """The mechanism in a heading."""
+        """The mechanism's name for headings."""
         return self.source if isinstance(self.source, str) else self._plain.spelled
 
     @cached_property
@@ -60,41 +60,41 @@ class Question:
         return mechanism_from(self.source)
 
     def mechanism(self, chosen: Mapping[str, Number]) -> Mechanism:
-        """The mechanism, with those of the chosen parameters that are its own."""
-        settled = self
+        """Return the mechanism with those of the chosen parameters that belong to it."""
+        question = self
         for name, value in chosen.items():
             if self.is_own(name):
-                settled = settled.settled(name, value)
-        return settled._plain
+                question = question.with_parameter(name, value)
+        return question._plain
 
-    def settled(self, name: str, value: Number) -> Question:
-        """The same question with one more parameter fixed."""
+    def with_parameter(self, name: str, value: Number) -> Question:
+        """Return the question with one more parameter fixed."""
         if self.is_own(name):
-            joined = "," if ":" in self.source else ":"
-            return replace(self, source=f"{self.source}{joined}{name}={format_exact(value)}")
+            separator = "," if ":" in self.source else ":"
+            return replace(self, source=f"{self.source}{separator}{name}={format_exact(value)}")
         return replace(self, fixed={**self.fixed, name: value})
 
     def point(self, chosen: Mapping[str, Number]) -> Construction:
-        """The construction at the chosen parameters, n moved to the nearest value it admits."""
+        """Return the construction at the chosen parameters, with n moved to the nearest admissible value."""
         values = {**self.fixed, **{name: v for name, v in chosen.items() if not self.is_own(name)}}
         return self.kind.read(admissible(self.kind, values))
 
     def step(self, chosen: Mapping[str, Number]) -> int | None:
-        """What n must be a multiple of at the chosen parameters; None where they do not say."""
-        own = {name: v for name, v in chosen.items() if not self.is_own(name)}
-        return step_of(self.kind, {**self.fixed, **own})
+        """Return the number that n must be a multiple of; None if the parameters do not determine it."""
+        values = {name: v for name, v in chosen.items() if not self.is_own(name)}
+        return step_of(self.kind, {**self.fixed, **values})
 
     def numbers(self, chosen: Mapping[str, Number]) -> dict[str, float]:
-        """Every parameter of a point that is a number, the mechanism's own among them, as floats."""
-        own, point = self.mechanism(chosen).parameters, self.point(chosen).parameters
-        given = {**own.filled(), **point.filled()}
-        return {name: float(value) for name, value in given.items() if isinstance(value, int | Fraction)}
+        """Return all numeric parameters of a point, including the mechanism's, as floats."""
+        mechanism_parameters, point = self.mechanism(chosen).parameters, self.point(chosen).parameters
+        values = {**mechanism_parameters.filled(), **point.filled()}
+        return {name: float(value) for name, value in values.items() if isinstance(value, int | Fraction)}
 
 
 def question(
     construction: str, mechanism: Any, fixed: Mapping[str, object], varied: Collection[str]
 ) -> Question:
-    """The question, with the names in it looked up, and completed but for what is `varied`."""
+    """Build a question; missing parameters, except the varied ones, come from the reference point."""
     kind = construction_named(construction)
     unknown = next((name for name in fixed if name not in kind.schema.model_fields), None)
     if unknown is not None:

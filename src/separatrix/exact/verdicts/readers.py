@@ -1,4 +1,4 @@
-"""What could the best reader do? The fixed reader, a tuned threshold, a linear reader, and every reader."""
+"""What better readers could do: the fixed reader, a tuned threshold, a linear reader, every reader."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from separatrix.exact.outputs.floats import by_definition
 from separatrix.exact.outputs.strongest import strongest_outputs
 from separatrix.exact.verdicts.best_threshold import TunedThreshold, best_threshold
 from separatrix.exact.verdicts.linear_reader import Witness, best_witness
-from separatrix.exact.verdicts.rounded_outputs import Stored, stored
+from separatrix.exact.verdicts.rounded_outputs import StoredOutputs, store_outputs
 from separatrix.exact.verdicts.verdict import DELTA, OLD_NAMES, Verdict, chance_of, verdict
 from separatrix.exact.verdicts.words import Word as VerdictWord
 from separatrix.mechanisms import Mechanism
@@ -32,18 +32,18 @@ LINEAR_READERS = "linear readers of one row"
 
 
 class Word(StrEnum):
-    """What is known of a class of readers."""
+    """The conclusion for a class of readers."""
 
     CANNOT = "cannot"
     """Proved for every reader of the class."""
     CAN = "can"
-    """One of the class does, and is given."""
+    """A reader of the class does, and is given."""
     NOT_WITH_THIS_READER = "not with this reader"
-    """The fixed reader does not; of others nothing is said."""
+    """The fixed reader does not; nothing is claimed about others."""
     OPEN = "open"
-    """None of these."""
+    """Unknown."""
     CONTRADICTION = "contradiction"
-    """A bug of this program: a reader tells apart what is proved to be equal."""
+    """A bug of this program: a reader tells apart labels that are proved to be equal."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +73,14 @@ class LinearReader(Document):
     evidence: str
 
     def weights(self) -> list[tuple[str, Fraction]]:
-        """The weights that are not zero, neighbours of one weight together: `3-101`."""
-        found, pairs = [], zip(self.features, self.witness.weights, strict=True)
+        """Return the nonzero weights with their features; neighbours that share a weight as `3-101`."""
+        spans, pairs = [], zip(self.features, self.witness.weights, strict=True)
         for weight, run in groupby(pairs, key=lambda pair: pair[1]):
             together = [feature for feature, _ in run]
             if weight:
-                span = Feature(together[0].first, sum(each.copies for each in together))
-                found.append((span.spelled, weight))
-        return found
+                span = Feature(together[0].first, sum(feature.copies for feature in together))
+                spans.append((span.spelled, weight))
+        return spans
 
     @shown_as("weights")
     def shared_weights(self) -> Sequence[Weight]:
@@ -130,7 +130,7 @@ class FixedReader(Document):
 
 @dataclass(frozen=True, repr=False)
 class Readers(Result):
-    """What readers of growing freedom make of one point."""
+    """The results of increasingly general readers at one point."""
 
     kind: ClassVar[str] = "readers"
     fixed: Hidden[Verdict]
@@ -139,7 +139,7 @@ class Readers(Result):
     linear: LinearReader | None
     """The best linear reader of one row that was found."""
     outputs: Hidden[Outputs]
-    formats: dict[str, Stored]
+    formats: dict[str, StoredOutputs]
     """The difference that is left in each number format."""
 
     @shown
@@ -176,10 +176,10 @@ class Readers(Result):
 
     @shown
     def auc(self) -> NoisyReading | None:
-        """P(a noisy D1 reading exceeds a noisy D0 one), for noise on every feature of the row that is read.
+        """P(a noisy D1 reading exceeds a noisy D0 reading), for noise on every feature of the row.
 
-        A reading with weights w has noise of sd |w| times that: the gap of the best linear reader is for
-        |w| = 1, and the probe, by which margins are measured (all signs +), has length sqrt(features).
+        A reading with weights w has noise of standard deviation |w| times that of a feature. The gap of the
+        best linear reader is for |w| = 1; the reading with all signs + has length sqrt(features).
         """
         if self.fixed.noise is None:
             return None
@@ -195,12 +195,12 @@ class Readers(Result):
 
     @shown
     def statements(self) -> tuple[Statement, ...]:
-        """All that is known of classes of readers, the most important first."""
+        """All conclusions about classes of readers, the most important first."""
         return tuple(self._statements())
 
     @property
     def conclusions(self) -> Mapping[ReaderClass, Conclusion]:
-        """What is concluded for each class of readers."""
+        """The conclusion for each class of readers."""
         verified = self.linear is not None and self.linear.verified
         return conclude_readers(
             self.fixed.word,
@@ -209,15 +209,15 @@ class Readers(Result):
         )
 
     def _statements(self) -> Iterator[Statement]:
-        concluded = self.conclusions
+        conclusions = self.conclusions
         outcome = self.fixed.outcome
         chance = f"{chance_of(outcome)} ({outcome.engine})"
-        if concluded[ReaderClass.EVERY] is Conclusion.CANNOT:
+        if conclusions[ReaderClass.EVERY] is Conclusion.CANNOT:
             yield Statement(
                 Word.CANNOT, EVERY_READER, f"D0 and D1 have equal rows, in {self.outputs.evidence}"
             )
             return
-        if concluded[ReaderClass.EVERY] is Conclusion.CONTRADICTION:
+        if conclusions[ReaderClass.EVERY] is Conclusion.CONTRADICTION:
             yield Statement(
                 Word.CONTRADICTION,
                 EVERY_READER,
@@ -225,16 +225,16 @@ class Readers(Result):
                 f"apart: {chance}. {REPORT_BUG}",
             )
             return
-        if concluded[ReaderClass.FIXED] is Conclusion.CAN:
+        if conclusions[ReaderClass.FIXED] is Conclusion.CAN:
             yield Statement(Word.CAN, THIS_READER, chance)
-        elif concluded[ReaderClass.FIXED] is Conclusion.CANNOT:
+        elif conclusions[ReaderClass.FIXED] is Conclusion.CANNOT:
             yield Statement(Word.NOT_WITH_THIS_READER, THIS_READER, chance)
         elif self.fixed.word == "undecided":
             yield Statement(Word.OPEN, THIS_READER, f"undecided, {chance}")
         yield self._of_linear_readers()
         if self.outputs.proves:
-            for name, kept in self.formats.items():
-                if kept.same:
+            for name, stored_outputs in self.formats.items():
+                if stored_outputs.same:
                     readers = f"every reader of outputs stored in {name}"
                     yield Statement(Word.CANNOT, readers, "D0 and D1 round to equal rows")
 
@@ -255,11 +255,11 @@ class Readers(Result):
 
     @property
     def sentence(self) -> str:
-        """The statements in a sentence or two."""
-        name, concluded = self.mechanism.spelled, self.conclusions
-        if concluded[ReaderClass.EVERY] is Conclusion.CANNOT:
+        """A summary of the statements in one or two sentences."""
+        name, conclusions = self.mechanism.spelled, self.conclusions
+        if conclusions[ReaderClass.EVERY] is Conclusion.CANNOT:
             return f"{name} returns the same for D0 and D1, so no reader of it tells them apart."
-        if concluded[ReaderClass.EVERY] is Conclusion.CONTRADICTION:
+        if conclusions[ReaderClass.EVERY] is Conclusion.CONTRADICTION:
             return f"The evidence for {name} contradicts itself. {REPORT_BUG}"
         start = {
             "distinguishes": "The fixed reader tells them apart",
@@ -268,8 +268,8 @@ class Readers(Result):
             "undecided": "Whether the fixed reader tells them apart is undecided",
         }.get(self.fixed.word, "The fixed reader tells them apart at times")
         start += f" ({chance_of(self.fixed.outcome, 4)})"
-        if concluded[ReaderClass.LINEAR] is not Conclusion.CAN:
-            return f"{start}; of other readers nothing is proved."
+        if conclusions[ReaderClass.LINEAR] is not Conclusion.CAN:
+            return f"{start}; nothing is proved about other readers."
         too = ", too" if self.fixed.word == "distinguishes" else ""
         return f"{start}; without noise a linear reader of one row tells them apart{too}."
 
@@ -280,7 +280,7 @@ class Readers(Result):
         return f"{name}: {first.word}, for {first.readers}; {first.evidence}"
 
     def rows(self) -> list[Row]:
-        """One row for each statement."""
+        """Return one row for each statement."""
         return [statement.as_json() for statement in self.statements]
 
 
@@ -296,65 +296,65 @@ def readers(
     delta: object = DELTA,
     noise_sd: object = None,
     sampling: Sampling | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = lambda _: None,
     **named: object,
 ) -> Readers:
-    """What the fixed reader, the best threshold, the best linear reader and every reader make of a point.
+    """Find what the fixed reader, the best threshold, the best linear reader and every reader can do.
 
     **Arguments:**
 
     - `construction`, `mechanism`, `parameters`, `named`, `delta`, `sampling`: as for `verdict`.
     - `noise_sd`: adds the AUC under Gaussian noise of this standard deviation on every feature that is read.
-    - `tell`: hears of each reader before it is looked for.
+    - `progress`: called with a description of each step.
 
     >>> found = readers("spike", "linear", n=1000, d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
     >>> [(each.word.value, each.readers.split(" (")[0]) for each in found.statements]
     [('not with this reader', 'the fixed reader'), ('can', 'linear readers of one row')]
     """
     fields = construction_named(construction).schema.model_fields
-    given = all_parameters(parameters, named, fields, OLD_NAMES)
-    tell("the fixed reader")
-    fixed = verdict(construction, mechanism, given, delta=delta, noise_sd=noise_sd, sampling=sampling)
-    return read_otherwise(fixed, sampling, tell)
+    values = all_parameters(parameters, named, fields, OLD_NAMES)
+    progress("the fixed reader")
+    fixed = verdict(construction, mechanism, values, delta=delta, noise_sd=noise_sd, sampling=sampling)
+    return try_other_readers(fixed, sampling, progress)
 
 
-def read_otherwise(
-    fixed: Verdict, sampling: Sampling | None = None, tell: Callable[[str], None] = lambda _: None
+def try_other_readers(
+    fixed: Verdict, sampling: Sampling | None = None, progress: Callable[[str], None] = lambda _: None
 ) -> Readers:
-    """What other readers make of the point of a verdict."""
-    made, attends = fixed.construction, fixed.mechanism
-    tell("what attention returns")
-    looked = strongest_outputs(made, attends)
-    tell("the best linear reader")
-    found = [(best_witness(each), each, place) for each, place in looked]
-    witness, worst, place = min(found, key=lambda each: 0.0 if each[0] is None else each[0].gap)
-    tell("the best threshold")
+    """Find what other readers can do at the point of a verdict."""
+    construction, mechanism = fixed.construction, fixed.mechanism
+    progress("attention outputs")
+    outputs_at = strongest_outputs(construction, mechanism)
+    progress("the best linear reader")
+    candidates = [(best_witness(output), output, place) for output, place in outputs_at]
+    witness, worst, place = min(candidates, key=lambda output: 0.0 if output[0] is None else output[0].gap)
+    progress("the best threshold")
     try:
-        known = [each for each, _ in looked]
-        tuned = best_threshold(made, attends, known, fixed.outcome, sampling or Sampling())
+        outputs = [output for output, _ in outputs_at]
+        threshold = best_threshold(construction, mechanism, outputs, fixed.outcome, sampling or Sampling())
     except EngineRefusal:
-        tuned = None
-    tell("the linear reader once more, by the definition")
-    linear = None if witness is None else _verified(made, attends, witness, worst, place)
-    return Readers(fixed, tuned, linear, worst, stored(worst))
+        threshold = None
+    progress("verifying the linear reader by the definition")
+    linear = None if witness is None else _verify(construction, mechanism, witness, worst, place)
+    return Readers(fixed, threshold, linear, worst, store_outputs(worst))
 
 
-def _verified(
+def _verify(
     construction: Construction, mechanism: Mechanism, witness: Witness, outputs: Outputs, place: int
 ) -> LinearReader:
-    """Read both labels once more, by the mechanism's definition in float64."""
-    known = outputs.evidence
+    """Verify a linear reader by the mechanism's definition in float64."""
+    evidence = outputs.evidence
     try:
         literal = by_definition(construction, mechanism, place)
     except EngineRefusal:
         return LinearReader(
-            witness, outputs.features, outputs.proves, f"{known}; too large for the definition"
+            witness, outputs.features, outputs.proves, f"{evidence}; too large for the definition"
         )
-    again = witness.spread_over(outputs.features, literal.features)
-    if again.holds_on(literal):
-        return LinearReader(witness, outputs.features, True, f"{known}, and the definition in float64")
-    if outputs.proves and not again.contradicts(literal):
+    spread = witness.spread_over(outputs.features, literal.features)
+    if spread.holds_on(literal):
+        return LinearReader(witness, outputs.features, True, f"{evidence}, and the definition in float64")
+    if outputs.proves and not spread.contradicts(literal):
         return LinearReader(
-            witness, outputs.features, True, f"{known}; too fine for the definition in float64"
+            witness, outputs.features, True, f"{evidence}; too fine for the definition in float64"
         )
-    return LinearReader(witness, outputs.features, False, f"{known}; the definition does not bear it out")
+    return LinearReader(witness, outputs.features, False, f"{evidence}; the definition does not confirm it")

@@ -1,4 +1,4 @@
-"""Verdicts on several mechanisms at one point, side by side."""
+"""Verdicts on several mechanisms at one point."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from separatrix.mechanisms import Mechanism
 
 @dataclass(frozen=True)
 class Refused(Document):
-    """A mechanism that no engine answers for here, and why."""
+    """A mechanism without an answer at this point, and the reason."""
 
     construction: str
     mechanism: str
@@ -29,14 +29,14 @@ class Refused(Document):
 
 @dataclass(frozen=True, repr=False)
 class Verdicts(Result):
-    """What several mechanisms make of one construction at one point; `found["linear"]` is that of one."""
+    """Verdicts on several mechanisms at one point; `verdicts["linear"]` is one of them."""
 
     kind: ClassVar[str] = "verdicts"
     found: tuple[Verdict | Refused, ...]
 
     @property
     def answers(self) -> tuple[Verdict, ...]:
-        """Those that an engine answered for."""
+        """The mechanisms that have an answer."""
         return tuple(each for each in self.found if isinstance(each, Verdict))
 
     def __iter__(self) -> Iterator[Verdict | Refused]:
@@ -62,13 +62,13 @@ class Verdicts(Result):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Those on each mechanism, after its name."""
+        """The remarks on each mechanism, after its name."""
         return tuple(
             f"{answer.mechanism.spelled}: {remark}" for answer in self.answers for remark in answer.remarks
         )
 
     def rows(self) -> list[Row]:
-        """One row for each mechanism: the answer, and every parameter."""
+        """Return one row for each mechanism with every parameter and the answer."""
         return [
             row
             for each in self.found
@@ -80,9 +80,9 @@ class Verdicts(Result):
         ]
 
     def notebook_rows(self) -> list[Row]:
-        """Without the parameters, which are the same for all."""
-        same = _parameters(self.answers[0]).keys() - {"mechanism"}
-        return [{name: value for name, value in row.items() if name not in same} for row in self.rows()]
+        """Return the rows without the parameters, which are the same for all."""
+        parameters = _parameters(self.answers[0]).keys() - {"mechanism"}
+        return [{name: value for name, value in row.items() if name not in parameters} for row in self.rows()]
 
     @classmethod
     def document_type(cls) -> Any:
@@ -94,18 +94,18 @@ class Verdicts(Result):
         return to_json(self.found)
 
 
-def name_of(found: Verdict | Refused) -> str:
-    """The mechanism as it is written."""
-    return found.mechanism.spelled if isinstance(found, Verdict) else found.mechanism
+def name_of(answer: Verdict | Refused) -> str:
+    """Return the name of the mechanism."""
+    return answer.mechanism.spelled if isinstance(answer, Verdict) else answer.mechanism
 
 
-def _word(found: Verdict | Refused) -> str:
-    return found.word if isinstance(found, Verdict) else "not computed"
+def _word(answer: Verdict | Refused) -> str:
+    return answer.word if isinstance(answer, Verdict) else "not computed"
 
 
-def _parameters(found: Verdict) -> Row:
-    (row,) = found.rows()
-    return {name: row[name] for name in found.construction.parameters.filled()}
+def _parameters(answer: Verdict) -> Row:
+    (row,) = answer.rows()
+    return {name: row[name] for name in answer.construction.parameters.filled()}
 
 
 @overload
@@ -147,15 +147,15 @@ def verdict(
     sampling: Sampling | None = None,
     **named: object,
 ) -> Verdict | Verdicts:
-    """Whether a mechanism tells the two labels of a construction apart at one point.
+    """Determine whether a mechanism tells the two labels of a construction apart at one point.
 
     **Arguments:**
 
     - `construction`: its name, such as `"spike"`.
     - `mechanism`: a name with its parameters (`"power:beta=4"`), `"module:attribute"` of your own, or the
-      thing itself. Several, `"softmax,linear"` or a list, give `Verdicts`; type checkers know it of a list.
+      object itself. Several, as `"softmax,linear"` or a list, return `Verdicts`.
     - `parameters`, `named`: those of the construction, as a mapping or by name; `"0.1"` is exactly 1/10.
-      Those that are missing are taken from its reference point: `taken` of the answer has them.
+      Missing ones are taken from the reference point and listed in `taken` of the result.
     - `engine`: `"certified"`, `"closed"`, `"grouped"`, `"dense"`, or `"auto"`: the strongest that applies.
     - `delta`: how sure `distinguishes` and `blind` have to be.
     - `noise_sd`: adds the AUC under Gaussian noise of this standard deviation on the pre-activation.
@@ -170,22 +170,22 @@ def verdict(
     >>> verdict("spike", ["softmax", "linear"])
     <Verdicts: spike: softmax distinguishes, linear blind>
     """
-    chosen = listed_mechanisms(mechanism)
+    mechanisms = listed_mechanisms(mechanism)
     more: dict[str, Any] = dict(named)
-    how: dict[str, Any] = {"engine": engine, "delta": delta, "noise_sd": noise_sd, "sampling": sampling}
-    if len(chosen) < 2 and not isinstance(mechanism, list | tuple):
-        return verdict_on_one(construction, mechanism, parameters, **how, **more)
-    if not chosen:
+    options: dict[str, Any] = {"engine": engine, "delta": delta, "noise_sd": noise_sd, "sampling": sampling}
+    if len(mechanisms) < 2 and not isinstance(mechanism, list | tuple):
+        return verdict_on_one(construction, mechanism, parameters, **options, **more)
+    if not mechanisms:
         raise UsageError("name a mechanism, for example softmax")
-    found: list[Verdict | Refused] = []
+    answers: list[Verdict | Refused] = []
     refusals = list[EngineRefusal]()
-    for each in chosen:
+    for item in mechanisms:
         try:
-            found.append(verdict_on_one(construction, each, parameters, **how, **more))
+            answers.append(verdict_on_one(construction, item, parameters, **options, **more))
         except EngineRefusal as refused:
             refusals.append(refused)
-            name = each.spelled if isinstance(each, Mechanism) else str(each)
-            found.append(Refused(construction, name, str(refused)))
-    if len(refusals) == len(found):
+            name = item.spelled if isinstance(item, Mechanism) else str(item)
+            answers.append(Refused(construction, name, str(refused)))
+    if len(refusals) == len(answers):
         raise refusals[0]
-    return Verdicts(tuple(found))
+    return Verdicts(tuple(answers))

@@ -1,7 +1,7 @@
-"""The sign states of the reader, each with the largest pre-activation of D0 and of D1 in it.
+"""The sign states of the reader, each with the largest pre-activations of D0 and D1.
 
-Pre-activations are whole multiples of one number, with a bound on how far off they are: 0 where everything
-is rational. Two that are nearer than twice the bound may be equal, so nothing is concluded from their order.
+Pre-activations are integer multiples of a unit, with a bound on their error that is 0 if everything is
+rational. Two of them closer than twice the bound may be equal, so nothing is concluded from their order.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ Peaks = tuple[list[int], list[int]]
 Rows = Sequence[Sequence[Flint | float]]
 LABELS: tuple[Label, Label] = (0, 1)
 LEAST_TAU, LARGEST_TAU = Fraction(1, 10**100), 10**6
-"""The thresholds that constructions take."""
+"""The range of thresholds that constructions accept."""
 COUNTED_BLOCKS = 1024
-"""Up to this many blocks sign states are counted, beyond they are weighed in float64."""
+"""Up to this many blocks sign states are counted exactly; beyond, their weights are in float64."""
 SPREAD = 12
-"""How many standard deviations of the number of + are looked at beyond that."""
+"""Standard deviations of the number of + signs that are considered beyond that."""
 MOST_COUNTS = 100_000
 FLOAT_BITS = 1100
-"""Every float64 is a whole multiple of 2^-1074."""
+"""Every float64 is an integer multiple of 2^-1074."""
 MOST_BITS = 1 << 16
-"""Rationals of larger common denominators are rounded."""
+"""Rationals with a larger common denominator are rounded."""
 DRAWS = 400
 SEED = 2**32
-"""The seed of the draws that a threshold is chosen by; its P is measured by others."""
+"""The seed of the draws that select a threshold; its P is estimated with other draws."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers as whole multiples of 1/unit, off by no more than `off` of them."""
+    """Numbers as integer multiples of 1/unit, with an error of at most `off` of them."""
 
     unit: int
     off: int
 
-    def whole(self, x: Flint | float) -> int:
-        """The nearest multiple."""
+    def to_integer(self, x: Flint | float) -> int:
+        """Return the nearest multiple."""
         low, high = (Fraction(x),) * 2 if isinstance(x, float) else ends(x)
         middle: int = round((low + high) / 2 * self.unit)
         return middle
@@ -60,22 +60,22 @@ class Scale:
 
 @dataclass(frozen=True)
 class States:
-    """The largest pre-activation of D0 and of D1 in every sign state, and the state's weight."""
+    """The largest pre-activations of D0 and D1 in every sign state, with the weight of the state."""
 
     peaks: Peaks
     weights: list[int]
     total: int
-    """The sum of all weights, those of states left out as well."""
+    """The sum of all weights, including states that are left out."""
     scale: Scale
     """The scale of the peaks, in units of the margin."""
     neurons: int
-    """How many independent states a network has: m, or 1 where a state is that of a whole network."""
+    """The number of independent states of a network: m, or 1 if a state is a whole network."""
     seen: str
-    """In words: which states these are."""
+    """A description of the states."""
 
 
 def sign_states(construction: Construction, outputs: Sequence[Outputs]) -> list[States]:
-    """All sign states where they can be counted, one set for each of the outputs; else drawn networks."""
+    """Return all sign states if they can be counted, one set per output; otherwise sampled networks."""
     first = outputs[0]
     if construction.signs <= MOST_SIGNS and len(first.features) == construction.signs:
         return [_all_signs(construction, output) for output in outputs]
@@ -85,15 +85,15 @@ def sign_states(construction: Construction, outputs: Sequence[Outputs]) -> list[
 
 
 def _all_signs(construction: Construction, outputs: Outputs) -> States:
-    """The states of all sign vectors."""
+    """Return the states of all sign vectors."""
     vectors = sign_vectors(construction.signs)
     scale = _scale(construction, outputs)
     peaks: Peaks = ([], [])
     for label in LABELS:
-        rows = [[scale.whole(x) for x in row] for row in _numbers(outputs, label)]
+        rows = [[scale.to_integer(x) for x in row] for row in _numbers(outputs, label)]
         peaks[label].extend(max(_dot(signs, row) for row in rows) for signs in vectors)
-    seen = f"all {len(vectors)} sign vectors"
-    return States(peaks, [1] * len(vectors), len(vectors), scale, construction.m, seen)
+    description = f"all {len(vectors)} sign vectors"
+    return States(peaks, [1] * len(vectors), len(vectors), scale, construction.m, description)
 
 
 def _dot(signs: Sequence[int], row: Sequence[int]) -> int:
@@ -109,7 +109,7 @@ def _numbers(outputs: Outputs, label: Label) -> Rows:
 
 
 def _scale(construction: Construction, outputs: Outputs) -> Scale:
-    """The scale for sums of one number of each of the reader's signs."""
+    """Return the scale for sums over all signs of the reader."""
     if isinstance(outputs, ProvedOutputs):
         return _exact_scale(construction, [x for rows in outputs.raw for row in rows for x in row])
     assert isinstance(outputs, FloatOutputs)
@@ -119,10 +119,10 @@ def _scale(construction: Construction, outputs: Outputs) -> Scale:
 
 
 def _exact_scale(construction: Construction, numbers: Iterable[Flint]) -> Scale:
-    """A common denominator if all are rational, else so many bits that rounding is as fine as the balls."""
-    known = list(numbers)
-    rationals = [x for x in known if isinstance(x, fmpq)]
-    if len(rationals) == len(known):
+    """Return a common denominator if all are rational, otherwise a power of two as fine as the balls."""
+    values = list(numbers)
+    rationals = [x for x in values if isinstance(x, fmpq)]
+    if len(rationals) == len(values):
         unit = 10**100
         for x in rationals:
             unit = math.lcm(unit, int(x.q))
@@ -131,42 +131,42 @@ def _exact_scale(construction: Construction, numbers: Iterable[Flint]) -> Scale:
         else:
             return Scale(unit, 0)
     unit = 1 << precision(construction)
-    widest = max(high - low for low, high in map(ends, known))
+    widest = max(high - low for low, high in map(ends, values))
     return Scale(unit, (1 + math.ceil(widest * unit)) * (construction.signs + 4))
 
 
 def _counted_signs(construction: Construction, outputs: ProvedOutputs) -> States:
-    """The states of a closed form: the signs of the spike, its block and c, and the number of other +."""
+    """Return the states of a closed form: the signs of spike, block and c, and the number of other +."""
     scale = _scale(construction, outputs)
     blocks = max(feature.copies for feature in outputs.features)
     counts, weights, total = _plus_counts(blocks)
     peaks: Peaks = ([], [])
     for label in LABELS:
-        rows = [[scale.whole(x) for x in row] for row in outputs.raw[label]]
+        rows = [[scale.to_integer(x) for x in row] for row in outputs.raw[label]]
         for triple in TRIPLES:
             lines = [_line(row, triple, sigma, blocks) for row in rows for sigma in (1, -1)]
             peaks[label].extend(
                 max(start + plus * slope for start, slope, low, high in lines if low <= plus <= high)
                 for plus in counts
             )
-    few = blocks <= COUNTED_BLOCKS
-    seen = "all sign states" if few else f"sign states within {SPREAD} standard deviations"
-    return States(peaks, weights * len(TRIPLES), total * len(TRIPLES), scale, construction.m, seen)
+    are_all = blocks <= COUNTED_BLOCKS
+    description = "all sign states" if are_all else f"sign states within {SPREAD} standard deviations"
+    return States(peaks, weights * len(TRIPLES), total * len(TRIPLES), scale, construction.m, description)
 
 
 def _line(row: list[int], triple: Sequence[int], sigma: int, blocks: int) -> tuple[int, int, int, int]:
-    """A row's pre-activation with P other + is `start + slope P`, and from which P to which it exists.
+    """Return (start, slope, low, high): the pre-activation is start + slope P for low <= P <= high.
 
-    A row of another block has a sign of its own, which is one of those counted; elsewhere its part is 0.
+    A row of another block has its own sign, which is among those counted by P.
     """
-    spike, block, own, other, c = row if len(row) == 5 else (0, *row, 0)
+    spike, block, own_block, other_block, c = row if len(row) == 5 else (0, *row, 0)
     y_1, y_k, y_d = triple
-    start = y_1 * spike + y_k * block + y_d * c + sigma * (own - other) - other * blocks
-    return start, 2 * other, int(sigma > 0), blocks - int(sigma < 0)
+    start = y_1 * spike + y_k * block + y_d * c + sigma * (own_block - other_block) - other_block * blocks
+    return start, 2 * other_block, int(sigma > 0), blocks - int(sigma < 0)
 
 
 def _plus_counts(blocks: int) -> tuple[list[int], list[int], int]:
-    """Numbers of +, their weights, and the sum of all weights."""
+    """Return the numbers of + signs, their weights, and the sum of all weights."""
     if blocks <= COUNTED_BLOCKS:
         weights = list(accumulate(range(blocks), lambda c, k: c * (blocks - k) // (k + 1), initial=1))
         return list(range(blocks + 1)), weights, 1 << blocks
@@ -180,15 +180,15 @@ def _plus_counts(blocks: int) -> tuple[list[int], list[int], int]:
 
 
 def _draws(construction: Construction, outputs: Sequence[FloatOutputs]) -> States:
-    """Seeded draws of whole networks, shared between the outputs."""
+    """Return seeded samples of whole networks, divided among the outputs."""
     rng = np.random.default_rng(SEED)
     copies = np.array([feature.copies for feature in outputs[0].features])
     scales = [_scale(construction, output) for output in outputs]
-    scale = max(scales, key=lambda each: each.off)
+    scale = max(scales, key=lambda output: output.off)
     peaks: Peaks = ([], [])
-    for each, _ in product(outputs, range(-(-DRAWS // len(outputs)))):
+    for output, _ in product(outputs, range(-(-DRAWS // len(outputs)))):
         signs = 2 * rng.binomial(copies[:, None], 0.5, (len(copies), construction.m)) - copies[:, None]
         for label in LABELS:
-            peaks[label].append(scale.whole(float((each.rows[label] @ signs).max())))
+            peaks[label].append(scale.to_integer(float((output.rows[label] @ signs).max())))
     count = len(peaks[0])
     return States(peaks, [1] * count, count, scale, 1, f"{count} drawn networks")

@@ -1,4 +1,4 @@
-"""Whether the separation theorem (theory 3.4) covers a point, and what it says there."""
+"""Coverage of a point by the separation theorem (docs/theory.md, 3.4)."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ STILL_EXACT = "The probabilities are still exact."
 
 @dataclass(frozen=True)
 class TheoremCoverage:
-    """What the theorem says about one mechanism at one point of the spike construction."""
+    """The theorem's statement about one mechanism at one point of the spike construction."""
 
     unmet: tuple[str, ...]
-    """The hypotheses that fail here, each with the value it has here."""
+    """The hypotheses that fail here, each with its value."""
     conclusion: str
     """The inequality that the theorem concludes for this mechanism; empty if a hypothesis fails."""
     n: int
     proved_from: int | None
-    """The n from which on the conclusion is proved; None if a hypothesis fails or it is not known."""
+    """The n from which the conclusion is proved; None if a hypothesis fails or it is not known."""
 
     @property
     def applies(self) -> bool:
-        """Whether the theorem's conclusion is proved at this very n."""
+        """Whether the theorem's conclusion is proved at this n."""
         return self.proved_from is not None and self.n >= self.proved_from
 
     def sentence(self, *, exact: bool = False) -> str:
-        """The coverage in words; `exact` adds that the probabilities do not depend on the theorem."""
+        """Return the coverage as a sentence; `exact` adds that the probabilities do not depend on it."""
         still = f" {STILL_EXACT}" if exact else ""
         if self.unmet:
             return f"The theorem does not cover this point: it needs {'; '.join(self.unmet)}.{still}"
@@ -63,7 +63,7 @@ class TheoremCoverage:
 
 
 def theorem_coverage(point: Construction, mechanism: Mechanism, delta: Fraction) -> TheoremCoverage | None:
-    """What the theorem says here; None for a construction that it is not about.
+    """Return the theorem's statement at a point; None for other constructions.
 
     >>> theorem_coverage(Spike.read(Spike.example), Softmax(), Fraction(1, 100)).sentence()
     'The theorem does not cover this point: it needs m >= 17, here m = 12.'
@@ -80,15 +80,15 @@ def theorem_coverage(point: Construction, mechanism: Mechanism, delta: Fraction)
         return TheoremCoverage(unmet, "", point.n, None)
     # Each failure has probability delta at most, and softmax can fail on D0 and on D1.
     values, is_softmax = point.parameters.filled(), isinstance(mechanism, Softmax)
-    bound, written = (1 - 2 * delta, "1 - 2 delta") if is_softmax else (delta, "delta")
-    number = format_exact(bound)
-    conclusion = f"P {'>=' if is_softmax else '<='} {number if len(number) <= MAX_DIGITS else written}"
+    limit, formula = (1 - 2 * delta, "1 - 2 delta") if is_softmax else (delta, "delta")
+    number = format_exact(limit)
+    conclusion = f"P {'>=' if is_softmax else '<='} {number if len(number) <= MAX_DIGITS else formula}"
     proved_from = sufficient_n(values, delta, ["softmax" if is_softmax else "linear"])
     return TheoremCoverage((), conclusion, point.n, proved_from)
 
 
 def describe_coverage(point: Construction, mechanisms: Iterable[Mechanism], delta: Fraction) -> str:
-    """The coverage of several mechanisms, equal sentences once; empty where the theorem has no say."""
+    """Describe the coverage of several mechanisms, merging equal sentences; empty for other constructions."""
     sentences: dict[str, list[str]] = {}
     for mechanism in mechanisms:
         if coverage := theorem_coverage(point, mechanism, delta):
@@ -97,7 +97,7 @@ def describe_coverage(point: Construction, mechanisms: Iterable[Mechanism], delt
 
 
 def label_groups(sentences: dict[str, list[str]]) -> list[str]:
-    """Each sentence after the mechanisms it is about, without them if it is about all.
+    """Prefix each sentence with its mechanisms, unless it is about all of them.
 
     >>> label_groups({"Yes.": ["softmax"], "No.": ["linear", "relu"]}), label_groups({"Yes.": ["softmax"]})
     (['softmax: Yes.', 'linear, relu: No.'], ['Yes.'])
@@ -111,17 +111,21 @@ def _unmet_by_point(point: Spike, delta: Fraction) -> list[str]:
     values = point.parameters.filled()
     a0, a1, b, c, tau = (Fraction(values[name]) for name in ("a0", "a1", "b", "c", "tau"))
     d, m, form = int(values["d"]), int(values["m"]), values["form"]
-    here = {
+    values_here = {
         "a1(a1+b+c) > 1": format_exact(a1 * (a1 + b + c)),
         "a0(a0+b+c) < 1": format_exact(a0 * (a0 + b + c)),
         "a1 - b > 0.1": format_exact(a1 - b),
     }
-    needed = {
+    requirements = {
         WIDTH: f"d >= {enough_width(float(b), m, delta)}, here d = {d}",
         SIGNS: f"m >= {enough_signs(delta)}, here m = {m}",
     }
-    met = hypotheses({**values, "d": d, "m": m}, delta)
-    unmet = [needed.get(name) or f"{name}, here {here[name]}" for name, holds in met.items() if not holds]
+    is_met = hypotheses({**values, "d": d, "m": m}, delta)
+    unmet = [
+        requirements.get(name) or f"{name}, here {values_here[name]}"
+        for name, holds in is_met.items()
+        if not holds
+    ]
     if tau != c + Fraction(1, 10):
         proper = format_exact(c + Fraction(1, 10))
         unmet.append(f"tau = c + 0.1 = {proper}, here tau = {format_exact(tau)}")

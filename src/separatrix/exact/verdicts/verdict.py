@@ -1,4 +1,4 @@
-"""The answer: probabilities with their kind of evidence, margin, bits, and one word."""
+"""Verdicts: probabilities with their evidence, margin, bits, and one word."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ DELTA = Fraction(1, 100)
 MAX_TUNED_TOKENS = 4096
 """Up to this length a verdict looks for a working threshold though it takes every token to be computed."""
 OLD_NAMES = {"noise": "noise_sd="}
-"""Options that were once called as parameters of a construction are."""
+"""The options to suggest for names that look like parameters."""
 
 
 @dataclass(frozen=True, repr=False)
 class Verdict(Result):
-    """What one mechanism makes of one construction at one parameter point."""
+    """The result for one mechanism on one construction at one parameter point."""
 
     kind: ClassVar[str] = "verdict"
     construction: Construction
@@ -99,45 +99,47 @@ class Verdict(Result):
         from separatrix.exact.verdicts.best_threshold import best_threshold
 
         point, mechanism = self.construction, self.mechanism
-        grouped = mechanism.takes_counts and point.has_groups
-        if self.word != "saturated" or not (grouped or point.n <= MAX_TUNED_TOKENS):
+        has_counts = mechanism.takes_counts and point.has_groups
+        if self.word != "saturated" or not (has_counts or point.n <= MAX_TUNED_TOKENS):
             return None
         try:
             outputs = [output for output, _ in strongest_outputs(point, mechanism)]
-            tuned = best_threshold(point, mechanism, outputs, self.outcome, Sampling())
+            threshold = best_threshold(point, mechanism, outputs, self.outcome, Sampling())
         except EngineRefusal:
             return None
-        return tuned if word_for(tuned.outcome, point.m, self.delta) == "distinguishes" else None
+        return threshold if word_for(threshold.outcome, point.m, self.delta) == "distinguishes" else None
 
     def _saturation_remark(self) -> str:
-        both = "The reader is saturated: D0 exceeds the threshold as well."
-        tuned = self.working_threshold
-        if tuned is not None:
-            return (
-                f"{both} With tau = {format_exact(tuned.tau)} it distinguishes, {chance_of(tuned.outcome)}."
-            )
-        return f"{both} separatrix readers looks for a threshold or another reader that works."
+        cause = "The reader is saturated: D0 exceeds the threshold as well."
+        threshold = self.working_threshold
+        if threshold is not None:
+            chance = chance_of(threshold.outcome)
+            return f"{cause} With tau = {format_exact(threshold.tau)} it distinguishes, {chance}."
+        return f"{cause} separatrix readers looks for a threshold or another reader that works."
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
-        """What has to be known to read the answer, a sentence each: a hidden scale, drawn weights, a reader
-        that fires on both labels."""
-        own = self.mechanism if isinstance(self.mechanism, CustomMechanism) else None
-        found = [] if own is None else [scale_note(own, _key_width(self.construction)), drawn_note(own)]
+        """Sentences needed to read the answer: a hidden scale, drawn weights, a saturated reader."""
+        user_mechanism = self.mechanism if isinstance(self.mechanism, CustomMechanism) else None
+        remarks = (
+            []
+            if user_mechanism is None
+            else [scale_note(user_mechanism, _key_width(self.construction)), drawn_note(user_mechanism)]
+        )
         if self.word == "saturated":
-            found.append(self._saturation_remark())
-        return tuple(filter(None, found))
+            remarks.append(self._saturation_remark())
+        return tuple(filter(None, remarks))
 
     @cached_property
     def theorem(self) -> str:
-        """Whether the separation theorem covers this point, in a sentence; empty where it has no say."""
+        """A sentence on whether the separation theorem covers this point; empty for other constructions."""
         coverage = theorem_coverage(self.construction, self.mechanism, self.delta)
         low, high = self.outcome.interval
         return "" if coverage is None else coverage.sentence(exact=low == high)
 
     @property
     def summary(self) -> str:
-        """The word, P and the engine behind it."""
+        """The verdict, P and the engine."""
         name = f"{self.mechanism.spelled} on {self.construction.name}"
         return f"{name}: {self.word}, {chance_of(self.outcome)} ({self.outcome.engine})"
 
@@ -158,7 +160,7 @@ class Verdict(Result):
         return [*self.remarks, *filter(None, [self.theorem])]
 
     def rows(self) -> list[Row]:
-        """One row: the answer, and every parameter, so that the frames of several verdicts go together."""
+        """Return one row with every parameter and the answer, so that frames can be concatenated."""
         outcome = self.outcome
         answer = {
             "construction": self.construction.name,
@@ -169,32 +171,32 @@ class Verdict(Result):
             "high": outcome.interval[1],
             **{name: getattr(outcome, name) for name in ("fire_d0", "fire_d1", "margin", "bits", "engine")},
         }
-        given = self.construction.parameters.filled()
-        parameters = {name: float(v) if isinstance(v, Fraction) else v for name, v in given.items()}
+        values = self.construction.parameters.filled()
+        parameters = {name: float(v) if isinstance(v, Fraction) else v for name, v in values.items()}
         return [{**parameters, **answer}]
 
 
 def chance_of(outcome: Outcome, digits: int = 6) -> str:
-    """P(tells apart) in words; between two numbers where it is not known exactly."""
+    """Return P(tells apart) as text, with its interval if it is not exact."""
     low, high = outcome.interval
     if low == high:
         return f"P = {for_people(outcome.distinguish, digits)}"
-    if ENGINES[outcome.engine].proves:  # what lies between was not decided: no number of it is likelier
+    if ENGINES[outcome.engine].proves:  # an undecided comparison: no value in between is more likely
         return f"P between {for_people(low, digits)} and {for_people(high, digits)}"
     return f"P = {for_people(outcome.distinguish, digits)} in [{for_people(low, 4)}, {for_people(high, 4)}]"
 
 
 def _key_width(construction: Construction) -> int:
-    """The width of queries and keys."""
-    made = construction.groups if construction.has_groups else partial(construction.dense, spike=0)
-    return int(made(0, dtype=torch.float64).keys.shape[-1])
+    """Return the width of queries and keys."""
+    make_tokens = construction.groups if construction.has_groups else partial(construction.dense, spike=0)
+    return int(make_tokens(0, dtype=torch.float64).keys.shape[-1])
 
 
-def parse_delta(given: object) -> Fraction:
-    """How sure `distinguishes` and `blind` have to be: exact, and between 0 and 1/2."""
-    delta = parse_exact(given, "delta")
+def parse_delta(value: object) -> Fraction:
+    """Parse delta as an exact number between 0 and 1/2."""
+    delta = parse_exact(value, "delta")
     if not 0 < delta < Fraction(1, 2):
-        raise UsageError(f"delta={given} is out of range; it must lie between 0 and 1/2")
+        raise UsageError(f"delta={value} is out of range; it must lie between 0 and 1/2")
     return delta
 
 
@@ -209,15 +211,16 @@ def verdict(
     sampling: Sampling | None = None,
     **named: object,
 ) -> Verdict:
-    """The verdict on one mechanism; arguments as for `separatrix.verdict`, which takes several, too."""
+    """Return the verdict on one mechanism; `separatrix.verdict` also accepts several."""
     kind = construction_named(construction)
-    given = all_parameters(parameters, named, kind.schema.model_fields, OLD_NAMES)
+    values = all_parameters(parameters, named, kind.schema.model_fields, OLD_NAMES)
     tolerance = parse_delta(delta)
-    spread = None if noise_sd is None else parse_exact(noise_sd, "noise")
-    if spread is not None and not Fraction(1, 10**9) <= spread <= 10**9:
+    noise = None if noise_sd is None else parse_exact(noise_sd, "noise")
+    if noise is not None and not Fraction(1, 10**9) <= noise <= 10**9:
         raise UsageError(f"noise={noise_sd} is out of range; it must be 1e-9 to 1e9")
     attends = mechanism_from(mechanism)
-    made, missing = read_completed(kind, given)
-    outcome = solve(made, attends, engine, sampling)
-    said = replace(outcome, evidence=f"{outcome.evidence}{ENGINES[outcome.engine].unused(sampling)}")
-    return Verdict(made, attends, said, tolerance, spread, missing)
+    point, missing = read_completed(kind, values)
+    outcome = solve(point, attends, engine, sampling)
+    unused = ENGINES[outcome.engine].describe_unused(sampling)
+    annotated = replace(outcome, evidence=f"{outcome.evidence}{unused}")
+    return Verdict(point, attends, annotated, tolerance, noise, missing)
