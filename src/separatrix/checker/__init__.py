@@ -1,7 +1,7 @@
-"""A second opinion: certificates verified with other code and other arithmetic.
+"""Independent verification of certificates.
 
-Nothing here is shared with the engines. Rationals are `fractions.Fraction`, everything else is an
-interval of mpmath, and a statement that cannot be decided counts as failed.
+No code is shared with the engines. Rationals are `fractions.Fraction`, everything else is an mpmath interval,
+and a statement that cannot be decided counts as failed.
 """
 
 from separatrix.checker.boundary import check_boundary

@@ -1,4 +1,4 @@
-"""Rationals where they are rational, intervals where they are not, and the sign of what is left."""
+"""Rational and interval arithmetic of the checker."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from mpmath.ctx_iv import MPIntervalContext
 from mpmath.libmp import to_rational
 
 Interval = Any
-"""An interval of mpmath's, which has no types."""
+"""An mpmath interval; mpmath has no type annotations."""
 
 PRECISIONS = (128, 512, 2048, 10000)
-"""Bits tried in turn before a comparison is given up."""
+"""Precisions in bits, tried in turn before a comparison is left undecided."""
 
 MOST_BITS = 1 << 17
-"""Rationals longer than this are not written out; intervals take over."""
+"""Rationals with more bits than this are enclosed in intervals instead."""
 
 
 class Intervals:
-    """Interval arithmetic at one precision, in a context of its own."""
+    """Interval arithmetic at one precision, in its own mpmath context."""
 
     def __init__(self, bits: int) -> None:
         self._context = MPIntervalContext()
@@ -29,28 +29,28 @@ class Intervals:
         self._slack = self._around_one(bits)
 
     def rational(self, value: Fraction | int) -> Interval:
-        """The smallest interval around a rational."""
+        """Return the smallest interval around a rational."""
         return self._context.mpf(value.numerator) / self._context.mpf(value.denominator)
 
-    def between(self, low: Fraction | int, high: Fraction | int) -> Interval:
-        """An interval that contains both."""
+    def enclosing(self, low: Fraction | int, high: Fraction | int) -> Interval:
+        """Return an interval that contains both numbers."""
         low_end, high_end = self.rational(low), self.rational(high)
         return self._context.mpf([low_end.a, high_end.b])
 
     def anything(self) -> Interval:
-        """The whole line: nothing is known."""
+        """Return the whole line."""
         return self._context.mpf(["-inf", "inf"])
 
     def _around_one(self, bits: int) -> Interval:
-        """mpmath rounds approximations; this factor makes up for a few units in the last place."""
-        few = Fraction(1, 1 << (bits - 8))
-        return self.between(1 - few, 1 + few)
+        """Return a factor that covers a few units in the last place: mpmath's functions are not rigorous."""
+        slack = Fraction(1, 1 << (bits - 8))
+        return self.enclosing(1 - slack, 1 + slack)
 
     def exp(self, value: Interval) -> Interval:
-        """The exponential.
+        """Return the exponential.
 
-        An argument too large to have a fractional part at this precision gets few bits: all one
-        can know then is how large the result is, and mpmath would take minutes for the rest.
+        An argument too large to have a fractional part at this precision is evaluated with few bits: only
+        the magnitude of the result is known, and mpmath would take minutes for more.
         """
         if abs(value) < self.rational(1 << self._bits):
             return self._context.exp(value) * self._slack
@@ -58,25 +58,25 @@ class Intervals:
         return self._context.exp(value, prec=bits) * self._around_one(bits)
 
     def log(self, value: Interval) -> Interval:
-        """The logarithm of a positive interval, with the same slack."""
+        """Return the logarithm of a positive interval."""
         return self._context.log(value) * self._slack
 
 
 @lru_cache(maxsize=64)
 def intervals(bits: int) -> Intervals:
-    """The arithmetic at `bits`, made once."""
+    """Return the arithmetic at `bits`, cached."""
     return Intervals(bits)
 
 
 def ends(value: Interval) -> tuple[Fraction, Fraction]:
-    """The two ends of an interval, exactly."""
+    """Return the exact ends of an interval."""
     low, high = (Fraction(*map(int, to_rational(end))) for end in value._mpi_)
     return low, high
 
 
 @lru_cache(maxsize=1024)
 def exact_power(base: Fraction, exponent: Fraction) -> Fraction | None:
-    """`base ** exponent` for a positive base if it is a rational of reasonable length, else None.
+    """Return base ** exponent for a positive base if it is a rational of moderate length, or None.
 
     >>> exact_power(Fraction(16), Fraction(1, 4)), exact_power(Fraction(4, 9), Fraction(-3, 2))
     (Fraction(2, 1), Fraction(27, 8))
@@ -96,7 +96,7 @@ def exact_power(base: Fraction, exponent: Fraction) -> Fraction | None:
 
 
 def _root(value: int, degree: int) -> int | None:
-    """The exact root of a positive integer, if it has one."""
+    """Return the exact root of a positive integer, or None."""
     if value == 1 or degree == 1:
         return value
     if degree >= value.bit_length():

@@ -1,4 +1,4 @@
-"""A certificate as typed values: every field read once, with the construction it speaks of."""
+"""Parsing of a certificate into typed values, with the construction it refers to."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from separatrix.checker.document import (
     entries,
     exact,
     fields,
+    integer,
     probability,
-    whole,
     word,
 )
 from separatrix.checker.kernels import Kernel, Power, Softmax, Taylor
@@ -24,7 +24,7 @@ from separatrix.core.errors import UsageError
 FORMAT = "separatrix certificate"
 VERSION = 1
 MOST_BLOCKS = 200_000
-"""The most block signs, besides the spike's, that a certificate may speak of."""
+"""The maximum number of block signs, besides the spike's, in a certificate."""
 
 FIELDS = (
     *("format", "version", "construction", "mechanism", "parameters", "spike_weights", "thresholds"),
@@ -41,7 +41,7 @@ VERDICTS = ("distinguishes", "blind", "saturated", "partial")
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a certificate states; none of it is verified yet but the form."""
+    """The statements of a certificate; only their form has been verified."""
 
     kernel: Kernel
     model: Model
@@ -56,12 +56,12 @@ class Certificate:
 
 
 def is_certificate(document: object) -> bool:
-    """Whether a document says at least which format it has."""
+    """Whether a document states its format and version."""
     return isinstance(document, dict) and "format" in document and "version" in document
 
 
 def read(document: object) -> Certificate:
-    """The statements of a certificate, or Malformed; a UsageError if it is none at all."""
+    """Parse a certificate; raise Malformed, or a UsageError if the document is no certificate at all."""
     if not is_certificate(document):
         raise UsageError("this is no certificate: it is not an object with the fields format and version")
     body = fields(document, "the certificate", FIELDS)
@@ -98,7 +98,7 @@ def _kernel(value: object) -> Kernel:
     name = word(value["name"], "mechanism name", MECHANISMS)
     settings = fields(value, "mechanism", ("name", *MECHANISMS[name]))
     if name == "taylor":
-        return Taylor(whole(settings["order"], "order", 1, 1000))
+        return Taylor(integer(settings["order"], "order", 1, 1000))
     if name == "softmax":
         temperature = exact(settings["temperature"], "temperature", MOST_DIGITS)
         _require(temperature > 0, "temperature is not positive")
@@ -109,29 +109,29 @@ def _kernel(value: object) -> Kernel:
 
 
 def _model(construction: str, value: object) -> tuple[Model, int]:
-    """The construction at its parameters, and m."""
-    given = fields(value, "parameters", PARAMETERS[construction])
-    m = whole(given["m"], "m", 1)
+    """Return the construction at its parameters, and m."""
+    parameters = fields(value, "parameters", PARAMETERS[construction])
+    m = integer(parameters["m"], "m", 1)
     if construction == "plain":
-        return _plain(given), m
-    n, d = whole(given["n"], "n", 3), whole(given["d"], "d", 4, MOST_BLOCKS + 3)
-    a0, a1, b, c, tau = _exact_parameters(given, "a0", "a1", "b", "c", "tau")
+        return _plain(parameters), m
+    n, d = integer(parameters["n"], "n", 3), integer(parameters["d"], "d", 4, MOST_BLOCKS + 3)
+    a0, a1, b, c, tau = _exact_parameters(parameters, "a0", "a1", "b", "c", "tau")
     _require(n % (d - 2) == 0, "n is not a multiple of d-2")
     _require(0 <= a0 < a1, "a0 and a1 are not 0 <= a0 < a1")
     _require(b > 0, "b is not positive")
     _require(c > 0, "c is not positive")
     _require(tau > 0, "tau is not positive")
     if construction == "spike":
-        form = word(given["form"], "form", ("ones", "identity"))
+        form = word(parameters["form"], "form", ("ones", "identity"))
         return constructions.spike(n, d, (a0, a1), b, c, tau, form), m
-    (r_q,) = _exact_parameters(given, "r_Q")
+    (r_q,) = _exact_parameters(parameters, "r_Q")
     _require(r_q > 0, "r_Q is not positive")
     return constructions.cross(n, d, (a0, a1), b, c, tau, r_q), m
 
 
-def _plain(given: dict[str, Any]) -> Model:
-    n = whole(given["n"], "n", 3, MOST_BLOCKS + 1)
-    peak, base, spread, tau = _exact_parameters(given, "peak", "base", "spread", "tau")
+def _plain(parameters: dict[str, Any]) -> Model:
+    n = integer(parameters["n"], "n", 3, MOST_BLOCKS + 1)
+    peak, base, spread, tau = _exact_parameters(parameters, "peak", "base", "spread", "tau")
     _require(peak > 0, "peak is not positive")
     _require(spread == 0, "spread is not 0, and only equal scores have a closed form")
     _require(base > 1, "base is not more than 1")
@@ -139,8 +139,8 @@ def _plain(given: dict[str, Any]) -> Model:
     return constructions.plain(n, peak, base, tau)
 
 
-def _exact_parameters(given: dict[str, Any], *names: str) -> list[Fraction]:
-    return [exact(given[name], name, MOST_DIGITS) for name in names]
+def _exact_parameters(parameters: dict[str, Any], *names: str) -> list[Fraction]:
+    return [exact(parameters[name], name, MOST_DIGITS) for name in names]
 
 
 def _require(holds: bool, fault: str) -> None:
@@ -149,41 +149,45 @@ def _require(holds: bool, fault: str) -> None:
 
 
 def _spike_weights(value: object, model: Model) -> dict[tuple[int, str], tuple[Fraction, Fraction]]:
-    """One enclosure for every label and kind of row."""
-    expected = [(label, name) for label in (0, 1) for name in model.rows[label]]
-    found = {}
-    for entry in entries(value, "spike_weights", len(expected)):
-        stated = fields(entry, "a spike weight", ("label", "row", "enclosure"))
-        label = whole(stated["label"], "the label of a spike weight", 0, 1)
-        row = word(stated["row"], "the row of a spike weight", model.rows[label])
+    """Parse one enclosure for every label and kind of row."""
+    expected_keys = [(label, name) for label in (0, 1) for name in model.rows[label]]
+    weights = {}
+    for entry in entries(value, "spike_weights", len(expected_keys)):
+        body = fields(entry, "a spike weight", ("label", "row", "enclosure"))
+        label = integer(body["label"], "the label of a spike weight", 0, 1)
+        row = word(body["row"], "the row of a spike weight", model.rows[label])
         low, high = (
-            exact(end, "an end of an enclosure") for end in entries(stated["enclosure"], "an enclosure", 2)
+            exact(end, "an end of an enclosure") for end in entries(body["enclosure"], "an enclosure", 2)
         )
-        found[label, row] = (low, high)
-    _require(len(found) == len(expected), "spike_weights lists a row twice")
-    return found
+        weights[label, row] = (low, high)
+    _require(len(weights) == len(expected_keys), "spike_weights lists a row twice")
+    return weights
 
 
 def _thresholds(value: object, model: Model) -> dict[ThresholdKey, int]:
-    """One least count for every label, sign triple and row that can fire."""
-    expected = set(model.threshold_keys())
-    found: dict[ThresholdKey, int] = {}
-    for entry in entries(value, "thresholds", len(expected)):
-        stated = fields(entry, "a threshold", ("label", "signs", "row", "own_sign", "least"))
-        label = whole(stated["label"], "the label of a threshold", 0, 1)
+    """Parse one least count for every label, sign triple and row that can fire."""
+    expected_keys = set(model.threshold_keys())
+    thresholds: dict[ThresholdKey, int] = {}
+    for entry in entries(value, "thresholds", len(expected_keys)):
+        body = fields(entry, "a threshold", ("label", "signs", "row", "own_sign", "least"))
+        label = integer(body["label"], "the label of a threshold", 0, 1)
         y_1, y_block, y_d = (
-            whole(sign, "a sign", -1, 1) for sign in entries(stated["signs"], "the signs of a threshold", 3)
+            integer(sign, "a sign", -1, 1) for sign in entries(body["signs"], "the signs of a threshold", 3)
         )
-        row = word(stated["row"], "the row of a threshold", model.rows[label])
-        key = (label, (y_1, y_block, y_d), row, whole(stated["own_sign"], "an own sign", -1, 1))
-        _require(key in expected, f"thresholds has an entry for no row there is: {described(key)}")
-        _require(key not in found, f"thresholds lists {described(key)} twice")
-        found[key] = whole(stated["least"], f"the least count of {described(key)}", 0, model.blocks + 1)
-    return found
+        row = word(body["row"], "the row of a threshold", model.rows[label])
+        key = (label, (y_1, y_block, y_d), row, integer(body["own_sign"], "an own sign", -1, 1))
+        _require(
+            key in expected_keys, f"thresholds has an entry for no row there is: {describe_threshold(key)}"
+        )
+        _require(key not in thresholds, f"thresholds lists {describe_threshold(key)} twice")
+        thresholds[key] = integer(
+            body["least"], f"the least count of {describe_threshold(key)}", 0, model.blocks + 1
+        )
+    return thresholds
 
 
-def described(key: ThresholdKey) -> str:
-    """A threshold's row in words."""
+def describe_threshold(key: ThresholdKey) -> str:
+    """Describe the row of a threshold."""
     label, signs, row, own_sign = key
-    own = {0: "", 1: " with own sign +", -1: " with own sign -"}[own_sign]
-    return f"D{label}, row {row}{own}, signs ({', '.join(f'{sign:+d}' for sign in signs)})"
+    sign_text = {0: "", 1: " with own sign +", -1: " with own sign -"}[own_sign]
+    return f"D{label}, row {row}{sign_text}, signs ({', '.join(f'{sign:+d}' for sign in signs)})"

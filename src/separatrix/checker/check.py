@@ -1,4 +1,4 @@
-"""Every statement of a certificate, verified one by one."""
+"""Verification of every statement of a certificate."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from separatrix.checker.certificate import Certificate, described, read
+from separatrix.checker.certificate import Certificate, describe_threshold, read
 from separatrix.checker.constructions import ThresholdKey
 from separatrix.checker.document import Malformed
 from separatrix.checker.kernels import sign
@@ -16,17 +16,17 @@ from separatrix.checker.probability import Enclosure, Probabilities, probabiliti
 from separatrix.checker.statement import verdict_statement
 
 WIDEST = Fraction(1, 10**20)
-"""The widest enclosure that still says something."""
+"""The widest enclosure that is accepted."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """How many statements were verified, a line for each that was not, and what they come to."""
+    """The number of verified statements, the failures, and the resulting statement."""
 
     verified: int
     failed: list[str]
     statement: tuple[str, ...] = ()
-    """What was verified, in sentences; nothing where something failed."""
+    """Sentences that state what was verified; empty if anything failed."""
 
     @property
     def holds(self) -> bool:
@@ -36,13 +36,13 @@ class Report:
 
 @dataclass
 class Findings:
-    """The statements looked at so far."""
+    """The statements examined so far."""
 
     verified: int = 0
     failed: list[str] = field(default_factory=list)
 
     def note(self, holds: bool | None, statement: str) -> None:
-        """Count a statement; None is what could not be decided."""
+        """Count a statement; None means that it could not be decided."""
         if holds:
             self.verified += 1
         else:
@@ -50,81 +50,87 @@ class Findings:
 
 
 def check(document: object) -> Report:
-    """Verify a certificate given as the value of its JSON.
+    """Verify a certificate given as a JSON value.
 
-    A certificate of the wrong form has that as its only finding: what it states is not clear then.
+    For a malformed certificate this is the only finding, since its statements are not clear.
     """
     try:
-        stated = read(document)
+        certificate = read(document)
     except Malformed as fault:
         return Report(0, [str(fault)])
     assert isinstance(document, dict)
     findings = Findings()
-    found = verify(document, stated, findings)
-    said = () if findings.failed else verdict_statement(document, found)
-    return Report(findings.verified, findings.failed, said)
+    probabilities = verify(document, certificate, findings)
+    statement = () if findings.failed else verdict_statement(document, probabilities)
+    return Report(findings.verified, findings.failed, statement)
 
 
-def verify(document: dict[str, Any], stated: Certificate, findings: Findings) -> Probabilities:
-    """Every statement of a certificate that has been read; returns the probabilities it comes to."""
+def verify(document: dict[str, Any], certificate: Certificate, findings: Findings) -> Probabilities:
+    """Verify every statement of a parsed certificate; return the probabilities that follow."""
     findings.note(same_digest(document), "sha256")
-    findings.note(stated.model.increasing(), "that a pre-activation grows with the number of + blocks")
-    _check_weights(stated, findings)
-    _check_thresholds(stated, findings)
-    return _check_probabilities(stated, findings)
+    findings.note(certificate.model.increasing(), "that a pre-activation grows with the number of + blocks")
+    _check_weights(certificate, findings)
+    _check_thresholds(certificate, findings)
+    return _check_probabilities(certificate, findings)
 
 
 def same_digest(document: dict[str, Any]) -> bool:
-    """Whether a document carries the hash of all the rest of it."""
+    """Whether a document contains the hash of its other fields."""
     body = {name: value for name, value in document.items() if name != "sha256"}
     text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return bool(hashlib.sha256(text.encode("ascii")).hexdigest() == document["sha256"])
 
 
-def _check_weights(stated: Certificate, findings: Findings) -> None:
-    """The weight lies in its enclosure, and the enclosure is narrow."""
-    for (label, row), (low, high) in stated.spike_weights.items():
-        what = f"the enclosure of the spike's weight in D{label}, row {row},"
-        above = sign(stated.kernel, stated.model.weight_excess(label, row, low))
-        below = above if low == high else sign(stated.kernel, stated.model.weight_excess(label, row, high))
+def _check_weights(certificate: Certificate, findings: Findings) -> None:
+    """Check that every weight lies in its enclosure, and that the enclosure is narrow."""
+    for (label, row), (low, high) in certificate.spike_weights.items():
+        subject = f"the enclosure of the spike's weight in D{label}, row {row},"
+        above = sign(certificate.kernel, certificate.model.weight_excess(label, row, low))
+        below = (
+            above
+            if low == high
+            else sign(certificate.kernel, certificate.model.weight_excess(label, row, high))
+        )
         if high - low > WIDEST:
-            findings.note(False, f"{what} being wider than 1e-20,")
+            findings.note(False, f"{subject} being wider than 1e-20,")
         elif above is None or below is None:
-            findings.note(None, what)
+            findings.note(None, subject)
         else:
-            findings.note(above >= 0 >= below, what)
+            findings.note(above >= 0 >= below, subject)
 
 
-def _check_thresholds(stated: Certificate, findings: Findings) -> None:
-    """The row fires at the least count and not at the one below it; v grows, so that settles all."""
+def _check_thresholds(certificate: Certificate, findings: Findings) -> None:
+    """Check that rows fire at the least count and not below it; monotonicity covers all other counts."""
 
     def fires(key: ThresholdKey, plus: int) -> bool | None:
-        found = sign(stated.kernel, stated.model.excess(key, plus))
-        return None if found is None else found > 0
+        side = sign(certificate.kernel, certificate.model.excess(key, plus))
+        return None if side is None else side > 0
 
-    for key, least in stated.thresholds.items():
-        here = True if least > stated.model.blocks else fires(key, least)
-        below = False if least == 0 else fires(key, least - 1)
-        wrong = here is False or below is True
-        decided = here is not None and below is not None
-        holds = False if wrong else True if decided else None
-        findings.note(holds, f"the least count {least} of {described(key)}")
+    for key, least in certificate.thresholds.items():
+        fires_here = True if least > certificate.model.blocks else fires(key, least)
+        fires_below = False if least == 0 else fires(key, least - 1)
+        is_wrong = fires_here is False or fires_below is True
+        is_decided = fires_here is not None and fires_below is not None
+        holds = False if is_wrong else True if is_decided else None
+        findings.note(holds, f"the least count {least} of {describe_threshold(key)}")
 
 
-def _check_probabilities(stated: Certificate, findings: Findings) -> Probabilities:
-    """The fractions follow from the thresholds, the floats from the fractions, the word from those."""
-    found = probabilities(stated.model, stated.thresholds, stated.m)
-    for name, value in stated.neuron.items():
-        findings.note(value == getattr(found, name), f"neuron {name}")
-    for name, rounded in stated.network.items():
-        findings.note(_is_rounded(rounded, getattr(found, name)), f"network {name}")
-    verdict = _verdict(found.distinguish, found.fire_d1, stated.delta)
-    findings.note(None if verdict is None else verdict == stated.verdict, f"the verdict {stated.verdict}")
-    return found
+def _check_probabilities(certificate: Certificate, findings: Findings) -> Probabilities:
+    """Check the fractions against the thresholds, the floats and the verdict against the fractions."""
+    computed = probabilities(certificate.model, certificate.thresholds, certificate.m)
+    for name, value in certificate.neuron.items():
+        findings.note(value == getattr(computed, name), f"neuron {name}")
+    for name, number in certificate.network.items():
+        findings.note(_is_rounded(number, getattr(computed, name)), f"network {name}")
+    verdict = _verdict(computed.distinguish, computed.fire_d1, certificate.delta)
+    findings.note(
+        None if verdict is None else verdict == certificate.verdict, f"the verdict {certificate.verdict}"
+    )
+    return computed
 
 
 def _is_rounded(value: float, enclosure: Enclosure) -> bool | None:
-    """Whether it is the float nearest to what is enclosed; None where that may be one of several."""
+    """Whether the value is the float nearest to the enclosed number; None if that is ambiguous."""
     low, high = map(float, enclosure)
     return value == low if low == high else None
 

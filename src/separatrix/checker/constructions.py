@@ -1,6 +1,6 @@
-"""The constructions from their definitions: who scores whom, and what a neuron then receives.
+"""The constructions from their definitions: scores of keys, and pre-activations of neurons.
 
-With scores u and what each key carries under a sign vector, `value`, a row's pre-activation is
+With scores u and the `value` that each key carries under a sign vector, a row's pre-activation is
 `v = sum(u value) / sum(u)`. Scores are positive, so `v > tau` says that `sum(u (value - tau)) > 0`:
 a sum of scores with rational factors, and no division. Everything is in units of sqrt(log n), so
 a logit of the block constructions is a rational times log n.
@@ -26,9 +26,9 @@ TRIPLES: list[Signs] = list(product((1, -1), (1, -1), (1, -1)))
 
 @dataclass(frozen=True)
 class Row:
-    """The logits of one kind of query row on the kinds of key.
+    """The logits of one kind of query row for the kinds of key.
 
-    `own` is for keys in the row's own block, where that is not the spike's and makes a difference.
+    `own` is for keys in the row's own block, if this differs from the spike's block.
     """
 
     spike: Logit
@@ -63,7 +63,7 @@ class Model:
         return self.b > 0 and all(logit.times > 0 and logit.of > 1 for logit in logits)
 
     def threshold_keys(self) -> Iterator[ThresholdKey]:
-        """Every row that can fire, for every label and sign triple."""
+        """Yield every row that can fire, for every label and sign triple."""
         for label, signs in product((0, 1), TRIPLES):
             for name, row in self.rows[label].items():
                 if name != "mate" or self.size > 1:
@@ -71,31 +71,31 @@ class Model:
                         yield label, signs, name, own_sign
 
     def excess(self, key: ThresholdKey, plus: int) -> list[Term]:
-        """`(v - tau) sum(u)` when `plus` of the other blocks have the sign +.
+        """Return `(v - tau) sum(u)` for `plus` other blocks with the sign +.
 
-        Each kind of key gives its score, times the sum over its keys of `value - tau`.
+        Each kind of key contributes its score times the sum of `value - tau` over its keys.
         """
         label, (y_1, y_block, y_d), name, own_sign = key
-        row, a, others = self.rows[label][name], self.a[label], self.blocks
-        alike = self.c * y_d - self.tau
+        row, a, other_blocks = self.rows[label][name], self.a[label], self.blocks
+        shared = self.c * y_d - self.tau
         terms = [
-            (a * y_1 + self.b * y_block + alike, row.spike),
-            ((self.size - 1) * (self.b * y_block + alike), row.mate),
+            (a * y_1 + self.b * y_block + shared, row.spike),
+            ((self.size - 1) * (self.b * y_block + shared), row.mate),
         ]
         if row.own is not None:
-            terms.append((self.size * (self.b * own_sign + alike), row.own))
-            others, plus = others - 1, plus - (own_sign > 0)
-        terms.append((self.size * (self.b * (2 * plus - others) + others * alike), row.ordinary))
+            terms.append((self.size * (self.b * own_sign + shared), row.own))
+            other_blocks, plus = other_blocks - 1, plus - (own_sign > 0)
+        terms.append((self.size * (self.b * (2 * plus - other_blocks) + other_blocks * shared), row.ordinary))
         return terms
 
-    def weight_excess(self, label: int, name: str, bound: Fraction) -> list[Term]:
-        """`(f - bound) sum(u)`, f being the row's weight on the spike."""
+    def weight_excess(self, label: int, name: str, limit: Fraction) -> list[Term]:
+        """Return `(f - limit) sum(u)`, where f is the attention weight of the spike."""
         row = self.rows[label][name]
-        own = 0 if row.own is None else 1
-        terms = [(1 - bound, row.spike), (-bound * (self.size - 1), row.mate)]
+        own_blocks = 0 if row.own is None else 1
+        terms = [(1 - limit, row.spike), (-limit * (self.size - 1), row.mate)]
         if row.own is not None:
-            terms.append((-bound * self.size, row.own))
-        return [*terms, (-bound * self.size * (self.blocks - own), row.ordinary)]
+            terms.append((-limit * self.size, row.own))
+        return [*terms, (-limit * self.size * (self.blocks - own_blocks), row.ordinary)]
 
 
 @dataclass(frozen=True)
@@ -109,34 +109,34 @@ class Token:
 
     @property
     def total(self) -> Fraction:
-        """The row sum, which is all that X = 11ᵀ sees."""
+        """The row sum, which determines the scores for X = 11ᵀ."""
         return self.first + self.b + self.c
 
-    def dot(self, other: Token) -> Fraction:
-        """The inner product, for X = I."""
-        same = self.b * other.b if self.block == other.block else 0
-        return self.first * other.first + same + self.c * other.c
+    def dot(self, key: Token) -> Fraction:
+        """Return the inner product, for X = I."""
+        block_product = self.b * key.b if self.block == key.block else 0
+        return self.first * key.first + block_product + self.c * key.c
 
 
 def spike(
     n: int, d: int, a: tuple[Fraction, Fraction], b: Fraction, c: Fraction, tau: Fraction, form: str
 ) -> Model:
-    """Self-attention of A with itself through X = 11ᵀ or X = I."""
+    """Return self-attention of A with X = 11ᵀ or X = I."""
 
     def rows(first: Fraction) -> dict[str, Row]:
         top, mate = Token(first, 0, b, c), Token(Fraction(0), 0, b, c)
-        here, elsewhere = Token(Fraction(0), 1, b, c), Token(Fraction(0), 2, b, c)
+        own_block, other_block = Token(Fraction(0), 1, b, c), Token(Fraction(0), 2, b, c)
 
         def row(query: Token, own: Token | None = None) -> Row:
             def logit(key: Token) -> Logit:
                 product = query.total * key.total if form == "ones" else query.dot(key)
                 return Logit(product, Fraction(n))
 
-            return Row(logit(top), logit(mate), logit(elsewhere), None if own is None else logit(own))
+            return Row(logit(top), logit(mate), logit(other_block), None if own is None else logit(own))
 
         if form == "ones":
             return {"spike": row(top), "rest": row(mate)}
-        return {"spike": row(top), "mate": row(mate), "other": row(here, own=here)}
+        return {"spike": row(top), "mate": row(mate), "other": row(own_block, own=own_block)}
 
     return Model(d - 3, n // (d - 2), a, b, c, tau, (rows(a[0]), rows(a[1])))
 
@@ -144,30 +144,32 @@ def spike(
 def cross(
     n: int, d: int, a: tuple[Fraction, Fraction], b: Fraction, c: Fraction, tau: Fraction, r_Q: Fraction
 ) -> Model:
-    """Queries whose rows sum to r_Q, on the keys of `spike`, through X = 11ᵀ."""
+    """Return attention of queries with row sum r_Q to the keys of `spike`, with X = 11ᵀ."""
 
     def rows(first: Fraction) -> dict[str, Row]:
-        spiked, ordinary = (Logit(r_Q * Token(x, 0, b, c).total, Fraction(n)) for x in (first, Fraction(0)))
-        return {"query": Row(spiked, ordinary, ordinary)}
+        spike_logit, ordinary = (
+            Logit(r_Q * Token(x, 0, b, c).total, Fraction(n)) for x in (first, Fraction(0))
+        )
+        return {"query": Row(spike_logit, ordinary, ordinary)}
 
     return Model(d - 3, n // (d - 2), a, b, c, tau, (rows(a[0]), rows(a[1])))
 
 
 def plain(n: int, peak: Fraction, base: Fraction, tau: Fraction) -> Model:
-    """n tokens that carry their sign alone: scores log base each, one of them peak log n in D1.
+    """Return n tokens that carry only their sign, with score log base; one has peak log n in D1.
 
-    A block is one token. Where base is a power of n's root, both are logarithms of that root.
+    A block is one token. If base is a power of n's root, both are logarithms of that root.
     """
     root = _primitive_root(n)
     ordinary = _logarithm(base, root)
-    spiked = Logit(peak * _logarithm(Fraction(n), root).times, Fraction(root))
+    spike_logit = Logit(peak * _logarithm(Fraction(n), root).times, Fraction(root))
     zero = Fraction(0)
-    rows = ({"query": Row(ordinary, ordinary, ordinary)}, {"query": Row(spiked, ordinary, ordinary)})
+    rows = ({"query": Row(ordinary, ordinary, ordinary)}, {"query": Row(spike_logit, ordinary, ordinary)})
     return Model(n - 1, 1, (zero, zero), Fraction(1), zero, tau, rows)
 
 
 def _primitive_root(n: int) -> int:
-    """The least integer of which n > 1 is a power."""
+    """Return the least integer of which n > 1 is a power."""
     for degree in range(n.bit_length() - 1, 1, -1):
         root: int = round(n ** (1 / degree))
         if root**degree == n:
@@ -176,8 +178,8 @@ def _primitive_root(n: int) -> int:
 
 
 def _logarithm(value: Fraction, root: int) -> Logit:
-    """log(value), as a multiple of log(root) if it is a whole one."""
-    rest, times = value, 0
-    while rest.denominator == 1 and rest.numerator % root == 0:
-        rest, times = rest / root, times + 1
-    return Logit(Fraction(times), Fraction(root)) if rest == 1 else Logit(Fraction(1), value)
+    """Return log(value), as a multiple of log(root) if it is an integer multiple."""
+    remainder, times = value, 0
+    while remainder.denominator == 1 and remainder.numerator % root == 0:
+        remainder, times = remainder / root, times + 1
+    return Logit(Fraction(times), Fraction(root)) if remainder == 1 else Logit(Fraction(1), value)

@@ -1,4 +1,4 @@
-"""A certificate in a file, of a verdict or of a boundary."""
+"""Verification of a certificate file, for a verdict or a boundary."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from separatrix.core.errors import UsageError
 
 
 def check_file(path: Path) -> Report:
-    """Verify the certificate in a file, of a verdict or a boundary; a UsageError if there is none in it."""
+    """Verify the certificate in a file, or raise a UsageError if the file contains none."""
     document = read_file(path)
     if not is_certificate(document):
         raise UsageError(f"{path} is no certificate: it is not an object with the fields format and version")

@@ -1,4 +1,4 @@
-"""How each mechanism scores a logit, and the sign of a sum of scores."""
+"""The scores of each mechanism, and the sign of a sum of scores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Logit:
     of: Fraction
 
     def enclose(self, at: Intervals) -> Interval:
-        """An interval around it."""
+        """Return an interval around the logit."""
         return at.rational(self.times) * _log(self.of, at)
 
 
@@ -29,32 +29,32 @@ Term = tuple[Fraction, Logit]
 class Kernel(ABC):
     """The score u of a logit; positive on positive logits."""
 
-    def ratio(self, one: Logit, other: Logit) -> Fraction | None:
-        """The quotient of two scores where it is known to be rational."""
-        return Fraction(1) if one == other else None
+    def ratio(self, first: Logit, second: Logit) -> Fraction | None:
+        """Return the quotient of two scores if it is known to be rational."""
+        return Fraction(1) if first == second else None
 
     def cancels(self, terms: list[Term]) -> bool:
-        """Whether a sum of terms is known to be zero though its factors are not."""
+        """Whether a sum of terms with nonzero factors is known to be zero."""
         return False
 
     @abstractmethod
     def score(self, logit: Logit, at: Intervals) -> Interval:
-        """An interval around the score."""
+        """Return an interval around the score."""
 
 
 @dataclass(frozen=True)
 class Softmax(Kernel):
-    """exp(q log n) = n^q, which is rational when n is a perfect power of the right degree.
+    """exp(q log n) = n^q, which is rational if n is a perfect power of the right degree.
 
-    q is the logit's multiple over the temperature.
+    q is the logit's multiple divided by the temperature.
     """
 
     temperature: Fraction
 
-    def ratio(self, one: Logit, other: Logit) -> Fraction | None:
-        if one.of == other.of:
-            return exact_power(one.of, (one.times - other.times) / self.temperature)
-        top, bottom = (exact_power(each.of, each.times / self.temperature) for each in (one, other))
+    def ratio(self, first: Logit, second: Logit) -> Fraction | None:
+        if first.of == second.of:
+            return exact_power(first.of, (first.times - second.times) / self.temperature)
+        top, bottom = (exact_power(logit.of, logit.times / self.temperature) for logit in (first, second))
         return None if top is None or bottom is None else top / bottom
 
     def score(self, logit: Logit, at: Intervals) -> Interval:
@@ -63,12 +63,12 @@ class Softmax(Kernel):
 
 @dataclass(frozen=True)
 class Power(Kernel):
-    """The logit to the power beta; linear attention is beta = 1. A common logarithm cancels."""
+    """The logit to the power beta; linear attention has beta = 1. A common logarithm cancels."""
 
     beta: Fraction
 
-    def ratio(self, one: Logit, other: Logit) -> Fraction | None:
-        return exact_power(one.times / other.times, self.beta) if one.of == other.of else None
+    def ratio(self, first: Logit, second: Logit) -> Fraction | None:
+        return exact_power(first.times / second.times, self.beta) if first.of == second.of else None
 
     def score(self, logit: Logit, at: Intervals) -> Interval:
         value = logit.enclose(at)
@@ -82,7 +82,7 @@ class Taylor(Kernel):
     order: int
 
     def cancels(self, terms: list[Term]) -> bool:
-        """With multiples of one logarithm the sum is a polynomial in it; all coefficients may be zero."""
+        """For multiples of one logarithm, whether all coefficients of the polynomial are zero."""
         one_logarithm = len({logit.of for _, logit in terms}) == 1
         # k different multiples have no more than k independent coefficients.
         degrees = range(min(self.order + 1, len(terms)))
@@ -98,17 +98,17 @@ class Taylor(Kernel):
 
 
 def sign(kernel: Kernel, terms: list[Term]) -> int | None:
-    """The sign of a sum of terms, or None if even the highest precision leaves it open.
+    """Return the sign of a sum of terms, or None if the highest precision does not decide it.
 
-    Terms whose scores have a rational quotient are added up exactly first, so that a sum which
-    cancels is found to be zero and not merely small.
+    Terms whose scores have a rational quotient are added up exactly first, so that a sum that cancels is
+    found to be zero and not merely small.
     """
     sums: list[Term] = []
     for factor, logit in (term for term in terms if term[0] != 0):
-        for i, (total, kept) in enumerate(sums):
-            ratio = kernel.ratio(logit, kept)
+        for i, (total, representative) in enumerate(sums):
+            ratio = kernel.ratio(logit, representative)
             if ratio is not None:
-                sums[i] = (total + factor * ratio, kept)
+                sums[i] = (total + factor * ratio, representative)
                 break
         else:
             sums.append((factor, logit))

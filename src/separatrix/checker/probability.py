@@ -1,4 +1,4 @@
-"""Exact probabilities over random signs, and what m neurons make of them."""
+"""Exact probabilities of one neuron over random signs, and of m neurons."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from separatrix.checker.constructions import TRIPLES, Model, Signs, ThresholdKey
 BITS = 512
 TINY = Fraction(1, 1 << 128)
 MOST_BITS = 100_000
-"""Powers up to this length are written out."""
+"""Powers up to this many bits are computed exactly."""
 
 Span = tuple[int, int]
-"""From the first count up to, not including, the second."""
+"""A half-open range of counts."""
 
 Enclosure = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True)
 class Probabilities:
-    """The probabilities of one neuron, exactly, and of all m together, enclosed."""
+    """The exact probabilities of one neuron, and enclosures of those of m neurons."""
 
     p0: Fraction
     p1: Fraction
@@ -34,15 +34,15 @@ class Probabilities:
 
 
 def probabilities(model: Model, least: Mapping[ThresholdKey, int], m: int) -> Probabilities:
-    """The probabilities that follow from every row's least firing count."""
-    one = neuron(model, least)
-    return Probabilities(*one, *network(*one, m))
+    """Return the probabilities that follow from every row's least firing count."""
+    neuron_probabilities = neuron(model, least)
+    return Probabilities(*neuron_probabilities, *network(*neuron_probabilities, m))
 
 
 def neuron(model: Model, least: Mapping[ThresholdKey, int]) -> tuple[Fraction, Fraction, Fraction]:
-    """P(fires on D0), P(fires on D1), P(fires on D1 only), from every row's least firing count."""
+    """Return P(fires on D0), P(fires on D1), P(fires on D1 only) from the least firing counts."""
     spans = {(label, signs): _spans(model, least, label, signs) for label in (0, 1) for signs in TRIPLES}
-    points = {end for each in spans.values() for span in each for end in span}
+    points = {end for label_spans in spans.values() for span in label_spans for end in span}
     below = binomial_sums(model.blocks, points)
     totals = [0, 0, 0]
     for signs in TRIPLES:
@@ -58,9 +58,9 @@ def neuron(model: Model, least: Mapping[ThresholdKey, int]) -> tuple[Fraction, F
 
 
 def _spans(model: Model, least: Mapping[ThresholdKey, int], label: int, signs: Signs) -> list[Span]:
-    """The counts at which each row exists and fires.
+    """Return the counts at which each row exists and fires.
 
-    A row in a + block needs one such block, a row in a - block leaves room for it.
+    A row in a + block needs at least one + block; a row in a - block needs at least one - block.
     """
     spans = []
     for key, first in least.items():
@@ -77,34 +77,38 @@ def _covers(spans: list[Span], start: int, stop: int) -> bool:
 
 
 def binomial_sums(trials: int, points: Iterable[int]) -> dict[int, int]:
-    """For each point k in 0..trials+1 the sum of C(trials, i) over i < k, in one pass.
+    """Return for each point k in 0..trials+1 the sum of C(trials, i) over i < k, in one pass.
 
     >>> binomial_sums(4, [0, 1, 3, 5])
     {0: 0, 1: 1, 3: 11, 5: 16}
     """
-    wanted = sorted(set(points))
-    near = {min(k, trials + 1 - k) for k in wanted}
+    sorted_points = sorted(set(points))
+    near = {min(k, trials + 1 - k) for k in sorted_points}
     sums, term, total = {}, 1, 0
     for i in range(max(near, default=0) + 1):
         if i in near:
             sums[i] = total
         total, term = total + term, term * (trials - i) // (i + 1)
-    whole = 1 << trials
-    return {k: sums[k] if k in sums else whole - sums[trials + 1 - k] for k in wanted}
+    all_states = 1 << trials
+    return {k: sums[k] if k in sums else all_states - sums[trials + 1 - k] for k in sorted_points}
 
 
 def network(p0: Fraction, p1: Fraction, only_d1: Fraction, m: int) -> tuple[Enclosure, Enclosure, Enclosure]:
-    """P(fires on D0), P(fires on D1) and P(tells apart) with m neurons.
+    """Return P(fires on D0), P(fires on D1) and P(tells apart) for m neurons.
 
     The last is `(1-p0)^m - q^m = (1-p0)^m (1 - (1-s)^m)`, where `s = only_d1 / (1-p0)` is the
     chance that a neuron silent on D0 fires on D1: a product, so nothing cancels.
     """
     given_silence = only_d1 / (1 - p0) if p0 < 1 else Fraction(0)
-    silent, some = _none(p0, m), _some(given_silence, m)
-    return _some(p0, m), _some(p1, m), (silent[0] * some[0], silent[1] * some[1])
+    silent, fires_given_silence = _none_fires(p0, m), _any_fires(given_silence, m)
+    return (
+        _any_fires(p0, m),
+        _any_fires(p1, m),
+        (silent[0] * fires_given_silence[0], silent[1] * fires_given_silence[1]),
+    )
 
 
-def _none(p: Fraction, m: int) -> Enclosure:
+def _none_fires(p: Fraction, m: int) -> Enclosure:
     """(1-p)^m."""
     if p in (0, 1) or _short(p, m):
         exact: Fraction = (1 - p) ** m
@@ -115,8 +119,8 @@ def _none(p: Fraction, m: int) -> Enclosure:
     return ends(intervals(BITS).exp(-decay))
 
 
-def _some(p: Fraction, m: int) -> Enclosure:
-    """1 - (1-p)^m, with a small relative error even where it is tiny."""
+def _any_fires(p: Fraction, m: int) -> Enclosure:
+    """Return 1 - (1-p)^m with a small relative error even if it is tiny."""
     if p in (0, 1) or _short(p, m):
         exact: Fraction = 1 - (1 - p) ** m
         return exact, exact
@@ -124,7 +128,7 @@ def _some(p: Fraction, m: int) -> Enclosure:
     if decay > 10_000:
         return 1 - Fraction(1, 1 << 10_000), Fraction(1)
     if decay < at.rational(TINY):
-        return ends(decay * (1 - at.between(0, 1) * decay))
+        return ends(decay * (1 - at.enclosing(0, 1) * decay))
     return ends(1 - at.exp(-decay))
 
 
@@ -133,8 +137,8 @@ def _short(p: Fraction, m: int) -> bool:
 
 
 def _decay(p: Fraction, m: int) -> Interval:
-    """-m log(1-p); for tiny p from `p <= -log(1-p) <= p + p^2`."""
+    """Return -m log(1-p); for tiny p from `p <= -log(1-p) <= p + p^2`."""
     at = intervals(BITS)
     if p < TINY:
-        return m * at.rational(p) * (1 + at.between(0, 1) * at.rational(p))
+        return m * at.rational(p) * (1 + at.enclosing(0, 1) * at.rational(p))
     return -m * at.log(at.rational(1 - p))

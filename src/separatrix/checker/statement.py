@@ -1,4 +1,4 @@
-"""What a certificate was found to prove, in sentences, and what it does not say."""
+"""Sentences that state what a certificate proves and what it does not claim."""
 
 from __future__ import annotations
 
@@ -40,10 +40,14 @@ READER = (
 ONLY_THIS_READER = "anything about another reader, threshold or number of signs, or about trained weights"
 
 
-def verdict_statement(document: Mapping[str, Any], found: Probabilities) -> tuple[str, ...]:
-    """The sentences for one point, given its certificate with everything in it verified."""
+def verdict_statement(document: Mapping[str, Any], probabilities: Probabilities) -> tuple[str, ...]:
+    """Return the sentences for one point from its verified certificate."""
     delta, verdict = document["delta"], document["verdict"]
-    why = {
+    p0, p1, only, fire_d0, fire_d1 = (
+        to_text(getattr(probabilities, name)) for name in ("p0", "p1", "only_d1", "fire_d0", "fire_d1")
+    )
+    chance = with_rounding_mark(probabilities.distinguish)
+    reasons = {
         "distinguishes": f"at least 1 - {delta}",
         "blind": f"at most {delta}",
         "saturated": f"at most {delta}, with the reader firing on both D0 and D1 at least half of the time",
@@ -54,45 +58,44 @@ def verdict_statement(document: Mapping[str, Any], found: Probabilities) -> tupl
         f"with {words(document['parameters'])}.",
         scoring(document["mechanism"]),
         meaning(document["construction"], document["parameters"].get("form")),
-        f"{P} = {marked(found.distinguish)}, {why[verdict]}: {verdict} at delta {delta}.",
-        f"One neuron fires on D0 with probability {rounded(found.p0)}, on D1 with {rounded(found.p1)}, "
-        f"on D1 and not on D0 with {rounded(found.only_d1)}; the fractions in the file are exact. "
-        f"All m together fire on D0 with {rounded(found.fire_d0)}, on D1 with {rounded(found.fire_d1)}.",
+        f"{P} = {chance}, {reasons[verdict]}: {verdict} at delta {delta}.",
+        f"One neuron fires on D0 with probability {p0}, on D1 with {p1}, on D1 and not on D0 with {only}; "
+        f"the fractions in the file are exact. All m together fire on D0 with {fire_d0}, on D1 with {fire_d1}.",
         f"Not claimed: anything at other parameters, and {ONLY_THIS_READER}.",
     )
 
 
 def meaning(construction: str, form: str | None) -> str:
-    """What the construction and its reader are."""
+    """Describe the construction and its reader."""
     return f"{MEANINGS[construction].format(scores=SCORES.get(form or '', ''))} {READER}"
 
 
 def scoring(mechanism: Mapping[str, Any]) -> str:
-    """What a key weighs under the mechanism."""
+    """Describe the attention weight of a key under the mechanism."""
     return f"{mechanism['name']}: a key weighs {WEIGHTS[mechanism['name']]}, over the sum for all keys."
 
 
 def mechanism_words(mechanism: Mapping[str, Any]) -> str:
-    """The mechanism's name and settings."""
+    """Return the mechanism's name and settings as text."""
     settings = words({name: value for name, value in mechanism.items() if name != "name"})
     return f"{mechanism['name']} ({settings})" if settings else str(mechanism["name"])
 
 
 def words(values: Mapping[str, Any]) -> str:
-    """`name=value` for each, as one would type them."""
+    """Return the values as `name=value` words."""
     return " ".join(f"{name}={value}" for name, value in values.items())
 
 
-def marked(value: Enclosure, mark: str = " (rounded)") -> str:
-    """A probability to 12 digits, which says so unless it is exactly that.
+def with_rounding_mark(value: Enclosure, mark: str = " (rounded)") -> str:
+    """Return a probability with 12 digits, marked as rounded unless it is exact.
 
-    >>> marked((Fraction(0), Fraction(0))), marked((Fraction(1, 3), Fraction(1, 3)))
+    >>> with_rounding_mark((Fraction(0), Fraction(0))), with_rounding_mark((Fraction(1, 3), Fraction(1, 3)))
     ('0', '0.333333333333 (rounded)')
     """
-    said = rounded(value)
-    return said if value == (Fraction(said), Fraction(said)) else f"{said}{mark}"
+    text = to_text(value)
+    return text if value == (Fraction(text), Fraction(text)) else f"{text}{mark}"
 
 
-def rounded(value: Fraction | Enclosure) -> str:
-    """A probability to 12 digits."""
+def to_text(value: Fraction | Enclosure) -> str:
+    """Return a probability with 12 digits."""
     return f"{float(value if isinstance(value, Fraction) else value[0]):.12g}"
