@@ -95,7 +95,7 @@ def test_a_store_is_no_pipe_and_no_device(tmp_path: Path) -> None:
 
 
 def test_a_name_of_no_file() -> None:
-    with pytest.raises(UsageError, match="is no name of a file"):
+    with pytest.raises(UsageError, match="is not a valid file name"):
         read_whole(Path("a\x00b"), 10, "a number")
 
 

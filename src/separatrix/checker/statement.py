@@ -60,7 +60,7 @@ def verdict_statement(document: Mapping[str, Any], probabilities: Probabilities)
         meaning(document["construction"], document["parameters"].get("form")),
         f"{P} = {chance}, {reasons[verdict]}: {verdict} at delta {delta}.",
         f"One neuron fires on D0 with probability {p0}, on D1 with {p1}, on D1 and not on D0 with {only}; "
-        f"the fractions in the file are exact. All m together fire on D0 with {fire_d0}, on D1 with {fire_d1}.",
+        f"the fractions in the file are exact. All m together: {fire_d0} on D0 and {fire_d1} on D1.",
         f"Not claimed: anything at other parameters, and {ONLY_THIS_READER}.",
     )
 

@@ -1,9 +1,9 @@
-"""What a program does when a signal stops it: the exit code, and files that are only half written.
+"""Termination by signals: exit codes, and removal of unfinished files.
 
-Python runs a signal handler between two of its own instructions; a call into torch can take many seconds in
-between. `watch_signals` starts a thread that is told of a signal by the system at once. If no handler has run
-after `GRACE_SECONDS`, it removes unfinished files and ends the process. Stores and checkpoints are written so
-that they survive this.
+Python runs a signal handler between two of its own instructions, and a call into torch can take many seconds
+in between. `watch_signals` starts a thread that the system notifies of a signal. If no handler has run after
+`GRACE_SECONDS`, it removes unfinished files and ends the process. Stores and checkpoints are written so that
+they survive this.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from weakref import WeakSet
 
 Handler = Callable[[int, FrameType | None], None]
 STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Signals that stop a program; there is no SIGHUP on Windows."""
+"""Signals that stop a program; Windows has no SIGHUP."""
 GRACE_SECONDS = 1.0
 """Seconds after which a signal that Python has not handled ends the process."""
 POLL_SECONDS = 0.02
-"""How often the watching thread looks whether a handler has run."""
+"""The polling interval of the watching thread."""
 BY_SIGNAL = 128
-"""The exit code of a program that a signal stopped is this and the number of the signal: 130 for Ctrl-C."""
+"""Added to the number of a signal to give the exit code: 130 for Ctrl-C."""
 SHOW_CURSOR = b"\x1b[?25h"
 """A progress bar hides the cursor of a terminal."""
 
 _handled = False
-"""Set by a handler; cleared by the watching thread. No threading.Event, whose lock a second signal, handled
-within the handler of the first, would wait for without end."""
+"""Set by a handler, cleared by the watching thread. Not a threading.Event: a second signal, handled within
+the handler of the first, would wait forever for its lock."""
 _handlers: WeakSet[Any] = WeakSet()
 _unfinished: set[Path] = set()
 _stopped_by = signal.SIGINT
 
 
 def stop_handler(handle: Handler) -> Handler:
-    """Make a signal handler that notes the signal before it does anything else.
+    """Wrap a signal handler so that it records the signal first.
 
-    The watching thread ends the process only for signals that have such a handler.
+    The watching thread ends the process only for signals with such a handler.
     """
 
     @wraps(handle)
@@ -62,7 +62,7 @@ def stop_handler(handle: Handler) -> Handler:
 
 
 def stop_signal() -> signal.Signals:
-    """Return the signal that stopped the program last; SIGINT where none did."""
+    """Return the signal that stopped the program last, or SIGINT."""
     return _stopped_by
 
 
@@ -73,7 +73,7 @@ def exit_code() -> int:
 
 @contextmanager
 def unfinished(path: Path) -> Iterator[Path]:
-    """Mark a file or folder as one to be removed if the process is ended meanwhile."""
+    """Mark a file or folder for removal if the process ends within the block."""
     _unfinished.add(path)
     try:
         yield path
@@ -83,7 +83,7 @@ def unfinished(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def temporary_folder(prefix: str = "separatrix-", parent: Path | None = None) -> Iterator[Path]:
-    """Make a folder that is removed at the end of the block, or when the process is ended before."""
+    """Create a folder that is removed at the end of the block, or if the process ends before."""
     with unfinished(Path(mkdtemp(prefix=prefix, dir=parent))) as folder:
         try:
             yield folder
@@ -92,7 +92,7 @@ def temporary_folder(prefix: str = "separatrix-", parent: Path | None = None) ->
 
 
 def remove_unfinished() -> None:
-    """Remove everything that is marked as unfinished."""
+    """Remove all files and folders marked as unfinished."""
     for path in list(_unfinished):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
@@ -102,7 +102,7 @@ def remove_unfinished() -> None:
 
 
 def exit_now(number: int) -> NoReturn:
-    """End the process at once, whatever its main thread does; unfinished files are removed."""
+    """End the process immediately and remove unfinished files."""
     with suppress(Exception):
         remove_unfinished()
     with suppress(OSError):
@@ -114,28 +114,28 @@ def exit_now(number: int) -> NoReturn:
 
 
 def watch_signals() -> None:
-    """End the process when a `stop_handler` does not get to run within the grace period.
+    """End the process if a `stop_handler` does not run within the grace period.
 
-    Called when a program begins; has no effect outside the main thread.
+    Call it at program start; it has no effect outside the main thread.
     """
     global _stopped_by
     _stopped_by = signal.SIGINT
     if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
         return
     before = signal.set_wakeup_fd(-1)
-    if before != -1:  # a thread, or an event loop, watches already
+    if before != -1:  # a thread or an event loop is already watching
         signal.set_wakeup_fd(before, warn_on_full_buffer=False)
         return
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(ours, theirs), name="signals", daemon=True).start()
+    read_end, write_end = socket.socketpair()
+    write_end.setblocking(False)
+    signal.set_wakeup_fd(write_end.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(read_end, write_end), name="signals", daemon=True).start()
 
 
-def _watch(ours: socket.socket, theirs: socket.socket) -> None:
+def _watch(read_end: socket.socket, write_end: socket.socket) -> None:
     global _handled
     # `theirs` is an argument to keep it open: the system writes the number of each signal to it.
-    while numbers := ours.recv(1):
+    while numbers := read_end.recv(1):
         number = numbers[0]
         if number not in STOPPING or signal.getsignal(number) not in _handlers:
             continue

@@ -1,4 +1,4 @@
-"""What is registered by its file alone: the classes that the modules of a folder define."""
+"""Registration by file: the classes that the modules of a folder define."""
 
 from __future__ import annotations
 

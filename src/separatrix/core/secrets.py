@@ -1,4 +1,4 @@
-"""What must not be shown: passwords in what a user typed."""
+"""Hiding passwords in text that is shown to users."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _WEIGHTED = (
     r"(?P<weighted>(?<![\w./:@+-])(?!\S*//)(?!(?i:\S*(?:pass|pwd)))"
     rf"[\w./-]+:[^\W\d][\w.]*(?::{_WORDS})?@[0-9a-f]{{12}}(?![\w/@-]|[.:]\w))"
 )
-"""A mechanism with the mark of its weights, `mine:Module:seed=0@0123456789ab`; with a port, a database or
-anything else behind it, it may be an address."""
+"""A mechanism with the hash of its weights, `mine:Module:seed=0@0123456789ab`. With a port, a database or
+anything else after it, it may be an address."""
 _SHOWN = re.compile(rf"{_WEIGHTED}|(?P<user>://[^\s/:@]*:).*@|(?P<colon>:)(?!//)\S*@|{_SETTING}", re.DOTALL)
 _GIVEN = re.compile(rf"^postgres\w*(?:\+\w+)?:|:.*@|{_SETTING}", re.DOTALL)
 
 
 class Secret:
-    """A text that may hold a password: it is handed on as it is, and never shown."""
+    """A text that may contain a password: it is passed on unchanged and never shown."""
 
     __slots__ = ("_text",)
 
@@ -26,7 +26,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text, for whom it is meant."""
+        """Return the text."""
         return self._text
 
     def __repr__(self) -> str:
@@ -34,7 +34,7 @@ class Secret:
 
 
 def without_passwords(message: str) -> str:
-    """A message in which nothing stands where URLs and settings of databases have their passwords.
+    """Remove passwords in URLs and database settings from a message.
 
     >>> without_passwords("postgresql://me:secret@host/results is no plan, nor is password=secret")
     'postgresql://me:***@host/results is no plan, nor is password=***'
@@ -45,7 +45,7 @@ def without_passwords(message: str) -> str:
 
 
 def may_hold_password(text: str) -> bool:
-    """Whether it looks like the address of a server, a user with a password, or settings with one.
+    """Whether a text looks like a server address, a user with a password, or settings with one.
 
     >>> may_hold_password("me:secret@host"), may_hold_password("results.db")
     (True, False)
@@ -53,8 +53,8 @@ def may_hold_password(text: str) -> bool:
     return _GIVEN.search(text) is not None
 
 
-def _hidden(found: re.Match[str]) -> str:
-    if found["weighted"]:
-        return found[0]
-    before = found["user"] or found["colon"]
-    return f"{before}{HIDDEN}@" if before else f"{found['name']}={HIDDEN}"
+def _hidden(match: re.Match[str]) -> str:
+    if match["weighted"]:
+        return match[0]
+    before = match["user"] or match["colon"]
+    return f"{before}{HIDDEN}@" if before else f"{match['name']}={HIDDEN}"

@@ -1,7 +1,7 @@
-"""Starting other Python processes: they import nothing from the current folder, and leave signals to us.
+"""Starting child processes that import nothing from the current folder and ignore stop signals.
 
-Python puts the current folder before everything else for `python -c` and `python -m`, which is how
-multiprocessing starts its helpers: a queue.py that lies there would be taken for Python's own.
+Python puts the current folder first on the path for `python -c` and `python -m`, which multiprocessing uses
+to start its helpers: a queue.py there would shadow Python's own module.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Started = TypeVar("Started")
 
 @contextmanager
 def safe_path() -> Iterator[None]:
-    """Processes that are started meanwhile, and those they start, leave the current folder off their path."""
+    """Keep the current folder off the path of processes started within the block, and of their children."""
     before = os.environ.get(SAFE_PATH)
     os.environ[SAFE_PATH] = "1"
     try:
@@ -39,21 +39,21 @@ def safe_path() -> Iterator[None]:
 
 @contextmanager
 def signals_held_back() -> Iterator[None]:
-    """Keep what stops a program from processes that are started meanwhile: who started them ends them."""
+    """Block SIGINT, SIGTERM and SIGHUP in processes started within the block; the parent ends them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
-        resource_tracker.ensure_running()  # which lets some of them through again when it starts
+        resource_tracker.ensure_running()  # starting it unblocks some signals
         signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def process_context(preloaded: str) -> BaseContext:
-    """How processes are started that work for this one, which ends them.
+def process_context(preload_module: str) -> BaseContext:
+    """Return the multiprocessing context for worker processes.
 
-    Where the system can, they are forked from a server that has imported the module `preloaded`: they start
-    at once, and share memory.
+    If the platform supports it, workers are forked from a server that has imported `preload_module`, so that
+    they start quickly and share memory.
     """
     import multiprocessing
     from multiprocessing import forkserver
@@ -61,16 +61,16 @@ def process_context(preloaded: str) -> BaseContext:
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([preloaded])
+    context.set_forkserver_preload([preload_module])
     with safe_path(), signals_held_back():
         forkserver.ensure_running()
     return context
 
 
-def start_process(start: Callable[[], Started], preloaded: str) -> Started:
-    """Call `start`, which starts a process; where its server was killed, start the server again and repeat.
+def start_process(start: Callable[[], Started], preload_module: str) -> Started:
+    """Call `start`, which starts a process; if the fork server was killed, restart it and try again.
 
-    Raises a SeparatrixError where that is of no use.
+    Raise a SeparatrixError if that fails repeatedly.
     """
     for attempt in range(MAX_STARTS):
         try:
@@ -79,7 +79,7 @@ def start_process(start: Callable[[], Started], preloaded: str) -> Started:
         except (EOFError, OSError) as error:
             reason = one_line(error) if str(error) else type(error).__name__
             time.sleep(0.1 * attempt)
-            process_context(preloaded)
+            process_context(preload_module)
     raise SeparatrixError(
         f"no worker process can be started ({reason}): the process that workers are forked from is killed "
         "again and again; see whether there is enough memory, then give the same command again"
@@ -87,7 +87,7 @@ def start_process(start: Callable[[], Started], preloaded: str) -> Started:
 
 
 def follow_parent() -> None:
-    """What a process does first that works for another: leave signals to that one, and not outlive it."""
+    """Initialise a worker process: ignore stop signals, and exit with the parent."""
     import multiprocessing
     import threading
 
@@ -99,7 +99,7 @@ def follow_parent() -> None:
 
 
 def leave_with(sentinel: int) -> None:
-    """Wait until the process behind a file descriptor is gone, and end this one."""
+    """Wait until the process behind a file descriptor ends, and end this one."""
     from multiprocessing import connection
 
     connection.wait([sentinel])

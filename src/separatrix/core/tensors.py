@@ -1,8 +1,8 @@
-"""torch, loaded when the first tensor is made: a closed form is answered without it.
+"""torch, imported when it is first used, so that closed forms are answered without it.
 
-Rooms import `torch`, its `functional` and the types in their signatures from here. Shapes such as
-`Float[Tensor, "batch heads tokens width"]` are jaxtyping's wherever that is loaded first, as the tests do
-to have every call checked; elsewhere they are there to be read.
+Other packages import `torch`, its `functional` and the types of signatures from here. Shapes such as
+`Float[Tensor, "batch heads tokens width"]` are jaxtyping's if that is imported first, as in tests that check
+every call; otherwise they serve as documentation.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING or "jaxtyping" in sys.modules:
 else:
 
     class _Late(ModuleType):
-        """A module that is imported when something of it is first asked for."""
+        """A module that is imported at the first attribute access."""
 
         def __getattr__(self, name: str) -> Any:
-            found = getattr(import_module(self.__name__), name)
-            setattr(self, name, found)
-            return found
+            value = getattr(import_module(self.__name__), name)
+            setattr(self, name, value)
+            return value
 
     torch, functional = _Late("torch"), _Late("torch.nn.functional")
     Bool = Float = Int = Int64 = Annotated
@@ -37,7 +37,7 @@ else:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch use one thread: on many small tensors threads would only wait for each other."""
+    """Limit torch to one thread: on many small tensors, threads only wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -47,19 +47,17 @@ def one_thread() -> Iterator[None]:
 
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -3, -4
-"""glibc's names for how much free memory is too much to keep, and for how large blocks, and how many of them,
-are taken from the system one by one."""
+"""glibc's mallopt parameters for trimming free memory and for mapping large blocks separately."""
 AFTERWARDS = {M_TRIM_THRESHOLD: 1 << 26, M_MMAP_THRESHOLD: 1 << 25, M_MMAP_MAX: 1 << 16}
-"""What glibc itself comes to in a program that has used such blocks."""
+"""The values that glibc itself reaches in a program that has used such blocks."""
 
 
 @contextmanager
 def memory_kept() -> Iterator[None]:
-    """Let freed memory stay with the program until the end: for many large tensors one after the other.
+    """Keep freed memory in the process within the block, for many large tensors one after the other.
 
-    Blocks of megabytes are given back to the system as soon as they are free, and each new one is filled with
-    zeros again, page by page: half the time of attention that holds its scores. Elsewhere than with glibc
-    nothing is done.
+    glibc returns blocks of megabytes to the system when they are freed, and each new one is zeroed page by
+    page, which takes half the time of attention that holds its scores. No effect without glibc.
     """
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
     if library is None or not (hasattr(library, "mallopt") and hasattr(library, "malloc_trim")):

@@ -166,7 +166,7 @@ def test_a_socket_and_a_folder_are_refused(tmp_path: Path) -> None:
         (tmp_path / "loop").symlink_to("loop")
         (tmp_path / "lost").symlink_to("nowhere/x")
         said = {
-            "socket": "it is no ordinary file",
+            "socket": "it is not a regular file",
             "folder": "it is a folder",
             "nowhere/x": "there is no folder",
             "loop": "too many levels of symbolic links",

@@ -1,1 +1,1 @@
-"""Reading and writing files of strangers: whole, within bounds, or not at all."""
+"""Reading untrusted files within bounds, and writing files atomically."""

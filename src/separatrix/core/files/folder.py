@@ -1,4 +1,4 @@
-"""Putting files into a folder whole or not at all, and leaving everything else there alone."""
+"""Writing several files to a folder atomically, leaving other files there untouched."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Writer = Callable[[BinaryIO], None]
 
 
 class Folder:
-    """A place to write into, tried before any work is done and filled only when all of it is done.
+    """An output folder that is checked before any work is done, and filled when all of it is done.
 
-    A new folder is made beside `out` under a hidden name, and renamed in one step. In one that is there,
-    each file takes the place of its namesake once all of them are on the disk.
+    A new folder is created next to `out` under a hidden name and renamed in one step. In an existing folder,
+    files replace their namesakes once all of them are on the disk.
     """
 
     def __init__(self, out: Path) -> None:
@@ -53,24 +53,24 @@ class Folder:
 
     @property
     def place(self) -> Path:
-        """Where to write a file little by little, such as a store; gone if a new folder is not filled."""
+        """The folder for files written gradually, such as a store; removed unless `fill` is called."""
         return self._stage if self._new else self.out
 
     def fill(self, files: Mapping[str, bytes | Writer]) -> None:
-        """Write every file, given or by a function that writes it; then move them, the first of them last."""
-        renamed = self._new and not self.out.exists()
+        """Write every file, from bytes or by a function, then move them into place, the first one last."""
+        is_new = self._new and not self.out.exists()
         try:
             with ExitStack() as stack:
                 drafts = []
                 for name, content in files.items():
-                    path = (self._stage if renamed else self.out) / name
+                    path = (self._stage if is_new else self.out) / name
                     self._make_parents(path.parent)
                     drafts.append(stack.enter_context(Draft(path)))
                     content(drafts[-1].file) if callable(content) else drafts[-1].file.write(content)
                     drafts[-1].finish()
                 for draft in reversed(drafts):
                     draft.publish()
-            if renamed:
+            if is_new:
                 self._stage.rename(self._whole)
                 sync_folder(self._whole.parent)
             self._made.clear()
@@ -78,13 +78,13 @@ class Folder:
             raise self._refusal(error) from None
 
     def _make_parents(self, folder: Path) -> None:
-        missing = [each for each in (folder, *folder.parents) if not each.exists()]
-        for each in reversed(missing):
-            each.mkdir()
-            self._made.append(each)
+        missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+        for parent in reversed(missing):
+            parent.mkdir()
+            self._made.append(parent)
 
     def _clean(self) -> None:
-        """Remove what was only made for the work, never what holds anything else."""
+        """Remove temporary folders, but none that contain other files."""
         if self._new:
             shutil.rmtree(self._stage, ignore_errors=True)
         self._marks.close()

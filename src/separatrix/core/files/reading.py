@@ -1,4 +1,4 @@
-"""Reading one file whole: files come from strangers, and some never end or never begin."""
+"""Reading an untrusted file: some never end or never begin."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from pathlib import Path
 from separatrix.core.errors import UsageError
 
 PATIENCE = 10
-"""Seconds in which a pipe must have been written and closed."""
+"""Seconds within which a pipe must be written and closed."""
 CHUNK = 1 << 16
 
 
 def read_whole(path: Path, most: int, what: str) -> bytes:
-    """The bytes of a file of at most `most` bytes, or a UsageError: it is too large to be `what`.
+    """Return the content of a file, or raise a UsageError if it has more than `most` bytes.
 
-    A pipe is read too, `<(zcat proof.json.gz)`, but waited for no longer than PATIENCE.
+    `what` names the expected content in the message. Pipes such as `<(zcat proof.json.gz)` are read, too, for
+    at most PATIENCE seconds.
     """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -32,7 +33,7 @@ def read_whole(path: Path, most: int, what: str) -> bytes:
     except OSError as error:
         raise UsageError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
     except ValueError:
-        raise UsageError(f"cannot read {str(path)!r}: this is no name of a file") from None
+        raise UsageError(f"cannot read {str(path)!r}: this is not a valid file name") from None
     if len(data) > most:
         raise UsageError(f"{path} is too large to be {what}: more than {most:,} bytes")
     return data
@@ -51,8 +52,8 @@ def _read(file: int, most: int, until: float | None) -> bytes:
 
 
 def _ready(file: int, until: float) -> bool:
-    """Whether there is something to read, or nothing more to come, before the time is over."""
+    """Whether data or the end of the file arrives before the deadline."""
     waiting = select.poll()
     waiting.register(file, select.POLLIN)
-    left = until - time.monotonic()
-    return left > 0 and bool(waiting.poll(1000 * left))
+    seconds = until - time.monotonic()
+    return seconds > 0 and bool(waiting.poll(1000 * seconds))

@@ -1,8 +1,8 @@
-"""Writing one file whole or not at all, and finding out beforehand that it cannot be written.
+"""Writing a file atomically, and checking beforehand that it can be written.
 
-A link is followed: what it leads to is written, and the link stays. Devices, pipes and what a process has
-open (/dev/null, /dev/stdout) are written to as they are, never replaced. A file that is there keeps its
-owner and its mode.
+Symbolic links are followed: their target is written, and the link stays. Devices, pipes and open file
+descriptors (/dev/null, /dev/stdout) are written to and never replaced. An existing file keeps its owner and
+mode.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from separatrix.core.interrupts import unfinished
 ANEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 PRIVATE = 0o600
 MOST_LINKS = 40
-"""As many as Linux follows."""
+"""The maximum number of symbolic links that Linux follows."""
 PATIENCE = 10
-"""Seconds in which somebody must begin to read a pipe."""
+"""Seconds within which a reader must open a pipe."""
 TRIED = 4096
-"""Bytes that a disk must have room for, or no work is begun."""
+"""Bytes of free disk space required before work begins."""
 _DESCRIPTORS = re.compile(r"/(?:proc/(?:self|\d+)(?:/task/\d+)?|dev)/fd")
 
 
 def require_writable(path: Path, endings: Collection[str] = ()) -> None:
-    """Refuse a path that cannot be written to, before the work is done."""
+    """Raise a UsageError if a path cannot be written, before any work is done."""
     if endings and path.suffix not in endings:
         with _told(path):
             if path.is_dir():
                 raise UsageError(f"cannot write {path}: it is a folder; name a file in it")
-        known = ", ".join(sorted(endings))
-        raise UsageError(f"{path} does not say what to write; let it end in one of {known}")
+        allowed_endings = ", ".join(sorted(endings))
+        raise UsageError(f"{path} does not say what to write; let it end in one of {allowed_endings}")
     with _told(path):
         if not _is_stream(path):
             require_room(_target(path).parent)
 
 
 def require_room(folder: Path) -> None:
-    """Write a little to a file without a future: permissions, a full disk and much else show at once."""
+    """Write a temporary file, which reveals missing permissions or a full disk."""
     path = _neighbour(folder)
     with unfinished(path):
         try:
@@ -57,14 +57,14 @@ def require_room(folder: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file that is there in full, or not at all."""
+    """Write a file atomically."""
     with whole_file(path) as file:
         file.write(content)
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to; it is at `path` once the block has ended, and nowhere if it fails."""
+    """Open a file that appears at `path` when the block ends, and not at all if it fails."""
     with _told(path):
         if _is_stream(path):
             with _stream(path) as file:
@@ -77,31 +77,30 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 class Draft:
-    """A file beside the one it will become, under a name that nobody can foresee.
+    """A temporary file with an unpredictable name next to its target.
 
-    It is finished when it is on the disk, and published when it has taken the other's place; left before
-    that, it is removed.
+    `finish` syncs it to the disk, and `publish` moves it into place; otherwise it is removed on exit.
     """
 
     def __init__(self, path: Path) -> None:
         self.target = _target(path)
-        known = _status(self.target)
+        status = _status(self.target)
         self._path = _neighbour(self.target.parent)
         self._mark = ExitStack()
         self._mark.enter_context(unfinished(self._path))
-        descriptor = os.open(self._path, ANEW, 0o666 if known is None else PRIVATE)
+        descriptor = os.open(self._path, ANEW, 0o666 if status is None else PRIVATE)
         self.file: BinaryIO = os.fdopen(descriptor, "wb")
-        if known is not None and os.name == "posix":
-            with suppress(PermissionError):  # only root gives files away
-                os.fchown(descriptor, known.st_uid, known.st_gid)
-            with suppress(PermissionError):  # some file systems know no modes
-                os.fchmod(descriptor, stat.S_IMODE(known.st_mode))
+        if status is not None and os.name == "posix":
+            with suppress(PermissionError):  # only root may change the owner
+                os.fchown(descriptor, status.st_uid, status.st_gid)
+            with suppress(PermissionError):  # some file systems do not support modes
+                os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
 
     def __enter__(self) -> Draft:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(OSError):  # what cannot be written on a full disk cannot be closed, either
+        with suppress(OSError):  # on a full disk, closing fails as well
             self.file.close()
         self._path.unlink(missing_ok=True)
         self._mark.close()
@@ -126,7 +125,7 @@ def sync_folder(folder: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError:
-        return  # some file systems know no such thing; the file itself is safe
+        return  # not supported by some file systems; the file itself is safe
     finally:
         os.close(descriptor)
 
@@ -136,7 +135,7 @@ def _neighbour(folder: Path) -> Path:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """The status of a file, links followed by the system, which refuses those that others have laid."""
+    """Return the status of a file. The system follows links and rejects those of other users."""
     try:
         return path.stat()
     except FileNotFoundError:
@@ -144,32 +143,32 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _target(path: Path) -> Path:
-    """The file to replace: at the end of all links, and one that may be written to."""
-    known, target = _status(path), Path(os.path.realpath(path))
-    if known is not None and stat.S_ISDIR(known.st_mode):
+    """Return the file to replace, after following all links; raise a UsageError if it is not writable."""
+    status, target = _status(path), Path(os.path.realpath(path))
+    if status is not None and stat.S_ISDIR(status.st_mode):
         raise UsageError(f"cannot write {path}: it is a folder")
-    if known is not None and not stat.S_ISREG(known.st_mode):
-        raise UsageError(f"cannot write {path}: it is no ordinary file")
+    if status is not None and not stat.S_ISREG(status.st_mode):
+        raise UsageError(f"cannot write {path}: it is not a regular file")
     if not target.parent.is_dir():
-        shown = target.parent if path.is_symlink() else path.parent
-        raise UsageError(f"cannot write {path}: there is no folder {shown}")
+        missing = target.parent if path.is_symlink() else path.parent
+        raise UsageError(f"cannot write {path}: there is no folder {missing}")
     if not os.access(target.parent, os.W_OK):
         raise UsageError(f"cannot write {path}: {path.parent} may not be written to")
-    if known is not None and not os.access(target, os.W_OK):
+    if status is not None and not os.access(target, os.W_OK):
         raise UsageError(f"cannot write {path}: it may not be written to")
     return target
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether a path takes bytes as they come: a character device, a pipe, or what a process has open."""
-    known = _status(path)
-    if known is None:
+    """Whether a path is a character device, a pipe, or an open file descriptor."""
+    status = _status(path)
+    if status is None:
         return False
-    return stat.S_ISCHR(known.st_mode) or stat.S_ISFIFO(known.st_mode) or _descriptor(path) is not None
+    return stat.S_ISCHR(status.st_mode) or stat.S_ISFIFO(status.st_mode) or _descriptor(path) is not None
 
 
 def _descriptor(path: Path) -> str | None:
-    """The number behind /dev/stdout, /dev/fd/1 and the like."""
+    """Return the descriptor number behind /dev/stdout, /dev/fd/1 and similar paths."""
     for _ in range(MOST_LINKS):
         folder = os.path.realpath(path.parent)
         if path.name.isdigit() and _DESCRIPTORS.fullmatch(folder):
@@ -181,7 +180,7 @@ def _descriptor(path: Path) -> str | None:
 
 
 def _stream(path: Path) -> BinaryIO:
-    """Open a stream as it is; what this process has open is shared, so that it goes on where it stands."""
+    """Open a stream. Descriptors of this process are duplicated, so that their position is shared."""
     number = _descriptor(path)
     if number:
         return os.fdopen(os.dup(int(number)), "wb")
@@ -189,7 +188,7 @@ def _stream(path: Path) -> BinaryIO:
 
 
 def _opened_for_a_reader(path: Path) -> int:
-    """Open a pipe; a reader is waited for, but not without end."""
+    """Open a pipe, waiting for a reader for a limited time."""
     until = time.monotonic() + PATIENCE
     while True:
         try:
@@ -205,7 +204,7 @@ def _opened_for_a_reader(path: Path) -> int:
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """Turn an error of the system into one line about the file."""
+    """Convert an OSError to a one-line UsageError about the file."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Numbers as the user wrote them: decimals and fractions are exact rationals."""
+"""Exact numbers: decimals and fractions as the user wrote them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from numbers import Rational, Real
 from separatrix.core.errors import UsageError
 
 MOST_DIGITS = 4000
-"""Longer numbers are refused: they are slips (`1e99999999`), and would only exhaust memory."""
+"""Longer numbers are rejected: they are typing errors (`1e99999999`) and would exhaust memory."""
 MOST_BITS = 13_300
-"""Whole numbers of at most MOST_DIGITS digits have no more bits than this."""
+"""The maximum number of bits of an integer with MOST_DIGITS digits."""
 
 _NUMBER = re.compile(
     r"""[+-]? (?: (?P<ratio>\d+/\d+) | (?P<digits>\d+(?:_\d+)*\.?\d*|\.\d+) (?:e(?P<exponent>[+-]?\d+))? )""",
@@ -26,7 +26,7 @@ _NOT_FINITE = {"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "nan
 
 
 def parse_exact(value: object, name: str = "value") -> Fraction:
-    """The rational that `value` spells; a float counts as the decimal it prints as.
+    """Parse a rational number; a float is read as the decimal that it prints as.
 
     >>> parse_exact("0.1"), parse_exact("2/6"), parse_exact(0.1), parse_exact("1e3"), parse_exact("2^10")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 10), Fraction(1000, 1), Fraction(1024, 1))
@@ -43,11 +43,11 @@ def parse_exact(value: object, name: str = "value") -> Fraction:
         raise UsageError(f"{name}={text} is not a finite number")
     if (power := _POWER.fullmatch(text)) is not None:
         return _raised(power, name)
-    spelled = _NUMBER.fullmatch(text)
-    if spelled is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         raise UsageError(f"{name}={text} is not a number{_advice(text, name)}")
-    exponent, written = spelled["exponent"] or "0", spelled["ratio"] or spelled["digits"]
-    if len(exponent) > 6 or len(written) + abs(int(exponent)) > MOST_DIGITS + len("0."):
+    exponent, digits = match["exponent"] or "0", match["ratio"] or match["digits"]
+    if len(exponent) > 6 or len(digits) + abs(int(exponent)) > MOST_DIGITS + len("0."):
         raise _too_long(text, name)
     try:
         return Fraction(text.replace("_", ""))
@@ -55,17 +55,19 @@ def parse_exact(value: object, name: str = "value") -> Fraction:
         raise UsageError(f"{name}={text} divides by zero") from None
 
 
-def _raised(spelled: re.Match[str], name: str) -> Fraction:
-    """A power of whole numbers, as 10^18, 2**20 or 10¹⁸; one that is too long is never computed."""
-    text, base = spelled[0], spelled["base"]
-    power = spelled["power"] or spelled["raised"].translate(str.maketrans(_RAISED, "0123456789-"))
+def _raised(match: re.Match[str], name: str) -> Fraction:
+    """Parse a power of integers such as 10^18, 2**20 or 10¹⁸; oversized powers are not computed."""
+    text, base = match[0], match["base"]
+    power = match["power"] or match["raised"].translate(str.maketrans(_RAISED, "0123456789-"))
     if len(power) > 6 or len(base) > MOST_DIGITS:
         raise _too_long(text, name)
-    whole, times = int(base), int(power)
-    if (whole.bit_length() - 1) * abs(times) > MOST_BITS or (whole ** abs(times)).bit_length() > MOST_BITS:
+    base_value, exponent = int(base), int(power)
+    if (base_value.bit_length() - 1) * abs(exponent) > MOST_BITS or (
+        base_value ** abs(exponent)
+    ).bit_length() > MOST_BITS:
         raise _too_long(text, name)
     try:
-        return Fraction(whole) ** times
+        return Fraction(base_value) ** exponent
     except ZeroDivisionError:
         raise UsageError(f"{name}={text} divides by zero") from None
 
@@ -75,7 +77,7 @@ def _too_long(text: str, name: str) -> UsageError:
 
 
 def _advice(text: str, name: str) -> str:
-    """How to write what has commas, or a letter for a thousand or more.
+    """Suggest how to write a number with commas, or with a letter for thousands.
 
     >>> _advice("131,072", "n"), _advice("128k", "n"), _advice("many", "n")
     ('; write n=131072', '; write n=128000, or n=131072 if it is 128 times 1024', '')
@@ -85,15 +87,14 @@ def _advice(text: str, name: str) -> str:
     power = {"k": 1, "m": 2, "g": 3}.get(text[-1:].lower(), 0)
     if not power or not re.fullmatch(r"\d{1,6}", text[:-1], re.ASCII):
         return ""
-    many = int(text[:-1])
+    count = int(text[:-1])
     times = "1024" if power == 1 else f"1024^{power}"
-    return (
-        f"; write {name}={many * 1000**power}, or {name}={many * 1024**power} if it is {many} times {times}"
-    )
+    decimal, binary = count * 1000**power, count * 1024**power
+    return f"; write {name}={decimal}, or {name}={binary} if it is {count} times {times}"
 
 
 def parse_integer(value: object, name: str = "value") -> int:
-    """The integer that `value` spells, however large.
+    """Parse an integer of any size.
 
     >>> parse_integer("1e18")
     1000000000000000000
@@ -105,20 +106,20 @@ def parse_integer(value: object, name: str = "value") -> int:
 
 
 def format_exact(value: Fraction | int) -> str:
-    """The shortest exact spelling: a decimal where it terminates, else a fraction.
+    """Return the shortest exact text: a decimal if it terminates, otherwise a fraction.
 
     >>> format_exact(Fraction(1, 8)), format_exact(Fraction(1, 3)), format_exact(10**18)
     ('0.125', '1/3', '1000000000000000000')
     """
     value = Fraction(value)
-    places, rest = 0, value.denominator
-    while rest % 10 == 0:
-        places, rest = places + 1, rest // 10
-    while rest % 2 == 0:
-        places, rest = places + 1, rest // 2
-    while rest % 5 == 0:
-        places, rest = places + 1, rest // 5
-    if rest != 1:
+    places, remainder = 0, value.denominator
+    while remainder % 10 == 0:
+        places, remainder = places + 1, remainder // 10
+    while remainder % 2 == 0:
+        places, remainder = places + 1, remainder // 2
+    while remainder % 5 == 0:
+        places, remainder = places + 1, remainder // 5
+    if remainder != 1:
         return str(value)
     if places == 0:
         return str(value.numerator)

@@ -1,4 +1,4 @@
-"""Number formats: how many bits they keep, and rounding to them, to the nearest and ties to even."""
+"""Number formats: their significant bits, and rounding to nearest, ties to even."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ LEAST_EXPONENT = {"bf16": -126, "fp16": -14, "fp32": -126, "fp64": -1022}
 
 
 def rounded(x: Array, name: str) -> Array:
-    """Float64 numbers as a narrower format keeps them.
+    """Round float64 numbers to a narrower format.
 
     >>> rounded(np.array([1 / 3, 1e-9, 7e4]), "fp16").tolist()
     [0.333251953125, 0.0, inf]
     """
     bits, least = SIGNIFICANT_BITS[name], LEAST_EXPONENT[name]
     last = last_place(x, name)
-    kept = np.round(x / last) * last
+    nearest = np.round(x / last) * last
     largest = (2.0 - 2.0 ** (1 - bits)) * 2.0 ** (1 - least)
-    found: Array = np.where(np.abs(kept) > largest, np.copysign(np.inf, x), kept)
-    return found
+    result: Array = np.where(np.abs(nearest) > largest, np.copysign(np.inf, x), nearest)
+    return result
 
 
 def last_place(x: Array, name: str) -> Array:
-    """The unit of the last place at x."""
+    """Return the unit in the last place at x."""
     exponent = np.frexp(x)[1] - 1
     place: Array = np.ldexp(1.0, np.maximum(exponent, LEAST_EXPONENT[name]) - SIGNIFICANT_BITS[name] + 1)
     return place
 
 
 def bit_of_difference(value: float, difference: float) -> int:
-    """Which significant bit of a number, counted from 1, is the first that so large a difference changes.
+    """Return the first significant bit of a number, counted from 1, that a difference changes.
 
     >>> bit_of_difference(1.5, 2.0**-7), bit_of_difference(1.5, 1.0), bit_of_difference(0.1, 3.0)
     (8, 1, 1)
@@ -47,7 +47,7 @@ def bit_of_difference(value: float, difference: float) -> int:
 
 
 def round_to(x: Fraction, bits: int) -> Fraction:
-    """x rounded to `bits` significant bits, ties to even, exponents unlimited.
+    """Round x to `bits` significant bits, ties to even, with unlimited exponents.
 
     >>> round_to(Fraction(1, 3), 8)
     Fraction(171, 512)

@@ -1,4 +1,4 @@
-"""JSON that every reader can read: numbers are finite, or null."""
+"""Standard JSON: numbers that are not finite become null."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def json_text(value: Any, indent: int | None = 2) -> str:
-    """One JSON document; without `indent` as short as can be.
+    """Return a JSON document as text; compact if `indent` is None.
 
     >>> json_text({"margin": float("nan"), "bits": [1.5, float("inf")]}, indent=None)
     '{"margin":null,"bits":[1.5,null]}'
@@ -20,14 +20,14 @@ def json_text(value: Any, indent: int | None = 2) -> str:
 
 
 def json_file(value: Any, indent: int = 1) -> bytes:
-    """The whole of a file with one JSON document."""
+    """Return the content of a JSON file."""
     return f"{json_text(value, indent)}\n".encode()
 
 
 def finite(value: Any) -> Any:
-    """A value with None in the place of what is not a finite number, however deep."""
+    """Replace numbers that are not finite by None, recursively."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {name: finite(each) for name, each in value.items()}
-    return [finite(each) for each in value] if isinstance(value, list | tuple) else value
+        return {name: finite(item) for name, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,9 +1,8 @@
-"""Sums of rational multiples of logarithms, kept symbolic so that what is rational stays rational.
+"""Symbolic sums of rational multiples of logarithms, so that rational results stay rational.
 
-Every logit of the constructions is such a sum: `q log n`, `log(3/2)`, `4 log n - log(3/2)`; a plain
-number is a multiple of log e. The exponential of such a sum is `n^q`, which is rational when n is a
-perfect power of the right degree, and the ratio of two multiples of one logarithm is rational too.
-Only what is left needs balls.
+Every logit of the constructions is such a sum: `q log n`, `log(3/2)`, `4 log n - log(3/2)`; a plain number is
+a multiple of log e. The exponential `n^q` is rational if n is a perfect power of the right degree, and the
+ratio of two multiples of one logarithm is rational, too. Only the remaining cases need balls.
 """
 
 from __future__ import annotations
@@ -14,29 +13,29 @@ from fractions import Fraction
 from flint import arb, fmpq, fmpz
 
 MOST_BITS = 1 << 17
-"""Powers with more binary digits than this are not written out; a ball does."""
+"""Powers with more bits than this are enclosed in a ball."""
 MOST_DEGREE = 64
 """Perfect powers are recognised up to this degree."""
 
 E = fmpq(0)
-"""In the place of a base: e, which is no rational. Its logarithm is 1."""
+"""Stands for the base e, which is not rational. Its logarithm is 1."""
 
 Flint = fmpq | arb
-"""An exact rational or a ball that contains the number meant."""
+"""An exact rational, or a ball that contains the number."""
 
 
 def spelled(value: Fraction) -> str:
-    """`p/q`, however long; Python itself refuses to print integers of more than 4300 digits."""
+    """Return `p/q` of any length; Python itself refuses to print integers with more than 4300 digits."""
     return str(rational(value))
 
 
 def rational(value: Fraction | int) -> fmpq:
-    """`value` as a flint rational."""
+    """Convert to a flint rational."""
     return fmpq(value.numerator, value.denominator)
 
 
 def power(base: fmpq, exponent: fmpq) -> Flint:
-    """`base ** exponent` for a positive base: a rational where it is one, else a ball.
+    """Return base ** exponent for a positive base: rational if possible, otherwise a ball.
 
     >>> power(fmpq(16), fmpq(1, 4)), power(fmpq(4, 9), fmpq(-3, 2))
     (2, 27/8)
@@ -53,7 +52,7 @@ def _bits(*values: fmpz) -> int:
 
 
 def _root(value: fmpz, degree: int) -> fmpz | None:
-    """The exact root of a positive integer, if it has one."""
+    """Return the exact root of a positive integer, or None."""
     if value == 1 or degree == 1:
         return value
     if degree >= _bits(value):
@@ -63,7 +62,7 @@ def _root(value: fmpz, degree: int) -> fmpz | None:
 
 
 class LogForm:
-    """`sum of coefficient * log(base)` over positive rational bases."""
+    """A sum of coefficient * log(base) over positive rational bases."""
 
     __slots__ = ("terms",)
 
@@ -72,7 +71,7 @@ class LogForm:
 
     @classmethod
     def log(cls, base: fmpq) -> LogForm:
-        """The logarithm of a positive rational; of a perfect power as a multiple of its root's.
+        """Return the logarithm of a positive rational; for a perfect power as a multiple of its root's.
 
         >>> LogForm.log(fmpq(16)).over(LogForm.log(fmpq(8)))
         4/3
@@ -86,7 +85,7 @@ class LogForm:
 
     @classmethod
     def constant(cls, value: fmpq) -> LogForm:
-        """The log form of a plain number.
+        """Return the log form of a plain number.
 
         >>> LogForm.constant(fmpq(3)).over(LogForm.constant(fmpq(2)))
         3/2
@@ -111,23 +110,23 @@ class LogForm:
         return LogForm({base: factor * weight for base, weight in self.terms.items()})
 
     def is_zero(self) -> bool:
-        """Whether the sum is the empty one."""
+        """Whether the sum is empty."""
         return not self.terms
 
     def exp(self) -> Flint:
-        """`product of base ** coefficient`."""
+        """Return the product of base ** coefficient."""
         product: Flint = fmpq(1)
         for base, weight in self.terms.items():
             product = product * (arb(weight).exp() if base == E else power(base, weight))
         return product
 
     def ball(self) -> arb:
-        """A ball around the sum, at the working precision."""
+        """Return a ball around the sum, at the working precision."""
         logs = (arb(weight) * (1 if base == E else arb(base).log()) for base, weight in self.terms.items())
         return sum(logs, arb(0))
 
     def over(self, other: LogForm) -> Flint:
-        """The quotient of two sums: rational where both are multiples of one logarithm.
+        """Return the quotient of two sums: rational if both are multiples of one logarithm.
 
         >>> log_n = LogForm.log(fmpq(1000))
         >>> (fmpq(3) * log_n).over(fmpq(2) * log_n)

@@ -1,4 +1,4 @@
-"""Numbers as people read them; what is to be read by a program, or typed again, keeps its digits."""
+"""Numbers formatted for people; output for programs keeps all digits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def for_people(x: float, digits: int = 6) -> str:
-    """A number rounded to so many significant digits, with its power of ten written as one.
+    """Format a number with this many significant digits, with powers of ten as in 4.5×10⁸.
 
     >>> for_people(57412345678, 3), for_people(1.6556e-06), for_people(1e40), for_people(0.25)
     ('5.74×10¹⁰', '1.6556×10⁻⁶', '10⁴⁰', '0.25')
@@ -29,27 +29,27 @@ def _with_power(mantissa: str, exponent: int) -> str:
 
 
 NOTATION = re.compile(r"(?<![\w.:])(-?\d+(?:\.\d+)?)e([+-]?\d+)(?![.:]?\w)")
-"""A number as programs write it; not those of an axis to be typed, as 1e3:1e9:7."""
+"""A number in scientific notation, except in axes such as 1e3:1e9:7."""
 
 
 def powers_for_people(text: str) -> str:
-    """Text with numbers such as 8.0e-16, which a program wrote, as people read them.
+    """Rewrite numbers such as 8.0e-16 in a text for people.
 
     >>> powers_for_people("error 8.0e-16, allowed 1e-12; 0e+00 at n = 1e3. 1e3:1e9:7:log")
     'error 8×10⁻¹⁶, allowed 10⁻¹²; 0 at n = 10³. 1e3:1e9:7:log'
     """
 
-    def spelled(found: re.Match[str]) -> str:
-        mantissa, exponent = found[1].removesuffix(".0"), int(found[2])
+    def rewrite(match: re.Match[str]) -> str:
+        mantissa, exponent = match[1].removesuffix(".0"), int(match[2])
         if float(mantissa) == 0:
             return "0"
         return _with_power(mantissa, exponent)
 
-    return NOTATION.sub(spelled, text)
+    return NOTATION.sub(rewrite, text)
 
 
 def whole_for_people(n: int, digits: int = 3) -> str:
-    """A whole number: below a million with all its digits, above it rounded.
+    """Format an integer: with all digits below a million, rounded above.
 
     >>> whole_for_people(9300), whole_for_people(449_000_100)
     ('9300', '4.49×10⁸')
@@ -58,7 +58,7 @@ def whole_for_people(n: int, digits: int = 3) -> str:
 
 
 def round_up_for_people(n: int, digits: int = 3) -> str:
-    """A positive whole number: below 10^12 with all its digits, above it rounded up, however large it is.
+    """Format a positive integer of any size: with all digits below 10^12, rounded up above.
 
     >>> round_up_for_people(449_000_100), round_up_for_people(10**18), round_up_for_people(9_991 * 10**400)
     ('449000100', '10¹⁸', '10⁴⁰⁴')

@@ -1,4 +1,4 @@
-"""Exact parameters: read once at the boundary, trusted everywhere after."""
+"""Exact parameters, validated once at the boundary."""
 
 from separatrix.core.errors import SeparatrixError, UsageError
 from separatrix.core.parameters.declared import Parametrised, choice, exact, flag, natural

@@ -1,4 +1,4 @@
-"""Many parameter points at once: fixed values, and axes that span a grid."""
+"""Grids of parameter points: fixed values, and axes that vary."""
 
 from __future__ import annotations
 
@@ -55,17 +55,19 @@ class Grid:
         return math.prod(self.shape)
 
     def at(self, model: type[Parameters], index: tuple[int, ...]) -> Parameters:
-        """The point at `index`, validated."""
-        chosen = {name: axis[name][i] for axis, i in zip(self.axes, index, strict=True) for name in axis}
-        return model.read({**self.fixed, **chosen})
+        """Return the validated point at `index`."""
+        varied_values = {
+            name: axis[name][i] for axis, i in zip(self.axes, index, strict=True) for name in axis
+        }
+        return model.read({**self.fixed, **varied_values})
 
     def first(self, model: type[Parameters]) -> Parameters:
-        """The first point, each of its parameters read; what must hold between them is not looked at."""
-        chosen = {name: values[0] for axis in self.axes for name, values in axis.items()}
-        return model.read_each({**self.fixed, **chosen})
+        """Return the first point, parsed without checking constraints between parameters."""
+        first_values = {name: values[0] for axis in self.axes for name, values in axis.items()}
+        return model.read_each({**self.fixed, **first_values})
 
     def columns(self, model: type[Parameters]) -> dict[str, np.ndarray[Any, Any]]:
-        """Exact values as object arrays that broadcast to `shape`; all points are checked."""
+        """Return exact values as object arrays that broadcast to `shape`; all points are validated."""
         import numpy as np
 
         columns = self.exact_columns(model)
@@ -77,7 +79,7 @@ class Grid:
         }
 
     def exact_columns(self, model: type[Parameters]) -> dict[str, np.ndarray[Any, Any]]:
-        """As `columns`, but for what must hold between parameters, and what follows from them."""
+        """Like `columns`, without checking constraints and without derived parameters."""
         import numpy as np
 
         names = [*self.fixed, *(name for axis in self.axes for name in axis)]
@@ -98,16 +100,16 @@ class Grid:
 def violations(
     model: type[Parameters], columns: Mapping[str, np.ndarray[Any, Any]]
 ) -> Iterator[tuple[Constraint, str, float]]:
-    """What does not hold: the constraint, a message for its first point, and the share of such points."""
+    """Yield violated constraints with a message for the first point and the share of such points."""
     import numpy as np
 
     for constraint in model.constraints:
-        used = {name: columns[name] for name in constraint.names}
-        if any(is_absent(value) for value in used.values()):
+        involved = {name: columns[name] for name in constraint.names}
+        if any(is_absent(value) for value in involved.values()):
             continue
-        good = np.asarray(constraint.holds(SimpleNamespace(**used)), dtype=bool)
+        good = np.asarray(constraint.holds(SimpleNamespace(**involved)), dtype=bool)
         if not good.all():
-            arrays = dict(zip(used, np.broadcast_arrays(*used.values()), strict=True))
+            arrays = dict(zip(involved, np.broadcast_arrays(*involved.values()), strict=True))
             bad = np.argwhere(~np.broadcast_to(good, next(iter(arrays.values())).shape))[0]
             point = {name: array[tuple(bad)] for name, array in arrays.items()}
             yield constraint, constraint.message(SimpleNamespace(**point)), 1 - float(good.mean())
@@ -122,7 +124,7 @@ def _array(value: object) -> np.ndarray[Any, Any]:
 
 
 def _read_all(model: type[Parameters], name: str, values: Sequence[Any]) -> list[int | Fraction]:
-    """The numbers of an axis, read as the model reads that field; what is exact already is not read again."""
+    """Parse the numbers of an axis as the model parses that field; exact numbers are not parsed again."""
     if name not in model.model_fields:
         raise UsageError(model.unknown(name))
     if is_whole(model, name):
@@ -132,18 +134,18 @@ def _read_all(model: type[Parameters], name: str, values: Sequence[Any]) -> list
 
 @cache
 def is_number(model: type[Parameters], name: str) -> bool:
-    """Whether a parameter takes numbers."""
+    """Whether a parameter is a number."""
     return not {Fraction, int}.isdisjoint(_kinds(model.model_fields[name].annotation))
 
 
 def is_whole(model: type[Parameters], name: str) -> bool:
-    """Whether a parameter takes whole numbers only; a UsageError if it takes no numbers at all."""
+    """Whether a parameter is an integer; a UsageError if it is not a number at all."""
     if not is_number(model, name):
         raise UsageError(f"{name} is not a number, so it cannot be an axis; make a grid for each {name}")
     return Fraction not in _kinds(model.model_fields[name].annotation)
 
 
 def _kinds(annotation: Any) -> set[Any]:
-    """The plain types in an annotation such as `Exact | None`."""
+    """Return the plain types in an annotation such as `Exact | None`."""
     parts = get_args(annotation)
     return {kind for part in parts for kind in _kinds(part)} if parts else {annotation}

@@ -1,4 +1,4 @@
-"""Validated, frozen parameter sets, and the one line a user gets when they are wrong."""
+"""Validated, frozen parameter sets, and one-line errors for invalid values."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ Natural = Annotated[int, BeforeValidator(_natural)]
 
 @dataclass(frozen=True)
 class Constraint:
-    """What must hold between parameters, written once for single points and whole grids.
+    """A constraint on parameters, for single points and for whole grids.
 
-    `holds` gets an object with the parameters as attributes: numbers, or NumPy object arrays.
+    `holds` receives an object with the parameters as attributes: numbers, or NumPy object arrays.
     """
 
     names: tuple[str, ...]
@@ -70,7 +70,7 @@ def _short(value: Fraction | int) -> str:
 
 
 class Parameters(BaseModel):
-    """Base of every parameter set: frozen, exact, and closed to unknown names."""
+    """The base class of parameter sets: frozen, exact, without unknown names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
     owner: ClassVar[str] = "this"
@@ -78,17 +78,17 @@ class Parameters(BaseModel):
 
     @classmethod
     def read(cls, values: Mapping[str, object], owner: str | None = None) -> Self:
-        """Validate `values`, or raise a UsageError of one line, in the name of `owner`."""
+        """Validate `values`, or raise a one-line UsageError on behalf of `owner`."""
         parameters = cls.read_each(values, owner)
         for constraint in cls.constraints:
-            given = not any(is_absent(getattr(parameters, name)) for name in constraint.names)
-            if given and not constraint.holds(parameters):
+            is_given = not any(is_absent(getattr(parameters, name)) for name in constraint.names)
+            if is_given and not constraint.holds(parameters):
                 raise UsageError(constraint.message(parameters))
         return parameters
 
     @classmethod
     def read_each(cls, values: Mapping[str, object], owner: str | None = None) -> Self:
-        """As `read`, but for what must hold between parameters."""
+        """Like `read`, without checking constraints."""
         unknown = [name for name in values if name not in cls.model_fields]
         if unknown:
             raise UsageError(cls.unknown(unknown[0], owner))
@@ -100,70 +100,70 @@ class Parameters(BaseModel):
 
     @classmethod
     def require_all(cls, given: Container[str]) -> None:
-        """Refuse where a parameter without a default is not among those given."""
+        """Raise a UsageError if a parameter without a default is missing."""
         missing = [
-            name for name, each in cls.model_fields.items() if each.is_required() and name not in given
+            name for name, field in cls.model_fields.items() if field.is_required() and name not in given
         ]
         if missing:
-            known = " ".join(f"{name}=…" for name in cls.model_fields)
-            raise UsageError(f"{cls.owner} needs {', '.join(missing)} as well; its parameters are: {known}")
+            names = " ".join(f"{name}=…" for name in cls.model_fields)
+            raise UsageError(f"{cls.owner} needs {', '.join(missing)} as well; its parameters are: {names}")
 
     @classmethod
     def unknown(cls, name: str, owner: str | None = None) -> str:
-        """The line for a name this set does not have."""
-        known = list(cls.model_fields)
-        if not known:
+        """Return the error message for an unknown parameter name."""
+        names = list(cls.model_fields)
+        if not names:
             return f"{owner or cls.owner} takes no parameters, so not {name}"
-        return f"{cls.owner} has no parameter {name}{nearest(name, known)}; it has: {', '.join(known)}"
+        return f"{cls.owner} has no parameter {name}{nearest(name, names)}; it has: {', '.join(names)}"
 
     @classmethod
     def derive(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Fill what follows from other parameters; numbers or arrays of them."""
+        """Fill in parameters that follow from others; numbers or arrays of them."""
         return values
 
     def filled(self) -> dict[str, Any]:
-        """Every parameter with what follows from others filled in."""
+        """Return all parameters, with derived ones filled in."""
         return self.derive({name: getattr(self, name) for name in type(self).model_fields})
 
     def shown(self) -> dict[str, int | str]:
-        """The parameters as they are printed and stored: integers, and exact decimals as text."""
+        """Return the parameters as they are printed and stored: integers, and exact decimals as text."""
         values = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: printed(value) for name, value in values.items() if value is not None}
 
     def chosen(self) -> dict[str, int | str]:
-        """The parameters of `shown` that are not at their default."""
+        """Return the parameters that differ from their defaults."""
         defaults = {name: field.default for name, field in type(self).model_fields.items()}
         return {name: value for name, value in self.shown().items() if getattr(self, name) != defaults[name]}
 
 
 def printed(value: Any) -> int | str:
-    """A parameter's value as it is printed and stored: an integer as it is, a rational as exact text."""
+    """Return a value as it is printed and stored: an integer, or exact text for a rational."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return format_exact(value) if isinstance(value, Fraction) else value
 
 
 def is_absent(value: Any) -> bool:
-    """Whether an optional parameter, or a column of it, was not given."""
+    """Whether an optional parameter, or a column of it, is missing."""
     return value is None or (getattr(value, "shape", None) == () and value.item() is None)
 
 
 NEAR = {3: 0.5, 6: 0.65}
-"""A name of fewer letters than this is near another if so large a share of their letters is common."""
+"""The similarity required for a suggestion, for names with fewer letters than the key."""
 LONG_NEAR = 0.72
 MOST_LISTED = 20
-"""More names than these are not all told in an error."""
+"""The maximum number of names listed in an error."""
 MOST_BESIDE = 8
-"""The same where one of them is near, and is suggested."""
+"""The same if a similar name is suggested."""
 LISTED_BY = {
     **{what: f"separatrix list {what}s" for what in ("mechanism", "construction", "claim", "task")},
     "schema": "separatrix schema",
 }
-"""The commands that list what is too much for an error."""
+"""The commands that list the names."""
 
 
 def nearest(name: str, known: list[str]) -> str:
-    """A suggestion to append to an error about `name`, or nothing where no name is near.
+    """Return a suggestion to append to an error about `name`, or an empty text if no name is similar.
 
     >>> nearest("sofmax", ["softmax", "linear"]), nearest("flash", ["gla", "linear"])
     (' (did you mean softmax?)', '')
@@ -174,20 +174,20 @@ def nearest(name: str, known: list[str]) -> str:
     return f" (did you mean {match}?)" if match else ""
 
 
-def require_known(what: str, name: str, known: Iterable[str]) -> None:
-    """Raise a UsageError that says what there is, unless `name` is among it.
+def require_known(kind: str, name: str, available: Iterable[str]) -> None:
+    """Raise a UsageError that lists the available names, unless `name` is among them.
 
     >>> require_known("engine", "dens", ["closed", "dense"])
     Traceback (most recent call last):
     separatrix.core.errors.UsageError: there is no engine dens (did you mean dense?); there are: closed, dense
     """
-    if name in (names := list(dict.fromkeys(known))):
+    if name in (names := list(dict.fromkeys(available))):
         return
     near = nearest(name, names)
-    many = len(names) > (MOST_BESIDE if near else MOST_LISTED)
-    listed = LISTED_BY.get(what) if many else None
-    there_are = f"{listed} has all {len(names)}" if listed else f"there are: {', '.join(names)}"
-    raise UsageError(f"there is no {what} {name}{near}; {there_are}")
+    is_long = len(names) > (MOST_BESIDE if near else MOST_LISTED)
+    command = LISTED_BY.get(kind) if is_long else None
+    there_are = f"{command} has all {len(names)}" if command else f"there are: {', '.join(names)}"
+    raise UsageError(f"there is no {kind} {name}{near}; {there_are}")
 
 
 def _one_line(error: ValidationError) -> str:

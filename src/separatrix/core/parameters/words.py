@@ -1,4 +1,4 @@
-"""`name=value` words, as they are typed on the command line."""
+"""Parsing of `name=value` words and lists of mechanisms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def read_words(
 ) -> dict[str, str]:
     """Split `name=value` words; a repeated name is an error, never a silent override.
 
-    One of `options` that was written as a parameter is refused, unless `known` has a parameter of that name.
+    An option written as a parameter is rejected, unless `known` has a parameter of that name.
 
     >>> read_words(["n=1000", "a0=0.01"])
     {'n': '1000', 'a0': '0.01'}
@@ -40,9 +40,9 @@ def all_parameters(
     known: Container[str] = (),
     options: Mapping[str, str] | None = None,
 ) -> dict[str, object]:
-    """The parameters of a mapping, in which none can be taken for an option, and those given by name.
+    """Merge parameters from a mapping and keyword arguments; names in the mapping are never options.
 
-    `options` says how those are written that have the name of a parameter of other constructions.
+    `options` gives the option to suggest for names that are parameters of other constructions.
 
     >>> all_parameters({"n": 3}, {"noise": "0.1"}, {"n", "m"}, {"noise": "noise_sd="})
     Traceback (most recent call last):
@@ -57,26 +57,26 @@ def all_parameters(
 
 
 def split_mechanisms(text: str) -> list[str]:
-    """Mechanisms separated by commas; parameters of one are separated by commas as well.
+    """Split a comma-separated list of mechanisms, whose parameters are comma-separated as well.
 
     >>> split_mechanisms("softmax,gated:a=1,b=2,linear")
     ['softmax', 'gated:a=1,b=2', 'linear']
     """
-    found: list[str] = []
+    mechanisms: list[str] = []
     for part in filter(None, text.split(",")):
-        if found and ":" in found[-1] and "=" in part and ":" not in part:
-            found[-1] += f",{part}"
+        if mechanisms and ":" in mechanisms[-1] and "=" in part and ":" not in part:
+            mechanisms[-1] += f",{part}"
         else:
-            found.append(part)
-    return found
+            mechanisms.append(part)
+    return mechanisms
 
 
-def listed_mechanisms(given: Any) -> list[Any]:
-    """One mechanism or several: names with commas between them, a list, or one thing itself.
+def listed_mechanisms(mechanisms: Any) -> list[Any]:
+    """Return a list of mechanisms from comma-separated names, a list, or a single object.
 
     >>> listed_mechanisms("softmax,linear"), listed_mechanisms(["softmax", max]), listed_mechanisms(max)
     (['softmax', 'linear'], ['softmax', <built-in function max>], [<built-in function max>])
     """
-    if isinstance(given, str):
-        return list[Any](split_mechanisms(given))
-    return list(given) if isinstance(given, list | tuple) else [given]
+    if isinstance(mechanisms, str):
+        return list[Any](split_mechanisms(mechanisms))
+    return list(mechanisms) if isinstance(mechanisms, list | tuple) else [mechanisms]
