@@ -370,7 +370,7 @@ BAD: list[tuple[list[str], str]] = [
     (["a1=1", "n=1000"], "searched in one range, and here is none"),
     (["a1=1.5:0.5", "n=1000"], "runs backwards"),
     (["a1=1:1", "n=1000"], "has no length"),
-    (["a1=0.5:1.5:9", "n=1000"], "is no range to search"),
+    (["a1=0.5:1.5:9", "n=1000"], "is not a search range"),
     (["a1=0:1.5:log", "n=1000"], "starts at 0"),
     (["a1=0.5:1.5", "n=1000", "--at", "1"], "a level of P lies between 0 and 1"),
     (["a1=0.5:1.5", "n=1000", "--at", "half"], "at=half is not a number"),

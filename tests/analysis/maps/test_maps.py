@@ -327,7 +327,7 @@ BAD: list[tuple[list[str], str]] = [
     (["a1=0:1:5:log", PLANE[1]], "starts at 0; a logarithmic axis needs ends above 0"),
     (["a1=-1:1:5:log", PLANE[1]], "starts at -1"),
     (["a1=0.5:1.5:5:lg", PLANE[1]], "the only word that can stand there is log"),
-    (["a1=0.5:1.5", PLANE[1]], "a1=0.5:1.5 is no axis"),
+    (["a1=0.5:1.5", PLANE[1]], "a1=0.5:1.5 is not an axis"),
     (["a1=nan:1.5:5", PLANE[1]], "a1=nan is not a finite number"),
     (["a1=0.5:inf:5", PLANE[1]], "a1=inf is not a finite number"),
     (["a1=0.5:1.5:1e6", "n=1e3:1e9:1e6:log"], "1,000,000 by 1,000,000 has 1,000,000,000,000 cells"),

@@ -196,7 +196,7 @@ def test_a_grid_checks_every_point() -> None:
 
 @pytest.mark.parametrize("axis", [{}, {"n": []}, {"n": 5}, {"n": "12"}, {"n": [1, 2], "d": [3]}, "n", [1]])
 def test_what_is_no_axis(axis: object) -> None:
-    with pytest.raises(UsageError, match=r"is no axis"):
+    with pytest.raises(UsageError, match=r"is not an axis"):
         Grid(BASE, (axis,))  # type: ignore[arg-type]
 
 
