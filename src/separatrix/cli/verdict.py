@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -72,52 +72,47 @@ def verdict(
       separatrix verdict spike softmax n=1e18 a1=1.1 --certificate proof.json
     """
     from separatrix.cli import side_by_side
-    from separatrix.constructions import construction_named
-    from separatrix.constructions.reference import read_completed
     from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import UsageError, split_mechanisms
     from separatrix.exact.engines import EngineRefusal, Sampling, engine_named
     from separatrix.exact.verdicts import certify, write_certificate
-    from separatrix.exact.verdicts import verdict as verdicts_on
-    from separatrix.exact.verdicts.verdict import parse_delta
-    from separatrix.exact.verdicts.verdict import verdict as verdict_on_one
-    from separatrix.mechanisms.load import mechanism_from
+    from separatrix.exact.verdicts.several import compute_several
+    from separatrix.exact.verdicts.verdict import parse_request
 
     construction, mechanisms = in_order(construction, mechanisms)
     parameters = read_parameters(verdict, construction, words)
-    chosen = split_mechanisms(mechanisms) or [mechanisms]
+    names = split_mechanisms(mechanisms) or [mechanisms]
     sampling = Sampling(draws, seed, confidence, dtype)
-    engine_named("certified" if certificate is not None else engine).refuse_unused(sampling)
-    if certificate is not None and not engine_named(engine).covers("certified"):
-        raise UsageError(f"only the certified engine writes certificates; leave out --engine {engine}")
-    if certificate is not None and len(chosen) > 1:
-        raise UsageError(f"a certificate is of one mechanism, not of {len(chosen)}; ask for each by itself")
     if certificate is not None:
+        if not engine_named(engine).covers("certified"):
+            raise UsageError(f"only the certified engine writes certificates; leave out --engine {engine}")
+        if len(names) > 1:
+            raise UsageError(
+                f"a certificate is of one mechanism, not of {len(names)}; ask for each by itself"
+            )
+        engine = "certified"
         require_writable(certificate)
+    engine_named(engine).refuse_unused(sampling)
     if out is not None:
         require_writable(out, ENDINGS)
-    proving = "certified" if certificate is not None else engine
-    how: dict[str, Any] = {"engine": proving, "delta": delta, "noise_sd": noise}
-    parse_delta(delta)
-    read_completed(construction_named(construction), parameters)
-    attending = [mechanism_from(each) for each in chosen]  # whatever is wrong so far is told at once
-    if len(attending) > 1:
-        with announced("verdict", WHAT, as_json), drawing(as_json) as told:
-            sampling = replace(sampling, told=told)
-            several = verdicts_on(construction, attending, parameters, sampling=sampling, **how)
-        show(several, as_json, lambda: side_by_side.view(several))
-        _save(several, out, as_json)
-        return
-    with announced("verdict", WHAT, as_json), drawing(as_json) as told:
-        sampling = replace(sampling, told=told)
-        found = verdict_on_one(construction, attending[0], parameters, sampling=sampling, **how)
+    # Everything is parsed before anything is computed, so that errors appear at once.
+    requests = [parse_request(construction, name, parameters, engine, delta, noise) for name in names]
+    with announced("verdict", WHAT, as_json), drawing(as_json) as progress:
+        sampling = replace(sampling, told=progress)
+        if len(requests) > 1:
+            verdicts = compute_several(requests, sampling)
+            show(verdicts, as_json, lambda: side_by_side.view(verdicts))
+            _save(verdicts, out, as_json)
+            return
+        result = requests[0].compute(sampling)
         if certificate is not None:
             try:
-                write_certificate(certificate, certify(found.construction, found.mechanism, found.delta)[1])
-            except EngineRefusal as refused:
-                raise UsageError(f"{refused.reason}; leave out --certificate") from None
-    show(found, as_json, lambda: view(found))
-    _save(found, out, as_json)
+                document = certify(result.construction, result.mechanism, result.delta)[1]
+            except EngineRefusal as refusal:
+                raise UsageError(f"{refusal.reason}; leave out --certificate") from None
+            write_certificate(certificate, document)
+    show(result, as_json, lambda: view(result))
+    _save(result, out, as_json)
     if certificate is not None and not as_json:
         typer.echo(f"certificate written; verify it with: separatrix check {certificate}")
 

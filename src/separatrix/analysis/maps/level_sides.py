@@ -87,7 +87,7 @@ class LevelSides:
         """What an engine says at one value, and the m there."""
         chosen = {self.name: value}
         point = self.asked.point(chosen)
-        return ENGINES[engine].answer(point, self.asked.mechanism(chosen), self.sampling), point.m
+        return ENGINES[engine].solve(point, self.asked.mechanism(chosen), self.sampling), point.m
 
     def _columns(self, value: Number) -> dict[str, object]:
         """The parameters of a point, n moved to where it is admissible."""

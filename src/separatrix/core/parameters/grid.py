@@ -41,7 +41,7 @@ class Grid:
             }
             if len(columns) == 0 or len(lengths) != 1 or 0 in lengths:
                 raise UsageError(
-                    f"{axis!r} is not an axis; an axis is a dictionary of names and equally long lists of values"
+                    f"{axis!r} is not an axis; an axis is a dictionary of names and lists of equal length"
                 )
 
     @property

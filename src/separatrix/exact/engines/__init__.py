@@ -23,7 +23,8 @@ class Engine:
     name: str
     title: str
     """A one-line description."""
-    answer: Callable[[Construction, Mechanism, Sampling], Outcome]
+    answer: Callable[[Construction, Mechanism, Sampling], Outcome] | None
+    """Computes the probabilities, or raises an EngineRefusal. None for `auto`, which tries the others."""
     draws: bool
     """Whether it samples the reader's signs; only then do a seed, an interval and a number format apply."""
     proves: bool = False
@@ -37,8 +38,13 @@ class Engine:
         self, construction: Construction, mechanism: Mechanism, sampling: Sampling | None = None
     ) -> Outcome:
         """Return the probabilities at one point, or raise an EngineRefusal."""
-        self.refuse_unused(sampling)
-        return self.answer(construction, mechanism, sampling or Sampling())
+        sampling = sampling or Sampling()
+        if self.answer is not None:
+            return self.answer(construction, mechanism, sampling)
+        # Number formats need engines that sample: closed forms have none.
+        candidates = [engine for engine in STRENGTH if engine.draws or not sampling.in_format]
+        reasons = ["closed forms have no number format"] if sampling.in_format else []
+        return strongest(candidates, lambda engine: engine.solve(construction, mechanism, sampling), reasons)
 
     def covers(self, name: str) -> bool:
         """Whether the engine called `name` may give the answer: it is this engine, or this is `auto`."""
@@ -69,46 +75,22 @@ class Engine:
         return f"; nothing was drawn: {settings} made no difference" if options else ""
 
 
-def _auto(construction: Construction, mechanism: Mechanism, sampling: Sampling) -> Outcome:
-    """Return the strongest answer. Number formats need engines that sample: closed forms have none."""
-    candidates = [engine for engine in STRENGTH if engine.draws or not sampling.in_format]
-    reasons = ["closed forms have no number format"] if sampling.in_format else []
-    return strongest(candidates, lambda engine: engine.answer(construction, mechanism, sampling), reasons)
-
-
-def strongest(
-    engines: Iterable[Engine], ask: Callable[[Engine], Answer], refusals: Sequence[str] = ()
-) -> Answer:
-    """Return the first answer, or raise an EngineRefusal with the reason of every engine."""
-    reasons = list(refusals)
-    for engine in engines:
-        try:
-            return ask(engine)
-        except EngineRefusal as refused:
-            reasons.append(f"{engine.name}: {refused.reason}")
-    raise EngineRefusal(f"no engine can answer this ({'; '.join(reversed(reasons))})")
-
-
 STRENGTH = (
     Engine(
         "certified",
         "exact fractions by balls and rationals, every comparison decided",
-        lambda x, mechanism, _: certified.solve(x, mechanism),
+        certified.solve,
         draws=False,
         proves=True,
     ),
     Engine(
-        "closed",
-        "the closed form in float64, whole grids at once",
-        lambda x, mechanism, _: closed.solve(x, mechanism),
-        draws=False,
-        at_once=True,
+        "closed", "the closed form in float64, whole grids at once", closed.solve, draws=False, at_once=True
     ),
     Engine("grouped", "distinct tokens with their counts, signs sampled", grouped.solve, draws=True),
     Engine("dense", "all n tokens, any mechanism, signs sampled", dense.solve, draws=True, literal=True),
 )
 """All engines but `auto`, the strongest first."""
-AUTO = Engine("auto", "the strongest of the others that applies", _auto, draws=True)
+AUTO = Engine("auto", "the strongest of the others that applies", None, draws=True)
 ENGINES = {engine.name: engine for engine in (AUTO, *STRENGTH)}
 
 
@@ -126,7 +108,22 @@ def solve(
     construction: Construction, mechanism: Mechanism, engine: str = "auto", sampling: Sampling | None = None
 ) -> Outcome:
     """Return the probabilities at one point; `auto` takes the strongest engine that applies."""
-    return engine_named(engine).solve(construction, mechanism, sampling)
+    requested = engine_named(engine)
+    requested.refuse_unused(sampling)
+    return requested.solve(construction, mechanism, sampling)
+
+
+def strongest(
+    engines: Iterable[Engine], ask: Callable[[Engine], Answer], refusals: Sequence[str] = ()
+) -> Answer:
+    """Return the first answer, or raise an EngineRefusal with the reason of every engine."""
+    reasons = list(refusals)
+    for engine in engines:
+        try:
+            return ask(engine)
+        except EngineRefusal as refusal:
+            reasons.append(f"{engine.name}: {refusal.reason}")
+    raise EngineRefusal(f"no engine can answer this ({'; '.join(reversed(reasons))})")
 
 
 __all__ = [

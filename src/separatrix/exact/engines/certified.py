@@ -100,8 +100,8 @@ def count(construction: Construction, mechanism: Mechanism) -> Count:
     return Count(model, weights, thresholds, *probe_margin(mechanism, model), low, high)
 
 
-def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
-    """Return the outcome at one point."""
+def solve(construction: Construction, mechanism: Mechanism, _: object = None) -> Outcome:
+    """Return the outcome at one point; sampling options, the last argument of every engine, do not apply."""
     if isinstance(construction, ExactConstruction):
         return enumerated.in_balls(construction, mechanism)
     return outcome(construction, count(construction, mechanism))

@@ -242,8 +242,8 @@ def _closed_form(construction: type[Construction], mechanism: Mechanism, grid: G
     return _ClosedForm(construction, kernel, grid, values, amplitudes, np.asarray(model.blocks))
 
 
-def solve(construction: Construction, mechanism: Mechanism) -> Outcome:
-    """Return the outcome at one point."""
+def solve(construction: Construction, mechanism: Mechanism, _: object = None) -> Outcome:
+    """Return the outcome at one point; sampling options, the last argument of every engine, do not apply."""
     if isinstance(construction, ExactConstruction):
         return enumerated.in_floats(construction, mechanism)
     fields = type(construction.parameters).model_fields

@@ -22,7 +22,7 @@ from separatrix.exact.outputs.strongest import strongest_outputs
 from separatrix.exact.verdicts.best_threshold import TunedThreshold, best_threshold
 from separatrix.exact.verdicts.linear_reader import Witness, best_witness
 from separatrix.exact.verdicts.rounded_outputs import StoredOutputs, store_outputs
-from separatrix.exact.verdicts.verdict import DELTA, OLD_NAMES, Verdict, chance_of, verdict
+from separatrix.exact.verdicts.verdict import DELTA, OPTIONS, Verdict, chance_of, verdict
 from separatrix.exact.verdicts.words import Word as VerdictWord
 from separatrix.mechanisms import Mechanism
 
@@ -312,7 +312,7 @@ def readers(
     [('not with this reader', 'the fixed reader'), ('can', 'linear readers of one row')]
     """
     fields = construction_named(construction).schema.model_fields
-    values = all_parameters(parameters, named, fields, OLD_NAMES)
+    values = all_parameters(parameters, named, fields, OPTIONS)
     progress("the fixed reader")
     fixed = verdict(construction, mechanism, values, delta=delta, noise_sd=noise_sd, sampling=sampling)
     return try_other_readers(fixed, sampling, progress)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, overload
 
+from separatrix.constructions import construction_named
 from separatrix.core.documents import Document, to_json
-from separatrix.core.parameters import UsageError
+from separatrix.core.parameters import UsageError, all_parameters
 from separatrix.core.parameters.words import listed_mechanisms
 from separatrix.core.result import Result, Row
 from separatrix.exact.engines import EngineRefusal, Sampling
-from separatrix.exact.verdicts.verdict import DELTA, Verdict
-from separatrix.exact.verdicts.verdict import verdict as verdict_on_one
-from separatrix.mechanisms import Mechanism
+from separatrix.exact.verdicts.verdict import DELTA, OPTIONS, Verdict, VerdictRequest, parse_request
 
 
 @dataclass(frozen=True)
@@ -171,21 +170,26 @@ def verdict(
     <Verdicts: spike: softmax distinguishes, linear blind>
     """
     mechanisms = listed_mechanisms(mechanism)
-    more: dict[str, Any] = dict(named)
-    options: dict[str, Any] = {"engine": engine, "delta": delta, "noise_sd": noise_sd, "sampling": sampling}
-    if len(mechanisms) < 2 and not isinstance(mechanism, list | tuple):
-        return verdict_on_one(construction, mechanism, parameters, **options, **more)
     if not mechanisms:
         raise UsageError("name a mechanism, for example softmax")
+    fields = construction_named(construction).schema.model_fields
+    values = all_parameters(parameters, named, fields, OPTIONS)
+    requests = [parse_request(construction, item, values, engine, delta, noise_sd) for item in mechanisms]
+    if len(requests) == 1 and not isinstance(mechanism, list | tuple):
+        return requests[0].compute(sampling)
+    return compute_several(requests, sampling)
+
+
+def compute_several(requests: Sequence[VerdictRequest], sampling: Sampling | None = None) -> Verdicts:
+    """Compute several verdicts; raise an EngineRefusal if there is no answer for any mechanism."""
     answers: list[Verdict | Refused] = []
     refusals = list[EngineRefusal]()
-    for item in mechanisms:
+    for request in requests:
         try:
-            answers.append(verdict_on_one(construction, item, parameters, **options, **more))
-        except EngineRefusal as refused:
-            refusals.append(refused)
-            name = item.spelled if isinstance(item, Mechanism) else str(item)
-            answers.append(Refused(construction, name, str(refused)))
+            answers.append(request.compute(sampling))
+        except EngineRefusal as refusal:
+            refusals.append(refusal)
+            answers.append(Refused(request.construction.name, request.mechanism.spelled, str(refusal)))
     if len(refusals) == len(answers):
         raise refusals[0]
     return Verdicts(tuple(answers))

@@ -17,7 +17,7 @@ from separatrix.core.numbers.spelling import for_people
 from separatrix.core.parameters import Parameters, UsageError, all_parameters
 from separatrix.core.result import Result, Row
 from separatrix.core.tensors import torch
-from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, solve
+from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, engine_named, solve
 from separatrix.exact.outputs.strongest import strongest_outputs
 from separatrix.exact.verdicts.lost_formats import LARGEST, lost_from
 from separatrix.exact.verdicts.theorem import theorem_coverage
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 DELTA = Fraction(1, 100)
 MAX_TUNED_TOKENS = 4096
 """Up to this length a verdict looks for a working threshold though it takes every token to be computed."""
-OLD_NAMES = {"noise": "noise_sd="}
+OPTIONS = {"noise": "noise_sd="}
 """The options to suggest for names that look like parameters."""
 
 
@@ -200,6 +200,44 @@ def parse_delta(value: object) -> Fraction:
     return delta
 
 
+@dataclass(frozen=True)
+class VerdictRequest:
+    """A parsed and valid request for a verdict on one mechanism; nothing is computed yet."""
+
+    construction: Construction
+    mechanism: Mechanism
+    engine: str
+    delta: Fraction
+    noise: Fraction | None
+    taken: Mapping[str, int | str]
+
+    def compute(self, sampling: Sampling | None = None) -> Verdict:
+        """Compute the verdict, or raise an EngineRefusal."""
+        outcome = solve(self.construction, self.mechanism, self.engine, sampling)
+        unused = ENGINES[outcome.engine].describe_unused(sampling)
+        outcome = replace(outcome, evidence=f"{outcome.evidence}{unused}")
+        return Verdict(self.construction, self.mechanism, outcome, self.delta, self.noise, self.taken)
+
+
+def parse_request(
+    construction: str,
+    mechanism: Any,
+    parameters: Mapping[str, object],
+    engine: str = "auto",
+    delta: object = DELTA,
+    noise_sd: object = None,
+) -> VerdictRequest:
+    """Parse a request, or raise a UsageError."""
+    kind = construction_named(construction)
+    tolerance = parse_delta(delta)
+    noise = None if noise_sd is None else parse_exact(noise_sd, "noise")
+    if noise is not None and not Fraction(1, 10**9) <= noise <= 10**9:
+        raise UsageError(f"noise={noise_sd} is out of range; it must be 1e-9 to 1e9")
+    engine_named(engine)
+    point, taken = read_completed(kind, parameters)
+    return VerdictRequest(point, mechanism_from(mechanism), engine, tolerance, noise, taken)
+
+
 def verdict(
     construction: str,
     mechanism: Any,
@@ -212,15 +250,6 @@ def verdict(
     **named: object,
 ) -> Verdict:
     """Return the verdict on one mechanism; `separatrix.verdict` also accepts several."""
-    kind = construction_named(construction)
-    values = all_parameters(parameters, named, kind.schema.model_fields, OLD_NAMES)
-    tolerance = parse_delta(delta)
-    noise = None if noise_sd is None else parse_exact(noise_sd, "noise")
-    if noise is not None and not Fraction(1, 10**9) <= noise <= 10**9:
-        raise UsageError(f"noise={noise_sd} is out of range; it must be 1e-9 to 1e9")
-    attends = mechanism_from(mechanism)
-    point, missing = read_completed(kind, values)
-    outcome = solve(point, attends, engine, sampling)
-    unused = ENGINES[outcome.engine].describe_unused(sampling)
-    annotated = replace(outcome, evidence=f"{outcome.evidence}{unused}")
-    return Verdict(point, attends, annotated, tolerance, noise, missing)
+    fields = construction_named(construction).schema.model_fields
+    values = all_parameters(parameters, named, fields, OPTIONS)
+    return parse_request(construction, mechanism, values, engine, delta, noise_sd).compute(sampling)
