@@ -33,7 +33,7 @@ def test_work_is_announced_once_and_plain_lines_follow_now_and_then(
         tell("softmax: contract")
         tell("softmax: [cost]")
         assert heard.getvalue() == "assess: the contract, about 10 s\n"
-        monkeypatch.setattr(progress, "QUIET", 0.0)
+        monkeypatch.setattr(progress, "PLAIN_INTERVAL", 0.0)
         tell("softmax: [cost]")
     assert heard.getvalue().splitlines()[1:] == ["assess: 0:00 softmax: [cost]"]
 
@@ -41,7 +41,7 @@ def test_work_is_announced_once_and_plain_lines_follow_now_and_then(
 def test_what_takes_a_second_to_begin_is_announced(
     heard: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "SOON", 0.01)
+    monkeypatch.setattr(progress, "ANNOUNCE_AFTER", 0.01)
     with progress.announced("atlas", "minutes", False):
         deadline = time.monotonic() + 10
         while not heard.getvalue() and time.monotonic() < deadline:
@@ -56,14 +56,14 @@ def test_what_is_refused_at_once_is_not_announced(heard: io.StringIO) -> None:
 
 
 def test_nothing_is_said_with_json(heard: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "QUIET", 0.0)
+    monkeypatch.setattr(progress, "PLAIN_INTERVAL", 0.0)
     with progress.announced("search", "trying", True), progress.counting(True) as tell:
         tell(1, 2, "a trial")
     assert heard.getvalue() == ""
 
 
 def test_counts_are_told_plainly(heard: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "QUIET", 0.0)
+    monkeypatch.setattr(progress, "PLAIN_INTERVAL", 0.0)
     with progress.announced("search", "trying", False), progress.counting(False) as tell:
         tell(1200, 3000, "a trial")
     assert heard.getvalue() == "search: trying\nsearch: 0:00 1,200 of 3,000, a trial\n"
@@ -119,7 +119,7 @@ def test_a_boundary_tells_of_every_value_it_looks_at() -> None:
 def test_what_is_left_is_told_once_it_can_be_guessed(
     heard: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "QUIET", 0.0)
+    monkeypatch.setattr(progress, "PLAIN_INTERVAL", 0.0)
     now = 0.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
     with progress.counting(False) as tell:
@@ -131,7 +131,7 @@ def test_what_is_left_is_told_once_it_can_be_guessed(
 def test_draws_are_told_after_a_second_and_each_mechanism_begins_anew(
     heard: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "QUIET", 0.0)
+    monkeypatch.setattr(progress, "PLAIN_INTERVAL", 0.0)
     now = 0.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
     with progress.announced("verdict", "P", False), progress.drawing(False) as told:
@@ -172,7 +172,7 @@ def test_a_quick_verdict_is_not_announced(capsys: pytest.CaptureFixture[str]) ->
 def test_errors_that_are_known_at_once_come_without_an_announcement(
     words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(progress, "SOON", 0.0)
+    monkeypatch.setattr(progress, "ANNOUNCE_AFTER", 0.0)
     with pytest.raises(sx.UsageError):
         typed(["verdict", *words.split()])
     assert capsys.readouterr().err == ""

@@ -14,7 +14,7 @@ import pytest
 
 from command import run
 from documents import require_document
-from separatrix.cli.supervisor import CAUSE, OWN, Report
+from separatrix.cli.supervisor import CAUSE, OWN, ChildState
 
 PROGRAM = """
 import ctypes, json, os, signal, sys, time
@@ -146,15 +146,15 @@ def test_the_child_does_not_outlive_its_parent(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_goes_away_ends_the_command_as_usual(tmp_path: Path) -> None:
-    code, _, error = finish("supervisor.streams.die_of_a_broken_pipe()", tmp_path)
+    code, _, error = finish("supervisor.streams.exit_by_broken_pipe()", tmp_path)
     assert (code, error) == (-signal.SIGPIPE, "")
 
 
 def test_what_is_no_report_is_ignored() -> None:
-    state = Report()
+    state = ChildState()
     for line in (b"garbage", b"[1]", b'{"bogus": 1}', b'"step"', b"\xff"):
         state.update(line)
-    assert state == Report(since=state.since)
+    assert state == ChildState(since=state.since)
     state.update(json.dumps({"code": 0}).encode())
     assert state.code == 0
 

@@ -1,4 +1,4 @@
-"""The command line. Nothing heavy is imported before a command runs."""
+"""The command line. Large packages are imported only when a command needs them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from separatrix.core.interrupts import STOPPING, exit_code, exit_now, stop_handl
 
 
 def main() -> None:
-    """Run what was typed; every error becomes one line on stderr and exit code 2, never a traceback."""
+    """Run the command; an error becomes one line on stderr and exit code 2, never a traceback."""
     for number in STOPPING:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, _interrupt)
@@ -24,21 +24,21 @@ def main() -> None:
     from separatrix.cli.application import run
 
     _received.clear()
-    watch_signals()  # it opens files, which must not take the numbers of closed streams
+    watch_signals()  # after `prepare`: it opens files, which must not get the descriptors of closed streams
     try:
         _require_current_folder()
-        streams.kept_lines()
+        streams.take_queued_lines()
         code = run(sys.argv[1:])
         sys.stdout.flush()
-        for line in streams.kept_lines():
+        for line in streams.take_queued_lines():
             _say(line)
     except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):  # rich's way to end when nobody reads
-            streams.die_of_a_broken_pipe()
+        if isinstance(ended.__context__, BrokenPipeError):  # rich exits this way when the pipe is closed
+            streams.exit_by_broken_pipe()
         supervisor.report(code=ended.code if isinstance(ended.code, int) else int(ended.code is not None))
         raise
     except BrokenPipeError:
-        streams.die_of_a_broken_pipe()
+        streams.exit_by_broken_pipe()
     except KeyboardInterrupt:
         if stop_signal() == signal.SIGINT:
             _say("interrupted")
@@ -58,14 +58,14 @@ def main() -> None:
 
 
 _received: set[int] = set()
-"""Signals that have interrupted the command already."""
+"""Signals received so far."""
 
 
 @stop_handler
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Interrupt the command; a second signal ends the process at once.
 
-    So does a signal in the midst of an import: half a module would be left, and Python's import system
+    A signal during an import also ends it at once: the module would stay half-imported, and the import system
     swallows some exceptions.
     """
     if number in _received:
@@ -79,15 +79,15 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _require_current_folder() -> None:
-    """Refuse a current folder that was deleted: some libraries end the process there without a word."""
+    """Reject a deleted current folder, in which some libraries exit without a message."""
     from separatrix.core.errors import UsageError
 
     try:
         os.stat(os.getcwd())  # noqa: PTH109, PTH116
     except OSError as error:
-        why = "it was deleted" if isinstance(error, FileNotFoundError) else error.strerror
+        reason = "it was deleted" if isinstance(error, FileNotFoundError) else error.strerror
         raise UsageError(
-            f"the current folder cannot be used: {why}; go to another one (cd) and give the command again"
+            f"the current folder cannot be used: {reason}; go to another one (cd) and give the command again"
         ) from None
 
 

@@ -41,17 +41,17 @@ from separatrix.core.errors import UsageError
 GROUPS: Mapping[str, Mapping[Callable[..., None] | str, str]] = {
     "Understand": {
         verdict.verdict: "Probability that a mechanism tells D0 from D1, at one point.",
-        readers.readers: "What the best threshold, linear reader or any reader could do.",
+        readers.readers: "Best threshold, best linear reader, best possible reader.",
         check.check: "Verify a certificate independently.",
-        reproduce.reproduce: "The paper: ledger of claims, sweeps, figures, one report.",
-        claim.claim: "Check one claim of the ledger, and show what was computed.",
+        reproduce.reproduce: "Reproduce the paper: ledger of claims, figures, one report.",
+        claim.claim: "Check one claim of the ledger and show the computed values.",
         explore.explore: "Open the explorer, a web app on this machine.",
         lists.list_: "List mechanisms, constructions, claims, tasks and others.",
     },
     "Compare": {
-        maps.map_: "A quantity over two parameters, as a picture or table.",
+        maps.map_: "Map a quantity over two parameters.",
         boundary.boundary: "Where a mechanism begins or ceases to distinguish.",
-        scaling.scaling: "How a quantity grows: its exponent, if it is a power law.",
+        scaling.scaling: "Scaling law of a quantity: its exponent, if it is a power law.",
         choose.choose: "Which mechanisms answer which question, at which cost.",
         cards.atlas: "Every mechanism on every construction.",
         search.search: "Find inputs that X distinguishes and Y does not.",
@@ -61,7 +61,7 @@ GROUPS: Mapping[str, Mapping[Callable[..., None] | str, str]] = {
         cards.bench: "Time, memory and operations on this machine.",
     },
     "Train": {
-        learn.learn: "Train on a task, and compare with what is proved.",
+        learn.learn: "Train on a task and compare with proved bounds.",
         "data": "Real data sets: list and fetch them.",
     },
     "Store": {
@@ -69,8 +69,8 @@ GROUPS: Mapping[str, Mapping[Callable[..., None] | str, str]] = {
         worker.worker: "Compute cells for `sweep --scheduler` on another machine.",
         results.results: "Query stored cells, and export them.",
         report.report: "A page about a sweep: curves, maps, mechanisms.",
-        report.compare: "What changed from one sweep to another.",
-        "store": "Check, back up, update or copy a store.",
+        report.compare: "Differences between two sweeps.",
+        "store": "Check, back up, repair or copy a store.",
         schema.schema: "JSON Schema of the output of --json.",
     },
 }
@@ -125,28 +125,28 @@ def version(
         raise typer.Exit(2)
 
 
-WRONG: Any = typer.BadParameter.__bases__[0]
-"""What typer raises when a command is typed wrongly, wherever this release keeps it."""
+CLICK_ERROR: Any = typer.BadParameter.__bases__[0]
+"""Base class of typer's errors about wrong input; its module differs between releases."""
 
 
-COMPLETING = "_SEPARATRIX_COMPLETE"
-"""Set by a shell that wants to know how a command could go on."""
+COMPLETION_VARIABLE = "_SEPARATRIX_COMPLETE"
+"""Environment variable set by a shell that asks for completions."""
 
 
 def run(words: Sequence[str]) -> int:
-    """The exit code of a command; what is wrong with how it was typed is a UsageError."""
+    """Run a command and return its exit code; wrong input raises UsageError."""
     command = get_command(app)
-    if COMPLETING in os.environ:
-        command.main(list(words), "separatrix", complete_var=COMPLETING)
+    if COMPLETION_VARIABLE in os.environ:
+        command.main(list(words), "separatrix", complete_var=COMPLETION_VARIABLE)
     try:
         with command.make_context("separatrix", list(words)) as context:
             command.invoke(context)
-    except typer.Exit as ended:
-        return ended.exit_code
+    except typer.Exit as exit_:
+        return exit_.exit_code
     except typer.Abort:
         raise KeyboardInterrupt from None
-    except WRONG as error:
+    except CLICK_ERROR as error:
         raise UsageError(error.format_message()) from None
     finally:
-        streams.give_stdout_back()
+        streams.restore_stdout()
     return 0

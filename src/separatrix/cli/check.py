@@ -28,8 +28,8 @@ def check(
 
     report = check_file(file)
     if as_json:
-        named = ("holds", "verified", "failed", "statement")
-        print_json({"file": str(file), **{name: getattr(report, name) for name in named}})
+        fields = ("holds", "verified", "failed", "statement")
+        print_json({"file": str(file), **{name: getattr(report, name) for name in fields}})
     else:
         _view(report, file)
     raise typer.Exit(0 if report.holds else 1)
@@ -41,8 +41,8 @@ def _view(report: Report, file: Path) -> None:
     for line in report.failed:
         out.print(f"[red]fails[/]  {escape(line)}")
     word = "[bold green]holds[/]" if report.holds else "[bold red]does not hold[/]"
-    counted = f"{report.verified} statements verified, {len(report.failed)} failed"
-    out.print(f"{escape(str(file))}: certificate {word} ({counted})")
+    counts = f"{report.verified} statements verified, {len(report.failed)} failed"
+    out.print(f"{escape(str(file))}: certificate {word} ({counts})")
     for sentence in report.statement:
         lines = wrap(sentence, out.width - 2, break_long_words=False, break_on_hyphens=False)
         out.print("\n".join(f"  {line}" for line in lines), markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""What a shell is offered when a name is half typed; nothing is loaded but what has the names."""
+"""Shell completion of names; imports only the modules that define them."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import typer
 
 
 def constructions(incomplete: str) -> list[str]:
-    """Constructions that begin so."""
+    """Complete a construction."""
     from separatrix.constructions import CONSTRUCTIONS
 
-    return _begun(CONSTRUCTIONS, incomplete)
+    return _starting_with(CONSTRUCTIONS, incomplete)
 
 
 def mechanism(incomplete: str) -> list[str]:
-    """Mechanisms that begin so."""
+    """Complete a mechanism."""
     from separatrix.mechanisms import MECHANISMS
 
-    return _begun(MECHANISMS, incomplete)
+    return _starting_with(MECHANISMS, incomplete)
 
 
 def mechanisms(incomplete: str) -> list[str]:
-    """Several mechanisms with commas between them: the last is completed.
+    """Complete the last of several comma-separated mechanisms.
 
     >>> mechanisms("softmax,lin")
     ['softmax,linear', 'softmax,linformer']
@@ -32,45 +32,45 @@ def mechanisms(incomplete: str) -> list[str]:
 
 
 def tasks(incomplete: str) -> list[str]:
-    """Tasks that begin so."""
+    """Complete a task."""
     from separatrix.training.tasks import REAL_TASKS, TASKS
 
-    return _begun([*TASKS, *REAL_TASKS], incomplete)
+    return _starting_with([*TASKS, *REAL_TASKS], incomplete)
 
 
 def claims(incomplete: str) -> list[str]:
-    """Claims that begin so."""
+    """Complete a claim."""
     from separatrix.claims import CLAIMS
 
-    return _begun((each.name for each in CLAIMS), incomplete)
+    return _starting_with((entry.name for entry in CLAIMS), incomplete)
 
 
 def engines(incomplete: str) -> list[str]:
-    """Engines that begin so."""
+    """Complete an engine."""
     from separatrix.exact.engines import ENGINES
 
-    return _begun(ENGINES, incomplete)
+    return _starting_with(ENGINES, incomplete)
 
 
 def published(incomplete: str) -> list[str]:
-    """Published numbers that begin so."""
+    """Complete the name of a published number."""
     from separatrix.analysis.evidence.published import PUBLISHED
 
-    return _begun((each.name for each in PUBLISHED), incomplete)
+    return _starting_with((entry.name for entry in PUBLISHED), incomplete)
 
 
 def plans(incomplete: str) -> list[str]:
-    """Plans that come with separatrix and begin so."""
+    """Complete the name of a shipped plan."""
     from separatrix.sweeps.sweep import shipped_plans
 
-    return _begun(shipped_plans(), incomplete)
+    return _starting_with(shipped_plans(), incomplete)
 
 
 def schemas(incomplete: str) -> list[str]:
-    """Kinds of documents that begin so."""
+    """Complete a kind of document."""
     from separatrix.schemas import DOCUMENTS
 
-    return _begun(DOCUMENTS, incomplete)
+    return _starting_with(DOCUMENTS, incomplete)
 
 
 LISTS = {
@@ -85,15 +85,15 @@ LISTS = {
 
 
 def lists(incomplete: str) -> list[str]:
-    """What can be listed."""
-    return _begun([*LISTS, "sweeps"], incomplete)
+    """Complete a category of `list`."""
+    return _starting_with([*LISTS, "sweeps"], incomplete)
 
 
 def listed(context: typer.Context, incomplete: str) -> list[str]:
-    """One of what is listed."""
+    """Complete an entry of the category that `list` was given."""
     names = LISTS.get(str(context.params.get("what")))
     return [] if names is None else names(incomplete)
 
 
-def _begun(names: Iterable[str], incomplete: str) -> list[str]:
+def _starting_with(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]

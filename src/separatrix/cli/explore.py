@@ -1,4 +1,4 @@
-"""`explore`: the page."""
+"""`explore`: serve the web app."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from separatrix.core.numbers.printable import visible
 from separatrix.core.secrets import Secret
 
 PORT = 8310
-"""As in `web`, which is too heavy to import for a help text; a test holds them together."""
+"""Equal to the default of `web`, which is too slow to import for a help text; a test compares them."""
 
 
 def explore(
@@ -22,20 +22,20 @@ def explore(
             "--store", parser=secret, metavar="URL", help="Show the sweeps of this store, as they grow."
         ),
     ] = None,
-    port: Annotated[int, typer.Option(help="The port of this machine; 0 for any that is free.")] = PORT,
+    port: Annotated[int, typer.Option(help="Port on this machine; 0 for any free port.")] = PORT,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in your browser.")
     ] = True,
     mechanism: Annotated[
         list[str] | None,
-        typer.Option(help="Your own, mine:attend or mine.py:attend, beside the others; may be repeated."),
+        typer.Option(help="Add your mechanism, mine:attend or mine.py:attend; may be repeated."),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     allow_others: Annotated[
         bool, typer.Option("--allow-others", help="With --host: let other machines see the page.")
     ] = False,
 ) -> None:
-    """Open the explorer: a page on this machine where the theorem answers while you drag.
+    """Open the explorer, a web app on this machine.
 
     \b
     Examples:
@@ -45,15 +45,17 @@ def explore(
     from separatrix.core.interrupts import stop_signal
     from separatrix.core.startup import process_context
 
-    process_context("separatrix.web.preload")  # which takes longest, while the rest is imported and checked
+    process_context(
+        "separatrix.web.preload"
+    )  # the slowest import; runs while the rest is imported and checked
 
     from separatrix.mechanisms.load import mechanism_from
     from separatrix.web import Exploring
     from separatrix.web import explore as serve
     from separatrix.web.settings import Settings
 
-    for each in mechanism or []:
-        mechanism_from(each)
+    for name in mechanism or []:
+        mechanism_from(name)
     settings = Settings(store, tuple(mechanism or []))
 
     def tell(exploring: Exploring) -> None:

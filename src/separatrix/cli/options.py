@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and the `name=value` words."""
+"""Arguments and options shared by several commands, and parsing of `name=value` words."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ MechanismNames = Annotated[
 ]
 
 
-def _kept_for_json(context: typer.Context, wanted: bool) -> bool:
-    context.call_on_close(streams.give_stdout_back)
-    return streams.keep_stdout(wanted)
+def _reserve_stdout(context: typer.Context, as_json: bool) -> bool:
+    context.call_on_close(streams.restore_stdout)
+    return streams.reserve_stdout(as_json)
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.", callback=_kept_for_json)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.", callback=_reserve_stdout)]
 DEFAULT = "sqlite:///results.db"
-"""As in `store`, which is too heavy to import for a help text; a test holds them together."""
+"""Equal to the default of `sweeps.store`, too slow to import for a help text; a test compares them."""
 
 
-def secret(given: str | Secret) -> Secret:
-    """What was typed, as a Secret; a default is one already."""
-    return given if isinstance(given, Secret) else Secret(given)
+def secret(value: str | Secret) -> Secret:
+    """Wrap a typed URL in a Secret; defaults already are Secrets."""
+    return value if isinstance(value, Secret) else Secret(value)
 
 
 StoreUrl = Annotated[
@@ -76,11 +76,11 @@ StoreUrl = Annotated[
 ]
 HERE = Secret(DEFAULT)
 POSITIONAL = {"construction", "mechanism", "mechanisms", "words"}
-"""Arguments that are no options."""
+"""Names of positional arguments."""
 
 
 def in_order(construction: str, mechanisms: str) -> tuple[str, str]:
-    """Both names, the construction first; where they were typed the other way round, stderr is told."""
+    """Return construction and mechanisms; swap them, with a notice on stderr, if typed in the other order."""
     from separatrix.constructions import CONSTRUCTIONS
 
     if "=" in mechanisms.partition(":")[0]:
@@ -88,16 +88,18 @@ def in_order(construction: str, mechanisms: str) -> tuple[str, str]:
         raise UsageError(f"the {missing} is missing before {mechanisms}; write for example: spike softmax")
     if construction in CONSTRUCTIONS or mechanisms not in CONSTRUCTIONS:
         return construction, mechanisms
-    said = f"read as {mechanisms} {construction}: the construction comes first"
-    streams.say_at_end(said)
+    notice = f"read as {mechanisms} {construction}: the construction comes first"
+    streams.queue_line(notice)
     return mechanisms, construction
 
 
 def read_parameters(
     command: Callable[..., None], construction: str, words: list[str] | None
 ) -> dict[str, str]:
-    """The words by name. An option of the command is refused, unless the construction has a parameter
-    called so."""
+    """Return the `name=value` words as a dictionary.
+
+    The name of an option of the command is rejected, unless the construction has a parameter of that name.
+    """
     from separatrix.constructions import construction_named
     from separatrix.core.parameters import read_words
     from separatrix.mechanisms import MECHANISMS

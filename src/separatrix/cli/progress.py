@@ -1,7 +1,7 @@
-"""Saying on stderr what a long command does, about how long it takes, and how far it is.
+"""Progress of long commands on stderr: what is computed, how far it is, and the estimated remaining time.
 
-Somebody at a terminal sees a line that moves; else a plain line is printed now and then. With --json nothing
-is said. What is answered, or refused, within a second is not announced.
+A terminal shows a live line; otherwise a plain line is printed every few seconds. With --json nothing is
+printed. Commands that finish or fail within a second print nothing.
 """
 
 from __future__ import annotations
@@ -16,46 +16,46 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-SOON = 1.0
-"""Seconds after which a command that still runs says what it does."""
-QUIET = 10.0
-"""Seconds between plain lines that say how far it is."""
+ANNOUNCE_AFTER = 1.0
+"""Seconds after which a running command announces what it does."""
+PLAIN_INTERVAL = 10.0
+"""Seconds between plain progress lines."""
 
 
 class Announcement:
-    """What a command does and about how long it takes: said once, when it is clear that it takes long."""
+    """A line that says what a command does and about how long it takes, printed at most once."""
 
-    def __init__(self, command: str, what: str, quiet: bool) -> None:
-        self.command, self.what, self.quiet = command, what, quiet
+    def __init__(self, command: str, text: str, quiet: bool) -> None:
+        self.command, self.text, self.quiet = command, text, quiet
         self.started = time.monotonic()
-        self._said, self._lock = False, Lock()
+        self._printed, self._lock = False, Lock()
 
     @cached_property
     def console(self) -> Console:
-        """Where it is said: made when it is needed, for short commands never say anything."""
+        """The console on stderr; created on first use, because short commands never need it."""
         return on_stderr(self.quiet)
 
     def say(self) -> None:
-        """Say it, if it has not been said."""
+        """Print the announcement if it has not been printed."""
         with self._lock:
-            if not self._said:
-                self._said = True
-                self.line(self.what)
+            if not self._printed:
+                self._printed = True
+                self.line(self.text)
 
-    def line(self, what: str) -> None:
-        """Print a line of this command's."""
-        self.console.print(f"{self.command}: {what}", markup=False, highlight=False, soft_wrap=True)
+    def line(self, text: str) -> None:
+        """Print a line prefixed with the name of the command."""
+        self.console.print(f"{self.command}: {text}", markup=False, highlight=False, soft_wrap=True)
 
 
 _current: Announcement | None = None
 
 
 @contextmanager
-def announced(command: str, what: str, quiet: bool) -> Iterator[None]:
-    """Say what a command does as soon as it works, or has taken a second to get there."""
+def announced(command: str, text: str, quiet: bool) -> Iterator[None]:
+    """Announce what a command does when its work starts, or after one second."""
     global _current
-    before, _current = _current, Announcement(command, what, quiet)
-    timer = Timer(SOON, _current.say)
+    before, _current = _current, Announcement(command, text, quiet)
+    timer = Timer(ANNOUNCE_AFTER, _current.say)
     timer.daemon = True
     timer.start()
     try:
@@ -66,119 +66,123 @@ def announced(command: str, what: str, quiet: bool) -> Iterator[None]:
 
 
 def on_stderr(quiet: bool = False) -> Console:
-    """Standard error, for progress."""
+    """Return a console for stderr."""
     from rich.console import Console
 
-    return Console(stderr=True, quiet=quiet, emoji=False)  # "mine:loop:" is no emoji
+    return Console(stderr=True, quiet=quiet, emoji=False)  # otherwise "mine:loop:" would be read as an emoji
 
 
 def say_now() -> None:
-    """Say what the command does, if that has not been said: work begins."""
+    """Print the announcement of the current command, since its work starts."""
     if _current is not None:
         _current.say()
 
 
-def say_line(what: str) -> None:
-    """Print a line of the command's that stays."""
+def say_line(text: str) -> None:
+    """Print a permanent line of the current command."""
     if _current is not None:
         _current.say()
-        _current.line(what)
+        _current.line(text)
 
 
 @contextmanager
 def working(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """A line on stderr that says what is being done."""
+    """Show the current step on stderr; yield a function that updates it."""
     from rich.markup import escape
 
-    told = _plainly(quiet)
-    to = on_stderr(quiet) if _current is None else _current.console
-    if not to.is_terminal:
-        yield told
+    print_line = _plain_reporter(quiet)
+    terminal = on_stderr(quiet) if _current is None else _current.console
+    if not terminal.is_terminal:
+        yield print_line
         return
-    with to.status("starting") as status:
+    with terminal.status("starting") as status:
 
-        def tell(what: str) -> None:
+        def tell(text: str) -> None:
             say_now()
-            status.update(escape(what))
+            status.update(escape(text))
 
         yield tell
 
 
 @contextmanager
 def drawing(quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """As `working`, for draws: how many of them are done and how long the rest may take, after a second."""
-    begun = before = time.monotonic()
-    last, tell = 0, None
-    with ExitStack() as opened:
+    """Show the number of finished draws and the remaining time, once drawing has taken a second."""
+    started = last_call = time.monotonic()
+    last_count, report = 0, None
+    with ExitStack() as stack:
 
-        def told(done: int, most: int) -> None:
-            nonlocal begun, before, last, tell
+        def report_draws(done: int, total: int) -> None:
+            nonlocal started, last_call, last_count, report
             now = time.monotonic()
-            if done <= last:  # those of another mechanism
-                begun = before
-            last, before = done, now
-            if tell is None and now - begun >= SOON:
-                tell = opened.enter_context(working(quiet))
-            if tell is not None:
-                tell(f"{done:,} of {most:,} draws{_left(begun, done, most)}")
+            if done <= last_count:  # the draws of the next mechanism begin
+                started = last_call
+            last_count, last_call = done, now
+            if report is None and now - started >= ANNOUNCE_AFTER:
+                report = stack.enter_context(working(quiet))
+            if report is not None:
+                report(f"{done:,} of {total:,} draws{_remaining_time(started, done, total)}")
 
-        yield told
+        yield report_draws
 
 
 @contextmanager
 def counting(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar on stderr that says how far it is, how long it may take, and what is being done."""
+    """Show a progress bar with the remaining time and the current step; yield a function that updates it."""
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    told = _plainly(quiet)
-    to = on_stderr(quiet) if _current is None else _current.console
-    if not to.is_terminal:
-        begun = time.monotonic()
-        yield lambda done, total, what: told(f"{done:,} of {total:,}{_left(begun, done, total)}, {what}")
+    print_line = _plain_reporter(quiet)
+    terminal = on_stderr(quiet) if _current is None else _current.console
+    if not terminal.is_terminal:
+        started = time.monotonic()
+        yield lambda done, total, text: print_line(
+            f"{done:,} of {total:,}{_remaining_time(started, done, total)}, {text}"
+        )
         return
     columns = (BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=to, transient=True) as bar:
+    with Progress(*columns, console=terminal, transient=True) as bar:
         task = bar.add_task("starting", total=None)
 
-        def tell(done: int, total: int, what: str) -> None:
+        def tell(done: int, total: int, text: str) -> None:
             say_now()
-            bar.update(task, completed=done, total=total, description=escape(what))
+            bar.update(task, completed=done, total=total, description=escape(text))
 
         yield tell
 
 
-def _left(begun: float, done: int, total: int) -> str:
-    """About how long the rest takes if it goes on as it did; empty while that is anybody's guess."""
-    gone = time.monotonic() - begun
-    if not 0 < done < total or gone < SOON:
+def _remaining_time(started: float, done: int, total: int) -> str:
+    """Estimate the remaining time from the speed so far; empty in the first second."""
+    elapsed = time.monotonic() - started
+    if not 0 < done < total or elapsed < ANNOUNCE_AFTER:
         return ""
-    return f", about {_spelled(gone * (total - done) / done)} left"
+    return f", about {_format_duration(elapsed * (total - done) / done)} left"
 
 
-def _spelled(seconds: float) -> str:
-    """Minutes and seconds, after an hour hours as well.
+def _format_duration(seconds: float) -> str:
+    """Format a duration as minutes and seconds, with hours from one hour on.
 
-    >>> _spelled(83.4), _spelled(7384)
+    >>> _format_duration(83.4), _format_duration(7384)
     ('1:23', '2:03:04')
     """
-    minutes, rest = divmod(int(seconds), 60)
+    minutes, remaining_seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+    return f"{hours}:{minutes:02d}:{remaining_seconds:02d}" if hours else f"{minutes}:{remaining_seconds:02d}"
 
 
-def _plainly(quiet: bool) -> Callable[[str], None]:
-    """Print a plain line with the time it has taken, now and then."""
+def _plain_reporter(quiet: bool) -> Callable[[str], None]:
+    """Return a function that prints plain lines with the elapsed time, at most one per PLAIN_INTERVAL."""
     started = last = time.monotonic() if _current is None else _current.started
-    name, to = ("separatrix", on_stderr(quiet)) if _current is None else (_current.command, _current.console)
+    name, terminal = (
+        ("separatrix", on_stderr(quiet)) if _current is None else (_current.command, _current.console)
+    )
 
-    def tell(what: str) -> None:
+    def tell(text: str) -> None:
         nonlocal last
         say_now()
         now = time.monotonic()
-        if now - last >= QUIET:
+        if now - last >= PLAIN_INTERVAL:
             last = now
-            line = f"{name}: {_spelled(now - started)} {what}"
-            to.print(line, markup=False, highlight=False, soft_wrap=True)
+            line = f"{name}: {_format_duration(now - started)} {text}"
+            terminal.print(line, markup=False, highlight=False, soft_wrap=True)
 
     return tell

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from separatrix.cli.options import HERE, AsJson, StoreUrl
-from separatrix.cli.streams import answer_to
+from separatrix.cli.streams import answer_stream
 from separatrix.cli.terminal import COLOURS, console, counted_cells, new_table, plain, warn_of
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def results(
                 write(found, out.suffix, file)
             typer.echo(f"{found.count:,} cells written to {out}")
         elif chosen:
-            write(found, chosen[0], answer_to().buffer)
+            write(found, chosen[0], answer_stream().buffer)
         else:
             _view(found, limit)
     warn_of(found.scan.damage)

@@ -1,4 +1,4 @@
-"""`schema`: the JSON that commands print, as JSON Schema."""
+"""`schema`: JSON Schema of the output of --json."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def schema(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """The JSON that commands print with --json, as JSON Schema (draft 2020-12).
+    """Print the JSON Schema (draft 2020-12) of the output of --json.
 
-    Without a name: the kinds of documents, and which command prints which.
+    Without a name, list the kinds of documents and the commands that print them.
 
     Example: separatrix schema verdict
     """
@@ -33,10 +33,10 @@ def schema(
         print_json(schema_of(name))
     elif as_json:
         print_json(
-            [{"name": name, "command": each.command, "about": each.about} for name, each in DOCUMENTS.items()]
+            [{"name": name, "command": kind.command, "about": kind.about} for name, kind in DOCUMENTS.items()]
         )
     else:
         table = new_table("name", "printed by", "what", gap=1)
-        for each, found in DOCUMENTS.items():
-            table.add_row(f"[bold]{each}[/]", f"separatrix {found.command}", found.about)
+        for kind, document in DOCUMENTS.items():
+            table.add_row(f"[bold]{kind}[/]", f"separatrix {document.command}", document.about)
         console().print(table)

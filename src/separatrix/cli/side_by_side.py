@@ -1,4 +1,4 @@
-"""Several verdicts on one construction, as columns."""
+"""Print several verdicts on one construction side by side, one column per mechanism."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 GAP = 2
 
 
-def view(found: Verdicts) -> None:
-    """Print mechanisms as columns, in as many tables as the width of the terminal asks for."""
+def view(verdicts: Verdicts) -> None:
+    """Print one column per mechanism, split into several tables if the terminal is narrow."""
     from separatrix.constructions.reference import sentence
     from separatrix.exact.verdicts.theorem import label_groups
 
-    out, first = console(), found.answers[0]
+    out, first = console(), verdicts.answers[0]
     out.print(f"{first.construction.name} (delta {format_exact(first.delta)})")
-    columns = [_column(each) for each in found]
+    columns = [_column(answer) for answer in verdicts]
     labels = list(dict.fromkeys(label for column in columns for label in column))
     for group in _groups(columns, max(map(len, labels)), out.width):
         table = new_table("", *(escape(column["mechanism"]) for column in group), gap=GAP)
@@ -31,29 +31,29 @@ def view(found: Verdicts) -> None:
             if label != "mechanism" and any(column.get(label) for column in group):
                 table.add_row(label, *(_cell(column.get(label, "")) for column in group))
         out.print(table)
-    for remark, names in _remarks(found):
+    for remark, names in _remarks(verdicts):
         out.print(escape(f"{', '.join(names)}: {remark}"), style="yellow")
-    for sentence_on_theorem in label_groups(_theorem_sentences(found)):
+    for sentence_on_theorem in label_groups(_theorem_sentences(verdicts)):
         out.print(sentence_on_theorem, markup=False)
-    for evidence, names in _evidence(found):
+    for evidence, names in _evidence(verdicts):
         out.print(f"{', '.join(names)}: {evidence}", markup=False)
-    if said := sentence(first.taken):
-        out.print(said, markup=False)
+    if reference := sentence(first.taken):
+        out.print(reference, markup=False)
 
 
-def _column(found: Verdict | Refused) -> dict[str, str]:
-    """What is said of one mechanism, by the label of its row."""
+def _column(answer: Verdict | Refused) -> dict[str, str]:
+    """Return the cells of one mechanism's column by row label."""
     from separatrix.exact.verdicts import Refused
 
-    if isinstance(found, Refused):
-        return {"mechanism": found.mechanism, "verdict": "not computed"}
-    outcome = found.outcome
+    if isinstance(answer, Refused):
+        return {"mechanism": answer.mechanism, "verdict": "not computed"}
+    outcome = answer.outcome
     low, high = outcome.interval
-    unit = "" if found.construction.unit == 1 else ", in sqrt(log n)"
+    unit = "" if answer.construction.unit == 1 else ", in sqrt(log n)"
     finite = math.isfinite(outcome.margin)
     return {
-        "mechanism": found.mechanism.spelled,
-        "verdict": found.word,
+        "mechanism": answer.mechanism.spelled,
+        "verdict": answer.word,
         "P(tells apart)": for_people(outcome.distinguish),
         "  from": "" if low == high else for_people(low, 4),
         "  to": "" if low == high else for_people(high, 4),
@@ -61,8 +61,8 @@ def _column(found: Verdict | Refused) -> dict[str, str]:
         "P(fires on D1)": for_people(outcome.fire_d1, 4),
         f"margin{unit}": for_people(outcome.margin) if finite else "not known",
         "bits": for_people(outcome.bits, 4) if finite else "not known",
-        "AUC under that noise": "" if found.auc is None else for_people(found.auc),
-        **_lost(found.formats),
+        "AUC under that noise": "" if answer.auc is None else for_people(answer.auc),
+        **_lost(answer.formats),
         "engine": outcome.engine,
     }
 
@@ -83,7 +83,7 @@ def _cell(text: str) -> str:
 
 
 def _groups(columns: Sequence[dict[str, str]], label: int, width: int) -> Iterator[Sequence[dict[str, str]]]:
-    """Columns that fit beside their labels, one at the least."""
+    """Split columns into groups that fit next to the row labels; each group has at least one."""
     group: list[dict[str, str]] = []
     used = label
     for column in columns:
@@ -96,33 +96,35 @@ def _groups(columns: Sequence[dict[str, str]], label: int, width: int) -> Iterat
     yield group
 
 
-def _remarks(found: Verdicts) -> Iterator[tuple[str, list[str]]]:
-    """What has to be known to read the answers, each said once."""
-    said: dict[str, list[str]] = {}
-    for answer in found.answers:
+def _remarks(verdicts: Verdicts) -> Iterator[tuple[str, list[str]]]:
+    """Yield each remark once, with the mechanisms it applies to."""
+    mechanisms_by_remark: dict[str, list[str]] = {}
+    for answer in verdicts.answers:
         for remark in answer.remarks:
-            said.setdefault(remark, []).append(answer.mechanism.spelled)
-    yield from said.items()
+            mechanisms_by_remark.setdefault(remark, []).append(answer.mechanism.spelled)
+    yield from mechanisms_by_remark.items()
 
 
-def _theorem_sentences(found: Verdicts) -> dict[str, list[str]]:
-    """The mechanisms about which the same is said of the theorem, by the sentence."""
+def _theorem_sentences(verdicts: Verdicts) -> dict[str, list[str]]:
+    """Group mechanisms by the sentence about the theorem."""
     sentences: dict[str, list[str]] = {}
-    for verdict in found.answers:
+    for verdict in verdicts.answers:
         if verdict.theorem:
             sentences.setdefault(verdict.theorem, []).append(verdict.mechanism.spelled)
     return sentences
 
 
-def _evidence(found: Verdicts) -> Iterator[tuple[str, list[str]]]:
-    """What stands behind the answers, each said once, with the mechanisms it is said of."""
+def _evidence(verdicts: Verdicts) -> Iterator[tuple[str, list[str]]]:
+    """Yield each description of the evidence once, with the mechanisms it applies to."""
     from separatrix.exact.verdicts import Refused
     from separatrix.exact.verdicts.several import name_of
 
-    said: dict[str, list[str]] = {}
-    for each in found:
-        why = (
-            each.evidence if isinstance(each, Refused) else f"{each.outcome.engine}, {each.outcome.evidence}"
+    mechanisms_by_evidence: dict[str, list[str]] = {}
+    for answer in verdicts:
+        evidence = (
+            answer.evidence
+            if isinstance(answer, Refused)
+            else f"{answer.outcome.engine}, {answer.outcome.evidence}"
         )
-        said.setdefault(why, []).append(name_of(each))
-    yield from said.items()
+        mechanisms_by_evidence.setdefault(evidence, []).append(name_of(answer))
+    yield from mechanisms_by_evidence.items()

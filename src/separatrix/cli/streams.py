@@ -1,4 +1,4 @@
-"""Standard output and error that can always be written to, and what happens when nobody reads them."""
+"""Make standard output and error safe to write to, and handle closed pipes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import NoReturn, TextIO
 
 
 def prepare() -> None:
-    """Let closed streams lead nowhere, and spell characters that a stream cannot show.
+    """Redirect closed streams to the null device, and escape characters that a stream cannot encode.
 
-    A file opened later would otherwise get the number of a closed stream, and be printed into.
+    Otherwise a file opened later could get the descriptor of a closed stream, and output would go into it.
     """
     for number in range(3):
         try:
@@ -28,58 +28,57 @@ def prepare() -> None:
 
 
 def drop_output() -> None:
-    """Let what is still to be written go nowhere, so that Python does not try again when it ends."""
+    """Discard buffered output, so that Python does not try to write it again at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
-    with suppress(OSError):  # not every stream has a number
+    with suppress(OSError):  # not every stream has a file descriptor
         os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
-def die_of_a_broken_pipe() -> NoReturn:
-    """End as other programs do when their reader has read enough: `separatrix list claims | head -1`."""
+def exit_by_broken_pipe() -> NoReturn:
+    """End by SIGPIPE, as other programs do in `separatrix list claims | head -1`."""
     drop_output()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.raise_signal(signal.SIGPIPE)
     raise SystemExit(2)
 
 
-_ANSWERS: list[TextIO] = []
-"""Standard output, while it is kept for the one answer of a command."""
+_RESERVED: list[TextIO] = []
+"""The original standard output while it is reserved for the JSON answer."""
 
 
-def keep_stdout(wanted: bool) -> bool:
-    """Keep standard output for the answer, if wanted: what else is printed, also by a user's own code, goes
-    to standard error."""
-    if wanted:
-        give_stdout_back()
-        _ANSWERS.append(sys.stdout)
+def reserve_stdout(reserve: bool) -> bool:
+    """Reserve standard output for the answer; all other output, also of user code, goes to stderr."""
+    if reserve:
+        restore_stdout()
+        _RESERVED.append(sys.stdout)
         sys.stdout = sys.stderr
-    return wanted
+    return reserve
 
 
-def give_stdout_back() -> None:
-    """Let all that is printed go to standard output again, unless that was changed since."""
-    while _ANSWERS:
-        kept = _ANSWERS.pop()
-        sys.stdout = kept if sys.stdout is sys.stderr else sys.stdout
+def restore_stdout() -> None:
+    """Restore standard output, unless it was replaced in the meantime."""
+    while _RESERVED:
+        stdout = _RESERVED.pop()
+        sys.stdout = stdout if sys.stdout is sys.stderr else sys.stdout
 
 
-def answer_to() -> TextIO:
-    """Where the answer goes."""
-    return _ANSWERS[0] if _ANSWERS else sys.stdout
+def answer_stream() -> TextIO:
+    """Return the stream for the answer."""
+    return _RESERVED[0] if _RESERVED else sys.stdout
 
 
-_AT_END: list[str] = []
+_QUEUED: list[str] = []
 
 
-def say_at_end(line: str) -> None:
-    """Keep a line for stderr until the command has ended well: an error is told alone."""
-    _AT_END.append(line)
+def queue_line(line: str) -> None:
+    """Queue a line for stderr; it is printed if the command succeeds, so that an error stands alone."""
+    _QUEUED.append(line)
 
 
-def kept_lines() -> list[str]:
-    """The lines that were kept, each once."""
-    found = list(_AT_END)
-    _AT_END.clear()
-    return found
+def take_queued_lines() -> list[str]:
+    """Return the queued lines and clear the queue."""
+    lines = list(_QUEUED)
+    _QUEUED.clear()
+    return lines

@@ -1,13 +1,12 @@
-"""Run a command in a child process, so that a mechanism that kills its process does not end in silence.
+"""Run a command in a child process, so that a mechanism that kills its process is reported.
 
-A mechanism of the user's own may call os._exit, crash in compiled code, run out of memory or loop for ever.
-The process is forked before anything heavy is imported, which costs a millisecond. The child runs the command
-and reports over a pipe, as lines of JSON: the step it is at, the answer as far as it is known, and its exit
-code as the last thing. The parent waits, passes signals on, and says how the child died if it did not report
-an exit code.
+A user's mechanism may call os._exit, crash in compiled code, run out of memory or never return. The process
+forks before large packages are imported, which takes about a millisecond. The child runs the command and
+sends lines of JSON over a pipe: its current step, the partial answer, and finally its exit code. The parent
+waits, forwards signals, and reports how the child died if it did not send an exit code.
 
-With --json standard output belongs to the answer: file descriptor 1 of the child is standard error, so that
-what compiled code or os.write(1, ...) prints is not among the answer.
+With --json, standard output is reserved for the answer: descriptor 1 of the child is stderr, so that output
+of compiled code or os.write(1, ...) does not mix with the answer.
 """
 
 from __future__ import annotations
@@ -34,63 +33,66 @@ from separatrix.core.startup import leave_with
 COMMANDS = frozenset(
     ("assess", "atlas", "bench", "boundary", "choose", "map", "readers", "scaling", "search", "verdict")
 )
-"""Commands that call mechanisms in their own process."""
+"""Commands that call mechanisms in the process of the command."""
 PATIENT = frozenset(("atlas", "search"))
-"""Commands with processes or logs of their own, which they end in good order: not killed after GRACE."""
+"""Commands that shut down their own workers or logs; they are not killed after GRACE."""
 GRACE = 3.0
-"""Seconds a command has to end after a signal before it is killed."""
+"""Seconds between a signal and the kill of a command that has not ended."""
 POLL = 0.2
 FOUND = 1
-"""The exit code for a mechanism that is broken."""
+"""Exit code for a broken mechanism."""
 CAUSE = "HOW-THE-PROCESS-DIED"
-"""Stands for the cause in answers that are prepared in case the process dies in the next step."""
+"""Placeholder for the cause of death in answers prepared before a dangerous step."""
 OWN = re.compile(r"(?:^|,)([^=:,]+:[A-Za-z_][\w.]*)(?=[:,]|$)")
-"""A mechanism of the user's own among what was typed: mine.py:attend."""
+"""Matches a user's mechanism among the words of a command, as in mine.py:attend."""
 
 _channel: int | None = None
-"""Where the child reports; None in a process that nobody supervises."""
+"""Descriptor of the pipe to the parent; None in an unsupervised process."""
 
 
 @dataclass
-class Report:
-    """The state of the child, as it reported it."""
+class ChildState:
+    """The last state that the child reported."""
 
     step: str = ""
     seconds: float | None = None
-    """The longest that a step may take; None for no limit."""
+    """Time limit of the step; None for no limit."""
     since: float = field(default_factory=time.monotonic)
-    """When the step began."""
+    """Start of the step (monotonic clock)."""
     known: dict[str, Any] = field(default_factory=dict)
-    """The answer as far as it is known, and the file to write: shown if the command is interrupted."""
+    """The partial answer and the file to write if the command is interrupted."""
     if_dead: dict[str, Any] = field(default_factory=dict)
-    """The same with CAUSE in it: shown if the process dies in this step."""
+    """The same, containing CAUSE, for the case that the process dies in this step."""
     code: int | None = None
-    """The exit code, once the command is done."""
+    """The exit code, once the command has ended."""
 
     def update(self, line: bytes) -> None:
-        """Take a line that the child wrote; the user's code may have written it, so nothing is relied on."""
+        """Update the state from a line of the pipe.
+
+        Malformed lines are ignored, since user code may have written them.
+        """
         try:
-            given = json.loads(line)
-            for name in given.keys() & {"step", "seconds", "known", "if_dead", "code"}:
-                setattr(self, name, given[name])
+            fields = json.loads(line)
+            for name in fields.keys() & {"step", "seconds", "known", "if_dead", "code"}:
+                setattr(self, name, fields[name])
         except (ValueError, AttributeError):
             return
         self.since = time.monotonic()
 
     @property
     def is_late(self) -> bool:
-        """Whether the step takes longer than it may."""
+        """Whether the step exceeds its time limit."""
         return self.seconds is not None and time.monotonic() - self.since > self.seconds
 
 
 def can_supervise(words: Sequence[str]) -> bool:
-    """Whether this command is to run in a child, and a fork is safe: no torch, no threads."""
+    """Whether this command runs in a child and a fork is safe (no torch, no threads)."""
     alone = threading.active_count() == 1 and "torch" not in sys.modules
     return bool(words) and words[0] in COMMANDS and hasattr(os, "fork") and alone
 
 
 def start(words: Sequence[str]) -> None:
-    """Fork. The child returns, and goes on as if it were the command; the parent ends with its exit code."""
+    """Fork. The child returns and continues with the command; the parent exits with the child's exit code."""
     reports, channel = os.pipe()
     parent_lives, parent_end = os.pipe()
     sys.stdout.flush()
@@ -109,9 +111,9 @@ def _become_child(channel: int, parent_lives: int, mask: set[Any], as_json: bool
     global _channel
     _channel = channel
     answers = os.dup(1)
-    if as_json:  # else /dev/stdout, as in --certificate /dev/stdout, has to stay what it is
+    if as_json:  # otherwise --certificate /dev/stdout must keep working
         os.dup2(2, 1)
-    # Line by line, so that nothing is lost in a buffer if the process dies.
+    # Line buffering, so that no output is lost if the process dies.
     sys.stdout = open(answers, "w", 1, encoding=sys.stdout.encoding, errors="backslashreplace")  # noqa: PTH123, SIM115
     for number in STOPPING:
         handler = signal.getsignal(number)
@@ -122,8 +124,11 @@ def _become_child(channel: int, parent_lives: int, mask: set[Any], as_json: bool
 
 
 def _once(handler: Any) -> Any:
-    """A handler for the first signal, after which all are ignored: Ctrl-C reaches both processes, and the
-    parent passes it on as well. A second Ctrl-C makes the parent kill this process."""
+    """Wrap a handler so that it runs for the first signal only.
+
+    Ctrl-C reaches both processes, and the parent forwards it as well. On a second Ctrl-C the parent kills
+    this process.
+    """
 
     @stop_handler
     def handle(number: int, frame: FrameType | None) -> None:
@@ -135,34 +140,34 @@ def _once(handler: Any) -> Any:
 
 
 def is_child() -> bool:
-    """Whether this process reports to a parent."""
+    """Whether this process is a supervised child."""
     return _channel is not None
 
 
-def report(**what: Any) -> None:
-    """Report to the parent, if there is one: fields of Report."""
+def report(**fields: Any) -> None:
+    """Send fields of `ChildState` to the parent, if there is one."""
     if _channel is None:
         return
-    line = json.dumps(what).encode() + b"\n"
+    line = json.dumps(fields).encode() + b"\n"
     with suppress(OSError):
         while line:
             line = line[os.write(_channel, line) :]
 
 
 def _supervise(child: int, reports: int, words: Sequence[str], mask: set[Any]) -> NoReturn:
-    """Wait for the child and end as it does, or say how it died."""
-    stopped: list[tuple[int, float]] = []
+    """Wait for the child; exit with its code, or report how it died."""
+    signals: list[tuple[int, float]] = []
 
     def pass_on(number: int, _: FrameType | None) -> None:
-        stopped.append((number, time.monotonic()))
+        signals.append((number, time.monotonic()))
         with suppress(ProcessLookupError):
-            os.kill(child, number if len(stopped) == 1 else signal.SIGKILL)
+            os.kill(child, number if len(signals) == 1 else signal.SIGKILL)
 
     for number in STOPPING:
         if callable(signal.getsignal(number)):
             signal.signal(number, pass_on)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    state, buffer, status, late = Report(), b"", None, False
+    state, buffer, status, late = ChildState(), b"", None, False
     while status is None:
         ready, _, _ = select.select([reports], [], [], POLL)
         part = os.read(reports, 1 << 16) if ready else b""
@@ -170,40 +175,42 @@ def _supervise(child: int, reports: int, words: Sequence[str], mask: set[Any]) -
         for line in lines:
             state.update(line)
         if not part:
-            done, found = os.waitpid(child, 0 if ready else os.WNOHANG)
-            status = found if done else None
+            ended, exit_status = os.waitpid(child, 0 if ready else os.WNOHANG)
+            status = exit_status if ended else None
         patient = bool(words) and words[0] in PATIENT
-        overdue = stopped and not patient and time.monotonic() - stopped[0][1] > GRACE
-        late = late or (state.is_late and state.code is None and not stopped)
+        overdue = signals and not patient and time.monotonic() - signals[0][1] > GRACE
+        late = late or (state.is_late and state.code is None and not signals)
         if status is None and (overdue or late):
             os.kill(child, signal.SIGKILL)
-    _end(state, status, stopped[0][0] if stopped else None, late, words)
+    _end(state, status, signals[0][0] if signals else None, late, words)
 
 
-def _end(state: Report, status: int, stopped: int | None, late: bool, words: Sequence[str]) -> NoReturn:
+def _end(
+    state: ChildState, status: int, signal_number: int | None, late: bool, words: Sequence[str]
+) -> NoReturn:
     code = os.waitstatus_to_exitcode(status)
     if state.code is not None:
         sys.exit(state.code)
     if -code == signal.SIGPIPE:
-        streams.die_of_a_broken_pipe()
-    if stopped is not None:
+        streams.exit_by_broken_pipe()
+    if signal_number is not None:
         _show(state.known, "")
-        if stopped == signal.SIGINT and code < 0:  # a child that ended by itself has said so
+        if signal_number == signal.SIGINT and code < 0:  # a child that exited by itself has printed this
             print("separatrix: interrupted", file=sys.stderr, flush=True)
-        sys.exit(BY_SIGNAL + stopped)
+        sys.exit(BY_SIGNAL + signal_number)
     if -code in STOPPING:
         signal.signal(-code, signal.SIG_DFL)
         signal.raise_signal(-code)
-    what, remedy = _cause(code, state.seconds if late else None)
-    own = ", ".join(name for word in words for name in OWN.findall(word))
-    where = state.step or " ".join(filter(None, (words[0], own)))
-    _show(state.if_dead, what)
-    print(f"separatrix: {where}: it {what}{remedy}", file=sys.stderr, flush=True)
+    cause, remedy = _cause(code, state.seconds if late else None)
+    user_mechanisms = ", ".join(name for word in words for name in OWN.findall(word))
+    location = state.step or " ".join(filter(None, (words[0], user_mechanisms)))
+    _show(state.if_dead, cause)
+    print(f"separatrix: {location}: it {cause}{remedy}", file=sys.stderr, flush=True)
     sys.exit(FOUND)
 
 
 def _cause(code: int, seconds: float | None) -> tuple[str, str]:
-    """How the child died, and what to do: plain words, which need no escaping in JSON or HTML."""
+    """Return how the child died and a remedy, as text that needs no escaping in JSON or HTML."""
     if seconds is not None:
         return f"took longer than {seconds:g} s", "; a larger --timeout waits longer"
     if code >= 0:
@@ -214,9 +221,9 @@ def _cause(code: int, seconds: float | None) -> tuple[str, str]:
     return f"crashed with {name}", "; PYTHONFAULTHANDLER=1 shows the line"
 
 
-def _show(prepared: dict[str, Any], cause: str) -> None:
-    """Print an answer that the child had prepared, and write its file."""
-    answer, content, path = (str(prepared.get(name) or "") for name in ("answer", "file", "path"))
+def _show(answer_parts: dict[str, Any], cause: str) -> None:
+    """Print the answer prepared by the child and write its file."""
+    answer, content, path = (str(answer_parts.get(name) or "") for name in ("answer", "file", "path"))
     if path:
         from separatrix.core.files.writing import write_whole
 

@@ -1,4 +1,4 @@
-"""Tables for a terminal in which no number is ever cut."""
+"""Tables for a terminal that never truncate a number."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
 
-KEPT_WORDS = (14, 12, 10, 8, 0)
-"""Words of up to so many characters are not broken; where there is no room, only shorter ones."""
+UNBROKEN_LENGTHS = (14, 12, 10, 8, 0)
+"""Maximal lengths of words that are not broken. The first limit with which the table fits is used."""
 
 
 class NumberTable(Table):
     """A table without lines that breaks cells between words, and never within a word that has a digit.
 
-    Rich shortens all wide columns alike, and crops what is still too wide: 4706 became 47. Here the widest
-    columns are narrowed down to their longest word with a digit. A table that is too wide even so is shown
-    row by row, with a line for each cell.
+    Rich shrinks all wide columns equally and crops cells that are still too wide, so that 4706 becomes 47.
+    This class narrows the widest columns first, down to their longest word with a digit. If the table is
+    still too wide, it prints each row as a block with one line per cell.
     """
 
     def __init__(self, *titles: str, gap: int = 2, pad_edge: bool = True) -> None:
@@ -30,12 +30,12 @@ class NumberTable(Table):
         self._gap = gap
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render the table, or its rows one below the other."""
+        """Render the table, or one block per row if it is too wide."""
         cells = [[_text(console, cell) for cell in self._cells(column)] for column in self.columns]
         between = self._gap * (len(cells) if self.pad_edge else max(0, len(cells) - 1))
         widths = _fitted_widths(cells, self.columns, options.max_width - between)
         if widths is None:
-            yield from self._stacked(cells)
+            yield from self._render_blocks(cells)
             return
         with _set_widths(self.columns, widths):
             yield from super().__rich_console__(console, options)
@@ -43,7 +43,7 @@ class NumberTable(Table):
     def _cells(self, column: Column) -> list[RenderableType]:
         return [*([column.header] if self.show_header else []), *column.cells]
 
-    def _stacked(self, cells: Sequence[Sequence[RenderableType]]) -> Iterator[RenderableType]:
+    def _render_blocks(self, cells: Sequence[Sequence[RenderableType]]) -> Iterator[RenderableType]:
         for number, row in enumerate(zip(*cells, strict=True)):
             if number == 0 and self.show_header:
                 continue
@@ -63,7 +63,7 @@ def _text(console: Console, cell: RenderableType) -> RenderableType:
 
 @contextmanager
 def _set_widths(columns: Sequence[Column], widths: Sequence[int]) -> Iterator[None]:
-    """Give columns fixed widths for the time of one rendering."""
+    """Fix the widths of columns while the table is rendered."""
     before = [(column.width, column.overflow) for column in columns]
     for column, width in zip(columns, widths, strict=True):
         column.width, column.overflow = width, "fold"
@@ -77,35 +77,40 @@ def _set_widths(columns: Sequence[Column], widths: Sequence[int]) -> Iterator[No
 def _fitted_widths(
     cells: Sequence[Sequence[RenderableType]], columns: Sequence[Column], room: int
 ) -> list[int] | None:
-    """Return a width for each column so that all fit into the room; None where numbers would be cut."""
+    """Return column widths that fit into `room`, or None if a number would have to be cut."""
     natural = [max((_width(cell) for cell in column), default=0) for column in cells]
-    for limit in KEPT_WORDS:
-        least = [
-            width if column.no_wrap else max((_unbroken(cell, limit) for cell in own), default=0)
-            for width, column, own in zip(natural, columns, cells, strict=True)
+    for limit in UNBROKEN_LENGTHS:
+        minimum = [
+            width
+            if column.no_wrap
+            else max((_unbreakable_width(cell, limit) for cell in column_cells), default=0)
+            for width, column, column_cells in zip(natural, columns, cells, strict=True)
         ]
         widths = list(natural)
         while sum(widths) > room:
-            narrowed = [i for i, width in enumerate(widths) if width > max(1, least[i])]
-            if not narrowed:
+            reducible = [i for i, width in enumerate(widths) if width > max(1, minimum[i])]
+            if not reducible:
                 break
-            widths[max(narrowed, key=lambda i: widths[i])] -= 1
+            widths[max(reducible, key=lambda i: widths[i])] -= 1
         if sum(widths) <= room:
             return widths
     return None
 
 
 def _width(cell: RenderableType) -> int:
-    """The width of the longest line of a cell."""
+    """Return the width of the longest line of a cell."""
     if isinstance(cell, Text):
         return max(map(cell_len, cell.plain.splitlines()), default=0)
     return Measurement.get(Console(), Console().options, cell).maximum
 
 
-def _unbroken(cell: RenderableType, limit: int) -> int:
-    """The width of the longest word that stays whole: one with a digit, or of at most `limit` characters."""
+def _unbreakable_width(cell: RenderableType, limit: int) -> int:
+    """Return the width of the longest word that must not be broken.
+
+    These are words with a digit and words of at most `limit` characters.
+    """
     if not isinstance(cell, Text):
         return _width(cell)
     words = cell.plain.split()
-    kept = [word for word in words if len(word) <= limit or any(map(str.isdecimal, word))]
-    return max(map(cell_len, kept), default=0)
+    unbreakable = [word for word in words if len(word) <= limit or any(map(str.isdecimal, word))]
+    return max(map(cell_len, unbreakable), default=0)

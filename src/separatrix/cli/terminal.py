@@ -1,4 +1,4 @@
-"""What views share: a console, tables, colours, JSON; rich is loaded by the first that is used."""
+"""Console, tables, colours and JSON output shared by all commands; rich is imported on first use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from typer import Exit
 
-from separatrix.cli.streams import answer_to
+from separatrix.cli.streams import answer_stream
 from separatrix.core.numbers.json import json_text
 from separatrix.core.numbers.printable import visible
 
@@ -29,60 +29,60 @@ COLOURS = {
 
 
 def console() -> Console:
-    """Standard output, never wider than 100 columns, with no colours or emoji of its own."""
+    """Return a console for standard output: at most 100 columns, no automatic highlighting, no emoji."""
     from rich.console import Console
 
-    made = Console(highlight=False, markup=True, emoji=False)
-    made.width = min(made.width, 100)
-    return made
+    terminal = Console(highlight=False, markup=True, emoji=False)
+    terminal.width = min(terminal.width, 100)
+    return terminal
 
 
 def new_table(*titles: str, gap: int = 2, pad_edge: bool = True) -> Table:
-    """Make a table without lines and with `gap` blanks between its columns; no number in it is ever cut."""
+    """Return a table without borders and with `gap` blanks between columns; it never truncates a number."""
     from separatrix.cli.tables import NumberTable
 
     return NumberTable(*titles, gap=gap, pad_edge=pad_edge)
 
 
 def escape(text: str) -> str:
-    """A text in which nothing is markup."""
+    """Escape the markup in a text."""
     from rich.markup import escape as escaped
 
     return escaped(text)
 
 
 def plain(text: str) -> str:
-    """A text from elsewhere as it stands: nothing in it is markup, and nothing steers the terminal."""
+    """Escape markup and control characters in a text of unknown origin."""
     return escape(visible(text))
 
 
 def print_json(value: Any) -> None:
-    """One JSON document."""
-    print(json_text(value), file=answer_to())
+    """Print one JSON document to standard output."""
+    print(json_text(value), file=answer_stream())
 
 
-class Shown(Protocol):
-    """What a command found."""
+class JsonResult(Protocol):
+    """A result that can be printed as JSON."""
 
     def as_json(self) -> Any:
-        """What it prints with --json."""
+        """Return the document printed with --json."""
 
 
-def show(found: Shown, as_json: bool, view: Callable[[], None]) -> None:
-    """Print an answer, as JSON or by its view."""
+def show(result: JsonResult, as_json: bool, view: Callable[[], None]) -> None:
+    """Print a result, as JSON or with `view`."""
     if as_json:
-        print_json(found.as_json())
+        print_json(result.as_json())
     else:
         view()
 
 
 def counted_cells(cells: int) -> str:
-    """The number of cells in words."""
+    """Format a number of cells."""
     return "1 cell" if cells == 1 else f"{cells:,} cells"
 
 
 def warn_of(damage: Damage) -> None:
-    """Say on stderr what of a store was left out, and end with exit code 1; nothing where all is well."""
+    """Warn on stderr about damaged rows that were left out and exit with code 1; do nothing without any."""
     if damage:
         print(f"separatrix: warning: {damage.warning}", file=sys.stderr)
         raise Exit(1)

@@ -1,4 +1,4 @@
-"""`verdict`: does a mechanism tell the two labels of a construction apart?"""
+"""`verdict`: the probability that a mechanism distinguishes the two labels of a construction."""
 
 from __future__ import annotations
 
@@ -58,13 +58,14 @@ def verdict(
         str, typer.Option(help="float64, float32, float16 or bfloat16, for dense and grouped.")
     ] = "float64",
     out: Annotated[
-        Path | None, typer.Option(help="Write it: .png, .svg, .pdf, .csv, .parquet or .json.")
+        Path | None, typer.Option(help="Write the result: .png, .svg, .pdf, .csv, .parquet or .json.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Does a mechanism tell the two labels of CONSTRUCTION, D0 and D1, apart?
 
-    What is not given is taken from the construction's reference point. Several mechanisms stand side by side.
+    Parameters that are not given take the values of the construction's reference point. Several mechanisms
+    are shown side by side.
 
     \b
     Examples:
@@ -117,22 +118,22 @@ def verdict(
         typer.echo(f"certificate written; verify it with: separatrix check {certificate}")
 
 
-def _save(found: Result, out: Path | None, as_json: bool) -> None:
-    """Write it where it was asked for."""
+def _save(result: Result, out: Path | None, as_json: bool) -> None:
+    """Write the result to `out`, if given."""
     if out is not None:
-        found.save(out)
+        result.save(out)
         if not as_json:
             console().print(f"written: {escape(str(out))}")
 
 
-def view(found: Verdict) -> None:
+def view(result: Verdict) -> None:
     """Print a verdict."""
     from separatrix.constructions.reference import sentence
 
-    out, outcome, word = console(), found.outcome, found.word
+    out, outcome, word = console(), result.outcome, result.word
     out.print(
-        f"{found.mechanism.spelled} on {found.construction.name}: [bold {COLOURS[word]}]{word}[/] "
-        f"(delta {format_exact(found.delta)})"
+        f"{result.mechanism.spelled} on {result.construction.name}: [bold {COLOURS[word]}]{word}[/] "
+        f"(delta {format_exact(result.delta)})"
     )
     table = new_table()
     low, high = outcome.interval
@@ -140,22 +141,24 @@ def view(found: Verdict) -> None:
     table.add_row("P(tells apart)", f"{for_people(outcome.distinguish, 10)}{interval}")
     fires = f"{for_people(outcome.fire_d0)}, {for_people(outcome.fire_d1)}"
     table.add_row("P(fires on D0), P(fires on D1)", fires)
-    one = f"{for_people(float(outcome.p0))}, {for_people(float(outcome.p1))}"
-    table.add_row("one neuron: p0, p1", one)
-    unit = "" if found.construction.unit == 1 else " (margin in sqrt(log n))"
+    neuron = f"{for_people(float(outcome.p0))}, {for_people(float(outcome.p1))}"
+    table.add_row("one neuron: p0, p1", neuron)
+    unit = "" if result.construction.unit == 1 else " (margin in sqrt(log n))"
     table.add_row(f"margin, bits{unit}", _margin(outcome))
-    if found.auc is not None:
-        table.add_row("AUC under that noise", f"{found.auc:.6g}" if math.isfinite(found.auc) else NOT_FINITE)
-    if found.formats is not None:
-        table.add_row("lost in number formats from n =", _lost(found.formats))
+    if result.auc is not None:
+        table.add_row(
+            "AUC under that noise", f"{result.auc:.6g}" if math.isfinite(result.auc) else NOT_FINITE
+        )
+    if result.formats is not None:
+        table.add_row("lost in number formats from n =", _lost(result.formats))
     table.add_row("engine", f"{outcome.engine}: {outcome.evidence}")
     out.print(table)
-    for remark in found.remarks:
+    for remark in result.remarks:
         out.print(escape(remark), style="yellow")
-    if found.theorem:
-        out.print(found.theorem, markup=False)
-    if said := sentence(found.taken):
-        out.print(said, markup=False)
+    if result.theorem:
+        out.print(result.theorem, markup=False)
+    if reference := sentence(result.taken):
+        out.print(reference, markup=False)
 
 
 def _margin(outcome: Outcome) -> str:
@@ -165,12 +168,12 @@ def _margin(outcome: Outcome) -> str:
 
 
 def _lost(formats: Mapping[str, int | None]) -> str:
-    """The n from which on the difference is lost in each format; those for which none was found come last."""
+    """Format the n from which each number format loses the difference, formats without such an n last."""
     from separatrix.exact.verdicts.lost_formats import LARGEST
 
-    found = [f"{name} {whole_for_people(n)}" for name, n in formats.items() if n is not None]
-    rest = [name for name, n in formats.items() if n is None]
-    if not rest:
-        return ", ".join(found)
-    none = f"none found up to {whole_for_people(LARGEST)}"
-    return f"{', '.join(found)}; {', '.join(rest)}: {none}" if found else none
+    limits = [f"{name} {whole_for_people(n)}" for name, n in formats.items() if n is not None]
+    unlimited = [name for name, n in formats.items() if n is None]
+    if not unlimited:
+        return ", ".join(limits)
+    no_limit = f"none found up to {whole_for_people(LARGEST)}"
+    return f"{', '.join(limits)}; {', '.join(unlimited)}: {no_limit}" if limits else no_limit

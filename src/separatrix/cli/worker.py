@@ -1,4 +1,4 @@
-"""`worker`: lend this machine to a sweep that runs on a Dask cluster."""
+"""`worker`: compute cells of a sweep that runs on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ import typer
 
 
 def worker(
-    address: Annotated[str, typer.Argument(help="Of the Dask scheduler, for example tcp://host:8786.")],
+    address: Annotated[
+        str, typer.Argument(help="Address of the Dask scheduler, for example tcp://host:8786.")
+    ],
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes; as many as there are cores if not given.")
+        int | None, typer.Option(min=1, help="Worker processes; default: one per core.")
     ] = None,
     death_timeout: Annotated[
-        int, typer.Option(min=1, metavar="SECONDS", help="Give up where no scheduler answers for so long.")
+        int, typer.Option(min=1, metavar="SECONDS", help="Give up if no scheduler answers within this time.")
     ] = 60,
 ) -> None:
     """Compute cells for `separatrix sweep --scheduler ADDRESS`, until Ctrl-C or the scheduler ends.
 
-    Starts `dask worker` with one thread for each process, and without a setting of Dask that makes
-    torch slower. Everyone who reaches the scheduler can run code here: see docs/clusters.md.
+    Starts `dask worker` with one thread per process, and without the malloc setting of Dask that slows torch
+    down. Everyone who can reach the scheduler can run code on this machine: see docs/clusters.md.
     """
     import os
     import sys
