@@ -20,8 +20,8 @@ from separatrix.sweeps.store import frame, open_store
 from separatrix.sweeps.store.filters import read_filter
 from separatrix.sweeps.training_runs import training_run
 from separatrix.sweeps.work import Batch, WorkList
-from separatrix.training.learning import Run, model_for, train
-from separatrix.training.learning.loop import BETAS, rate_at
+from separatrix.training.learning import RunConfig, build_model, train
+from separatrix.training.learning.loop import BETAS, scheduled_rate
 from separatrix.training.tasks import Split, task_named
 
 STEPS, RUNS = 60, 6
@@ -51,24 +51,26 @@ def trainer_speed(name: str, mechanism: str) -> float:
     It looks at little validation data, and seldom: a look is no overhead, but what was asked for.
     """
     task = task_named(name).read()
-    asked = Run(task, mechanism, task.default_setting(steps=STEPS, every=STEPS // 2, validation=8), 0.001, 0)
+    asked = RunConfig(
+        task, mechanism, task.default_setting(steps=STEPS, every=STEPS // 2, validation=8), 0.001, 0
+    )
     ours, theirs = train(asked), bare(asked)
     for one, other in zip(ours.model.parameters(), theirs.parameters(), strict=True):
         require(torch.allclose(one, other, rtol=1e-3, atol=1e-5), f"{mechanism} on {name}: other weights")
     return ratio(lambda: bare(asked), lambda: train(asked), repeats=5)
 
 
-def bare(asked: Run) -> Model:
+def bare(asked: RunConfig) -> Model:
     """The same training, with nothing but the steps."""
     task, setting = asked.task, asked.setting
-    model = model_for(task, asked.mechanism, setting, asked.seed)
+    model = build_model(task, asked.mechanism, setting, asked.seed)
     optimizer = torch.optim.AdamW(model.parameters(), betas=BETAS, weight_decay=float(setting.decay))
     for step in range(setting.steps):
         samples = task.samples(setting.batch, Split.TRAIN, asked.seed, step)
-        optimizer.param_groups[0]["lr"] = rate_at(step, asked.rate, setting)
-        first = int(samples.places.min())  # no token before is asked
+        optimizer.param_groups[0]["lr"] = scheduled_rate(step, asked.rate, setting)
+        first = int(samples.positions.min())  # no token before is asked
         said, _ = model(torch.from_numpy(samples.inputs), last=samples.inputs.shape[1] - first)
-        places = torch.from_numpy(samples.places - first)[..., None].expand(-1, -1, said.shape[-1])
+        places = torch.from_numpy(samples.positions - first)[..., None].expand(-1, -1, said.shape[-1])
         targets = torch.from_numpy(samples.targets).flatten()
         loss = cross_entropy(said.gather(1, places).flatten(0, 1), targets)
         optimizer.zero_grad()

@@ -100,7 +100,7 @@ def test_a_mechanism_that_fails_at_every_rate_is_told_and_the_others_go_on(tmp_p
     broken, sound = (each.as_json() for each in found.mechanisms)
     assert (broken["lr_window"], broken["trained"]["seeds"]) == ([], [])
     assert "every run failed" in broken["sentence"]
-    assert all("breaks in backward" in each for each in broken["failed"])
+    assert all("fails in backward" in each for each in broken["failed"])
     assert len(sound["trained"]["seeds"]) == 2
 
 

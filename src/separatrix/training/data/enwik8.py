@@ -15,14 +15,14 @@ from separatrix.training.data.packages import Package
 from separatrix.training.data.samples import Splits, Stream
 
 
-class Enwik8(DataSet[Stream]):
-    """10^8 bytes, each to be predicted from those before it."""
+class Enwik8Data(DataSet[Stream]):
+    """10^8 bytes, each to be predicted from the bytes before it."""
 
     name = "enwik8"
     title = "the first 100,000,000 bytes of the English Wikipedia"
     description = (
-        "One stream of bytes, of which each is to be predicted from those before it. The usual split by "
-        "place: 90,000,000 for training, 5,000,000 for validation, 5,000,000 for test."
+        "One stream of bytes, each to be predicted from the bytes before it. The usual split by position: "
+        "90,000,000 for training, 5,000,000 for validation, 5,000,000 for test."
     )
     source = "Mahoney, 2006 (Large Text Compression Benchmark), as enwik8, enwik8.gz or enwik8.zip"
     classes = 256
@@ -41,9 +41,9 @@ class Enwik8(DataSet[Stream]):
     members: ClassVar[Mapping[str, str]] = {"mingru_pytorch-0.2.1/data/enwik8.gz": "enwik8.gz"}
 
     def parse(self, contents: Mapping[str, bytes]) -> tuple[Stream, Stream, Stream]:
-        whole = np.frombuffer(contents["enwik8"], np.uint8)
-        first, second = len(whole) * 90 // 100, len(whole) * 95 // 100
-        return Stream(whole[:first]), Stream(whole[first:second]), Stream(whole[second:])
+        symbols = np.frombuffer(contents["enwik8"], np.uint8)
+        first, second = len(symbols) * 90 // 100, len(symbols) * 95 // 100
+        return Stream(symbols[:first]), Stream(symbols[first:second]), Stream(symbols[second:])
 
     def floors(self, splits: Splits[Stream]) -> tuple[Floor, ...]:
         return ngram_floors(splits.train.symbols, splits.validation.symbols, splits.test.symbols)

@@ -1,4 +1,4 @@
-"""n-grams of bytes: how many bits a byte takes when it is predicted from the few before it."""
+"""n-grams of bytes: bits per byte if each byte is predicted from the few bytes before it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from separatrix.training.data.samples import Bytes
 
 NAMES = ("unigram", "bigram", "trigram")
 STRENGTHS = tuple(10 ** (k / 2) for k in range(-2, 9))
-"""How many times a context must have been seen for its counts to weigh as much as the shorter context."""
-CHUNK = 1 << 24
+"""Smoothing: the number of occurrences at which a context weighs as much as the shorter context."""
+CHUNK_SYMBOLS = 1 << 24
 
 
 @dataclass(frozen=True)
 class NGrams:
-    """Counts of runs of one, two, … bytes, each order leaning on the one before:
+    """Counts of runs of one, two, … bytes, each order smoothed by the one before:
 
         p(c | context) = (count(context c) + s p(c | shorter context)) / (count(context) + s)
 
-    down to 1/256. The first bytes of a text, which have no context, are predicted by the shorter one.
+    down to 1/256. The first bytes of a text are predicted from the shorter context that they have.
     """
 
     counts: tuple[NDArray[np.int32], ...]
@@ -31,42 +31,44 @@ class NGrams:
 
     @classmethod
     def fit(cls, train: Bytes, validation: Bytes, orders: int = 3) -> NGrams:
-        """Counted in training; each s is the best of STRENGTHS on the validation bytes."""
-        fitted, known = cls((), ()), np.full(len(validation), 1 / 256)
+        """Count runs in the training bytes; each s is the best of STRENGTHS on the validation bytes."""
+        ngrams, shorter = cls((), ()), np.full(len(validation), 1 / 256)
         for order in range(1, orders + 1):
-            counts = _count(train, order)
-            seen = _seen(counts, validation, order)
-            best = min(STRENGTHS, key=lambda s: bits_of(_blend(known, *seen, s)))
-            known = _blend(known, *seen, best)
-            fitted = cls((*fitted.counts, counts), (*fitted.strengths, best))
-        return fitted
+            counts = _count_runs(train, order)
+            occurrences = _look_up(counts, validation, order)
+            best = min(STRENGTHS, key=lambda s: mean_bits(_blend(shorter, *occurrences, s)))
+            shorter = _blend(shorter, *occurrences, best)
+            ngrams = cls((*ngrams.counts, counts), (*ngrams.strengths, best))
+        return ngrams
 
     def probabilities(self, texts: Bytes) -> Iterator[NDArray[np.float64]]:
-        """The probability of each byte of texts, (…, length), by one order after the other."""
-        known = np.full(texts.shape, 1 / 256)
+        """Yield the probability of each byte of texts, (…, length), by increasing order."""
+        blend = np.full(texts.shape, 1 / 256)
         for order, (counts, strength) in enumerate(zip(self.counts, self.strengths, strict=True), 1):
-            known = _blend(known, *_seen(counts, texts, order), strength)
-            yield known
+            blend = _blend(blend, *_look_up(counts, texts, order), strength)
+            yield blend
 
 
 def ngram_floors(train: Bytes, validation: Bytes, test: Bytes, orders: int = 3) -> tuple[Floor, ...]:
-    """Bits a byte on the test bytes, by counts of one, two, three bytes.
+    """Return the bits per byte of the test bytes for each order.
 
     >>> text = np.frombuffer(b"ab" * 500, np.uint8)
-    >>> [round(each.value, 2) for each in ngram_floors(text, text[:100], text[:100], orders=2)]
+    >>> [round(floor.value, 2) for floor in ngram_floors(text, text[:100], text[:100], orders=2)]
     [1.0, 0.01]
     """
-    found = NGrams.fit(train, validation, orders).probabilities(test)
-    return tuple(Floor(name, bits_of(each), "bits a byte") for name, each in zip(NAMES, found, strict=False))
+    blends = NGrams.fit(train, validation, orders).probabilities(test)
+    return tuple(
+        Floor(name, mean_bits(blend), "bits a byte") for name, blend in zip(NAMES, blends, strict=False)
+    )
 
 
-def bits_of(probabilities: NDArray[np.float64]) -> float:
-    """The mean of the bits that something of these probabilities takes."""
+def mean_bits(probabilities: NDArray[np.float64]) -> float:
+    """Return the mean information content in bits."""
     return float(-np.log2(probabilities).mean()) if probabilities.size else 0.0
 
 
-def _places(texts: Bytes, order: int) -> NDArray[np.int64]:
-    """The number of each run of `order` bytes, the first of them most significant."""
+def _run_numbers(texts: Bytes, order: int) -> NDArray[np.int64]:
+    """Return the number of each run of `order` bytes, the first byte most significant."""
     count = max(0, texts.shape[-1] - order + 1)
     numbers = np.zeros((*texts.shape[:-1], count), np.int64)
     for k in range(order):
@@ -74,27 +76,29 @@ def _places(texts: Bytes, order: int) -> NDArray[np.int64]:
     return numbers
 
 
-def _count(text: Bytes, order: int) -> NDArray[np.int32]:
-    """How often each run of `order` bytes is there."""
+def _count_runs(text: Bytes, order: int) -> NDArray[np.int32]:
+    """Return how often each run of `order` bytes occurs."""
     counts = np.zeros(256**order, np.int32)
-    for start in range(0, max(0, len(text) - order + 1), CHUNK):
-        part = _places(text[start : start + CHUNK + order - 1], order)
-        counts += np.bincount(part, minlength=len(counts)).astype(np.int32)
+    for start in range(0, max(0, len(text) - order + 1), CHUNK_SYMBOLS):
+        numbers = _run_numbers(text[start : start + CHUNK_SYMBOLS + order - 1], order)
+        counts += np.bincount(numbers, minlength=len(counts)).astype(np.int32)
     return counts
 
 
-def _seen(counts: NDArray[np.int32], texts: Bytes, order: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """How often each byte of texts, but for the first, was seen after its context, and the context."""
-    places = _places(texts, order)
+def _look_up(
+    counts: NDArray[np.int32], texts: Bytes, order: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return, for each byte with a context, how often the run and its context occurred in training."""
+    numbers = _run_numbers(texts, order)
     contexts = counts.reshape(-1, 256).sum(1, dtype=np.int32)
-    return counts[places], contexts[places // 256]
+    return counts[numbers], contexts[numbers // 256]
 
 
 def _blend(
-    shorter: NDArray[np.float64], often: NDArray[np.int32], context: NDArray[np.int32], strength: float
+    shorter: NDArray[np.float64], runs: NDArray[np.int32], contexts: NDArray[np.int32], strength: float
 ) -> NDArray[np.float64]:
-    """The probability of each byte of texts; those without a context keep that of the shorter one."""
-    blended = shorter.copy()
-    first = shorter.shape[-1] - often.shape[-1]
-    blended[..., first:] = (often + strength * shorter[..., first:]) / (context + strength)
-    return blended
+    """Return the probability of each byte; bytes without a context keep that of the shorter one."""
+    blend = shorter.copy()
+    first = shorter.shape[-1] - runs.shape[-1]
+    blend[..., first:] = (runs + strength * shorter[..., first:]) / (contexts + strength)
+    return blend

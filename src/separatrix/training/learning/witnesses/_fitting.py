@@ -1,54 +1,50 @@
-"""The one number of a head that no formula gives: a threshold or a scale, fitted on training samples."""
+"""The one number of a head without a formula: a threshold or a scale, fitted to training samples."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from separatrix.core.tensors import Float, Tensor, torch
-from separatrix.training.learning.batch import Batch, batches_of
-from separatrix.training.tasks import Split
+from separatrix.training.learning.batch import SampleBatch, iterate_batches, take_positions
+from separatrix.training.learning.witnesses._writing import Matrix
+from separatrix.training.tasks import Samples, Split, Task
 
-if TYPE_CHECKING:
-    from separatrix.training.learning.witnesses._writing import Matrix
-    from separatrix.training.tasks import Samples, Task
-
-FITTED = 2000
-"""Training samples for it; others than those on which plans are compared."""
+FIT_SAMPLES = 2000
+"""Training samples, other than those on which plans are compared."""
 
 
-def heard(model: Any, samples: Samples) -> Float[Tensor, "samples width"]:
-    """The stream after all blocks and the last norm, at the first place that is asked."""
-    return torch.cat([_heard_by_batch(model, batch) for batch in batches_of(samples)])
+def final_stream(model: Any, samples: Samples) -> Float[Tensor, "samples width"]:
+    """Return the stream after all blocks and the last norm, at the first scored position."""
+    return torch.cat([_final_stream(model, batch) for batch in iterate_batches(samples)])
 
 
-def _heard_by_batch(model: Any, batch: Batch) -> Float[Tensor, "batch width"]:
+def _final_stream(model: Any, batch: SampleBatch) -> Float[Tensor, "batch width"]:
     x = model.inputs(batch.inputs)
     *before, last = model.blocks
     for block in before:
         x, _ = block(x, batch.present)
     x, _ = last(x, batch.present, last=batch.last)
-    first = batch.inputs.shape[1] - batch.last
-    found: Tensor = model.norm(x).take_along_dim(batch.places[:, :1, None] - first, dim=1)[:, 0]
-    return found
+    return take_positions(model.norm(x), batch, batch.positions[:, :1])[:, 0]
 
 
-def fit_threshold(model: Any, task: Task, above: Matrix, reference: Matrix) -> None:
-    """Let the head say class 1 where `above` exceeds `reference`, a positive number, so many times.
+def fit_threshold(model: Any, task: Task, channel: Matrix, reference: Matrix) -> None:
+    """Let the head return class 1 if `channel` exceeds a multiple of `reference`, a positive number.
 
-    Both are maps (1, width) of the stream. How many times it is that is right most often on training samples.
+    Both are maps (1, width) of the stream. The multiple is the most accurate one on training samples.
     """
-    samples = task.samples(FITTED, Split.TRAIN, 0, 1)
-    stream, targets = heard(model, samples), torch.from_numpy(samples.targets[:, 0])
-    ratio = (stream @ above.T / (stream @ reference.T))[:, 0]
+    samples = task.samples(FIT_SAMPLES, Split.TRAIN, 0, 1)
+    stream, targets = final_stream(model, samples), torch.from_numpy(samples.targets[:, 0])
+    ratio = (stream @ channel.T / (stream @ reference.T))[:, 0]
     ratio, order = ratio.sort()
-    right = (1 - 2 * targets[order]).cumsum(0)  # zeros below, less ones below
-    place = int(right.argmax())
-    threshold = ratio[place : place + 2].mean()
-    model.head.weight[:] = torch.cat([-1.0 * (above - threshold * reference), above - threshold * reference])
+    gain = (1 - 2 * targets[order]).cumsum(0)  # zeros below the threshold minus ones below it
+    index = int(gain.argmax())
+    threshold = ratio[index : index + 2].mean()
+    excess = channel - threshold * reference
+    model.head.weight[:] = torch.cat([-1.0 * excess, excess])
 
 
-def fit_scale(model: Any, task: Task, said: Matrix) -> None:
-    """Let the head say a map (1, width) of the stream, times what least squares on training samples gives."""
-    samples = task.samples(FITTED, Split.TRAIN, 0, 1)
-    found, targets = heard(model, samples) @ said.T, torch.from_numpy(samples.targets[:, :1])
-    model.head.weight[:] = said * (found * targets).sum() / found.square().sum()
+def fit_scale(model: Any, task: Task, channel: Matrix) -> None:
+    """Let the head return a map (1, width) of the stream, scaled by least squares on training samples."""
+    samples = task.samples(FIT_SAMPLES, Split.TRAIN, 0, 1)
+    values, targets = final_stream(model, samples) @ channel.T, torch.from_numpy(samples.targets[:, :1])
+    model.head.weight[:] = channel * (values * targets).sum() / values.square().sum()
