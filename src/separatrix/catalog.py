@@ -129,7 +129,7 @@ def tasks(as_json: bool, name: str | None = None) -> list[Row]:
             continue
         task, setting = each.read(), each.default_setting()
         samples = task.samples(setting.tests, Split.TEST)
-        ceiling, floor = task.ceiling(samples), task.floor(samples, setting)
+        ceiling, floor = task.ceiling(samples), task.floor(samples)
         known: tuple[object, object] = (ceiling.score, floor.score)
         if not as_json:
             known = f"{ceiling.score:.4f}: {ceiling.basis}", f"{floor.score:.4f}: {floor.basis}"

@@ -144,4 +144,4 @@ def test_a_device_that_is_not_there_is_the_result_of_its_run() -> None:
     (back,) = work([runs(TINY.replace('"needle"', '"needle"\ndevice = "nowhere"'))[0]], 60.0)
     assert isinstance(back, Result)
     assert back.message is not None
-    assert back.message.startswith("device=nowhere cannot be used here: ")
+    assert back.message.startswith("device=nowhere is not available: ")

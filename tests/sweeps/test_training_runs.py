@@ -165,7 +165,7 @@ def test_the_code_of_a_run_is_that_of_its_task_mechanism_and_training() -> None:
     for name in (
         "layers.attention",
         "layers.model",
-        "training.learning.snapshot",
+        "training.learning.checkpoint",
         "training.tasks.setting",
         "mechanisms.learned",
     ):
@@ -254,7 +254,7 @@ def test_a_full_disk_while_checkpointing_is_no_end(store: Store, monkeypatch: py
         ({"rate": "fast"}, "rate=fast is not a number"),
         ({"start": "withness"}, "start=withness is neither scratch nor witness"),
         ({"start": "witness:-1"}, "the noise must be 0 or more"),
-        ({"width": 0}, "width=0 must be 1 or more"),
+        ({"width": 0}, "width=0 is out of range; width must be 1 or more"),
     ],
 )
 def test_what_is_no_run_is_said_in_one_line(given: dict[str, Any], complaint: str) -> None:

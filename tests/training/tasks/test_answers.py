@@ -21,7 +21,7 @@ def some(name: str, count: int = 60, split: Split = Split.TEST, **given: object)
 
 
 def floor(task: Task, samples: Samples) -> float:
-    return task.floor(samples, task.default_setting()).score
+    return task.floor(samples).score
 
 
 def test_induction_answers_with_what_followed() -> None:

@@ -1,6 +1,7 @@
 """Ceilings, floors and proved ceilings against literal rules, simulation and every mechanism."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from separatrix.training.tasks._proofs import (
     expected_majority_share,
     is_proportional,
 )
-from separatrix.training.tasks.spike import log_moment_ratio, moment_ceiling
+from separatrix.training.tasks.spike import log_mean_exp_coordinate, moment_ceiling
 
 LINEAR = mechanism_named("identity-features:normalised=no")
 PARAMETERS = {"power": ":beta=2", "taylor": ":order=3"}
@@ -37,10 +38,7 @@ def test_the_commonest_value_is_as_common_as_counted() -> None:
     for pairs in (4, 32):
         task = task_named("mqar").read({"pairs": pairs})
         samples = task.samples(8000, Split.TEST)
-        assert (
-            abs(task.floor(samples, task.default_setting()).score - expected_majority_share(pairs, 32))
-            < 0.004
-        )
+        assert abs(task.floor(samples).score - expected_majority_share(pairs, 32)) < 0.004
 
 
 def test_every_key_of_recall_has_the_value_beside_it() -> None:
@@ -147,13 +145,23 @@ def test_spikes_are_seen_by_the_rules_as_often_as_computed() -> None:
     total, square = along.sum(1), np.square(along).sum(1)
     says = log_moment_ratio(total, square - total**2 / n, n, task.shift) > 0  # type: ignore[attr-defined]
     assert abs((says == samples.targets[:, 0]).mean() - proved.score) < 0.008
-    floor = task.floor(samples, task.default_setting())
+    floor = task.floor(samples)
     assert "norms" in floor.basis
     assert abs(floor.score - 0.82) < 0.01
     wide = task_named("spike").read({"dz": 64})
-    by_mean = wide.floor(wide.samples(8000, Split.TEST), wide.default_setting())
+    by_mean = wide.floor(wide.samples(8000, Split.TEST))
     assert "mean" in by_mean.basis
     assert abs(by_mean.score - 0.5 * (1 + math.erf(task.shift / 16 / math.sqrt(2)))) < 0.015  # type: ignore[attr-defined]
+
+
+def log_moment_ratio(total: Any, remainder: Any, n: int, shift: float) -> Any:
+    """Return the log likelihood ratio of a spike, given sum s and R² = sum s² - (sum s)²/n.
+
+    Without a spike, s_i - mean(s) is then R sqrt(1 - 1/n) times a coordinate of a uniform direction in
+    n - 1 dimensions, and E exp(k coordinate) = Gamma(v + 1) (2/k)^v I_v(k) with v = (n - 3)/2.
+    """
+    k = shift * np.sqrt(remainder * (1 - 1 / n))
+    return shift * total / n - shift**2 / 2 + log_mean_exp_coordinate((n - 3) / 2, k)
 
 
 def test_the_ratio_of_moments_is_that_of_densities() -> None:
@@ -177,7 +185,7 @@ def test_single_locations_are_found_by_the_rules_as_well_as_computed() -> None:
         proved = task.proved_ceiling(LINEAR, task.default_setting())
         assert proved is not None
         assert relative_error(best, samples) == pytest.approx(proved.score, abs=0.015)
-        assert task.floor(samples, task.default_setting()).score == pytest.approx(1 - 1 / n, abs=0.015)
+        assert task.floor(samples).score == pytest.approx(1 - 1 / n, abs=0.015)
         assert task.ceiling(samples).score < proved.score - 0.02
 
 
@@ -204,7 +212,7 @@ def test_what_is_proved_is_said_of_its_class_alone() -> None:
         proved = task.proved_ceiling(mechanism, task.default_setting(**given))
         samples: Samples = task.samples(4000, Split.TEST)
         assert proved is not None
-        assert proved.score == pytest.approx(task.floor(samples, task.default_setting()).score, abs=0.005)
+        assert proved.score == pytest.approx(task.floor(samples).score, abs=0.005)
 
 
 @pytest.mark.parametrize(
@@ -271,6 +279,6 @@ def test_proved_ceilings_are_numbers_between_a_shortcut_and_the_best_rule(
     few = {"mqar": 40, "copy": 40, "induction": 40, "regression": 400}.get(name, 200)
     samples = task.samples(few, Split.TEST)
     margin, sign = task.proof_margin(proved, samples), task.metric.sign
-    ceiling, floor = task.ceiling(samples), task.floor(samples, setting)
+    ceiling, floor = task.ceiling(samples), task.floor(samples)
     assert sign * proved.score <= sign * ceiling.score + margin.slack + 1e-9
     assert not floor.universal or sign * floor.score <= sign * proved.score + margin.slack + 1e-9

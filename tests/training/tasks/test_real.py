@@ -114,8 +114,8 @@ def test_the_floor_of_images_is_on_the_very_samples(folder: Path) -> None:
         made = task(name)
         samples = made.samples(10, Split.TEST)
         again = samples.select(np.arange(10)[::-1])
-        floor = made.floor(samples, made.default_setting())
-        assert floor.score == made.floor(again, made.default_setting()).score
+        floor = made.floor(samples)
+        assert floor.score == made.floor(again).score
         assert floor.score >= np.bincount(samples.targets[:, 0]).max() / 10
         assert not made.ceiling(samples).exact
 
@@ -131,8 +131,8 @@ def test_reviews_end_at_their_last_byte(folder: Path) -> None:
         assert place == [min(64, len(texts[row])) - 1]
     cut = task("imdb", n=8).samples(100, Split.TEST)
     assert cut.present.all()
-    assert made.floor(samples, made.default_setting()).score == 1  # "good" or "bad" is in every one
-    assert task("imdb", n=8).floor(cut, made.default_setting()).score < 1
+    assert made.floor(samples).score == 1  # "good" or "bad" is in every one
+    assert task("imdb", n=8).floor(cut).score < 1
 
 
 def test_reviews_are_split_alike_whichever_way_they_lie(
@@ -188,7 +188,7 @@ def test_bytes_are_scored_in_bits(folder: Path) -> None:
 def test_the_floor_of_bytes_is_that_of_ngrams_on_the_very_windows(folder: Path) -> None:
     """Unigrams of bytes drawn alike and independently: each takes three bits."""
     made = task("enwik8")
-    floor = made.floor(made.samples(6, Split.TEST), made.default_setting())
+    floor = made.floor(made.samples(6, Split.TEST))
     assert floor.score == pytest.approx(3, abs=0.3)
     assert "grams counted in all of the training bytes" in floor.basis
 
@@ -200,7 +200,7 @@ def test_texts_that_repeat_are_known_to_bigrams(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("SEPARATRIX_DATA", str(tmp_path))
     (tmp_path / "enwik8").write_bytes(content)
     made = task("enwik8")
-    floor = made.floor(made.samples(6, Split.TEST), made.default_setting())
+    floor = made.floor(made.samples(6, Split.TEST))
     assert floor.score < 0.01
     assert floor.basis.startswith(("bigrams", "trigrams"))
 

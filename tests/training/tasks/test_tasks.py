@@ -104,7 +104,7 @@ def test_samples_are_of_the_shapes_that_the_task_says(task: Task) -> None:
 
 def test_the_ceiling_is_above_the_floor(task: Task) -> None:
     samples, sign = task.samples(COUNT, Split.TEST), task.metric.sign
-    floor = task.floor(samples, task.default_setting())
+    floor = task.floor(samples)
     assert sign * task.ceiling(samples).score > sign * floor.score
 
 
@@ -183,7 +183,7 @@ def test_no_predictor_from_the_first_tokens_or_the_last_beats_the_floor(task: Ta
         samples = some_answers(task)
         known = np.concatenate([places_and_lengths(samples), outer_tokens(samples)], axis=1)
         found, count = fitted(task, known, samples)
-        floor = task.floor(samples, task.default_setting()).score
+        floor = task.floor(samples).score
         assert task.metric.sign * (found - floor) < 4 * np.sqrt(floor / count)
 
 

@@ -111,7 +111,7 @@ class _Tested:
 @lru_cache(maxsize=4)
 def _tested(task: Task, count: int) -> _Tested:
     samples = task.samples(count, Split.TEST)
-    return _Tested(samples, task.ceiling(samples), task.floor(samples, task.default_setting()))
+    return _Tested(samples, task.ceiling(samples), task.floor(samples))
 
 
 @dataclass

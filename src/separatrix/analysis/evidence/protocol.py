@@ -206,7 +206,7 @@ def bounds_of(asked: Experiment) -> Bounds:
     if isinstance(task, RealTask):
         return Bounds(ceiling, UNMEASURED, written, margins)
     # The ceiling holds in expectation: on a finite sample a shortcut may be luckier than the best rule.
-    floor = task.floor(samples, setting)
+    floor = task.floor(samples)
     worse = min((floor.score, ceiling.score), key=lambda score: task.metric.sign * score)
     return Bounds(ceiling, replace(floor, score=worse), written, margins)
 

@@ -95,8 +95,6 @@ class DataSet(ABC, Generic[Kind]):
     """Common folders for these files within the data folder, besides `name` and the data folder itself."""
     package: ClassVar[Package | None] = None
     """The package that `fetch` downloads; None if there is none."""
-    members: ClassVar[Mapping[str, str]] = {}
-    """Members of the package to install, with their file names."""
     max_unpacked: ClassVar[int] = 1 << 28
     """The largest size of the unpacked package in bytes."""
 
@@ -113,11 +111,11 @@ class DataSet(ABC, Generic[Kind]):
         assert self.package is not None
         limit, source = self.max_unpacked, self.package.file
         sizes = {file.name: file.size for file in self.files}
-        limits = {member: sizes.get(name, limit) for member, name in self.members.items()}
+        members = self.package.members
+        limits = {member: sizes.get(name, limit) for member, name in members.items()}
         if source.endswith(".whl"):
-            names = self.members.items()
-            return {name: unzip(package, member, limits[member], source) for member, name in names}
-        return {self.members[name]: content for name, content in untar(package, limits.get, limit, source)}
+            return {name: unzip(package, member, limits[member], source) for member, name in members.items()}
+        return {members[name]: content for name, content in untar(package, limits.get, limit, source)}
 
     def load(self, folder: Path) -> Splits[Kind]:
         """Read and verify all files of the data set in a folder."""
@@ -147,17 +145,10 @@ class DataSet(ABC, Generic[Kind]):
         files = self.file_states(folder)
         worst_first: tuple[State, ...] = ("corrupt", "missing", "unverified", "found")
         state = min((file.state for file in files), key=worst_first.index)
-        return DataSetState(
-            name=self.name,
-            title=self.title,
-            state=state,
-            folder=folder,
-            description=self.description,
-            source=self.source,
-            package=None if self.package is None else self.package.title,
-            command=self.instructions(folder) if state in ("corrupt", "missing") else None,
-            files=files,
-        )
+        package = None if self.package is None else self.package.title
+        command = self.instructions(folder) if state in ("corrupt", "missing") else None
+        about = (self.description, self.source, package, command)
+        return DataSetState(self.name, self.title, state, folder, *about, files)
 
     def file_states(self, folder: Path) -> list[FileState]:
         """Return the state of each file in a folder.

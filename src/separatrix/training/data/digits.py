@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
@@ -32,16 +31,12 @@ class DigitsData(ImageData):
         ),
     )
     package = Package(
-        "PyPI",
-        "scikit-learn",
-        "1.8.0",
+        "PyPI scikit-learn 1.8.0",
         "scikit_learn-1.8.0.tar.gz",
         7_335_585,
         "9bccbb3b40e3de10351f8f5068e105d0f4083b1a65fa07b6634fbc401a6287fd",
+        {"scikit_learn-1.8.0/sklearn/datasets/data/digits.csv.gz": "digits.csv.gz"},
     )
-    members: ClassVar[Mapping[str, str]] = {
-        "scikit_learn-1.8.0/sklearn/datasets/data/digits.csv.gz": "digits.csv.gz"
-    }
     train, validation = 1000, 297
 
     def search_folders(self) -> tuple[str, ...]:

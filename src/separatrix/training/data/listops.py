@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from io import BytesIO
 from itertools import islice
-from typing import ClassVar
 
 import numpy as np
 
@@ -40,7 +39,6 @@ class ListOpsData(DataSet[Texts]):
     classes = 10
     folders = ("listops-1000", "lra_release/listops-1000", "lra_release/lra_release/listops-1000")
     files = tuple(DataFile(f"basic_{split}.tsv", MAX_TABLE_BYTES) for split in ("train", "val", "test"))
-    members: ClassVar[Mapping[str, str]] = {}
 
     def parse(self, contents: Mapping[str, bytes]) -> tuple[Texts, Texts, Texts]:
         train, validation, test = (_read_table(contents[file.name], file.name) for file in self.files)
@@ -103,9 +101,7 @@ def _read_table(data: bytes, source: str) -> Texts:
         except (ValueError, IndexError, TypeError):
             is_correct = False
         if not is_correct:
-            raise UsageError(
-                f"{source}, line {number} is corrupt: the value of the expression is not {label}"
-            )
+            raise UsageError(f"{source}, line {number} is corrupt: its value is not {label}")
     return Texts.of(texts, labels)
 
 

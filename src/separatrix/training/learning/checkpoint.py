@@ -98,32 +98,25 @@ def restore_checkpoint(
 ) -> int:
     """Set model, optimizer and curves to the state of a checkpoint, and return its number of steps."""
     arrays = unpack_arrays(checkpoint)
-    try:
-        _restore_arrays(arrays, model, optimizer, curves)
-        step = int(arrays["step"])
-        if step != curves.step_count:
-            raise ValueError(f"step {step} of a run with {curves.step_count} steps")
-        return step
-    except (KeyError, RuntimeError, ValueError, TypeError, IndexError, OverflowError):
-        raise CheckpointError(
-            "the checkpoint does not belong to this run; start again with --retry-failed"
-        ) from None
 
-
-def _restore_arrays(
-    arrays: Mapping[str, Any], model: nn.Module, optimizer: torch.optim.Optimizer, curves: Curves
-) -> None:
     def strip(prefix: str) -> dict[str, Any]:
         return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
-    model.load_state_dict({name: torch.from_numpy(array) for name, array in strip(WEIGHTS).items()})
-    parameters = list(model.parameters())
-    for path, array in strip(MOMENTS).items():
-        number, name = path.split("/")
-        weight, moment = parameters[int(number)], torch.from_numpy(array)
-        if name not in MOMENT_NAMES or moment.shape != (weight.shape if name != "step" else ()):
-            raise ValueError(f"{path} does not belong to this optimizer")
-        optimizer.state[weight][name] = moment.to("cpu" if name == "step" else weight.device)
-        # AdamW also steps weights that get no gradient any more, as long as their gradient is not None.
-        weight.grad = torch.zeros_like(weight)
-    curves.restore(strip(CURVES))
+    try:
+        model.load_state_dict({name: torch.from_numpy(array) for name, array in strip(WEIGHTS).items()})
+        parameters = list(model.parameters())
+        for path, array in strip(MOMENTS).items():
+            number, name = path.split("/")
+            weight, moment = parameters[int(number)], torch.from_numpy(array)
+            if name not in MOMENT_NAMES or moment.shape != (weight.shape if name != "step" else ()):
+                raise ValueError(f"{path} does not belong to this optimizer")
+            optimizer.state[weight][name] = moment.to("cpu" if name == "step" else weight.device)
+            # AdamW also steps weights that get no gradient any more, as long as their gradient is not None.
+            weight.grad = torch.zeros_like(weight)
+        curves.restore(strip(CURVES))
+        if int(arrays["step"]) != curves.step_count:
+            raise ValueError("the curves have another number of steps")
+    except (KeyError, RuntimeError, ValueError, TypeError, IndexError, OverflowError):
+        message = "the checkpoint does not belong to this run; start again with --retry-failed"
+        raise CheckpointError(message) from None
+    return curves.step_count

@@ -23,16 +23,10 @@ from separatrix.core.errors import one_line
 from separatrix.core.parameters import UsageError
 from separatrix.layers import Model
 from separatrix.mechanisms import Causality, Mechanism, mechanism_from
-from separatrix.training.learning.batch import (
-    SampleBatch,
-    compute_loss,
-    compute_outputs,
-    require_device,
-    score_model,
-)
+from separatrix.training.learning.batch import SampleBatch, compute_loss, compute_outputs, score_model
 from separatrix.training.learning.checkpoint import restore_checkpoint, save_checkpoint
 from separatrix.training.learning.curves import Curves
-from separatrix.training.learning.model import build_model, seeded
+from separatrix.training.learning.model import build_model, require_device, seeded
 from separatrix.training.tasks import Samples, Setting, Split, Task
 
 BETAS = (0.9, 0.98)
@@ -130,7 +124,7 @@ def train_with_checkpoints(config: RunConfig, checkpoint: bytes | None = None) -
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=config.rate, betas=BETAS, weight_decay=float(setting.decay), fused=True
     )
-    validation, ceiling = draw_validation_samples(task, setting)
+    validation, ceiling = draw_validation_samples(task, setting.validation)
     curves = Curves(setting.steps)
     outcome: RunOutcome | None = None
 
@@ -174,7 +168,7 @@ def train_with_checkpoints(config: RunConfig, checkpoint: bytes | None = None) -
     solved_steps = [step for step, score in curves.evaluations[-2:] if is_solved(score)]
     score = None
     if config.test:
-        score = score_model(model, task, draw_test_samples(task, setting), config.device)
+        score = score_model(model, task, draw_test_samples(task, setting.tests), config.device)
     yield RunResult(
         outcome=outcome,
         score=score,
@@ -238,25 +232,17 @@ def perturb(model: Model, noise: float, seed: int) -> Model:
     return copy
 
 
-def draw_validation_samples(task: Task, setting: Setting) -> tuple[Samples, float]:
-    """Return the samples that decide when a run ends, and their ceiling."""
-    return _validation_samples(task, setting.validation)
-
-
-def draw_test_samples(task: Task, setting: Setting) -> Samples:
-    """Return the test samples, the same for all mechanisms and seeds."""
-    return _test_samples(task, setting.tests)
-
-
-# The next run of a worker is often on the same task, and drawing samples can take longer than a short run.
+# Cached because the next run of a worker is often on the same task.
 @lru_cache(maxsize=2)
-def _validation_samples(task: Task, count: int) -> tuple[Samples, float]:
+def draw_validation_samples(task: Task, count: int) -> tuple[Samples, float]:
+    """Return the samples that decide when a run ends, and their ceiling."""
     samples = task.samples(count, Split.VALIDATION)
     return samples, task.ceiling(samples).score
 
 
 @lru_cache(maxsize=1)
-def _test_samples(task: Task, count: int) -> Samples:
+def draw_test_samples(task: Task, count: int) -> Samples:
+    """Return the test samples, the same for all mechanisms and seeds."""
     return task.samples(count, Split.TEST)
 
 

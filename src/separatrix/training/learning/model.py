@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
+from separatrix.core.errors import UsageError, one_line
 from separatrix.layers import Model
 from separatrix.mechanisms import Causality, Mechanism, mechanism_from
 from separatrix.mechanisms.drawn_weights import seed_unless_given
@@ -53,6 +54,14 @@ def build_model(task: Task, mechanism: Mechanism | str, setting: Setting, seed: 
             causal=mechanism.causality is not Causality.NEVER,
             length=task.max_tokens if any(not extra.per_token for extra in mechanism.extras) else None,
         )
+
+
+def require_device(name: str) -> None:
+    """Raise a UsageError if a torch device is not available."""
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise UsageError(f"device={name} is not available: {one_line(error, 120)}") from None
 
 
 @contextmanager

@@ -7,10 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from separatrix.core.judgement import Margin, error_margin, share_margin
@@ -139,7 +138,7 @@ class Task(Parametrised, ABC):
         return hash((type(self), self.parameters))
 
     @classmethod
-    def read(cls, values: Mapping[str, object] | None = None) -> Task:
+    def read(cls, values: Mapping[str, object] | None = None) -> Self:
         """Return the task with these parameters, or raise a UsageError of one line."""
         return cls(cls.schema.read(values or {}))
 
@@ -185,7 +184,7 @@ class Task(Parametrised, ABC):
         """The number of classes; 1 if answers are numbers."""
 
     @abstractmethod
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         """Draw samples; `split` matters only if test samples are longer than training samples."""
 
     @abstractmethod
@@ -193,8 +192,8 @@ class Task(Parametrised, ABC):
         """Return the best possible score: that of the best rule, on these samples."""
 
     @abstractmethod
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
-        """Return the score of the best known shortcut for these models, on these samples."""
+    def floor(self, samples: Samples) -> Bound:
+        """Return the score of the best known shortcut on these samples."""
 
     def proved_score(self) -> float | None:
         """Return the best score that a model of the class `proved_for` can have, if that is proved."""

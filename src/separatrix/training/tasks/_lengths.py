@@ -33,9 +33,7 @@ class LengthTask(Task):
         Constraint(
             ("trained", "also"),
             lambda p: all(p.trained <= length <= MAX_LENGTH for length in parse_lengths(p.also)),
-            lambda p: (
-                f"also={p.also} must be lengths from trained={p.trained} to {MAX_LENGTH}, comma-separated"
-            ),
+            lambda p: f"also={p.also} must be lengths from trained={p.trained} to {MAX_LENGTH}",
         ),
     )
 

@@ -114,7 +114,7 @@ def _power_coefficient(polynomial: NDArray[Any], power: int, degree: int) -> flo
     10.0
     """
     product, factor = polynomial, polynomial
-    *bits, last_bit = bin(power)[3:]
+    *bits, last_bit = list(bin(power)[3:])
     for bit in bits:
         product = np.convolve(product, product)[: degree + 1]
         if bit == "1":

@@ -44,13 +44,10 @@ def log_norm_ratio(vectors: NDArray[Any], shift: float) -> NDArray[np.float64]:
     # einsum accumulates in float64 without a float64 copy of the vectors.
     square = np.einsum("...d,...d->...", vectors, vectors, dtype=np.float64)
     k, dz = shift * np.sqrt(square), vectors.shape[-1]
-    ratio: NDArray[np.float64]
     if dz == 1:
-        ratio = np.logaddexp(k, -k) - math.log(2)
-        return ratio
+        return np.asarray(np.logaddexp(k, -k) - math.log(2))
     angles = (np.arange(ANGLES) + 0.5) * math.pi / ANGLES
     density = (dz - 2) * np.log(np.sin(angles))  # of the angle between u and z, up to a constant
     grid = np.linspace(0, k.max(), NORMS)
     values = np.array([logsumexp(density + at * np.cos(angles)) for at in grid]) - logsumexp(density)
-    ratio = np.interp(k, grid, values)
-    return ratio
+    return np.asarray(np.interp(k, grid, values))

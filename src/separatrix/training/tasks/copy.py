@@ -6,13 +6,12 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
 from separatrix.core.parameters import Constraint, natural
 from separatrix.training.tasks._base import Bound, Samples, Split
 from separatrix.training.tasks._lengths import LengthTask, length
 from separatrix.training.tasks._proofs import ORDER_BLIND_MODELS
-from separatrix.training.tasks.setting import MANY_ANSWERS, Setting
+from separatrix.training.tasks.setting import MANY_ANSWERS
 
 
 class CopyTask(LengthTask):
@@ -59,7 +58,7 @@ class CopyTask(LengthTask):
         tokens = self.trained * (1 + self.blanks)
         return math.log2(math.perm(self.symbols, self.trained) * math.comb(tokens, self.trained))
 
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         items, n = self.length_in(split), self.length_in(split) * (1 + self.blanks)
         targets = rng.permuted(np.tile(np.arange(self.symbols), (count, 1)), axis=1)[:, :items]
         is_symbol = rng.permuted(np.tile(np.arange(n) < items, (count, 1)), axis=1)
@@ -72,7 +71,7 @@ class CopyTask(LengthTask):
     def ceiling(self, samples: Samples) -> Bound:
         return Bound(1.0, "the context determines it")
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         items, targets = samples.targets.shape[1], samples.targets
         if not self.blanks:
             basis = "the first token, and then any unused symbol of the context"

@@ -6,13 +6,12 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from separatrix.core.parameters import flag, natural
 from separatrix.training.tasks._base import Bound, Samples, Split, Task, majority_floor
 from separatrix.training.tasks._proofs import PROPORTIONAL_MODELS
-from separatrix.training.tasks.setting import WITHOUT_NORMS, Setting
+from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class DuplicationTask(Task):
@@ -51,7 +50,7 @@ class DuplicationTask(Task):
     def bits(self) -> float:
         return math.log2(math.comb(self.symbols + self.items - 1, self.items))
 
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         pairs = (count + 1) // 2
         once = rng.integers(self.symbols, size=(pairs, self.items))
         twice = np.concatenate([rng.permuted(np.tile(once, 2)[:, :-1], axis=1), once[:, -1:]], axis=1)
@@ -75,7 +74,7 @@ class DuplicationTask(Task):
     def ceiling(self, samples: Samples) -> Bound:
         return Bound(1.0, "the number of tokens determines it")
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         return majority_floor(samples)
 
     def proved_score(self) -> float | None:

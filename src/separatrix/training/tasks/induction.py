@@ -6,12 +6,10 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
 from separatrix.core.parameters import natural
 from separatrix.training.tasks._base import Bound, Samples, Split, Task
 from separatrix.training.tasks._proofs import ORDER_BLIND_MODELS, expected_majority_share
-from separatrix.training.tasks.setting import Setting
 
 
 class InductionTask(Task):
@@ -46,7 +44,7 @@ class InductionTask(Task):
     def bits(self) -> float:
         return math.log2(self.symbols * (self.n - 2)) + (self.n - 2) * math.log2(self.symbols - 1)
 
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         n, symbols, row = self.n, self.symbols, np.arange(count)
         query = rng.integers(symbols, size=count)
         offsets = rng.integers(symbols - 1, size=(count, n))
@@ -58,7 +56,7 @@ class InductionTask(Task):
     def ceiling(self, samples: Samples) -> Bound:
         return Bound(1.0, "the last symbol occurs once before")
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         counts = (samples.inputs[:, :, None] == np.arange(self.symbols)).sum(1)
         counts[np.arange(len(counts)), samples.inputs[:, -1]] = 0
         score = float((counts.argmax(1) == samples.targets[:, 0]).mean())

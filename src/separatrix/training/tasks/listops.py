@@ -8,13 +8,12 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from separatrix.core.parameters import natural
 from separatrix.training.data.floors import LogisticRegression
 from separatrix.training.tasks._base import Bound, Samples, Split, Task, best_bound, majority_floor
-from separatrix.training.tasks.setting import SMALL_TRANSFORMER, Setting
+from separatrix.training.tasks.setting import SMALL_TRANSFORMER
 
 DIGITS = 10
 OPERATORS: tuple[tuple[str, Callable[[list[int]], int]], ...] = (
@@ -56,7 +55,7 @@ class ListOpsTask(Task):
     # The number of expressions has no simple formula; 0 makes every split be decided by digests.
     bits = 0
 
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         targets = rng.integers(DIGITS, size=count)
         numbers, queues = _draw_numbers(rng), [deque[list[int]]() for _ in range(DIGITS)]
         inputs = np.empty((count, self.length), dtype=np.int64)
@@ -71,7 +70,7 @@ class ListOpsTask(Task):
     def ceiling(self, samples: Samples) -> Bound:
         return Bound(1.0, "the expression determines it")
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         shortcut = Bound(
             _fit_shortcut(self).accuracy(*_regression_data(samples)),
             "the outermost operator on digits, with inner lists left out or not evaluated: logistic "
@@ -136,7 +135,7 @@ def _one_list_values(tokens: list[int]) -> list[int]:
     return [outermost, *values, apply(digits), inner[0][0] if inner else -1]
 
 
-def _draw_numbers(rng: Generator) -> Iterator[int]:
+def _draw_numbers(rng: np.random.Generator) -> Iterator[int]:
     """Yield random numbers below 2^30, drawn in blocks because single draws are slow."""
     while True:
         yield from rng.integers(1 << 30, size=4096).tolist()

@@ -6,13 +6,12 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from separatrix.core.parameters import exact, natural
 from separatrix.training.tasks._base import Bound, Metric, Samples, Split, Task, relative_error
 from separatrix.training.tasks._proofs import KERNEL_SUM_MODELS
-from separatrix.training.tasks.setting import WITHOUT_NORMS, Setting
+from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class LocationTask(Task):
@@ -43,7 +42,7 @@ class LocationTask(Task):
     def features(self) -> int:
         return self.d + 1
 
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         n, d, rows = self.n, self.d, np.arange(count)
         inputs = np.zeros((count, n + 1, d + 1), dtype=np.float32)
         inputs[:, :n, :d] = rng.standard_normal((count, n, d), dtype=np.float32)
@@ -67,7 +66,7 @@ class LocationTask(Task):
         best, limit = ((weights * x[..., 1]).sum(1, keepdims=True) for weights in (posterior, linear))
         return best, limit
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         score = relative_error(samples.inputs[:, :-1, 1].mean(1, keepdims=True), samples)
         return Bound(score, "the mean over all tokens", sampled=True, universal=True)
 

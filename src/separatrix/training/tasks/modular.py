@@ -6,13 +6,12 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from separatrix.core.parameters import Constraint, flag, natural
 from separatrix.training.tasks._base import Bound, Samples, Split, majority_floor
 from separatrix.training.tasks._lengths import LengthTask, length
-from separatrix.training.tasks.setting import MANY_ANSWERS, Setting
+from separatrix.training.tasks.setting import MANY_ANSWERS
 
 PLUS, MINUS, TIMES = range(3)
 
@@ -58,7 +57,7 @@ class ModularTask(LengthTask):
     def bits(self) -> float:
         return self.trained * math.log2(self.modulus)
 
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         m, digits, first = self.modulus, self.length_in(split), self.first_scored(split)
         signs = rng.integers(3 if self.times else 2, size=(count, digits))
         signs[:, 0] = PLUS
@@ -73,7 +72,7 @@ class ModularTask(LengthTask):
     def ceiling(self, samples: Samples) -> Bound:
         return Bound(1.0, "the expression determines it")
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         return majority_floor(samples)
 
 

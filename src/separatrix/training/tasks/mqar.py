@@ -6,12 +6,11 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
 from separatrix.core.parameters import Constraint, natural
 from separatrix.training.tasks._base import Bound, Samples, Split, Task
 from separatrix.training.tasks._proofs import ORDER_BLIND_MODELS, expected_majority_share
-from separatrix.training.tasks.setting import MANY_ANSWERS, Setting
+from separatrix.training.tasks.setting import MANY_ANSWERS
 
 
 class RecallTask(Task):
@@ -55,7 +54,7 @@ class RecallTask(Task):
         pairs = self.pairs
         return math.log2(math.perm(self.keys, pairs) * self.values**pairs * math.factorial(pairs))
 
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         pairs = self.pairs
         keys = rng.permuted(np.tile(np.arange(self.keys), (count, 1)), axis=1)[:, :pairs]
         values = rng.integers(self.values, size=(count, pairs))
@@ -68,7 +67,7 @@ class RecallTask(Task):
     def ceiling(self, samples: Samples) -> Bound:
         return Bound(1.0, "every key has one value in context")
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         score = float(np.mean([np.bincount(row).max() for row in samples.targets]) / self.pairs)
         return Bound(score, "always the most frequent value in context", sampled=True, universal=True)
 

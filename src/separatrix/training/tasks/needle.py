@@ -6,13 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from separatrix.core.parameters import Constraint
 from separatrix.training.tasks._base import Bound, Samples, Split, best_bound, majority_floor
 from separatrix.training.tasks._shifted import ShiftedTokenTask, log_norm_ratio
-from separatrix.training.tasks.setting import WITHOUT_NORMS, Setting
+from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class NeedleTask(ShiftedTokenTask):
@@ -47,7 +46,7 @@ class NeedleTask(ShiftedTokenTask):
     def features(self) -> int:
         return self.dz + 2
 
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         n, dz, row = self.n, self.dz, np.arange(count)
         z = rng.standard_normal((count, n, dz), dtype=np.float32)
         u = rng.standard_normal((count, dz), dtype=np.float32)
@@ -67,7 +66,7 @@ class NeedleTask(ShiftedTokenTask):
         score = _accuracy(self.shift * samples.latents["along"].astype(np.float64), samples)
         return Bound(score, "the Bayes rule, one softmax head, on these samples", sampled=True)
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         score = _accuracy(log_norm_ratio(samples.inputs[:, :-1, :-2], self.shift), samples)
         basis = "the best rule that ignores the direction: tokens weighted by their norms (a nonlinearity)"
         return best_bound((Bound(score, basis), majority_floor(samples)))

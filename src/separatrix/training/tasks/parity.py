@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
 from separatrix.training.tasks._base import Bound, Samples, Split, majority_floor
 from separatrix.training.tasks._lengths import LengthTask, length
-from separatrix.training.tasks.setting import MANY_ANSWERS, Setting
+from separatrix.training.tasks.setting import MANY_ANSWERS
 
 
 class ParityTask(LengthTask):
@@ -35,7 +34,7 @@ class ParityTask(LengthTask):
     def bits(self) -> float:
         return self.trained
 
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         n, first = self.length_in(split), self.first_scored(split)
         inputs = rng.integers(2, size=(count, n))
         return Samples(inputs, np.tile(np.arange(first, n), (count, 1)), (inputs.cumsum(1) % 2)[:, first:])
@@ -43,5 +42,5 @@ class ParityTask(LengthTask):
     def ceiling(self, samples: Samples) -> Bound:
         return Bound(1.0, "the bits determine it")
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         return majority_floor(samples)

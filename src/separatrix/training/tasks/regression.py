@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from separatrix.core.parameters import natural
 from separatrix.training.tasks._base import Bound, Metric, Samples, Split, Task, relative_error
 from separatrix.training.tasks._proofs import KERNEL_SUM_MODELS
-from separatrix.training.tasks.setting import WITHOUT_NORMS, Setting
+from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class RegressionTask(Task):
@@ -34,16 +33,13 @@ class RegressionTask(Task):
     setting = WITHOUT_NORMS | {"batch": 128, "steps": 600, "rates": "0.001,0.003,0.01", "validation": 4096}
     outputs = 1
     proved_for = KERNEL_SUM_MODELS
-    proof = (
-        "docs/theory.md 9.5: only the part that is odd in w and invariant under rotations helps: "
-        "eta sum_i y_i <x_i,x>"
-    )
+    proof = "docs/theory.md 9.5: only eta sum_i y_i <x_i,x> is odd in w and invariant under rotations"
 
     @property
     def features(self) -> int:
         return self.d + 2
 
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         n, d = self.n, self.d
         x = rng.standard_normal((count, n + 1, d), dtype=np.float32)
         w = rng.standard_normal((count, d), dtype=np.float32)
@@ -65,7 +61,7 @@ class RegressionTask(Task):
         best, limit = ((w * query).sum(-1, keepdims=True) for w in (least_squares, gradient_step))
         return best, limit
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         return Bound(1.0, "the answer 0, the best rule without the examples", universal=True)
 
     def proved_score(self) -> float:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-from numpy.random import Generator
 
 from separatrix.core.parameters import natural
 from separatrix.training.tasks._base import Bound, Samples, Split
 from separatrix.training.tasks._lengths import LengthTask
-from separatrix.training.tasks.setting import WITHOUT_NORMS, Setting
+from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 FIT_SAMPLES = 4000
 """Training samples on which the offset of the shortcut is chosen."""
@@ -42,7 +41,7 @@ class RetrievalTask(LengthTask):
     def outputs(self) -> int:
         return self.classes
 
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         n, classes = self.length_in(split), self.classes
         priorities = rng.random((count, n), dtype=np.float32)
         labels = rng.integers(classes, size=(count, n))
@@ -54,7 +53,7 @@ class RetrievalTask(LengthTask):
     def ceiling(self, samples: Samples) -> Bound:
         return Bound(1.0, "one priority is the highest")
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         train = self.samples(FIT_SAMPLES, Split.TRAIN)
         offset = max(OFFSETS, key=lambda offset: _accuracy(train, offset))
         basis = f"the class with the largest sum of priorities minus {offset:g}"

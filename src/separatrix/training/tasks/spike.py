@@ -6,11 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 
 from separatrix.training.tasks._base import Bound, Samples, Split, best_bound
 from separatrix.training.tasks._shifted import ShiftedTokenTask, log_norm_ratio
-from separatrix.training.tasks.setting import WITHOUT_NORMS, Setting
+from separatrix.training.tasks.setting import WITHOUT_NORMS
 
 
 class SpikeTask(ShiftedTokenTask):
@@ -35,7 +34,7 @@ class SpikeTask(ShiftedTokenTask):
     def features(self) -> int:
         return self.dz + 1
 
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         n, dz = self.n, self.dz
         z = rng.standard_normal((count, n, dz), dtype=np.float32)
         targets, position = rng.integers(2, size=count), rng.integers(n, size=count)
@@ -53,7 +52,7 @@ class SpikeTask(ShiftedTokenTask):
         basis = "the Bayes rule, mean exp(A s - A²/2) > 1, on these samples"
         return Bound(float(is_correct.mean()), basis, sampled=True)
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         from scipy.special import logsumexp
 
         labels = samples.targets[:, 0]
@@ -69,16 +68,6 @@ class SpikeTask(ShiftedTokenTask):
 
     def proved_score(self) -> float:
         return moment_ceiling(self.n, self.shift)
-
-
-def log_moment_ratio(total: Any, remainder: Any, n: int, shift: float) -> Any:
-    """Return the log likelihood ratio of a spike, given sum s and R² = sum s² - (sum s)²/n.
-
-    Without a spike, s_i - mean(s) is then R sqrt(1 - 1/n) times a coordinate of a uniform direction in
-    n - 1 dimensions, and E exp(k coordinate) = Gamma(v + 1) (2/k)^v I_v(k) with v = (n - 3)/2.
-    """
-    k = shift * np.sqrt(remainder * (1 - 1 / n))
-    return shift * total / n - shift**2 / 2 + log_mean_exp_coordinate((n - 3) / 2, k)
 
 
 def log_mean_exp_coordinate(order: float, k: Any) -> Any:

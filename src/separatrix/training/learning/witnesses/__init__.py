@@ -9,7 +9,7 @@ from separatrix.core.registry import by_name, defined
 from separatrix.layers import Model
 from separatrix.mechanisms import mechanism_from
 from separatrix.training.learning.model import build_model
-from separatrix.training.learning.witnesses._base import Plan, TaskWitness, write_best
+from separatrix.training.learning.witnesses._base import TaskWitness, write_best
 from separatrix.training.tasks import Setting, Task
 
 _classes = defined(sys.modules[__name__], TaskWitness)
@@ -47,13 +47,16 @@ def build_witness(task: Task, mechanism: Any, setting: Setting) -> Model | None:
     >>> build_witness(task, "softmax", task.default_setting(rope=10000)) is None
     True
     """
-    witness, mechanism = WITNESSES.get(task.name), mechanism_from(mechanism)
-    plans = [] if witness is None or setting.rope else witness().plans(task, mechanism, setting)
-    if not plans:
+    kind, mechanism = WITNESSES.get(task.name), mechanism_from(mechanism)
+    if kind is None or setting.rope:
+        return None
+    witness = kind()
+    variants = list(witness.variants(task, mechanism, setting))
+    if not variants:
         return None
     model = build_model(task, mechanism, setting)
-    write_best(model, task, plans)
+    write_best(witness, model, task, setting, variants)
     return model
 
 
-__all__ = ["WITNESSES", "Plan", "TaskWitness", "build_witness", "witnessed_mechanisms"]
+__all__ = ["WITNESSES", "TaskWitness", "build_witness", "witnessed_mechanisms"]

@@ -9,12 +9,7 @@ from functools import lru_cache
 
 from separatrix.core.tensors import Float, Tensor, functional, torch
 from separatrix.mechanisms import Mechanism
-from separatrix.training.learning.witnesses._families import (
-    Family,
-    family_of,
-    invert_features,
-    logit_factor,
-)
+from separatrix.training.learning.witnesses._families import Family, family_of, invert_features, logit_factor
 
 Codes = Float[Tensor, "symbols channels"]
 

@@ -77,12 +77,8 @@ def write_head(
     `output` is (values, width): the target in the stream of each channel of the values. `gain` is the factor
     by which a norm divides x and y, which is undone here.
     """
-    key_width, values = attention.key_width, attention.width // attention.heads
-    starts = (
-        head * key_width,
-        (attention.heads + head) * key_width,
-        2 * attention.heads * key_width + head * values,
-    )
+    heads, keys, values = attention.heads, attention.key_width, attention.width // attention.heads
+    starts = (head * keys, (heads + head) * keys, 2 * heads * keys + head * values)
     query = query / attention.scale
     # Queries, keys and values get equal norms where the output does not depend on it: noise in proportion to
     # the weights, as `learning.perturb` adds, would otherwise drown the smallest of them.

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 from separatrix.core.tensors import torch
 from separatrix.mechanisms import Mechanism
-from separatrix.training.learning.witnesses._base import Plan, TaskWitness
+from separatrix.training.learning.witnesses._base import TaskWitness, fit_threshold
 from separatrix.training.learning.witnesses._families import family_of
-from separatrix.training.learning.witnesses._fitting import fit_threshold
 from separatrix.training.learning.witnesses._writing import select_channels, write_head, write_strength
 from separatrix.training.tasks import Setting
 from separatrix.training.tasks.duplication import DuplicationTask
@@ -34,25 +32,24 @@ class DuplicationWitness(TaskWitness):
         *("gated-delta", "based:normalised=no", "elu:normalised=no"),
     )
 
-    def plans(self, task: DuplicationTask, mechanism: Mechanism, setting: Setting) -> Sequence[Plan]:
+    def variants(self, task: DuplicationTask, mechanism: Mechanism, setting: Setting) -> Iterator[None]:
         is_normalised = mechanism.normalised or setting.out_norm or mechanism.name in DIVIDED_BY_TOKENS
-        if family_of(mechanism) is None or setting.width // setting.heads < 2 or setting.width < 4:
-            return []
-        return [] if is_normalised and not task.first else [partial(_write, task=task, setting=setting)]
+        fits = setting.width // setting.heads >= 2 and setting.width >= 4
+        if family_of(mechanism) is not None and fits and (task.first or not is_normalised):
+            yield None
 
-
-def _write(model: Any, task: DuplicationTask, setting: Setting) -> None:
-    """Use four channels: 1 everywhere; 1 at the first token and -1 elsewhere; the outputs for both."""
-    attention, width = model.blocks[0].attention, setting.width
-    model.inputs.weight[:, 0], model.inputs.weight[:, 1] = 1, -1
-    model.inputs.weight[task.symbols, 1] = 1
-    everywhere, sign, count, total = (select_channels(width, channel) for channel in range(4))
-    value = (everywhere + sign) / 2 if task.first else everywhere
-    gain = math.sqrt(2 / width) if setting.norm else 1.0
-    values, outputs = torch.cat([value, everywhere]), torch.cat([count, total])
-    write_head(attention, everywhere, everywhere, values, outputs, gain=gain)
-    write_strength(attention, gain * everywhere)
-    if task.first:  # among twice as many tokens its share is smaller
-        fit_threshold(model, task, -count, total)
-    else:
-        fit_threshold(model, task, count, everywhere)
+    def write(self, model: Any, task: DuplicationTask, setting: Setting, variant: None) -> None:
+        """Use four channels: 1 everywhere; 1 at the first token and -1 elsewhere; the outputs for both."""
+        attention, width = model.blocks[0].attention, setting.width
+        model.inputs.weight[:, 0], model.inputs.weight[:, 1] = 1, -1
+        model.inputs.weight[task.symbols, 1] = 1
+        everywhere, sign, count, total = (select_channels(width, channel) for channel in range(4))
+        value = (everywhere + sign) / 2 if task.first else everywhere
+        gain = math.sqrt(2 / width) if setting.norm else 1.0
+        values, outputs = torch.cat([value, everywhere]), torch.cat([count, total])
+        write_head(attention, everywhere, everywhere, values, outputs, gain=gain)
+        write_strength(attention, gain * everywhere)
+        if task.first:  # among twice as many tokens its share is smaller
+            fit_threshold(model, task, -count, total)
+        else:
+            fit_threshold(model, task, count, everywhere)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 from separatrix.core.tensors import torch
 from separatrix.mechanisms import Mechanism
-from separatrix.training.learning.witnesses._base import Plan, TaskWitness
+from separatrix.training.learning.witnesses._base import TaskWitness
 from separatrix.training.learning.witnesses._codes import QueryKeyCodes, retrieval_codes
 from separatrix.training.learning.witnesses._families import SPELLINGS
 from separatrix.training.learning.witnesses._writing import Matrix, shift_tokens, write_head, write_strength
 from separatrix.training.tasks import Setting
 from separatrix.training.tasks.induction import InductionTask
 from separatrix.training.tasks.mqar import RecallTask
+
+Codes = Iterator[QueryKeyCodes]
 
 
 class RecallWitness(TaskWitness):
@@ -29,18 +30,14 @@ class RecallWitness(TaskWitness):
     name = "mqar"
     mechanisms = SPELLINGS
 
-    def plans(self, task: RecallTask, mechanism: Mechanism, setting: Setting) -> Sequence[Plan]:
+    def variants(self, task: RecallTask, mechanism: Mechanism, setting: Setting) -> Codes:
         fits = setting.width >= task.vocabulary and setting.width // setting.heads >= task.values
-        if setting.conv < 2 or not fits:
-            return []
+        if setting.conv >= 2 and fits:
+            yield from retrieval_codes(mechanism, task.keys, setting.keys, 3 * task.pairs)
+
+    def write(self, model: Any, task: RecallTask, setting: Setting, variant: QueryKeyCodes) -> None:
         value = torch.eye(setting.width)[task.keys : task.vocabulary]
-        ways = retrieval_codes(mechanism, task.keys, setting.keys, 3 * task.pairs)
-        return [
-            partial(
-                _write, vocabulary=task.vocabulary, setting=setting, codes=codes, value=value, output=value
-            )
-            for codes in ways
-        ]
+        _write_codes(model, setting, task.vocabulary, variant, value, value)
 
 
 class InductionWitness(TaskWitness):
@@ -53,21 +50,19 @@ class InductionWitness(TaskWitness):
     name = "induction"
     mechanisms = SPELLINGS
 
-    def plans(self, task: InductionTask, mechanism: Mechanism, setting: Setting) -> Sequence[Plan]:
-        symbols, width = task.symbols, setting.width
-        if setting.conv < 2 or width < 2 * symbols or width // setting.heads < symbols:
-            return []
-        value, output = torch.eye(width)[:symbols], torch.eye(width)[symbols : 2 * symbols]
-        ways = retrieval_codes(mechanism, symbols, setting.keys, task.n)
-        return [
-            partial(_write, vocabulary=symbols, setting=setting, codes=codes, value=value, output=output)
-            for codes in ways
-            if not codes.self_score
-        ]
+    def variants(self, task: InductionTask, mechanism: Mechanism, setting: Setting) -> Codes:
+        fits = setting.width >= 2 * task.symbols and setting.width // setting.heads >= task.symbols
+        if setting.conv >= 2 and fits:
+            ways = retrieval_codes(mechanism, task.symbols, setting.keys, task.n)
+            yield from (codes for codes in ways if not codes.self_score)
+
+    def write(self, model: Any, task: InductionTask, setting: Setting, variant: QueryKeyCodes) -> None:
+        symbols, channels = task.symbols, torch.eye(setting.width)
+        _write_codes(model, setting, symbols, variant, channels[:symbols], channels[symbols : 2 * symbols])
 
 
-def _write(
-    model: Any, vocabulary: int, setting: Setting, codes: QueryKeyCodes, value: Matrix, output: Matrix
+def _write_codes(
+    model: Any, setting: Setting, vocabulary: int, codes: QueryKeyCodes, value: Matrix, output: Matrix
 ) -> None:
     attention, symbols = model.blocks[0].attention, len(codes.query)
     gain = 1 / math.sqrt(setting.width) if setting.norm else 1.0

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from separatrix.training.data import DATASETS, Splits, data_folder
@@ -45,7 +44,7 @@ class RealTask(Task):
         """Return the number of rows of a split of the data set."""
         return len(part)
 
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         part = self.part(split)
         total = self.count(part)
         rows = rng.integers(total, size=count) if split is Split.TRAIN else rng.permutation(total)[:count]

@@ -14,17 +14,14 @@ from separatrix.training.data import Images, data_folder
 from separatrix.training.data.floors import LogisticRegression
 from separatrix.training.tasks._base import Bound, Samples, Split, best_bound, majority_floor
 from separatrix.training.tasks.real._base import RealTask
-from separatrix.training.tasks.setting import Setting
 
 
-def divides(side: int) -> tuple[Constraint, ...]:
+def divides(side: int) -> Constraint:
     """Return the constraint that patches tile an image of `side` × `side` pixels."""
-    return (
-        Constraint(
-            ("patch",),
-            lambda p: side % p.patch == 0,
-            lambda p: f"patch={p.patch} does not divide {side}, the side of an image",
-        ),
+    return Constraint(
+        ("patch",),
+        lambda p: side % p.patch == 0,
+        lambda p: f"patch={p.patch} does not divide {side}, the side of an image",
     )
 
 
@@ -63,7 +60,7 @@ class ImageTask(RealTask):
         positions = np.full((len(rows), 1), inputs.shape[1] - 1)
         return Samples(inputs, positions, images.labels[:, None], latents={"row": rows})
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         pixels = np.rint((samples.inputs + 1) * (self.max_value / 2)).astype(np.uint8)
         score = _fit_regression(self, data_folder()).accuracy(pixels, samples.targets[:, 0])
         linear = Bound(score, "logistic regression on the pixels, fitted to the training images")
@@ -78,6 +75,5 @@ def _fit_regression(task: ImageTask, _: Path) -> LogisticRegression:
         images = task.part(split)
         return np.rint(task.tokens(images)).astype(np.uint8), images.labels
 
-    return LogisticRegression.fit(
-        regression_data(Split.TRAIN), regression_data(Split.VALIDATION), task.outputs
-    )
+    train, validation = map(regression_data, (Split.TRAIN, Split.VALIDATION))
+    return LogisticRegression.fit(train, validation, task.outputs)

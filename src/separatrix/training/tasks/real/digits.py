@@ -22,5 +22,5 @@ class DigitsTask(ImageTask):
     data = DigitsData.name
     max_value = 16
     patch: int = natural(1, at_least=1)
-    relations = divides(8)
+    relations = (divides(8),)
     setting = REAL_DATA_SETTING | {"rates": "0.001,0.003,0.01", "validation": 297, "tests": 500}

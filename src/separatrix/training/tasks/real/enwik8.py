@@ -6,16 +6,14 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from separatrix.core.parameters import natural
 from separatrix.training.data import Stream, data_folder
 from separatrix.training.data.enwik8 import Enwik8Data
-from separatrix.training.data.ngrams import NGrams, mean_bits
+from separatrix.training.data.floors import NGrams, mean_bits
 from separatrix.training.tasks._base import Bound, Metric, Samples, Split, best_bound
 from separatrix.training.tasks.real._base import REAL_DATA_SETTING, RealTask
-from separatrix.training.tasks.setting import Setting
 
 
 class Enwik8Task(RealTask):
@@ -39,7 +37,7 @@ class Enwik8Task(RealTask):
         """Return the number of windows that do not overlap."""
         return (len(part) - 1) // self.n
 
-    def draw(self, count: int, split: Split, rng: Generator) -> Samples:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         if split is not Split.TRAIN:
             return super().draw(count, split, rng)
         part = self.part(split)
@@ -53,7 +51,7 @@ class Enwik8Task(RealTask):
         positions = np.broadcast_to(np.arange(self.n), (len(starts), self.n))
         return Samples(symbols[:, :-1], positions, symbols[:, 1:], latents={"row": starts})
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         texts = np.concatenate([samples.inputs[:, :1], samples.targets], axis=1).astype(np.uint8)
         orders = _fit_ngrams(data_folder()).probabilities(texts)
         bounds = (
@@ -67,5 +65,4 @@ class Enwik8Task(RealTask):
 def _fit_ngrams(_: Path) -> NGrams:
     """Fit n-grams to the data; the data folder is the cache key."""
     task = Enwik8Task.read()
-    assert isinstance(task, Enwik8Task)
     return NGrams.fit(task.part(Split.TRAIN).symbols, task.part(Split.VALIDATION).symbols)

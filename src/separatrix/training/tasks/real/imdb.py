@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from separatrix.core.parameters import flag, natural
 from separatrix.training.data import DATASETS, Splits, Texts, data_folder
 from separatrix.training.data.floors import LogisticRegression, NaiveBayes, byte_counts
-from separatrix.training.data.imdb import ImdbData
+from separatrix.training.data.imdb import ImdbData, fit_texts
 from separatrix.training.tasks._base import Bound, Samples, Split, best_bound, majority_floor
 from separatrix.training.tasks.real._base import REAL_DATA_SETTING, RealTask
-from separatrix.training.tasks.setting import Setting
 
 
 class ImdbTask(RealTask):
@@ -44,7 +43,7 @@ class ImdbTask(RealTask):
         inputs = texts.first_symbols(self.n).astype(np.int64)
         return Samples(inputs, lengths[:, None] - 1, texts.labels[:, None], present, {"row": rows})
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         assert samples.present is not None
         rows = zip(samples.inputs.astype(np.uint8), samples.present, strict=True)
         texts, labels = [row[mask].tobytes() for row, mask in rows], samples.targets[:, 0]
@@ -71,5 +70,4 @@ def _fit_shortcuts(task: ImdbTask, _: Path) -> tuple[LogisticRegression, NaiveBa
         ([text[: task.n] for text in task.part(split).samples()], task.part(split).labels)
         for split in (Split.TRAIN, Split.VALIDATION)
     )
-    counts = [(byte_counts(texts), labels) for texts, labels in (train, validation)]
-    return LogisticRegression.fit(counts[0], counts[1], 2), NaiveBayes.fit(*train)
+    return fit_texts(train, validation)

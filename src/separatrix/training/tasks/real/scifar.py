@@ -22,9 +22,7 @@ class SequentialCifarTask(ImageTask):
 
     name = "scifar"
     title = "Classify images of 32×32 pixels, read patch by patch."
-    provenance = (
-        "[rec] sequential CIFAR-10, as in the Long Range Arena (arXiv 2011.04006) with patch=1 grey=yes"
-    )
+    provenance = "[rec] sequential CIFAR-10; patch=1 grey=yes as in the Long Range Arena (arXiv 2011.04006)"
     description = (
         "CIFAR-10 as sequences of patches of patch × patch pixels, row by row, in three colours or grey, "
         "scaled to -1 to 1; the last token answers. patch=4 gives 64 tokens; patch=1 grey=yes the 1,024 "
@@ -32,7 +30,7 @@ class SequentialCifarTask(ImageTask):
     )
     data = Cifar10Data.name
     grey: bool = flag(False)
-    relations = divides(32)
+    relations = (divides(32),)
     setting = REAL_DATA_SETTING
 
     @property

@@ -18,5 +18,5 @@ class SequentialMnistTask(ImageTask):
         "token answers. patch=4 gives 49 tokens, patch=1 the 784 pixels of the literature."
     )
     data = MnistData.name
-    relations = divides(28)
+    relations = (divides(28),)
     setting = REAL_DATA_SETTING | {"steps": 1500}
