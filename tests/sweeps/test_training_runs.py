@@ -170,7 +170,12 @@ def test_the_code_of_a_run_is_that_of_its_task_mechanism_and_training() -> None:
         "mechanisms.learned",
     ):
         assert f"separatrix.{name}" in found
-    for name in ("tasks.needle", "learning.witnesses", "mechanisms.kernels.softmax", "sweeps.code"):
+    for name in (
+        "training.tasks.needle",
+        "training.learning.witnesses",
+        "mechanisms.kernels.softmax",
+        "sweeps.code",
+    ):
         assert f"separatrix.{name}" not in found
 
 
@@ -225,8 +230,8 @@ def test_faults_are_results_of_their_own_and_the_rest_goes_on(
     )
     assert told == {
         bad.mechanism: f"{bad.mechanism} fails in backward, at step 1: RuntimeError: no gradient here",
-        "softmax": "the checkpoint has version 0, and this program reads version 1; go on with the program "
-        "that wrote it, or begin anew: --retry-failed",
+        "softmax": "the checkpoint has version 0, and this program reads version 1; continue with the "
+        "program that wrote it, or start again with --retry-failed",
         "elu": "no weights are written down for elu on needle n=8",
     }
     again = run(WorkList("again", (("a", other),)), store, Inline(), retry_failed=True)

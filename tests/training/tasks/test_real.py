@@ -227,4 +227,4 @@ def test_a_stored_run_is_known_by_the_checksums_of_its_data() -> None:
         used = set(modules([*LEARNING, REAL_TASKS[name].__module__]))
         assert f"separatrix.training.data.{data}" in used
         assert "separatrix.training.data.fetching" not in used
-    assert not any("datasets" in each for each in modules([*LEARNING, TASKS["needle"].__module__]))
+    assert not any("training.data" in name for name in modules([*LEARNING, TASKS["needle"].__module__]))

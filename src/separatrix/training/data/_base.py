@@ -12,10 +12,10 @@ from typing import ClassVar, Generic, Literal
 from separatrix.core.documents import Document
 from separatrix.core.errors import UsageError
 from separatrix.training.data.archives import untar, unzip
-from separatrix.training.data.floors import Floor
+from separatrix.training.data.floors import Floor, LogisticRegression, majority
 from separatrix.training.data.folder import DataFile, MissingData, find_file, folder_option, read_file
 from separatrix.training.data.packages import Package
-from separatrix.training.data.samples import Kind, Splits
+from separatrix.training.data.samples import Images, Kind, Splits
 
 State = Literal["found", "unverified", "missing", "corrupt"]
 """The checksum is right; readable without a known checksum; not there; not readable or wrong."""
@@ -182,6 +182,20 @@ class DataSet(ABC, Generic[Kind]):
         if self.package is None:
             return f"put {' and '.join(file.name for file in self.files)} there ({self.source})"
         return f"get it with: separatrix data fetch {self.name}{folder_option(folder)}"
+
+
+class ImageData(DataSet[Images]):
+    """Images with ten labels."""
+
+    classes = 10
+
+    def floors(self, splits: Splits[Images]) -> tuple[Floor, ...]:
+        """Return the scores of the most frequent label, and of logistic regression on the pixels."""
+        train, validation, test = (
+            (images.pixels, images.labels) for images in (splits.train, splits.validation, splits.test)
+        )
+        score = LogisticRegression.fit(train, validation, self.classes).accuracy(*test)
+        return majority(train[1], test[1]), Floor("logistic regression on pixels", score)
 
 
 def read_state(name: str, checksum: str, path: Path, read_size: Callable[[], int]) -> FileState:

@@ -90,6 +90,7 @@ def untar(
     """
     try:
         stream = _LimitedStream(data, total_limit, source)
+        # The stream mode never seeks back, so that every unpacked byte is counted once.
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=_PlainMember) as archive:
             for count, member in enumerate(archive):
                 _require_inside(member.name, source)
@@ -149,6 +150,7 @@ class _LimitedStream(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes."""
+        # One byte beyond the limit is read to notice that there are more.
         content = self._file.read(self._remaining + 1 if size < 0 else min(size, self._remaining + 1))
         self._remaining -= len(content)
         if self._remaining < 0:

@@ -11,8 +11,7 @@ import numpy as np
 
 from separatrix.core.errors import UsageError
 from separatrix.core.files.reading import read_whole
-from separatrix.training.data._base import FileState
-from separatrix.training.data._images import ImageData
+from separatrix.training.data._base import FileState, ImageData
 from separatrix.training.data.archives import untar
 from separatrix.training.data.folder import DataFile, find, find_file
 from separatrix.training.data.packages import Package
@@ -83,6 +82,7 @@ class Cifar10Data(ImageData):
             contents[name] = files[name].verify(content, f"{name} in {path}")
         if missing := files.keys() - contents.keys():
             raise UsageError(f"{path} does not contain {min(missing)}")
+        # The digest of the data set depends on this order, not on that of the archive.
         return {name: contents[name] for name in files}
 
     def _file_states(self, folder: Path) -> list[FileState]:

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from separatrix.core.errors import UsageError
-from separatrix.training.data._images import ImageData
+from separatrix.training.data._base import ImageData
 from separatrix.training.data.folder import DataFile
 from separatrix.training.data.packages import Package
 from separatrix.training.data.samples import Images
+
+CHECKSUM = "sha256:6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8"
 
 
 class DigitsData(ImageData):
@@ -25,11 +27,7 @@ class DigitsData(ImageData):
         "the order of the file: 1,000 for training, 297 for validation, 500 for test."
     )
     source = "the test half of Optical Recognition of Handwritten Digits (UCI), as scikit-learn ships it"
-    files = (
-        DataFile(
-            "digits.csv", 264_712, "sha256:6ebb3d2fee246a4e99363262ddf8a00a3c41bee6014c373ed9d9216ba7f651b8"
-        ),
-    )
+    files = (DataFile("digits.csv", 264_712, CHECKSUM),)
     package = Package(
         "PyPI scikit-learn 1.8.0",
         "scikit_learn-1.8.0.tar.gz",

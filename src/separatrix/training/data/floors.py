@@ -71,6 +71,7 @@ class LogisticRegression:
 
         def byte_weights(flat: NDArray[np.float64]) -> NDArray[np.float32]:
             """Return the weights for raw bytes, from those for centred inputs between 0 and 1."""
+            # L-BFGS converges in few iterations on centred inputs of unit scale.
             weights = flat.reshape(shape) * scale
             return np.vstack([weights[:-1], weights[-1] / scale - mean @ weights[:-1]]).astype(np.float32)
 
@@ -146,6 +147,7 @@ class NaiveBayes:
         counts: tuple[Counter[bytes], Counter[bytes]] = Counter(), Counter()
         for text, label in zip(texts, labels.tolist(), strict=True):
             counts[label].update(_words(text))
+        # The odds of a word are (c1 + 1)/(n1 + 2) to (c0 + 1)/(n0 + 2); the sizes appear as the prior.
         size = np.bincount(labels, minlength=2) + 2
         prior = math.log(size[1] / size[0])
         odds = {
@@ -227,6 +229,7 @@ def _count_runs(text: Bytes, order: int) -> Counts:
     """Return how often each run of `order` bytes occurs."""
     counts = np.zeros(256**order, np.int32)
     for start in range(0, max(0, len(text) - order + 1), CHUNK_SYMBOLS):
+        # Chunks overlap by order - 1 bytes, so that no run is lost between them.
         numbers = _run_numbers(text[start : start + CHUNK_SYMBOLS + order - 1], order)
         counts += np.bincount(numbers, minlength=len(counts)).astype(np.int32)
     return counts

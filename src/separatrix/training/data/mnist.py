@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from separatrix.core.errors import UsageError
-from separatrix.training.data._images import ImageData
+from separatrix.training.data._base import ImageData
 from separatrix.training.data.folder import DataFile
 from separatrix.training.data.packages import Package
 from separatrix.training.data.samples import Bytes, Images
@@ -78,6 +78,7 @@ def read_idx(data: bytes, axes: int, source: str) -> Bytes:
         raise UsageError(f"{source} is not an IDX file of bytes with {axes} {axis}: it begins with {first}")
     head = 4 + 4 * axes
     shape = struct.unpack(f">{axes}I", data[4:head]) if len(data) >= head else ()
+    # Python integers, which do not overflow on the sizes of a crafted header.
     if not shape or len(data) - head != int(np.prod(shape, dtype=object)):
         raise UsageError(f"{source} does not have as many bytes as its header states")
     return np.frombuffer(data, np.uint8, offset=head).reshape(shape)

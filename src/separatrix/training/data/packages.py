@@ -117,6 +117,7 @@ def _download(link: str, limit: int, progress: Callable[[int], None]) -> bytes:
         context = ssl.create_default_context(cafile=os.environ.get("PIP_CERT") or None)
         request = Request(url, headers={"User-Agent": "separatrix"})
         with urlopen(request, timeout=READ_TIMEOUT, context=context) as response:
+            # One byte more than expected is enough to notice another file, however long it is.
             while len(data) <= limit and (chunk := response.read(min(CHUNK_BYTES, limit + 1 - len(data)))):
                 data += chunk
                 progress(len(data))

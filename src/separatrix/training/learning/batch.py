@@ -50,6 +50,7 @@ def iterate_batches(samples: Samples, device: str = "cpu") -> Iterator[SampleBat
 
 
 def _to_tensor(array: NDArray[Any], device: str) -> Tensor:
+    # Broadcast arrays, such as the positions of enwik8, have no memory of their own that torch could share.
     tensor = torch.from_numpy(np.ascontiguousarray(array)).to(device)
     return tensor.float() if tensor.is_floating_point() else tensor
 

@@ -78,6 +78,7 @@ def _read_member(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]
     size = len(content.getbuffer()) - content.tell()
     if dtype.kind not in NUMBER_KINDS or min(shape, default=0) < 0 or count * dtype.itemsize != size:
         raise ValueError("an array whose header does not fit its bytes")
+    # The copy is writable, which torch requires of an array that it shares.
     flat = np.frombuffer(content.getvalue(), dtype, count, content.tell())
     return flat.reshape(shape, order="F" if in_fortran_order else "C").copy()
 

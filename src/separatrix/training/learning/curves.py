@@ -68,6 +68,7 @@ class Curves:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the contents for a checkpoint."""
         by_step = {name: getattr(self, name)[: self.step_count] for name in _BY_STEP}
+        # "looks" is the name of the evaluations in checkpoints of version 1.
         return {**by_step, "looks": np.array(self.evaluations, dtype=np.float64)}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:

@@ -144,6 +144,7 @@ def train_with_checkpoints(config: RunConfig, checkpoint: bytes | None = None) -
     else:
         step = restore_checkpoint(checkpoint, model, optimizer, curves)
     while outcome is None:
+        # Seeded at each checkpoint, so that a resumed run draws the same numbers.
         with seeded((config.seed * 1_000_003 + step) % 2**63):
             for _ in range(min(setting.every, setting.steps - step)):
                 samples = task.samples(setting.batch, Split.TRAIN, config.seed, step)

@@ -52,6 +52,7 @@ def build_model(task: Task, mechanism: Mechanism | str, setting: Setting, seed: 
             norm=setting.norm,
             out_norm=setting.out_norm,
             causal=mechanism.causality is not Causality.NEVER,
+            # Extras that are not per token, such as projections over positions, depend on the length.
             length=task.max_tokens if any(not extra.per_token for extra in mechanism.extras) else None,
         )
 

@@ -237,6 +237,7 @@ class Task(Parametrised, ABC):
             return self.draw(count, split, rng)
         parts, total = list[Samples](), 0
         for _ in range(MAX_DRAWS):
+            # A training split takes half of the draws, the others a quarter each.
             candidates = self.draw(2 * count, split, rng)
             is_in_split = assign_splits(self.split_keys(candidates)) == split.value
             parts.append(candidates.select(np.flatnonzero(is_in_split)))
@@ -253,6 +254,7 @@ class Task(Parametrised, ABC):
         if self.metric is Metric.BITS:
             nats = torch.nn.functional.cross_entropy(outputs.double().flatten(0, 1), targets.flatten())
             return float(nats) / math.log(2)
+        # In float64, since the mean over many answers would lose digits in float32.
         error = (outputs[..., 0].double() - targets.double()).square().mean()
         return float(error / targets.double().square().mean())
 

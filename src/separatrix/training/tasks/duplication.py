@@ -54,6 +54,7 @@ class DuplicationTask(Task):
         pairs = (count + 1) // 2
         once = rng.integers(self.symbols, size=(pairs, self.items))
         twice = np.concatenate([rng.permuted(np.tile(once, 2)[:, :-1], axis=1), once[:, -1:]], axis=1)
+        # Padding comes first, so that the last position answers in both samples of a pair.
         padding = np.zeros_like(once)
         inputs = np.stack([np.concatenate([padding, once], axis=1), twice], axis=1)
         present = np.ones_like(inputs, dtype=np.bool_)

@@ -85,6 +85,7 @@ def evaluate(signs: NDArray[np.int64], numbers: NDArray[np.int64], modulus: int)
     total, product = np.zeros_like(numbers[:, 0]), np.zeros_like(numbers[:, 0])
     values = np.empty_like(numbers)
     for i, (sign, number) in enumerate(zip(signs.T, numbers.T, strict=True)):
+        # A product stays open until the next sign, since later factors belong to it.
         times = sign == TIMES
         total = np.where(times, total, (total + product) % modulus)
         product = np.where(times, product * number, np.where(sign == MINUS, -number, number)) % modulus

@@ -54,6 +54,7 @@ class RetrievalTask(LengthTask):
         return Bound(1.0, "one priority is the highest")
 
     def floor(self, samples: Samples) -> Bound:
+        # On training samples: test samples must not select the shortcut that they are scored with.
         train = self.samples(FIT_SAMPLES, Split.TRAIN)
         offset = max(OFFSETS, key=lambda offset: _accuracy(train, offset))
         basis = f"the class with the largest sum of priorities minus {offset:g}"

@@ -89,6 +89,7 @@ def fit_threshold(model: Any, task: Task, channel: Matrix, reference: Matrix) ->
     ratio, order = ratio.sort()
     gain = (1 - 2 * targets[order]).cumsum(0)  # zeros below the threshold minus ones below it
     index = int(gain.argmax())
+    # Halfway between two samples, so that neither of them lies on the threshold.
     threshold = ratio[index : index + 2].mean()
     excess = channel - threshold * reference
     model.head.weight[:] = torch.cat([-1.0 * excess, excess])

@@ -37,6 +37,7 @@ def spread_codes(symbols: int, channels: int, positive: bool = False, seed: int 
         return torch.eye(channels)[:symbols]
     vectors = torch.randn(symbols, channels, generator=torch.Generator().manual_seed(seed))
     diagonal = torch.eye(symbols, dtype=torch.bool)
+    # Witnesses are written under `torch.no_grad`, but this descent needs gradients.
     with torch.enable_grad():
         vectors.requires_grad_()
         descent = torch.optim.Adam([vectors], lr=RATE)

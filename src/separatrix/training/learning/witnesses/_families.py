@@ -53,8 +53,10 @@ def family_of(mechanism: Mechanism) -> Family | None:
     ('POWER', None)
     """
     family = _FAMILIES.get(mechanism.name)
+    # A subclass or a mechanism of the user may have the same name and another kernel.
     if family is None or type(mechanism) is not MECHANISMS[mechanism.name]:
         return None
+    # Odd degrees are negative at negative logits.
     degree = {Family.SERIES: "order", Family.POWER: "beta"}.get(family, "")
     return None if getattr(mechanism.parameters, degree, 2) % 2 else family
 

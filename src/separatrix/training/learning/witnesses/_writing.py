@@ -109,6 +109,7 @@ def shift_tokens(attention: Any, part: int, tokens: int = 1, channel: int | None
     if channel is not None:
         rows = slice(start + channel, start + channel + 1)
     with torch.no_grad():
+        # The last tap of the depthwise convolution is the token itself, the one before it its predecessor.
         attention.convolve.weight[rows] = 0
         attention.convolve.weight[rows, 0, attention.convolve.size - 1 - tokens] = 1
 

@@ -45,6 +45,7 @@ class DuplicationWitness(TaskWitness):
         model.inputs.weight[task.symbols, 1] = 1
         everywhere, sign, count, total = (select_channels(width, channel) for channel in range(4))
         value = (everywhere + sign) / 2 if task.first else everywhere
+        # Every token has two channels of ±1, so a norm divides it by sqrt(2 / width).
         gain = math.sqrt(2 / width) if setting.norm else 1.0
         values, outputs = torch.cat([value, everywhere]), torch.cat([count, total])
         write_head(attention, everywhere, everywhere, values, outputs, gain=gain)

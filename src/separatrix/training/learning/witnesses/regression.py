@@ -93,6 +93,7 @@ class RegressionWitness(TaskWitness):
         write_head(attention, variant.query, variant.key, y, size * prediction, gain=constant.gain)
         family = family_of(attention.mechanism)
         if setting.heads > 1 and family in (Family.SHARP, Family.SERIES, Family.FEATURES):
+            # The mean of all y_i is the same for x and -x and cancels in the difference.
             query = variant.query.clone()
             query[:, :d] *= -1
             write_head(attention, query, variant.key, y, -size * prediction, head=1, gain=constant.gain)

@@ -61,6 +61,7 @@ class ImageTask(RealTask):
         return Samples(inputs, positions, images.labels[:, None], latents={"row": rows})
 
     def floor(self, samples: Samples) -> Bound:
+        # Rounding recovers the bytes exactly from the scaled inputs.
         pixels = np.rint((samples.inputs + 1) * (self.max_value / 2)).astype(np.uint8)
         score = _fit_regression(self, data_folder()).accuracy(pixels, samples.targets[:, 0])
         linear = Bound(score, "logistic regression on the pixels, fitted to the training images")

@@ -40,6 +40,7 @@ class Enwik8Task(RealTask):
     def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
         if split is not Split.TRAIN:
             return super().draw(count, split, rng)
+        # Training windows start at any byte; the others at multiples of n, so that they do not overlap.
         part = self.part(split)
         return self._windows(part, rng.integers(len(part) - self.n, size=count))
 
@@ -53,6 +54,7 @@ class Enwik8Task(RealTask):
 
     def floor(self, samples: Samples) -> Bound:
         texts = np.concatenate([samples.inputs[:, :1], samples.targets], axis=1).astype(np.uint8)
+        # The first byte of a window is context only, for n-grams as for models.
         orders = _fit_ngrams(data_folder()).probabilities(texts)
         bounds = (
             Bound(mean_bits(order[:, 1:]), f"{name} counted in all of the training bytes")

@@ -38,6 +38,7 @@ class ImdbTask(RealTask):
 
     def select(self, split: Texts, rows: NDArray[np.int64]) -> Samples:
         texts = split[rows]
+        # An empty review has one token, a zero, because some position has to answer.
         lengths = np.diff(texts.starts).clip(1, self.n)
         present = np.arange(self.n) < lengths[:, None]
         inputs = texts.first_symbols(self.n).astype(np.int64)
