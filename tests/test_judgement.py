@@ -40,7 +40,7 @@ from separatrix.core.judgement import (
 )
 from separatrix.core.tensors import one_thread
 from separatrix.mechanisms import mechanism_named
-from separatrix.training.learning.witnesses import WITNESSES, witnessed
+from separatrix.training.learning.witnesses import WITNESSES, witnessed_mechanisms
 from separatrix.training.tasks import ProvedCeiling, Split, task_named
 
 GOAL = Goal(ceiling=0.98, tolerance=0.005)
@@ -142,7 +142,7 @@ def test_the_margin_of_errors_covers_the_expected_gap():
         assert task.ceiling(samples).score >= proved.score - margin.slack
     clear = task_named("location").read({"n": 3, "shift": 2})
     samples = clear.samples(3000, Split.TEST)
-    margin = error_margin(*clear.answers_of_best_rules(samples), samples.targets, 6 / 17)
+    margin = error_margin(*clear.best_predictions(samples), samples.targets, 6 / 17)
     assert 0.02 < margin.least_gap < 6 / 17 - clear.ceiling(samples).score + 0.03
     assert error_margin(np.ones(1), np.ones(1), np.ones(1), 0.5) == Margin(-math.inf, math.inf)
 
@@ -154,7 +154,7 @@ def test_lucky_small_samples_are_no_contradiction(n, shift, tests):
     task = task_named("location").read({"n": n, "shift": shift})
     proved = task.proved_ceiling(mechanism_named("identity-features:normalised=no"), task.default_setting())
     samples = task.draw(2000 * tests, Split.TEST, np.random.default_rng(5))
-    best, limit = (answers.reshape(2000, tests) for answers in task.answers_of_best_rules(samples))
+    best, limit = (answers.reshape(2000, tests) for answers in task.best_predictions(samples))
     for best_rule, rule, targets in zip(best, limit, samples.targets.reshape(2000, tests), strict=True):
         margin = error_margin(best_rule, rule, targets, proved.score)
         score = np.square(rule - targets).sum() / np.square(targets).sum()
@@ -165,7 +165,7 @@ def test_lucky_small_samples_are_no_contradiction(n, shift, tests):
 def test_a_score_far_beyond_the_margin_of_errors_is_a_contradiction():
     task = task_named("location").read({"n": 3, "shift": 2})
     samples = task.samples(10_000, Split.TEST)
-    margin = error_margin(*task.answers_of_best_rules(samples), samples.targets, 6 / 17)
+    margin = error_margin(*task.best_predictions(samples), samples.targets, 6 / 17)
     question, goal = Question("location", 3), Goal(task.ceiling(samples).score, 0.01, sign=-1)
     proof = Evidence(Kind.PROOF, 6 / 17, question, margin=margin)
     assert conclude(question, goal, [proof]).conclusion is Conclusion.CANNOT
@@ -307,7 +307,11 @@ def task_cases(seed, count):
     names = [name for name in WITNESSES if "n" in task_named(name).schema.model_fields]
     for _ in range(count):
         name = str(chance.choice([*names, "mqar", "copy"]))
-        spelled = [*(each for each in witnessed(task_named(name)) if each not in SLOW), *CLOSED, *LITERAL]
+        spelled = [
+            *(each for each in witnessed_mechanisms(task_named(name)) if each not in SLOW),
+            *CLOSED,
+            *LITERAL,
+        ]
         mechanism = mechanism_named(str(chance.choice(spelled)))
         yield name, mechanism, int(chance.integers(4, 24)) if name in names else 48
 

@@ -129,10 +129,10 @@ def tasks(as_json: bool, name: str | None = None) -> list[Row]:
             continue
         task, setting = each.read(), each.default_setting()
         samples = task.samples(setting.tests, Split.TEST)
-        ceiling, floor = task.ceiling(samples), task.floor(samples, setting)
+        ceiling, floor = task.ceiling(samples), task.floor(samples)
         known: tuple[object, object] = (ceiling.score, floor.score)
         if not as_json:
-            known = f"{ceiling.score:.4f}: {ceiling.how}", f"{floor.score:.4f}: {floor.how}"
+            known = f"{ceiling.score:.4f}: {ceiling.basis}", f"{floor.score:.4f}: {floor.basis}"
         rows.append(_task(each, *known))
     for real in REAL_TASKS.values():  # whose data may not be there, and whose floors take their time
         if name in (None, real.name):
@@ -153,15 +153,15 @@ def more_of_task(name: str) -> Row:
 
 
 def _task(kind: type[Task], ceiling: object, floor: object) -> Row:
-    from separatrix.training.learning.witnesses import witnessed
+    from separatrix.training.learning.witnesses import witnessed_mechanisms
 
     return {
         "name": kind.name,
         "title": kind.title,
-        "score": kind.answers.value,
+        "score": kind.metric.value,
         "ceiling": ceiling,
         "floor": floor,
-        "mechanisms_with_witness": witnessed(kind),
+        "mechanisms_with_witness": witnessed_mechanisms(kind),
         "parameters": _names(kind.schema),
         "provenance": kind.provenance,
         "description": kind.description,

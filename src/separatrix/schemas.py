@@ -17,6 +17,7 @@ from typing import Any
 from separatrix.core.documents import json_schema
 from separatrix.core.schemas import evidence, lists, mechanisms, questions, storage
 from separatrix.exact.verdicts import Readers, Verdict, Verdicts
+from separatrix.training.data import DataFloors, DataSetState, FetchedDataSet
 
 
 @dataclass(frozen=True)
@@ -71,10 +72,10 @@ DOCUMENTS: Mapping[str, DocumentKind] = {
     "store_repair": DocumentKind(storage.StoreHealth, "store repair", "what was saved of a store"),
     "store_upgrade": DocumentKind(storage.StoreUpgraded, "store upgrade", "versions of a store"),
     "store_backup": DocumentKind(storage.StoreCopied, "store backup", "where a copy is"),
-    "data_sets": DocumentKind(list[evidence.DataSet], "data", "data sets, and which are there"),
-    "data_set": DocumentKind(evidence.DataSet, "data show", "one data set"),
-    "data_floors": DocumentKind(evidence.DataFloors, "data floors", "what can be had without attention"),
-    "data_fetch": DocumentKind(evidence.FetchedDataSet, "data fetch", "a data set that was fetched"),
+    "data_sets": DocumentKind(list[DataSetState], "data", "data sets, and which are on this machine"),
+    "data_set": DocumentKind(DataSetState, "data show", "one data set"),
+    "data_floors": DocumentKind(DataFloors, "data floors", "scores without attention"),
+    "data_fetch": DocumentKind(FetchedDataSet, "data fetch", "a data set that was fetched"),
     "mechanisms": DocumentKind(
         list[lists.ListedMechanism] | lists.ListedMechanism, "list mechanisms", "all mechanisms, or one"
     ),

@@ -70,7 +70,7 @@ def test_one_damaged_zip_file_does_not_hide_the_other_data_sets(
     tiny_data.lay(tmp_path, "mnist")
     code, out, err = run(capsys, "data", "--folder", str(tmp_path))
     assert (code, err) == (1, "")
-    assert f"{tmp_path}/enwik8.zip is damaged or cut short: negative seek value" in out
+    assert f"{tmp_path}/enwik8.zip is damaged or truncated: negative seek value" in out
     rows = {line.split()[0]: line.split()[1] for line in out.splitlines() if line.split()[0] in DATASETS}
     assert rows == {**dict.fromkeys(DATASETS, "missing"), "mnist": "found", "enwik8": "corrupt"}
 
@@ -101,7 +101,7 @@ def test_the_folder_is_named_by_the_environment_or_is_a_cache(
     monkeypatch.setenv("SEPARATRIX_DATA", str(tmp_path))
     assert json.loads(run(capsys, "data", "show", "digits", "--json")[1])["state"] == "found"
     refused = run(capsys, "data", "floors", "mnist")[2]
-    assert refused.endswith("get it by: separatrix data fetch mnist\n")
+    assert refused.endswith("get it with: separatrix data fetch mnist\n")
     monkeypatch.delenv("SEPARATRIX_DATA")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     code, out, _ = run(capsys, "data", "--json")
@@ -119,7 +119,7 @@ def test_without_a_home_a_folder_has_to_be_named(
     monkeypatch.setattr(Path, "home", nowhere)
     code, out, err = run(capsys, "data")
     assert (code, out) == (2, "")
-    assert err == "separatrix: there is no home folder here; name a folder by --folder or SEPARATRIX_DATA\n"
+    assert err == "separatrix: there is no home folder; name a data folder by --folder or SEPARATRIX_DATA\n"
 
 
 @pytest.mark.parametrize("name", tiny_data.FILES)
@@ -139,7 +139,7 @@ def test_floors_come_with_splits(name: str, capsys: pytest.CaptureFixture[str], 
 def test_what_is_there_is_not_fetched(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     tiny_data.lay(tmp_path / "mnist", "mnist")
     code, out, _ = run(capsys, "data", "fetch", "mnist", "--folder", str(tmp_path))
-    assert (code, out) == (0, f"mnist is there already: 0.0 MB in {tmp_path}/mnist\n")
+    assert (code, out) == (0, f"mnist is already there: 0.0 MB in {tmp_path}/mnist\n")
     out = run(capsys, "data", "fetch", "mnist", "--folder", str(tmp_path), "--json")[1]
     described = require_document("data_fetch", out)
     assert described["fetched"] is False
@@ -180,7 +180,7 @@ def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_fetched(
     (tmp_path / "file").write_text("x")
     for words, complaint in (
         (("mnist", "--folder", str(tmp_path / "file")), "not a directory"),
-        (("listops",), "listops is in no package; put basic_train.tsv"),
+        (("listops",), "listops is not available as a package; put basic_train.tsv"),
     ):
         code, out, err = run(capsys, "data", "fetch", *words)
         assert (code, out, err.count("\n")) == (2, "", 1)

@@ -95,7 +95,7 @@ def expect_tiny(monkeypatch: pytest.MonkeyPatch) -> None:
         for attribute, value in SHORTER.get(name, {}).items():
             monkeypatch.setattr(chosen, attribute, value)
     monkeypatch.setattr("separatrix.training.data.digits.find_spec", lambda _: None)
-    monkeypatch.setattr(DATASETS["imdb"], "each", 30)
+    monkeypatch.setattr(DATASETS["imdb"], "reviews_per_label", 30)
     monkeypatch.setattr(DATASETS["imdb"], "archive", expected("aclImdb_v1.tar.gz", acl_archive()))
 
 

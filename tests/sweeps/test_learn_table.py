@@ -17,7 +17,7 @@ from separatrix.sweeps.sweep import executor_for
 from separatrix.sweeps.training_runs import TrainingRun, training_run
 from separatrix.sweeps.verdict_cells import Cell
 from separatrix.sweeps.worker import work
-from separatrix.training.learning import Run, train
+from separatrix.training.learning import RunConfig, train
 from separatrix.training.tasks import task_named
 
 TINY = """
@@ -90,7 +90,7 @@ def test_a_device_is_another_run() -> None:
         ("dz = 2", "dx = 2", r"line 10: needle has no parameter dx \(did you mean dz\?\)"),
         ("[8, 16], dz", "[8, 15], dz", "line 10: n=15 must be an even number"),
         ("steps = 5", "stepps = 5", "line 11: the model and its training has no parameter stepps"),
-        ("steps = 5", "heads = 3", "line 11: width=8 cannot be shared out among heads=3"),
+        ("steps = 5", "heads = 3", "line 11: width=8 must be a multiple of heads=3"),
         ("3e-3]", "-3]", "line 12: rate=-3 must be above 0"),
         ('"witness:0.5"', '"wittness"', "line 13: start=wittness is neither scratch nor witness"),
         ("seeds = [0, 1]", 'seeds = "0:"', "line 3: seeds = '0:' would give each run a seed of its own"),
@@ -135,7 +135,7 @@ def test_a_sweep_trains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert (code, "2 of 2 cells are stored" in out) == (0, True), told
     task = task_named("needle").read({"n": 8})
     setting = task.default_setting(width=8, steps=12, every=6, batch=4, validation=16)
-    alone = {name: train(Run(task, name, setting, 0.01, 0)) for name in ("softmax", "gla")}
+    alone = {name: train(RunConfig(task, name, setting, 0.01, 0)) for name in ("softmax", "gla")}
     rows = results(open_store(url), kind="training").iter_rows(named=True)
     assert {row["mechanism"]: row["loss"] for row in rows} == {name: alone[name].loss for name in alone}
 
@@ -144,4 +144,4 @@ def test_a_device_that_is_not_there_is_the_result_of_its_run() -> None:
     (back,) = work([runs(TINY.replace('"needle"', '"needle"\ndevice = "nowhere"'))[0]], 60.0)
     assert isinstance(back, Result)
     assert back.message is not None
-    assert back.message.startswith("device=nowhere cannot be used here: ")
+    assert back.message.startswith("device=nowhere is not available: ")

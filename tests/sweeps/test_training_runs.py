@@ -33,9 +33,9 @@ from separatrix.sweeps.store.schema import files
 from separatrix.sweeps.training_runs import TrainingRun, training_run
 from separatrix.sweeps.work import Back, WorkList
 from separatrix.sweeps.worker import work
-from separatrix.training.learning import Run, model_for, score_of, train
+from separatrix.training.learning import RunConfig, build_model, score_model, train
 from separatrix.training.learning import checkpoint as checkpoint_file
-from separatrix.training.learning.witnesses import witness_for
+from separatrix.training.learning.witnesses import build_witness
 from separatrix.training.tasks import Split, task_named
 from sweep_tools import Inline
 from toy_training import toys
@@ -98,7 +98,7 @@ def test_runs_are_kept_with_all_that_they_found(
     assert results(store, kind="training", mechanism="gla", seed="1", n="8", task="needle").height == 1
     row = results(store, kind="training", mechanism="softmax", seed="0").row(0, named=True)
     setting = needle().default_setting(width=8, batch=4, every=5, validation=16, tests=32, steps=20)
-    alone = train(Run(needle(), "softmax", setting, 0.01, 0, test=True))
+    alone = train(RunConfig(needle(), "softmax", setting, 0.01, 0, test=True))
     assert (row["score"], row["validation_score"], row["loss"]) == (alone.score, alone.validation, alone.loss)
     assert (row["last_step"], row["weight_count"], row["state_bytes"]) == (
         alone.steps,
@@ -108,11 +108,11 @@ def test_runs_are_kept_with_all_that_they_found(
     assert file_names(store, row["id"]) == ["curves.parquet", "weights.npz"]
     curves = read_curves(store, row["id"])
     assert curves.rows() == list(alone.curves.rows())
-    model = model_for(needle(), "softmax", setting, 7)
+    model = build_model(needle(), "softmax", setting, 7)
     with np.load(BytesIO(read_file(store, row["id"], "weights.npz")), allow_pickle=False) as weights:
         state = {name: torch.tensor(weights[name]) for name in weights.files if name != "version"}
     model.load_state_dict(state)
-    assert score_of(model, needle(), needle().samples(32, Split.TEST)) == row["score"]
+    assert score_model(model, needle(), needle().samples(32, Split.TEST)) == row["score"]
     code, out, _ = command(
         capsys, "results", "--store", url, "--kind", "training", "outcome=diverged", "--json"
     )
@@ -165,12 +165,17 @@ def test_the_code_of_a_run_is_that_of_its_task_mechanism_and_training() -> None:
     for name in (
         "layers.attention",
         "layers.model",
-        "training.learning.snapshot",
+        "training.learning.checkpoint",
         "training.tasks.setting",
         "mechanisms.learned",
     ):
         assert f"separatrix.{name}" in found
-    for name in ("tasks.needle", "learning.witnesses", "mechanisms.kernels.softmax", "sweeps.code"):
+    for name in (
+        "training.tasks.needle",
+        "training.learning.witnesses",
+        "mechanisms.kernels.softmax",
+        "sweeps.code",
+    ):
         assert f"separatrix.{name}" not in found
 
 
@@ -224,9 +229,9 @@ def test_faults_are_results_of_their_own_and_the_rest_goes_on(
         results(store, kind="training", status="failed,refused").select("mechanism", "message").rows()
     )
     assert told == {
-        bad.mechanism: f"{bad.mechanism} breaks in backward, at step 1: RuntimeError: no gradient here",
-        "softmax": "the checkpoint has version 0, and this program reads version 1; go on with the program "
-        "that wrote it, or begin anew: --retry-failed",
+        bad.mechanism: f"{bad.mechanism} fails in backward, at step 1: RuntimeError: no gradient here",
+        "softmax": "the checkpoint has version 0, and this program reads version 1; continue with the "
+        "program that wrote it, or start again with --retry-failed",
         "elu": "no weights are written down for elu on needle n=8",
     }
     again = run(WorkList("again", (("a", other),)), store, Inline(), retry_failed=True)
@@ -254,7 +259,7 @@ def test_a_full_disk_while_checkpointing_is_no_end(store: Store, monkeypatch: py
         ({"rate": "fast"}, "rate=fast is not a number"),
         ({"start": "withness"}, "start=withness is neither scratch nor witness"),
         ({"start": "witness:-1"}, "the noise must be 0 or more"),
-        ({"width": 0}, "width=0 must be 1 or more"),
+        ({"width": 0}, "width=0 is out of range; width must be 1 or more"),
     ],
 )
 def test_what_is_no_run_is_said_in_one_line(given: dict[str, Any], complaint: str) -> None:
@@ -272,9 +277,9 @@ def test_a_perturbed_witness_is_where_a_run_begins(store: Store) -> None:
     exact, noisy = (trained(start=f"witness:{noise}", width=32, rate="1e-12") for noise in ("0", "0.3"))
     run(WorkList("witnesses", (("a", exact), ("a", noisy))), store, Inline())
     found = {row["start"]: row for row in results(store, kind="training").iter_rows(named=True)}
-    witness = witness_for(needle(), "softmax", needle().default_setting(width=32))
+    witness = build_witness(needle(), "softmax", needle().default_setting(width=32))
     assert witness is not None
-    assert found["witness:0"]["score"] == score_of(witness, needle(), needle().samples(32, Split.TEST))
+    assert found["witness:0"]["score"] == score_model(witness, needle(), needle().samples(32, Split.TEST))
     with np.load(BytesIO(read_file(store, noisy.id, "weights.npz")), allow_pickle=False) as weights:
         moved = torch.tensor(weights["head.weight"]) - witness.head.weight.detach()
     size = witness.head.weight.detach().square().mean().sqrt()
@@ -293,7 +298,7 @@ def test_a_report_shows_the_runs_of_a_sweep(store: Store, url: str, tmp_path: Pa
     assert "5 training runs are finished." in page
     assert f"{mean:.4f} ({least:.4f} to {most:.4f})" in page
     assert page.count('id="training-') == 2  # warm-up differs
-    assert "breaks in backward, at step 1" in page
+    assert "fails in backward, at step 1" in page
     assert "not finished yet" not in page
     assert (tmp_path / "report" / "training.csv").read_text().count("\n") == 7
 

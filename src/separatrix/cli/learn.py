@@ -207,9 +207,9 @@ def _view(found: Learned) -> None:
 
     out = console()
     out.print(f"[bold]{escape(found.spelled)}[/]  {escape(found.task.title)}")
-    out.print(f"score: {found.task.answers.value}")
-    out.print(f"ceiling {found.ceiling.score:.4f}  {escape(found.ceiling.how)}")
-    out.print(f"floor   {found.floor.score:.4f}  {escape(found.floor.how)}")
+    out.print(f"score: {found.task.metric.value}")
+    out.print(f"ceiling {found.ceiling.score:.4f}  {escape(found.ceiling.basis)}")
+    out.print(f"floor   {found.floor.score:.4f}  {escape(found.floor.basis)}")
     shown = [dict(zip(HEAD, row(mechanism), strict=True)) for mechanism in found.mechanisms]
     for each, numbers in zip(found.mechanisms, shown, strict=True):
         numbers["median"] = "–" if each.trained is None else f"{each.trained.median:.4f}"

@@ -50,7 +50,7 @@ def _view(found: Report) -> None:
         for mechanism in each.mechanisms:
             median = "–" if mechanism.trained is None else f"{mechanism.trained.median:.4f}"
             cells = (
-                f"{each.task.spelled}, {each.setting.steps:,} steps",
+                f"{each.task.spelling}, {each.setting.steps:,} steps",
                 mechanism.mechanism,
                 median,
                 f"{each.floor.score:.4f}",
@@ -58,7 +58,7 @@ def _view(found: Report) -> None:
             table.add_row(*map(escape, cells), escape(each.standings[mechanism.mechanism].value))
     out.print(table)
     for each in every:
-        out.print(f"[bold]{escape(each.task.spelled)}[/] floor: {escape(each.floor.how)}")
+        out.print(f"[bold]{escape(each.task.spelling)}[/] floor: {escape(each.floor.basis)}")
         for mechanism in each.mechanisms:
             out.print(f"  {escape(mechanism.mechanism)} seeds: {seeds_text(mechanism.trained)}", style="dim")
         for line in each.conclusions:

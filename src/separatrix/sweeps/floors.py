@@ -53,8 +53,8 @@ class FloorOf(Work):
 
     def compute(self, checkpoint: bytes | None) -> Iterator[bytes | Answer]:
         task, setting = task_named(self.task).read(self.parameters), Setting.read(self.setting)
-        found = task.floor(task.samples(setting.tests, Split.TEST), setting)
-        yield Answer({"floor": found.score, "floor_by": found.how})
+        found = task.floor(task.samples(setting.tests, Split.TEST))
+        yield Answer({"floor": found.score, "floor_by": found.basis})
 
 
 def floor_of(task: Task, setting: Setting) -> FloorOf:

@@ -23,7 +23,7 @@ from separatrix.sweeps.work import Work
 from separatrix.training.tasks import Setting, Task, task_named
 
 if TYPE_CHECKING:
-    from separatrix.training.learning import Trained
+    from separatrix.training.learning import RunResult
 
 named = cache(mechanism_from)
 
@@ -87,26 +87,26 @@ class TrainingRun(Work):
         return training_code(task_named(self.task), named(self.mechanism), self.start != SCRATCH)
 
     def share_done(self, checkpoint: bytes) -> float:
-        from separatrix.training.learning import read_arrays
+        from separatrix.training.learning import unpack_arrays
 
-        return float(read_arrays(checkpoint)["step"]) / int(self.setting["steps"])
+        return float(unpack_arrays(checkpoint)["step"]) / int(self.setting["steps"])
 
     def compute(self, checkpoint: bytes | None) -> Iterator[bytes | Answer]:
-        from separatrix.training.learning import Run, perturbed, training
-        from separatrix.training.learning.witnesses import witness_for
+        from separatrix.training.learning import RunConfig, perturb, train_with_checkpoints
+        from separatrix.training.learning.witnesses import build_witness
 
         task, mechanism = task_named(self.task).read(self.parameters), named(self.mechanism)
         setting, first = Setting.read(self.setting), None
         if self.start != SCRATCH:
-            first = witness_for(task, mechanism, setting)
+            first = build_witness(task, mechanism, setting)
             if first is None:
-                message = f"no weights are written down for {self.mechanism} on {task.spelled}"
+                message = f"no weights are written down for {self.mechanism} on {task.spelling}"
                 yield Answer(status=Status.REFUSED, message=message)
                 return
-            first = perturbed(first, noise_of(self.start), self.seed)
+            first = perturb(first, noise_of(self.start), self.seed)
         rate, test = float(Fraction(self.rate)), self.purpose == TEST
-        run = Run(task, mechanism, setting, rate, self.seed, first, test, self.device)
-        for found in training(run, checkpoint):
+        run = RunConfig(task, mechanism, setting, rate, self.seed, first, test, self.device)
+        for found in train_with_checkpoints(run, checkpoint):
             yield found if isinstance(found, bytes) else _answer(found)
 
 
@@ -195,8 +195,8 @@ def texts(parameters: Parameters) -> dict[str, str]:
     return {name: str(value) for name, value in parameters.shown().items()}
 
 
-def _answer(found: Trained) -> Answer:
-    from separatrix.training.learning import arrays
+def _answer(found: RunResult) -> Answer:
+    from separatrix.training.learning import pack_arrays
 
     values: Mapping[str, str | int | float | None] = {
         "outcome": str(found.outcome),
@@ -208,7 +208,7 @@ def _answer(found: Trained) -> Answer:
         "diverged_at": found.diverged_at,
         "weight_count": found.parameter_count,
         "state_bytes": found.state_bytes,
-        **{f"{SCORE_AT}{length}": score for length, score in found.further.items()},
+        **{f"{SCORE_AT}{length}": score for length, score in found.further_scores.items()},
     }
     weights = {name: tensor.cpu().numpy() for name, tensor in found.model.state_dict().items()}
-    return Answer(values, (curves_file(found.curves.rows()), File(WEIGHTS, arrays(**weights))))
+    return Answer(values, (curves_file(found.curves.rows()), File(WEIGHTS, pack_arrays(**weights))))

@@ -6,7 +6,7 @@ import time
 
 from separatrix.analysis.evidence.expected_time import expected_time
 from separatrix.analysis.evidence.protocol import read_experiment
-from separatrix.training.learning import Run, train
+from separatrix.training.learning import RunConfig, train
 
 SIZES = {"n": 64, "steps": 60, "every": 30, "validation": 64, "tests": 200, "rates": "0.003,0.01"}
 
@@ -28,7 +28,7 @@ def test_the_expected_time_is_about_what_a_run_takes() -> None:
     asked = read_experiment("spike", "elu", SIZES)
     expected = expected_time(asked).seconds["elu"]
     start = time.perf_counter()
-    train(Run(asked.task, "elu", asked.setting, rate=1e-6, seed=0, test=True))
+    train(RunConfig(asked.task, "elu", asked.setting, rate=1e-6, seed=0, test=True))
     took = time.perf_counter() - start
     assert took / 8 < expected < 8 * took  # other processes may run meanwhile
 

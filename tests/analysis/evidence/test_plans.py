@@ -82,7 +82,7 @@ def test_floors_stand_beside_every_result_and_nothing_is_computed_twice(folder: 
     every = [each for part in found.parts for each in part.found]
     assert {each.task.name for each in every} == {*REAL_TASKS, "listops"}
     for each in every:
-        assert each.floor.how
+        assert each.floor.basis
         assert [one.mechanism for one in each.mechanisms] == ["softmax", "elu"]
         assert all(one.trained is not None and len(one.trained.scores) == 2 for one in each.mechanisms)
     kept = results(url, kind="floor")
@@ -99,9 +99,9 @@ def test_floors_stand_beside_every_result_and_nothing_is_computed_twice(folder: 
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len(rows) == 2 + 2 * len(every)
     for each in every:
-        beside = [row for row in rows if row.startswith(f"| {each.task.spelled}, 2 steps |")]
+        beside = [row for row in rows if row.startswith(f"| {each.task.spelling}, 2 steps |")]
         assert len(beside) == 2
-        assert all(f"{each.floor.score:.4f}: {each.floor.how}" in row for row in beside)
+        assert all(f"{each.floor.score:.4f}: {each.floor.basis}" in row for row in beside)
 
 
 def test_the_command_writes_page_table_and_figure(

@@ -100,7 +100,7 @@ def test_a_mechanism_that_fails_at_every_rate_is_told_and_the_others_go_on(tmp_p
     broken, sound = (each.as_json() for each in found.mechanisms)
     assert (broken["lr_window"], broken["trained"]["seeds"]) == ([], [])
     assert "every run failed" in broken["sentence"]
-    assert all("breaks in backward" in each for each in broken["failed"])
+    assert all("fails in backward" in each for each in broken["failed"])
     assert len(sound["trained"]["seeds"]) == 2
 
 
@@ -142,7 +142,7 @@ def test_the_command_prints_the_sentence_and_json(found: Any, store: str) -> Non
         (["mqar", "softmax", "pairs=33"], "pairs=33 is more than keys=32"),
         (["needle"], "name the mechanisms after the task"),
         (["needle", "n=64"], "name the mechanisms after the task"),
-        (["needle", "softmax", "rates=0"], "rates=0 must be numbers above 0"),
+        (["needle", "softmax", "rates=0"], "rates=0 must be comma-separated numbers above 0"),
     ],
 )
 def test_bad_input_is_one_line(words: list[str], says: str, tmp_path: Path) -> None:

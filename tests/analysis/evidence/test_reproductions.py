@@ -71,7 +71,7 @@ def test_every_entry_can_be_read_and_says_what_it_is() -> None:
             asked = ledger._experiment(each.how.typed, {}, 6, 1)
             assert len(asked.mechanisms) == 1
             assert each.seconds
-            assert each.how.length is None or each.how.length in asked.task.further()
+            assert each.how.length is None or each.how.length in asked.task.further_tasks()
         assert each.value is not None or isinstance(each.how, Nothing)
 
 
@@ -215,11 +215,11 @@ def test_an_entry_whose_runs_fail_is_not_computed_and_the_others_are(
     few = Published("few", "arXiv 0", "x", Stated(1.0, 0.1), Training("mqar elu pairs=2 keys=2 values=2"))
     exact = next(each for each in PUBLISHED if isinstance(each.how, Exactly))
     monkeypatch.setattr(ledger, "published_named", lambda _: (broken, few, exact))
-    monkeypatch.setattr("separatrix.training.tasks._base.MOST_TRIES", 0)
+    monkeypatch.setattr("separatrix.training.tasks._base.MAX_DRAWS", 0)
     found = reproductions([], {**TINY, "rates": "0.01"}, seeds=2, store=url)
     assert [each.verdict for each in found.entries] == [Verdict.NONE, Verdict.NONE, Verdict.AGREES]
-    assert "breaks in backward" in found.entries[0].why
-    assert "has too few inputs" in found.entries[1].why
+    assert "fails in backward" in found.entries[0].why
+    assert "has too few different inputs" in found.entries[1].why
     assert found.as_json()["counts"]["not computed"] == 2
 
 

@@ -68,7 +68,7 @@ def test_what_is_cut_short_is_refused(cut: int) -> None:
         (zipped({"enwik8": content}), lambda data: unzip(data, "enwik8", MOST, "x")),
         (tar({"a": content}), members),
     ):
-        with pytest.raises(UsageError, match="is damaged or cut short"):
+        with pytest.raises(UsageError, match="is damaged or truncated"):
             read(whole[:cut])
 
 
@@ -79,7 +79,7 @@ def test_damage_in_the_midst_is_refused() -> None:
     ):
         damaged = bytearray(whole)
         damaged[len(damaged) // 2] ^= 0xFF
-        with pytest.raises(UsageError, match="is damaged or cut short"):
+        with pytest.raises(UsageError, match="is damaged or truncated"):
             read(bytes(damaged))
 
 
@@ -99,26 +99,26 @@ def test_a_header_that_promises_terabytes_is_refused() -> None:
     huge = tarfile.TarInfo("x")
     huge.type, huge.size = tarfile.XHDTYPE, 1 << 40
     head = huge.tobuf(tarfile.GNU_FORMAT)
-    with pytest.raises(UsageError, match=r"unpacks to more than|is damaged or cut short"):
+    with pytest.raises(UsageError, match=r"unpacks to more than|is damaged or truncated"):
         members(gzip.compress(head + bytes(10_000_000)))
 
 
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/x", "..\\x", "a/.."])
 def test_names_that_lead_out_are_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="a name that leads out of its folder"):
+    with pytest.raises(UsageError, match="a name that points outside its folder"):
         members(tar({"good": b"1", name: b"2"}))
-    with pytest.raises(UsageError, match="a name that leads out of its folder"):
+    with pytest.raises(UsageError, match="a name that points outside its folder"):
         unzip(zipped({"enwik8": b"1", name: b"2"}), "enwik8", MOST, "x")
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
 def test_links_and_devices_are_refused(kind: bytes) -> None:
-    with pytest.raises(UsageError, match=r"x.tgz has data in it, which is a link or a device; refused"):
+    with pytest.raises(UsageError, match=r"x.tgz contains data, a link or device; refused"):
         members(tar({"data": link("data", kind, "/etc/passwd")}))
 
 
 def test_too_many_members_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MOST_MEMBERS", 3)
+    monkeypatch.setattr(archives, "MAX_MEMBERS", 3)
     many = {str(i): b"" for i in range(4)}
     with pytest.raises(UsageError, match="more than 3 members"):
         members(tar(many))
@@ -127,7 +127,7 @@ def test_too_many_members_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_not_in_a_zip_file_is_said() -> None:
-    with pytest.raises(UsageError, match=r"x.zip has no enwik8 in it"):
+    with pytest.raises(UsageError, match=r"x.zip does not contain enwik8"):
         unzip(zipped({"other": b""}), "enwik8", MOST, "x.zip")
 
 
@@ -138,7 +138,7 @@ def test_only_stored_and_deflated_members_are_read(method: int) -> None:
     with zipfile.ZipFile(packed, "w", method) as out:
         out.writestr("enwik8", bytes(40_000_000))
     assert len(packed.getvalue()) < 20_000
-    with bounded_memory(), pytest.raises(UsageError, match="only stored and deflated members are read"):
+    with bounded_memory(), pytest.raises(UsageError, match="only stored and deflated members are supported"):
         unzip(packed.getvalue(), "enwik8", MOST, "x.zip")
 
 
@@ -195,7 +195,7 @@ SPARSE = {
 
 @pytest.mark.parametrize("archive", SPARSE.values(), ids=SPARSE)
 def test_sparse_members_are_refused_before_their_holes_are_filled(archive: bytes) -> None:
-    with bounded_memory(), pytest.raises(UsageError, match=r"x.tgz has data in it, a sparse file; refused"):
+    with bounded_memory(), pytest.raises(UsageError, match=r"x.tgz contains data, a sparse file; refused"):
         members(archive, 1 << 40)
 
 
@@ -214,7 +214,7 @@ def with_offset(archive: bytes, offset: int) -> bytes:
 
 
 def test_a_directory_before_the_beginning_is_damage() -> None:
-    with pytest.raises(UsageError, match=r"x.zip is damaged or cut short: negative seek value"):
+    with pytest.raises(UsageError, match=r"x.zip is damaged or truncated: negative seek value"):
         unzip(with_offset(zipped({"enwik8": b"text"}), 10**9), "enwik8", MOST, "x.zip")
 
 

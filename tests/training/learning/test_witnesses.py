@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from separatrix.mechanisms import mechanism_named
-from separatrix.training.learning import model_for, perturbed, score_of
-from separatrix.training.learning.batch import READ_AT_ONCE, Batch, answers
-from separatrix.training.learning.witnesses import WITNESSES, witness_for, witnessed
+from separatrix.training.learning import build_model, perturb, score_model
+from separatrix.training.learning.batch import MAX_BATCH_TOKENS, SampleBatch, compute_outputs
+from separatrix.training.learning.witnesses import WITNESSES, build_witness, witnessed_mechanisms
 from separatrix.training.learning.witnesses._codes import spread_codes
 from separatrix.training.tasks import Samples, Setting, Split, Task, task_named
 
@@ -21,14 +21,14 @@ def task_of(name: str, **words: object) -> Task:
 
 
 def written(task: Task, mechanism: str, setting: Setting | None = None) -> torch.nn.Module:
-    model = witness_for(task, mechanism, setting or task.default_setting())
+    model = build_witness(task, mechanism, setting or task.default_setting())
     assert model is not None
     return model
 
 
 def said_by(model: torch.nn.Module, samples: Samples) -> np.ndarray:
     with torch.no_grad():
-        return answers(model, Batch.of(samples)).double().numpy()
+        return compute_outputs(model, SampleBatch.of(samples)).double().numpy()
 
 
 @pytest.mark.parametrize(("name", "mechanism"), CASES)
@@ -37,8 +37,8 @@ def test_every_witness_is_between_floor_and_ceiling(name: str, mechanism: str) -
     task = task_of(name, **task_named(name).example)
     setting = task.default_setting(**({"key_width": 16} if mechanism == "based" else {}))
     model, samples = written(task, mechanism, setting), task.samples(400, Split.TEST)
-    score, sign = score_of(model, task, samples), task.answers.sign
-    ceiling, floor = task.ceiling(samples).score, task.floor(samples, setting).score
+    score, sign = score_model(model, task, samples), task.metric.sign
+    ceiling, floor = task.ceiling(samples).score, task.floor(samples).score
     spread = 0.0 if name in ("mqar", "induction", "duplication", "regression") else 3 * (0.02 / 400) ** 0.5
     assert sign * score <= sign * ceiling + spread + 1e-9  # another rule may be luckier on a few samples
     proved = task.proved_ceiling(mechanism_named(mechanism), setting)
@@ -52,10 +52,10 @@ def test_every_witness_is_between_floor_and_ceiling(name: str, mechanism: str) -
 @pytest.mark.parametrize("name", WITNESSES)
 def test_it_is_the_model_that_is_trained(name: str) -> None:
     task = task_of(name, **task_named(name).example)
-    mechanism, setting = witnessed(task)[0], task.default_setting()
+    mechanism, setting = witnessed_mechanisms(task)[0], task.default_setting()
     shapes = [
         {key: weight.shape for key, weight in model.state_dict().items()}
-        for model in (written(task, mechanism), model_for(task, mechanism, setting))
+        for model in (written(task, mechanism), build_model(task, mechanism, setting))
     ]
     assert shapes[0] == shapes[1]
 
@@ -64,7 +64,9 @@ def test_it_is_the_model_that_is_trained(name: str) -> None:
 def test_the_needle_is_found_by_the_rules_themselves(n: int, count: int) -> None:
     task = task_of("needle", n=n)
     samples = task.samples(count, Split.TEST)
-    assert abs(score_of(written(task, "softmax"), task, samples) - task.ceiling(samples).score) <= 1 / count
+    assert (
+        abs(score_model(written(task, "softmax"), task, samples) - task.ceiling(samples).score) <= 1 / count
+    )
     u, z, marks = samples.inputs[:, -1, :4], samples.inputs[:, :-1, :4], samples.inputs[:, :-1, 4]
     linear = np.einsum("cnd,cd,cn->c", z, u, marks, dtype=np.float64)
     for mechanism in ("identity-features:normalised=no", "identity-features", "causal-linear", "gla"):
@@ -99,7 +101,7 @@ def test_recall_by_a_sum_is_what_its_codes_interfere() -> None:
         "delta",
         "gated-delta",
     ):
-        score = score_of(written(task, mechanism, setting), task, samples)
+        score = score_model(written(task, mechanism, setting), task, samples)
         assert abs(score - np.mean(right)) < 0.003
     assert np.mean(right) > 0.88
 
@@ -114,15 +116,15 @@ def test_recall_of_all_pairs(mechanism: str, narrow: float) -> None:
     samples = task.samples(60, Split.TEST)
     for width, least in ((8, narrow), (32, 1.0)):
         model = written(task, mechanism, task.default_setting(key_width=width))
-        assert score_of(model, task, samples) >= least
+        assert score_model(model, task, samples) >= least
 
 
 def test_duplication_is_at_chance_for_shares_unless_a_token_comes_first() -> None:
     for mechanism in ("softmax", "elu", "identity-features", "relu"):
         alone, led = task_of("duplication"), task_of("duplication", first="yes")
-        assert witness_for(alone, mechanism, alone.default_setting()) is None
+        assert build_witness(alone, mechanism, alone.default_setting()) is None
         for setting in (led.default_setting(), led.default_setting(norm="yes", out_norm="yes")):
-            assert score_of(written(led, mechanism, setting), led, led.samples(400, Split.TEST)) == 1.0
+            assert score_model(written(led, mechanism, setting), led, led.samples(400, Split.TEST)) == 1.0
 
 
 @pytest.mark.parametrize("mechanism", ["identity-features:normalised=no", "linear", "causal-linear"])
@@ -132,28 +134,28 @@ def test_regression_by_a_sum_is_one_step_of_gradient_descent(mechanism: str) -> 
     step = np.zeros(d)
     for x, y in zip(samples.inputs[0, :n, :d], samples.inputs[0, :n, d], strict=True):
         step += x * y / (n + d + 1)
-    assert said_by(model, samples.chosen(np.arange(1))).item() == pytest.approx(
+    assert said_by(model, samples.select(np.arange(1))).item() == pytest.approx(
         step @ samples.inputs[0, n, :d], rel=1e-3
     )
-    assert score_of(model, task, samples) == pytest.approx((d + 1) / (n + d + 1), abs=0.01)
+    assert score_model(model, task, samples) == pytest.approx((d + 1) / (n + d + 1), abs=0.01)
 
 
 def test_regression_by_others() -> None:
     task = task_of("regression")
     samples, two = task.samples(3000, Split.TEST), task.default_setting(heads=2)
-    assert score_of(written(task, "delta"), task, samples) < 0.1  # a step for every example
-    assert score_of(written(task, "softmax"), task, samples) < 0.5
-    assert score_of(written(task, "softmax", two), task, samples) < 0.27  # the mean is taken away
+    assert score_model(written(task, "delta"), task, samples) < 0.1  # a step for every example
+    assert score_model(written(task, "softmax"), task, samples) < 0.5
+    assert score_model(written(task, "softmax", two), task, samples) < 0.27  # the mean is taken away
 
 
 def test_the_static_spike() -> None:
     task = task_of("spike")
     samples = task.samples(3000, Split.TEST)
     ceiling = task.ceiling(samples).score
-    assert abs(score_of(written(task, "softmax"), task, samples) - ceiling) <= 0.0007
-    assert score_of(written(task, "elu"), task, samples) > ceiling - 0.01
+    assert abs(score_model(written(task, "softmax"), task, samples) - ceiling) <= 0.0007
+    assert score_model(written(task, "elu"), task, samples) > ceiling - 0.01
     linear = written(task, "identity-features:normalised=no")
-    assert score_of(linear, task, samples) == pytest.approx(0.7814, abs=0.02)
+    assert score_model(linear, task, samples) == pytest.approx(0.7814, abs=0.02)
 
 
 @pytest.mark.parametrize("name", ["needle", "spike", "mqar", "induction"])
@@ -164,7 +166,7 @@ def test_softmax_works_through_norms_heads_blocks_and_mlps(name: str) -> None:
     )
     samples = task.samples(500, Split.TEST)
     model = written(task, "softmax", setting)
-    assert score_of(model, task, samples) == pytest.approx(task.ceiling(samples).score, abs=0.005)
+    assert score_model(model, task, samples) == pytest.approx(task.ceiling(samples).score, abs=0.005)
 
 
 def test_regression_works_through_norms() -> None:
@@ -172,7 +174,7 @@ def test_regression_works_through_norms() -> None:
     samples = task.samples(1000, Split.TEST)
     for mechanism in ("causal-linear", "identity-features"):
         plain, normed = (
-            score_of(written(task, mechanism, task.default_setting(norm=norm)), task, samples)
+            score_model(written(task, mechanism, task.default_setting(norm=norm)), task, samples)
             for norm in ("no", "yes")
         )
         assert normed == pytest.approx(plain, abs=0.005)
@@ -201,7 +203,7 @@ def test_where_a_construction_does_not_hold_there_is_none(
     name: str, mechanism: str, words: dict[str, object]
 ) -> None:
     task = task_of(name)
-    assert witness_for(task, mechanism, task.default_setting(**words)) is None
+    assert build_witness(task, mechanism, task.default_setting(**words)) is None
 
 
 @pytest.mark.parametrize(("name", "mechanism"), [("needle", "softmax"), ("mqar", "causal-linear")])
@@ -212,7 +214,7 @@ def test_queries_keys_and_values_are_equally_large(name: str, mechanism: str) ->
     sizes = [float(part.norm()) for part in attention.project.weight.detach().split(attention.channels)]
     assert sizes == pytest.approx([sizes[0]] * 3, rel=1e-4)
     samples = task.samples(200, Split.TEST)
-    score = score_of(perturbed(written(task, mechanism), 0.1, 0), task, samples)
+    score = score_model(perturb(written(task, mechanism), 0.1, 0), task, samples)
     assert score > task.ceiling(samples).score - 0.1
 
 
@@ -245,4 +247,4 @@ def test_numbers_are_fitted_in_batches_so_that_memory_does_not_grow_with_the_sam
         written(task_of(name, n=128), mechanism)
     finally:
         handle.remove()
-    assert 0 < max(read) <= READ_AT_ONCE
+    assert 0 < max(read) <= MAX_BATCH_TOKENS

@@ -12,7 +12,7 @@ from scipy.special import softmax
 from separatrix.core.errors import UsageError
 from separatrix.mechanisms import mechanism_named
 from separatrix.training.tasks import Samples, Split, Task, task_named
-from separatrix.training.tasks._moved import log_ratio_of_norm
+from separatrix.training.tasks._shifted import log_norm_ratio
 
 
 def some(name: str, count: int = 60, split: Split = Split.TEST, **given: object) -> tuple[Task, Samples]:
@@ -21,7 +21,7 @@ def some(name: str, count: int = 60, split: Split = Split.TEST, **given: object)
 
 
 def floor(task: Task, samples: Samples) -> float:
-    return task.floor(samples, task.default_setting()).score
+    return task.floor(samples).score
 
 
 def test_induction_answers_with_what_followed() -> None:
@@ -45,7 +45,7 @@ def test_copies_are_the_symbols_in_order_and_the_shortcut_knows_neighbours_alone
     task, samples = some("copy", 40, blanks=blanks, trained=4, tested=7)
     blank, begin, expected = 16, 17, []
     for tokens, places, targets in zip(
-        samples.inputs.tolist(), samples.places, samples.targets.tolist(), strict=True
+        samples.inputs.tolist(), samples.positions, samples.targets.tolist(), strict=True
     ):
         at = tokens.index(begin)
         context = tokens[:at]
@@ -87,9 +87,9 @@ def test_the_largest_item_is_retrieved() -> None:
 def test_only_what_lies_beyond_the_trained_length_is_asked(name: str) -> None:
     task, tested = some(name, 4, trained=6, tested=9)
     step = 2 if name == "modular" else 1
-    assert tested.places[0].tolist() == [6 * step, 7 * step, 8 * step]
+    assert tested.positions[0].tolist() == [6 * step, 7 * step, 8 * step]
     trained = task.samples(4, Split.TRAIN)
-    assert trained.places[0].tolist() == [i * step for i in range(6)]
+    assert trained.positions[0].tolist() == [i * step for i in range(6)]
     with pytest.raises(UsageError, match="tested=5 must be trained=6 or more"):
         task_named(name).read({"trained": 6, "tested": 5})
 
@@ -98,7 +98,7 @@ def test_parity_is_that_of_the_ones_so_far() -> None:
     for split in Split:
         _, samples = some("parity", 20, split)
         for tokens, places, targets in zip(
-            samples.inputs.tolist(), samples.places, samples.targets, strict=True
+            samples.inputs.tolist(), samples.positions, samples.targets, strict=True
         ):
             assert [sum(tokens[: place + 1]) % 2 for place in places] == targets.tolist()
 
@@ -106,7 +106,7 @@ def test_parity_is_that_of_the_ones_so_far() -> None:
 def test_modular_expressions_have_the_value_that_python_gives_them() -> None:
     for split in Split:
         _, samples = some("modular", 20, split, modulus=7, times="yes")
-        for tokens, places, targets in zip(samples.inputs, samples.places, samples.targets, strict=True):
+        for tokens, places, targets in zip(samples.inputs, samples.positions, samples.targets, strict=True):
             words = "".join("0123456+-*"[token] for token in tokens)
             assert [eval(words[: place + 1]) % 7 for place in places] == targets.tolist()
     with pytest.raises(UsageError, match="modulus=6 must be a prime number"):
@@ -210,4 +210,4 @@ def test_the_ratio_by_norms_is_the_mean_over_directions(dz: int) -> None:
     directions = chance.normal(size=(400_000, dz))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     known = [np.log(np.exp(shift * (directions @ each)).mean()) for each in vectors]
-    assert log_ratio_of_norm(vectors, shift) == pytest.approx(known, abs=0.05)
+    assert log_norm_ratio(vectors, shift) == pytest.approx(known, abs=0.05)

@@ -1,6 +1,7 @@
 """Ceilings, floors and proved ceilings against literal rules, simulation and every mechanism."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,13 +11,13 @@ from separatrix.mechanisms import MECHANISMS, mechanism_named
 from separatrix.training.tasks import Samples, Split, task_named
 from separatrix.training.tasks._base import relative_error
 from separatrix.training.tasks._proofs import (
+    KERNEL_SUMS,
     PROPORTIONAL,
     SECOND_MOMENTS,
-    SUMS,
-    commonest_share,
-    proportional,
+    expected_majority_share,
+    is_proportional,
 )
-from separatrix.training.tasks.spike import log_moment_ratio, moment_ceiling
+from separatrix.training.tasks.spike import log_mean_exp_coordinate, moment_ceiling
 
 LINEAR = mechanism_named("identity-features:normalised=no")
 PARAMETERS = {"power": ":beta=2", "taylor": ":order=3"}
@@ -27,23 +28,23 @@ def test_needles_are_found_by_the_best_rule_as_often_as_simulated_elsewhere() ->
         task = task_named("needle").read({"n": n})
         samples = task.samples(20000, Split.TEST)
         assert abs(task.ceiling(samples).score - known) < 0.005
-        marks, along = samples.inputs[:, :-1, -2], samples.hidden["along"]
+        marks, along = samples.inputs[:, :-1, -2], samples.latents["along"]
         right = ((marks * along).sum(1) > 0) == samples.targets[:, 0]
         assert abs(right.mean() - proved) < 0.015
 
 
 def test_the_commonest_value_is_as_common_as_counted() -> None:
-    assert commonest_share(3, 2) == pytest.approx((2 * 3 + 6 * 2) / 8 / 3)
+    assert expected_majority_share(3, 2) == pytest.approx((2 * 3 + 6 * 2) / 8 / 3)
     for pairs in (4, 32):
         task = task_named("mqar").read({"pairs": pairs})
         samples = task.samples(8000, Split.TEST)
-        assert abs(task.floor(samples, task.default_setting()).score - commonest_share(pairs, 32)) < 0.004
+        assert abs(task.floor(samples).score - expected_majority_share(pairs, 32)) < 0.004
 
 
 def test_every_key_of_recall_has_the_value_beside_it() -> None:
     task = task_named("mqar").read({"pairs": 5})
     samples = task.samples(20, Split.TRAIN)
-    for tokens, places, targets in zip(samples.inputs, samples.places, samples.targets, strict=True):
+    for tokens, places, targets in zip(samples.inputs, samples.positions, samples.targets, strict=True):
         beside = {tokens[i]: tokens[i + 1] - 32 for i in range(0, 10, 2)}
         assert len(beside) == 5
         assert [beside[tokens[place]] for place in places] == list(targets)
@@ -73,7 +74,7 @@ OTHERS = (
 @pytest.mark.parametrize("name", [*PROPORTIONAL, *OTHERS])
 def test_proportional_mechanisms_are_those_that_give_the_last_token_the_same_twice(name: str) -> None:
     mechanism = mechanism_named(name + PARAMETERS.get(name, ""))
-    assert proportional(mechanism) == (name in PROPORTIONAL)
+    assert is_proportional(mechanism) == (name in PROPORTIONAL)
     samples, apart = task_named("duplication").read({"items": 12}).samples(8, Split.TEST), []
     assert samples.present is not None
     torch.manual_seed(0)
@@ -113,7 +114,7 @@ def test_second_moments_are_all_that_linear_kernels_know(spelling: str) -> None:
         queries = queries + 0.1  # so that no row of scores sums to 0
         found.append(mechanism(queries, k[None, None], v[None, None], causal=True)[0, 0, -1])
     assert torch.allclose(*found, atol=1e-9)
-    assert (spelling in SUMS) == (not mechanism.normalised)
+    assert (spelling in KERNEL_SUMS) == (not mechanism.normalised)
 
 
 def test_one_gradient_step_has_the_error_that_is_proved_for_adding_up() -> None:
@@ -140,17 +141,27 @@ def test_spikes_are_seen_by_the_rules_as_often_as_computed() -> None:
     assert abs(task.ceiling(samples).score - 0.919) < 0.006
     proved = task.proved_ceiling(LINEAR, task.default_setting())
     assert proved is not None
-    along, n = samples.hidden["along"], 64
+    along, n = samples.latents["along"], 64
     total, square = along.sum(1), np.square(along).sum(1)
     says = log_moment_ratio(total, square - total**2 / n, n, task.shift) > 0  # type: ignore[attr-defined]
     assert abs((says == samples.targets[:, 0]).mean() - proved.score) < 0.008
-    floor = task.floor(samples, task.default_setting())
-    assert "norms" in floor.how
+    floor = task.floor(samples)
+    assert "norms" in floor.basis
     assert abs(floor.score - 0.82) < 0.01
     wide = task_named("spike").read({"dz": 64})
-    by_mean = wide.floor(wide.samples(8000, Split.TEST), wide.default_setting())
-    assert "mean" in by_mean.how
+    by_mean = wide.floor(wide.samples(8000, Split.TEST))
+    assert "mean" in by_mean.basis
     assert abs(by_mean.score - 0.5 * (1 + math.erf(task.shift / 16 / math.sqrt(2)))) < 0.015  # type: ignore[attr-defined]
+
+
+def log_moment_ratio(total: Any, remainder: Any, n: int, shift: float) -> Any:
+    """Return the log likelihood ratio of a spike, given sum s and R² = sum s² - (sum s)²/n.
+
+    Without a spike, s_i - mean(s) is then R sqrt(1 - 1/n) times a coordinate of a uniform direction in
+    n - 1 dimensions, and E exp(k coordinate) = Gamma(v + 1) (2/k)^v I_v(k) with v = (n - 3)/2.
+    """
+    k = shift * np.sqrt(remainder * (1 - 1 / n))
+    return shift * total / n - shift**2 / 2 + log_mean_exp_coordinate((n - 3) / 2, k)
 
 
 def test_the_ratio_of_moments_is_that_of_densities() -> None:
@@ -174,7 +185,7 @@ def test_single_locations_are_found_by_the_rules_as_well_as_computed() -> None:
         proved = task.proved_ceiling(LINEAR, task.default_setting())
         assert proved is not None
         assert relative_error(best, samples) == pytest.approx(proved.score, abs=0.015)
-        assert task.floor(samples, task.default_setting()).score == pytest.approx(1 - 1 / n, abs=0.015)
+        assert task.floor(samples).score == pytest.approx(1 - 1 / n, abs=0.015)
         assert task.ceiling(samples).score < proved.score - 0.02
 
 
@@ -201,7 +212,7 @@ def test_what_is_proved_is_said_of_its_class_alone() -> None:
         proved = task.proved_ceiling(mechanism, task.default_setting(**given))
         samples: Samples = task.samples(4000, Split.TEST)
         assert proved is not None
-        assert proved.score == pytest.approx(task.floor(samples, task.default_setting()).score, abs=0.005)
+        assert proved.score == pytest.approx(task.floor(samples).score, abs=0.005)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +233,7 @@ def test_the_ceiling_of_spikes_does_not_underflow(n: int, strength: str, known: 
     proved = task.proved_ceiling(LINEAR, task.default_setting())
     assert proved is not None
     assert proved.score == pytest.approx(known, abs=5e-5)
-    chance, count, shift = np.random.default_rng(3), 2000, task.parameters.shift
+    chance, count, shift = np.random.default_rng(3), 2000, task.shift
     added, order, right = shift**2 * (1 - 1 / n), (n - 3) / 2, 0
     with mpmath.workdps(30):
         gamma, half = mpmath.loggamma(order + 1), shift**2 / 2
@@ -267,7 +278,7 @@ def test_proved_ceilings_are_numbers_between_a_shortcut_and_the_best_rule(
     assert 0 <= proved.score <= 1
     few = {"mqar": 40, "copy": 40, "induction": 40, "regression": 400}.get(name, 200)
     samples = task.samples(few, Split.TEST)
-    margin, sign = task.proof_margin(proved, samples), task.answers.sign
-    ceiling, floor = task.ceiling(samples), task.floor(samples, setting)
+    margin, sign = task.proof_margin(proved, samples), task.metric.sign
+    ceiling, floor = task.ceiling(samples), task.floor(samples)
     assert sign * proved.score <= sign * ceiling.score + margin.slack + 1e-9
     assert not floor.universal or sign * floor.score <= sign * proved.score + margin.slack + 1e-9

@@ -13,7 +13,7 @@ import torch
 import tiny_data
 from separatrix.core.errors import UsageError
 from separatrix.training.data import MissingData, dataset_named
-from separatrix.training.tasks import REAL_TASKS, TASKS, Answers, Split, task_named
+from separatrix.training.tasks import REAL_TASKS, TASKS, Metric, Split, task_named
 
 DATA = {"digits": "digits", "smnist": "mnist", "scifar": "cifar10", "imdb": "imdb", "enwik8": "enwik8"}
 
@@ -55,7 +55,7 @@ def test_samples_are_of_the_shapes_that_the_task_says(name: str, folder: Path) -
     for split in Split:
         samples = made.samples(4, split)
         assert len(samples) == 4
-        assert samples.places.shape == samples.targets.shape
+        assert samples.positions.shape == samples.targets.shape
         assert samples.targets.dtype == np.int64
         assert 0 <= samples.targets.min() <= samples.targets.max() < made.outputs
         if made.vocabulary is None:
@@ -66,7 +66,7 @@ def test_samples_are_of_the_shapes_that_the_task_says(name: str, folder: Path) -
             assert samples.inputs.dtype == np.int64
             assert 0 <= samples.inputs.min() <= samples.inputs.max() < made.vocabulary
         if samples.present is not None:
-            assert np.take_along_axis(samples.present, samples.places, axis=1).all()
+            assert np.take_along_axis(samples.present, samples.positions, axis=1).all()
     assert not set(made.schema.model_fields) & set(type(made.default_setting()).model_fields)
 
 
@@ -75,11 +75,11 @@ def test_a_seed_and_step_have_the_same_samples_and_none_is_tested_twice(name: st
     made = task(name)
     one, again, other = (made.samples(20, Split.TRAIN, 3, step) for step in (5, 5, 6))
     assert (one.inputs == again.inputs).all()
-    assert one.hidden["row"].tolist() != other.hidden["row"].tolist()
+    assert one.latents["row"].tolist() != other.latents["row"].tolist()
     for split in (Split.VALIDATION, Split.TEST):
-        rows = made.samples(10**6, split).hidden["row"].tolist()
+        rows = made.samples(10**6, split).latents["row"].tolist()
         assert len(set(rows)) == len(rows) == made.count(made.part(split))
-        assert made.samples(3, split).hidden["row"].tolist() == rows[:3]
+        assert made.samples(3, split).latents["row"].tolist() == rows[:3]
 
 
 @pytest.mark.parametrize("name", ["digits", "smnist", "scifar"])
@@ -89,12 +89,12 @@ def test_patches_are_cut_row_by_row(name: str, folder: Path) -> None:
         made = task(name, patch=patch)
         samples = made.samples(2, Split.TEST)
         images = made.part(Split.TEST).pixels.reshape(-1, side, side, made.colours)
-        for i, row in enumerate(samples.hidden["row"]):
+        for i, row in enumerate(samples.latents["row"]):
             tokens = []
             for top in range(0, side, patch):
                 for left in range(0, side, patch):
                     cut = images[row, top : top + patch, left : left + patch]
-                    tokens.append([2 * int(value) / made.largest - 1 for value in cut.reshape(-1)])
+                    tokens.append([2 * int(value) / made.max_value - 1 for value in cut.reshape(-1)])
             assert samples.inputs[i].tolist() == pytest.approx(np.array(tokens), abs=1e-6)
             assert samples.targets[i, 0] == made.part(Split.TEST).labels[row]
     with pytest.raises(UsageError, match=f"patch=3 does not divide {side}, the side of an image"):
@@ -113,9 +113,9 @@ def test_the_floor_of_images_is_on_the_very_samples(folder: Path) -> None:
     for name in ("digits", "smnist", "scifar"):
         made = task(name)
         samples = made.samples(10, Split.TEST)
-        again = samples.chosen(np.arange(10)[::-1])
-        floor = made.floor(samples, made.default_setting())
-        assert floor.score == made.floor(again, made.default_setting()).score
+        again = samples.select(np.arange(10)[::-1])
+        floor = made.floor(samples)
+        assert floor.score == made.floor(again).score
         assert floor.score >= np.bincount(samples.targets[:, 0]).max() / 10
         assert not made.ceiling(samples).exact
 
@@ -125,14 +125,14 @@ def test_reviews_end_at_their_last_byte(folder: Path) -> None:
     texts = list(made.part(Split.TEST).samples())
     samples = made.samples(100, Split.TEST)
     for row, inputs, present, place in zip(
-        samples.hidden["row"], samples.inputs, samples.present, samples.places, strict=True
+        samples.latents["row"], samples.inputs, samples.present, samples.positions, strict=True
     ):
         assert inputs[present].astype(np.uint8).tobytes() == texts[row][:64]
         assert place == [min(64, len(texts[row])) - 1]
     cut = task("imdb", n=8).samples(100, Split.TEST)
     assert cut.present.all()
-    assert made.floor(samples, made.default_setting()).score == 1  # "good" or "bad" is in every one
-    assert task("imdb", n=8).floor(cut, made.default_setting()).score < 1
+    assert made.floor(samples).score == 1  # "good" or "bad" is in every one
+    assert task("imdb", n=8).floor(cut).score < 1
 
 
 def test_reviews_are_split_alike_whichever_way_they_lie(
@@ -144,14 +144,14 @@ def test_reviews_are_split_alike_whichever_way_they_lie(
         path = other / "aclImdb" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text)
-    table, acl = (dataset_named("imdb").training_half(each) for each in (folder, other))
+    table, acl = (dataset_named("imdb").load_training_half(each) for each in (folder, other))
     assert table.digest == acl.digest
     assert table.sizes == acl.sizes
     assert list(table.test.samples()) == list(acl.test.samples())
-    assert table.shared() == 0
-    assert dataset_named("imdb").official(other).sizes["test"] == 60
+    assert table.count_shared() == 0
+    assert dataset_named("imdb").load_official(other).sizes["test"] == 60
     with pytest.raises(MissingData, match="aclImdb is not in"):
-        dataset_named("imdb").official(folder)
+        dataset_named("imdb").load_official(folder)
 
 
 def test_every_byte_says_the_next(folder: Path) -> None:
@@ -160,19 +160,19 @@ def test_every_byte_says_the_next(folder: Path) -> None:
         whole = made.part(split).symbols
         samples = made.samples(5, split)
         for start, inputs, targets in zip(
-            samples.hidden["row"], samples.inputs, samples.targets, strict=True
+            samples.latents["row"], samples.inputs, samples.targets, strict=True
         ):
             assert inputs.tolist() == whole[start : start + 8].tolist()
             assert targets.tolist() == whole[start + 1 : start + 9].tolist()
-        assert (samples.places == np.arange(8)).all()
-    assert (made.samples(5, Split.TEST).hidden["row"] % 8 == 0).all()
+        assert (samples.positions == np.arange(8)).all()
+    assert (made.samples(5, Split.TEST).latents["row"] % 8 == 0).all()
 
 
 def test_bytes_are_scored_in_bits(folder: Path) -> None:
     made = task("enwik8")
     samples = made.samples(5, Split.TEST)
-    assert made.answers is Answers.BITS
-    assert made.answers.sign == -1
+    assert made.metric is Metric.BITS
+    assert made.metric.sign == -1
     assert made.score(torch.zeros(5, 8, 256), samples) == pytest.approx(8)
     sure = 50 * torch.nn.functional.one_hot(torch.from_numpy(samples.targets), 256).float()
     assert made.score(sure, samples) == pytest.approx(0, abs=1e-12)
@@ -188,9 +188,9 @@ def test_bytes_are_scored_in_bits(folder: Path) -> None:
 def test_the_floor_of_bytes_is_that_of_ngrams_on_the_very_windows(folder: Path) -> None:
     """Unigrams of bytes drawn alike and independently: each takes three bits."""
     made = task("enwik8")
-    floor = made.floor(made.samples(6, Split.TEST), made.default_setting())
+    floor = made.floor(made.samples(6, Split.TEST))
     assert floor.score == pytest.approx(3, abs=0.3)
-    assert "grams counted in all of the training bytes" in floor.how
+    assert "grams counted in all of the training bytes" in floor.basis
 
 
 def test_texts_that_repeat_are_known_to_bigrams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,20 +200,20 @@ def test_texts_that_repeat_are_known_to_bigrams(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("SEPARATRIX_DATA", str(tmp_path))
     (tmp_path / "enwik8").write_bytes(content)
     made = task("enwik8")
-    floor = made.floor(made.samples(6, Split.TEST), made.default_setting())
+    floor = made.floor(made.samples(6, Split.TEST))
     assert floor.score < 0.01
-    assert floor.how.startswith(("bigrams", "trigrams"))
+    assert floor.basis.startswith(("bigrams", "trigrams"))
 
 
 def test_a_model_learns_bytes_and_images(folder: Path) -> None:
     """A few steps of the usual loop: the loss is that of classes, and falls."""
-    from separatrix.training.learning import Run, train
+    from separatrix.training.learning import RunConfig, train
 
     for name in ("enwik8", "digits", "imdb"):
         made = task(name)
         small = {"width": 16, "heads": 2, "depth": 1, "steps": 60, "every": 30, "batch": 16}
         setting = made.default_setting(**small, validation=5, tests=5)
-        found = train(Run(made, "softmax", setting, rate=0.01, seed=0, test=True))
+        found = train(RunConfig(made, "softmax", setting, rate=0.01, seed=0, test=True))
         losses = found.curves.loss[: found.steps]
         assert losses[:5].mean() > losses[-5:].mean()
         assert found.score is not None
@@ -227,4 +227,4 @@ def test_a_stored_run_is_known_by_the_checksums_of_its_data() -> None:
         used = set(modules([*LEARNING, REAL_TASKS[name].__module__]))
         assert f"separatrix.training.data.{data}" in used
         assert "separatrix.training.data.fetching" not in used
-    assert not any("datasets" in each for each in modules([*LEARNING, TASKS["needle"].__module__]))
+    assert not any("training.data" in name for name in modules([*LEARNING, TASKS["needle"].__module__]))

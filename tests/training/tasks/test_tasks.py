@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from separatrix.core.errors import UsageError
-from separatrix.training.tasks import TASKS, Answers, Samples, Split, Task, task_named
-from separatrix.training.tasks._base import split_of
+from separatrix.training.tasks import TASKS, Metric, Samples, Split, Task, task_named
+from separatrix.training.tasks._base import assign_splits
 
 TRIED = [
     *(kind.read(kind.example) for kind in TASKS.values()),
@@ -23,7 +23,7 @@ GOLDEN = json.loads((Path(__file__).parent / "golden_samples.json").read_text())
 """Made by `python tests/training/tasks/test_tasks.py`."""
 
 
-@pytest.fixture(params=TRIED, ids=lambda task: task.spelled)
+@pytest.fixture(params=TRIED, ids=lambda task: task.spelling)
 def task(request: pytest.FixtureRequest) -> Task:
     return request.param
 
@@ -48,7 +48,7 @@ def sketch(samples: Samples) -> dict[str, object]:
     rounded otherwise elsewhere."""
     numbers = {"inputs": samples.inputs, "targets": samples.targets}
     found: dict[str, object] = {}
-    for name, each in (*numbers.items(), ("places", samples.places), ("present", samples.present)):
+    for name, each in (*numbers.items(), ("places", samples.positions), ("present", samples.present)):
         if each is None:
             continue
         if each.dtype == np.float32:
@@ -60,7 +60,7 @@ def sketch(samples: Samples) -> dict[str, object]:
 
 def test_samples_are_the_same_on_every_machine(task: Task) -> None:
     for split in Split:
-        found, known = sketch(task.samples(6, split, 7, 3)), GOLDEN[task.spelled][split.name]
+        found, known = sketch(task.samples(6, split, 7, 3)), GOLDEN[task.spelling][split.name]
         assert found.keys() == known.keys()
         for name, value in found.items():
             assert value == (
@@ -79,9 +79,9 @@ def test_samples_are_of_the_shapes_that_the_task_says(task: Task) -> None:
     for split in Split:
         samples = task.samples(30, split)
         assert len(samples) == 30
-        assert samples.places.shape == samples.targets.shape
-        assert (samples.places >= 0).all()
-        assert (samples.places < samples.inputs.shape[1]).all()
+        assert samples.positions.shape == samples.targets.shape
+        assert (samples.positions >= 0).all()
+        assert (samples.positions < samples.inputs.shape[1]).all()
         if task.vocabulary is None:
             assert samples.inputs.dtype == np.float32
             assert samples.inputs.shape[2:] == (task.features,)
@@ -90,7 +90,7 @@ def test_samples_are_of_the_shapes_that_the_task_says(task: Task) -> None:
             assert samples.inputs.ndim == 2
             assert samples.inputs.min() >= 0
             assert samples.inputs.max() < task.vocabulary
-        if task.answers is Answers.CLASSES:
+        if task.metric is Metric.ACCURACY:
             assert samples.targets.dtype == np.int64
             assert samples.targets.min() >= 0
             assert samples.targets.max() < task.outputs
@@ -99,18 +99,18 @@ def test_samples_are_of_the_shapes_that_the_task_says(task: Task) -> None:
             assert task.outputs == 1
         if samples.present is not None:
             assert samples.present.shape == samples.inputs.shape[:2]
-            assert np.take_along_axis(samples.present, samples.places, axis=1).all()
+            assert np.take_along_axis(samples.present, samples.positions, axis=1).all()
 
 
 def test_the_ceiling_is_above_the_floor(task: Task) -> None:
-    samples, sign = task.samples(COUNT, Split.TEST), task.answers.sign
-    floor = task.floor(samples, task.default_setting())
+    samples, sign = task.samples(COUNT, Split.TEST), task.metric.sign
+    floor = task.floor(samples)
     assert sign * task.ceiling(samples).score > sign * floor.score
 
 
 def test_the_answers_are_balanced(task: Task) -> None:
     targets = task.samples(COUNT, Split.TEST).targets.reshape(-1)
-    if task.answers is Answers.CLASSES:
+    if task.metric is Metric.ACCURACY:
         counts = np.bincount(targets, minlength=task.outputs)
         expected = counts.sum() / task.outputs
         assert (np.abs(counts - expected) < 6 * np.sqrt(expected)).all()
@@ -130,8 +130,8 @@ def one_hot(numbers: np.ndarray) -> np.ndarray:
 
 def places_and_lengths(samples: Samples) -> np.ndarray:
     """For each answer: the place that is asked, and how many tokens there are, one-hot and as numbers."""
-    asked = samples.places.shape[1]
-    place, width = samples.places.reshape(-1), samples.inputs.shape[1]
+    asked = samples.positions.shape[1]
+    place, width = samples.positions.reshape(-1), samples.inputs.shape[1]
     length = np.full(len(samples), width) if samples.present is None else samples.present.sum(1)
     length = np.repeat(length, asked)
     return np.concatenate(
@@ -141,8 +141,13 @@ def places_and_lengths(samples: Samples) -> np.ndarray:
 
 def outer_tokens(samples: Samples) -> np.ndarray:
     """For each answer: the first two tokens, the one that is asked, and the one before it."""
-    asked, row = samples.places.shape[1], np.arange(len(samples))
-    at = [0 * samples.places, 0 * samples.places + 1, samples.places, np.maximum(samples.places - 1, 0)]
+    asked, row = samples.positions.shape[1], np.arange(len(samples))
+    at = [
+        0 * samples.positions,
+        0 * samples.positions + 1,
+        samples.positions,
+        np.maximum(samples.positions - 1, 0),
+    ]
     found = [samples.inputs[np.repeat(row, asked), place.reshape(-1)] for place in at]
     symbols = samples.inputs.ndim == 2
     return np.concatenate([one_hot(each) if symbols else each for each in found], axis=1)
@@ -151,12 +156,12 @@ def outer_tokens(samples: Samples) -> np.ndarray:
 def fitted(task: Task, known: np.ndarray, samples: Samples) -> tuple[float, float]:
     """How well a linear predictor, fitted to half of the answers, does on the other half, and on how many."""
     targets = samples.targets.reshape(-1)
-    wanted = np.eye(task.outputs)[targets] if task.answers is Answers.CLASSES else targets[:, None]
+    wanted = np.eye(task.outputs)[targets] if task.metric is Metric.ACCURACY else targets[:, None]
     known = np.concatenate([known, np.ones((len(known), 1))], axis=1)
     half = len(known) // 2
     square = known[:half].T @ known[:half] + 10 * np.eye(known.shape[1])
     said = known[half:] @ np.linalg.solve(square, known[:half].T @ wanted[:half])
-    if task.answers is Answers.CLASSES:
+    if task.metric is Metric.ACCURACY:
         return float((said.argmax(1) == targets[half:]).mean()), half
     return float(np.square(said - wanted[half:]).mean() / np.square(wanted[half:]).mean()), half
 
@@ -166,7 +171,7 @@ def test_nothing_is_known_from_the_place_that_is_asked_or_the_number_of_tokens(t
     found, count = fitted(task, places_and_lengths(samples), samples)
     if task.asks_length:
         assert found > 0.99
-    elif task.answers is Answers.CLASSES:
+    elif task.metric is Metric.ACCURACY:
         chance = 1 / task.outputs
         assert found < chance + 4 * np.sqrt(chance / count)
     else:
@@ -178,8 +183,8 @@ def test_no_predictor_from_the_first_tokens_or_the_last_beats_the_floor(task: Ta
         samples = some_answers(task)
         known = np.concatenate([places_and_lengths(samples), outer_tokens(samples)], axis=1)
         found, count = fitted(task, known, samples)
-        floor = task.floor(samples, task.default_setting()).score
-        assert task.answers.sign * (found - floor) < 4 * np.sqrt(floor / count)
+        floor = task.floor(samples).score
+        assert task.metric.sign * (found - floor) < 4 * np.sqrt(floor / count)
 
 
 def test_names_of_parameters_are_not_those_of_the_setting(task: Task) -> None:
@@ -196,14 +201,14 @@ def test_samples_of_the_default_setting_are_there_at_once(task: Task) -> None:
 def test_an_input_belongs_to_one_split_by_its_digest() -> None:
     task = task_named("mqar").read({"pairs": 4})
     drawn = task.draw(4000, Split.TEST, np.random.default_rng(0))
-    shares = np.bincount(split_of(task.origin(drawn)), minlength=3) / 4000
+    shares = np.bincount(assign_splits(task.split_keys(drawn)), minlength=3) / 4000
     assert np.abs(shares - [0.5, 0.25, 0.25]).max() < 0.04
 
 
 def test_too_few_inputs_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     task = task_named("duplication").read({})
-    monkeypatch.setattr(task, "origin", lambda samples: np.zeros((len(samples), 1)))
-    with pytest.raises(UsageError, match="duplication has too few inputs to be shared out"):
+    monkeypatch.setattr(task, "split_keys", lambda samples: np.zeros((len(samples), 1)))
+    with pytest.raises(UsageError, match="duplication has too few different inputs"):
         [task.samples(2, split) for split in Split]
 
 
@@ -226,14 +231,14 @@ def test_further_lengths_are_the_same_task_at_these_lengths() -> None:
     task = task_named("modular").read(
         {"trained": 4, "tested": 6, "also": "9,5", "modulus": 5, "times": "yes"}
     )
-    assert {n: each.spelled for n, each in task.further().items()} == {
+    assert {n: each.spelling for n, each in task.further_tasks().items()} == {
         n: f"modular trained=4 tested={n} modulus=5 times=yes" for n in (9, 5)
     }
-    assert not any(each.further() for each in task.further().values())
+    assert not any(each.further_tasks() for each in task.further_tasks().values())
 
 
 if __name__ == "__main__":
     known = {
-        task.spelled: {split.name: sketch(task.samples(6, split, 7, 3)) for split in Split} for task in TRIED
+        task.spelling: {split.name: sketch(task.samples(6, split, 7, 3)) for split in Split} for task in TRIED
     }
     (Path(__file__).parent / "golden_samples.json").write_text(json.dumps(known, indent=1) + "\n")

@@ -26,10 +26,9 @@ from separatrix.core.judgement import (
 )
 from separatrix.core.parameters import Parameters, UsageError
 from separatrix.mechanisms import Mechanism
-from separatrix.training.learning import score_of
-from separatrix.training.learning.model import tokens_of
-from separatrix.training.learning.witnesses import witness_for, witnessed
-from separatrix.training.tasks import Answers, Bound, RealTask, Samples, Split, Task, task_named
+from separatrix.training.learning import score_model
+from separatrix.training.learning.witnesses import build_witness, witnessed_mechanisms
+from separatrix.training.tasks import Bound, Metric, RealTask, Samples, Split, Task, task_named
 
 if TYPE_CHECKING:
     from separatrix.sweeps.store import Store
@@ -60,7 +59,7 @@ def task_at(name: str, n: int) -> Task | None:
     kind = task_named(name)
     if "n" not in kind.schema.model_fields:
         task = kind.read()
-        return task if not isinstance(task, RealTask) and tokens_of(task) == n else None
+        return task if not isinstance(task, RealTask) and task.max_tokens == n else None
     if (task_here := _read(kind, n)) is not None:
         return task_here
     around = _read(kind, n - 1), _read(kind, n + 1)
@@ -112,7 +111,7 @@ class _Tested:
 @lru_cache(maxsize=4)
 def _tested(task: Task, count: int) -> _Tested:
     samples = task.samples(count, Split.TEST)
-    return _Tested(samples, task.ceiling(samples), task.floor(samples, task.default_setting()))
+    return _Tested(samples, task.ceiling(samples), task.floor(samples))
 
 
 @dataclass
@@ -133,26 +132,26 @@ class _Known:
     def __post_init__(self) -> None:
         if isinstance(self.task, RealTask):
             return
-        most = MAX_SCORED_TOKENS // tokens_of(self.task)
+        most = MAX_SCORED_TOKENS // self.task.max_tokens
         full = max(FIRST_SAMPLES[0], min(self.task.default_setting().tests, most))
         model = self._written_model()
         if model is None:
             self.tested = _tested(self.task, full)
             return
-        stages = FIRST_SAMPLES if self.task.answers is Answers.CLASSES else ()
+        stages = FIRST_SAMPLES if self.task.metric is Metric.ACCURACY else ()
         try:
             for count in (*(few for few in stages if few < full), full):
                 self.tested = _tested(self.task, count)
-                self.written = score_of(model, self.task, self.tested.samples)
+                self.written = score_model(model, self.task, self.tested.samples)
                 if count < full and self.tested.is_out_of_reach_of(self.written, self.task.tolerance):
                     break
         except (RuntimeError, NotImplementedError) as error:  # torch has no such operation in this format
             self.problem = f"; written weights do not run in {self.dtype}: {raised(error)}"
 
     def _written_model(self) -> torch.nn.Module | None:
-        if self.mechanism.spelled not in witnessed(self.task):
+        if self.mechanism.spelled not in witnessed_mechanisms(self.task):
             return None
-        model = witness_for(self.task, self.mechanism, self.task.default_setting())
+        model = build_witness(self.task, self.mechanism, self.task.default_setting())
         return None if model is None else _InFormat(model, getattr(torch, self.dtype))
 
     @property
@@ -166,7 +165,7 @@ class _Known:
     @property
     def goal(self) -> Goal:
         """What has to be reached; on real data the best score that any rule could have."""
-        sign = self.task.answers.sign
+        sign = self.task.metric.sign
         best = max(sign, 0) if self.tested is None else self.tested.ceiling.score
         return Goal(best, self.task.tolerance, sign)
 

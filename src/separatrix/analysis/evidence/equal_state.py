@@ -14,8 +14,7 @@ from separatrix.analysis.evidence.protocol import Experiment, learned
 from separatrix.analysis.evidence.runs import Laboratory
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Causality, Mechanism
-from separatrix.training.learning import model_for
-from separatrix.training.learning.model import tokens_of
+from separatrix.training.learning import build_model
 from separatrix.training.tasks import Setting, Task
 
 MOST = 1024
@@ -45,13 +44,13 @@ def compared(asked: Experiment, found: Learned, laboratory: Laboratory) -> Equal
         for mechanism in asked.mechanisms[1:]
         if mechanism.spelled in at
     ]
-    name = f"learn {task.spelled} at equal state"
+    name = f"learn {task.spelling} at equal state"
     again = [each.mechanisms[0] for each in learned(wider, laboratory, name)]
     scores = {
         each.mechanism: {run.seed: run.score for run in each.runs} for each in (found.mechanisms[0], *again)
     }
     left_out = tuple(mechanism.spelled for mechanism in asked.mechanisms[1:] if mechanism.spelled not in at)
-    return EqualState(reference.spelled, tokens_of(task), wanted, tuple(again), differences(scores), left_out)
+    return EqualState(reference.spelled, task.max_tokens, wanted, tuple(again), differences(scores), left_out)
 
 
 def carried(task: Task, mechanism: Mechanism, setting: Setting) -> int:
@@ -64,7 +63,7 @@ def carried(task: Task, mechanism: Mechanism, setting: Setting) -> int:
     >>> [carried(mqar, mechanism_named(name), plain) for name in ("softmax", "delta")]
     [7688, 4104]
     """
-    return model_for(task, mechanism, setting).state_bytes(tokens_of(task))
+    return build_model(task, mechanism, setting).state_bytes(task.max_tokens)
 
 
 def setting_with(task: Task, mechanism: Mechanism, setting: Setting, wanted: int) -> Setting:

@@ -40,16 +40,16 @@ def gradient_step_difference(count: int = 1000) -> float:
     import torch
 
     from separatrix.mechanisms import mechanism_named
-    from separatrix.training.learning.batch import Batch, answers
-    from separatrix.training.learning.witnesses import witness_for
+    from separatrix.training.learning.batch import SampleBatch, compute_outputs
+    from separatrix.training.learning.witnesses import build_witness
     from separatrix.training.tasks import Split, task_named
 
     task = task_named("regression").read({})
-    model = witness_for(task, mechanism_named("identity-features:normalised=no"), task.default_setting())
+    model = build_witness(task, mechanism_named("identity-features:normalised=no"), task.default_setting())
     assert model is not None
     samples, d = task.samples(count, Split.TEST), task.parameters.d
     with torch.no_grad():
-        said = answers(model, Batch.of(samples))[:, 0, 0].double().numpy()
+        said = compute_outputs(model, SampleBatch.of(samples))[:, 0, 0].double().numpy()
     furthest = 0.0
     for tokens, answer in zip(samples.inputs.astype(np.float64), said, strict=True):
         *examples, asked = tokens

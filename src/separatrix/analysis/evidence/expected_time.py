@@ -12,9 +12,8 @@ import torch
 from separatrix.analysis.evidence.protocol import Experiment
 from separatrix.analysis.evidence.runs import one_thread
 from separatrix.mechanisms import Mechanism
-from separatrix.training.learning import model_for
-from separatrix.training.learning.batch import READ_AT_ONCE, Batch, answers, loss_of
-from separatrix.training.learning.model import tokens_of
+from separatrix.training.learning import build_model
+from separatrix.training.learning.batch import MAX_BATCH_TOKENS, SampleBatch, compute_loss, compute_outputs
 from separatrix.training.learning.witnesses import WITNESSES
 from separatrix.training.tasks import Split
 
@@ -59,16 +58,16 @@ def _run_seconds(asked: Experiment, mechanism: Mechanism) -> float:
     """Seconds of one run to its last step, with every look at the validation samples and the test."""
     task, setting = asked.task, asked.setting
     with one_thread():
-        model, steps = model_for(task, mechanism, setting), list[float]()
+        model, steps = build_model(task, mechanism, setting), list[float]()
         for step in range(1 + TIMED_STEPS):
             start = time.perf_counter()
-            batch = Batch.of(task.samples(setting.batch, Split.TRAIN, 0, step))
-            loss_of(answers(model, batch), batch, task).backward()  # type: ignore[no-untyped-call]
+            batch = SampleBatch.of(task.samples(setting.batch, Split.TRAIN, 0, step))
+            compute_loss(compute_outputs(model, batch), batch, task).backward()  # type: ignore[no-untyped-call]
             steps.append(time.perf_counter() - start)
-        few = task.samples(max(1, min(READ_AT_ONCE // tokens_of(task), setting.tests)), Split.TEST)
+        few = task.samples(max(1, min(MAX_BATCH_TOKENS // task.max_tokens, setting.tests)), Split.TEST)
         start = time.perf_counter()
         with torch.no_grad():
-            answers(model, Batch.of(few))
+            compute_outputs(model, SampleBatch.of(few))
         read = (time.perf_counter() - start) / len(few)
     looks = setting.steps // setting.every + 1
     return min(steps[1:]) * setting.steps + read * (looks * setting.validation + setting.tests)

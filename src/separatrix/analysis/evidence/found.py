@@ -189,7 +189,7 @@ class Learned(Result):
         usual = self.task.default_setting().shown()
         own = {name: value for name, value in self.setting.shown().items() if name != "rates"}
         return " ".join(
-            (self.task.spelled, *(f"{name}={value}" for name, value in own.items() if value != usual[name]))
+            (self.task.spelling, *(f"{name}={value}" for name, value in own.items() if value != usual[name]))
         )
 
     def alone(self) -> Part:
@@ -199,7 +199,7 @@ class Learned(Result):
     @property
     def standings(self) -> dict[str, BesideFloor]:
         """Where each mechanism stands beside the floor; a run that failed counts as worse than any score."""
-        floor, sign = self.floor.score, self.task.answers.sign
+        floor, sign = self.floor.score, self.task.metric.sign
 
         def standing(evidence: MechanismEvidence) -> BesideFloor:
             if evidence.proved is not None and sign * (evidence.proved.score - floor) < 0:
@@ -213,7 +213,7 @@ class Learned(Result):
     @property
     def conclusions(self) -> tuple[str, ...]:
         """What may be said of mechanisms beside a floor, in plain words."""
-        return conclusions(self.standings, self.paired, self.task.answers.sign)
+        return conclusions(self.standings, self.paired, self.task.metric.sign)
 
     @property
     def summary(self) -> str:
@@ -223,7 +223,7 @@ class Learned(Result):
             for row in self.mechanisms
         ]
         around = f"ceiling {self.ceiling.score:.4f}, floor {self.floor.score:.4f}"
-        return f"{self.task.spelled}: {', '.join(medians)}; {around}"
+        return f"{self.task.spelling}: {', '.join(medians)}; {around}"
 
     def rows(self) -> list[Row]:
         """One row for each mechanism: what is proved, written down and trained."""
@@ -260,11 +260,11 @@ class Learned(Result):
                 "task": self.task.name,
                 "parameters": self.task.parameters.shown(),
                 "setting": self.setting.shown(),
-                "score": self.task.answers.value,
+                "score": self.task.metric.value,
                 "ceiling": self.ceiling.score,
-                "ceiling_by": self.ceiling.how,
+                "ceiling_by": self.ceiling.basis,
                 "floor": self.floor.score,
-                "floor_by": self.floor.how,
+                "floor_by": self.floor.basis,
                 "mechanisms": [mechanism.as_json() for mechanism in self.mechanisms],
                 "paired": [each.as_json() for each in self.paired],
                 "beside_floor": {name: where.value for name, where in self.standings.items()},

@@ -105,7 +105,7 @@ def _mechanisms(found: Iterable[Learned]) -> Iterator[tuple[Learned, MechanismEv
             known = (learned.spelled, mechanism.mechanism) in seen
             seen.add((learned.spelled, mechanism.mechanism))
             if mechanism.trained is not None and not known:
-                yield learned, mechanism, learned.task.answers.sign * mechanism.trained.median
+                yield learned, mechanism, learned.task.metric.sign * mechanism.trained.median
 
 
 def _ceilings(found: Iterable[Learned]) -> Prediction:
@@ -113,7 +113,7 @@ def _ceilings(found: Iterable[Learned]) -> Prediction:
     for learned, each, trained in _mechanisms(found):
         if each.proved is None:
             continue
-        sign, name = learned.task.answers.sign, f"{each.mechanism} on {learned.spelled}"
+        sign, name = learned.task.metric.sign, f"{each.mechanism} on {learned.spelled}"
         pairs.append(Pair(learned.spelled, each.mechanism, sign * each.proved.score, trained))
         if trained < sign * each.proved.score - CLOSE:
             misses.append(

@@ -35,8 +35,8 @@ from separatrix.sweeps.progress import Tell
 from separatrix.sweeps.store import DEFAULT, Address, Status, open_store
 from separatrix.sweeps.sweep import executor_for, stop_on_signals
 from separatrix.sweeps.training_runs import SCORE_AT, TrainingRun, training_run
-from separatrix.training.learning import score_of
-from separatrix.training.learning.witnesses import witness_for
+from separatrix.training.learning import score_model
+from separatrix.training.learning.witnesses import build_witness
 from separatrix.training.tasks import Bound, RealTask, Samples, Setting, Split, Task, task_named
 
 LEAST_SEEDS, MOST_SEEDS = 2, 1000
@@ -111,7 +111,7 @@ def learn(
         require_state(asked)
     with stop_on_signals(hear) as stop, closing(executor_for(workers, scheduler)) as executor:
         laboratory = Laboratory(open_store(store, create=True, check=True), executor, tell, stop)
-        (found,) = learned([asked], laboratory, f"learn {asked.task.spelled}")
+        (found,) = learned([asked], laboratory, f"learn {asked.task.spelling}")
         return replace(found, equal_state=compared(asked, found, laboratory)) if equal_state else found
 
 
@@ -206,8 +206,8 @@ def bounds_of(asked: Experiment) -> Bounds:
     if isinstance(task, RealTask):
         return Bounds(ceiling, UNMEASURED, written, margins)
     # The ceiling holds in expectation: on a finite sample a shortcut may be luckier than the best rule.
-    floor = task.floor(samples, setting)
-    worse = min((floor.score, ceiling.score), key=lambda score: task.answers.sign * score)
+    floor = task.floor(samples)
+    worse = min((floor.score, ceiling.score), key=lambda score: task.metric.sign * score)
     return Bounds(ceiling, replace(floor, score=worse), written, margins)
 
 
@@ -227,7 +227,7 @@ def _with_floor(asked: Experiment, bounds: Bounds, rows: Mapping[str, Row]) -> B
     for work in _floor_works(asked):
         row = rows[work.id]
         if row["status"] != Status.DONE:
-            raise UsageError(f"the floor of {asked.task.spelled} could not be measured: {row['message']}")
+            raise UsageError(f"the floor of {asked.task.spelling} could not be measured: {row['message']}")
         bounds = replace(bounds, floor=Bound(float(row["floor"]), str(row["floor_by"])))
     return bounds
 
@@ -295,7 +295,7 @@ def _tried(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> list[Trai
 
 def _pilots(asked: Experiment, rows: Mapping[str, Row]) -> Pilots:
     """What each learning rate did on the pilot seeds."""
-    grid, sign = asked.setting.grid, asked.task.answers.sign
+    grid, sign = asked.setting.grid, asked.task.metric.sign
     if len(grid) == 1:
         return {each.spelled: (Pilot(grid[0], None),) for each in asked.mechanisms}
 
@@ -318,14 +318,14 @@ def chosen(pilots: Sequence[Pilot], task: Task) -> Pilot:
 
     Where all failed it is the middle of all: the fresh runs show how.
     """
-    equals = window(pilots, task.answers.sign, task.tolerance) or pilots
+    equals = window(pilots, task.metric.sign, task.tolerance) or pilots
     return equals[len(equals) // 2]
 
 
 def _written(task: Task, mechanism: Mechanism, setting: Setting, samples: Samples) -> float | None:
     """What weights that are written down score, where there are some."""
-    model = witness_for(task, mechanism, setting)
-    return None if model is None else score_of(model, task, samples)
+    model = build_witness(task, mechanism, setting)
+    return None if model is None else score_model(model, task, samples)
 
 
 def _fresh(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> list[TrainingRun]:
@@ -362,7 +362,7 @@ def evidence_of(
     `fresh` are the stored runs that count, each with its seed; `from_witness` those from written weights
     with noise; `curve` gives the curve of a run by its identity.
     """
-    task, setting, sign = asked.task, asked.setting, asked.task.answers.sign
+    task, setting, sign = asked.task, asked.setting, asked.task.metric.sign
     witness, ceiling = bounds.written[mechanism.spelled], bounds.ceiling
     tuned = [row for row in from_witness if row["status"] == Status.DONE]
     runs = tuple(_run(task, seed, row, curve) for seed, row in fresh if row["status"] == Status.DONE)
@@ -413,7 +413,7 @@ def _run(task: Task, seed: int, row: Row, curve: Callable[[str], Curve]) -> Run:
         diverged_at=row.get("diverged_at"),
         seconds=float(row["seconds"]),
         curve=curve(row["id"]),
-        further={n: float(row[f"{SCORE_AT}{n}"]) for n in task.further()},
+        further={n: float(row[f"{SCORE_AT}{n}"]) for n in task.further_tasks()},
     )
 
 

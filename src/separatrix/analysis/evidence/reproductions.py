@@ -21,8 +21,8 @@ from separatrix.core.result import Result, Row
 from separatrix.sweeps.progress import Tell
 from separatrix.sweeps.store import DEFAULT, Address, open_store
 from separatrix.sweeps.sweep import executor_for, stop_on_signals
-from separatrix.training.learning.loop import further_tests
-from separatrix.training.tasks import Answers, Split
+from separatrix.training.learning.loop import count_further_tests
+from separatrix.training.tasks import Metric, Split
 
 
 class Verdict(Enum):
@@ -176,7 +176,7 @@ def reproductions(
     asked = {typed: _experiment(typed, parameters or {}, seeds, pilots) for typed in reversed(trained)}
     for entry in entries:
         how = entry.how
-        if isinstance(how, Training) and how.length not in (None, *asked[how.typed].task.further()):
+        if isinstance(how, Training) and how.length not in (None, *asked[how.typed].task.further_tasks()):
             raise UsageError(f"{entry.name} is read off the length {how.length}; have it in also=…")
     found = dict[str, Learned | UsageError]()
     if asked:
@@ -242,7 +242,7 @@ def _measured(how: Training, found: Learned) -> Ours | None:
         low, high = summary.interval or (min(shown), max(shown))
         return Ours(summary.median, (low - drawn, high + drawn), tuple(shown))
     best = [
-        max(combination, key=lambda score: task.answers.sign * score)
+        max(combination, key=lambda score: task.metric.sign * score)
         for combination in combinations(shown, min(how.best_of, len(shown)))
     ]
     return Ours(fmean(best), (min(best) - drawn, max(best) + drawn), tuple(shown))
@@ -251,8 +251,8 @@ def _measured(how: Training, found: Learned) -> Ours | None:
 def _by_samples(how: Training, found: Learned, score: float) -> float:
     """What other test samples would change; all seeds are tested with the same. 0 where it is not a share."""
     task, tests = found.task, found.setting.tests
-    if task.answers is not Answers.CLASSES:
+    if task.metric is not Metric.ACCURACY:
         return 0.0
     if how.length is not None:
-        task, tests = task.further()[how.length], further_tests(found.setting, how.length)
+        task, tests = task.further_tasks()[how.length], count_further_tests(found.setting, how.length)
     return sampling_half(score, tests * task.samples(1, Split.TEST).targets.shape[1])

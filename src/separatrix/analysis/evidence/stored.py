@@ -91,11 +91,11 @@ def stored_training(
             waiting.append(f"{len(rows)} runs of {task}: {error}")
             continue
         for variant in _variants(asked, dict(setting), rows, waiting):
-            say(f"{asked.spelled}, {len(variant.runs)} mechanisms")
+            say(f"{asked.spelling}, {len(variant.runs)} mechanisms")
             try:
                 found += _learned(store, variant, load, waiting)
             except SeparatrixError as error:
-                waiting.append(f"{asked.spelled}: {error}")
+                waiting.append(f"{asked.spelling}: {error}")
     return StoredTraining(tuple(found), tuple(dict.fromkeys(waiting)))
 
 
@@ -161,7 +161,7 @@ def _variants(
     tried, fresh = defaultdict[str, list[_Run]](list), defaultdict[str, list[_Run]](list)
     for run in sorted(runs, key=lambda run: (_order(run.mechanism), run.seed)):
         (tried if run.purpose == PILOT else fresh)[run.mechanism].append(run)
-    sign = task.answers.sign
+    sign = task.metric.sign
     pilots = {name: _pilots(own, sign) for name, own in tried.items()}
     for tests in sorted({run.tests or "" for own in fresh.values() for run in own}):
         own = {name: [run for run in some if run.tests == tests] for name, some in fresh.items()}
@@ -183,7 +183,7 @@ def _variants(
             single = Setting.read({**given, "rates": format_exact(rate)})
             yield _Variant(task, single, some_of, {name: (Pilot(rate, None),) for name in some_of})
     only = sorted(tried.keys() - fresh.keys(), key=_order)
-    waiting += [f"{name} on {task.spelled}: {_untested(len(tried[name]))}" for name in only]
+    waiting += [f"{name} on {task.spelling}: {_untested(len(tried[name]))}" for name in only]
 
 
 def _untested(runs: int) -> str:
@@ -213,7 +213,7 @@ def _learned(store: Store, variant: _Variant, load: Load, waiting: list[str]) ->
         try:
             mechanisms[name] = load(name)
         except SeparatrixError as error:
-            waiting.append(f"{name} on {variant.task.spelled}: {error}")
+            waiting.append(f"{name} on {variant.task.spelling}: {error}")
     if not mechanisms:
         return []
     asked = Experiment(variant.task, tuple(mechanisms.values()), variant.setting)

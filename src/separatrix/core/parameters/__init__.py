@@ -1,7 +1,7 @@
 """Exact parameters, validated once at the boundary."""
 
 from separatrix.core.errors import SeparatrixError, UsageError
-from separatrix.core.parameters.declared import Parametrised, choice, exact, flag, natural
+from separatrix.core.parameters.declared import Parametrised, choice, exact, flag, limit, natural, text
 from separatrix.core.parameters.grid import Grid
 from separatrix.core.parameters.model import (
     Constraint,
@@ -32,10 +32,12 @@ __all__ = [
     "exact",
     "flag",
     "is_absent",
+    "limit",
     "listed_mechanisms",
     "natural",
     "nearest",
     "read_words",
     "require_known",
     "split_mechanisms",
+    "text",
 ]

@@ -40,22 +40,24 @@ class Declared:
 
     def bounds(self) -> tuple[Constraint, ...]:
         """Return the constraint that keeps the parameter within its limits, if it has any."""
-        name, low, high = self.name, self.low, self.high
-        if low is None and high is None:
-            return ()
+        return () if self.low is None and self.high is None else (limit(self.name, self.low, self.high),)
 
-        def holds(values: Any) -> Any:
-            # The values may be arrays, one for each point of a grid; `&` works for both.
-            value = getattr(values, name)
-            return (value >= low if low is not None else True) & (value <= high if high is not None else True)
 
-        def message(values: Any) -> str:
-            limits = " to ".join(_short(end) for end in (low, high) if end is not None)
-            more = " or less" if low is None else " or more" if high is None else ""
-            given = format_exact(getattr(values, name))
-            return f"{name}={given} is out of range; {name} must be {limits}{more}"
+def limit(name: str, low: Number | None = None, high: Number | None = None) -> Constraint:
+    """Return the constraint that a parameter lies between two numbers, ends included; None for no end."""
 
-        return (Constraint((name,), holds, message),)
+    def holds(values: Any) -> Any:
+        # The values may be arrays, one for each point of a grid; `&` works for both.
+        value = getattr(values, name)
+        return (value >= low if low is not None else True) & (value <= high if high is not None else True)
+
+    def message(values: Any) -> str:
+        limits = " to ".join(_short(end) for end in (low, high) if end is not None)
+        more = " or less" if low is None else " or more" if high is None else ""
+        given = format_exact(getattr(values, name))
+        return f"{name}={given} is out of range; {name} must be {limits}{more}"
+
+    return Constraint((name,), holds, message)
 
 
 def natural(
@@ -81,6 +83,11 @@ def flag(default: bool) -> Any:
 def choice(*words: str, default: str = REQUIRED) -> Any:
     """Declare a parameter that is one of a few words."""
     return Declared(Literal[words], default)
+
+
+def text(default: str | None = REQUIRED) -> Any:
+    """Declare a parameter that is text, which `relations` may restrict."""
+    return Declared(str if default is not None else str | None, default)
 
 
 class _Schema:

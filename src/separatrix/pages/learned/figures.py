@@ -117,7 +117,7 @@ def overview(part: Part, look: Palette) -> bytes:
 
 def _within(axes: Any, found: Sequence[Learned], along: str = "y") -> None:
     """Cut intervals off where no share can be."""
-    if found[0].task.answers.sign > 0:
+    if found[0].task.metric.sign > 0:
         low, high = axes.get_ylim() if along == "y" else axes.get_xlim()
         ends = max(low, -0.03), min(high, 1.03)
         axes.set_ylim(ends) if along == "y" else axes.set_xlim(ends)
@@ -239,7 +239,7 @@ def beside_floors(parts: Sequence[Part]) -> bytes:
             left.set_ylim(len(shown) - 0.4, -0.6)
             left.grid(visible=False, axis="y")
             left.set_title(
-                f"{one.task.spelled}, {one.setting.steps:,} steps: floor {floor:.4f}", loc="left", fontsize=9
+                f"{one.task.spelling}, {one.setting.steps:,} steps: floor {floor:.4f}", loc="left", fontsize=9
             )
             right.set(xlabel="step", ylabel="validation")
         panels[0][0].plot([], [], color=FAINT, lw=1.2, ls=DOTTED, label="floor")
@@ -294,8 +294,8 @@ def _marker(key: Key) -> str:
 
 
 def _scored(found: Learned) -> str:
-    better = "" if found.task.answers.sign > 0 else " (lower is better)"
-    return f"{found.task.answers.value}{better}"
+    better = "" if found.task.metric.sign > 0 else " (lower is better)"
+    return f"{found.task.metric.value}{better}"
 
 
 def _two_lines(name: str) -> str:

@@ -36,7 +36,7 @@ def page(title: str, parts: Sequence[Part], command: str, more: Sequence[pages.S
 
 def _section(part: Part, look: figures.Palette) -> pages.Section:
     """A question; figures of the whole come first, each a picture with what it shows in words."""
-    several = len(part.found) > 1 and len({each.task.answers for each in part.found}) == 1
+    several = len(part.found) > 1 and len({each.task.metric for each in part.found}) == 1
     whole = list[tuple[bytes, str]]()
     if several and part.moved is not None:
         what = f"Scores against {part.moved}: every seed, the medians joined, with both ceilings."

@@ -30,7 +30,7 @@ def _row(found: Learned, each: MechanismEvidence) -> tuple[str, ...]:
         f"{float(each.rate):g}",
         "–" if each.parameters is None else f"{each.parameters:,}",
         "–" if each.state_bytes is None else f"{each.state_bytes:,}",
-        f"{found.floor.score:.4f}: {found.floor.how}",
+        f"{found.floor.score:.4f}: {found.floor.basis}",
         found.standings[each.mechanism].value,
     )
 
@@ -40,11 +40,11 @@ def _concluded(found: Sequence[Learned]) -> list[str]:
 
 
 def _asked(found: Learned) -> str:
-    return f"{found.task.spelled}, {found.setting.steps:,} steps"
+    return f"{found.task.spelling}, {found.setting.steps:,} steps"
 
 
 def _measure(found: Learned) -> str:
-    answers = found.task.answers
+    answers = found.task.metric
     return answers.value if answers.sign > 0 else f"{answers.value}; less is better"
 
 

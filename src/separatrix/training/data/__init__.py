@@ -1,4 +1,4 @@
-"""Real data sets: found in a folder, verified by checksums, split, with floors; fetched when asked to.
+"""Real data sets: searched in a folder, verified by checksums, split, with floors; fetched on request.
 
 >>> from separatrix.training.data import DATASETS
 >>> DATASETS["mnist"].title
@@ -11,9 +11,8 @@ from typing import Any
 
 from separatrix.core.parameters import UsageError, require_known
 from separatrix.core.registry import by_name, defined
-from separatrix.training.data._base import DataSet, FileState
-from separatrix.training.data.fetching import Fetched, fetch
-from separatrix.training.data.floors import Floor
+from separatrix.training.data._base import DataFloors, DataSet, DataSetState
+from separatrix.training.data.fetching import FetchedDataSet, fetch
 from separatrix.training.data.folder import MissingData, data_folder
 from separatrix.training.data.samples import Images, Splits, Stream, Texts
 
@@ -21,11 +20,11 @@ _kinds: dict[str, Callable[[], DataSet[Any]]] = {
     **by_name(defined(sys.modules[__name__], DataSet), "data sets")
 }
 DATASETS: dict[str, DataSet[Any]] = {name: kind() for name, kind in _kinds.items()}
-"""Every data set that a file in this folder defines, by name."""
+"""The data sets that the files of this package define, by name."""
 
 
 def dataset_named(name: str) -> DataSet[Any]:
-    """The data set called `name`, such as `mnist`, or a UsageError that lists them."""
+    """Return the data set of this name, for example `mnist`, or raise a UsageError that lists the names."""
     if not isinstance(name, str):
         raise UsageError(f"{name!r} is not the name of a data set; write for example 'mnist'")
     require_known("data set", name, DATASETS)
@@ -34,10 +33,10 @@ def dataset_named(name: str) -> DataSet[Any]:
 
 __all__ = [
     "DATASETS",
+    "DataFloors",
     "DataSet",
-    "Fetched",
-    "FileState",
-    "Floor",
+    "DataSetState",
+    "FetchedDataSet",
     "Images",
     "MissingData",
     "Splits",

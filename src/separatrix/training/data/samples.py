@@ -1,4 +1,4 @@
-"""What a data set is made of once it is read: images, texts or one long stream of bytes, in three splits."""
+"""Samples of data sets: images, texts or one long stream of bytes, in three splits."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ class Images:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, chosen: slice | NDArray[np.int64]) -> Images:
-        return Images(self.pixels[chosen], self.labels[chosen])
+    def __getitem__(self, rows: slice | NDArray[np.int64]) -> Images:
+        return Images(self.pixels[rows], self.labels[rows])
 
     def samples(self) -> Iterator[bytes]:
-        """Each image as bytes."""
-        return (pixel.tobytes() for pixel in self.pixels)
+        """Yield each image as bytes."""
+        return (image.tobytes() for image in self.pixels)
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts with labels, end to end in `symbols`: text i is symbols[starts[i] : starts[i+1]].
+    """Texts with labels, concatenated in `symbols`: text i is symbols[starts[i] : starts[i+1]].
 
-    A symbol is a byte of the text, or the number of a token where the data set has an alphabet of its own.
+    A symbol is a byte of the text, or the number of a token if the data set has its own alphabet.
     """
 
     symbols: Bytes
@@ -46,7 +46,7 @@ class Texts:
 
     @classmethod
     def of(cls, texts: Sequence[bytes], labels: Sequence[int]) -> Texts:
-        """Texts from one bytes object each.
+        """Concatenate texts.
 
         >>> Texts.of([b"bad", b"good"], [0, 1]).starts.tolist()
         [0, 3, 7]
@@ -57,38 +57,38 @@ class Texts:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, chosen: NDArray[np.int64]) -> Texts:
-        """Some of the texts.
+    def __getitem__(self, rows: NDArray[np.int64]) -> Texts:
+        """Select texts.
 
         >>> bytes(Texts.of([b"bad", b"good"], [0, 1])[np.array([1, 0])].symbols)
         b'goodbad'
         """
-        lengths = np.diff(self.starts)[chosen]
+        lengths = np.diff(self.starts)[rows]
         starts = np.concatenate([[0], np.cumsum(lengths)])
-        places = np.arange(starts[-1]) + np.repeat(self.starts[:-1][chosen] - starts[:-1], lengths)
-        return Texts(self.symbols[places], starts, self.labels[chosen])
+        indices = np.arange(starts[-1]) + np.repeat(self.starts[:-1][rows] - starts[:-1], lengths)
+        return Texts(self.symbols[indices], starts, self.labels[rows])
 
     def samples(self) -> Iterator[bytes]:
-        """Each text as bytes."""
-        whole, ends = self.symbols.tobytes(), self.starts.tolist()
-        return (whole[first:last] for first, last in pairwise(ends))
+        """Yield each text as bytes."""
+        symbols, starts = self.symbols.tobytes(), self.starts.tolist()
+        return (symbols[first:last] for first, last in pairwise(starts))
 
     def first_symbols(self, length: int, filler: int = 0) -> Bytes:
-        """The first `length` symbols of every text, (count, length); shorter ones are filled up at the end.
+        """Return the first `length` symbols of every text, (count, length); shorter texts are padded.
 
         >>> Texts.of([b"bad", b"good"], [0, 1]).first_symbols(4).tolist()
         [[98, 97, 100, 0], [103, 111, 111, 100]]
         """
-        places = self.starts[:-1, None] + np.arange(length)
-        there = places < self.starts[1:, None]
+        indices = self.starts[:-1, None] + np.arange(length)
+        exists = indices < self.starts[1:, None]
         if not len(self.symbols):
-            return np.full(places.shape, filler, np.uint8)
-        return np.where(there, self.symbols[np.where(there, places, 0)], np.uint8(filler))
+            return np.full(indices.shape, filler, np.uint8)
+        return np.where(exists, self.symbols[np.where(exists, indices, 0)], np.uint8(filler))
 
 
 @dataclass(frozen=True)
 class Stream:
-    """One long text as bytes, (count,), of which each is to be predicted from those before it."""
+    """One long text as bytes, (count,), in which each byte is predicted from the bytes before it."""
 
     symbols: Bytes
 
@@ -96,7 +96,7 @@ class Stream:
         return len(self.symbols)
 
     def samples(self) -> Iterator[bytes]:
-        """Nothing: a stream is cut by place, not into samples."""
+        """Yield nothing: a stream is split by position and has no separate samples."""
         return iter(())
 
 
@@ -105,7 +105,7 @@ Kind = TypeVar("Kind", Images, Texts, Stream)
 
 @dataclass(frozen=True)
 class Splits(Generic[Kind]):
-    """The three splits of a data set, and a digest of the files they were read from."""
+    """The three splits of a data set, and a digest of their files."""
 
     train: Kind
     validation: Kind
@@ -114,17 +114,15 @@ class Splits(Generic[Kind]):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many samples each split has; bytes for a stream."""
+        """The number of samples of each split; bytes for a stream."""
         return {"train": len(self.train), "validation": len(self.validation), "test": len(self.test)}
 
-    def shared(self) -> int:
-        """How many test samples are, byte for byte, among those for training or validation.
+    def count_shared(self) -> int:
+        """Return how many test samples also occur, byte for byte, in the other splits.
 
-        Splits are disjoint by place; some data sets have the same image or text twice.
+        Splits are disjoint by position, but some data sets contain the same image or text twice.
         """
-        seen = {_mark(sample) for split in (self.train, self.validation) for sample in split.samples()}
-        return sum(_mark(sample) in seen for sample in self.test.samples())
-
-
-def _mark(sample: bytes) -> bytes:
-    return sha256(sample).digest()
+        others = (sample for split in (self.train, self.validation) for sample in split.samples())
+        # A set of digests is small; a set of the samples would hold a second copy of the data.
+        digests = {sha256(sample).digest() for sample in others}
+        return sum(sha256(sample).digest() in digests for sample in self.test.samples())

@@ -1,39 +1,34 @@
-"""Training of one model on one task: the model, the loop, and the checkpoints it goes on from.
+"""Training of one model on one task: the model, the loop, and its checkpoints.
 
-run = Run(task, mechanism, task.default_setting(), rate=0.01, seed=0)
-found = train(run)                            # a Trained: score, outcome, curves, weights
-for step in training(run, checkpoint): ...    # the same, with checkpoints (bytes) on the way
-model = model_for(task, mechanism, setting, seed)
-score = score_of(model, task, task.samples(1000, Split.TEST))
+config = RunConfig(task, mechanism, task.default_setting(), rate=0.01, seed=0)
+result = train(config)                                        # RunResult: score, outcome, curves, weights
+for item in train_with_checkpoints(config, checkpoint): ...   # the same, with checkpoints (bytes) in between
+model = build_model(task, mechanism, setting, seed)
+score = score_model(model, task, task.samples(1000, Split.TEST))
 """
 
-from separatrix.training.learning.batch import score_of
-from separatrix.training.learning.checkpoint import CheckpointError, arrays, read_arrays
+from separatrix.training.learning.batch import score_model
+from separatrix.training.learning.checkpoint import CheckpointError, pack_arrays, unpack_arrays
 from separatrix.training.learning.loop import (
-    Outcome,
-    Run,
-    Trained,
-    perturbed,
-    samples_to_test,
-    samples_to_validate,
+    RunConfig,
+    RunOutcome,
+    RunResult,
+    perturb,
     train,
-    training,
+    train_with_checkpoints,
 )
-from separatrix.training.learning.model import model_for, tokens_of
+from separatrix.training.learning.model import build_model
 
 __all__ = [
     "CheckpointError",
-    "Outcome",
-    "Run",
-    "Trained",
-    "arrays",
-    "model_for",
-    "perturbed",
-    "read_arrays",
-    "samples_to_test",
-    "samples_to_validate",
-    "score_of",
-    "tokens_of",
+    "RunConfig",
+    "RunOutcome",
+    "RunResult",
+    "build_model",
+    "pack_arrays",
+    "perturb",
+    "score_model",
     "train",
-    "training",
+    "train_with_checkpoints",
+    "unpack_arrays",
 ]

@@ -1,98 +1,92 @@
-"""Samples as tensors, what a model answers to them, and how good that is."""
+"""Samples as tensors, the outputs of a model for them, its loss and its score."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from separatrix.core.errors import UsageError, one_line
-from separatrix.training.tasks import Answers, Samples, Task
+from separatrix.training.tasks import Metric, Samples, Task
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-READ_AT_ONCE = 2**13
-"""Tokens that a model reads at once when it is scored, few enough to stay in a cache."""
-
-
-def require_device(name: str) -> None:
-    """Refuse a device of torch that is not here."""
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise UsageError(f"device={name} cannot be used here: {one_line(error, 120)}") from None
+MAX_BATCH_TOKENS = 2**13
+"""Tokens of a batch when a model is scored, few enough to stay in a cache."""
 
 
 @dataclass(frozen=True)
-class Batch:
+class SampleBatch:
     """Samples on the device of a model."""
 
     inputs: Tensor
-    places: Tensor
+    positions: Tensor
     targets: Tensor
     present: Tensor | None
     last: int
-    """Of how many of the last tokens some are asked; none before is."""
+    """The number of tokens from the first scored position on; the model computes only their outputs."""
 
     @classmethod
-    def of(cls, samples: Samples, device: str = "cpu") -> Batch:
-        """The samples; on a CPU they share the memory of the arrays."""
-        there = samples.present
+    def of(cls, samples: Samples, device: str = "cpu") -> SampleBatch:
+        """Convert samples to tensors; on a CPU they share the memory of the arrays."""
         return cls(
-            _tensor(samples.inputs, device),
-            _tensor(samples.places, device),
-            _tensor(samples.targets, device),
-            None if there is None else _tensor(there, device),
-            samples.inputs.shape[1] - int(samples.places.min()),
+            _to_tensor(samples.inputs, device),
+            _to_tensor(samples.positions, device),
+            _to_tensor(samples.targets, device),
+            None if samples.present is None else _to_tensor(samples.present, device),
+            samples.inputs.shape[1] - int(samples.positions.min()),
         )
 
 
-def batches_of(samples: Samples, device: str = "cpu") -> Iterator[Batch]:
-    """The samples in batches of at most `READ_AT_ONCE` tokens: memory does not grow with their number."""
-    rows = max(1, READ_AT_ONCE // samples.inputs.shape[1])
-    for start in range(0, len(samples), rows):
-        yield Batch.of(samples.chosen(np.arange(start, min(start + rows, len(samples)))), device)
+def iterate_batches(samples: Samples, device: str = "cpu") -> Iterator[SampleBatch]:
+    """Yield batches of at most `MAX_BATCH_TOKENS` tokens, so that memory does not grow with the samples."""
+    size = max(1, MAX_BATCH_TOKENS // samples.inputs.shape[1])
+    for start in range(0, len(samples), size):
+        rows = np.arange(start, min(start + size, len(samples)))
+        yield SampleBatch.of(samples.select(rows), device)
 
 
-def _tensor(array: NDArray[Any], device: str) -> Tensor:
-    made = torch.from_numpy(np.ascontiguousarray(array)).to(device)
-    return made.float() if made.is_floating_point() else made
+def _to_tensor(array: NDArray[Any], device: str) -> Tensor:
+    # Broadcast arrays, such as the positions of enwik8, have no memory of their own that torch could share.
+    tensor = torch.from_numpy(np.ascontiguousarray(array)).to(device)
+    return tensor.float() if tensor.is_floating_point() else tensor
 
 
-def answers(model: nn.Module, batch: Batch) -> Tensor:
-    """What the model says at the places that are asked, (samples, asked, outputs)."""
-    said, _ = model(batch.inputs, batch.present, last=batch.last)
+def compute_outputs(model: nn.Module, batch: SampleBatch) -> Tensor:
+    """Return the outputs of a model at the scored positions, (samples, answers, outputs)."""
+    outputs, _ = model(batch.inputs, batch.present, last=batch.last)
+    return take_positions(outputs, batch, batch.positions)
+
+
+def take_positions(stream: Tensor, batch: SampleBatch, positions: Tensor) -> Tensor:
+    """Return the values of a stream of the last tokens, (samples, last, width), at positions of the input."""
     first = batch.inputs.shape[1] - batch.last
-    found: Tensor = said.take_along_dim(batch.places[..., None] - first, dim=1)
-    return found
+    return stream.take_along_dim(positions[..., None] - first, dim=1)
 
 
-def loss_of(said: Tensor, batch: Batch, task: Task) -> Tensor:
-    """Cross-entropy where classes are asked for, the mean squared error where numbers are."""
-    if task.answers is Answers.NUMBERS:
-        return functional.mse_loss(said[..., 0], batch.targets)
-    return functional.cross_entropy(said.flatten(0, 1), batch.targets.flatten())
+def compute_loss(outputs: Tensor, batch: SampleBatch, task: Task) -> Tensor:
+    """Return the cross-entropy if answers are classes, the mean squared error if they are numbers."""
+    if task.metric is Metric.RELATIVE_ERROR:
+        return functional.mse_loss(outputs[..., 0], batch.targets)
+    return functional.cross_entropy(outputs.flatten(0, 1), batch.targets.flatten())
 
 
-def score_of(model: nn.Module, task: Task, samples: Samples, device: str = "cpu") -> float:
-    """The score of a model on samples; where it says what is no number, it is taken to say 0.
+def score_model(model: nn.Module, task: Task, samples: Samples, device: str = "cpu") -> float:
+    """Return the score of a model on samples; outputs that are not finite count as 0.
 
-    >>> from separatrix.training.learning import model_for
+    >>> from separatrix.training.learning import build_model
     >>> from separatrix.training.tasks import Split, task_named
     >>> needle = task_named("needle").read({"n": 16})
-    >>> untrained = model_for(needle, "softmax", needle.default_setting())
-    >>> 0.4 < score_of(untrained, needle, needle.samples(1000, Split.VALIDATION)) < 0.6
+    >>> untrained = build_model(needle, "softmax", needle.default_setting())
+    >>> 0.4 < score_model(untrained, needle, needle.samples(1000, Split.VALIDATION)) < 0.6
     True
     """
     was_training = model.training
     model.eval()
     with torch.no_grad():
-        said = [answers(model, batch) for batch in batches_of(samples, device)]
+        outputs = [compute_outputs(model, batch) for batch in iterate_batches(samples, device)]
     model.train(was_training)
-    return task.score(torch.cat(said).nan_to_num(0.0, 0.0, 0.0), samples)
+    return task.score(torch.cat(outputs).nan_to_num(0.0, 0.0, 0.0), samples)

@@ -1,16 +1,15 @@
-"""Training one model on one task: AdamW, linear warm-up, cosine, clipping. To be read in one sitting.
+"""The training loop for one model on one task: AdamW, linear warm-up, cosine schedule, clipping.
 
-A run is the same for the same `Run` and device, bit for bit on one thread: training batches are drawn by
-seed and step, and whatever a mechanism draws by itself comes from a generator that is seeded at every look
-at the validation data, where checkpoints are made too. Only validation data decides when a run ends; test
-data is read once, after the last step, and only where that was asked for.
+A run is reproducible bit for bit on one thread and device: training batches are drawn by seed and step, and
+torch's generator, from which mechanisms may draw, is seeded after every evaluation on the validation samples.
+Checkpoints are made there too. Only validation data decides when a run ends; test data is used once, after
+the last step, and only if `RunConfig.test` is set.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,189 +20,193 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from separatrix.core.errors import one_line
-from separatrix.core.parameters import Parameters, UsageError
+from separatrix.core.parameters import UsageError
 from separatrix.layers import Model
 from separatrix.mechanisms import Causality, Mechanism, mechanism_from
-from separatrix.training.learning.batch import Batch, answers, loss_of, require_device, score_of
+from separatrix.training.learning.batch import SampleBatch, compute_loss, compute_outputs, score_model
+from separatrix.training.learning.checkpoint import restore_checkpoint, save_checkpoint
 from separatrix.training.learning.curves import Curves
-from separatrix.training.learning.model import model_for, tokens_of
-from separatrix.training.learning.snapshot import restore, snapshot
+from separatrix.training.learning.model import build_model, require_device, seeded
 from separatrix.training.tasks import Samples, Setting, Split, Task
 
 BETAS = (0.9, 0.98)
 """Of AdamW."""
-FURTHER_TOKENS = 2**21
-"""Tokens that a finished run is tested with at each further length, at most."""
-EXPLODED = 1000.0
-"""A run has diverged when its loss is so many times that of its first step, or 1 where that is more."""
+MAX_FURTHER_TOKENS = 2**21
+"""Tokens of the test samples at each further length."""
+DIVERGENCE_FACTOR = 1000.0
+"""A run has diverged if its loss exceeds that of the first step, but at least 1, by this factor."""
 
 
-class Outcome(StrEnum):
-    """How a run ended."""
+class RunOutcome(StrEnum):
+    """The outcome of a run."""
 
     SOLVED = "solved"
-    """Its validation score was within the task's tolerance of the ceiling at two looks in a row, where it
-    stopped, or at the last one."""
+    """The validation score was within the task's tolerance of the ceiling at two evaluations in a row, after
+    which the run stopped, or at the last one."""
     UNSOLVED = "unsolved"
     DIVERGED = "diverged"
-    """Its loss or gradient was no number any more, or the loss exploded; the weights are those before."""
+    """The loss or gradient was not finite, or the loss exploded; the weights are those before that step."""
 
 
 @dataclass(frozen=True)
-class Run:
-    """All that determines a training run.
-
-    - `rate`: the largest learning rate, after the warm-up.
-    - `seed`: of the initial weights and of the training batches.
-    - `first`: the model to begin with (see `perturbed`) instead of the one of the seed.
-    - `test`: whether the test samples are scored at the end. A pilot never does.
-    - `device`: of torch. Nothing here is tested on others than `cpu`.
-    """
+class RunConfig:
+    """All inputs that determine a training run."""
 
     task: Task
     mechanism: Mechanism | str
     setting: Setting
     rate: float
+    """The largest learning rate, after the warm-up."""
     seed: int
+    """Of the initial weights and of the training batches."""
     first: Model | None = None
+    """The initial model (see `perturb`), instead of that of the seed."""
     test: bool = False
+    """Whether to score the test samples at the end. Pilot runs never do."""
     device: str = "cpu"
+    """A torch device; only `cpu` is tested."""
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What came of a run."""
+class RunResult:
+    """The result of a training run."""
 
-    outcome: Outcome
+    outcome: RunOutcome
     score: float | None
-    """On the test samples; None where it was not asked for."""
+    """On the test samples; None if they were not scored."""
     validation: float
-    """The score on the validation samples, at the end."""
+    """The final score on the validation samples."""
     loss: float
-    """On the training batch of the last step; NaN where there was none."""
+    """On the training batch of the last step; NaN without steps."""
     steps: int
-    """How many were made: fewer than allowed where it was solved or diverged before."""
+    """The number of steps; fewer than allowed if the run was solved or diverged before."""
     solved_at: int | None
-    """The steps after which it had solved the task."""
+    """The number of steps after which the task was solved."""
     parameter_count: int
     state_bytes: int | None
-    """Carried from token to token after the longest input; None where the mechanism has no causal form."""
+    """The recurrent state after the longest input; None if the mechanism has no causal form."""
     curves: Curves
     model: Model
-    further: Mapping[int, float]
-    """On the test samples of other lengths, where a task names some."""
+    further_scores: Mapping[int, float]
+    """Test scores at further lengths, if the task has any."""
 
     @property
     def diverged_at(self) -> int | None:
-        """The step in which it diverged, counted from 1."""
-        return self.steps + 1 if self.outcome is Outcome.DIVERGED else None
+        """The step in which the run diverged, counted from 1."""
+        return self.steps + 1 if self.outcome is RunOutcome.DIVERGED else None
 
 
-def train(run: Run) -> Trained:
-    """What comes of a run, from the beginning to the end.
+def train(config: RunConfig) -> RunResult:
+    """Train from the beginning to the end.
 
     >>> from separatrix.training.tasks import task_named
     >>> needle = task_named("needle").read({"n": 16})
     >>> setting = needle.default_setting(steps=20, every=10, validation=64)
-    >>> found = train(Run(needle, "softmax", setting, rate=0.01, seed=0))
-    >>> str(found.outcome), found.steps, found.score
+    >>> result = train(RunConfig(needle, "softmax", setting, rate=0.01, seed=0))
+    >>> str(result.outcome), result.steps, result.score
     ('unsolved', 20, None)
     """
-    *_, found = training(run)
-    assert isinstance(found, Trained)
-    return found
+    *_, result = train_with_checkpoints(config)
+    assert isinstance(result, RunResult)
+    return result
 
 
-def training(run: Run, checkpoint: bytes | None = None) -> Iterator[bytes | Trained]:
-    """The checkpoints of a run, one for every look at the validation data, and at last what came of it.
+def train_with_checkpoints(config: RunConfig, checkpoint: bytes | None = None) -> Iterator[bytes | RunResult]:
+    """Yield a checkpoint after every evaluation on the validation samples, and finally the result.
 
-    From any of its checkpoints it goes on to the same end, bit for bit.
+    A run that continues from one of its checkpoints has the same result, bit for bit.
     """
-    task, setting, mechanism = run.task, run.setting, mechanism_from(run.mechanism)
-    model = model_for(task, mechanism, setting, run.seed) if run.first is None else deepcopy(run.first)
-    require_device(run.device)
-    model.to(run.device).train()
+    task, setting, mechanism = config.task, config.setting, mechanism_from(config.mechanism)
+    first = config.first
+    model = build_model(task, mechanism, setting, config.seed) if first is None else deepcopy(first)
+    require_device(config.device)
+    model.to(config.device).train()
     optimizer = torch.optim.AdamW(
-        model.parameters(), lr=run.rate, betas=BETAS, weight_decay=float(setting.decay), fused=True
+        model.parameters(), lr=config.rate, betas=BETAS, weight_decay=float(setting.decay), fused=True
     )
-    held_out, ceiling = samples_to_validate(task, setting)
+    validation, ceiling = draw_validation_samples(task, setting.validation)
     curves = Curves(setting.steps)
-    outcome: Outcome | None = None
+    outcome: RunOutcome | None = None
 
-    enough = task.answers.sign * ceiling - task.tolerance
+    def is_solved(score: float) -> bool:
+        return task.metric.sign * score >= task.metric.sign * ceiling - task.tolerance
 
-    def look() -> Outcome | None:
-        curves.looked(step, score_of(model, task, held_out, run.device))
-        good = [task.answers.sign * score >= enough for _, score in curves.looks[-2:]]
+    def evaluate() -> RunOutcome | None:
+        curves.record_score(step, score_model(model, task, validation, config.device))
+        solved = [is_solved(score) for _, score in curves.evaluations[-2:]]
         if step == setting.steps:
-            return Outcome.SOLVED if good[-1] else Outcome.UNSOLVED
-        return Outcome.SOLVED if good == [True, True] else None
+            return RunOutcome.SOLVED if solved[-1] else RunOutcome.UNSOLVED
+        return RunOutcome.SOLVED if solved == [True, True] else None
 
     if checkpoint is None:
         step = 0
-        outcome = look()
+        outcome = evaluate()
     else:
-        step = restore(checkpoint, model, optimizer, curves)
+        step = restore_checkpoint(checkpoint, model, optimizer, curves)
     while outcome is None:
-        with _seeded(run.seed, step):
+        # Seeded at each checkpoint, so that a resumed run draws the same numbers.
+        with seeded((config.seed * 1_000_003 + step) % 2**63):
             for _ in range(min(setting.every, setting.steps - step)):
-                batch = Batch.of(task.samples(setting.batch, Split.TRAIN, run.seed, step), run.device)
-                rate = optimizer.param_groups[0]["lr"] = rate_at(step, run.rate, setting)
-                optimizer.zero_grad(set_to_none=False)  # the memory of the gradients is used again
-                loss = loss_of(answers(model, batch), batch, task)
+                samples = task.samples(setting.batch, Split.TRAIN, config.seed, step)
+                batch = SampleBatch.of(samples, config.device)
+                rate = optimizer.param_groups[0]["lr"] = scheduled_rate(step, config.rate, setting)
+                optimizer.zero_grad(set_to_none=False)  # reuses the memory of the gradients
+                loss = compute_loss(compute_outputs(model, batch), batch, task)
                 _backward(loss, mechanism, step)
                 norm = clip_grad_norm_(model.parameters(), float(setting.clip), foreach=True)
-                curves.stepped(step, rate, loss.item(), norm.item())
-                if curves.exploded(EXPLODED):
-                    outcome = Outcome.DIVERGED
+                curves.record_step(step, rate, loss.item(), norm.item())
+                if curves.has_diverged(DIVERGENCE_FACTOR):
+                    outcome = RunOutcome.DIVERGED
                     break
                 optimizer.step()
                 step += 1
-        ended = look()
-        outcome = outcome or ended
+        verdict = evaluate()  # also after divergence: the result has the score of the last weights
+        outcome = outcome or verdict
         if outcome is None:
-            yield snapshot(step, model, optimizer, curves)
+            yield save_checkpoint(step, model, optimizer, curves)
     model.eval()
-    good_looks = [step for step, score in curves.looks[-2:] if task.answers.sign * score >= enough]
-    yield Trained(
+    has_state = mechanism.causality is not Causality.NEVER
+    solved_steps = [step for step, score in curves.evaluations[-2:] if is_solved(score)]
+    score = None
+    if config.test:
+        score = score_model(model, task, draw_test_samples(task, setting.tests), config.device)
+    yield RunResult(
         outcome=outcome,
-        score=score_of(model, task, samples_to_test(task, setting), run.device) if run.test else None,
-        validation=curves.looks[-1][1],
+        score=score,
+        validation=curves.evaluations[-1][1],
         loss=curves.last_loss,
         steps=step,
-        solved_at=good_looks[0] if outcome is Outcome.SOLVED else None,
+        solved_at=solved_steps[0] if outcome is RunOutcome.SOLVED else None,
         parameter_count=model.parameter_count,
-        state_bytes=model.state_bytes(tokens_of(task))
-        if mechanism.causality is not Causality.NEVER
-        else None,
+        state_bytes=model.state_bytes(task.max_tokens) if has_state else None,
         curves=curves,
         model=model,
-        further=_further(model, run) if run.test else {},
+        further_scores=_score_further_lengths(model, config) if config.test else {},
     )
 
 
-def _further(model: Model, run: Run) -> dict[int, float]:
-    """The scores at other lengths; of long inputs fewer are looked at."""
-    return {
-        n: score_of(model, each, each.samples(further_tests(run.setting, n), Split.TEST), run.device)
-        for n, each in run.task.further().items()
-    }
+def _score_further_lengths(model: Model, config: RunConfig) -> dict[int, float]:
+    scores = {}
+    for length, task in config.task.further_tasks().items():
+        samples = task.samples(count_further_tests(config.setting, length), Split.TEST)
+        scores[length] = score_model(model, task, samples, config.device)
+    return scores
 
 
-def further_tests(setting: Setting, length: int) -> int:
-    """How many samples of a further length there are to test with.
+def count_further_tests(setting: Setting, length: int) -> int:
+    """Return the number of test samples at a further length; long samples are fewer.
 
-    >>> [further_tests(Setting(tests=4000), length) for length in (64, 1024, 16384)]
+    >>> [count_further_tests(Setting(tests=4000), length) for length in (64, 1024, 16384)]
     [4000, 2048, 128]
     """
-    return max(1, min(setting.tests, FURTHER_TOKENS // length))
+    return max(1, min(setting.tests, MAX_FURTHER_TOKENS // length))
 
 
-def rate_at(step: int, rate: float, setting: Setting) -> float:
-    """The learning rate of a step, counted from 0: a line up to `rate`, and then half a cosine down to 0.
+def scheduled_rate(step: int, rate: float, setting: Setting) -> float:
+    """Return the learning rate of a step, counted from 0: linear up to `rate`, then half a cosine down to 0.
 
     >>> setting = Setting(steps=105, warmup=5)
-    >>> [round(rate_at(step, 1.0, setting), 3) for step in (0, 4, 5, 55, 104)]
+    >>> [round(scheduled_rate(step, 1.0, setting), 3) for step in (0, 4, 5, 55, 104)]
     [0.2, 1.0, 1.0, 0.5, 0.0]
     """
     if step < setting.warmup:
@@ -212,58 +215,42 @@ def rate_at(step: int, rate: float, setting: Setting) -> float:
     return rate * (1 + math.cos(math.pi * share)) / 2
 
 
-def perturbed(model: Model, noise: float, seed: int) -> Model:
-    """A copy of a model with noise added to each of its parameters, `noise` times its own root mean square.
+def perturb(model: Model, noise: float, seed: int) -> Model:
+    """Return a copy of a model with noise added to each parameter, `noise` times its root mean square.
 
     >>> from separatrix.training.tasks import task_named
     >>> needle = task_named("needle").read({"n": 16})
-    >>> given = model_for(needle, "softmax", needle.default_setting())
-    >>> moved = (perturbed(given, 0.5, seed=1).head.weight - given.head.weight).detach()
-    >>> 0.4 < (moved.norm() / given.head.weight.detach().norm()).item() < 0.6
+    >>> model = build_model(needle, "softmax", needle.default_setting())
+    >>> difference = (perturb(model, 0.5, seed=1).head.weight - model.head.weight).detach()
+    >>> 0.4 < (difference.norm() / model.head.weight.detach().norm()).item() < 0.6
     True
     """
-    made, generator = deepcopy(model), torch.Generator().manual_seed(seed)
+    copy, generator = deepcopy(model), torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for weight in made.parameters():
-            drawn = torch.randn(weight.shape, generator=generator).to(weight)
-            weight.add_(noise * weight.square().mean().sqrt() * drawn)
-    return made
+        for weight in copy.parameters():
+            direction = torch.randn(weight.shape, generator=generator).to(weight)
+            weight.add_(noise * weight.square().mean().sqrt() * direction)
+    return copy
 
 
-@lru_cache(maxsize=2)  # the next run of a worker is often on the same task
-def _validation(kind: type[Task], parameters: Parameters, count: int) -> tuple[Samples, float]:
-    task = kind(parameters)
+# Cached because the next run of a worker is often on the same task.
+@lru_cache(maxsize=2)
+def draw_validation_samples(task: Task, count: int) -> tuple[Samples, float]:
+    """Return the samples that decide when a run ends, and their ceiling."""
     samples = task.samples(count, Split.VALIDATION)
     return samples, task.ceiling(samples).score
 
 
 @lru_cache(maxsize=1)
-def _tests(kind: type[Task], parameters: Parameters, count: int) -> Samples:
-    return kind(parameters).samples(count, Split.TEST)
-
-
-def samples_to_validate(task: Task, setting: Setting) -> tuple[Samples, float]:
-    """The samples that decide when a run ends, and the ceiling on them."""
-    return _validation(type(task), task.parameters, setting.validation)
-
-
-def samples_to_test(task: Task, setting: Setting) -> Samples:
-    """The samples that every run on a task is tested with: one fixed set for all mechanisms and seeds."""
-    return _tests(type(task), task.parameters, setting.tests)
+def draw_test_samples(task: Task, count: int) -> Samples:
+    """Return the test samples, the same for all mechanisms and seeds."""
+    return task.samples(count, Split.TEST)
 
 
 def _backward(loss: Tensor, mechanism: Mechanism, step: int) -> None:
-    """The gradients; a mechanism that breaks here is named."""
+    """Compute the gradients; an error of the mechanism is reported with its name."""
     try:
         loss.backward()  # type: ignore[no-untyped-call]
     except Exception as error:
-        why = f"{type(error).__name__}: {one_line(error)}"
-        raise UsageError(f"{mechanism.spelled} breaks in backward, at step {step + 1}: {why}") from error
-
-
-@contextmanager
-def _seeded(seed: int, step: int) -> Iterator[None]:
-    """What torch's own generator draws is drawn by seed and step; that of the caller is left as it is."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed((seed * 1_000_003 + step) % 2**63)
-        yield
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        raise UsageError(f"{mechanism.spelled} fails in backward, at step {step + 1}: {reason}") from error

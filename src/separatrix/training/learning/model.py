@@ -1,4 +1,4 @@
-"""The model that a task is learned with: the one `separatrix.layers.Model`, at the sizes of a setting."""
+"""The model for a task: `separatrix.layers.Model` at the sizes of a setting."""
 
 from __future__ import annotations
 
@@ -7,36 +7,38 @@ from contextlib import contextmanager
 
 import torch
 
+from separatrix.core.errors import UsageError, one_line
 from separatrix.layers import Model
 from separatrix.mechanisms import Causality, Mechanism, mechanism_from
 from separatrix.mechanisms.drawn_weights import seed_unless_given
-from separatrix.training.tasks import Setting, Split, Task
+from separatrix.training.tasks import Setting, Task
 
 
-def model_for(task: Task, mechanism: Mechanism | str, setting: Setting, seed: int = 0) -> Model:
-    """The model of a seed before training; the generator of the caller is left as it is.
+def build_model(task: Task, mechanism: Mechanism | str, setting: Setting, seed: int = 0) -> Model:
+    """Return the untrained model of a seed; torch's global generator is not changed.
 
-    For one seed all weights but those of learned extras (gates and their kin) are equal whatever the
-    mechanism. It is causal unless the mechanism has no causal form.
+    For one seed, all weights except those of learned extras (such as gates) are equal for all mechanisms. The
+    model is causal unless the mechanism has no causal form.
 
     **Arguments:**
 
-    - `task`: says what comes in and how many numbers go out.
+    - `task`: determines the inputs and the number of outputs.
     - `mechanism`: an object, or its name with parameters.
     - `setting`: the sizes of the model; 0 stands for none.
     - `seed`: of the initial weights.
 
     >>> from separatrix.training.tasks import task_named
     >>> needle = task_named("needle").read({"n": 16})
-    >>> softmax, delta = (model_for(needle, name, needle.default_setting()) for name in ("softmax", "delta"))
+    >>> setting = needle.default_setting()
+    >>> softmax, delta = (build_model(needle, name, setting) for name in ("softmax", "delta"))
     >>> softmax.head.weight.equal(delta.head.weight), delta.parameter_count - softmax.parameter_count
     (True, 128)
     """
     with seed_unless_given(seed):
-        found = mechanism_from(mechanism)  # a module comes into the model as a copy: it is to be trained
-    with _seeded(seed):
+        mechanism = mechanism_from(mechanism)  # the model trains a copy of a user's module
+    with seeded(seed):
         return Model(
-            found,
+            mechanism,
             setting.width,
             setting.heads,
             depth=setting.depth,
@@ -49,18 +51,23 @@ def model_for(task: Task, mechanism: Mechanism | str, setting: Setting, seed: in
             rope=setting.rope or None,
             norm=setting.norm,
             out_norm=setting.out_norm,
-            causal=found.causality is not Causality.NEVER,
-            length=tokens_of(task) if any(not extra.per_token for extra in found.extras) else None,
+            causal=mechanism.causality is not Causality.NEVER,
+            # Extras that are not per token, such as projections over positions, depend on the length.
+            length=task.max_tokens if any(not extra.per_token for extra in mechanism.extras) else None,
         )
 
 
+def require_device(name: str) -> None:
+    """Raise a UsageError if a torch device is not available."""
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise UsageError(f"device={name} is not available: {one_line(error, 120)}") from None
+
+
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def seeded(seed: int) -> Iterator[None]:
+    """Seed torch's global generator temporarily, and restore its state afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
-
-
-def tokens_of(task: Task) -> int:
-    """The most tokens that an input of the task has, in any split."""
-    return max(int(task.samples(1, split).inputs.shape[1]) for split in Split)

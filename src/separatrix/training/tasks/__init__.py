@@ -1,36 +1,36 @@
-"""What models are trained on: samples with a known ceiling and a measured floor; or real data."""
+"""Tasks that models are trained on: samples with a known ceiling and a measured floor, or real data."""
 
 import sys
 
 from separatrix.core.parameters import UsageError, require_known
 from separatrix.core.registry import by_name, defined
 from separatrix.training.tasks import real
-from separatrix.training.tasks._base import Answers, Bound, ProvedCeiling, Samples, Split, Task
+from separatrix.training.tasks._base import Bound, Metric, ProvedCeiling, Samples, Split, Task
 from separatrix.training.tasks.real._base import RealTask
 from separatrix.training.tasks.setting import Setting
 
-_found = defined(sys.modules[__name__], Task)
-TASKS: dict[str, type[Task]] = by_name(_found, "tasks")
-"""Every task that a file in this folder defines, by name."""
+_synthetic = defined(sys.modules[__name__], Task)
+TASKS: dict[str, type[Task]] = by_name(_synthetic, "tasks")
+"""The tasks that the files of this package define, by name."""
 _real = defined(real, RealTask)
 REAL_TASKS: dict[str, type[RealTask]] = by_name(_real, "tasks")
-"""Every task on real data, by name: a file each in the folder `real`. The data set must be there."""
+"""The tasks on real data that the files of `real` define, by name. They need their data sets."""
 
 
 def task_named(name: str) -> type[Task]:
-    """The task called `name`, such as `needle`, or a UsageError that lists them."""
+    """Return the task of this name, for example `needle`, or raise a UsageError that lists the names."""
     if not isinstance(name, str):
         raise UsageError(f"{name!r} is not the name of a task; write for example 'needle'")
-    known: dict[str, type[Task]] = {**TASKS, **REAL_TASKS}
-    require_known("task", name, known)
-    return known[name]
+    tasks: dict[str, type[Task]] = {**TASKS, **REAL_TASKS}
+    require_known("task", name, tasks)
+    return tasks[name]
 
 
 __all__ = [
     "REAL_TASKS",
     "TASKS",
-    "Answers",
     "Bound",
+    "Metric",
     "ProvedCeiling",
     "RealTask",
     "Samples",

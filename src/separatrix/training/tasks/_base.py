@@ -1,15 +1,16 @@
-"""What a task is: data to learn from, the best score anything can have on it, and what a shortcut gets."""
+"""The base class of tasks: samples to learn from, the best possible score, and the score of a shortcut."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from separatrix.core.judgement import Margin, error_margin, share_margin
 from separatrix.core.parameters import Parameters, Parametrised, UsageError
@@ -17,78 +18,84 @@ from separatrix.core.tensors import Tensor, torch
 from separatrix.training.tasks.setting import Setting
 
 if TYPE_CHECKING:
-    from numpy.random import Generator
-    from numpy.typing import NDArray
-
     from separatrix.mechanisms import Mechanism
+    from separatrix.training.tasks._proofs import ModelClass
+
+MIN_UNIQUE_BITS = 64
+"""With 2^64 inputs and a million samples, two are equal with a probability of about one in forty million."""
+MAX_DRAWS = 200
+"""Draws after which a task is reported to have too few inputs."""
 
 
 class Split(Enum):
-    """What samples are for; one never has a sample of another."""
+    """The use of samples; no sample is in two splits."""
 
     TRAIN = 0
     VALIDATION = 1
     TEST = 2
 
 
-class Answers(Enum):
-    """What is asked for at a place, and how answers are scored."""
+class Metric(Enum):
+    """The kind of answer that a task asks for, by its score."""
 
-    CLASSES = "the share of right answers"
-    NUMBERS = "the squared error, as a share of that of the answer 0"
-    BITS = "the bits that the right answer takes, at the mean"
+    ACCURACY = "accuracy"
+    """Answers are classes; the score is the share of correct ones."""
+    RELATIVE_ERROR = "squared error relative to that of the answer 0"
+    """Answers are numbers."""
+    BITS = "mean bits of the correct answer"
+    """Answers are classes; the score is the cross-entropy to base 2."""
 
     @property
     def sign(self) -> int:
-        """1 where a higher score is better, -1 where a lower one is."""
-        return 1 if self is Answers.CLASSES else -1
+        """1 if a higher score is better, -1 if a lower one is."""
+        return 1 if self is Metric.ACCURACY else -1
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Inputs, the places whose outputs are read, and what they should say."""
+    """Inputs, the positions at which the output is read, and the correct answers there."""
 
     inputs: NDArray[Any]
     """Symbols (samples, tokens), or numbers (samples, tokens, features)."""
-    places: NDArray[np.int64]
-    """(samples, asked): the tokens that answer."""
+    positions: NDArray[np.int64]
+    """(samples, answers): the tokens whose outputs are scored."""
     targets: NDArray[Any]
-    """(samples, asked): a class each, or a number each."""
+    """(samples, answers): the class or number at each position."""
     present: NDArray[np.bool_] | None = None
-    """(samples, tokens): which tokens there are, where lengths differ."""
-    hidden: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    """What was drawn on the way, by which the best answer is known; a model never sees it."""
+    """(samples, tokens): a mask of the tokens that exist, if lengths differ."""
+    latents: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """Variables of the generator that the best rule needs; a model never sees them."""
 
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def chosen(self, rows: NDArray[Any]) -> Samples:
-        """Some of the samples."""
+    def select(self, rows: NDArray[Any]) -> Samples:
+        """Return the samples with these row numbers."""
         present = None if self.present is None else self.present[rows]
-        hidden = {name: each[rows] for name, each in self.hidden.items()}
-        return Samples(self.inputs[rows], self.places[rows], self.targets[rows], present, hidden)
+        latents = {name: values[rows] for name, values in self.latents.items()}
+        return Samples(self.inputs[rows], self.positions[rows], self.targets[rows], present, latents)
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A score that something has on samples, or has at best, and how it is known."""
+    """A ceiling or floor of the score, and the rule or argument that it is based on."""
 
     score: float
-    how: str
+    basis: str
     exact: bool = True
-    """Whether it is what the rule scores on these very samples, or follows from a formula or by counting."""
+    """Whether it is the rule's score on these samples, or follows from a formula or by counting."""
     sampled: bool = False
-    """Whether it estimates an expectation: on other samples it would be another number."""
+    """Whether it estimates an expectation, and so differs from sample to sample."""
     universal: bool = False
-    """Of a shortcut, whether the models of every proved ceiling of the task can take it."""
+    """For a shortcut: whether the models of every proved ceiling of the task can use it."""
 
 
 @dataclass(frozen=True)
 class ProvedCeiling:
-    """The best that one mechanism can do, by a proof, and the class of models that the proof is about."""
+    """The best score of a mechanism, by a proof, and the class of models that the proof covers."""
 
     score: float
-    """In expectation over samples. On a finite sample a model of the class may do a little better."""
+    """In expectation over samples; on a finite sample, a model of the class may score slightly better."""
     models: str
     proof: str
 
@@ -98,9 +105,9 @@ class ProvedCeiling:
 
 
 class Task(Parametrised, ABC):
-    """Samples with a known ceiling and floor. One file each; it registers itself by being there.
+    """Samples with a known ceiling and a measured floor. Each file of the package registers its tasks.
 
-    Samples of a seed are the same on every machine: NumPy's generators draw them, by split, seed and step.
+    Samples are reproducible on every machine: NumPy generators draw them from split, seed and step.
     """
 
     title: ClassVar[str]
@@ -110,132 +117,151 @@ class Task(Parametrised, ABC):
     example: ClassVar[Mapping[str, object]] = {}
     """Parameters of a small instance, for tests."""
     setting: ClassVar[Mapping[str, object]] = {}
-    """What it is learned with, where that differs from `Setting`."""
-    answers: ClassVar[Answers] = Answers.CLASSES
+    """Values of `Setting` that differ from its defaults."""
+    metric: ClassVar[Metric] = Metric.ACCURACY
     tolerance: ClassVar[float] = 0.01
-    """A run has solved the task when it scores within this of the ceiling, on validation samples."""
+    """A run has solved the task if its validation score is within this distance of the ceiling."""
     asks_length: ClassVar[bool] = False
-    """Whether the number of tokens is what is asked for. In every other task it tells nothing."""
+    """Whether the answer is the number of tokens. In all other tasks that number is uninformative."""
+    proved_for: ClassVar[ModelClass | None] = None
+    """The class of models that `proved_score` holds for."""
+    proof: ClassVar[str] = ""
+    """The section of docs/theory.md with the proof, and its main step."""
 
     def __init__(self, parameters: Parameters) -> None:
         self.parameters = parameters
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.parameters == getattr(other, "parameters", None)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.parameters))
+
     @classmethod
-    def read(cls, values: Mapping[str, object] | None = None) -> Task:
-        """The task at these parameters, or a UsageError of one line."""
+    def read(cls, values: Mapping[str, object] | None = None) -> Self:
+        """Return the task with these parameters, or raise a UsageError of one line."""
         return cls(cls.schema.read(values or {}))
 
     @classmethod
-    def default_setting(cls, **given: object) -> Setting:
-        """What it is learned with unless given otherwise."""
-        return Setting.read({**cls.setting, **given})
+    def default_setting(cls, **changes: object) -> Setting:
+        """Return the sizes and training options of the task, with these changes."""
+        return Setting.read({**cls.setting, **changes})
 
     @property
-    def spelled(self) -> str:
-        """The name, with the parameters that differ from their defaults."""
-        chosen = " ".join(f"{name}={value}" for name, value in self.parameters.chosen().items())
-        return f"{self.name} {chosen}".strip()
+    def spelling(self) -> str:
+        """The name and the parameters that differ from their defaults."""
+        words = (f"{name}={value}" for name, value in self.parameters.chosen().items())
+        return " ".join((self.name, *words))
 
     @property
     def vocabulary(self) -> int | None:
-        """How many symbols there are; None where inputs are numbers."""
+        """The number of symbols; None if inputs are numbers."""
         return None
 
     @property
     def features(self) -> int | None:
-        """How wide inputs are that are numbers; None where they are symbols."""
+        """The width of numerical inputs; None if inputs are symbols."""
         return None
 
     @property
     def bits(self) -> float:
-        """The logarithm to base 2 of how many inputs there are; infinite where they are real numbers."""
+        """The logarithm to base 2 of the number of inputs; infinite for real numbers."""
         return math.inf
 
     @property
-    def few(self) -> bool:
-        """Whether two draws can be the same input: a digest of it then says which split an input is of."""
-        return self.bits < MANY_BITS
+    def has_few_inputs(self) -> bool:
+        """Whether two draws can be equal. A digest of the input then decides which split it belongs to."""
+        return self.bits < MIN_UNIQUE_BITS
+
+    @property
+    def max_tokens(self) -> int:
+        """The largest number of tokens of an input, over all splits."""
+        return max(int(self.samples(1, split).inputs.shape[1]) for split in Split)
 
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """How many classes there are to answer with; 1 where answers are numbers."""
+        """The number of classes; 1 if answers are numbers."""
 
     @abstractmethod
-    def draw(self, count: int, split: Split, chance: Generator) -> Samples:
-        """Samples; `split` matters only where those to test with are longer than those to train with."""
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
+        """Draw samples; `split` matters only if test samples are longer than training samples."""
 
     @abstractmethod
     def ceiling(self, samples: Samples) -> Bound:
-        """The best score that anything can have: of the best rule, on these samples."""
+        """Return the best possible score: that of the best rule, on these samples."""
 
     @abstractmethod
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
-        """What the best known shortcut open to such a model scores on these samples."""
+    def floor(self, samples: Samples) -> Bound:
+        """Return the score of the best known shortcut on these samples."""
 
-    def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
-        """The best that a model of this mechanism can do, where that is proved."""
+    def proved_score(self) -> float | None:
+        """Return the best score that a model of the class `proved_for` can have, if that is proved."""
         return None
 
+    def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
+        """Return the best score of a model with this mechanism, if it is proved."""
+        if self.proved_for is None or not self.proved_for.contains(mechanism, setting):
+            return None
+        score = self.proved_score()
+        return None if score is None else ProvedCeiling(score, self.proved_for.description, self.proof)
+
     def proof_margin(self, proved: ProvedCeiling, samples: Samples) -> Margin:
-        """How a proved ceiling, an expectation, compares with scores on samples."""
-        if self.answers is Answers.NUMBERS:
-            best, limit = self.answers_of_best_rules(samples)
+        """Return how far scores on samples may deviate from a proved ceiling, which is an expectation."""
+        if self.metric is Metric.RELATIVE_ERROR:
+            best, limit = self.best_predictions(samples)
             return error_margin(best, limit, samples.targets, proved.score)
         ceiling = self.ceiling(samples)
         return share_margin(ceiling.score, proved.score, len(samples), exact=not ceiling.sampled)
 
-    def answers_of_best_rules(self, samples: Samples) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The answers of the best rule of all, and of the best one that a proved ceiling allows.
+    def best_predictions(self, samples: Samples) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the predictions of the best rule, and of the best rule that a proved ceiling allows.
 
-        Needed where answers are numbers and there is a proved ceiling.
+        Only tasks whose answers are numbers and that have a proved ceiling need it.
         """
-        raise NotImplementedError(f"{self.name} has a proved ceiling and needs answers_of_best_rules")
+        raise NotImplementedError(f"{self.name} has a proved ceiling and needs best_predictions")
 
-    def further(self) -> Mapping[int, Task]:
-        """The same at other lengths, at which a finished run is tested as well."""
+    def further_tasks(self) -> Mapping[int, Task]:
+        """Return the task at further lengths, at which a finished run is tested as well."""
         return {}
 
-    def origin(self, samples: Samples) -> NDArray[Any]:
-        """What an input is known by where there are few, a row of numbers for each."""
+    def split_keys(self, samples: Samples) -> NDArray[Any]:
+        """Return a row of numbers for each sample; samples with equal rows belong to the same split."""
         rows = samples.inputs.reshape(len(samples), -1)
         return rows if samples.present is None else np.concatenate([rows, samples.present], axis=1)
 
     def samples(self, count: int, split: Split, seed: int = 0, step: int = 0) -> Samples:
-        """So many samples of a split: always the same for a seed and a step."""
-        chance = np.random.default_rng((split.value, seed, step))
-        if not self.few:
-            return self.draw(count, split, chance)
-        kept, found = list[Samples](), 0
-        for _ in range(MOST_TRIES):
-            drawn = self.draw(2 * count, split, chance)
-            kept.append(drawn.chosen(np.flatnonzero(split_of(self.origin(drawn)) == split.value)))
-            found += len(kept[-1])
-            if found >= count:
-                return joined(kept).chosen(np.arange(count))
-        raise UsageError(f"{self.spelled} has too few inputs to be shared out; make it longer")
+        """Return `count` samples of a split, the same ones for the same seed and step."""
+        rng = np.random.default_rng((split.value, seed, step))
+        if not self.has_few_inputs:
+            return self.draw(count, split, rng)
+        parts, total = list[Samples](), 0
+        for _ in range(MAX_DRAWS):
+            # A training split takes half of the draws, the others a quarter each.
+            candidates = self.draw(2 * count, split, rng)
+            is_in_split = assign_splits(self.split_keys(candidates)) == split.value
+            parts.append(candidates.select(np.flatnonzero(is_in_split)))
+            total += len(parts[-1])
+            if total >= count:
+                return concatenate(parts).select(np.arange(count))
+        raise UsageError(f"{self.spelling} has too few different inputs for three splits; make it longer")
 
-    def score(self, said: Tensor, samples: Samples) -> float:
-        """The score of outputs at the places that are asked, (samples, asked, outputs)."""
-        targets = torch.from_numpy(samples.targets).to(said.device)
-        if self.answers is Answers.CLASSES:
-            return float((said.argmax(-1) == targets).double().mean())
-        if self.answers is Answers.BITS:
-            nats = torch.nn.functional.cross_entropy(said.double().flatten(0, 1), targets.flatten())
+    def score(self, outputs: Tensor, samples: Samples) -> float:
+        """Return the score of a model's outputs at the positions, (samples, answers, outputs)."""
+        targets = torch.from_numpy(samples.targets).to(outputs.device)
+        if self.metric is Metric.ACCURACY:
+            return float((outputs.argmax(-1) == targets).double().mean())
+        if self.metric is Metric.BITS:
+            nats = torch.nn.functional.cross_entropy(outputs.double().flatten(0, 1), targets.flatten())
             return float(nats) / math.log(2)
-        error = (said[..., 0].double() - targets.double()).square().mean()
+        # In float64, since the mean over many answers would lose digits in float32.
+        error = (outputs[..., 0].double() - targets.double()).square().mean()
         return float(error / targets.double().square().mean())
 
 
-MANY_BITS = 64
-"""With 2^64 inputs and a million samples, two are the same once in ten million times."""
-MOST_TRIES = 200
-"""Draws after which a task is said to have too few inputs."""
-
-
-def split_of(origins: NDArray[Any]) -> NDArray[np.int64]:
-    """The split that each row belongs to by a digest of it: half to train, a quarter to each other."""
-    words = np.ascontiguousarray(origins.astype(np.float64)).view(np.uint64)
+def assign_splits(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the split of each row by a digest of it: half for training, a quarter for each of the others."""
+    words = np.ascontiguousarray(rows.astype(np.float64)).view(np.uint64)
     digest = np.zeros(len(words), dtype=np.uint64)
     for column in words.T:  # splitmix64 over the columns
         digest = (digest ^ column) + np.uint64(0x9E3779B97F4A7C15)
@@ -245,31 +271,28 @@ def split_of(origins: NDArray[Any]) -> NDArray[np.int64]:
     return np.array([0, 0, 1, 2])[(digest & np.uint64(3)).astype(np.int64)]
 
 
-def joined(some: list[Samples]) -> Samples:
-    """Samples one after the other; they have one length."""
-    first = some[0]
-    present = None
-    if first.present is not None:
-        present = np.concatenate([each.present for each in some if each.present is not None])
-    hidden = {name: np.concatenate([each.hidden[name] for each in some]) for name in first.hidden}
-    inputs, places, targets = (
-        np.concatenate([getattr(each, name) for each in some]) for name in ("inputs", "places", "targets")
+def concatenate(parts: Sequence[Samples]) -> Samples:
+    """Concatenate samples of one length."""
+    inputs, positions, targets = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("inputs", "positions", "targets")
     )
-    return Samples(inputs, places, targets, present, hidden)
+    masks = [part.present for part in parts if part.present is not None]
+    latents = {name: np.concatenate([part.latents[name] for part in parts]) for name in parts[0].latents}
+    return Samples(inputs, positions, targets, np.concatenate(masks) if masks else None, latents)
 
 
-def commonest_class(samples: Samples) -> Bound:
-    """The floor of a task without a better shortcut: the class that is right most often."""
+def majority_floor(samples: Samples) -> Bound:
+    """Return the floor of a task without a better shortcut: the most frequent class."""
     counts = np.bincount(samples.targets.reshape(-1))
-    return Bound(float(counts.max() / counts.sum()), "always the commonest answer", universal=True)
+    return Bound(float(counts.max() / counts.sum()), "always the most frequent answer", universal=True)
 
 
-def best(bounds: Iterable[Bound], sign: int) -> Bound:
-    """The best of several shortcuts."""
+def best_bound(bounds: Iterable[Bound], sign: int = 1) -> Bound:
+    """Return the best of several shortcuts."""
     return max(bounds, key=lambda bound: sign * bound.score)
 
 
-def relative_error(said: NDArray[Any], samples: Samples) -> float:
-    """The squared error of answers, as a share of that of the answer 0."""
+def relative_error(predictions: NDArray[Any], samples: Samples) -> float:
+    """Return the squared error of predictions relative to that of the answer 0."""
     targets = samples.targets.astype(np.float64)
-    return float(np.square(said - targets).mean() / np.square(targets).mean())
+    return float(np.square(predictions - targets).mean() / np.square(targets).mean())

@@ -1,25 +1,30 @@
-"""Tasks whose samples to train with are shorter than those to choose and to test with."""
+"""Tasks whose validation and test samples may be longer than their training samples."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from separatrix.core.parameters import Constraint, Natural, Parameters, between
+from separatrix.core.parameters import Constraint, natural, text
 from separatrix.training.tasks._base import Split, Task
 
-MOST = 16384
+MAX_LENGTH = 16384
 
 
-class Lengths(Parameters):
-    """How long samples are to train with, and how long to validate and test with."""
+def length(default: int) -> Any:
+    """Declare a length of samples."""
+    return natural(default, at_least=2, at_most=MAX_LENGTH)
 
-    trained: Natural
-    tested: Natural
-    also: str | None = None
-    """Further lengths at which a finished run is tested once, with commas between them: 64,256."""
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        between("trained", 2, MOST),
-        between("tested", 2, MOST),
+
+class LengthTask(Task):
+    """A task that is trained at one length and tested at others."""
+
+    trained: int = length(16)
+    """The length of training samples."""
+    tested: int = length(64)
+    """The length of validation and test samples."""
+    also: str | None = text(None)
+    """Further lengths at which a finished run is tested once, comma-separated: 64,256."""
+    relations: ClassVar[tuple[Constraint, ...]] = (
         Constraint(
             ("trained", "tested"),
             lambda p: p.trained <= p.tested,
@@ -27,35 +32,33 @@ class Lengths(Parameters):
         ),
         Constraint(
             ("trained", "also"),
-            lambda p: p.also is None or all(p.trained <= each <= MOST for each in p.further),
-            lambda p: (
-                f"also={p.also} must be lengths from trained={p.trained} to {MOST}, with commas between them"
-            ),
+            lambda p: all(p.trained <= length <= MAX_LENGTH for length in parse_lengths(p.also)),
+            lambda p: f"also={p.also} must be lengths from trained={p.trained} to {MAX_LENGTH}",
         ),
     )
 
-    @property
-    def further(self) -> tuple[int, ...]:
-        """The lengths of `also`; one that is no length is 0."""
-        words = [] if self.also is None else self.also.split(",")
-        digits = [word.isascii() and word.isdigit() and len(word) <= len(str(MOST)) for word in words]
-        return tuple(int(each) if good else 0 for each, good in zip(words, digits, strict=True))
-
-    def length(self, split: Split) -> int:
-        """How long the samples of a split are."""
+    def length_in(self, split: Split) -> int:
+        """Return the length of the samples of a split."""
         return self.trained if split is Split.TRAIN else self.tested
 
-    def first_asked(self, split: Split) -> int:
-        """Before it nothing is asked: of longer samples only what lies beyond the trained length counts."""
-        return 0 if self.length(split) == self.trained else self.trained
+    def first_scored(self, split: Split) -> int:
+        """Return the first scored position: longer samples are scored beyond the trained length only."""
+        return 0 if self.length_in(split) == self.trained else self.trained
+
+    def further_tasks(self) -> dict[int, Task]:
+        values = {name: value for name, value in self.parameters.shown().items() if name != "also"}
+        return {length: self.read({**values, "tested": length}) for length in parse_lengths(self.also)}
 
 
-class LengthTask(Task):
-    """A task that may be asked at several lengths."""
+def parse_lengths(words: str | None) -> list[int]:
+    """Return comma-separated lengths; a word that is not a length becomes 0, which is out of range.
 
-    parameters: Lengths
-
-    def further(self) -> dict[int, Task]:
-        changed = [{**self.parameters.shown(), "tested": each} for each in self.parameters.further]
-        made = [self.read({name: x for name, x in each.items() if name != "also"}) for each in changed]
-        return dict(zip(self.parameters.further, made, strict=True))
+    >>> parse_lengths("64,256"), parse_lengths("64,x"), parse_lengths(None)
+    ([64, 256], [64, 0], [])
+    """
+    # The limit of digits keeps `int` from parsing numbers of arbitrary size.
+    most = len(str(MAX_LENGTH))
+    return [
+        int(word) if word.isascii() and word.isdigit() and len(word) <= most else 0
+        for word in (words.split(",") if words is not None else ())
+    ]

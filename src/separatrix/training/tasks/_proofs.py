@@ -1,80 +1,95 @@
-"""Classes of models that proved ceilings are about: which mechanisms, in which settings."""
+"""Classes of models that proved ceilings cover: conditions on the mechanism and on the setting."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+from separatrix.training.tasks.setting import Setting
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from separatrix.mechanisms import Mechanism
-    from separatrix.training.tasks.setting import Setting
 
-SUMS = ("identity-features:normalised=no", "causal-linear")
+KERNEL_SUMS = ("identity-features:normalised=no", "causal-linear")
 """Spellings of attention that returns sum_i <q, k_i> v_i, and nothing else."""
 
 SECOND_MOMENTS = (
-    *SUMS,
-    "identity-features",
-    "causal-linear:normalised=yes",
-    "linear",
-    "power:beta=1",
-    "taylor:order=1",
+    *KERNEL_SUMS,
+    *("identity-features", "causal-linear:normalised=yes", "linear", "power:beta=1", "taylor:order=1"),
 )
-"""Spellings of attention that returns a function of the query and of second moments of (1, k, v)."""
+"""Spellings of attention whose output is a function of the query and the second moments of (1, k, v)."""
 
 PROPORTIONAL = (
-    *("softmax", "linear", "power", "taylor", "hardmax", "relu", "squared-relu"),
-    "differential",
+    *("softmax", "linear", "power", "taylor", "hardmax", "relu", "squared-relu", "differential"),
     *("based", "dpfp", "elu", "exp-features", "favor", "hedgehog", "identity-features"),
     *("relu-features", "rff", "squared-relu-features"),
 )
-"""Mechanisms whose weights do not change when every token is there r times, each counted r times: scores
-divided by their sum, or by the number of tokens. Not those that look at the number of tokens
-(logn-softmax, adaptive-softmax) or compare scores with a threshold (sparsemax, entmax, topk)."""
+"""Mechanisms whose output does not change if every token is repeated r times: scores are divided by their
+sum, or by the number of tokens. Mechanisms that use the number of tokens (logn-softmax, adaptive-softmax) or
+compare scores with a threshold (sparsemax, entmax, topk) do not belong here."""
 
 
-def sums(mechanism: Mechanism) -> bool:
-    """Whether it returns `sum_i <q, k_i> v_i`."""
-    return mechanism.spelled in SUMS
+@dataclass(frozen=True)
+class ModelClass:
+    """A set of models, by their mechanism and setting."""
+
+    description: str
+    contains: Callable[[Mechanism, Setting], bool]
 
 
-def second_moments(mechanism: Mechanism) -> bool:
-    """Whether what it returns is known from the query and the second moments of the tokens."""
-    return mechanism.spelled in SECOND_MOMENTS
-
-
-def proportional(mechanism: Mechanism) -> bool:
-    """Whether tokens that are all there twice get what they would get once."""
+def is_proportional(mechanism: Mechanism) -> bool:
+    """Whether the output is the same if every token is repeated equally often."""
     divides = mechanism.normalised or mechanism.name in ("relu", "squared-relu", "differential")
     return mechanism.name in PROPORTIONAL and divides
 
 
-def one_layer_without_places(setting: Setting) -> bool:
-    """Whether tokens hear each other once, by the mechanism alone."""
+def is_single_layer(setting: Setting) -> bool:
+    """Whether tokens interact only once, and only by the mechanism."""
     return setting.depth == 1 and not (setting.conv or setting.rope)
 
 
-def linear_inputs(setting: Setting) -> bool:
-    """Whether in addition queries, keys and values are linear in the inputs."""
-    return one_layer_without_places(setting) and not setting.norm
+def has_linear_inputs(setting: Setting) -> bool:
+    """Whether, in addition, queries, keys and values are linear in the inputs."""
+    return is_single_layer(setting) and not setting.norm
 
 
-def linear_reader(setting: Setting) -> bool:
-    """Whether in addition the answer is linear in what attention returns."""
-    return linear_inputs(setting) and not (setting.out_norm or setting.mlp)
+def has_linear_reader(setting: Setting) -> bool:
+    """Whether, in addition, the answer is linear in the output of attention."""
+    return has_linear_inputs(setting) and not (setting.out_norm or setting.mlp)
 
 
-def commonest_share(draws: int, classes: int) -> float:
-    """The expected share of the commonest of some classes among independent draws.
+LINEAR_KERNEL_MODELS = ModelClass(
+    "one layer of linear-kernel heads, any number of them, on linear maps of the tokens, with any reader",
+    lambda mechanism, setting: mechanism.spelled in SECOND_MOMENTS and has_linear_inputs(setting),
+)
+KERNEL_SUM_MODELS = ModelClass(
+    "one layer of attention that sums <query, key> value, any number of heads, with a linear reader and "
+    "without norms, MLP, convolution or positional encoding; the expected error",
+    lambda mechanism, setting: mechanism.spelled in KERNEL_SUMS and has_linear_reader(setting),
+)
+ORDER_BLIND_MODELS = ModelClass(
+    "one layer without convolution or positional encoding, of a permutation-equivariant mechanism, with any "
+    "reader",
+    lambda mechanism, setting: mechanism.permutation_equivariant and is_single_layer(setting),
+)
+PROPORTIONAL_MODELS = ModelClass(
+    "one layer without convolution, positional encoding or first token, of a mechanism whose weights depend "
+    "on proportions only, with any reader",
+    lambda mechanism, setting: is_proportional(mechanism) and is_single_layer(setting),
+)
 
-    The counts are those of independent Poisson variables of mean draws / classes, given that they add up to
-    the draws. Some class has at least draws / classes of them, so the sum of P(commonest > most) over `most`
-    begins there.
 
-    >>> [round(commonest_share(pairs, 32), 3) for pairs in (4, 8, 16, 32)]
+def expected_majority_share(draws: int, classes: int) -> float:
+    """Return the expected share of the most frequent class among independent uniform draws.
+
+    The counts are those of independent Poisson variables of mean draws / classes, conditioned on their sum.
+    The largest count is at least draws / classes, so the sum of P(largest > count) starts there.
+
+    >>> [round(expected_majority_share(pairs, 32), 3) for pairs in (4, 8, 16, 32)]
     [0.295, 0.208, 0.15, 0.11]
     """
     from scipy.stats import poisson
@@ -84,35 +99,30 @@ def commonest_share(draws: int, classes: int) -> float:
     probabilities, total = poisson.pmf(np.arange(draws + 1), draws / classes), poisson.pmf(draws, draws)
     least = -(-draws // classes)
     expected = float(least)
-    for most in range(least, draws):
-        more = 1 - _power_coefficient(probabilities[: most + 1], classes, draws) / total
-        if more < 1e-12:
+    for count in range(least, draws):
+        exceeds = 1 - _power_coefficient(probabilities[: count + 1], classes, draws) / total
+        if exceeds < 1e-12:
             break
-        expected += more
+        expected += exceeds
     return float(expected / draws)
 
 
 def _power_coefficient(polynomial: NDArray[Any], power: int, degree: int) -> float:
-    """The coefficient of x^degree in a polynomial to a power of 2 or more, by repeated squaring.
+    """Return the coefficient of x^degree in a polynomial to a power of 2 or more, by repeated squaring.
 
     >>> _power_coefficient(np.array([1.0, 1.0]), 5, 3)
     10.0
     """
-
-    def coefficient(one: NDArray[Any], other: NDArray[Any]) -> float:
-        padded = np.zeros(degree + 1)
-        padded[: len(other)] = other[: degree + 1]
-        return float(one[: degree + 1] @ padded[::-1][: len(one)])
-
-    def times(one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-        return np.convolve(one, other)[: degree + 1]
-
-    found, bits = polynomial, bin(power)[3:]
-    for place, bit in enumerate(bits, 1):
-        if place == len(bits) and bit == "0":
-            return coefficient(found, found)
-        found = times(found, found)
-        if place == len(bits):
-            break
-        found = times(found, polynomial) if bit == "1" else found
-    return coefficient(found, polynomial)
+    product, factor = polynomial, polynomial
+    *bits, last_bit = list(bin(power)[3:])
+    for bit in bits:
+        product = np.convolve(product, product)[: degree + 1]
+        if bit == "1":
+            product = np.convolve(product, polynomial)[: degree + 1]
+    # Of the last product one coefficient is needed, an inner product in linear time.
+    if last_bit == "1":
+        product = np.convolve(product, product)[: degree + 1]
+    else:
+        factor = product
+    low, high = max(0, degree + 1 - len(factor)), min(len(product), degree + 1)
+    return float(product[low:high] @ factor[degree + 1 - high : degree + 1 - low][::-1])

@@ -1,126 +1,99 @@
-"""Selective copying: say the symbols among blanks in their order, more of them than in training."""
+"""Selective copying: repeat the symbols among blanks in their order, more of them than in training."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from separatrix.core.parameters import Constraint, Natural, between
-from separatrix.training.tasks._base import Bound, ProvedCeiling, Samples, Split
-from separatrix.training.tasks._lengths import Lengths, LengthTask
-from separatrix.training.tasks._proofs import one_layer_without_places
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-    from separatrix.mechanisms import Mechanism
-    from separatrix.training.tasks.setting import Setting
+from separatrix.core.parameters import Constraint, natural
+from separatrix.training.tasks._base import Bound, Samples, Split
+from separatrix.training.tasks._lengths import LengthTask, length
+from separatrix.training.tasks._proofs import ORDER_BLIND_MODELS
+from separatrix.training.tasks.setting import MANY_ANSWERS
 
 
-class CopyParameters(Lengths):
-    """How many symbols there are to copy in training and in tests, among how many blanks for each."""
-
-    owner = "copy"
-    trained: Natural = 8
-    tested: Natural = 12
-    symbols: Natural = 16
-    blanks: Natural = 1
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        *Lengths.constraints,
-        between("symbols", 2, 1024),
-        between("blanks", 0, 64),
-        Constraint(
-            ("tested", "symbols"),
-            lambda p: p.tested <= p.symbols,
-            lambda p: f"tested={p.tested} is more than symbols={p.symbols}: each is there at most once",
-        ),
-    )
-
-
-class Copy(LengthTask):
-    """Different symbols in random order with blanks between them, a sign to begin, and the symbols again."""
+class CopyTask(LengthTask):
+    """Different symbols in random order with blanks between them, a start token, and the symbols again."""
 
     name = "copy"
     title = "Repeat the symbols among blanks in their order, more of them than in training."
     provenance = "[rec] selective copying, arXiv 2312.00752, where each answer is read before the next"
     description = (
-        "Different symbols in random order, with `blanks` times as many blanks at random places among them, "
-        "then a sign to begin and the symbols once more without the blanks: from the sign on, each token "
-        "answers with the symbol that comes next. Models are trained on `trained` symbols and tested on "
-        "`tested`. The shortcut says the first token if it is a symbol, then what followed a symbol in "
-        "context, and where that was a blank any symbol that stands after a blank and was not said yet. With "
-        "blanks=0 it is plain copying, and the shortcut says the first token and then any symbol that was "
-        "not said yet."
+        "Different symbols in random order, with `blanks` times as many blanks at random positions among "
+        "them, then a start token and the symbols once more without the blanks: from the start token on, "
+        "each token answers with the next symbol. Models are trained on `trained` symbols and tested on "
+        "`tested`. The shortcut returns the first token if it is a symbol, then the token that followed the "
+        "current symbol in context, and if that is a blank, any unused symbol that follows a blank. With "
+        "blanks=0 it is plain copying, and the shortcut returns the first token and then any unused symbol."
     )
-    schema = CopyParameters
+    trained: int = length(8)
+    tested: int = length(12)
+    symbols: int = natural(16, at_least=2, at_most=1024)
+    blanks: int = natural(1, at_least=0, at_most=64)
+    relations = (
+        *LengthTask.relations,
+        Constraint(
+            ("tested", "symbols"),
+            lambda p: p.tested <= p.symbols,
+            lambda p: f"tested={p.tested} is more than symbols={p.symbols}: each occurs at most once",
+        ),
+    )
     example: ClassVar[dict[str, object]] = {"trained": 5, "tested": 9}
-    setting: ClassVar[dict[str, object]] = {
-        "depth": 2,
-        "conv": 4,
-        "rates": "0.002,0.005,0.015",
-        "validation": 256,
-        "tests": 2000,
-    }
-    parameters: CopyParameters
+    setting = MANY_ANSWERS | {"depth": 2, "conv": 4, "rates": "0.002,0.005,0.015"}
+    proved_for = ORDER_BLIND_MODELS
+    proof = "docs/theory.md 9.3: each unused symbol is equally likely to be the next"
 
     @property
     def vocabulary(self) -> int:
-        return self.parameters.symbols + 2
+        return self.symbols + 2
 
     @property
     def outputs(self) -> int:
-        return self.parameters.symbols
+        return self.symbols
 
     @property
     def bits(self) -> float:
-        p = self.parameters
-        return math.log2(math.perm(p.symbols, p.trained) * math.comb(p.trained * (1 + p.blanks), p.trained))
+        tokens = self.trained * (1 + self.blanks)
+        return math.log2(math.perm(self.symbols, self.trained) * math.comb(tokens, self.trained))
 
-    def draw(self, count: int, split: Split, chance: Generator) -> Samples:
-        p = self.parameters
-        items, n = p.length(split), p.length(split) * (1 + p.blanks)
-        said = chance.permuted(np.tile(np.arange(p.symbols), (count, 1)), axis=1)[:, :items]
-        taken = chance.permuted(np.tile(np.arange(n) < items, (count, 1)), axis=1)
-        context = np.full((count, n), p.symbols)
-        context[taken] = said.reshape(-1)
-        begin = np.full((count, 1), p.symbols + 1)
-        inputs = np.concatenate([context, begin, said[:, :-1]], axis=1)
-        return Samples(inputs, np.tile(np.arange(n, n + items), (count, 1)), said)
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
+        items, n = self.length_in(split), self.length_in(split) * (1 + self.blanks)
+        targets = rng.permuted(np.tile(np.arange(self.symbols), (count, 1)), axis=1)[:, :items]
+        is_symbol = rng.permuted(np.tile(np.arange(n) < items, (count, 1)), axis=1)
+        context = np.full((count, n), self.symbols)
+        context[is_symbol] = targets.reshape(-1)
+        start = np.full((count, 1), self.symbols + 1)
+        inputs = np.concatenate([context, start, targets[:, :-1]], axis=1)
+        return Samples(inputs, np.tile(np.arange(n, n + items), (count, 1)), targets)
 
     def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "the context says it")
+        return Bound(1.0, "the context determines it")
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
-        asked, said = samples.targets.shape[1], samples.targets
-        if not self.parameters.blanks:
-            how = "the first token, and then any symbol of the context that was not said yet"
-            return Bound((1 + (asked - 1) * any_unsaid(asked - 1)) / asked, how)
-        context = samples.inputs[:, : asked * (1 + self.parameters.blanks)]
-        alone = np.ones(said.shape, dtype=np.bool_)
-        alone[:, 0] = context[:, 0] != said[:, 0]
-        for i in range(1, asked):
-            before, after = context[:, :-1] == said[:, i - 1, None], context[:, 1:] == said[:, i, None]
-            alone[:, i] = ~(before & after).any(1)
-        left = alone[:, ::-1].cumsum(1)[:, ::-1]
+    def floor(self, samples: Samples) -> Bound:
+        items, targets = samples.targets.shape[1], samples.targets
+        if not self.blanks:
+            basis = "the first token, and then any unused symbol of the context"
+            return Bound((1 + (items - 1) * unused_symbol_accuracy(items - 1)) / items, basis)
+        context = samples.inputs[:, : items * (1 + self.blanks)]
+        # The symbols that follow a blank, or the first symbol if a blank comes first, must be guessed.
+        is_guessed = np.ones(targets.shape, dtype=np.bool_)
+        is_guessed[:, 0] = context[:, 0] != targets[:, 0]
+        for i in range(1, items):
+            before, after = context[:, :-1] == targets[:, i - 1, None], context[:, 1:] == targets[:, i, None]
+            is_guessed[:, i] = ~(before & after).any(1)
+        unused = is_guessed[:, ::-1].cumsum(1)[:, ::-1]
         return Bound(
-            float(np.where(alone, 1 / np.maximum(left, 1), 1).mean()),
-            "the first token, what followed in context, and where that is a blank any symbol after a blank "
-            "not said yet",
+            float(np.where(is_guessed, 1 / np.maximum(unused, 1), 1).mean()),
+            "the first token, the token that followed in context, and after a blank any unused symbol that "
+            "follows a blank",
         )
 
-    def proved_ceiling(self, mechanism: Mechanism, setting: Setting) -> ProvedCeiling | None:
-        if not (mechanism.permutation_equivariant and one_layer_without_places(setting)):
-            return None
-        return ProvedCeiling(
-            any_unsaid(self.parameters.tested),
-            "one layer without convolution or places, of a mechanism that does not see the order, "
-            "whatever reads it",
-            "docs/theory.md 9.3: each symbol that was not said yet is equally likely to be the next",
-        )
+    def proved_score(self) -> float:
+        return unused_symbol_accuracy(self.tested)
 
 
-def any_unsaid(symbols: int) -> float:
-    """How often any symbol that was not said yet is the next one: once in as many as are left."""
-    return sum(1 / left for left in range(1, symbols + 1)) / symbols
+def unused_symbol_accuracy(symbols: int) -> float:
+    """Return how often a random unused symbol is the next one, over a sequence of different symbols."""
+    return sum(1 / unused for unused in range(1, symbols + 1)) / symbols

@@ -5,132 +5,98 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from separatrix.core.parameters import Constraint, Natural, Parameters, between
+from separatrix.core.parameters import natural
 from separatrix.training.data.floors import LogisticRegression
-from separatrix.training.tasks._base import Bound, Samples, Split, Task, best, commonest_class
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-    from numpy.typing import NDArray
-
-    from separatrix.training.tasks.setting import Setting
+from separatrix.training.tasks._base import Bound, Samples, Split, Task, best_bound, majority_floor
+from separatrix.training.tasks.setting import SMALL_TRANSFORMER
 
 DIGITS = 10
 OPERATORS: tuple[tuple[str, Callable[[list[int]], int]], ...] = (
     ("MAX", max),
     ("MIN", min),
-    ("MED", lambda each: sorted(each)[(len(each) - 1) // 2]),
-    ("SM", lambda each: sum(each) % DIGITS),
+    ("MED", lambda values: sorted(values)[(len(values) - 1) // 2]),
+    ("SM", lambda values: sum(values) % DIGITS),
 )
-"""What a list may do with its elements; the lower of two middle ones is the median."""
-TYPICAL = (9, 0, 4, 5)
-"""A value that lists of each operator often have."""
-FEWEST_FITTED, MOST_FITTED, FITTED_TOKENS = 1000, 4000, 200_000
-"""Training samples to which the shortcut is fitted, and how many tokens they may have."""
+"""The operators of a list; the median is the lower of two middle elements."""
+TYPICAL_VALUES = (9, 0, 4, 5)
+"""A frequent value of lists under each operator."""
+MIN_FIT_SAMPLES, MAX_FIT_SAMPLES, MAX_FIT_TOKENS = 1000, 4000, 200_000
+"""Limits of the training samples that the shortcut is fitted to."""
 CLOSE = DIGITS + len(OPERATORS)
-SHORTEST = 4
-"""Tokens of a list: an operator, two elements, and the bracket."""
+MIN_LIST_TOKENS = 4
+"""An operator, two elements, and the bracket."""
 
 
-class ListOpsParameters(Parameters):
-    """How many tokens an expression has, and how many lists may stand within each other."""
-
-    owner = "listops"
-    length: Natural = 24
-    nesting: Natural = 3
-    constraints: ClassVar[tuple[Constraint, ...]] = (between("length", 6, 512), between("nesting", 1, 12))
-
-
-class ListOps(Task):
-    """`[MAX 2 9 [MIN 4 7] 0]`: an expression, always of the same length, whose last token says its value."""
+class ListOpsTask(Task):
+    """`[MAX 2 9 [MIN 4 7] 0]`: an expression of fixed length, whose last token returns its value."""
 
     name = "listops"
-    title = "Say the value of nested lists of digits under MAX, MIN, MED and SM."
+    title = "Return the value of nested lists of digits under MAX, MIN, MED and SM."
     provenance = "[rec] arXiv 1804.06028, with a generator of our own"
     description = (
         "Expressions of `length` tokens: a list is an operator, two or more elements and a bracket; an "
         "element is a digit or a list, at most `nesting` lists deep. MAX, MIN, MED (the lower median) and SM "
-        "(the sum modulo 10). They are drawn until every value is equally likely, so neither the length "
-        "nor the last token says anything. The floor is the best mixture, fitted to training samples, of "
-        "rules that evaluate one list at most: the outermost operator on its own digits, where inner lists "
-        "are left out or replaced by a typical value or by their first, last, largest or smallest digit; and "
-        "on all digits. Evaluating inner lists, even as if they were flat, is part of the task."
+        "(the sum modulo 10). Expressions are drawn such that every value is equally likely, so neither the "
+        "length nor the last token is informative. The floor is the best mixture, fitted to training "
+        "samples, of rules that evaluate at most one list: the outermost operator on its own digits, with "
+        "inner lists left out or replaced by a typical value or by their first, last, largest or smallest "
+        "digit; and on all digits. Evaluating inner lists, even as if they were flat, is part of the task."
     )
-    schema = ListOpsParameters
+    length: int = natural(24, at_least=6, at_most=512)
+    nesting: int = natural(3, at_least=1, at_most=12)
     example: ClassVar[dict[str, object]] = {"length": 16}
-    setting: ClassVar[dict[str, object]] = {
-        "depth": 2,
-        "heads": 4,
-        "mlp": 2,
-        "rope": 10000,
-        "steps": 300,
-        "rates": "0.001,0.003",
-        "validation": 512,
-        "tests": 2000,
-    }
-    parameters: ListOpsParameters
+    setting = SMALL_TRANSFORMER | {"steps": 300, "rates": "0.001,0.003", "validation": 512, "tests": 2000}
+    vocabulary, outputs = CLOSE + 1, DIGITS
+    # The number of expressions has no simple formula; 0 makes every split be decided by digests.
+    bits = 0
 
-    @property
-    def vocabulary(self) -> int:
-        return CLOSE + 1
-
-    @property
-    def outputs(self) -> int:
-        return DIGITS
-
-    @property
-    def bits(self) -> float:
-        return 0
-
-    def draw(self, count: int, split: Split, chance: Generator) -> Samples:
-        p = self.parameters
-        wanted = chance.integers(DIGITS, size=count)
-        numbers, waiting = _numbers(chance), [deque[list[int]]() for _ in range(DIGITS)]
-        inputs = np.empty((count, p.length), dtype=np.int64)
-        for row, value in enumerate(wanted):
-            while not waiting[value]:
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
+        targets = rng.integers(DIGITS, size=count)
+        numbers, queues = _draw_numbers(rng), [deque[list[int]]() for _ in range(DIGITS)]
+        inputs = np.empty((count, self.length), dtype=np.int64)
+        for row, value in enumerate(targets):
+            # Expressions of other values wait in their queues until a sample needs them.
+            while not queues[value]:
                 tokens: list[int] = []
-                waiting[_write(tokens, p.length, p.nesting, numbers)].append(tokens)
-            inputs[row] = waiting[value].popleft()
-        return Samples(inputs, np.full((count, 1), p.length - 1), wanted[:, None])
+                queues[_write_list(tokens, self.length, self.nesting, numbers)].append(tokens)
+            inputs[row] = queues[value].popleft()
+        return Samples(inputs, np.full((count, 1), self.length - 1), targets[:, None])
 
     def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "the expression says it")
+        return Bound(1.0, "the expression determines it")
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         shortcut = Bound(
-            _fitted(self.parameters).accuracy(one_list_features(samples.inputs), samples.targets[:, 0]),
+            _fit_shortcut(self).accuracy(*_regression_data(samples)),
             "the outermost operator on digits, with inner lists left out or not evaluated: logistic "
             "regression on such values, fitted to training samples",
         )
-        return best((shortcut, commonest_class(samples)), 1)
+        return best_bound((shortcut, majority_floor(samples)))
 
 
 @lru_cache(maxsize=4)
-def _fitted(parameters: ListOpsParameters) -> LogisticRegression:
-    """The best mixture of rules that evaluate one list at most, by training samples."""
-    task, count = (
-        ListOps(parameters),
-        max(FEWEST_FITTED, min(MOST_FITTED, FITTED_TOKENS // parameters.length)),
-    )
-    samples, held_out = task.samples(count, Split.TRAIN), task.samples(count // 4, Split.TRAIN, step=1)
+def _fit_shortcut(task: ListOpsTask) -> LogisticRegression:
+    """Fit the best mixture of rules that evaluate at most one list to training samples."""
+    count = max(MIN_FIT_SAMPLES, min(MAX_FIT_SAMPLES, MAX_FIT_TOKENS // task.length))
+    samples, validation = task.samples(count, Split.TRAIN), task.samples(count // 4, Split.TRAIN, step=1)
+    return LogisticRegression.fit(_regression_data(samples), _regression_data(validation), DIGITS)
 
-    def labelled(part: Samples) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        return one_list_features(part.inputs), part.targets[:, 0]
 
-    return LogisticRegression.fit(labelled(samples), labelled(held_out), DIGITS)
+def _regression_data(samples: Samples) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    return one_list_features(samples.inputs), samples.targets[:, 0]
 
 
 def one_list_features(expressions: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Values of expressions by rules that evaluate one list at most, one-hot for each outermost operator.
+    """Return the values of rules that evaluate at most one list, one-hot for each outermost operator.
 
-    The outermost operator is applied to its own digits, where an inner list is left out, or stands for the
-    value that is typical of its operator, or for its first, last, largest or smallest digit; and to all
-    digits, as if there were one list. Another feature is the operator of the first inner list.
+    The outermost operator is applied to its own digits, where an inner list is left out, or replaced by the
+    typical value of its operator, or by its first, last, largest or smallest digit; and to all digits, as if
+    there were one list. The operator of the first inner list is another feature.
     """
     rows = np.array([_one_list_values(tokens) for tokens in expressions.tolist()])
     outermost, values = rows[:, :1], rows[:, 1:]
@@ -142,9 +108,9 @@ def one_list_features(expressions: NDArray[np.int64]) -> NDArray[np.uint8]:
 
 
 def _one_list_values(tokens: list[int]) -> list[int]:
-    """The outermost operator, and the value of an expression by each rule; -1 where a rule has none."""
-    depth, own = 0, list[int]()
-    inner, digits = list[list[int]](), list[int]()  # inner: the operator and then all digits of a list
+    """Return the outermost operator, and the value by each rule; -1 if a rule has no value."""
+    depth, outer_digits, digits = 0, list[int](), list[int]()
+    inner = list[list[int]]()  # of each inner list the operator, then all its digits
     for token in tokens:
         if token == CLOSE:
             depth -= 1
@@ -154,41 +120,41 @@ def _one_list_values(tokens: list[int]) -> list[int]:
                 inner.append([token - DIGITS])
         else:
             digits.append(token)
-            (own if depth == 1 else inner[-1]).append(token)
+            (outer_digits if depth == 1 else inner[-1]).append(token)
     outermost = tokens[0] - DIGITS
     apply = OPERATORS[outermost][1]
     stand_ins: tuple[list[int], ...] = (
         [],
-        [TYPICAL[each[0]] for each in inner],
-        [each[1] for each in inner],
-        [each[-1] for each in inner],
-        [max(each[1:]) for each in inner],
-        [min(each[1:]) for each in inner],
+        [TYPICAL_VALUES[operator] for operator, *_ in inner],
+        [first for _, first, *_ in inner],
+        [words[-1] for words in inner],
+        [max(words[1:]) for words in inner],
+        [min(words[1:]) for words in inner],
     )
-    values = [apply([*own, *some]) if own or some else -1 for some in stand_ins]
+    values = [apply([*outer_digits, *more]) if outer_digits or more else -1 for more in stand_ins]
     return [outermost, *values, apply(digits), inner[0][0] if inner else -1]
 
 
-def _numbers(chance: Generator) -> Iterator[int]:
-    """Numbers below 2^30, as many as are asked for."""
+def _draw_numbers(rng: np.random.Generator) -> Iterator[int]:
+    """Yield random numbers below 2^30, drawn in blocks because single draws are slow."""
     while True:
-        yield from chance.integers(1 << 30, size=4096).tolist()
+        yield from rng.integers(1 << 30, size=4096).tolist()
 
 
-def _write(tokens: list[int], length: int, nesting: int, numbers: Iterator[int]) -> int:
-    """Write a list of so many tokens at the end of others, and return its value."""
-    which = next(numbers) % len(OPERATORS)
-    tokens.append(DIGITS + which)
-    found, left = list[int](), length - 2
-    while left:
-        longest = left if found else left - 1
-        if nesting > 1 and longest >= SHORTEST and next(numbers) % 2:
-            inside = SHORTEST + next(numbers) % (longest - SHORTEST + 1)
-            found.append(_write(tokens, inside, nesting - 1, numbers))
-            left -= inside
+def _write_list(tokens: list[int], length: int, nesting: int, numbers: Iterator[int]) -> int:
+    """Append a list of `length` tokens, and return its value."""
+    operator = next(numbers) % len(OPERATORS)
+    tokens.append(DIGITS + operator)
+    values, remaining = list[int](), length - 2
+    while remaining:
+        longest = remaining if values else remaining - 1  # a list has at least two elements
+        if nesting > 1 and longest >= MIN_LIST_TOKENS and next(numbers) % 2:
+            inner_length = MIN_LIST_TOKENS + next(numbers) % (longest - MIN_LIST_TOKENS + 1)
+            values.append(_write_list(tokens, inner_length, nesting - 1, numbers))
+            remaining -= inner_length
         else:
-            found.append(next(numbers) % DIGITS)
-            tokens.append(found[-1])
-            left -= 1
+            values.append(next(numbers) % DIGITS)
+            tokens.append(values[-1])
+            remaining -= 1
     tokens.append(CLOSE)
-    return OPERATORS[which][1](found)
+    return OPERATORS[operator][1](values)

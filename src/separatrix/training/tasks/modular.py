@@ -1,116 +1,93 @@
-"""Modular arithmetic: the value of an expression so far, asked beyond the trained length."""
+"""Modular arithmetic: the value of an expression so far, beyond the trained length."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from separatrix.core.parameters import Constraint, Flag, Natural, between
-from separatrix.training.tasks._base import Bound, Samples, Split, commonest_class
-from separatrix.training.tasks._lengths import Lengths, LengthTask
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-    from separatrix.training.tasks.setting import Setting
+from separatrix.core.parameters import Constraint, flag, natural
+from separatrix.training.tasks._base import Bound, Samples, Split, majority_floor
+from separatrix.training.tasks._lengths import LengthTask, length
+from separatrix.training.tasks.setting import MANY_ANSWERS
 
 PLUS, MINUS, TIMES = range(3)
 
 
-class ModularParameters(Lengths):
-    """How many digits there are to train with and to test with, the modulus, and whether there is a *."""
+class ModularTask(LengthTask):
+    """`d op d op d …` with + and -, or also *: return the value of the expression so far at each digit."""
 
-    owner = "modular"
-    trained: Natural = 12
-    tested: Natural = 36
-    modulus: Natural = 3
-    times: Flag = False
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        *Lengths.constraints,
-        between("modulus", 2, 97),
+    name = "modular"
+    title = "Return the value of a sum modulo 3 (or 5, with products), beyond the trained length."
+    provenance = "[rec] arXiv 2411.12537 (without brackets), scored at every digit and with other lengths"
+    description = (
+        "Digits below `modulus` with + or - between them, and with times=yes also *, which binds closer. At "
+        "each digit the answer is the value of the expression up to it, modulo `modulus`. Factors after * "
+        "are not 0, so that with a prime modulus every value is equally likely given all but the first "
+        "digit: there is no shortcut. The defaults are easier than the source, which has modulus=5 "
+        "times=yes. Models are trained on `trained` digits; validation and test samples have `tested` "
+        "digits, of which only those beyond the trained length are scored."
+    )
+    trained: int = length(12)
+    tested: int = length(36)
+    modulus: int = natural(3, at_least=2, at_most=97)
+    times: bool = flag(False)
+    relations = (
+        *LengthTask.relations,
         Constraint(
             ("modulus",),
             lambda p: all(p.modulus % i for i in range(2, p.modulus)),
             lambda p: f"modulus={p.modulus} must be a prime number: then all values are equally likely",
         ),
     )
-
-
-class Modular(LengthTask):
-    """`d op d op d …` with + and -, or * too: say at each digit the value of the expression so far."""
-
-    name = "modular"
-    title = "Say the value of a sum modulo 3 (or 5, with products), beyond the trained length."
-    provenance = "[rec] arXiv 2411.12537 (without brackets), asked at every digit and with other lengths"
-    description = (
-        "Digits below `modulus` with + or - between them, and with times=yes also *, which binds closer. At "
-        "each digit the answer is the value of all up to it, modulo `modulus`. Factors after * are not 0, so "
-        "that with a prime modulus every value is equally likely given all but the first digit: there is no "
-        "shortcut. The defaults are easier than the source, which has modulus=5 times=yes. Models train on "
-        "`trained` digits; samples to validate and test with have `tested`, and there only the "
-        "digits beyond the trained length are asked."
-    )
-    schema = ModularParameters
     example: ClassVar[dict[str, object]] = {"trained": 8, "tested": 20}
-    setting: ClassVar[dict[str, object]] = {
-        "heads": 4,
-        "conv": 3,
-        "validation": 256,
-        "tests": 1000,
-        "rates": "0.003,0.01,0.03",
-    }
-    parameters: ModularParameters
+    setting = MANY_ANSWERS | {"heads": 4, "conv": 3, "rates": "0.003,0.01,0.03", "tests": 1000}
 
     @property
     def vocabulary(self) -> int:
-        return self.parameters.modulus + 3
+        return self.modulus + 3
 
     @property
     def outputs(self) -> int:
-        return self.parameters.modulus
+        return self.modulus
 
     @property
     def bits(self) -> float:
-        return self.parameters.trained * math.log2(self.parameters.modulus)
+        return self.trained * math.log2(self.modulus)
 
-    def draw(self, count: int, split: Split, chance: Generator) -> Samples:
-        p = self.parameters
-        digits, m = p.length(split), p.modulus
-        signs = chance.integers(3 if p.times else 2, size=(count, digits))
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
+        m, digits, first = self.modulus, self.length_in(split), self.first_scored(split)
+        signs = rng.integers(3 if self.times else 2, size=(count, digits))
         signs[:, 0] = PLUS
-        numbers = chance.integers(m, size=(count, digits))
-        factors = chance.integers(1, m, size=(count, digits))
+        numbers = rng.integers(m, size=(count, digits))
+        factors = rng.integers(1, m, size=(count, digits))
         numbers = np.where(signs == TIMES, factors, numbers)
         inputs = np.empty((count, 2 * digits), dtype=np.int64)
         inputs[:, 0::2], inputs[:, 1::2] = m + signs, numbers
-        first = p.first_asked(split)
-        places = np.tile(2 * np.arange(first, digits), (count, 1))
-        return Samples(inputs[:, 1:], places, values(signs, numbers, m)[:, first:])
+        positions = np.tile(2 * np.arange(first, digits), (count, 1))
+        return Samples(inputs[:, 1:], positions, evaluate(signs, numbers, m)[:, first:])
 
     def ceiling(self, samples: Samples) -> Bound:
-        return Bound(1.0, "the expression says it")
+        return Bound(1.0, "the expression determines it")
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
-        return commonest_class(samples)
+    def floor(self, samples: Samples) -> Bound:
+        return majority_floor(samples)
 
 
-def values(
-    signs: np.ndarray[tuple[int, int], np.dtype[np.int64]],
-    numbers: np.ndarray[tuple[int, int], np.dtype[np.int64]],
-    modulus: int,
-) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """The value after each number: what is added up, and the product that is still growing.
+def evaluate(signs: NDArray[np.int64], numbers: NDArray[np.int64], modulus: int) -> NDArray[np.int64]:
+    """Return the value after each number, from the sum of finished terms and the product that is open.
 
-    >>> values(np.array([[PLUS, MINUS, TIMES, PLUS]]), np.array([[2, 3, 4, 1]]), 5).tolist()
+    >>> evaluate(np.array([[PLUS, MINUS, TIMES, PLUS]]), np.array([[2, 3, 4, 1]]), 5).tolist()
     [[2, 4, 0, 1]]
     """
     total, product = np.zeros_like(numbers[:, 0]), np.zeros_like(numbers[:, 0])
-    found = np.empty_like(numbers)
+    values = np.empty_like(numbers)
     for i, (sign, number) in enumerate(zip(signs.T, numbers.T, strict=True)):
+        # A product stays open until the next sign, since later factors belong to it.
         times = sign == TIMES
         total = np.where(times, total, (total + product) % modulus)
         product = np.where(times, product * number, np.where(sign == MINUS, -number, number)) % modulus
-        found[:, i] = (total + product) % modulus
-    return found
+        values[:, i] = (total + product) % modulus
+    return values

@@ -1,88 +1,68 @@
-"""Retrieval of the largest: the class of the item of the highest priority, beyond the trained length."""
+"""Retrieval of the maximum: the class of the item with the highest priority, beyond the trained length."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from separatrix.core.parameters import Constraint, Natural, between
+from separatrix.core.parameters import natural
 from separatrix.training.tasks._base import Bound, Samples, Split
-from separatrix.training.tasks._lengths import Lengths, LengthTask
+from separatrix.training.tasks._lengths import LengthTask
+from separatrix.training.tasks.setting import WITHOUT_NORMS
 
-if TYPE_CHECKING:
-    from numpy.random import Generator
-
-    from separatrix.training.tasks.setting import Setting
-
-FITTED = 4000
-"""Training samples by which the offset of the shortcut is chosen."""
+FIT_SAMPLES = 4000
+"""Training samples on which the offset of the shortcut is chosen."""
 OFFSETS = tuple(tenths / 10 for tenths in range(10))
 
 
-class RetrievalParameters(Lengths):
-    """How many items there are to train with and to test with, of how many classes."""
-
-    owner = "retrieval"
-    trained: Natural = 16
-    tested: Natural = 64
-    classes: Natural = 10
-    constraints: ClassVar[tuple[Constraint, ...]] = (*Lengths.constraints, between("classes", 2, 256))
-
-
-class Retrieval(LengthTask):
-    """Items with a priority and a class: say the class of the one with the highest priority."""
+class RetrievalTask(LengthTask):
+    """Items with a priority and a class: return the class of the item with the highest priority."""
 
     name = "retrieval"
-    title = "Say the class of the item with the highest priority, among more items than in training."
-    provenance = "[rec] max retrieval, arXiv 2410.01104, with a fixed number of items to train with"
+    title = "Return the class of the item with the highest priority, among more items than in training."
+    provenance = "[rec] max retrieval, arXiv 2410.01104, with a fixed number of training items"
     description = (
-        "Items with a priority, uniform between 0 and 1, and one of `classes` classes; the last token has a "
-        "mark only, and answers with the class of the item of the highest priority. Models are trained on "
-        "`trained` items and tested on `tested`: the more there are, the closer the highest two, and with "
-        "logits that are bounded softmax spreads its weight over all. A shortcut says the class with the "
-        "largest sum of priorities, each less an offset that is chosen on training samples."
+        "Items with a priority, uniform between 0 and 1, and one of `classes` classes; the last token "
+        "carries only a mark, and answers with the class of the item with the highest priority. Models are "
+        "trained on `trained` items and tested on `tested`: the more items, the closer the highest two, and "
+        "with bounded logits softmax spreads its weight over all of them. A shortcut returns the class with "
+        "the largest sum of priorities minus an offset, which is chosen on training samples."
     )
-    schema = RetrievalParameters
+    classes: int = natural(10, at_least=2, at_most=256)
     example: ClassVar[dict[str, object]] = {"trained": 8, "tested": 24}
-    setting: ClassVar[dict[str, object]] = {
-        "width": 32,
-        "norm": "no",
-        "out_norm": "no",
-        "batch": 64,
-        "rates": "0.003,0.01,0.03",
-        "tests": 4000,
-    }
-    parameters: RetrievalParameters
+    setting = WITHOUT_NORMS | {"batch": 64, "rates": "0.003,0.01,0.03", "tests": 4000}
 
     @property
     def features(self) -> int:
-        return self.parameters.classes + 2
+        return self.classes + 2
 
     @property
     def outputs(self) -> int:
-        return self.parameters.classes
+        return self.classes
 
-    def draw(self, count: int, split: Split, chance: Generator) -> Samples:
-        n, classes = self.parameters.length(split), self.parameters.classes
-        priorities = chance.random((count, n), dtype=np.float32)
-        kinds = chance.integers(classes, size=(count, n))
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
+        n, classes = self.length_in(split), self.classes
+        priorities = rng.random((count, n), dtype=np.float32)
+        labels = rng.integers(classes, size=(count, n))
         inputs = np.zeros((count, n + 1, classes + 2), dtype=np.float32)
-        inputs[:, :n, 0], inputs[:, :n, 2:], inputs[:, n, 1] = priorities, np.eye(classes)[kinds], 1
-        targets = kinds[np.arange(count), priorities.argmax(1)]
+        inputs[:, :n, 0], inputs[:, :n, 2:], inputs[:, n, 1] = priorities, np.eye(classes)[labels], 1
+        targets = labels[np.arange(count), priorities.argmax(1)]
         return Samples(inputs, np.full((count, 1), n), targets[:, None])
 
     def ceiling(self, samples: Samples) -> Bound:
         return Bound(1.0, "one priority is the highest")
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
-        trained = self.samples(FITTED, Split.TRAIN)
-        offset = max(OFFSETS, key=lambda each: _right(trained, each))  # by training samples alone
-        return Bound(_right(samples, offset), f"the class with the largest sum of priorities less {offset:g}")
+    def floor(self, samples: Samples) -> Bound:
+        # On training samples: test samples must not select the shortcut that they are scored with.
+        train = self.samples(FIT_SAMPLES, Split.TRAIN)
+        offset = max(OFFSETS, key=lambda offset: _accuracy(train, offset))
+        basis = f"the class with the largest sum of priorities minus {offset:g}"
+        return Bound(_accuracy(samples, offset), basis)
 
 
-def _right(samples: Samples, offset: float) -> float:
-    """How often the class with the largest sum of priorities less an offset is the answer."""
+def _accuracy(samples: Samples, offset: float) -> float:
+    """Return how often the class with the largest sum of priorities minus an offset is the answer."""
     items = samples.inputs[:, :-1]
-    weighted = ((items[..., :1] - np.float32(offset)) * items[..., 2:]).sum(1)
-    return float((weighted.argmax(1) == samples.targets[:, 0]).mean())
+    sums = ((items[..., :1] - np.float32(offset)) * items[..., 2:]).sum(1)
+    return float((sums.argmax(1) == samples.targets[:, 0]).mean())

@@ -57,7 +57,7 @@ def trained_overview(store: str | None, quick: bool, tell: Tell) -> bytes:
                 "title": kind.title,
                 "description": kind.description,
                 "provenance": kind.provenance,
-                "score": kind.answers.value,
+                "score": kind.metric.value,
                 "real_data": name in REAL_TASKS,
                 "runs": runs.runs if runs else 0,
                 "done": runs.done if runs else 0,
@@ -125,7 +125,7 @@ def _learned(found: Learned) -> dict[str, Any]:
     return {
         "learned": found.as_json(),
         "spelled": found.spelled,
-        "more_is_better": found.task.answers.sign > 0,
+        "more_is_better": found.task.metric.sign > 0,
         "conclusions": list(found.conclusions),
         "states_differ": found.states_differ,
         "curves": curves[:MOST_CURVES],

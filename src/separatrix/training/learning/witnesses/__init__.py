@@ -1,61 +1,62 @@
-"""Weights written down: what a model of a task and a mechanism can do at least, without any training."""
+"""Witnesses: constructed weights, which show what a model can express at least, without training."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from separatrix.core.registry import by_name, defined
+from separatrix.layers import Model
 from separatrix.mechanisms import mechanism_from
-from separatrix.training.learning.model import model_for
-from separatrix.training.learning.witnesses._base import Plan, Witness, write_best
+from separatrix.training.learning.model import build_model
+from separatrix.training.learning.witnesses._base import TaskWitness, write_best
+from separatrix.training.tasks import Setting, Task
 
-if TYPE_CHECKING:
-    from separatrix.layers import Model
-    from separatrix.training.tasks import Setting, Task
-
-_found = defined(sys.modules[__name__], Witness)
-WITNESSES: dict[str, type[Witness]] = by_name(_found, "witnesses")
-"""The witnesses that the files in this folder define, by the name of their task."""
+_classes = defined(sys.modules[__name__], TaskWitness)
+WITNESSES: dict[str, type[TaskWitness]] = by_name(_classes, "witnesses")
+"""The witnesses that the files of this package define, by the name of their task."""
 
 
-def witnessed(task: Task | type[Task]) -> list[str]:
-    """The mechanisms for which weights are written down for a task, as they are spelled.
+def witnessed_mechanisms(task: Task | type[Task]) -> list[str]:
+    """Return the spellings of the mechanisms that have a witness for a task.
 
     >>> from separatrix.training.tasks import task_named
-    >>> witnessed(task_named("needle"))[:2]
+    >>> witnessed_mechanisms(task_named("needle"))[:2]
     ['softmax', 'identity-features:normalised=no']
     """
-    found = WITNESSES.get(task.name)
-    return [] if found is None else list(found.mechanisms)
+    witness = WITNESSES.get(task.name)
+    return [] if witness is None else list(witness.mechanisms)
 
 
-def witness_for(task: Task, mechanism: Any, setting: Setting) -> Model | None:
-    """The model that is trained on a task, with weights written down; None where there are none.
+def build_witness(task: Task, mechanism: Any, setting: Setting) -> Model | None:
+    """Return the model of a task with constructed weights; None if there is no construction.
 
     **Arguments:**
 
-    - `task`: at its parameters, as `task_named("needle").read({"n": 64})`.
+    - `task`: with its parameters, as `task_named("needle").read({"n": 64})`.
     - `mechanism`: a name with parameters, `module:attribute`, or the mechanism itself.
-    - `setting`: the sizes of the model, `task.default_setting()` unless others are wanted.
+    - `setting`: the sizes of the model, for example `task.default_setting()`.
 
-    >>> from separatrix.training.learning import score_of
+    >>> from separatrix.training.learning import score_model
     >>> from separatrix.training.tasks import Split, task_named
     >>> task = task_named("needle").read({"n": 16})
-    >>> model = witness_for(task, "softmax", task.default_setting())
+    >>> model = build_witness(task, "softmax", task.default_setting())
     >>> samples = task.samples(500, Split.TEST)
-    >>> score_of(model, task, samples) == task.ceiling(samples).score
+    >>> score_model(model, task, samples) == task.ceiling(samples).score
     True
-    >>> witness_for(task, "softmax", task.default_setting(rope=10000)) is None
+    >>> build_witness(task, "softmax", task.default_setting(rope=10000)) is None
     True
     """
-    kind, found = WITNESSES.get(task.name), mechanism_from(mechanism)
-    plans = [] if kind is None or setting.rope else kind().plans(task, found, setting)
-    if not plans:
+    kind, mechanism = WITNESSES.get(task.name), mechanism_from(mechanism)
+    if kind is None or setting.rope:
         return None
-    model = model_for(task, found, setting)
-    write_best(model, task, plans)
+    witness = kind()
+    variants = list(witness.variants(task, mechanism, setting))
+    if not variants:
+        return None
+    model = build_model(task, mechanism, setting)
+    write_best(witness, model, task, setting, variants)
     return model
 
 
-__all__ = ["WITNESSES", "Plan", "Witness", "witness_for", "witnessed"]
+__all__ = ["WITNESSES", "TaskWitness", "build_witness", "witnessed_mechanisms"]

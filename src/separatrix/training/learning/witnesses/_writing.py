@@ -1,38 +1,42 @@
-"""Writing weights into a model: blocks that do nothing, heads given by matrices, tokens looked back at.
+"""Writing weights into a model: blocks without effect, heads given by matrices, shifted tokens.
 
-Matrices are (channels, width): what a channel of queries, keys or values is of a token of the stream.
+Matrices are (channels, width): they map a token of the stream to channels of queries, keys or values.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from separatrix.core.tensors import Float, Tensor, torch
+from separatrix.layers import Attention, Model
 from separatrix.training.learning.witnesses._families import BILINEAR, family_of
-
-if TYPE_CHECKING:
-    from separatrix.layers import Attention, Model
-    from separatrix.training.tasks import Setting
+from separatrix.training.tasks import Setting
 
 OPEN = 10.0
-"""How far gates are opened: what a gate loses at each token is about exp(-OPEN)."""
-
-STEADY = 100.0
-"""A constant in one channel, large beside all others."""
-
-FAR = 30.0
-"""A constant beside which the rest of a key is short, so that scaling it to length 1 hardly changes it."""
+"""The logit of open gates: a gate loses about exp(-OPEN) at each token."""
+LARGE_CONSTANT = 100.0
+"""A constant in one channel, large compared to all others."""
+LONG_KEY = 30.0
+"""A constant in one channel of a key, so large that scaling the key to length 1 is nearly linear."""
+NEUTRAL = {
+    **dict.fromkeys(("up.weight", "gate.weight", "step.weight", "strength.weight", "scales.weight"), 0.0),
+    **dict.fromkeys(("bias", "strength.bias"), 0.0),
+    **dict.fromkeys(("up.bias", "gate.bias"), OPEN),
+    **dict.fromkeys(("log_rate", "logits"), -OPEN),
+}
+"""Values at which learned extras have no effect, by their names in `separatrix.mechanisms.learned`: low-rank
+gates, step sizes, the strength of writes, forget gates, the weights of levels, sinks."""
 
 Matrix = Float[Tensor, "channels width"]
 
 
 def silence(model: Model) -> None:
-    """Let every block add nothing to the stream: what it hears and what its MLP says are multiplied by 0.
+    """Let every block add nothing to the stream: the outputs of attention and MLP are multiplied by 0.
 
-    Norms weigh all channels alike, convolutions pass the token itself, gates are open, sinks are empty, the
-    strength of a write is 1/2, the head says 0.
+    Norms weight all channels equally, convolutions pass the token itself, gates are open, sinks are empty,
+    the strength of a write is 1/2, the head returns 0.
     """
     with torch.no_grad():
         for parameter in (*model.inputs.parameters(), *model.head.parameters()):
@@ -57,87 +61,74 @@ def _silence_block(block: Any) -> None:
                 parameter.fill_(NEUTRAL[name])
 
 
-NEUTRAL = {
-    "up.weight": 0.0,
-    "up.bias": OPEN,
-    "step.weight": 0.0,
-    "log_rate": -OPEN,
-    "bias": 0.0,
-    "strength.weight": 0.0,
-    "strength.bias": 0.0,
-    "gate.weight": 0.0,
-    "gate.bias": OPEN,
-    "scales.weight": 0.0,
-    "logits": -OPEN,
-}
-"""Of `separatrix.mechanisms.learned`, by their names there: low-rank gates, steps, the strength of writes,
-forget gates, the weights of levels, sinks."""
-
-
 def write_head(
     attention: Attention,
     query: Matrix,
     key: Matrix,
     value: Matrix,
-    back: Matrix,
+    output: Matrix,
     *,
     head: int = 0,
     gain: float = 1.0,
 ) -> None:
-    """Give one head its maps: logits are `<query x, key y>`, without the scale of the layer.
+    """Write the maps of one head: its logits are `<query x, key y>`, without the scale of the layer.
 
-    `query` and `key` have at most `key_width` rows and `value` at most width / heads; the others stay 0.
-    `back` is (values, width): where in the stream each channel of the values goes. `gain` is what a norm
-    divides x and y by, which is undone.
-
-    Where it makes no difference all three are made equally large, so that noise of a size in proportion to
-    the weights, as `learning.perturbed` adds, drowns none of them.
+    `query` and `key` have at most `key_width` rows and `value` at most width / heads; other rows stay 0.
+    `output` is (values, width): the target in the stream of each channel of the values. `gain` is the factor
+    by which a norm divides x and y, which is undone here.
     """
-    wide, values = attention.key_width, attention.width // attention.heads
-    starts = (head * wide, (attention.heads + head) * wide, 2 * attention.heads * wide + head * values)
+    heads, keys, values = attention.heads, attention.key_width, attention.width // attention.heads
+    starts = (head * keys, (heads + head) * keys, 2 * heads * keys + head * values)
     query = query / attention.scale
+    # Queries, keys and values get equal norms where the output does not depend on it: noise in proportion to
+    # the weights, as `learning.perturb` adds, would otherwise drown the smallest of them.
     if family_of(attention.mechanism) in BILINEAR:
-        size = (query.norm() / key.norm()).sqrt()
-        query, key = query / size, key * size
-    size = key.norm() / value.norm()
-    value, back = value * size, back / size
+        ratio = (query.norm() / key.norm()).sqrt()
+        query, key = query / ratio, key * ratio
+    ratio = key.norm() / value.norm()
+    value, output = value * ratio, output / ratio
     with torch.no_grad():
         for start, rows in zip(starts, (query, key, value), strict=True):
             attention.project.weight[start : start + len(rows)] = gain * rows
-        attention.back.weight[:, head * values : head * values + len(back)] = back.T
+        attention.back.weight[:, head * values : head * values + len(output)] = output.T
 
 
-def write_weakly(attention: Any, where: Any, strength: float = -OPEN) -> None:
-    """Let a delta rule write with strength sigmoid(strength) the tokens that a map (1, width) takes to 1."""
-    attention.learned["beta"].strength.weight[:] = strength * where
+def write_strength(attention: Any, selector: Any, strength: float = -OPEN) -> None:
+    """Let a delta rule write tokens that a map (1, width) takes to 1 with strength sigmoid(strength).
+
+    Other mechanisms have no such strength and are not changed.
+    """
+    if "beta" in attention.learned:
+        attention.learned["beta"].strength.weight[:] = strength * selector
 
 
-def look_back(attention: Any, part: int, tokens: int = 1, channel: int | None = None) -> None:
-    """Let queries (part 0), keys (1) or values (2), or one channel of them, be of so many tokens before."""
+def shift_tokens(attention: Any, part: int, tokens: int = 1, channel: int | None = None) -> None:
+    """Let queries (part 0), keys (1) or values (2), or one channel of them, come from earlier tokens."""
     start = sum(attention.channels[:part])
     rows = slice(start, start + attention.channels[part])
     if channel is not None:
         rows = slice(start + channel, start + channel + 1)
     with torch.no_grad():
+        # The last tap of the depthwise convolution is the token itself, the one before it its predecessor.
         attention.convolve.weight[rows] = 0
         attention.convolve.weight[rows, 0, attention.convolve.size - 1 - tokens] = 1
 
 
-def chosen_channels(width: int, *channels: int) -> Matrix:
-    """The map to some channels of the stream.
+def select_channels(width: int, *channels: int) -> Matrix:
+    """Return the map to some channels of the stream.
 
-    >>> chosen_channels(3, 2, 0).tolist()
+    >>> select_channels(3, 2, 0).tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
     return torch.eye(width)[list(channels)]
 
 
 @dataclass(frozen=True)
-class Constant:
+class ConstantChannel:
     """A channel of the stream that holds the same number in every token.
 
-    Where there are norms the number is large: beside it the others hardly change the root mean square of a
-    token, so that the norm is linear in them, up to |x|² / 2 STEADY².
+    With norms the number is large: the other channels then hardly change the root mean square of a token, so
+    that the norm is linear in them, up to |x|² / 2 LARGE_CONSTANT².
     """
 
     setting: Setting
@@ -145,15 +136,15 @@ class Constant:
 
     @property
     def number(self) -> float:
-        """What the channel holds."""
-        return STEADY if self.setting.norm else 1.0
+        """The number in the channel."""
+        return LARGE_CONSTANT if self.setting.norm else 1.0
 
     @property
     def gain(self) -> float:
-        """What a norm divides tokens by; 1 without norms."""
+        """The factor by which a norm divides tokens; 1 without norms."""
         return self.number / math.sqrt(self.setting.width) if self.setting.norm else 1.0
 
     @property
     def one(self) -> Float[Tensor, "1 width"]:
         """The map of every token to 1."""
-        return chosen_channels(self.setting.width, self.channel) / self.number
+        return select_channels(self.setting.width, self.channel) / self.number

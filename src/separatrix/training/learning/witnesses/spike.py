@@ -1,41 +1,35 @@
-"""The static spike: the scores of the others along the fixed direction, against the own score of the last."""
+"""The static spike: the other tokens' scores along the fixed direction against the last token's own."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from separatrix.core.tensors import torch
-from separatrix.training.learning.witnesses._base import Plan, Witness
+from separatrix.mechanisms import Mechanism
+from separatrix.training.learning.witnesses._base import TaskWitness, fit_threshold
 from separatrix.training.learning.witnesses._families import (
     SPELLINGS,
     Family,
-    cooling,
     family_of,
-    features_to_inputs,
+    invert_features,
+    logit_factor,
 )
-from separatrix.training.learning.witnesses._fitting import fit_threshold
 from separatrix.training.learning.witnesses._writing import (
-    FAR,
-    Constant,
+    LONG_KEY,
+    ConstantChannel,
     Matrix,
-    chosen_channels,
+    select_channels,
     write_head,
-    write_weakly,
+    write_strength,
 )
-
-if TYPE_CHECKING:
-    from separatrix.mechanisms import Mechanism
-    from separatrix.training.tasks import Setting
-    from separatrix.training.tasks.spike import Spike
+from separatrix.training.tasks import Setting
+from separatrix.training.tasks.spike import SpikeTask
 
 
-@dataclass(frozen=True)
-class Maps:
-    """Of queries, keys, and what is added up of a token; whether all of it is as the Bayes rule has it."""
+class SpikeMaps(NamedTuple):
+    """Maps to queries, keys and values; `exact` if they are the Bayes rule."""
 
     query: Matrix
     key: Matrix
@@ -43,87 +37,76 @@ class Maps:
     exact: bool = False
 
 
-class SpikeWitness(Witness):
-    """The last token asks with a constant. It hears the sum of f(s_i), s = <u, z>, and its own score beside.
+class SpikeWitness(TaskWitness):
+    """The query of the last token is constant. It gets the sum of f(s_i), s = <u, z>, and its own score.
 
-    Which of the two is larger is the answer: they are two channels of what is heard, so that it does not
-    matter whether both are divided by the sum of all scores.
+    The larger of the two is the answer: they are two channels of the output, so that it does not matter
+    whether both are divided by the sum of all scores.
 
     - Softmax: logits A s_i, and A²/2 + ln n for the last token itself. That is the Bayes rule.
     - Sums: f(s) = (s + 2/A) s, the first two terms of the likelihood ratio.
     - Series: f(s) = T(A s) s.
-    - Powers and rectified logits: those of s + c, with the c that is best on training samples.
-    - Features: a broken line that follows exp(A s), one bend for a channel.
+    - Powers and rectified logits: those of s + c, with the best c on training samples.
+    - Features: a piecewise linear function that follows exp(A s), with one bend per channel.
 
-    But for the first of these, how many times the own score has to be exceeded is fitted on training samples.
+    Except for softmax, the multiple of the own score that is the threshold is fitted to training samples.
     """
 
     name = "spike"
     mechanisms = SPELLINGS
 
-    def plans(self, task: Spike, mechanism: Mechanism, setting: Setting) -> Sequence[Plan]:
-        keys, values = setting.keys, setting.width // setting.heads
-        if setting.width < task.parameters.dz + 4 or values < 2 or keys < 3:
-            return []
-        return [
-            partial(_write, task=task, setting=setting, maps=maps)
-            for maps in _maps(task, mechanism, setting, keys)
-        ]
+    def variants(self, task: SpikeTask, mechanism: Mechanism, setting: Setting) -> Iterator[SpikeMaps]:
+        if setting.width < task.dz + 4 or setting.width // setting.heads < 2 or setting.keys < 3:
+            return
+        dz, shift, n, width = task.dz, task.shift, task.n, setting.width
+        along = select_channels(width, *range(dz)).sum(0, keepdim=True) / math.sqrt(dz)
+        last, one = select_channels(width, dz), ConstantChannel(setting, dz + 1).one
+        token, family = one - last, family_of(mechanism)
+        if family is Family.SHARP:
+            own_logit = shift * shift / 2 + math.log(n)
+            query = logit_factor(mechanism, n + 1) * last
+            yield SpikeMaps(query, shift * along + own_logit * last, token, exact=True)
+        elif family is Family.SUM:
+            own_score = 10.0 * n if mechanism.normalised else 1.0
+            yield SpikeMaps(last, along + 2 / shift * token + own_score * last, along)
+        elif family is Family.DELTA:
+            yield SpikeMaps(last, torch.cat([along + 2 / shift * token + last, LONG_KEY * one]), along)
+        elif family is Family.SERIES:
+            yield SpikeMaps(shift * last, along, along)
+        elif family is Family.POWER or family is Family.RECTIFIED:
+            sign = 1 if family is Family.POWER else -1
+            for share in (0.0, 0.1, 0.3, 0.5, 0.6, 0.7):
+                yield SpikeMaps(last, along + sign * share * shift * token + last, token)
+        elif family is Family.FEATURES:
+            yield _piecewise_linear_maps(task, mechanism, setting.keys, along, token, last)
+
+    def write(self, model: Any, task: SpikeTask, setting: Setting, variant: SpikeMaps) -> None:
+        """Use channels for z, the mark of the last token, a constant, and the outputs of both scores."""
+        dz, width, attention = task.dz, setting.width, model.blocks[0].attention
+        constant = ConstantChannel(setting, dz + 1)
+        model.inputs.weight[: dz + 1] = torch.eye(dz + 1)
+        model.inputs.bias[constant.channel] = constant.number
+        last, total, own_score = (select_channels(width, channel) for channel in (dz, dz + 2, dz + 3))
+        values, outputs = torch.cat([variant.value, last]), torch.cat([total, own_score])
+        write_head(attention, variant.query, variant.key, values, outputs, gain=constant.gain)
+        write_strength(attention, constant.gain * constant.one)
+        if variant.exact:
+            model.head.weight[:] = torch.cat([own_score - total, total - own_score])
+        else:
+            fit_threshold(model, task, total, own_score)
 
 
-def _maps(task: Spike, mechanism: Mechanism, setting: Setting, keys: int) -> Iterator[Maps]:
-    """Ways to ask, to be asked, and to answer."""
-    dz, shift, n, width = task.parameters.dz, task.shift, task.parameters.n, setting.width
-    along = chosen_channels(width, *range(dz)).sum(0, keepdim=True) / math.sqrt(dz)
-    last, one = chosen_channels(width, dz), Constant(setting, dz + 1).one
-    token, family = one - last, family_of(mechanism)
-    if family is Family.SHARP:
-        own = shift * shift / 2 + math.log(n)
-        yield Maps(cooling(mechanism, n + 1) * last, shift * along + own * last, token, exact=True)
-    elif family is Family.SUM:
-        own = 10.0 * n if mechanism.normalised else 1.0
-        yield Maps(last, along + 2 / shift * token + own * last, along)
-    elif family is Family.DELTA:
-        yield Maps(last, torch.cat([along + 2 / shift * token + last, FAR * one]), along)
-    elif family is Family.SERIES:
-        yield Maps(shift * last, along, along)
-    elif family is Family.POWER or family is Family.RECTIFIED:
-        sign = 1 if family is Family.POWER else -1
-        for share in (0.0, 0.1, 0.3, 0.5, 0.6, 0.7):
-            yield Maps(last, along + sign * share * shift * token + last, token)
-    elif family is Family.FEATURES:
-        yield _broken_line(task, mechanism, keys, along, token, last)
-
-
-def _broken_line(
-    task: Spike, mechanism: Mechanism, keys: int, along: Matrix, token: Matrix, last: Matrix
-) -> Maps:
-    """Bends at t weighed by exp(A t): their sum follows exp(A s), whatever the shape of a bend.
+def _piecewise_linear_maps(
+    task: SpikeTask, mechanism: Mechanism, keys: int, along: Matrix, token: Matrix, last: Matrix
+) -> SpikeMaps:
+    """Weight bends at t by exp(A t): their sum follows exp(A s), whatever the shape of a bend.
 
     The last channel is the own score of the last token.
     """
-    shift, steep = task.shift, task.shift if mechanism.name == "exp-features" else 10.0
-    highest = shift / 2 + math.log(task.parameters.n) / shift + 0.5
+    shift, steepness = task.shift, task.shift if mechanism.name == "exp-features" else 10.0
+    highest = shift / 2 + math.log(task.n) / shift + 0.5
     bends = torch.linspace(0, highest, keys - 1)[:, None]
     weights = torch.cat([(shift * (bends - highest)).exp(), torch.ones(1, 1)])
-    nothing = features_to_inputs(mechanism, torch.zeros(()))
-    own = features_to_inputs(mechanism, torch.ones(()))
-    key = torch.cat([steep * (along - bends * token) + nothing * last, nothing * token + own * last])
-    return Maps(features_to_inputs(mechanism, weights) @ last, key, token)
-
-
-def _write(model: Any, task: Spike, setting: Setting, maps: Maps) -> None:
-    """Channels: z, whether a token is the last, a constant, what is heard of the others and of oneself."""
-    dz, width, attention = task.parameters.dz, setting.width, model.blocks[0].attention
-    constant = Constant(setting, dz + 1)
-    model.inputs.weight[: dz + 1] = torch.eye(dz + 1)
-    model.inputs.bias[constant.channel] = constant.number
-    last, others, own = (chosen_channels(width, each) for each in (dz, dz + 2, dz + 3))
-    value, back = torch.cat([maps.value, last]), torch.cat([others, own])
-    write_head(attention, maps.query, maps.key, value, back, gain=constant.gain)
-    if "beta" in attention.learned:
-        write_weakly(attention, constant.gain * constant.one)
-    if maps.exact:
-        model.head.weight[:] = torch.cat([own - others, others - own])
-    else:
-        fit_threshold(model, task, others, own)
+    zero, one = (invert_features(mechanism, torch.tensor(feature)) for feature in (0.0, 1.0))
+    key = torch.cat([steepness * (along - bends * token) + zero * last, zero * token + one * last])
+    return SpikeMaps(invert_features(mechanism, weights) @ last, key, token)

@@ -1,1 +1,1 @@
-"""Tasks on real data, which `separatrix data` finds and fetches: no ceiling is known, floors are measured."""
+"""Tasks on real data sets: the ceiling is unknown, the floors are measured."""

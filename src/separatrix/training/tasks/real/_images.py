@@ -4,92 +4,77 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from separatrix.core.parameters import Constraint, Natural, Parameters, between
+from separatrix.core.parameters import Constraint, natural
 from separatrix.training.data import Images, data_folder
 from separatrix.training.data.floors import LogisticRegression
-from separatrix.training.tasks._base import Bound, Samples, Split, best, commonest_class
+from separatrix.training.tasks._base import Bound, Samples, Split, best_bound, majority_floor
 from separatrix.training.tasks.real._base import RealTask
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
-    from separatrix.training.tasks.setting import Setting
-
-
-class PatchParameters(Parameters):
-    """How many pixels a side of a patch has; 1 for pixels."""
-
-    patch: Natural = 1
-
-
-def fits(side: int) -> tuple[Constraint, ...]:
-    """That patches fit into an image of so many pixels a side."""
-    return (
-        between("patch", 1, side),
-        Constraint(
-            ("patch",),
-            lambda p: side % p.patch == 0,
-            lambda p: f"patch={p.patch} does not divide {side}, the side of an image",
-        ),
+def divides(side: int) -> Constraint:
+    """Return the constraint that patches tile an image of `side` × `side` pixels."""
+    return Constraint(
+        ("patch",),
+        lambda p: side % p.patch == 0,
+        lambda p: f"patch={p.patch} does not divide {side}, the side of an image",
     )
 
 
 class ImageTask(RealTask):
-    """An image, row by row, patch after patch; the last token says what it is."""
+    """An image, row by row, patch after patch; the last token answers with its class."""
 
-    largest: ClassVar[int] = 255
+    patch: int = natural(4, at_least=1)
+    """The side of a patch in pixels; 1 for single pixels."""
+    max_value: ClassVar[int] = 255
     """The largest value of a pixel."""
-    parameters: Any
+    outputs = 10
 
     @property
     def colours(self) -> int:
-        """How many numbers a pixel has."""
+        """The number of values per pixel."""
         return 1
 
     @property
     def features(self) -> int:
-        return int(self.parameters.patch**2 * self.colours)
-
-    @property
-    def outputs(self) -> int:
-        return 10
+        return self.patch**2 * self.colours
 
     def pixels(self, images: Images) -> NDArray[Any]:
-        """The pixels that are taken, (count, height, width, colours), from 0 to `largest`."""
+        """Return the pixels, (count, height, width, colours), from 0 to `max_value`."""
         return images.pixels.reshape(*images.pixels.shape[:3], -1)
 
-    def chosen(self, split: Images, rows: NDArray[np.int64]) -> Samples:
+    def tokens(self, images: Images) -> NDArray[Any]:
+        """Return the patches of images, row by row: (count, patches, features)."""
+        pixels, side = self.pixels(images), self.patch
+        count, height, width, colours = pixels.shape
+        blocks = pixels.reshape(count, height // side, side, width // side, side, colours)
+        return blocks.transpose(0, 1, 3, 2, 4, 5).reshape(count, -1, side * side * colours)
+
+    def select(self, split: Images, rows: NDArray[np.int64]) -> Samples:
         images = split[rows]
-        tokens = patches(self.pixels(images), self.parameters.patch).astype(np.float32)
-        inputs = tokens * np.float32(2 / self.largest) - 1
-        places = np.full((len(rows), 1), inputs.shape[1] - 1)
-        return Samples(inputs, places, images.labels[:, None], hidden={"row": rows})
+        inputs = self.tokens(images).astype(np.float32) * np.float32(2 / self.max_value) - 1
+        positions = np.full((len(rows), 1), inputs.shape[1] - 1)
+        return Samples(inputs, positions, images.labels[:, None], latents={"row": rows})
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
-        pixels = np.rint((samples.inputs + 1) * (self.largest / 2)).astype(np.uint8)
-        right = _fitted(type(self), self.parameters, data_folder()).accuracy(pixels, samples.targets[:, 0])
-        linear = Bound(right, "logistic regression on the pixels, fitted to the training images")
-        return best((linear, commonest_class(samples)), 1)
-
-
-def patches(images: NDArray[Any], side: int) -> NDArray[Any]:
-    """Patches of images (count, height, width, colours), row by row: (count, patches, side side colours)."""
-    count, height, width, colours = images.shape
-    cut = images.reshape(count, height // side, side, width // side, side, colours)
-    return cut.transpose(0, 1, 3, 2, 4, 5).reshape(count, -1, side * side * colours)
+    def floor(self, samples: Samples) -> Bound:
+        # Rounding recovers the bytes exactly from the scaled inputs.
+        pixels = np.rint((samples.inputs + 1) * (self.max_value / 2)).astype(np.uint8)
+        score = _fit_regression(self, data_folder()).accuracy(pixels, samples.targets[:, 0])
+        linear = Bound(score, "logistic regression on the pixels, fitted to the training images")
+        return best_bound((linear, majority_floor(samples)))
 
 
 @lru_cache(maxsize=4)
-def _fitted(kind: type[ImageTask], parameters: PatchParameters, _: Path) -> LogisticRegression:
-    """The regression on the pixels in the order of the tokens, on the data in this folder."""
-    task = kind(parameters)
+def _fit_regression(task: ImageTask, _: Path) -> LogisticRegression:
+    """Fit a regression on the pixels in the order of the tokens; the data folder is part of the cache key."""
 
-    def part(split: Split) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def regression_data(split: Split) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         images = task.part(split)
-        return np.rint(patches(task.pixels(images), parameters.patch)).astype(np.uint8), images.labels
+        return np.rint(task.tokens(images)).astype(np.uint8), images.labels
 
-    return LogisticRegression.fit(part(Split.TRAIN), part(Split.VALIDATION), task.outputs)
+    train, validation = map(regression_data, (Split.TRAIN, Split.VALIDATION))
+    return LogisticRegression.fit(train, validation, task.outputs)

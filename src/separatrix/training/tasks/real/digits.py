@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from separatrix.training.data.digits import Digits as DigitsData
-from separatrix.training.tasks.real._images import ImageTask, PatchParameters, fits
-
-
-class DigitsParameters(PatchParameters):
-    """How many pixels a side of a patch has."""
-
-    owner = "digits"
-    constraints = fits(8)
+from separatrix.core.parameters import natural
+from separatrix.training.data.digits import DigitsData
+from separatrix.training.tasks.real._base import REAL_DATA_SETTING
+from separatrix.training.tasks.real._images import ImageTask, divides
 
 
-class Digits(ImageTask):
-    """8×8 pixels, one after the other; the last says which digit it was."""
+class DigitsTask(ImageTask):
+    """8×8 pixels in sequence; the last answers with the digit."""
 
     name = "digits"
-    title = "Say which digit 8×8 pixels show, one after the other."
+    title = "Classify handwritten digits of 8×8 pixels, read in sequence."
     provenance = "[rec] scikit-learn's digits"
     description = (
         "The 1,797 digits of scikit-learn as sequences of 64 pixels, or of patches of patch × patch pixels, "
-        "row by row, from -1 to 1; the last token answers. With 500 to test with, a difference of 0.02 is "
-        "within chance."
+        "row by row, scaled to -1 to 1; the last token answers. With 500 test samples, differences of 0.02 "
+        "are within chance."
     )
     data = DigitsData.name
-    largest = 16
-    schema = DigitsParameters
-    setting: ClassVar[dict[str, object]] = {
-        "depth": 2,
-        "heads": 4,
-        "mlp": 2,
-        "rope": 10000,
-        "steps": 1000,
-        "every": 100,
-        "rates": "0.001,0.003,0.01",
-        "validation": 297,
-        "tests": 500,
-    }
-    parameters: DigitsParameters
+    max_value = 16
+    patch: int = natural(1, at_least=1)
+    relations = (divides(8),)
+    setting = REAL_DATA_SETTING | {"rates": "0.001,0.003,0.01", "validation": 297, "tests": 500}

@@ -1,101 +1,70 @@
-"""enwik8: every byte from those before it."""
+"""enwik8: predict every byte from the bytes before it."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from separatrix.core.parameters import Constraint, Natural, Parameters, between
+from separatrix.core.parameters import natural
 from separatrix.training.data import Stream, data_folder
-from separatrix.training.data.enwik8 import Enwik8 as Enwik8Data
-from separatrix.training.data.ngrams import NGrams, bits_of
-from separatrix.training.tasks._base import Answers, Bound, Samples, Split, best
-from separatrix.training.tasks.real._base import RealTask
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-    from numpy.typing import NDArray
-
-    from separatrix.training.tasks.setting import Setting
+from separatrix.training.data.enwik8 import Enwik8Data
+from separatrix.training.data.floors import NGrams, mean_bits
+from separatrix.training.tasks._base import Bound, Metric, Samples, Split, best_bound
+from separatrix.training.tasks.real._base import REAL_DATA_SETTING, RealTask
 
 
-class Enwik8Parameters(Parameters):
-    """How many bytes are read."""
-
-    owner = "enwik8"
-    n: Natural = 256
-    constraints: ClassVar[tuple[Constraint, ...]] = (between("n", 4, 16384),)
-
-
-class Enwik8(RealTask):
-    """n bytes of the English Wikipedia; each says the next."""
+class Enwik8Task(RealTask):
+    """n bytes of the English Wikipedia; each predicts the next."""
 
     name = "enwik8"
-    title = "Say the next byte of the English Wikipedia, in bits a byte."
+    title = "Predict the next byte of the English Wikipedia, in bits per byte."
     provenance = "[rec] Large Text Compression Benchmark; the usual split"
     description = (
-        "n bytes from anywhere in a split, each of which says the next one; scored in bits a byte, with no "
-        "more context than these bytes have. Windows to validate and to test with do not overlap. The floor "
-        "is the best of uni-, bi- and trigrams counted in all of the training bytes."
+        "Windows of n bytes at random positions of a split, in which each byte predicts the next one; the "
+        "score is in bits per byte, and the context is only the window. Validation and test windows do not "
+        "overlap. The floor is the best of uni-, bi- and trigrams counted in all of the training bytes."
     )
     data = Enwik8Data.name
-    schema = Enwik8Parameters
-    answers = Answers.BITS
-    setting: ClassVar[dict[str, object]] = {
-        "depth": 2,
-        "heads": 4,
-        "mlp": 2,
-        "rope": 10000,
-        "steps": 1000,
-        "rates": "0.001,0.003",
-        "every": 100,
-        "validation": 64,
-        "tests": 400,
-    }
-    parameters: Enwik8Parameters
-
-    @property
-    def vocabulary(self) -> int:
-        return 256
-
-    @property
-    def outputs(self) -> int:
-        return 256
+    n: int = natural(256, at_least=4, at_most=16384)
+    metric = Metric.BITS
+    setting = REAL_DATA_SETTING | {"validation": 64, "tests": 400}
+    vocabulary = outputs = 256
 
     def count(self, part: Stream) -> int:
-        """How many windows there are that do not overlap."""
-        return (len(part) - 1) // self.parameters.n
+        """Return the number of windows that do not overlap."""
+        return (len(part) - 1) // self.n
 
-    def draw(self, count: int, split: Split, chance: Generator) -> Samples:
-        part, n = self.part(split), self.parameters.n
-        if split is Split.TRAIN:
-            return self._windows(part, chance.integers(len(part) - n, size=count))
-        return self.chosen(part, chance.permutation(self.count(part))[:count])
+    def draw(self, count: int, split: Split, rng: np.random.Generator) -> Samples:
+        if split is not Split.TRAIN:
+            return super().draw(count, split, rng)
+        # Training windows start at any byte; the others at multiples of n, so that they do not overlap.
+        part = self.part(split)
+        return self._windows(part, rng.integers(len(part) - self.n, size=count))
 
-    def chosen(self, split: Stream, rows: NDArray[np.int64]) -> Samples:
-        return self._windows(split, rows * self.parameters.n)
+    def select(self, split: Stream, rows: NDArray[np.int64]) -> Samples:
+        return self._windows(split, rows * self.n)
 
     def _windows(self, part: Stream, starts: NDArray[np.int64]) -> Samples:
-        n = self.parameters.n
-        found = part.symbols[starts[:, None] + np.arange(n + 1)].astype(np.int64)
-        places = np.broadcast_to(np.arange(n), (len(starts), n))
-        return Samples(found[:, :-1], places, found[:, 1:], hidden={"row": starts})
+        symbols = part.symbols[starts[:, None] + np.arange(self.n + 1)].astype(np.int64)
+        positions = np.broadcast_to(np.arange(self.n), (len(starts), self.n))
+        return Samples(symbols[:, :-1], positions, symbols[:, 1:], latents={"row": starts})
 
-    def floor(self, samples: Samples, setting: Setting) -> Bound:
+    def floor(self, samples: Samples) -> Bound:
         texts = np.concatenate([samples.inputs[:, :1], samples.targets], axis=1).astype(np.uint8)
-        orders = _fitted(data_folder()).probabilities(texts)
-        names = ("unigrams", "bigrams", "trigrams")
+        # The first byte of a window is context only, for n-grams as for models.
+        orders = _fit_ngrams(data_folder()).probabilities(texts)
         bounds = (
-            Bound(bits_of(each[:, 1:]), f"{name} counted in all of the training bytes")
-            for name, each in zip(names, orders, strict=True)
+            Bound(mean_bits(order[:, 1:]), f"{name} counted in all of the training bytes")
+            for name, order in zip(("unigrams", "bigrams", "trigrams"), orders, strict=True)
         )
-        return best(bounds, self.answers.sign)
+        return best_bound(bounds, self.metric.sign)
 
 
 @lru_cache(maxsize=1)
-def _fitted(_: Path) -> NGrams:
-    task = Enwik8(Enwik8Parameters())
+def _fit_ngrams(_: Path) -> NGrams:
+    """Fit n-grams to the data; the data folder is the cache key."""
+    task = Enwik8Task.read()
     return NGrams.fit(task.part(Split.TRAIN).symbols, task.part(Split.VALIDATION).symbols)

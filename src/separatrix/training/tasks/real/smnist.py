@@ -1,41 +1,22 @@
-"""Sequential MNIST: pixels or patches, one after the other."""
+"""Sequential MNIST: pixels or patches in sequence."""
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from separatrix.core.parameters import Natural
-from separatrix.training.data.mnist import Mnist
-from separatrix.training.tasks.real._images import ImageTask, PatchParameters, fits
+from separatrix.training.data.mnist import MnistData
+from separatrix.training.tasks.real._base import REAL_DATA_SETTING
+from separatrix.training.tasks.real._images import ImageTask, divides
 
 
-class SequentialMnistParameters(PatchParameters):
-    """How many pixels a side of a patch has; 1 for 784 pixels."""
-
-    owner = "smnist"
-    patch: Natural = 4
-    constraints = fits(28)
-
-
-class SequentialMnist(ImageTask):
-    """28×28 pixels, one patch after the other; the last says which digit it was."""
+class SequentialMnistTask(ImageTask):
+    """28×28 pixels, one patch after the other; the last answers with the digit."""
 
     name = "smnist"
-    title = "Say which digit 28×28 pixels show, patch after patch."
+    title = "Classify handwritten digits of 28×28 pixels, read patch by patch."
     provenance = "[rec] sequential MNIST, arXiv 1504.00941"
     description = (
-        "MNIST as sequences of patches of patch × patch pixels, row by row, from -1 to 1; the last token "
-        "answers. patch=4 are 49 tokens, patch=1 the 784 pixels of the literature."
+        "MNIST as sequences of patches of patch × patch pixels, row by row, scaled to -1 to 1; the last "
+        "token answers. patch=4 gives 49 tokens, patch=1 the 784 pixels of the literature."
     )
-    data = Mnist.name
-    schema = SequentialMnistParameters
-    setting: ClassVar[dict[str, object]] = {
-        "depth": 2,
-        "heads": 4,
-        "mlp": 2,
-        "rope": 10000,
-        "steps": 1500,
-        "rates": "0.001,0.003",
-        "every": 100,
-    }
-    parameters: SequentialMnistParameters
+    data = MnistData.name
+    relations = (divides(28),)
+    setting = REAL_DATA_SETTING | {"steps": 1500}
