@@ -42,7 +42,7 @@ from separatrix.constructions.cross import Cross
 from separatrix.constructions.dispersion import Dispersion
 from separatrix.constructions.location import Location
 from separatrix.constructions.majority import Majority
-from separatrix.constructions.plain import PlainParameters
+from separatrix.constructions.plain import Plain
 from separatrix.constructions.rough import Rough
 from separatrix.constructions.spike import Spike
 from separatrix.core.numbers.logforms import LogForm, rational
@@ -287,7 +287,7 @@ def linear_n_is_least() -> bool:
 
 
 def width_asked_is_literal() -> bool:
-    asked = theorem.enough_width(0.2, theorem.enough_signs(0.01), 0.01)
+    asked = theorem.required_width(0.2, theorem.required_signs(0.01), 0.01)
     return proof.widths_point("0.2", asked, 40).holds
 
 
@@ -295,7 +295,7 @@ def claim_holds(name: str) -> Callable[[], bool]:
     return lambda: claim_named(name).check().status is not ClaimStatus.FAILS
 
 
-NOISE = "float(p.noise) * torch.randn"
+NOISE = "float(self.noise) * torch.randn"
 FAULTS = {
     "own block": Fault(Thresholds, "_bounds", "over - b * sigma", "over + b * sigma", float_engine_is_exact),
     "mates": Fault(Thresholds, "_bounds", "over - b * y_k)", "over)", float_engine_is_exact),
@@ -312,11 +312,11 @@ FAULTS = {
         "_central(trials) * math.exp(1 / (36 * trials))",
         lambda: arithmetic.width_point(Linear(), 5002).holds,
     ),
-    "width: log(m)": Fault(theorem, "asked_width", "log(4 * m)", "log(m)", hypotheses_are_sharp),
-    "width: 150": Fault(theorem, "asked_width", "200", "150", hypotheses_are_sharp),
-    "width: 1 + ceil": Fault(theorem, "enough_width", "2 +", "1 +", hypotheses_are_sharp),
-    "width asked": Fault(theorem, "enough_width", "2 +", "1 +", width_asked_is_literal),
-    "signs": Fault(theorem, "enough_signs", "return m", "return m + 1", hypotheses_are_sharp),
+    "width: log(m)": Fault(theorem, "required_blocks", "log(4 * m)", "log(m)", hypotheses_are_sharp),
+    "width: 150": Fault(theorem, "required_blocks", "200", "150", hypotheses_are_sharp),
+    "width: 1 + ceil": Fault(theorem, "required_width", "2 +", "1 +", hypotheses_are_sharp),
+    "width asked": Fault(theorem, "required_width", "2 +", "1 +", width_asked_is_literal),
+    "signs": Fault(theorem, "required_signs", "return m", "return m + 1", hypotheses_are_sharp),
     "a1 - b >= 0.1": Fault(
         theorem, "hypotheses", "b > Fraction(1, 10)", "b >= Fraction(1, 10)", equality_is_rejected
     ),
@@ -350,8 +350,8 @@ FAULTS = {
     "majority: no noise": Fault(
         Majority,
         "describe",
-        "p.noise if x",
-        "ZERO if x",
+        "self.noise)",
+        "ZERO)",
         lambda: majority.majority_point(1000, Fraction(2)).holds,
     ),
     "majority: one group": Fault(
@@ -362,7 +362,7 @@ FAULTS = {
         lambda: majority.majority_point(1000, Fraction(2)).holds,
     ),
     "rough: one spike": Fault(
-        Rough, "matrix", "arange(spikes)", "arange(1)", lambda: rough.tokens_point({"spikes": 3}).holds
+        Rough, "matrix", "arange(self.spikes)", "arange(1)", lambda: rough.tokens_point({"spikes": 3}).holds
     ),
     "rough: half the noise": Fault(
         Rough, "_without_spikes", NOISE, f"0.5 * {NOISE}", lambda: rough.tokens_point({"noise": "0.01"}).holds
@@ -404,7 +404,7 @@ FAULTS = {
         Dispersion, "describe", "self.n - 1", "self.n", lambda: dispersion.weight_point(3, 1000).holds
     ),
     "dispersion: gap": Fault(
-        Dispersion, "describe", "1 + p.gap", "p.gap", lambda: dispersion.weight_point(3, 1000).holds
+        Dispersion, "describe", "1 + self.gap", "self.gap", lambda: dispersion.weight_point(3, 1000).holds
     ),
     "temperature": Fault(
         Softmax,
@@ -436,8 +436,8 @@ def test_a_search_that_ends_too_early_is_noticed(monkeypatch: pytest.MonkeyPatch
 def test_other_scores_of_the_plain_case_are_noticed(
     name: str, changed: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = PlainParameters.read
-    monkeypatch.setattr(PlainParameters, "read", lambda values: read({**changed, **values}))
+    read = Plain.schema.read
+    monkeypatch.setattr(Plain.schema, "read", lambda values: read({**changed, **values}))
     assert_fails(claim_named(name))
 
 

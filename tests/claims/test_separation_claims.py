@@ -71,7 +71,7 @@ def test_copies_are_added_up_and_not_only_divided_out(n: int, monkeypatch: pytes
 
     def uneven(self: Duplication, label: Any) -> Any:
         found = describe(self, label)
-        return replace(found, kinds=(replace(found.kinds[0], count=1), *found.kinds[1:]))
+        return replace(found, groups=(replace(found.groups[0], count=1), *found.groups[1:]))
 
     monkeypatch.setattr(Duplication, "describe", uneven)
     assert not duplication.equal_point("softmax", n, 3).holds

@@ -129,7 +129,7 @@ def temperature_point(gap: str, n: int) -> Point:
     temperature = Fraction(1 / math.log(n)).limit_denominator(1000)
     made, mechanism = example(Dispersion, gap=gap, n=n), Softmax(temperature=temperature)
     expected = 1 / (1 + (n - 1) * math.exp(-float(Fraction(gap) / temperature)))
-    weights = [probe_peak(mechanism, made.groups(1, torch.float64))]
+    weights = [probe_peak(mechanism, made.token_groups(1, torch.float64))]
     if n <= LARGEST_RUN:
         weights.append(dense.probe(made, mechanism, 1, torch.float64))
     error = max(relative_error(weight, expected) for weight in weights)

@@ -66,8 +66,8 @@ def equal_point(mechanism: str, n: int, times: int) -> Point:
 def summed(mechanism: str, n: int, description: Description) -> Fraction:
     """`sum of count u v / sum of count u` in rationals; e^(1/n) is any number to softmax, and 3 here."""
     score = SCORES[mechanism]
-    u = [kind.count * score(Fraction(kind.key[0]), n) for kind in description.kinds]
-    carried = (weight * Fraction(kind.value[0]) for weight, kind in zip(u, description.kinds, strict=True))
+    u = [kind.count * score(Fraction(kind.key[0]), n) for kind in description.groups]
+    carried = (weight * Fraction(kind.value[0]) for weight, kind in zip(u, description.groups, strict=True))
     return sum(carried, Fraction(0)) / sum(u, Fraction(0))
 
 

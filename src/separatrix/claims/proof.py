@@ -11,7 +11,7 @@ import numpy as np
 from separatrix.claims._base import Finding, Point, claim
 from separatrix.claims._tools import DELTA, Points, Setting, on_grid, point, relative_error, settled, spike
 from separatrix.claims.theorem import literal_signs, literal_width
-from separatrix.constructions.theorem import enough_signs, enough_width
+from separatrix.constructions.theorem import required_signs, required_width
 from separatrix.exact.engines import certified
 from separatrix.mechanisms import Linear, Softmax
 
@@ -49,7 +49,7 @@ def hoeffding() -> Finding:
             then_at_d=WIDTHS[int(ratio.argmax())],
         )
     low, high = points.smallest("smallest_ratio"), points.largest("largest_ratio")
-    asked, needed = enough_width(0.2, enough_signs(DELTA), DELTA), needed_width("0.2")
+    asked, needed = required_width(0.2, required_signs(DELTA), DELTA), needed_width("0.2")
     points.append(widths_point("0.2", asked, needed))
     return points.conclude(
         f"the bound is {low:.1f} to {high:.2g} times the exact probability (every d from 12 to 1002); at "
@@ -63,8 +63,8 @@ def needed_width(b: str) -> int:
 
     Every d up to the one that the theorem asks for is tried; from there on Hoeffding's bound is enough.
     """
-    widths = list(range(4, enough_width(float(b), enough_signs(DELTA), DELTA) + 1))
-    setting = {**SETTING, "b": b, "m": enough_signs(DELTA)}
+    widths = list(range(4, required_width(float(b), required_signs(DELTA), DELTA) + 1))
+    setting = {**SETTING, "b": b, "m": required_signs(DELTA)}
     found = on_grid(Softmax(), setting, d=widths, n=[(d - 2) * BLOCK for d in widths]).fire_d0
     return widths[settled(found <= DELTA)]
 

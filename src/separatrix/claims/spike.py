@@ -53,7 +53,7 @@ def shape() -> Finding:
 
 def groups_are_rows(made: Spike, label: Label, row: int) -> bool:
     """Whether the distinct tokens, each as often as it is counted, are the rows of A in some order."""
-    tokens, counts = made.groups(label, torch.float64, row), made.group_counts(label)
+    tokens, counts = made.token_groups(label, torch.float64, row), made.group_counts(label)
     assert tokens.values is not None
     if sum(counts) != made.n:
         return False

@@ -18,7 +18,7 @@ GAP = 2
 
 def view(found: Verdicts) -> None:
     """Print mechanisms as columns, in as many tables as the width of the terminal asks for."""
-    from separatrix.constructions.reference import sentence
+    from separatrix.constructions.reference import defaults_sentence
     from separatrix.exact.verdicts.theorem import label_groups
 
     out, first = console(), found.answers[0]
@@ -37,8 +37,8 @@ def view(found: Verdicts) -> None:
         out.print(sentence_on_theorem, markup=False)
     for evidence, names in _evidence(found):
         out.print(f"{', '.join(names)}: {evidence}", markup=False)
-    if said := sentence(first.taken):
-        out.print(said, markup=False)
+    if text := defaults_sentence(first.taken):
+        out.print(text, markup=False)
 
 
 def _column(found: Verdict | Refused) -> dict[str, str]:

@@ -127,7 +127,7 @@ def _save(found: Result, out: Path | None, as_json: bool) -> None:
 
 def view(found: Verdict) -> None:
     """Print a verdict."""
-    from separatrix.constructions.reference import sentence
+    from separatrix.constructions.reference import defaults_sentence
 
     out, outcome, word = console(), found.outcome, found.word
     out.print(
@@ -154,8 +154,8 @@ def view(found: Verdict) -> None:
         out.print(escape(remark), style="yellow")
     if found.theorem:
         out.print(found.theorem, markup=False)
-    if said := sentence(found.taken):
-        out.print(said, markup=False)
+    if text := defaults_sentence(found.taken):
+        out.print(text, markup=False)
 
 
 def _margin(outcome: Outcome) -> str:

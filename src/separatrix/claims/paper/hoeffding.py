@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from separatrix.claims.paper.base import BASE, MECHANISMS, Parameter
 from separatrix.constructions import Construction
 from separatrix.constructions.spike import Spike
-from separatrix.constructions.theorem import enough_width
+from separatrix.constructions.theorem import required_width
 from separatrix.core.parameters import Grid
 from separatrix.exact.engines import closed
 from separatrix.exact.outputs.kernels import rational_model, spike_weights, with_kernel
@@ -22,7 +22,7 @@ WIDEST = 300
 SURE = float(DELTA)
 TARGET = SURE / int(BASE["m"])
 """With p0 at most this, m neurons fire on D0 with probability at most SURE."""
-ASKED = enough_width(float(BASE["b"]), int(BASE["m"]), SURE)
+ASKED = required_width(float(BASE["b"]), int(BASE["m"]), SURE)
 """The d that the theorem asks for."""
 
 

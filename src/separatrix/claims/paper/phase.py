@@ -13,7 +13,7 @@ from separatrix.analysis.maps import boundary
 from separatrix.claims.boundary import limit_ones
 from separatrix.claims.paper.base import BASE, MECHANISMS, Parameter, outcome_at
 from separatrix.constructions.spike import Spike
-from separatrix.constructions.theorem import asked_width
+from separatrix.constructions.theorem import required_blocks
 from separatrix.core.parameters import Grid
 from separatrix.exact.engines import closed
 from separatrix.exact.verdicts import DELTA
@@ -29,7 +29,7 @@ SPAN_R = (Fraction(1, 10), Fraction(3, 2))
 SHARE_B = Fraction(2, 3)
 """b = 2(b+c)/3, c = (b+c)/3, as at the base point."""
 BASE_R = float(Fraction(BASE["b"]) + Fraction(BASE["c"]))
-ASKED = asked_width(float(SHARE_B * SPAN_R[1]), int(BASE["m"]), float(DELTA))
+ASKED = required_blocks(float(SHARE_B * SPAN_R[1]), int(BASE["m"]), float(DELTA))
 """The most that the theorem asks of d - 2 on the map."""
 
 
