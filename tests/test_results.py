@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import separatrix as sx
 from cases import BASE
 from documents import Page, require_document, require_result
-from separatrix.claims import Ledger, checked, claim_named
+from separatrix.claims import Ledger, check_claim, claim_named
 from separatrix.core.result import Result
 
 AROUND = {name: value for name, value in BASE.items() if name not in ("n", "a1")}
@@ -43,7 +43,7 @@ COMPUTED: dict[str, Callable[[], Result]] = {
     "atlas": lambda: sx.atlas("softmax,linear", "spikes,duplication"),
     "bench": lambda: sx.bench("linear", lengths=[16, 32]),
     "choice": lambda: sx.choose(20_000, must="critical", mechanisms="softmax,elu,delta"),
-    "ledger": lambda: Ledger((checked(claim_named("threshold")),)),
+    "ledger": lambda: Ledger((check_claim(claim_named("threshold")),)),
     "sweep": lambda: sx.Progress(7, sweep=1, done=5, refused=2, plan="paper", store="results.db"),
     "search": lambda: sx.search("identity-features:normalised=no", "softmax", budget=10),
 }

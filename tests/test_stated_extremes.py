@@ -20,8 +20,9 @@ import pytest
 
 import separatrix as sx
 from pages import DOCS, ROOT
-from separatrix.claims import claim_named, degree, plain, proof, theorem
-from separatrix.claims._tools import BASE, on_grid
+from separatrix.claims import boundary, claim_named, plain, proof, theorem
+from separatrix.claims._base import BASE
+from separatrix.claims._tools import on_grid
 from separatrix.constructions.plain import Plain
 from separatrix.constructions.spike import Spike
 from separatrix.exact.verdicts.lost_formats import LARGEST, lost_at, lost_from
@@ -94,8 +95,8 @@ def tokens_in_a_block() -> tuple[str, ...]:
     """Over every power of ten at every setting, by bits of its own."""
     exponents = range(296)
     found = []
-    for setting in theorem.SETTINGS:
-        for delta in theorem.DELTAS:
+    for setting in theorem.THEOREM_SETTINGS:
+        for delta in theorem.THEOREM_DELTAS:
             at = theorem.admissible(setting, delta)
             sizes = [(at["d"] - 2) * 10**e for e in exponents]
             worst = np.maximum.reduce(list(theorem.failures(at, sizes).values()))
@@ -112,7 +113,7 @@ def hoeffding() -> tuple[str, ...]:
     for b in ("0.2", "0.5"):
         widths = list(range(12, 1003))
         for mechanism in (Softmax(), Linear()):
-            at = {**proof.SETTING, "b": b, "m": 1}
+            at = {**proof.PROOF_SETTING, "b": b, "m": 1}
             sizes = [(d - 2) * proof.BLOCK for d in widths]
             p0 = on_grid(mechanism, at, d=widths, n=sizes).p0
             ratios += [
@@ -121,7 +122,7 @@ def hoeffding() -> tuple[str, ...]:
     fires = [
         (d, float(on_grid(Softmax(), at, d=[d], n=[(d - 2) * proof.BLOCK]).fire_d0[0]))
         for d in range(4, 74)
-        for at in ({**proof.SETTING, "b": "0.2", "m": 17},)
+        for at in ({**proof.PROOF_SETTING, "b": "0.2", "m": 17},)
     ]
     needed = max(d for d, p in fires if p > 0.01) + 1
     asked = next(d for d in range(4, 200) if d - 2 >= 200 * 0.2**2 * math.log(4 * 17 / 0.01))
@@ -163,7 +164,11 @@ def degree_below_the_formula() -> tuple[str, ...]:
     assert len(shifts) == 6
     rounded = {f"{-shift:.1f}" for shift in shifts}
     assert len(rounded) == 1
-    return (*rounded, f"10^{round(math.log10(degree.SIZES[0]))}", f"10^{round(math.log10(degree.SIZES[-1]))}")
+    return (
+        *rounded,
+        f"10^{round(math.log10(boundary.DEGREE_SIZES[0]))}",
+        f"10^{round(math.log10(boundary.DEGREE_SIZES[-1]))}",
+    )
 
 
 def taylor_blind_from() -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from separatrix.claims import Entry, Ledger
+from separatrix.claims.paper import Reproduction
 from separatrix.core.documents import json_schema
 from separatrix.core.schemas import evidence, lists, mechanisms, questions, storage
 from separatrix.exact.verdicts import Readers, Verdict, Verdicts
@@ -52,11 +54,9 @@ DOCUMENTS: Mapping[str, DocumentKind] = {
     "choice": DocumentKind(mechanisms.Choice, "choose", "which mechanisms still see what, at which cost"),
     "search": DocumentKind(mechanisms.Search, "search", "instances that separate two mechanisms"),
     "search_check": DocumentKind(mechanisms.SearchCheck, "search --check", "findings computed again"),
-    "claim": DocumentKind(evidence.ClaimEntry, "claim", "a claim, and how its check came out"),
-    "ledger": DocumentKind(
-        list[evidence.ClaimEntry], "reproduce", "every claim: ledger.json of a reproduction"
-    ),
-    "reproduce": DocumentKind(evidence.Reproduced, "reproduce", "what a reproduction wrote"),
+    "claim": DocumentKind(Entry, "claim", "a claim, and the result of its check"),
+    "ledger": DocumentKind(Ledger.document_type(), "reproduce", "every claim: ledger.json of a reproduction"),
+    "reproduce": DocumentKind(Reproduction, "reproduce", "the files that a reproduction wrote"),
     "learned": DocumentKind(evidence.Learned, "learn", "what training on a task shows"),
     "learned_report": DocumentKind(evidence.LearnedReport, "learn", "the default evidence report, or a plan"),
     "published": DocumentKind(evidence.Published, "learn --published", "published numbers, measured again"),

@@ -23,25 +23,23 @@ from separatrix.claims import (
     Entry,
     Finding,
     Ledger,
+    Point,
     Provenance,
     _literal,
     _tools,
     arithmetic,
     boundary,
-    checked,
-    cross,
-    formats,
+    check_claim,
     ledger,
     margins,
-    network,
     proof,
     signs,
     spike,
     theorem,
-    tuned,
     units,
 )
-from separatrix.claims.table import show
+from separatrix.claims._base import Points
+from separatrix.cli.claim import print_ledger
 from separatrix.constructions._blocks import BlockConstruction
 from separatrix.constructions.spike import Spike
 from separatrix.constructions.theorem import sufficient_n
@@ -117,7 +115,7 @@ def test_an_interrupt_stops_a_check(stop: type[BaseException]) -> None:
         raise stop
 
     with pytest.raises(stop):
-        checked(replace(BY_NAME["threshold"], check=interrupted))
+        check_claim(replace(BY_NAME["threshold"], check=interrupted))
 
 
 def shallower(method: Callable[..., Any], factor: float) -> Callable[..., Any]:
@@ -146,7 +144,8 @@ def a_tenth_too_small(setting: dict[str, Any], delta: float, *units: Any) -> int
 MATRIX, LAYERS = BlockConstruction.matrix, FourLayerNetwork.layers
 COUNT = certified.count
 KRONECKER, LOGITS = units.kronecker_block, spike.closed_logits
-ONES_SOFTMAX, ONES_LINEAR, WEIGHT = spike.ones_softmax_weights, spike.ones_linear_weights, cross.spike_weight
+ONES_SOFTMAX, ONES_LINEAR = spike.ones_softmax_weights, spike.ones_linear_weights
+WEIGHT = boundary.cross_softmax_weight
 
 
 def swap(where: Any, name: str, wrong: object) -> Patch:
@@ -167,7 +166,7 @@ BREAKS: dict[str, Patch] = {
     "softmax-unit": swap(Softmax, "__call__", Linear.__call__),
     "linear-unit": swap(Linear, "definition", of_softmax("definition")),
     "network-fires": swap(FourLayerNetwork, "layers", always_fires),
-    "threshold": swap(Spike, "threshold", property(lambda self: float(self.parameters.c) * self.unit)),
+    "threshold": swap(Spike, "threshold", property(lambda self: float(self.c) * self.unit)),
     "width": SOFTMAX_IS_LINEAR,
     "spike-shape": swap(BlockConstruction, "matrix", unspiked),
     "closed-ones-softmax": swap(
@@ -189,19 +188,19 @@ BREAKS: dict[str, Patch] = {
     "identity-separates": SOFTMAX_IS_LINEAR,
     "hoeffding": swap(proof, "hoeffding_bound", lambda b, d: math.exp(-(d - 2) / (100 * b * b))),
     "firing-probability": swap(Softmax, "ratio", Linear.ratio),
-    "tuned-threshold": swap(tuned, "C", Fraction(1, 5)),
+    "tuned-threshold": swap(margins, "C", Fraction(1, 5)),
     "margin-softmax": SOFTMAX_TOO_FLAT,
     "margin-linear": swap(Linear, "log_ratio", shallower(Linear.log_ratio, 1.01)),
     "noise": swap(Verdict, "auc", property(lambda self: 0.5 * (1 + math.erf(2 * self.outcome.margin)))),
     "number-formats": swap(
-        formats, "lost_from", lambda c, m: {k: n and 4 * n for k, n in lost_from(c, m).items()}
+        margins, "lost_from", lambda c, m: {k: n and 4 * n for k, n in lost_from(c, m).items()}
     ),
     "critical-degree": swap(Power, "log_ratio", Linear.log_ratio),
     "taylor-order": swap(Taylor, "log_ratio", of_softmax("log_ratio")),
     "plain-softmax-peak": swap(Softmax, "__call__", Linear.__call__),
     "plain-linear-peak": swap(Linear, "__call__", of_softmax("__call__")),
     "plain-linear-reach": swap(Linear, "log_ratio", of_softmax("log_ratio")),
-    "cross-weight": swap(cross, "spike_weight", lambda n, a, r_q: WEIGHT(n + 1, a, r_q)),
+    "cross-weight": swap(boundary, "cross_softmax_weight", lambda n, a, r_q: WEIGHT(n + 1, a, r_q)),
     "boundary-cross": SOFTMAX_TOO_FLAT,
 }
 """For each claim something wrong that its check must notice."""
@@ -226,7 +225,7 @@ def test_margins_off_by_a_hair_are_noticed(
 
 
 @pytest.mark.parametrize("mechanism", [Softmax, Linear])
-@pytest.mark.parametrize("place", range(len(margins.SIZES)))
+@pytest.mark.parametrize("place", range(len(margins.MARGIN_SIZES)))
 def test_a_margin_is_compared_at_every_n(
     mechanism: type[ScoreMechanism], place: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,21 +254,19 @@ def test_more_work_at_larger_n_is_noticed(from_n: int, monkeypatch: pytest.Monke
 
 
 def test_a_network_that_never_fires_makes_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    quiet = [{**setting, "tau": "50"} for setting in network.SETTINGS]
-    monkeypatch.setattr(network, "SETTINGS", quiet)
-    assert network.network_fires.check().status is ClaimStatus.FAILS
+    quiet = [{**setting, "tau": "50"} for setting in units.NETWORK_SETTINGS]
+    monkeypatch.setattr(units, "NETWORK_SETTINGS", quiet)
+    assert units.network_fires.check().status is ClaimStatus.FAILS
 
 
 def test_conditions_vanish_where_they_are_not_needed() -> None:
-    good, bad = _tools.point({}, True), _tools.point({}, False)
+    good, bad = Point({}, True), Point({}, False)
     where = ("d grows", "summary", "slack")
-    assert _tools.Points([good]).conclude_where([bad], *where).status is ClaimStatus.ONLY_WHERE
-    assert _tools.Points([good]).conclude_where([good], *where) == _tools.Points([good, good]).conclude(
-        "summary", "slack"
-    )
-    assert _tools.Points([bad]).conclude_where([good], *where).status is ClaimStatus.FAILS
-    assert _tools.Points([]).conclude_where([bad], *where).status is ClaimStatus.FAILS
-    assert _tools.Points([]).conclude("summary", "slack").status is ClaimStatus.FAILS
+    assert Points([good]).conclude_where([bad], *where).status is ClaimStatus.ONLY_WHERE
+    assert Points([good]).conclude_where([good], *where) == Points([good, good]).conclude("summary", "slack")
+    assert Points([bad]).conclude_where([good], *where).status is ClaimStatus.FAILS
+    assert Points([]).conclude_where([bad], *where).status is ClaimStatus.FAILS
+    assert Points([]).conclude("summary", "slack").status is ClaimStatus.FAILS
 
 
 def test_crossing_is_found_or_refused() -> None:
@@ -291,11 +288,11 @@ def test_limits_are_extrapolated_in_log_n() -> None:
     [(math.nan, "nan"), (np.float64(0.5), 0.5), (True, "yes"), (np.int64(3), 3), (Fraction(1, 3), "1/3")],
 )
 def test_measurements_are_fit_for_json(value: object, stored: object) -> None:
-    assert _tools.point({}, True, value=value).measured["value"] == stored
+    assert Point({}, True, value=value).measured["value"] == stored
 
 
 def test_large_parameters_are_written_exactly() -> None:
-    assert _tools.point({"n": 3 * 10**300 + 10**299, "a": 0.1}, True).parameters == {
+    assert Point({"n": 3 * 10**300 + 10**299, "a": 0.1}, True).parameters == {
         "n": "31e299",
         "a": "0.1",
     }
@@ -303,8 +300,8 @@ def test_large_parameters_are_written_exactly() -> None:
 
 def test_loops_agree_between_rationals_and_floats() -> None:
     a, b, c = Fraction(9, 10), Fraction(3, 10), Fraction(1, 5)
-    exact = _literal.attended(_literal.spiked(12, 6, a, b, c, 5), "identity", lambda z: z**2)
-    rounded = _literal.attended(_literal.spiked(12, 6, 0.9, 0.3, 0.2, 5), "identity", lambda z: z**2)
+    exact = _literal.outputs(_literal.spike_matrix(12, 6, a, b, c, 5), "identity", lambda z: z**2)
+    rounded = _literal.outputs(_literal.spike_matrix(12, 6, 0.9, 0.3, 0.2, 5), "identity", lambda z: z**2)
     np.testing.assert_allclose(np.array(exact, dtype=float), rounded, rtol=1e-14, atol=1e-16)
 
 
@@ -324,7 +321,7 @@ def test_hypotheses_are_the_theorems() -> None:
 
 
 def test_boundary_finding_rejects_a_wrong_limit() -> None:
-    found = boundary.boundary_finding(boundary.SIZES, 0.87, boundary._ones)
+    found = boundary.boundary_finding(boundary.BOUNDARY_SIZES, 0.87, boundary.ones_setting)
     assert found.status is ClaimStatus.FAILS
 
 
@@ -343,7 +340,7 @@ def entry(status: ClaimStatus) -> Entry:
 def test_table_fits_eighty_columns() -> None:
     out = io.StringIO()
     shown = Ledger(tuple(entry(status) for status in ClaimStatus))
-    show(shown, Console(file=out, width=80, force_terminal=False))
+    print_ledger(shown, Console(file=out, width=80, force_terminal=False))
     text = out.getvalue()
     assert all(len(line.rstrip()) <= 80 for line in text.splitlines())
     for expected in (
@@ -361,7 +358,7 @@ def test_table_fits_eighty_columns() -> None:
 
 def test_table_is_coloured() -> None:
     out = io.StringIO()
-    show(
+    print_ledger(
         Ledger((entry(ClaimStatus.HOLDS), entry(ClaimStatus.FAILS))),
         Console(file=out, width=80, force_terminal=True),
     )

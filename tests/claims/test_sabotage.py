@@ -20,18 +20,14 @@ from separatrix.claims import (
     arithmetic,
     boundary,
     claim_named,
-    degree,
-    dispersion,
-    formats,
-    location,
-    majority,
-    network,
+    logit_scale,
+    margins,
     plain,
     proof,
-    recall,
+    retrieval,
     rough,
     signs,
-    tuned,
+    units,
 )
 from separatrix.claims import theorem as theorem_claims
 from separatrix.claims._tools import spike
@@ -42,7 +38,7 @@ from separatrix.constructions.cross import Cross
 from separatrix.constructions.dispersion import Dispersion
 from separatrix.constructions.location import Location
 from separatrix.constructions.majority import Majority
-from separatrix.constructions.plain import PlainParameters
+from separatrix.constructions.plain import Plain
 from separatrix.constructions.rough import Rough
 from separatrix.constructions.spike import Spike
 from separatrix.core.numbers.logforms import LogForm, rational
@@ -148,16 +144,14 @@ def flatter_softmax(patch: pytest.MonkeyPatch) -> None:
 
 def one_vector_less(patch: pytest.MonkeyPatch) -> None:
     """P of m - 1 sign vectors in the place of m."""
-    on_grid = network.on_grid
-    patch.setattr(
-        network, "on_grid", lambda *at, m, **more: on_grid(*at, m=[max(k - 1, 1) for k in m], **more)
-    )
+    on_grid = units.on_grid
+    patch.setattr(units, "on_grid", lambda *at, m, **more: on_grid(*at, m=[max(k - 1, 1) for k in m], **more))
 
 
 def lost_a_step_later(patch: pytest.MonkeyPatch) -> None:
-    lost_from = formats.lost_from
+    lost_from = margins.lost_from
     patch.setattr(
-        formats, "lost_from", lambda at, unit: {k: n and n + at.step for k, n in lost_from(at, unit).items()}
+        margins, "lost_from", lambda at, unit: {k: n and n + at.step for k, n in lost_from(at, unit).items()}
     )
 
 
@@ -198,19 +192,19 @@ def test_a_small_fault_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_small_fault_of_linear_is_noticed_in_the_plain_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert all(plain.counted_point(n, False).holds for n in plain.COUNTED)
+    assert all(plain.counted_point(n, False).holds for n in plain.COUNTED_SIZES)
     log_ratio = Linear.log_ratio
     monkeypatch.setattr(Linear, "log_ratio", lambda self, b, s: log_ratio(self, b, 1.01 * s))
-    assert not all(plain.counted_point(n, False).holds for n in plain.COUNTED)
+    assert not all(plain.counted_point(n, False).holds for n in plain.COUNTED_SIZES)
 
 
 def test_a_small_fault_of_the_repaired_softmax_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert dispersion.repair_point("logn-softmax", "3/2", 1000).holds
+    assert logit_scale.repair_point("logn-softmax", "3/2", 1000).holds
     call = LogNSoftmax.__call__
     monkeypatch.setattr(
         LogNSoftmax, "__call__", lambda self, q, *more, **named: call(self, 0.97 * q, *more, **named)
     )
-    assert not dispersion.repair_point("logn-softmax", "3/2", 1000).holds
+    assert not logit_scale.repair_point("logn-softmax", "3/2", 1000).holds
 
 
 @dataclass(frozen=True)
@@ -255,11 +249,11 @@ def float_engine_is_exact() -> bool:
     )
 
 
-COMFORTABLE = theorem_claims.admissible(theorem_claims.SETTINGS[0], 0.01)
+COMFORTABLE = theorem_claims.admissible(theorem_claims.THEOREM_SETTINGS[0], 0.01)
 
 
 def engines_agree_at_the_boundary() -> bool:
-    checks = [boundary.engines_agree({**boundary._growing(10**4), "a1": a1}) for a1 in ("0.9", "0.95")]
+    checks = [boundary.engines_agree({**boundary.growing_setting(10**4), "a1": a1}) for a1 in ("0.9", "0.95")]
     return all(check.holds for check in checks)
 
 
@@ -287,7 +281,7 @@ def linear_n_is_least() -> bool:
 
 
 def width_asked_is_literal() -> bool:
-    asked = theorem.enough_width(0.2, theorem.enough_signs(0.01), 0.01)
+    asked = theorem.required_width(0.2, theorem.required_signs(0.01), 0.01)
     return proof.widths_point("0.2", asked, 40).holds
 
 
@@ -295,7 +289,7 @@ def claim_holds(name: str) -> Callable[[], bool]:
     return lambda: claim_named(name).check().status is not ClaimStatus.FAILS
 
 
-NOISE = "float(p.noise) * torch.randn"
+NOISE = "float(self.noise) * torch.randn"
 FAULTS = {
     "own block": Fault(Thresholds, "_bounds", "over - b * sigma", "over + b * sigma", float_engine_is_exact),
     "mates": Fault(Thresholds, "_bounds", "over - b * y_k)", "over)", float_engine_is_exact),
@@ -312,11 +306,11 @@ FAULTS = {
         "_central(trials) * math.exp(1 / (36 * trials))",
         lambda: arithmetic.width_point(Linear(), 5002).holds,
     ),
-    "width: log(m)": Fault(theorem, "asked_width", "log(4 * m)", "log(m)", hypotheses_are_sharp),
-    "width: 150": Fault(theorem, "asked_width", "200", "150", hypotheses_are_sharp),
-    "width: 1 + ceil": Fault(theorem, "enough_width", "2 +", "1 +", hypotheses_are_sharp),
-    "width asked": Fault(theorem, "enough_width", "2 +", "1 +", width_asked_is_literal),
-    "signs": Fault(theorem, "enough_signs", "return m", "return m + 1", hypotheses_are_sharp),
+    "width: log(m)": Fault(theorem, "required_blocks", "log(4 * m)", "log(m)", hypotheses_are_sharp),
+    "width: 150": Fault(theorem, "required_blocks", "200", "150", hypotheses_are_sharp),
+    "width: 1 + ceil": Fault(theorem, "required_width", "2 +", "1 +", hypotheses_are_sharp),
+    "width asked": Fault(theorem, "required_width", "2 +", "1 +", width_asked_is_literal),
+    "signs": Fault(theorem, "required_signs", "return m", "return m + 1", hypotheses_are_sharp),
     "a1 - b >= 0.1": Fault(
         theorem, "hypotheses", "b > Fraction(1, 10)", "b >= Fraction(1, 10)", equality_is_rejected
     ),
@@ -336,33 +330,35 @@ FAULTS = {
         "log_ratio",
         "float(self.parameters.beta)",
         "(float(self.parameters.beta) - 1)",
-        lambda: degree.degree_point(1000).holds,
+        lambda: boundary.degree_point(1000).holds,
     ),
     "power: 0.99 beta": Fault(
         Power,
         "log_ratio",
         "float(self.parameters.beta)",
         "0.99 * float(self.parameters.beta)",
-        lambda: degree.degree_point(10**6).holds,
+        lambda: boundary.degree_point(10**6).holds,
     ),
-    "taylor": Fault(Taylor, "_horner", "order, 0, -1", "order, 1, -1", lambda: degree.taylor_point(8).holds),
+    "taylor": Fault(
+        Taylor, "_horner", "order, 0, -1", "order, 1, -1", lambda: boundary.taylor_point(8).holds
+    ),
     "routing": Fault(Taylor, "_horner", "order, 0, -1", "order, 1, -1", claim_holds("routing-degree")),
     "majority: no noise": Fault(
         Majority,
         "describe",
-        "p.noise if x",
-        "ZERO if x",
-        lambda: majority.majority_point(1000, Fraction(2)).holds,
+        "self.noise)",
+        "ZERO)",
+        lambda: retrieval.majority_point(1000, Fraction(2)).holds,
     ),
     "majority: one group": Fault(
         Majority,
         "describe",
         "unit_vector(group,",
         "unit_vector(0,",
-        lambda: majority.majority_point(1000, Fraction(2)).holds,
+        lambda: retrieval.majority_point(1000, Fraction(2)).holds,
     ),
     "rough: one spike": Fault(
-        Rough, "matrix", "arange(spikes)", "arange(1)", lambda: rough.tokens_point({"spikes": 3}).holds
+        Rough, "matrix", "arange(self.spikes)", "arange(1)", lambda: rough.tokens_point({"spikes": 3}).holds
     ),
     "rough: half the noise": Fault(
         Rough, "_without_spikes", NOISE, f"0.5 * {NOISE}", lambda: rough.tokens_point({"noise": "0.01"}).holds
@@ -372,14 +368,14 @@ FAULTS = {
         "add",
         "self.hits += int((~surely[0] & surely[1])",
         "self.hits += int(surely[1]",
-        lambda: all(recall.fails_point(name, 8).holds for name in recall.LIMITED),
+        lambda: all(retrieval.past_point(name, 8).holds for name in retrieval.LIMITED),
     ),
     "hits: formula": Fault(
         Tally,
         "add",
         "self.hits += int((~surely[0] & surely[1])",
         "self.hits += int(surely[1]",
-        lambda: signs._sampled_point(*signs.SAMPLED[2]).holds,
+        lambda: signs.sampled_point(*signs.SAMPLED[2]).holds,
     ),
     "interval": Fault(
         tally,
@@ -393,25 +389,25 @@ FAULTS = {
         "_best_gap",
         "low, high = max(",
         "low, high = min(",
-        lambda: tuned.tuned_point(1000, 4, 80).holds,
+        lambda: margins.tuned_point(1000, 4, 80).holds,
     ),
     "location": Fault(
-        Location, "_tokens", "self.unit**2", "self.unit", lambda: location.dense_point(1000).holds
+        Location, "_tokens", "self.unit**2", "self.unit", lambda: retrieval.location_dense_point(1000).holds
     ),
     "cross": Fault(Cross, "block_model", "r_q * (b + c)", "(b + c)", claim_holds("cross-weight")),
     "counts": Fault(BlockConstruction, "group_counts", "[size - 1]", "[size]", claim_holds("spike-shape")),
     "dispersion: one more": Fault(
-        Dispersion, "describe", "self.n - 1", "self.n", lambda: dispersion.weight_point(3, 1000).holds
+        Dispersion, "describe", "self.n - 1", "self.n", lambda: logit_scale.weight_point(3, 1000).holds
     ),
     "dispersion: gap": Fault(
-        Dispersion, "describe", "1 + p.gap", "p.gap", lambda: dispersion.weight_point(3, 1000).holds
+        Dispersion, "describe", "1 + self.gap", "self.gap", lambda: logit_scale.weight_point(3, 1000).holds
     ),
     "temperature": Fault(
         Softmax,
         "__call__",
         "self._temperature * counts.log()",
         "counts.log()",
-        lambda: dispersion.temperature_point("3/2", 1000).holds,
+        lambda: logit_scale.temperature_point("3/2", 1000).holds,
     ),
 }
 """Faults that a reviewer introduced and the claims of that time did not notice."""
@@ -427,7 +423,7 @@ def test_a_fault_of_the_review_is_noticed(name: str, monkeypatch: pytest.MonkeyP
 
 def test_a_search_that_ends_too_early_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lost_formats, "LARGEST", 10**18)
-    monkeypatch.setattr(formats, "MAX_SEARCHED_N", 10**18)
+    monkeypatch.setattr(margins, "MAX_FORMAT_N", 10**18)
     assert_fails(claim_named("number-formats"))
 
 
@@ -436,8 +432,8 @@ def test_a_search_that_ends_too_early_is_noticed(monkeypatch: pytest.MonkeyPatch
 def test_other_scores_of_the_plain_case_are_noticed(
     name: str, changed: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = PlainParameters.read
-    monkeypatch.setattr(PlainParameters, "read", lambda values: read({**changed, **values}))
+    read = Plain.schema.read
+    monkeypatch.setattr(Plain.schema, "read", lambda values: read({**changed, **values}))
     assert_fails(claim_named(name))
 
 
@@ -454,7 +450,7 @@ def test_another_n_in_the_fast_form_of_the_repaired_softmax_is_noticed(
         return call(self, factor * q, k, v, counts, causal, **named)
 
     monkeypatch.setattr(LogNSoftmax, "__call__", wrong)
-    assert not dispersion.repair_point("logn-softmax", "3/2", 1000).holds
+    assert not logit_scale.repair_point("logn-softmax", "3/2", 1000).holds
 
 
 def test_a_state_that_loses_a_dimension_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,9 @@ from expectations import assert_fails, assert_plain_json, by_tier
 from separatrix.claims import (
     CLAIMS,
     ClaimStatus,
-    dispersion,
-    duplication,
-    rank,
-    recall,
+    blind_spots,
+    logit_scale,
+    retrieval,
     rough,
     separations,
 )
@@ -65,16 +64,16 @@ def test_every_construction_has_a_claim() -> None:
 @pytest.mark.parametrize("n", [10, 10**18])
 def test_copies_are_added_up_and_not_only_divided_out(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine's rows are proportions, in which copies cancel whatever is true of the sums."""
-    assert duplication.equal_point("softmax", n, 3).holds
-    monkeypatch.setattr(duplication, "same_rows", lambda made, mechanism: True)
+    assert blind_spots.equal_copies_point("softmax", n, 3).holds
+    monkeypatch.setattr(blind_spots, "same_rows", lambda made, mechanism: True)
     describe = Duplication.describe
 
     def uneven(self: Duplication, label: Any) -> Any:
         found = describe(self, label)
-        return replace(found, kinds=(replace(found.kinds[0], count=1), *found.kinds[1:]))
+        return replace(found, groups=(replace(found.groups[0], count=1), *found.groups[1:]))
 
     monkeypatch.setattr(Duplication, "describe", uneven)
-    assert not duplication.equal_point("softmax", n, 3).holds
+    assert not blind_spots.equal_copies_point("softmax", n, 3).holds
 
 
 def swap(where: Any, name: str, wrong: object) -> Patch:
@@ -141,7 +140,7 @@ def test_check_can_fail(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_conditions_are_needed() -> None:
     """What lies outside a condition fails there: a condition that is not needed is not claimed."""
-    assert not dispersion.repair_point("logn-softmax", "1/2", 1000).holds
+    assert not logit_scale.repair_point("logn-softmax", "1/2", 1000).holds
     assert not rough.rough_point({"noise": "0.05"}).holds
 
 
@@ -160,12 +159,12 @@ def test_a_win_must_not_be_by_tier() -> None:
 
 
 def test_rank_is_that_of_the_matrix() -> None:
-    assert rank.rank(torch.eye(5, dtype=torch.float64)) == 5
-    assert rank.rank(torch.ones(5, 5, dtype=torch.float64)) == 1
-    assert rank.from_permutation(torch.eye(4, dtype=torch.float64).roll(1, 0)) == 0
-    assert rank.from_permutation(torch.zeros(4, 4, dtype=torch.float64)) == 2
+    assert blind_spots.rank(torch.eye(5, dtype=torch.float64)) == 5
+    assert blind_spots.rank(torch.ones(5, 5, dtype=torch.float64)) == 1
+    assert blind_spots.distance_to_permutation(torch.eye(4, dtype=torch.float64).roll(1, 0)) == 0
+    assert blind_spots.distance_to_permutation(torch.zeros(4, 4, dtype=torch.float64)) == 2
 
 
 def test_a_state_is_read_after_all_tokens() -> None:
-    assert recall.read_off("causal-linear", 6, 2).shape == (6, 6)
-    assert rank.rank(recall.read_off("causal-linear", 6, 2)) == 2
+    assert retrieval.answer_matrix("causal-linear", 6, 2).shape == (6, 6)
+    assert blind_spots.rank(retrieval.answer_matrix("causal-linear", 6, 2)) == 2

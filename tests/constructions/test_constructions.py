@@ -35,7 +35,7 @@ def identify(point: Construction) -> str:
 @pytest.mark.parametrize("point", POINTS, ids=identify)
 @pytest.mark.parametrize("label", [0, 1])
 def test_groups_are_the_distinct_tokens_with_their_counts(point: Construction, label: int) -> None:
-    dense, groups = point.dense(label, 0, torch.float64), point.groups(label, torch.float64)
+    dense, groups = point.dense(label, 0, torch.float64), point.token_groups(label, torch.float64)
     assert groups.counts is not None
     assert groups.counts.sum() == point.n
     assert len(groups.keys) == point.group_count() or point.n == 5
@@ -112,11 +112,7 @@ NEW = """\"\"\"One token carries a in D1, and none in D0.\"\"\"
 
 from typing import ClassVar
 
-from separatrix.constructions._exact import ONE, ZERO, Description, ExactConstruction, ExactParameters, Kind
-
-
-class LoneParameters(ExactParameters):
-    owner = "lone"
+from separatrix.constructions._exact import ONE, ZERO, Description, ExactConstruction, TokenGroup
 
 
 class Lone(ExactConstruction):
@@ -125,12 +121,12 @@ class Lone(ExactConstruction):
     section = (6, 2)
     provenance = "[ours] tests"
     description = "n tokens of one logit; one of them carries 1 in D1."
-    schema = LoneParameters
     example: ClassVar[dict[str, object]] = {"n": 10, "m": 12}
     logit_base = None
 
     def describe(self, label):
-        return Description(((ONE,),), (Kind((ONE,), (ONE * label,)), Kind((ONE,), (ZERO,), self.n - 1)))
+        lone = TokenGroup((ONE,), (ONE * label,))
+        return Description(((ONE,),), (lone, TokenGroup((ONE,), (ZERO,), self.n - 1)))
 """
 COMMANDS = """
 from separatrix.cli.application import app

@@ -7,7 +7,7 @@ import pytest
 import separatrix as sx
 from separatrix.analysis.cards.standing import points
 from separatrix.constructions import CONSTRUCTIONS
-from separatrix.constructions.reference import read_completed, taken
+from separatrix.constructions.reference import read_completed, reference_defaults
 from separatrix.core.parameters import UsageError
 
 
@@ -30,8 +30,8 @@ def test_defaults_stay_where_all_that_has_none_was_given() -> None:
 
 def test_a_length_that_is_taken_fits_what_was_given() -> None:
     spike = CONSTRUCTIONS["spike"]
-    assert taken(spike, {"d": 9})["n"] == 1001
-    assert "n" not in taken(spike, {"d": 9}, varied=("n",))
+    assert reference_defaults(spike, {"d": 9})["n"] == 1001
+    assert "n" not in reference_defaults(spike, {"d": 9}, axes=("n",))
     assert read_completed(spike, {"d": 9})[0].n == 1001
     with pytest.raises(UsageError, match=r"n=1000 is not a multiple of d-2=7; try n=994 or n=1001$"):
         read_completed(spike, {"d": 9, "n": 1000})

@@ -123,7 +123,7 @@ def test_the_example_is_a_point_that_needs_few_words(name: str) -> None:
 def test_groups_and_literal_tokens_give_the_same(name: str, spelled: str, label: int) -> None:
     few: dict[str, dict[str, object]] = {"routing": {}, "location": {"n": 40, "d": 6}}
     point, mechanism = at(name, **few.get(name, {"n": 64})), mechanism_named(spelled)
-    literal, grouped = point.dense(label, 5, torch.float64), point.groups(label, torch.float64)
+    literal, grouped = point.dense(label, 5, torch.float64), point.token_groups(label, torch.float64)
     assert literal.values is not None
     assert grouped.values is not None
     assert grouped.counts is not None
@@ -215,11 +215,11 @@ def test_critical_scaling_changes_at_gamma_c() -> None:
 
 def test_averaging_keeps_the_mean_over_all_tokens() -> None:
     for label in (0, 1):
-        tokens = at("averaging").groups(label, torch.float64)
+        tokens = at("averaging").token_groups(label, torch.float64)
         assert tokens.values is not None
         assert tokens.counts is not None
         assert (tokens.values[:, 0] * tokens.counts).sum() == 8
-    assert len(at("averaging", n=16, q=8).groups(0, torch.float64).keys) == 2
+    assert len(at("averaging", n=16, q=8).token_groups(0, torch.float64).keys) == 2
 
 
 def test_location_is_read_by_softmax_alone() -> None:
@@ -259,7 +259,7 @@ def test_recall_fails_past_the_state(spelled: str) -> None:
 
 
 def test_recall_keys_are_written_in_digits() -> None:
-    tokens = at("recall").groups(0, torch.float64)
+    tokens = at("recall").token_groups(0, torch.float64)
     scale = 4 * math.log(64)
     assert torch.equal(tokens.keys.count_nonzero(dim=1), torch.full((64,), 2))
     assert len(tokens.keys.unique(dim=0)) == 64
@@ -378,7 +378,7 @@ def _spike(**changes: object) -> dict[str, object]:
         ("level", {"at": 4}, "at=4 has no level above it; at must be 0 to 3"),
         ("spikes", {"a0": 3}, "a0=3 must be smaller than a1=2"),
         ("rough", {"spikes": 2000}, "spikes=2000 do not fit into n=1003 tokens"),
-        ("dispersion", {"n": 1}, "n=1 is too small; n must be 2 or more"),
+        ("dispersion", {"n": 1}, "n=1 is out of range; n must be 2 to 1e+300"),
         ("injectivity", {"gapp": 1}, "injectivity has no parameter gapp (did you mean gap?)"),
     ],
 )
@@ -423,6 +423,6 @@ def test_it_is_these_keys_that_recall_fails_on() -> None:
     attends = mechanism_named("identity-features:normalised=no")
     assert attends(keys[..., :1, :], keys, values).item() == 0
     overlapping = at("recall", n=9, width=8)
-    tokens = overlapping.groups(0, torch.float64)
+    tokens = overlapping.token_groups(0, torch.float64)
     q, k, v = (each[None, None] for each in (tokens.queries, tokens.keys, tokens.values))
     assert attends(q, k, v, tokens.counts[None, None]).item() > 0

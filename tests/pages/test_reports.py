@@ -22,11 +22,11 @@ from typer.testing import CliRunner
 
 from documents import require_document
 from separatrix.analysis import maps
-from separatrix.claims import CLAIMS, Claim, ClaimStatus, Entry, Finding, Ledger, Point
-from separatrix.claims.paper import attention, hoeffding, margin, phase, sweeps
-from separatrix.claims.paper.base import BASE, MECHANISMS
+from separatrix.claims import CLAIMS, SECTIONS, Claim, ClaimStatus, Entry, Finding, Ledger, Point
+from separatrix.claims.paper import Reproduction, sweeps
+from separatrix.claims.paper import figures as computed
+from separatrix.claims.paper.figures import BASE, MECHANISMS
 from separatrix.claims.paper.reproduction import Effort
-from separatrix.claims.sections import SECTIONS
 from separatrix.cli.application import app
 from separatrix.constructions.spike import Spike
 from separatrix.core.files.folder import Folder
@@ -38,7 +38,7 @@ from separatrix.pages import figures
 from separatrix.pages.drawing import Drawn, static_style
 from separatrix.pages.maps import heatmap
 from separatrix.pages.pages import prose
-from separatrix.pages.reproduce import Reproduction, reproduce
+from separatrix.pages.reproduce import reproduce
 from separatrix.pages.reproduction_page import _parts
 from separatrix.sweeps.plan import load_plan, read_plan
 from separatrix.sweeps.run import run
@@ -61,7 +61,7 @@ FOREIGN = Claim("evil", "0", "ours", "<script>alert(1)</script> & more", lambda:
 
 
 def _finding(status: ClaimStatus) -> Finding:
-    return Finding(status, "compared <a> with <b>", "3 < 4", (Point({"n": 3}, True, {"p": 0.5}),), "n > 2")
+    return Finding(status, "compared <a> with <b>", "3 < 4", (Point({"n": 3}, True, p=0.5),), "n > 2")
 
 
 def _stand_in(*claims: Claim, status: ClaimStatus = ClaimStatus.HOLDS) -> Ledger:
@@ -101,7 +101,7 @@ def swept(plan: Path, made: Reproduction) -> tuple[sweeps.ParameterSweep, ...]:
     store, executor = open_store(f"sqlite:///{made.out / 'results.db'}"), Inline()
     number = run(load_plan(plan), store, executor).sweep
     assert not executor.taken
-    return sweeps.stored(store, number)
+    return sweeps.read_sweeps(store, number)
 
 
 @pytest.fixture(scope="module")
@@ -110,10 +110,10 @@ def drawn(swept: tuple[sweeps.ParameterSweep, ...]) -> tuple[Drawn, ...]:
     with static_style():
         return (
             figures.sweeps.make(swept),
-            figures.phase.make(phase.compute(27)),
-            figures.attention.make(attention.compute()),
-            figures.margin.make(margin.compute()),
-            figures.hoeffding.make(hoeffding.compute()),
+            figures.phase.make(computed.phase_map(27)),
+            figures.attention.make(computed.attention_rows()),
+            figures.margin.make(computed.margin_curves()),
+            figures.hoeffding.make(computed.hoeffding_curves()),
         )
 
 
@@ -303,7 +303,7 @@ def test_dense_intervals_cover_the_exact_values(tmp_path: Path) -> None:
     text = shipped_plans()["paper"].read_text().replace(", 2000, 5000]", "]")
     small = read_plan(text.replace('engine = "dense"', 'engine = "dense"\ndraws = 100'))
     store = open_store(f"sqlite:///{tmp_path / 'results.db'}", create=True)
-    swept = sweeps.stored(store, run(small, store, Inline()).sweep)
+    swept = sweeps.read_sweeps(store, run(small, store, Inline()).sweep)
     cells = [sweep.cells.drop_nulls("dense") for sweep in swept]
     inside = [low <= p <= high for p, low, high in pl.concat(cells)["distinguish", "low", "high"].iter_rows()]
     misses = len(inside) - sum(inside)
@@ -330,7 +330,7 @@ def test_a_cell_that_failed_is_not_drawn(plan: Path, tmp_path: Path) -> None:
     store = open_store(f"sqlite:///{tmp_path / 'results.db'}", create=True)
     number = run(load_plan(plan), store, Failing()).sweep
     with pytest.raises(SeparatrixError, match="failed: out of paper"):
-        sweeps.stored(store, number)
+        sweeps.read_sweeps(store, number)
 
 
 def test_a_file_that_is_no_store_is_refused_before_any_work(tmp_path: Path) -> None:
@@ -346,7 +346,7 @@ def test_a_file_that_is_no_store_is_refused_before_any_work(tmp_path: Path) -> N
 
 
 def test_hoeffding_bounds_the_exact_value() -> None:
-    for each in hoeffding.compute():
+    for each in computed.hoeffding_curves():
         assert all(bound >= p for bound, p in zip(each.bound, each.exact, strict=True))
         assert each.enough(each.exact, 1e-3) < each.enough(each.bound, 1e-3)
 
@@ -361,11 +361,11 @@ def test_hoeffding_uses_the_attention_of_the_network(mechanism: str) -> None:
     each = [
         0.5 * (np.exp(-(0.1**2) / (2 * v)) + np.exp(-(0.3**2) / (2 * v))) for v in (squared[0], squared[-1])
     ]
-    assert hoeffding.hoeffding(point, mechanism) == pytest.approx(sum(each), rel=1e-12)
+    assert computed.hoeffding_bound(point, mechanism) == pytest.approx(sum(each), rel=1e-12)
 
 
 def test_the_phase_map_turns_at_its_boundary() -> None:
-    data = phase.compute(27)
+    data = computed.phase_map(27)
     side = data.a1[None, :] * (data.a1[None, :] + data.r[:, None])
     assert (data.large["softmax"][side > 1.05] > 0.9).all()
     assert (data.large["softmax"][side < 0.85] < 0.01).all()
@@ -373,14 +373,14 @@ def test_the_phase_map_turns_at_its_boundary() -> None:
 
 
 def test_attention_rows_are_rows_of_attention() -> None:
-    for rows in attention.compute():
+    for rows in computed.attention_rows():
         assert rows.from_spike.sum() == pytest.approx(1)
         assert rows.from_other.sum() == pytest.approx(1)
         assert (rows.mechanism == "softmax" and rows.label == 1) == (rows.from_spike.max() > 0.5)
 
 
 def test_margins_meet_the_theory() -> None:
-    softmax, *_, linear = margin.compute()
+    softmax, *_, linear = computed.margin_curves()
     assert softmax.at(10**6) == pytest.approx(1.19998, rel=1e-5)
     assert linear.at(10**6) == pytest.approx(5.98964e-6, rel=1e-5)
     assert softmax.lost == dict.fromkeys(softmax.lost)

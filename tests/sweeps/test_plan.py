@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expectations import run
-from separatrix.claims.paper.base import BASE
+from separatrix.claims.paper.figures import BASE
 from separatrix.claims.paper.sweeps import PARAMETERS
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.constructions.reference import read_completed

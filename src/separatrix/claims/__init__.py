@@ -1,7 +1,7 @@
 """The ledger: every statement of the paper, and ours, as an executable check.
 
-A claim is a function below `@claim(name, place, tag)` in a file of this folder. "Theory 3.1", here and all
-over the package, is section 3.1 of docs/theory.md.
+A claim is a function below `@claim(name, place, tag)` in a file of this folder. "Theory 3.1", here and
+throughout the package, is section 3.1 of docs/theory.md.
 """
 
 from __future__ import annotations
@@ -10,13 +10,25 @@ import sys
 import time
 from collections.abc import Callable
 
-from separatrix.claims._base import Claim, ClaimStatus, Entry, Finding, Ledger, Point, Provenance, came_out
+from separatrix.claims._base import (
+    SECTIONS,
+    Claim,
+    ClaimStatus,
+    Entry,
+    Finding,
+    Ledger,
+    Point,
+    Provenance,
+    count_statuses,
+)
 from separatrix.core.errors import one_line
 from separatrix.core.parameters import require_known
 from separatrix.core.registry import modules
 
-_FOUND = [each for file in modules(sys.modules[__name__]) for each in vars(file).values()]
-CLAIMS = tuple(sorted((each for each in _FOUND if isinstance(each, Claim)), key=lambda each: each.order))
+_VALUES = [value for module in modules(sys.modules[__name__]) for value in vars(module).values()]
+CLAIMS = tuple(
+    sorted((value for value in _VALUES if isinstance(value, Claim)), key=lambda claim: claim.order)
+)
 """Every claim, in the order of docs/theory.md."""
 
 
@@ -25,27 +37,27 @@ def ledger(progress: Callable[[Claim], None] | None = None) -> Ledger:
 
     **Arguments:**
 
-    - `progress`: is told of each claim before it is checked.
+    - `progress`: called with each claim before it is checked.
     """
     entries = []
-    for each in CLAIMS:
+    for claim in CLAIMS:
         if progress is not None:
-            progress(each)
-        entries.append(checked(each))
+            progress(claim)
+        entries.append(check_claim(claim))
     return Ledger(tuple(entries))
 
 
 def claim_named(name: str) -> Claim:
-    """The claim called `name`, such as `theorem`, or a UsageError."""
-    known = {each.name: each for each in CLAIMS}
-    require_known("claim", name, known)
-    return known[name]
+    """Return the claim called `name`, such as `theorem`, or raise a UsageError."""
+    claims = {claim.name: claim for claim in CLAIMS}
+    require_known("claim", name, claims)
+    return claims[name]
 
 
-def checked(claim: Claim) -> Entry:
+def check_claim(claim: Claim) -> Entry:
     """Run the check of one claim. A check that raises an error fails, and the others can still be run.
 
-    >>> checked(claim_named("threshold")).finding.status
+    >>> check_claim(claim_named("threshold")).finding.status
     <ClaimStatus.HOLDS: 'holds'>
     """
     start = time.perf_counter()
@@ -54,11 +66,12 @@ def checked(claim: Claim) -> Entry:
     except Exception as error:  # KeyboardInterrupt and SystemExit, by which signals stop a run, pass through
         summary = f"the check raised {type(error).__name__}: {one_line(error)}"
         finding = Finding(ClaimStatus.FAILS, summary, "none: the check did not finish", ())
-    return Entry(claim, finding, time.perf_counter() - start)
+    return Entry(claim, finding, round(time.perf_counter() - start, 3))
 
 
 __all__ = [
     "CLAIMS",
+    "SECTIONS",
     "Claim",
     "ClaimStatus",
     "Entry",
@@ -66,8 +79,8 @@ __all__ = [
     "Ledger",
     "Point",
     "Provenance",
-    "came_out",
-    "checked",
+    "check_claim",
     "claim_named",
+    "count_statuses",
     "ledger",
 ]

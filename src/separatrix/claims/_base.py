@@ -1,76 +1,179 @@
-"""What a claim is: a statement with its provenance and a check that can fail."""
+"""Claims: statements with their provenance and an executable check that can fail."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar, Literal
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
 
+import numpy as np
+
+from separatrix.constructions import Label
+from separatrix.core.documents import Document, Hidden, Inlined, shown, to_json
+from separatrix.core.numbers import format_exact
 from separatrix.core.result import Result, Row
+from separatrix.exact import verdicts
 
-if TYPE_CHECKING:
-    from separatrix.core.schemas import evidence as documents
+Array = np.ndarray[Any, Any]
+Setting = dict[str, Any]
+"""Parameters by name: integers, and decimals as text."""
+BASE: Setting = {"a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1", "d": 102, "m": 12}
+"""The parameters of the reference numbers."""
+LABELS: tuple[Label, ...] = (0, 1)
+DELTA = float(verdicts.DELTA)
+"""P >= 1 - DELTA distinguishes, P <= DELTA is blind."""
 
 Provenance = Literal["paper", "rec", "ours"]
 """[paper] stated in the paper's summary; [rec] reconstructed; [ours] a result of this project."""
+SECTIONS = {
+    "1": "Attention units",
+    "2": "The reader",
+    "3": "The spike construction",
+    "4": "The plain case",
+    "5": "Cross-attention",
+    "6": "Further separations",
+    "7": "Open questions of the summary",
+}
+"""The titles of the sections of docs/theory.md that have claims."""
 
 
 class ClaimStatus(Enum):
-    """How a check came out."""
+    """The result of a check."""
 
     HOLDS = "holds"
     ONLY_WHERE = "holds only where"
     FAILS = "fails"
 
 
-@dataclass(frozen=True)
-class Point:
-    """One parameter point that was tried."""
+@dataclass(frozen=True, init=False)
+class Point(Document):
+    """One parameter point at which a claim was tried, fit for JSON: exact decimals as text, and no NaN."""
 
     parameters: Mapping[str, int | str]
     holds: bool
-    measured: Mapping[str, float | int | str]
+    measured: Mapping[str, int | str | float]
+
+    def __init__(self, parameters: Mapping[str, object], holds: object, **measured: object) -> None:
+        texts = {name: _to_parameter(value) for name, value in parameters.items()}
+        numbers = {name: _to_measurement(value) for name, value in measured.items()}
+        self.__dict__.update(parameters=texts, holds=bool(holds), measured=numbers)
+
+
+def _to_parameter(value: object) -> int | str:
+    if isinstance(value, Fraction | float):
+        return format_exact(Fraction(str(value)))
+    if not isinstance(value, int | np.integer):
+        return str(value)
+    digits = str(value)
+    significant = digits.rstrip("0")
+    # JSON readers keep integers below 2^53; larger ones are exact text.
+    return int(value) if value < 2**53 else f"{significant}e{len(digits) - len(significant)}"
+
+
+def _to_measurement(value: object) -> int | str | float:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating | np.ndarray) and math.isfinite(value):
+        return float(value)
+    return str(value)
+
+
+class Quantity(list[float]):
+    """The values of a measured quantity at some points."""
+
+    @property
+    def min(self) -> float:
+        """The smallest value; NaN if nothing was measured."""
+        return min(self, default=math.nan)
+
+    @property
+    def max(self) -> float:
+        """The largest value; NaN if nothing was measured."""
+        return max(self, default=math.nan)
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What a check found."""
+class Finding(Document):
+    """The status of a claim and the evidence for it."""
 
     status: ClaimStatus
     summary: str
-    """One line: what was compared and how it came out."""
+    """One line: the comparison that was made, and its result."""
     slack: str
-    """How far from failing, or how loose a bound is, with its number."""
+    """How far the claim is from failing, or how loose a bound is, with its number."""
     points: tuple[Point, ...]
     where: str = ""
     """For `holds only where`: the condition, in words."""
 
 
+class Points(list[Point]):
+    """The points at which a check was tried; an attribute is a quantity measured there.
+
+    >>> points = Points([Point({"n": 10}, True, error=1e-9), Point({"n": 20}, True, error=2e-9)])
+    >>> points.error.max
+    2e-09
+    """
+
+    def __getattr__(self, name: str) -> Quantity:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self.values(name)
+
+    def values(self, *names: str) -> Quantity:
+        """Return the measurements with these names that are numbers."""
+        values = (point.measured.get(name) for point in self for name in names)
+        return Quantity(float(value) for value in values if isinstance(value, int | float))
+
+    def add(self, parameters: Mapping[str, object], holds: object, **measured: object) -> None:
+        """Append a point fit for JSON."""
+        self.append(Point(parameters, holds, **measured))
+
+    def conclude(self, summary: str, slack: str) -> Finding:
+        """Return the finding: the claim holds if there are points and all of them hold."""
+        bad = sum(not point.holds for point in self)
+        if bad or not self:
+            summary = f"{bad} of {len(self)} points fail: {summary}"
+        return Finding(
+            ClaimStatus.FAILS if bad or not self else ClaimStatus.HOLDS, summary, slack, tuple(self)
+        )
+
+    def conclude_where(self, outside: Sequence[Point], where: str, summary: str, slack: str) -> Finding:
+        """Conclude for these points inside a condition; those outside decide whether it is needed."""
+        inside = self.conclude(summary, slack)
+        is_needed = inside.status is ClaimStatus.HOLDS and not all(point.holds for point in outside)
+        status, condition = (ClaimStatus.ONLY_WHERE, where) if is_needed else (inside.status, "")
+        return Finding(status, inside.summary, slack, (*self, *outside), condition)
+
+
 @dataclass(frozen=True)
-class Claim:
+class Claim(Document):
     """A statement of the paper, or ours, as an executable check."""
 
     name: str
     place: str
-    """Where in docs/theory.md it stands, for example "3.1"."""
+    """The section of docs/theory.md that states it, for example "3.1"."""
     provenance: Provenance
     statement: str
-    check: Callable[[], Finding]
+    check: Hidden[Callable[[], Finding]]
 
-    @property
+    @shown
     def section(self) -> str:
-        """The section of docs/theory.md, for example "3"."""
+        """The main section of docs/theory.md, for example "3"."""
         return self.place.partition(".")[0]
 
     @property
     def order(self) -> tuple[int, ...]:
-        """What the ledger sorts by: 3.10 comes after 3.9."""
+        """The sort key of the ledger: 3.10 comes after 3.9."""
         return tuple(map(int, self.place.split(".")))
 
 
 def claim(name: str, place: str, provenance: Provenance) -> Callable[[Callable[[], Finding]], Claim]:
-    """Make a check a claim of the ledger; the first paragraph of its docstring is the statement.
+    """Turn a check into a claim of the ledger; the first paragraph of its docstring is the statement.
 
     >>> @claim("blind", "3.4", "ours")
     ... def check() -> Finding:
@@ -83,40 +186,20 @@ def claim(name: str, place: str, provenance: Provenance) -> Callable[[Callable[[
     'Linear attention is blind at n = 1000.'
     """
 
-    def made(check: Callable[[], Finding]) -> Claim:
+    def register(check: Callable[[], Finding]) -> Claim:
         statement, *_ = (check.__doc__ or "").split("\n\n")
         return Claim(name, place, provenance, " ".join(statement.split()), check)
 
-    return made
+    return register
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A claim and what its check found."""
+class Entry(Document):
+    """A claim and the result of its check."""
 
-    claim: Claim
-    finding: Finding
+    claim: Inlined[Claim]
+    finding: Inlined[Finding]
     seconds: float
-
-    def as_json(self) -> documents.ClaimEntry:
-        """What `separatrix claim NAME --json` prints, and `ledger.json` holds of it."""
-        claim, finding = self.claim, self.finding
-        return {
-            "name": claim.name,
-            "section": claim.section,
-            "place": claim.place,
-            "provenance": claim.provenance,
-            "statement": claim.statement,
-            "status": finding.status.value,
-            "where": finding.where,
-            "summary": finding.summary,
-            "slack": finding.slack,
-            "seconds": round(self.seconds, 3),
-            "points": [
-                {"parameters": dict(p.parameters), "holds": p.holds, "measured": dict(p.measured)}
-                for p in finding.points
-            ],
-        }
 
 
 VERBS = {
@@ -124,15 +207,15 @@ VERBS = {
     ClaimStatus.ONLY_WHERE: ("holds with a condition", "hold with a condition"),
     ClaimStatus.FAILS: ("fails", "fail"),
 }
-"""Of one statement, and of several."""
+"""The verb for one statement, and for several."""
 
 
-def came_out(entries: Sequence[Entry]) -> str:
-    """How many statements hold, hold with a condition, and fail."""
+def count_statuses(entries: Sequence[Entry]) -> str:
+    """Return how many statements hold, hold with a condition, and fail, in words."""
     statuses = [entry.finding.status for entry in entries]
     counts = {status: statuses.count(status) for status in ClaimStatus}
-    said = ", ".join(f"{count} {VERBS[status][count > 1]}" for status, count in counts.items() if count)
-    return said or "none were run"
+    parts = [f"{count} {VERBS[status][count > 1]}" for status, count in counts.items() if count]
+    return ", ".join(parts) or "none were run"
 
 
 @dataclass(frozen=True, repr=False)
@@ -140,6 +223,7 @@ class Ledger(Result):
     """The table of claims."""
 
     kind: ClassVar[str] = "ledger"
+    columns: ClassVar[tuple[str, ...]] = ("name", "provenance", "status", "where", "slack", "statement")
     entries: tuple[Entry, ...]
 
     @property
@@ -149,23 +233,18 @@ class Ledger(Result):
 
     @property
     def summary(self) -> str:
-        """How many claims came out how."""
-        return f"{len(self.entries)} claims: {came_out(self.entries)}"
+        """How many claims have which status."""
+        return f"{len(self.entries)} claims: {count_statuses(self.entries)}"
 
     def rows(self) -> list[Row]:
-        """One row for each claim."""
-        return [
-            {
-                "name": entry.claim.name,
-                "provenance": entry.claim.provenance,
-                "status": entry.finding.status.value,
-                "where": entry.finding.where,
-                "slack": entry.finding.slack,
-                "statement": entry.claim.statement,
-            }
-            for entry in self.entries
-        ]
+        """Return one row for each claim."""
+        return [{name: row[name] for name in self.columns} for row in self.as_json()]
 
-    def as_json(self) -> list[documents.ClaimEntry]:
-        """What `ledger.json` holds."""
-        return [entry.as_json() for entry in self.entries]
+    @classmethod
+    def document_type(cls) -> Any:
+        """Return the type of `ledger.json`, a list of entries."""
+        return list[Entry]
+
+    def as_json(self) -> Any:
+        """Return the list that `ledger.json` holds."""
+        return to_json(self.entries)

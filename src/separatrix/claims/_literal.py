@@ -1,7 +1,7 @@
-"""Theory 1 to 3 written out in loops, for rationals and floats alike: what the package is checked against.
+"""Theory 1 to 3 written out in loops, for rationals and floats alike: the reference for the checks.
 
-Nothing here uses torch, the mechanisms or the engines. Tokens are in units of sqrt(log n), so logits
-are in units of log n.
+Nothing here uses torch, the mechanisms or the engines, so that no fault is shared with them. Tokens are in
+units of sqrt(log n), so logits are in units of log n.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Scalar = TypeVar("Scalar", Fraction, float)
 
 @dataclass(frozen=True)
 class Unit(Generic[Scalar]):
-    """One row of an attention unit: u, alpha = <u, 1>, f = u / alpha, and c, what it returns."""
+    """One row of an attention unit: u, alpha = <u, 1>, f = u / alpha, and the output c."""
 
     u: list[Scalar]
     alpha: Scalar
@@ -26,12 +26,12 @@ class Unit(Generic[Scalar]):
 
 
 def weight_matrix(form: str, d: int) -> list[list[int]]:
-    """X = 11ᵀ in form ones, X = I in form identity."""
+    """Return X = 11ᵀ in form ones, X = I in form identity."""
     return [[int(form == "ones" or i == j) for j in range(d)] for i in range(d)]
 
 
-def spiked(n: int, d: int, a: Scalar, b: Scalar, c: Scalar, spike: int = 0) -> list[list[Scalar]]:
-    """A: a in column 1 of row `spike`, b in the column of each row's block, c in column d."""
+def spike_matrix(n: int, d: int, a: Scalar, b: Scalar, c: Scalar, spike: int = 0) -> list[list[Scalar]]:
+    """Return A: a in column 1 of row `spike`, b in the column of each row's block, c in column d."""
     size = n // (d - 2)
     rows = []
     for j in range(n):
@@ -47,46 +47,47 @@ def spiked(n: int, d: int, a: Scalar, b: Scalar, c: Scalar, spike: int = 0) -> l
 def logits(
     queries: Sequence[Sequence[Scalar]], weights: Sequence[Sequence[int]], keys: Sequence[Sequence[Scalar]]
 ) -> list[list[Scalar]]:
-    """A1 X A2ᵀ, entry by entry."""
+    """Return A1 X A2ᵀ, entry by entry."""
     scores = []
     for query in queries:
-        projected = [_dot(query, column) for column in zip(*weights, strict=True)]
-        scores.append([_sum([p * k for p, k in zip(projected, key, strict=True)]) for key in keys])
+        projection = [_dot(query, column) for column in zip(*weights, strict=True)]
+        scores.append([_sum([p * k for p, k in zip(projection, key, strict=True)]) for key in keys])
     return scores
 
 
 def unit(
     scores: Sequence[Scalar], kernel: Callable[[Scalar], Scalar], values: Sequence[Sequence[Scalar]]
 ) -> Unit[Scalar]:
-    """u = kernel(score), f = u / <u, 1>, c = A3ᵀ f."""
+    """Return u = kernel(score), f = u / <u, 1>, c = A3ᵀ f."""
     u = [kernel(score) for score in scores]
     alpha = _sum(u)
-    f = [each / alpha for each in u]
+    f = [x / alpha for x in u]
     c = [
-        _sum([weight * row[k] for weight, row in zip(f, values, strict=True)]) for k in range(len(values[0]))
+        _sum([weight * x for weight, x in zip(f, column, strict=True)])
+        for column in zip(*values, strict=True)
     ]
     return Unit(u, alpha, f, c)
 
 
-def attended(tokens: list[list[Scalar]], form: str, kernel: Callable[[Scalar], Scalar]) -> list[list[Scalar]]:
-    """c_j0 of every row of self-attention on `tokens`."""
+def outputs(tokens: list[list[Scalar]], form: str, kernel: Callable[[Scalar], Scalar]) -> list[list[Scalar]]:
+    """Return c_j0 of every row of self-attention on `tokens`."""
     scores = logits(tokens, weight_matrix(form, len(tokens[0])), tokens)
     return [unit(row, kernel, tokens).c for row in scores]
 
 
 def sign_vectors(d: int) -> list[tuple[int, ...]]:
-    """All 2^d sign vectors of length d."""
+    """Return all 2^d sign vectors of length d."""
     return list(product((1, -1), repeat=d))
 
 
 def peaks(rows: Sequence[Sequence[Scalar]], signs: Sequence[Sequence[int]]) -> list[Scalar]:
-    """For each sign vector the largest pre-activation <c_j0, y> over the rows."""
+    """Return for each sign vector the largest pre-activation <c_j0, y> over the rows."""
     distinct = list(dict.fromkeys(tuple(row) for row in rows))
     return [max(_dot(row, y) for row in distinct) for y in signs]
 
 
 def network(rows: Sequence[Sequence[float]], signs: Sequence[Sequence[int]], tau: float) -> float:
-    """F = phi( sum_j0 phi( sum_j1 phi_tau( <c_j0, y_j1> ) ) )."""
+    """Return F = phi( sum_j0 phi( sum_j1 phi_tau( <c_j0, y_j1> ) ) )."""
     total = 0.0
     for row in rows:
         total += max(sum(max(_dot(row, y) - tau, 0.0) for y in signs), 0.0)
@@ -94,7 +95,7 @@ def network(rows: Sequence[Sequence[float]], signs: Sequence[Sequence[int]], tau
 
 
 def sign_class(y: Sequence[int], block: int) -> tuple[int, int, int, int]:
-    """(y_1, y_k3, y_d) and P, the number of + among the other block signs; `block` is the spike's."""
+    """Return (y_1, y_k3, y_d) and P, the number of + among the other block signs; `block` is the spike's."""
     others = [sign for k, sign in enumerate(y[1:-1]) if k != block]
     return y[0], y[1 + block], y[-1], others.count(1)
 
@@ -104,6 +105,7 @@ def _dot(row: Sequence[Scalar], signs: Sequence[int]) -> Scalar:
 
 
 def _sum(numbers: Sequence[Scalar]) -> Scalar:
+    # Plain addition, unlike `sum`, which compensates for rounding from Python 3.12 on.
     total = 0 * numbers[0]
     for number in numbers:
         total += number

@@ -1,4 +1,4 @@
-"""What the checks share: points, how a status follows from them, and where a probability crosses."""
+"""Tools that checks share: verdicts, grids, crossings, limits and errors."""
 
 from __future__ import annotations
 
@@ -10,99 +10,55 @@ from typing import Any, TypeVar
 import numpy as np
 
 from separatrix.analysis.maps import boundary
-from separatrix.claims._base import ClaimStatus, Finding, Point
+from separatrix.claims._base import Array, Setting
 from separatrix.constructions import Construction
 from separatrix.constructions.spike import Spike
-from separatrix.core.numbers import format_exact
 from separatrix.core.parameters import Grid
-from separatrix.exact.engines import Sampling, solve
+from separatrix.exact.engines import Outcome, Sampling, solve
 from separatrix.exact.engines.closed import ProbabilityGrid, evaluate
-from separatrix.exact.verdicts import DELTA as TOLERANCE
-from separatrix.exact.verdicts import Verdict
+from separatrix.exact.verdicts import DELTA, Verdict
 from separatrix.mechanisms import Mechanism, mechanism_named
 
-Array = np.ndarray[Any, Any]
-Made = TypeVar("Made", bound=Construction)
-
-Setting = dict[str, Any]
-"""Parameters by name: integers, and decimals as text."""
-BASE: Setting = {"a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1", "d": 102, "m": 12}
-"""The parameters of the reference numbers."""
-DELTA = 0.01
-"""P >= 1 - DELTA distinguishes, P <= DELTA is blind."""
+SomeConstruction = TypeVar("SomeConstruction", bound=Construction)
+SEPARATED = ["distinguishes", "blind"]
+"""The verdicts on two mechanisms of which only the first tells the labels apart."""
 
 
-def point(parameters: Mapping[str, object], holds: bool, **measured: object) -> Point:
-    """A point fit for JSON: exact decimals as text, and no NaN."""
-    return Point({k: _parameter(v) for k, v in parameters.items()}, bool(holds), _measured(measured))
+def spike(setting: Setting, **changes: object) -> Spike:
+    """Return the spike construction, with one sign vector unless the setting says otherwise."""
+    return Spike.read({"m": 1, **setting, **changes})
 
 
-class Points(list[Point]):
-    """The points that a check tried, and what was measured there."""
-
-    def add(self, parameters: Mapping[str, object], holds: bool, **measured: object) -> None:
-        """Append a point fit for JSON."""
-        self.append(point(parameters, holds, **measured))
-
-    def values(self, *names: str) -> list[float]:
-        """What was measured under these names, where it is a number."""
-        found = (each.measured.get(name) for each in self for name in names)
-        return [float(value) for value in found if isinstance(value, int | float)]
-
-    def largest(self, *names: str) -> float:
-        """The largest of `values`; NaN where nothing was measured."""
-        return max(self.values(*names), default=math.nan)
-
-    def smallest(self, *names: str) -> float:
-        """The smallest of `values`; NaN where nothing was measured."""
-        return min(self.values(*names), default=math.nan)
-
-    def conclude(self, summary: str, slack: str) -> Finding:
-        """Holds when every point does, fails otherwise; no point at all is a failure too."""
-        bad = sum(not each.holds for each in self)
-        if bad or not self:
-            return Finding(
-                ClaimStatus.FAILS, f"{bad} of {len(self)} points fail: {summary}", slack, tuple(self)
-            )
-        return Finding(ClaimStatus.HOLDS, summary, slack, tuple(self))
-
-    def conclude_where(self, outside: Sequence[Point], where: str, summary: str, slack: str) -> Finding:
-        """As `conclude` for these points inside a condition; those outside decide whether it is needed."""
-        within = self.conclude(summary, slack)
-        status = within.status
-        if status is ClaimStatus.HOLDS and not all(each.holds for each in outside):
-            status = ClaimStatus.ONLY_WHERE
-        shown = where if status is ClaimStatus.ONLY_WHERE else ""
-        return Finding(status, within.summary, slack, (*self, *outside), shown)
+def example(kind: type[SomeConstruction], **changes: object) -> SomeConstruction:
+    """Return the construction at its reference point, with changes."""
+    return kind.read({**kind.example, **changes})
 
 
-def spike(setting: Setting, **more: object) -> Spike:
-    """The spike construction with one sign vector unless the setting says otherwise."""
-    return Spike(Spike.schema.read({"m": 1, **setting, **more}))
-
-
-def example(kind: type[Made], **changes: object) -> Made:
-    """The construction at its reference point, with changes."""
-    return kind(kind.schema.read({**kind.example, **changes}))
-
-
-def judged(
-    made: Construction, mechanism: str, engine: str = "auto", sampling: Sampling | None = None
+def judge(
+    construction: Construction, mechanism: str, engine: str = "auto", sampling: Sampling | None = None
 ) -> Verdict:
-    """What the fixed reader makes of a point, through the mechanism of that name."""
-    attends = mechanism_named(mechanism)
-    return Verdict(made, attends, solve(made, attends, engine, sampling), TOLERANCE)
+    """Return the verdict on the mechanism of that name, with the fixed reader."""
+    unit = mechanism_named(mechanism)
+    return Verdict(construction, unit, solve(construction, unit, engine, sampling), DELTA)
+
+
+def judge_pair(
+    construction: Construction, first: str = "softmax", second: str = "linear"
+) -> tuple[list[str], tuple[Outcome, Outcome]]:
+    """Return the certified verdicts on two mechanisms: the words, and the outcomes."""
+    verdicts = [judge(construction, mechanism, "certified") for mechanism in (first, second)]
+    return [verdict.word for verdict in verdicts], (verdicts[0].outcome, verdicts[1].outcome)
 
 
 def on_grid(
     mechanism: Mechanism,
     fixed: Mapping[str, object],
-    construction: type[Construction] = Spike,
+    kind: type[Construction] = Spike,
     **axis: Sequence[object],
 ) -> ProbabilityGrid:
-    """The closed engine along one axis; columns given together vary together."""
-    kept = {name: value for name, value in fixed.items() if name not in axis}
-    return evaluate(construction, mechanism, Grid(kept, (axis,) if axis else ()))
+    """Evaluate the closed engine along one axis; columns that are given together vary together."""
+    rest = {name: value for name, value in fixed.items() if name not in axis}
+    return evaluate(kind, mechanism, Grid(rest, (axis,) if axis else ()))
 
 
 def crossing(
@@ -112,44 +68,47 @@ def crossing(
     cells: int = 32,
     rounds: int = 4,
 ) -> float:
-    """Where `probability` first reaches 1/2 on its way up, to 1/cells^rounds of the range; or NaN."""
+    """Return where `probability` first rises to 1/2, to 1/cells^rounds of the range; or NaN."""
     left, right = Fraction(str(low)), Fraction(str(high))
     for _ in range(rounds):
-        places = [left + (right - left) * Fraction(i, cells) for i in range(cells + 1)]
-        first = int(np.argmax(np.asarray(probability(places)) >= 1 / 2))
+        grid = [left + (right - left) * Fraction(i, cells) for i in range(cells + 1)]
+        first = int(np.argmax(np.asarray(probability(grid)) >= 1 / 2))
         if first == 0:
             return math.nan
-        left, right = places[first - 1], places[first]
+        left, right = grid[first - 1], grid[first]
     return float(right)
 
 
-def certified_crossing(construction: str, **asked: object) -> float:
-    """The one place where softmax's P passes 1/2, both ends proved; NaN where there is no such place."""
-    found = boundary(construction, "softmax", {"m": 12, **asked}, scan=15, tolerance="1e-9").crossings
-    return found[0].middle if len(found) == 1 and found[0].certified else math.nan
+def certified_crossing(construction: str, **parameters: object) -> float:
+    """Return the only value at which softmax's P passes 1/2, both ends proved; NaN unless there is one."""
+    crossings = boundary(
+        construction, "softmax", {"m": 12, **parameters}, scan=15, tolerance="1e-9"
+    ).crossings
+    return crossings[0].middle if len(crossings) == 1 and crossings[0].certified else math.nan
 
 
-def settled(good: Array) -> int:
-    """The first index from which on all are good; as many as there are if the last is not."""
+def first_settled(good: Array) -> int:
+    """Return the first index from which on all are good; the length if the last one is not."""
     bad = np.flatnonzero(~good)
     return int(bad[-1]) + 1 if len(bad) else 0
 
 
 def limit_in_log(sizes: Sequence[int], values: Sequence[float]) -> float:
-    """The limit of values that approach it like 1/log n, from the last two; NaN where one is missing."""
+    """Return the limit of values that approach it like 1/log n, from the last two; NaN if one is missing."""
     if len(values) < len(sizes):
         return math.nan
-    (one, other), (early, late) = (math.log(n) for n in sizes[-2:]), values[-2:]
-    return (late * other - early * one) / (other - one)
+    (early_log, late_log), (early, late) = (math.log(n) for n in sizes[-2:]), values[-2:]
+    return (late * late_log - early * early_log) / (late_log - early_log)
 
 
-def relative_error(found: float, expected: float) -> float:
-    """|found - expected| / |expected|."""
-    return abs(found - expected) / abs(expected)
+def relative_error(computed: Any, expected: Any) -> float:
+    """Return |computed - expected| / |expected| of two numbers, or the largest of two sequences."""
+    first, second = (np.atleast_1d(np.asarray(x, dtype=object)) for x in (computed, expected))
+    return max(abs(float(x) - float(y)) / abs(float(y)) for x, y in zip(first, second, strict=True))
 
 
 def short(n: int) -> str:
-    """A size as it is written in a summary.
+    """Return a size as it is written in a summary.
 
     >>> short(9300), short(10**18), short(3 * 10**12 + 1)
     ('9300', '1e18', '3.0e12')
@@ -159,34 +118,3 @@ def short(n: int) -> str:
         return digits
     mantissa = "1" if n == 10 ** (len(digits) - 1) else f"{digits[0]}.{digits[1]}"
     return f"{mantissa}e{len(digits) - 1}"
-
-
-def _parameter(value: object) -> int | str:
-    if isinstance(value, Fraction | float):
-        return format_exact(Fraction(str(value)))
-    if isinstance(value, int | np.integer):
-        whole = int(value)
-        return whole if whole < 2**53 else _with_exponent(whole)
-    return str(value)
-
-
-def _with_exponent(n: int) -> str:
-    """An integer too large for JSON readers, exactly."""
-    digits = str(n)
-    significant = digits.rstrip("0")
-    return f"{significant}e{len(digits) - len(significant)}"
-
-
-def _measured(values: Mapping[str, object]) -> dict[str, float | int | str]:
-    return {name: _finite(value) for name, value in values.items()}
-
-
-def _finite(value: object) -> float | int | str:
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating | np.ndarray):
-        number = float(value)
-        return number if math.isfinite(number) else str(number)
-    return str(value)

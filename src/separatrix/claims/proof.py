@@ -1,4 +1,4 @@
-"""Theory 3.6, what the proof uses: how loose Hoeffding is, and how often one neuron fires."""
+"""Theory 3.6, steps of the proof: how loose Hoeffding is, and how often one neuron fires."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from itertools import product
 
 import numpy as np
 
-from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import DELTA, Points, Setting, on_grid, point, relative_error, settled, spike
+from separatrix.claims._base import DELTA, Finding, Point, Points, Setting, claim
+from separatrix.claims._tools import first_settled, on_grid, relative_error, spike
 from separatrix.claims.theorem import literal_signs, literal_width
-from separatrix.constructions.theorem import enough_signs, enough_width
+from separatrix.constructions.theorem import required_signs, required_width
 from separatrix.exact.engines import certified
 from separatrix.mechanisms import Linear, Softmax
 
-SETTING: Setting = {"a0": "0.01", "a1": "1.2", "c": "0.1"}
-WIDTHS = range(12, 1003)
+PROOF_SETTING: Setting = {"a0": "0.01", "a1": "1.2", "c": "0.1"}
+PROOF_WIDTHS = range(12, 1003)
 """Every width: the extremes that are stated are those of them all."""
 BLOCK = 10**6
 """Tokens in a block: large enough for the spike of D0 not to matter."""
 
 
 def hoeffding_bound(b: float, d: int) -> float:
-    """exp(-(d-2) s²/2) with s = 0.1/b: a bound on the chance that the mean of d-2 signs exceeds s."""
+    """Return exp(-(d-2) s²/2), s = 0.1/b: a bound on the chance that the mean of d-2 signs exceeds s."""
     return math.exp(-(d - 2) / (200 * b * b))
 
 
@@ -31,42 +31,39 @@ def hoeffding_bound(b: float, d: int) -> float:
 def hoeffding() -> Finding:
     """Hoeffding: for large n one neuron fires on D0 with probability at most exp(-(d-2)/(200 b²)).
 
-    The bound over the exact probability, and the d each of them asks for; that d is the least, by certified
+    The bound over the exact probability, and the d that each of them needs; that d is the least, by certified
     fractions.
     """
     points = Points()
     for b, mechanism in product(("0.2", "0.5"), (Softmax(), Linear())):
-        setting = {**SETTING, "b": b, "m": 1}
-        p0 = on_grid(mechanism, setting, d=[*WIDTHS], n=[(d - 2) * BLOCK for d in WIDTHS]).p0
-        bound = np.array([hoeffding_bound(float(b), d) for d in WIDTHS])
+        setting = {**PROOF_SETTING, "b": b, "m": 1}
+        p0 = on_grid(mechanism, setting, d=[*PROOF_WIDTHS], n=[(d - 2) * BLOCK for d in PROOF_WIDTHS]).p0
+        bound = np.array([hoeffding_bound(float(b), d) for d in PROOF_WIDTHS])
         ratio = bound / np.maximum(p0, 1e-300)
-        points.add(
-            {**setting, "d": f"{WIDTHS[0]}:{WIDTHS[-1]}", "block": BLOCK, "mechanism": mechanism.name},
-            bool((p0 <= bound).all()),
-            smallest_ratio=ratio.min(),
-            at_d=WIDTHS[int(ratio.argmin())],
-            largest_ratio=ratio.max(),
-            then_at_d=WIDTHS[int(ratio.argmax())],
-        )
-    low, high = points.smallest("smallest_ratio"), points.largest("largest_ratio")
-    asked, needed = enough_width(0.2, enough_signs(DELTA), DELTA), needed_width("0.2")
-    points.append(widths_point("0.2", asked, needed))
+        parameters = {**setting, "d": "12:1002", "block": BLOCK, "mechanism": mechanism.name}
+        least, most = PROOF_WIDTHS[int(ratio.argmin())], PROOF_WIDTHS[int(ratio.argmax())]
+        ratios = {"smallest_ratio": ratio.min(), "largest_ratio": ratio.max()}
+        points.add(parameters, (p0 <= bound).all(), **ratios, at_d=least, then_at_d=most)
+    points.append(widths_point("0.2", required_width(0.2, required_signs(DELTA), DELTA), needed_width("0.2")))
     return points.conclude(
-        f"the bound is {low:.1f} to {high:.2g} times the exact probability (every d from 12 to 1002); at "
-        f"delta = {DELTA}, b = 0.2 the proof asks for d = {asked}, and d = {needed} is enough",
-        f"{low:.1f} to {high:.2g} times too large; d = {asked} asked, {needed} needed",
+        f"the bound is {points.smallest_ratio.min:.1f} to {points.largest_ratio.max:.2g} times the exact "
+        f"probability (every d from 12 to 1002); at delta = {DELTA}, b = 0.2 the proof asks for d = "
+        f"{points.asked.max:.0f}, and d = {points.needed.max:.0f} is enough",
+        f"{points.smallest_ratio.min:.1f} to {points.largest_ratio.max:.2g} times too large; d = "
+        f"{points.asked.max:.0f} asked, {points.needed.max:.0f} needed",
     )
 
 
 def needed_width(b: str) -> int:
-    """The least d from which on m neurons fire on D0 with probability at most delta.
+    """Return the least d from which on m neurons fire on D0 with probability at most delta.
 
-    Every d up to the one that the theorem asks for is tried; from there on Hoeffding's bound is enough.
+    Every d up to the one that the theorem needs is tried; from there on Hoeffding's bound is enough.
     """
-    widths = list(range(4, enough_width(float(b), enough_signs(DELTA), DELTA) + 1))
-    setting = {**SETTING, "b": b, "m": enough_signs(DELTA)}
-    found = on_grid(Softmax(), setting, d=widths, n=[(d - 2) * BLOCK for d in widths]).fire_d0
-    return widths[settled(found <= DELTA)]
+    m = required_signs(DELTA)
+    widths = list(range(4, required_width(float(b), m, DELTA) + 1))
+    setting = {**PROOF_SETTING, "b": b, "m": m}
+    fire_d0 = on_grid(Softmax(), setting, d=widths, n=[(d - 2) * BLOCK for d in widths]).fire_d0
+    return widths[first_settled(fire_d0 <= DELTA)]
 
 
 def widths_point(b: str, asked: int, needed: int) -> Point:
@@ -75,24 +72,16 @@ def widths_point(b: str, asked: int, needed: int) -> Point:
     With m neurons, P(fires on D0) = 1 - (1-p0)^m is at most delta at `needed`, and above it at `needed` - 1.
     """
     m = literal_signs(DELTA)
-    setting, widths = {**SETTING, "b": b, "m": m}, (needed - 1, needed)
+    setting, widths = {**PROOF_SETTING, "b": b, "m": m}, (needed - 1, needed)
     sizes = [(d - 2) * BLOCK for d in widths]
-    counts = [
-        certified.count(spike(setting, d=d, n=n), Softmax()).low for d, n in zip(widths, sizes, strict=True)
-    ]
-    fires = [float(1 - (1 - Fraction(neuron.p0)) ** m) for neuron in counts]
-    computed = on_grid(Softmax(), setting, d=widths, n=sizes).fire_d0
-    error = max(relative_error(float(p), right) for p, right in zip(computed, fires, strict=True))
-    is_asked, is_least = asked == literal_width(float(b), m, DELTA), fires[1] <= DELTA < fires[0]
-    return point(
-        {**setting, "delta": DELTA},
-        is_asked and is_least and error < 1e-12,
-        asked=asked,
-        needed=needed,
-        fires_one_narrower=fires[0],
-        fires=fires[1],
-        error=error,
-    )
+    constructions = [spike(setting, d=d, n=n) for d, n in zip(widths, sizes, strict=True)]
+    neurons = [certified.count(construction, Softmax()).low for construction in constructions]
+    fires = [float(1 - (1 - Fraction(neuron.p0)) ** m) for neuron in neurons]
+    error = relative_error(on_grid(Softmax(), setting, d=widths, n=sizes).fire_d0, fires)
+    is_literal, is_least = asked == literal_width(float(b), m, DELTA), fires[1] <= DELTA < fires[0]
+    holds = is_literal and is_least and error < 1e-12
+    measured = {"asked": asked, "needed": needed, "fires_one_narrower": fires[0], "fires": fires[1]}
+    return Point({**setting, "delta": DELTA}, holds, **measured, error=error)
 
 
 FULL_WEIGHT: tuple[tuple[Fraction, Setting], ...] = (
@@ -103,7 +92,7 @@ FULL_WEIGHT: tuple[tuple[Fraction, Setting], ...] = (
 
 
 def firing_triples(a: Fraction, b: Fraction, c: Fraction) -> Fraction:
-    """The share of the sign triples with a y_1 + b y_k3 + c y_d > c + 0.1: the spike has all the weight."""
+    """Return the share of sign triples with a y_1 + b y_k3 + c y_d > c + 0.1, at full weight of the spike."""
     signs = list(product((1, -1), repeat=3))
     return Fraction(sum(a * x + b * y + c * z > c + Fraction(1, 10) for x, y, z in signs), len(signs))
 
@@ -116,22 +105,15 @@ def firing_probability() -> Finding:
     Certified p1 against the share of the triples that fire.
     """
     points = Points()
-    for claimed, setting in FULL_WEIGHT:
+    for expected, setting in FULL_WEIGHT:
         n = (setting["d"] - 2) * 10**12
         neuron = certified.count(spike(setting, n=n), Softmax()).low
         share = firing_triples(*(Fraction(setting[name]) for name in ("a1", "b", "c")))
-        gap = abs(float(neuron.p1 - claimed))
-        points.add(
-            {**setting, "n": n},
-            share == claimed and gap < 1e-6 and neuron.p0 < 1e-6,
-            p1=float(neuron.p1),
-            share_of_triples=str(share),
-            gap=gap,
-            p0=float(neuron.p0),
-        )
-    gap, p0 = points.largest("gap"), points.largest("p0")
-    shares = ", ".join(str(claimed) for claimed, _ in FULL_WEIGHT)
+        p0, p1, gap = float(neuron.p0), float(neuron.p1), abs(float(neuron.p1 - expected))
+        holds = share == expected and gap < 1e-6 and neuron.p0 < 1e-6
+        points.add({**setting, "n": n}, holds, p1=p1, share_of_triples=str(share), gap=gap, p0=p0)
     return points.conclude(
-        f"p1 is {shares} to {gap:.0e} at blocks of 1e12 tokens, and p0 is {p0:.0e} or less",
-        f"p1 off by {gap:.0e}; p0 {p0:.0e} or less",
+        f"p1 is 1/2, 3/8, 1/4 to {points.gap.max:.0e} at blocks of 1e12 tokens, and p0 is "
+        f"{points.p0.max:.0e} or less",
+        f"p1 off by {points.gap.max:.0e}; p0 {points.p0.max:.0e} or less",
     )

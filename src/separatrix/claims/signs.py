@@ -1,4 +1,4 @@
-"""Theory 3.2, exact probabilities: the sign states against every sign vector there is."""
+"""Theory 3.2, exact probabilities: the sign states against all sign vectors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from separatrix.claims import _literal as literal
-from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import BASE, Points, Setting, on_grid, point, relative_error, spike
+from separatrix.claims._base import BASE, Finding, Point, Points, Setting, claim
+from separatrix.claims._tools import on_grid, relative_error, spike
 from separatrix.constructions.spike import Spike
 from separatrix.core.tensors import one_thread
 from separatrix.exact.engines import Sampling, certified, dense
@@ -22,7 +22,7 @@ from separatrix.mechanisms import Linear, Mechanism, Power, Softmax
 
 TIE: Setting = {"n": 16, "d": 6, "a0": "0.05", "a1": "0.7", "b": "0.55", "c": "0.3", "form": "identity"}
 SMALL: Setting = {"n": 12, "d": 8, "a0": "0.05", "a1": "0.9", "b": "0.55", "c": "0.3", "form": "ones"}
-SETTINGS: tuple[tuple[Mechanism, Setting], ...] = (
+ENUMERATED: tuple[tuple[Mechanism, Setting], ...] = (
     (Linear(), SMALL),
     (Linear(), {**SMALL, "n": 18, "form": "identity"}),
     (Linear(), TIE),
@@ -31,11 +31,11 @@ SETTINGS: tuple[tuple[Mechanism, Setting], ...] = (
     (Softmax(), {**SMALL, "n": 16, "d": 10, "a1": "1.2", "form": "identity"}),
     (Softmax(), {**SMALL, "n": 7, "d": 9, "b": "0.7", "a1": "0.8"}),
 )
-KINDS = {"ones": ("spike", "rest"), "identity": ("spike", "mate", "other +", "other -")}
-"""The kinds of query rows in each form; a row of another block is told by the sign of its own block."""
+ROW_KINDS = {"ones": ("spike", "rest"), "identity": ("spike", "mate", "other +", "other -")}
+"""The kinds of query rows in each form; rows of other blocks differ by the sign of their own block."""
 PINNED: tuple[tuple[Mechanism, Setting], ...] = tuple(
     (mechanism, {**SMALL, "n": n, "d": d, "a0": "0.4", "b": "0.3", "c": "0.8", "form": form})
-    for form in KINDS
+    for form in ROW_KINDS
     for mechanism, n, d in ((Linear(), 8, 4), (Power(beta=2), 18, 5), (Softmax(), 18, 5), (Softmax(), 4, 6))
 )
 """Points with c > b and a0 > b, where every kind of row has the largest pre-activation for some signs, above
@@ -48,36 +48,34 @@ AWAY = 1e-9
 
 @dataclass(frozen=True)
 class Enumeration:
-    """Every sign vector tried on dense tokens."""
+    """The pre-activations of every sign vector on dense tokens."""
 
     peaks: tuple[list[Any], list[Any]]
     """The largest pre-activation over the rows for each sign vector, on D0 and on D1."""
     tau: Any
     """The usual threshold."""
-    largest_in: tuple[frozenset[str], frozenset[str]]
-    """The kinds of rows that alone have the largest pre-activation for some sign vector, above 0."""
+    deciding_kinds: frozenset[str]
+    """The kinds of rows that on both labels have the largest pre-activation for some signs, above 0."""
     closest: float
     """The least distance of a pre-activation from tau, relative to tau."""
-    by_class: bool
-    """Whether the pre-activation is one and the same for all vectors of a triple and a P."""
-    increasing: bool
-    """Whether, for each triple, it grows with P."""
+    is_lawful: bool
+    """Whether the pre-activation is the same for all vectors of a triple and a P, and grows with P."""
 
     @property
     def fires(self) -> tuple[list[bool], list[bool]]:
         """Whether each sign vector fires, on D0 and on D1."""
-        zero, one = ([peak > self.tau for peak in peaks] for peaks in self.peaks)
-        return zero, one
+        on_d0, on_d1 = ([peak > self.tau for peak in peaks] for peaks in self.peaks)
+        return on_d0, on_d1
 
     @property
     def probabilities(self) -> tuple[Fraction, Fraction, Fraction]:
         """P(fires on D0), on D1, and on D1 only."""
-        total, (zero, one) = len(self.fires[0]), self.fires
-        only = sum(b and not a for a, b in zip(zero, one, strict=True))
-        return Fraction(sum(zero), total), Fraction(sum(one), total), Fraction(only, total)
+        total, (on_d0, on_d1) = len(self.peaks[0]), self.fires
+        only = sum(b and not a for a, b in zip(on_d0, on_d1, strict=True))
+        return Fraction(sum(on_d0), total), Fraction(sum(on_d1), total), Fraction(only, total)
 
     def thresholds(self) -> list[Fraction]:
-        """Just below and just above every positive pre-activation that has no other one close to it.
+        """Return values just below and just above every positive pre-activation with no other close to it.
 
         Together they pin every pre-activation: one that is off by more than BESIDE changes a count.
         """
@@ -100,73 +98,69 @@ class Enumeration:
         taus = self.thresholds()
         levels = np.array(self.peaks, dtype=float)[:, :, None]
         on_d0, on_d1 = levels > np.array(taus, dtype=float)
-        expected = (on_d0.mean(0), on_d1.mean(0), (on_d1 & ~on_d0).mean(0))
+        expected = np.array([on_d0.mean(0), on_d1.mean(0), (on_d1 & ~on_d0).mean(0)])
         grid = on_grid(mechanism, {"m": 1, **setting}, tau=taus)
-        errors = [
-            np.abs(computed - counted)
-            for computed, counted in zip((grid.p0, grid.p1, grid.only), expected, strict=True)
-        ]
-        return float(np.max(errors))
+        return float(np.abs(np.array([grid.p0, grid.p1, grid.only]) - expected).max())
 
 
-def enumerate_signs(made: Spike, mechanism: Mechanism, row: int = 0) -> Enumeration:
+def enumerate_signs(construction: Spike, mechanism: Mechanism, row: int = 0) -> Enumeration:
     """Try every sign vector with the spike in `row`: in rationals, and for softmax in float64."""
     if isinstance(mechanism, Softmax):
-        n = float(made.n)
-        return _enumerate(made, row, float, lambda z: n**z, 1e-12)
+        n = float(construction.n)
+        return _enumerate(construction, row, float, lambda z: n**z, 1e-12)
     beta = int(mechanism.parameters.beta) if isinstance(mechanism, Power) else 1
-    return _enumerate(made, row, Fraction, lambda z: z**beta, 0.0)
+    return _enumerate(construction, row, Fraction, lambda z: z**beta, 0.0)
 
 
 def _enumerate(
-    made: Spike,
+    construction: Spike,
     row: int,
     number: Callable[[Fraction], literal.Scalar],
     kernel: Callable[[literal.Scalar], literal.Scalar],
     rounding: float,
 ) -> Enumeration:
-    given = made.parameters
-    signs = literal.sign_vectors(given.d)
-    classes = [literal.sign_class(y, row // made.block_size) for y in signs]
-    tau, closest = number(given.c + Fraction(1, 10)), float("inf")
-    both, largest_in = [], []
-    by_class = increasing = True
-    for a in (given.a0, given.a1):
-        tokens = literal.spiked(made.n, given.d, number(a), number(given.b), number(given.c), row)
-        rows = literal.attended(tokens, given.form, kernel)
+    n, d, form, size = construction.n, construction.d, construction.form, construction.block_size
+    b, c = number(construction.b), number(construction.c)
+    signs = literal.sign_vectors(d)
+    classes = [literal.sign_class(y, row // size) for y in signs]
+    tau, closest, is_lawful = number(construction.c + Fraction(1, 10)), math.inf, True
+    label_peaks, deciding = [], []
+    for a in (construction.a0, construction.a1):
+        rows = literal.outputs(literal.spike_matrix(n, d, number(a), b, c, row), form, kernel)
         peaks = literal.peaks(rows, signs)
-        both.append(peaks)
-        largest_in.append(_largest_in(rows, signs, row, made.block_size, given.form))
+        label_peaks.append(peaks)
+        deciding.append(_deciding_kinds(rows, signs, row, size, form))
         closest = min(closest, *(abs(float(peak - tau)) / float(tau) for peak in peaks))
-        seen = dict(zip(classes, peaks, strict=True))
-        by_class &= all(abs(seen[key] - peak) <= rounding for key, peak in zip(classes, peaks, strict=True))
-        increasing &= all(
-            seen[y_1, y_k, y_d, plus] < seen[y_1, y_k, y_d, plus + 1]
-            for y_1, y_k, y_d, plus in seen
-            if plus < given.d - 3
+        by_class = dict(zip(classes, peaks, strict=True))
+        is_lawful &= all(abs(by_class[key] - x) <= rounding for key, x in zip(classes, peaks, strict=True))
+        is_lawful &= all(
+            by_class[y_1, y_k, y_d, plus] < by_class[y_1, y_k, y_d, plus + 1]
+            for y_1, y_k, y_d, plus in by_class
+            if plus < d - 3
         )
-    return Enumeration((both[0], both[1]), tau, (largest_in[0], largest_in[1]), closest, by_class, increasing)
+    d0, d1 = label_peaks
+    return Enumeration((d0, d1), tau, deciding[0] & deciding[1], closest, is_lawful)
 
 
-def _largest_in(
+def _deciding_kinds(
     rows: Sequence[Sequence[Any]], signs: Sequence[Sequence[int]], spike: int, size: int, form: str
 ) -> frozenset[str]:
-    """The kinds of rows that, for some signs, exceed 0 and every row of another kind."""
-    found = set()
+    """Return the kinds of rows that, for some signs, exceed 0 and every row of another kind."""
+    kinds = set()
     distinct = {tuple(row): j for j, row in enumerate(rows)}
     for y in signs:
         best: dict[str, Any] = {}
         for row, j in distinct.items():
-            kind = _kind(j, y, spike, size, form)
+            kind = _row_kind(j, y, spike, size, form)
             value = sum(x * s for x, s in zip(row, y, strict=True))
             best[kind] = max(best.get(kind, value), value)
         (kind, top), *others = sorted(best.items(), key=lambda item: float(item[1]), reverse=True)
         if top > 0 and (not others or float(top - others[0][1]) > AWAY):
-            found.add(kind)
-    return frozenset(found)
+            kinds.add(kind)
+    return frozenset(kinds)
 
 
-def _kind(j: int, y: Sequence[int], spike: int, size: int, form: str) -> str:
+def _row_kind(j: int, y: Sequence[int], spike: int, size: int, form: str) -> str:
     if j == spike:
         return "spike"
     if form == "ones":
@@ -183,73 +177,63 @@ def exact_probability() -> Finding:
     pre-activation there is, so that each kind of row decides some of the counts. The float64 engine is
     compared with the same counts at every such tau.
     """
-    points = Points(probability_point(*case) for case in SETTINGS)
-    settings, ties = len(points), points.values("closest_to_tau").count(0)
+    points = Points(probability_point(*case) for case in ENUMERATED)
     points += [pinned_point(*case) for case in PINNED]
-    vectors, thresholds = (sum(points.values(name)) for name in ("sign_vectors", "thresholds"))
-    float_error = points.largest("float_error")
+    vectors, taus = sum(points.sign_vectors), sum(points.thresholds)
     return points.conclude(
-        f"p0, p1 and P(fires on D1 only) equal the counts over all 2^d sign vectors at {settings} "
-        f"settings, {vectors:.0f} vectors in all, and for {thresholds:.0f} tau beside the pre-activations "
-        f"of {len(PINNED)} more, in which every kind of row decides; the float64 engine is off by "
-        f"{float_error:.1g} at most",
-        f"equal fractions; ties at {ties} of {settings} settings",
+        f"p0, p1 and P(fires on D1 only) equal the counts over all 2^d sign vectors at {len(ENUMERATED)} "
+        f"settings, {vectors:.0f} vectors in all, and for {taus:.0f} tau beside the pre-activations of "
+        f"{len(PINNED)} more, in which every kind of row decides; the float64 engine is off by "
+        f"{points.float_error.max:.1g} at most",
+        f"equal fractions; ties at {points.closest_to_tau.count(0)} of {len(ENUMERATED)} settings",
     )
 
 
 def pinned_point(mechanism: Mechanism, setting: Setting) -> Point:
-    """One setting: equal fractions for every tau beside a pre-activation, and every kind of row decides."""
-    made = spike(setting)
-    found = enumerate_signs(made, mechanism, made.n - 1)
-    wanted = set(KINDS[setting["form"]]) - ({"mate"} if made.block_size == 1 else set())
+    """Check equal fractions for every tau beside a pre-activation, and that every kind of row decides."""
+    construction = spike(setting)
+    enumeration = enumerate_signs(construction, mechanism, construction.n - 1)
+    kinds = set(ROW_KINDS[setting["form"]]) - ({"mate"} if construction.block_size == 1 else set())
     if setting["form"] == "ones" and not isinstance(mechanism, Softmax):
-        wanted = set()  # a power of the logit gives all rows the same weights
-    wrong = sum(1 for _ in wrong_thresholds(found, mechanism, setting))
-    deciding = found.largest_in[0] & found.largest_in[1]
-    float_error = found.float_engine_error(mechanism, setting)
-    return point(
-        {**setting, "mechanism": mechanism.spelled},
-        not wrong and float_error == 0 and deciding >= wanted and found.by_class and found.increasing,
-        thresholds=len(found.thresholds()),
-        wrong=wrong,
-        float_error=float_error,
-        deciding=", ".join(sorted(deciding)),
-    )
+        kinds = set()  # a power of the logit gives all rows the same weights
+    wrong = sum(1 for _ in wrong_thresholds(enumeration, mechanism, setting))
+    float_error, deciding = enumeration.float_engine_error(mechanism, setting), enumeration.deciding_kinds
+    holds = not wrong and float_error == 0 and deciding >= kinds and enumeration.is_lawful
+    measured = {"thresholds": len(enumeration.thresholds()), "wrong": wrong, "float_error": float_error}
+    parameters = {**setting, "mechanism": mechanism.spelled}
+    return Point(parameters, holds, **measured, deciding=", ".join(sorted(deciding)))
 
 
-def wrong_thresholds(found: Enumeration, mechanism: Mechanism, setting: Setting) -> Iterator[Fraction]:
-    """Every tau beside a pre-activation at which certified fractions are not the enumerated ones."""
-    for tau in found.thresholds():
-        certain = certified.count(spike(setting, tau=tau), mechanism)
-        neuron = (certain.low.p0, certain.low.p1, certain.low.only)
-        if not certain.decided or neuron != replace(found, tau=tau).probabilities:
+def wrong_thresholds(enumeration: Enumeration, mechanism: Mechanism, setting: Setting) -> Iterator[Fraction]:
+    """Yield every tau beside a pre-activation at which certified fractions are not the enumerated ones."""
+    for tau in enumeration.thresholds():
+        count = certified.count(spike(setting, tau=tau), mechanism)
+        neuron = (count.low.p0, count.low.p1, count.low.only)
+        if not count.decided or neuron != replace(enumeration, tau=tau).probabilities:
             yield tau
 
 
 def probability_point(mechanism: Mechanism, setting: Setting) -> Point:
-    """One setting: equal fractions, one value a class, growth with P; and no float64 tie left open."""
-    made = spike(setting)
-    found, certain = enumerate_signs(made, mechanism, made.n // 2), certified.count(made, mechanism)
-    neuron = (certain.low.p0, certain.low.p1, certain.low.only)
-    sure = certain.decided and (not isinstance(mechanism, Softmax) or found.closest > AWAY)
-    float_error = found.float_engine_error(mechanism, setting)
-    is_exact = found.probabilities == neuron and float_error == 0
-    return point(
-        {**setting, "mechanism": mechanism.spelled},
-        sure and found.by_class and found.increasing and is_exact,
-        sign_vectors=len(found.fires[0]),
-        enumerated=", ".join(map(str, found.probabilities)),
-        certified=", ".join(map(str, neuron)),
-        closest_to_tau=found.closest,
-        float_error=float_error,
-    )
+    """Check equal fractions, one value a class, growth with P; and that no float64 tie is left open."""
+    construction = spike(setting)
+    enumeration = enumerate_signs(construction, mechanism, construction.n // 2)
+    count = certified.count(construction, mechanism)
+    neuron = (count.low.p0, count.low.p1, count.low.only)
+    is_decided = count.decided and (not isinstance(mechanism, Softmax) or enumeration.closest > AWAY)
+    float_error = enumeration.float_engine_error(mechanism, setting)
+    is_exact = enumeration.probabilities == neuron and float_error == 0
+    enumerated, fractions = (", ".join(map(str, p)) for p in (enumeration.probabilities, neuron))
+    measured: Setting = {"enumerated": enumerated, "certified": fractions, "float_error": float_error}
+    measured |= {"sign_vectors": len(enumeration.peaks[0]), "closest_to_tau": enumeration.closest}
+    parameters = {**setting, "mechanism": mechanism.spelled}
+    return Point(parameters, is_decided and enumeration.is_lawful and is_exact, **measured)
 
 
-DRAWS = 2000
+SIGN_DRAWS = 2000
 MAX_SD_AWAY = 4
 """Standard deviations that a sampled probability may be away from the formula."""
 HITS, INTERVAL_DRAWS = (0, 3, 197, 200), 200
-"""Where the ends of binomial intervals are checked."""
+"""The cases for which the ends of binomial intervals are checked."""
 TUPLES: tuple[tuple[Mechanism, Setting], ...] = (
     (Linear(), {**SMALL, "n": 8, "d": 6, "m": 2}),
     (Linear(), {**TIE, "m": 2}),
@@ -263,7 +247,7 @@ SAMPLED: tuple[tuple[Mechanism, Setting], ...] = (
 
 
 def formula(p0: Fraction, only: Fraction, m: int) -> Fraction:
-    """(1-p0)^m - q^m, with q = 1 - p0 - only the probability of firing on neither."""
+    """Return (1-p0)^m - q^m, with q = 1 - p0 - only the probability of firing on neither."""
     return (1 - p0) ** m - (1 - p0 - only) ** m
 
 
@@ -272,53 +256,44 @@ def distinguish_formula() -> Finding:
     """P(tells apart) = (1-p0)^m - q^m.
 
     All m-tuples of sign vectors at small d; sampled networks on dense tokens at larger d, with the ends of
-    their intervals held to sums of binomial probabilities.
+    their intervals compared with sums of binomial probabilities.
     """
-    points = Points(_tuples_point(*case) for case in TUPLES)
+    points = Points(tuples_point(*case) for case in TUPLES)
     with one_thread():
-        points += [_sampled_point(*case) for case in SAMPLED]
+        points += [sampled_point(*case) for case in SAMPLED]
     points += [interval_point(hits, confidence) for hits in HITS for confidence in (0.99, 0.999)]
-    away = points.largest("sd_away")
     return points.conclude(
-        f"equal on all {sum(points.values('tuples')):.0f} tuples of sign vectors at small d; inside the "
-        f"99.9% interval of {DRAWS} networks drawn on dense tokens at {len(SAMPLED)} settings",
-        f"equal on tuples; {away:.1f} standard deviations when sampled",
+        f"equal on all {sum(points.tuples):.0f} tuples of sign vectors at small d; inside the 99.9% interval "
+        f"of {SIGN_DRAWS} networks drawn on dense tokens at {len(SAMPLED)} settings",
+        f"equal on tuples; {points.sd_away.max:.1f} standard deviations when sampled",
     )
 
 
-def _tuples_point(mechanism: Mechanism, setting: Setting) -> Point:
-    made = spike(setting)
-    states = list(zip(*enumerate_signs(made, mechanism).fires, strict=True))
-    tuples = list(product(states, repeat=made.m))
-    hits = sum(not any(zero for zero, _ in each) and any(one for _, one in each) for each in tuples)
-    neuron = certified.count(made, mechanism).low
-    expected, counted = formula(neuron.p0, neuron.only, made.m), Fraction(hits, len(tuples))
-    engine = certified.solve(made, mechanism).distinguish
-    return point(
-        {**setting, "mechanism": mechanism.spelled},
-        counted == expected and relative_error(engine, float(expected)) < 1e-14,
-        tuples=len(tuples),
-        enumerated=str(counted),
-        formula=str(expected),
-    )
+def tuples_point(mechanism: Mechanism, setting: Setting) -> Point:
+    """Check the formula against a count over all m-tuples of sign vectors."""
+    construction = spike(setting)
+    states = list(zip(*enumerate_signs(construction, mechanism).fires, strict=True))
+    tuples = list(product(states, repeat=construction.m))
+    hits = sum(not any(d0 for d0, _ in neurons) and any(d1 for _, d1 in neurons) for neurons in tuples)
+    neuron = certified.count(construction, mechanism).low
+    expected, share = formula(neuron.p0, neuron.only, construction.m), Fraction(hits, len(tuples))
+    engine = certified.solve(construction, mechanism).distinguish
+    holds = share == expected and relative_error(engine, expected) < 1e-14
+    measured = {"tuples": len(tuples), "enumerated": str(share), "formula": str(expected)}
+    return Point({**setting, "mechanism": mechanism.spelled}, holds, **measured)
 
 
-def _sampled_point(mechanism: Mechanism, setting: Setting) -> Point:
-    made = spike(setting)
-    sampled = dense.solve(made, mechanism, Sampling(draws=DRAWS, seed=1, confidence=0.999))
-    neuron = certified.count(made, mechanism).low
-    expected = float(formula(neuron.p0, neuron.only, made.m))
-    low, high = sampled.interval
-    sd_away = abs(sampled.distinguish - expected) / (expected * (1 - expected) / DRAWS) ** 0.5
-    return point(
-        {**setting, "mechanism": mechanism.spelled},
-        low <= expected <= high and low <= sampled.distinguish <= high and sd_away < MAX_SD_AWAY,
-        formula=expected,
-        sampled=sampled.distinguish,
-        low=low,
-        high=high,
-        sd_away=sd_away,
-    )
+def sampled_point(mechanism: Mechanism, setting: Setting) -> Point:
+    """Check the formula against networks drawn on dense tokens."""
+    construction = spike(setting)
+    outcome = dense.solve(construction, mechanism, Sampling(draws=SIGN_DRAWS, seed=1, confidence=0.999))
+    neuron = certified.count(construction, mechanism).low
+    expected = float(formula(neuron.p0, neuron.only, construction.m))
+    p, (low, high) = outcome.distinguish, outcome.interval
+    sd_away = abs(p - expected) / (expected * (1 - expected) / SIGN_DRAWS) ** 0.5
+    holds = low <= expected <= high and low <= p <= high and sd_away < MAX_SD_AWAY
+    measured = {"formula": expected, "sampled": p, "low": low, "high": high, "sd_away": sd_away}
+    return Point({**setting, "mechanism": mechanism.spelled}, holds, **measured)
 
 
 def interval_point(hits: int, confidence: float) -> Point:
@@ -329,21 +304,17 @@ def interval_point(hits: int, confidence: float) -> Point:
     """
     low, high = binomial_interval(hits, INTERVAL_DRAWS, confidence)
     doubt = (1 - confidence) / 2
-    errors = [
+    tail_error = max(
         relative_error(sum(binomial_probability(k, p) for k in counts), doubt)
         for p, counts in ((low, range(hits, INTERVAL_DRAWS + 1)), (high, range(hits + 1)))
         if 0 < p < 1
-    ]
-    has_ends = (low == 0) == (hits == 0) and (high == 1) == (hits == INTERVAL_DRAWS)
-    return point(
-        {"hits": hits, "draws": INTERVAL_DRAWS, "confidence": confidence},
-        has_ends and 0 <= low < high <= 1 and max(errors) < 1e-9,
-        low=low,
-        high=high,
-        tail_error=max(errors),
     )
+    has_ends = (low == 0) == (hits == 0) and (high == 1) == (hits == INTERVAL_DRAWS)
+    parameters = {"hits": hits, "draws": INTERVAL_DRAWS, "confidence": confidence}
+    holds = has_ends and 0 <= low < high <= 1 and tail_error < 1e-9
+    return Point(parameters, holds, low=low, high=high, tail_error=tail_error)
 
 
 def binomial_probability(k: int, p: float) -> float:
-    """P[Bin(INTERVAL_DRAWS, p) = k], from its definition."""
+    """Return P[Bin(INTERVAL_DRAWS, p) = k], from its definition."""
     return math.comb(INTERVAL_DRAWS, k) * p**k * (1 - p) ** (INTERVAL_DRAWS - k)

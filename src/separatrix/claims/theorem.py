@@ -1,31 +1,21 @@
-"""Theory 3.4, the separation theorem: what it promises, and which hypotheses it needs."""
+"""Theory 3.4, the separation theorem: its conclusion, and the hypotheses it needs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 
-from separatrix.claims._base import Finding, Point, claim
-from separatrix.claims._tools import (
-    DELTA,
-    Array,
-    Points,
-    Setting,
-    on_grid,
-    point,
-    relative_error,
-    settled,
-    short,
-    spike,
-)
+from separatrix.claims._base import DELTA, Array, Finding, Point, Points, Setting, claim
+from separatrix.claims._tools import first_settled, on_grid, relative_error, short, spike
 from separatrix.constructions.theorem import SIGNS, WIDTH, Unit, hypotheses, sufficient_n
 from separatrix.exact.engines import certified
 from separatrix.mechanisms import Linear, Softmax
 
-SETTINGS: tuple[Setting, ...] = (
+THEOREM_SETTINGS: tuple[Setting, ...] = (
     {"a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1"},
     {"a0": "0.05", "a1": "0.7", "b": "0.5", "c": "0.4"},
     {"a0": "0.1", "a1": "1.5", "b": "0.5", "c": "1"},
@@ -34,15 +24,15 @@ SETTINGS: tuple[Setting, ...] = (
     {"a0": "0.05", "a1": "0.62", "b": "0.5", "c": "0.51"},
 )
 """From comfortable to hardly admissible: the last has a1(a1+b+c) = 1.01 and a1 - b = 0.12."""
-DELTAS = (0.1, 0.01, 1e-6)
-ROUNDING = 1e-12
+THEOREM_DELTAS = (0.1, 0.01, 1e-6)
+MAX_FAILURE_ERROR = 1e-12
 """Relative error allowed between the float64 engine and certified fractions."""
 BLOCK_SIZES = [10**e for e in range(296)]
 """Every power of ten: the least that is stated is the least of them all."""
 
 
 def failures(setting: Setting, sizes: list[int]) -> dict[str, Array]:
-    """The exact probabilities of the four events that must not happen."""
+    """Return the exact probabilities of the four events that must not happen."""
     softmax, linear = (on_grid(mechanism, setting, n=sizes) for mechanism in (Softmax(), Linear()))
     with np.errstate(divide="ignore"):
         silent = np.exp(softmax.m * np.log1p(-softmax.p1))
@@ -54,44 +44,52 @@ def failures(setting: Setting, sizes: list[int]) -> dict[str, Array]:
     }
 
 
+def largest_failure(setting: Setting, sizes: list[int]) -> Array:
+    """Return the largest of the four probabilities at each size."""
+    largest: Array = np.maximum.reduce(list(failures(setting, sizes).values()))
+    return largest
+
+
 def failure_error(setting: Setting, n: int) -> float:
     """Return the largest relative error of `failures` at n.
 
     The expected values follow from certified fractions: a network of m neurons fires with probability
     1 - (1-p)^m and is silent with probability (1-p)^m.
     """
-    m, sized = setting["m"], spike(setting, n=n)
-    softmax, linear = (certified.count(sized, mechanism).low for mechanism in (Softmax(), Linear()))
-    expected = {
-        "softmax_fires_on_D0": 1 - (1 - Fraction(softmax.p0)) ** m,
-        "softmax_silent_on_D1": (1 - Fraction(softmax.p1)) ** m,
-        "linear_fires_on_D0": 1 - (1 - Fraction(linear.p0)) ** m,
-        "linear_fires_on_D1": 1 - (1 - Fraction(linear.p1)) ** m,
-    }
-    computed = failures(setting, [n])
-    return max(
-        relative_error(float(computed[name][0]), float(probability)) for name, probability in expected.items()
+    m, construction = setting["m"], spike(setting, n=n)
+    softmax, linear = (certified.count(construction, mechanism).low for mechanism in (Softmax(), Linear()))
+    expected = (
+        1 - (1 - Fraction(softmax.p0)) ** m,
+        (1 - Fraction(softmax.p1)) ** m,
+        1 - (1 - Fraction(linear.p0)) ** m,
+        1 - (1 - Fraction(linear.p1)) ** m,
     )
+    return relative_error([float(p[0]) for p in failures(setting, [n]).values()], expected)
 
 
 def literal_signs(delta: float) -> int:
-    """The least m with m >= log(1/delta)/log(4/3), written out and not taken from the package."""
+    """Return the least m with m >= log(1/delta)/log(4/3), written out and not taken from the package."""
     return math.ceil(math.log(1 / delta) / math.log(4 / 3))
 
 
 def literal_width(b: float, m: int, delta: float) -> int:
-    """The least d with d - 2 >= 200 b² log(4m/delta), written out and not taken from the package."""
+    """Return the least d with d - 2 >= 200 b² log(4m/delta), written out and not taken from the package."""
     return 2 + math.ceil(200 * b * b * math.log(4 * m / delta))
 
 
 def admissible(setting: Setting, delta: float) -> Setting:
-    """The setting with the least d and m that the theorem asks for, unless it has its own."""
+    """Return the setting with the least d and m that the theorem needs, unless it has its own."""
     m = literal_signs(delta)
     return {"d": literal_width(float(setting["b"]), m, delta), "m": m, **setting}
 
 
+def violated_hypotheses(setting: Setting) -> list[str]:
+    """Return the hypotheses that the package says do not hold at delta = DELTA."""
+    return [name for name, holds in hypotheses(setting, DELTA).items() if not holds]
+
+
 def are_hypotheses_sharp(setting: Setting, delta: float) -> bool:
-    """Whether the package accepts the least d and m that the theorem asks for, and rejects one less.
+    """Return whether the package accepts the least d and m that the theorem needs, and rejects one less.
 
     `setting` has these d and m.
     """
@@ -110,35 +108,35 @@ def theorem() -> Finding:
     The hypotheses hold at the least d and m, and not with one less; at two settings the failures are compared
     with certified fractions.
     """
-    points = Points(theorem_point(admissible(s, delta), delta) for s in SETTINGS for delta in DELTAS)
-    points += [fractions_point(admissible(s, DELTA), DELTA) for s in SETTINGS[:2]]
-    constant = points.largest("largest_over_delta")
-    soonest, latest = points.smallest("from_blocks_of"), points.largest("from_blocks_of")
+    points = Points(theorem_point(*case) for case in product(THEOREM_SETTINGS, THEOREM_DELTAS))
+    points += [fractions_point(setting, DELTA) for setting in THEOREM_SETTINGS[:2]]
     return points.conclude(
-        f"each of the four failures has probability {constant:.2f} delta or less as n grows; of all powers "
-        f"of ten up to 1e295, n/(d-2) has to reach {soonest:.0f} at best and {latest:.0e} at worst "
-        "(a1(a1+b+c) = 1.01, a1-b = 0.12)",
-        f"the constant in O(delta) is {constant:.2f} here",
+        f"each of the four failures has probability {points.largest_over_delta.max:.2f} delta or less as n "
+        f"grows; of all powers of ten up to 1e295, n/(d-2) has to reach {points.from_blocks_of.min:.0f} at "
+        f"best and {points.from_blocks_of.max:.0e} at worst (a1(a1+b+c) = 1.01, a1-b = 0.12)",
+        f"the constant in O(delta) is {points.largest_over_delta.max:.2f} here",
     )
 
 
 def theorem_point(setting: Setting, delta: float) -> Point:
-    """Holds if the hypotheses do and, from some n on, every failure is at most delta."""
+    """Check that the hypotheses hold and that, from some n on, every failure is at most delta."""
+    setting = admissible(setting, delta)
     sizes = [(setting["d"] - 2) * t for t in BLOCK_SIZES]
-    found = failures(setting, sizes)
-    worst = np.maximum.reduce(list(found.values()))
-    first = settled(worst <= delta)
+    probabilities = failures(setting, sizes)
+    worst = np.maximum.reduce(list(probabilities.values()))
+    first = first_settled(worst <= delta)
     holds = first < len(sizes) and are_hypotheses_sharp(setting, delta)
-    measured: Setting = {name: float(each[-1]) for name, each in found.items()}
+    measured: Setting = {name: float(p[-1]) for name, p in probabilities.items()}
     if holds:
         measured |= {"from_n": short(sizes[first]), "from_blocks_of": float(BLOCK_SIZES[first])}
-    return point({**setting, "delta": delta}, holds, largest_over_delta=worst[-1] / delta, **measured)
+    return Point({**setting, "delta": delta}, holds, largest_over_delta=worst[-1] / delta, **measured)
 
 
 def fractions_point(setting: Setting, delta: float) -> Point:
     """Check the failures at blocks of 10 and of 10^6 tokens against certified fractions."""
+    setting = admissible(setting, delta)
     error = max(failure_error(setting, (setting["d"] - 2) * size) for size in (10, 10**6))
-    return point({**setting, "delta": delta}, error < ROUNDING, error=error)
+    return Point({**setting, "delta": delta}, error < MAX_FAILURE_ERROR, error=error)
 
 
 FACTORS = (1, 2, 10, 10**3, 10**6, 10**12, 10**18)
@@ -151,41 +149,40 @@ def theorem_from_n() -> Finding:
     a1 n^(1-a1(a1+b+c)) < a1-b-0.1 and, for w = n^(a0(a0+b+c))/(n-1) and a = a0 as well as w =
     (a1+b+c)/(a1+b+c+(n-1)(b+c)) and a = a1, (a+b) w + 2b/(n-1) <= 0.1 - b sqrt(2 log(m/delta)/(d-2)).
 
-    The least such n is held to the inequalities, and the failures are computed from there on. The least n of
-    either unit alone is compared with a search through every n.
+    The least such n is checked against the inequalities, and the failures are computed from there on. The
+    least n of either unit alone is compared with a search through every n.
     """
-    points = Points(from_n_point(admissible(s, delta), delta) for s in SETTINGS for delta in DELTAS)
-    points += [fractions_point(admissible(s, DELTA), DELTA) for s in SETTINGS[:2]]
-    points += [
-        softmax_n_point(admissible(s, delta), delta) for s in SOFTMAX_SETTINGS for delta in (0.1, 0.01)
-    ]
+    points = Points(from_n_point(*case) for case in product(THEOREM_SETTINGS, THEOREM_DELTAS))
+    points += [fractions_point(setting, DELTA) for setting in THEOREM_SETTINGS[:2]]
+    points += [softmax_n_point(*case) for case in product(SOFTMAX_SETTINGS, (0.1, 0.01))]
     points += [searched_n_point(unit) for unit in ("softmax", "linear")]
-    worst, tightest = points.largest("largest_over_delta"), points.smallest("fails_below_share")
     return points.conclude(
-        f"from the least such n on, {10**18:.0e} times as far, every failure is {worst:.2f} delta or less; "
-        f"at the tightest point one exceeds delta at {tightest:.2g} of that n",
-        f"largest failure {worst:.2f} delta",
+        f"from the least such n on, {FACTORS[-1]:.0e} times as far, every failure is "
+        f"{points.largest_over_delta.max:.2f} delta or less; at the tightest point one exceeds delta at "
+        f"{points.fails_below_share.min:.2g} of that n",
+        f"largest failure {points.largest_over_delta.max:.2f} delta",
     )
 
 
 def from_n_point(setting: Setting, delta: float) -> Point:
-    """Holds if n is the least that meets the inequalities and no failure exceeds delta from there on."""
+    """Check that n is the least that meets the inequalities, and that no failure exceeds delta from it on."""
+    setting = admissible(setting, delta)
     n, step = sufficient_n(setting, delta), setting["d"] - 2
     if n is None:
-        return point({**setting, "delta": delta}, False, proved_from="none")
-    sizes = [n * factor for factor in FACTORS]
-    worst = np.maximum.reduce(list(failures(setting, sizes).values()))
-    before = n - max(step, n // 10**6)  # as close as floats can tell the two apart
+        return Point({**setting, "delta": delta}, False, proved_from="none")
+    worst = largest_failure(setting, [n * factor for factor in FACTORS])
+    # The smaller n is as close as floats can tell the two apart.
+    before = n - max(step, n // 10**6)
     is_least = are_hypotheses_sharp(setting, delta) and (
-        _slack_of_inequalities(setting, n, delta) >= -1e-12
-        and (before < 3 or _slack_of_inequalities(setting, before, delta) < 0)
+        inequality_slack(setting, n, delta) >= -1e-12
+        and (before < 3 or inequality_slack(setting, before, delta) < 0)
     )
     below = [max(n // step * k // 100, 1) * step for k in range(1, 100)]
-    exceeds = np.maximum.reduce(list(failures(setting, below).values())) > delta
+    exceeds = largest_failure(setting, below) > delta
     measured: Setting = {"proved_from": short(n), "largest_over_delta": worst.max() / delta}
     if exceeds.any():
         measured["fails_below_share"] = max(np.array(below)[exceeds]) / n
-    return point({**setting, "delta": delta}, bool(is_least and (worst <= delta).all()), **measured)
+    return Point({**setting, "delta": delta}, bool(is_least and (worst <= delta).all()), **measured)
 
 
 SOFTMAX_SETTINGS: tuple[Setting, ...] = (
@@ -197,11 +194,12 @@ SOFTMAX_SETTINGS: tuple[Setting, ...] = (
 
 def softmax_n_point(setting: Setting, delta: float) -> Point:
     """Check that softmax's least n meets softmax's own two inequalities and that n - (d-2) does not."""
+    setting = admissible(setting, delta)
     n, step = sufficient_n(setting, delta, ["softmax"]), setting["d"] - 2
     if n is None:
-        return point({**setting, "delta": delta}, False, softmax_proved_from="none")
-    slacks = [_slack_of_inequalities(setting, size, delta, ["softmax"]) for size in (n, n - step)]
-    return point({**setting, "delta": delta}, slacks[0] >= 0 > slacks[1], softmax_proved_from=short(n))
+        return Point({**setting, "delta": delta}, False, softmax_proved_from="none")
+    slacks = [inequality_slack(setting, size, delta, ["softmax"]) for size in (n, n - step)]
+    return Point({**setting, "delta": delta}, slacks[0] >= 0 > slacks[1], softmax_proved_from=short(n))
 
 
 SEARCHED: tuple[Setting, ...] = tuple(
@@ -215,19 +213,19 @@ MAX_SEARCHED_N = 500
 def searched_n_point(unit: Unit) -> Point:
     """Check one unit's least n at all `SEARCHED` against the least of all n that meets the inequalities."""
     expected = [
-        next(n for n in range(4, MAX_SEARCHED_N, 2) if _slack_of_inequalities(setting, n, DELTA, [unit]) >= 0)
+        next(n for n in range(4, MAX_SEARCHED_N, 2) if inequality_slack(setting, n, DELTA, [unit]) >= 0)
         for setting in SEARCHED
     ]
     computed = [sufficient_n(setting, DELTA, [unit]) for setting in SEARCHED]
-    wrong = sum(one != other for one, other in zip(computed, expected, strict=True))
+    wrong = sum(x != y for x, y in zip(computed, expected, strict=True))
     parameters = {**SEARCHED[0], "c": "0.2:0.59", "delta": DELTA, "unit": unit}
-    return point(parameters, wrong == 0, smallest_n=min(expected), largest_n=max(expected), wrong=wrong)
+    return Point(parameters, wrong == 0, smallest_n=min(expected), largest_n=max(expected), wrong=wrong)
 
 
-def _slack_of_inequalities(
+def inequality_slack(
     setting: Setting, n: int, delta: float, units: Collection[Unit] = ("softmax", "linear")
 ) -> float:
-    """The smallest slack of the inequalities of these units, each as it stands in the theory.
+    """Return the smallest slack of the inequalities of these units, each as it stands in the theory.
 
     The first two are softmax's, the third is linear attention's; below 0 one fails.
     """
@@ -271,39 +269,36 @@ def hypotheses_needed() -> Finding:
     Without one hypothesis, some failure is far more likely than delta. The failures are compared with
     certified fractions; and where both sides of a strict inequality are equal, it does not hold.
     """
-    points = Points(equality_point(name, given) for name, given in AT_EQUALITY)
-    for dropped, given in WITHOUT:
-        setting = admissible(given, DELTA)
-        violated = [name for name, holds in hypotheses(setting, DELTA).items() if not holds]
-        n = (setting["d"] - 2) * 10**15
-        found = failures(setting, [n])
-        worst, name = max((float(p[0]), name) for name, p in found.items())
-        error = failure_error(setting, n)
-        points.add(
-            {**setting, "delta": DELTA},
-            violated == [dropped] and worst > 5 * DELTA and error < ROUNDING,
-            without=dropped,
-            failure=name,
-            probability=worst,
-            error=error,
-        )
-    least = points.smallest("probability")
+    points = Points(equality_point(*case) for case in AT_EQUALITY)
+    points += [violation_point(*case) for case in WITHOUT]
     return points.conclude(
         "for each hypothesis there are parameters that violate it alone, and there a failure has "
-        f"probability {least:.2g} or more at delta = {DELTA}",
-        f"failure {least / DELTA:.0f} delta or more",
+        f"probability {points.probability.min:.2g} or more at delta = {DELTA}",
+        f"failure {points.probability.min / DELTA:.0f} delta or more",
     )
 
 
-def equality_point(name: str, given: Setting) -> Point:
+def violation_point(hypothesis: str, setting: Setting) -> Point:
+    """Check that a failure is far more likely than delta at a point that violates this hypothesis alone."""
+    setting = admissible(setting, DELTA)
+    n = (setting["d"] - 2) * 10**15
+    worst, failure = max((float(p[0]), name) for name, p in failures(setting, [n]).items())
+    error = failure_error(setting, n)
+    is_alone = violated_hypotheses(setting) == [hypothesis]
+    holds = is_alone and worst > 5 * DELTA and error < MAX_FAILURE_ERROR
+    measured = {"without": hypothesis, "failure": failure, "probability": worst, "error": error}
+    return Point({**setting, "delta": DELTA}, holds, **measured)
+
+
+def equality_point(name: str, setting: Setting) -> Point:
     """Check that a strict inequality is rejected, and it alone, where its two sides are equal."""
-    setting = admissible(given, DELTA)
-    a0, a1, b, c = (Fraction(setting[each]) for each in ("a0", "a1", "b", "c"))
+    setting = admissible(setting, DELTA)
+    a0, a1, b, c = (Fraction(setting[parameter]) for parameter in ("a0", "a1", "b", "c"))
     slacks = {
         "a1(a1+b+c) > 1": a1 * (a1 + b + c) - 1,
         "a0(a0+b+c) < 1": 1 - a0 * (a0 + b + c),
         "a1 - b > 0.1": a1 - b - Fraction(1, 10),
     }
-    violated = [hypothesis for hypothesis, holds in hypotheses(setting, DELTA).items() if not holds]
+    violated = violated_hypotheses(setting)
     holds = slacks[name] == 0 and violated == [name]
-    return point({**setting, "delta": DELTA}, holds, equal_in=name, violated=", ".join(violated))
+    return Point({**setting, "delta": DELTA}, holds, equal_in=name, violated=", ".join(violated))

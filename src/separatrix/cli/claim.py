@@ -1,4 +1,4 @@
-"""`claim`: one statement of the ledger, checked."""
+"""`claim`: check one statement of the ledger. `print_ledger` prints all of them for `reproduce`."""
 
 from __future__ import annotations
 
@@ -16,23 +16,28 @@ from separatrix.core.numbers.spelling import for_people, powers_for_people
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from separatrix.claims import Entry, Point
+    from separatrix.claims import Entry, Ledger, Point
 
-COLOURS = {"holds": "green", "holds only where": "yellow", "fails": "bold red"}
+STYLES = {
+    "holds": ("green", "holds"),
+    "holds only where": ("yellow", "only where"),
+    "fails": ("bold red", "FAILS"),
+}
+"""The colour of each status, and its word in the table of the ledger."""
 TAGS = {
     "paper": "stated in the paper's summary",
     "rec": "reconstructed from the summary or from another paper",
     "ours": "a result of this project",
 }
-MOST_POINTS, MOST_WIDE, GAP = 20, 6, 2
-"""So many points are shown as a table, and so many where each takes several lines."""
+MAX_POINTS, MAX_WIDE_POINTS, GAP = 20, 6, 2
+"""The points shown as a table, and as several lines each; the space between columns."""
 
 
 def claim(
     name: Annotated[
         str,
         typer.Argument(
-            help="Its name in the ledger, for example theorem (`list claims`).",
+            help="Name of the claim in the ledger, for example theorem (see `list claims`).",
             autocompletion=completion.claims,
         ),
     ],
@@ -40,90 +45,104 @@ def claim(
 ) -> None:
     """Check one statement of the ledger, and show what was computed.
 
-    The exit code is 1 where it fails. `reproduce` checks all of them.
+    The exit code is 1 if it fails. `reproduce` checks all of them.
 
     Example: separatrix claim theorem
     """
-    from separatrix.claims import ClaimStatus, checked, claim_named
+    from separatrix.claims import ClaimStatus, check_claim, claim_named
 
-    asked = claim_named(name)
+    statement = claim_named(name)
     with working(as_json) as tell:
-        tell(f"{asked.name}: {asked.statement[:60]}")
-        found = checked(asked)
-    show(found, as_json, lambda: _view(found))
-    raise typer.Exit(1 if found.finding.status is ClaimStatus.FAILS else 0)
+        tell(f"{statement.name}: {statement.statement[:60]}")
+        entry = check_claim(statement)
+    show(entry, as_json, lambda: _print_entry(entry))
+    raise typer.Exit(1 if entry.finding.status is ClaimStatus.FAILS else 0)
 
 
-def _view(found: Entry) -> None:
-    """Print the statement, how it came out, and the points that were tried, those that fail first."""
-    out, asked, finding = console(), found.claim, found.finding
+def print_ledger(ledger: Ledger, out: Console) -> None:
+    """Print one row for each claim, with the condition of one that needs it and the summary of a failure."""
+    table = new_table("claim", "tag", "status", "slack", gap=1)
+    for entry in ledger.entries:
+        finding, status = entry.finding, entry.finding.status.value
+        style, word = STYLES[status]
+        summary = powers_for_people(finding.summary)
+        note = {"holds": "", "holds only where": f"only where {finding.where}", "fails": summary}[status]
+        slack = escape(powers_for_people(finding.slack)) + (f"\n[{style}]{escape(note)}[/]" if note else "")
+        tag = f"[dim]{escape(f'[{entry.claim.provenance}]')}[/]"
+        table.add_row(escape(entry.claim.name), tag, f"[{style}]{word}[/]", slack)
+    out.print(table)
+    out.print(ledger.summary, style=STYLES["holds" if ledger.holds else "fails"][0])
+    tags = "[paper] stated in the paper's summary · [rec] reconstructed · [ours] this project's"
+    out.print(tags, style="dim", markup=False)
+
+
+def _print_entry(entry: Entry) -> None:
+    """Print the statement, its status, and the points that were tried, those that fail first."""
+    out, claim, finding = console(), entry.claim, entry.finding
     status = finding.status.value
-    out.print(f"[bold]{escape(asked.name)}[/], section {asked.place} of docs/theory.md")
-    out.print(f"[{asked.provenance}] {TAGS[asked.provenance]}", style="dim", markup=False)
-    out.print(asked.statement, markup=False)
-    where = f" {escape(finding.where)}" if finding.where else ""
-    out.print(f"[{COLOURS[status]}]{status}[/]{where}")
+    out.print(f"[bold]{escape(claim.name)}[/], section {claim.place} of docs/theory.md")
+    out.print(f"[{claim.provenance}] {TAGS[claim.provenance]}", style="dim", markup=False)
+    out.print(claim.statement, markup=False)
+    condition = f" {escape(finding.where)}" if finding.where else ""
+    out.print(f"[{STYLES[status][0]}]{status}[/]{condition}")
     out.print(powers_for_people(finding.summary), markup=False)
     out.print(f"slack: {powers_for_people(finding.slack)}", markup=False)
-    held = sum(point.holds for point in finding.points)
-    out.print(
-        f"holds at {held} of {len(finding.points)} points tried, in {found.seconds:.1f} s", markup=False
-    )
-    for alike in _groups(finding.points):
-        _points(out, sorted(alike, key=lambda point: point.holds))
+    holding = sum(point.holds for point in finding.points)
+    tried = f"holds at {holding} of {len(finding.points)} points tried, in {entry.seconds:.1f} s"
+    out.print(tried, markup=False)
+    for points in _group_points(finding.points):
+        _print_points(out, sorted(points, key=lambda point: point.holds))
 
 
-def _groups(points: Sequence[Point]) -> list[list[Point]]:
-    """Points of the same parameters, of which the same was measured."""
-    found: dict[tuple[str, ...], list[Point]] = {}
+def _group_points(points: Sequence[Point]) -> list[list[Point]]:
+    """Group the points by the names of their parameters and measurements, in order of appearance."""
+    groups: dict[tuple[str, ...], list[Point]] = {}
     for point in points:
-        found.setdefault((*point.parameters, *point.measured), []).append(point)
-    return list(found.values())
+        groups.setdefault((*point.parameters, *point.measured), []).append(point)
+    return list(groups.values())
 
 
-def _points(out: Console, points: Sequence[Point]) -> None:
-    """What is the same at all points, and a table of the rest, turned round where it is too wide."""
+def _print_points(out: Console, points: Sequence[Point]) -> None:
+    """Print the parameters that all points share, and a table of the others, or lines if it is too wide."""
     from rich.padding import Padding
 
-    same = {
+    shared = {
         name: value
         for name, value in points[0].parameters.items()
         if len(points) > 1 and all(point.parameters[name] == value for point in points)
     }
-    if same:
-        out.print(f"at {' '.join(f'{name}={value}' for name, value in same.items())}", markup=False)
-    shown = points[:MOST_POINTS]
-    rows = [{**_given(point, same), **_measured(point)} for point in shown]
-    if any(not point.holds for point in shown):
-        rows = [{"": "" if point.holds else "FAILS", **row} for point, row in zip(shown, rows, strict=True)]
+    if shared:
+        out.print(f"at {' '.join(f'{name}={value}' for name, value in shared.items())}", markup=False)
+    first = points[:MAX_POINTS]
+    rows = [{**_varied_parameters(point, shared), **_measurements(point)} for point in first]
+    if any(not point.holds for point in first):
+        rows = [{"": "" if point.holds else "FAILS", **row} for point, row in zip(first, rows, strict=True)]
     lines = [list(rows[0]), *(list(row.values()) for row in rows)]
-    wide = sum(max(len(line[i]) for line in lines) + GAP for i in range(len(lines[0])))
-    if wide <= out.width:
+    width = sum(max(len(line[i]) for line in lines) + GAP for i in range(len(lines[0])))
+    if width <= out.width:
         table = new_table(*map(escape, lines[0]), gap=GAP)
         for line in lines[1:]:
             table.add_row(*map(escape, line))
         out.print(table)
     else:
-        shown = points[:MOST_WIDE]
-        for point in shown:
-            where = " ".join(f"{name}={value}" for name, value in _given(point, same).items())
-            out.print(f"{where or 'there'}{'' if point.holds else ': FAILS'}", markup=False)
-            measured = ", ".join(f"{name} {value}" for name, value in _measured(point).items())
+        first = points[:MAX_WIDE_POINTS]
+        for point in first:
+            place = " ".join(f"{name}={value}" for name, value in _varied_parameters(point, shared).items())
+            out.print(f"{place or 'there'}{'' if point.holds else ': FAILS'}", markup=False)
+            measured = ", ".join(f"{name} {value}" for name, value in _measurements(point).items())
             out.print(Padding(escape(measured), (0, 0, 0, 4)))
-    if len(points) > len(shown):
-        out.print(f"and {len(points) - len(shown)} more points; --json has them all", markup=False)
+    if len(points) > len(first):
+        out.print(f"and {len(points) - len(first)} more points; --json has them all", markup=False)
 
 
-def _given(point: Point, same: Container[str]) -> dict[str, str]:
-    """The parameters that differ between points."""
-    return {name: str(value) for name, value in point.parameters.items() if name not in same}
+def _varied_parameters(point: Point, shared: Container[str]) -> dict[str, str]:
+    return {name: str(value) for name, value in point.parameters.items() if name not in shared}
 
 
-def _measured(point: Point) -> dict[str, str]:
-    """What was measured, in words and numbers for people."""
+def _measurements(point: Point) -> dict[str, str]:
+    """Return the measurements with readable names and numbers."""
+    names = {name: name.replace("_", " ").replace("distinguish", "P(tells apart)") for name in point.measured}
     return {
-        name.replace("_", " ").replace("distinguish", "P(tells apart)"): for_people(value, 4)
-        if isinstance(value, float)
-        else str(value)
+        names[name]: for_people(value, 4) if isinstance(value, float) else str(value)
         for name, value in point.measured.items()
     }

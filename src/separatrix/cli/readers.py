@@ -77,7 +77,7 @@ def readers(
 
 
 def _view(found: Readers) -> None:
-    from separatrix.constructions.reference import sentence
+    from separatrix.constructions.reference import defaults_sentence
 
     out, word = console(), found.verdict.word
     name = f"{escape(found.mechanism.spelled)} on {found.construction.name}"
@@ -87,8 +87,8 @@ def _view(found: Readers) -> None:
         subject = escape(f"{statement.readers}; {statement.evidence}")
         out.print(f"[{COLOURS[statement.word]}]{statement.word}[/]: {subject}")
     out.print(escape(found.sentence))
-    if said := sentence(found.fixed.taken):
-        out.print(said, markup=False)
+    if text := defaults_sentence(found.fixed.taken):
+        out.print(text, markup=False)
 
 
 def _table(found: Readers) -> Table:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from separatrix.cli.claim import print_ledger
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import announced
 from separatrix.cli.terminal import console, show
+
+if TYPE_CHECKING:
+    from separatrix.claims.paper import Reproduction
 
 
 def reproduce(
@@ -30,5 +34,13 @@ def reproduce(
     what = f"the ledger, six sweeps and the figures, into {out}; about a minute"
     with announced("reproduce", what, as_json):
         result = run(out, quiet=as_json)
-    show(result, as_json, lambda: result.show(console()))
+    show(result, as_json, lambda: _print(result))
     raise typer.Exit(0 if result.holds else 1)
+
+
+def _print(result: Reproduction) -> None:
+    """Print the ledger as a table, and the path of the report."""
+    out = console()
+    print_ledger(result.ledger, out)
+    out.print(f"\nreport: {result.report}", soft_wrap=True, markup=False)
+    out.print(f"{len(result.files)} files in {result.seconds:.0f} s", markup=False)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         Search,
         SearchFinding,
     )
-    from separatrix.constructions import Kind
+    from separatrix.constructions import TokenGroup
 
 FEATURES_SHOWN = 6
 """Outputs of one label that are printed; JSON has them all."""
@@ -162,7 +162,7 @@ def _instance(to: Console, finding: InputFinding, names: tuple[str, str]) -> Non
     table = new_table("", "D0", "D1")
     for i, queries in enumerate(zip(d0.queries, d1.queries, strict=True), 1):
         _row(table, f"query {i}" if len(d0.queries) > 1 else "query", *map(_vector, queries))
-    for i, kinds in enumerate(zip_longest(d0.kinds, d1.kinds), 1):
+    for i, kinds in enumerate(zip_longest(d0.groups, d1.groups), 1):
         _row(table, f"token {i}", *map(_token, kinds))
     separation = finding.separation
     for name, reading in zip(names, (separation.x, separation.y), strict=True):
@@ -188,7 +188,7 @@ def _vector(vector: Any) -> str:
     return numbers[0] if len(numbers) == 1 else f"({', '.join(numbers)})"
 
 
-def _token(kind: Kind | None) -> str:
+def _token(kind: TokenGroup | None) -> str:
     if kind is None:
         return "none"
     copies = f"{kind.count:,} × " if kind.count > 1 else ""

@@ -18,7 +18,7 @@ GAP = 2
 
 def view(verdicts: Verdicts) -> None:
     """Print one column per mechanism, split into several tables if the terminal is narrow."""
-    from separatrix.constructions.reference import sentence
+    from separatrix.constructions.reference import defaults_sentence
     from separatrix.exact.verdicts.theorem import label_groups
 
     out, first = console(), verdicts.answers[0]
@@ -37,7 +37,7 @@ def view(verdicts: Verdicts) -> None:
         out.print(sentence_on_theorem, markup=False)
     for evidence, names in _evidence(verdicts):
         out.print(f"{', '.join(names)}: {evidence}", markup=False)
-    if reference := sentence(first.taken):
+    if reference := defaults_sentence(first.taken):
         out.print(reference, markup=False)
 
 

@@ -252,12 +252,12 @@ def _estimate_view(plan: Plan, found: Estimate, store: str, as_json: bool) -> No
 
 def _say_taken(plan: Plan) -> None:
     """Print what the plan did not give, and which parts took it from a reference point."""
-    from separatrix.constructions.reference import told
+    from separatrix.constructions.reference import describe_defaults
 
     parts: dict[str, list[str]] = {}
     for part, constructions in plan.taken.items():
         for construction, values in constructions.items():
-            parts.setdefault(f"{construction}: {told(values)}", []).append(part)
+            parts.setdefault(f"{construction}: {describe_defaults(values)}", []).append(part)
     for said, names in parts.items():
         where = "" if len(names) == len(plan.parts) else f" (in {', '.join(names)})"
         console().print(f"{said}{where}", markup=False)

@@ -128,7 +128,7 @@ def _save(result: Result, out: Path | None, as_json: bool) -> None:
 
 def view(result: Verdict) -> None:
     """Print a verdict."""
-    from separatrix.constructions.reference import sentence
+    from separatrix.constructions.reference import defaults_sentence
 
     out, outcome, word = console(), result.outcome, result.word
     out.print(
@@ -157,7 +157,7 @@ def view(result: Verdict) -> None:
         out.print(escape(remark), style="yellow")
     if result.theorem:
         out.print(result.theorem, markup=False)
-    if reference := sentence(result.taken):
+    if reference := defaults_sentence(result.taken):
         out.print(reference, markup=False)
 
 

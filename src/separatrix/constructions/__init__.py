@@ -1,4 +1,4 @@
-"""What is to be told apart: pairs of token families with validated parameters."""
+"""Constructions: pairs of token families to be told apart, with validated parameters."""
 
 import sys
 
@@ -13,17 +13,17 @@ from separatrix.constructions._base import (
     QueryRow,
     Tokens,
 )
-from separatrix.constructions._exact import Description, ExactConstruction, Kind
+from separatrix.constructions._exact import Description, ExactConstruction, TokenGroup
 from separatrix.core.parameters import UsageError, require_known
 from separatrix.core.registry import by_name, defined
 
-_found = sorted(defined(sys.modules[__name__], Construction), key=lambda each: (each.section, each.name))
-CONSTRUCTIONS: dict[str, type[Construction]] = by_name(_found, "constructions")
+_classes = sorted(defined(sys.modules[__name__], Construction), key=lambda kind: (kind.section, kind.name))
+CONSTRUCTIONS: dict[str, type[Construction]] = by_name(_classes, "constructions")
 """Every construction that a file in this folder defines, by name, in the order of docs/theory.md."""
 
 
 def construction_named(name: str) -> type[Construction]:
-    """The construction called `name`, such as `spike`, or a UsageError that lists them."""
+    """Return the construction called `name`, such as `spike`, or raise a UsageError that lists all names."""
     if not isinstance(name, str):
         raise UsageError(f"{name!r} is not the name of a construction; write for example 'spike'")
     require_known("construction", name, CONSTRUCTIONS)
@@ -38,11 +38,11 @@ __all__ = [
     "Description",
     "ExactConstruction",
     "Exchangeable",
-    "Kind",
     "Label",
     "Presence",
     "Probe",
     "QueryRow",
+    "TokenGroup",
     "Tokens",
     "construction_named",
 ]

@@ -1,52 +1,25 @@
-"""Tokens in d-2 blocks of t, one of them spiked: what `spike` and `cross` share."""
+"""Tokens in d-2 blocks of t, one of them with a spike: the base class of `spike`, `cross` and `location`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
-from separatrix.constructions._base import Amplitudes, Construction, Exchangeable, Label, Probe
-from separatrix.core.numbers import format_exact
-from separatrix.core.parameters import Constraint, Exact, Natural, Parameters, is_absent
+from separatrix.constructions._base import (
+    GROWING_SPIKE,
+    Amplitudes,
+    Construction,
+    Exchangeable,
+    Label,
+    Probe,
+    amplitude,
+    reader_threshold,
+    sign_vector_count,
+)
+from separatrix.core.parameters import Constraint, exact, is_absent, natural
 from separatrix.core.tensors import Float, Tensor, torch
-
-
-def at_least(name: str, least: int) -> Constraint:
-    """`name` is `least` or more."""
-    return Constraint(
-        (name,),
-        lambda p: getattr(p, name) >= least,
-        lambda p: f"{name}={format_exact(getattr(p, name))} is too small; {name} must be {least} or more",
-    )
-
-
-def at_most(name: str, most: int) -> Constraint:
-    """`name` is `most` or less."""
-    return Constraint(
-        (name,),
-        lambda p: getattr(p, name) <= most,
-        lambda p: f"{name}={format_exact(getattr(p, name))} is too large; {name} must be {most:.0e} or less",
-    )
-
-
-SMALLEST, LARGEST = Fraction(1, 10**6), 10**6
-"""Amplitudes beyond these are slips: n to their power is no number anybody can use."""
-
-
-def amplitude(name: str, smallest: Fraction = SMALLEST) -> Constraint:
-    """`name` is positive and neither minute nor enormous."""
-    limits = f"{float(smallest):.0e} to {LARGEST:.0e}"
-    return Constraint(
-        (name,),
-        lambda p: (getattr(p, name) >= smallest) & (getattr(p, name) <= LARGEST),
-        lambda p: f"{name}={format_exact(getattr(p, name))} is out of range; {name} must be {limits}",
-    )
-
-
-THRESHOLD = amplitude("tau", Fraction(1, 10**100))
-"""A tuned threshold may have to be very small."""
 
 
 def _neighbours(n: int, step: int) -> str:
@@ -59,117 +32,91 @@ WHOLE_BLOCKS = Constraint(
     lambda p: p.n % (p.d - 2) == 0,
     lambda p: f"n={p.n} is not a multiple of d-2={p.d - 2}; try {_neighbours(p.n, p.d - 2)}",
 )
-GROWING_SPIKE = Constraint(
-    ("a0", "a1"),
-    lambda p: p.a0 < p.a1,
-    lambda p: f"a0={format_exact(p.a0)} must be smaller than a1={format_exact(p.a1)}",
-)
-
-
 EXAMPLE: dict[str, object] = {"n": 1000, "d": 102, "m": 12, "a0": "0.01", "a1": "1.2", "b": "0.2", "c": "0.1"}
-"""The usual point."""
+"""The reference point of the paper's construction."""
 
 
-class BlockParameters(Parameters):
-    """n tokens of width d in d-2 equal blocks; the spike is a0 in D0 and a1 in D1."""
+class BlockConstruction(Construction):
+    """n tokens of width d in d-2 equal blocks: dense tokens and groups of the matrix A, which has a spike.
 
-    n: Natural
-    d: Natural
-    m: Natural
-    a0: Exact
-    a1: Exact
-    b: Exact
-    c: Exact
-    tau: Exact | None = None
+    The spike is a0 in D0 and a1 in D1; b marks a token's block, and every token has c.
+    """
 
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        at_least("n", 3),
-        at_least("d", 4),
-        at_least("m", 1),
-        at_least("a0", 0),
-        at_most("m", 10**30),
-        *map(amplitude, ("a1", "b", "c")),
-        THRESHOLD,
-        GROWING_SPIKE,
-        WHOLE_BLOCKS,
-    )
+    n: int = natural(at_least=3)
+    d: int = natural(at_least=4)
+    m: int = sign_vector_count()
+    a0: Fraction = exact(at_least=0)
+    a1: Fraction = amplitude()
+    b: Fraction = amplitude()
+    c: Fraction = amplitude()
+    tau: Fraction = reader_threshold(None)
+    relations = (GROWING_SPIKE, WHOLE_BLOCKS)
+    step_name = "d−2"
+    special = "the spike"
 
     @classmethod
-    def derive(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """tau is c + 1/10 unless it is given."""
+    def fill_derived(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Fill in tau = c + 1/10 unless tau is given."""
         if is_absent(values["tau"]):
             values["tau"] = values["c"] + Fraction(1, 10)
         return values
 
-
-class BlockConstruction(Construction):
-    """Dense tokens and groups of the spiked block matrix A."""
-
-    parameters: BlockParameters
-    step_name = "d−2"
-    special = "the spike"
-
     @property
     def exchangeable(self) -> Exchangeable:
-        """Blocks are equal, and a block is known by its column alone."""
+        """Blocks are equal, and only its column distinguishes a block."""
         return Exchangeable.TOKENS
 
     @property
     def step(self) -> int:
-        return int(self.parameters.d) - 2
+        return self.d - 2
 
     @property
     def unit(self) -> float:
         return math.sqrt(math.log(self.n))
 
     @property
-    def threshold(self) -> float:
-        return float(self.parameters.filled()["tau"]) * self.unit
-
-    @property
     def signs(self) -> int:
-        return int(self.parameters.d)
+        return self.d
 
     def dense_width(self) -> int:
-        return int(self.parameters.d)
+        return self.d
 
     def group_count(self) -> int:
-        return int(self.parameters.d) - 1
+        return self.d - 1
 
     @property
     def block_size(self) -> int:
         """t, the tokens in a block."""
-        return self.n // (self.parameters.d - 2)
+        return self.n // (self.d - 2)
 
     def matrix(self, label: Label, spike: int, dtype: torch.dtype) -> Float[Tensor, "n d"]:
-        """The n-by-d matrix A of D0 or D1."""
-        d, block = self.parameters.d, torch.arange(self.n) // self.block_size
-        tokens = torch.zeros(self.n, d, dtype=dtype)
-        tokens[torch.arange(self.n), block + 1] = float(self.parameters.b) * self.unit
-        tokens[:, d - 1] = float(self.parameters.c) * self.unit
-        tokens[spike, 0] = self.spike(label) * self.unit
-        return tokens
+        """Return the n-by-d matrix A of D0 or D1."""
+        return self._fill(torch.arange(self.n) // self.block_size, label, spike, dtype)
 
     def group_matrix(self, label: Label, dtype: torch.dtype, spike: int) -> tuple[Tensor, Tensor]:
-        """The distinct rows of A (the spike, its mates, one for each other block), and their counts."""
-        d, size = self.parameters.d, self.block_size
-        mates = int(size > 1)
-        rows = torch.zeros(1 + mates + (d - 3), d, dtype=dtype)
-        block = torch.cat([torch.zeros(1 + mates, dtype=torch.long), torch.arange(1, d - 2)])
-        block = (block + spike // size) % (d - 2)
-        rows[torch.arange(len(rows)), block + 1] = float(self.parameters.b) * self.unit
-        rows[:, d - 1] = float(self.parameters.c) * self.unit
-        rows[0, 0] = self.spike(label) * self.unit
+        """Return the distinct rows of A, with counts: the spike, its mates, one for each other block."""
+        size, mates = self.block_size, int(self.block_size > 1)
+        # The rows of the spike's block come first: the spike and, in blocks of several tokens, its mates.
+        block = (torch.arange(self.d - 2 + mates) - mates).clamp(min=0)
+        rows = self._fill((block + spike // size) % (self.d - 2), label, 0, dtype)
         counts = torch.tensor([float(count) for count in self.group_counts(label)], dtype=dtype)
         return rows, counts
 
+    def _fill(self, block: Tensor, label: Label, spike: int, dtype: torch.dtype) -> Tensor:
+        """Return rows of A for tokens of these blocks, with the spike in row `spike`."""
+        rows = torch.zeros(len(block), self.d, dtype=dtype)
+        rows[torch.arange(len(block)), block + 1] = float(self.b) * self.unit
+        rows[:, -1] = float(self.c) * self.unit
+        rows[spike, 0] = self.spike(label) * self.unit
+        return rows
+
     def group_counts(self, label: Label) -> tuple[int, ...]:
         size = self.block_size
-        return 1, *([size - 1] if size > 1 else []), *[size] * (self.parameters.d - 3)
+        return 1, *([size - 1] if size > 1 else []), *[size] * (self.d - 3)
 
     def spike(self, label: Label) -> float:
-        """The spike's amplitude, a0 or a1."""
-        return float(self.parameters.a1 if label else self.parameters.a0)
+        """Return the spike's amplitude, a0 or a1."""
+        return float(self.a1 if label else self.a0)
 
     @classmethod
     def amplitudes(cls, values: Mapping[str, Any]) -> Amplitudes:
@@ -177,5 +124,5 @@ class BlockConstruction(Construction):
 
     @classmethod
     def probe(cls, values: Mapping[str, Any]) -> Probe:
-        """With all signs + the block signs give b and the last column c, whatever the attention."""
+        """With all signs +, the block signs give b and the last column c, whatever the attention is."""
         return Probe(values["b"] + values["c"], (values["a0"], values["a1"]))

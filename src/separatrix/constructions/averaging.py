@@ -1,33 +1,38 @@
-"""q-sparse averaging: the mean of the q values that are asked for."""
+"""q-sparse averaging: the mean of the q values that are queried."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
 
-from separatrix.constructions._base import Label
+from separatrix.constructions._base import Label, amplitude_or_zero
 from separatrix.constructions._exact import (
     ONE,
     ZERO,
     Description,
     ExactConstruction,
-    ExactParameters,
-    Kind,
-    present,
+    TokenGroup,
+    drop_empty,
 )
-from separatrix.core.parameters import Constraint, Exact, Natural, between
+from separatrix.core.parameters import Constraint, natural
 
 
-class AveragingParameters(ExactParameters):
-    """How many keys are asked for, and how far their logits are above the rest."""
+class Averaging(ExactConstruction):
+    """The q queried tokens carry 1 in D1; in D0 it is q others that do."""
 
-    owner = "averaging"
-    q: Natural = 8
-    gap: Exact = Fraction(2)
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        *ExactParameters.constraints,
-        between("q", 1, 10**300),
-        between("gap", 0, 10**6),
+    name = "averaging"
+    title = "The mean of the q queried values is 0 (D0) or 1 (D1)."
+    section = (6, 7)
+    provenance = "[rec] docs/theory.md 6.7, after arXiv 2306.02896"
+    description = (
+        "q of n tokens are queried: their logits are 1+gap, those of the others 1, in units of log n. "
+        "In D1 the queried tokens carry 1 and the others 0; in D0 q of the others carry 1 and all other "
+        "tokens 0, so that the mean over all tokens is the same. The answer is the mean over the queried "
+        "tokens: 0 or 1. Softmax gives it up to n^(-gap) n/q. How keys and queries get such inner products "
+        "(width about q log n) is the paper's subject; here only the logits matter, and the width is 1."
+    )
+    q: int = natural(8, at_least=1, at_most=10**300)
+    gap: Fraction = amplitude_or_zero(2)
+    relations = (
         Constraint(
             ("n", "q"),
             lambda p: p.n >= 2 * p.q,
@@ -35,30 +40,11 @@ class AveragingParameters(ExactParameters):
         ),
     )
 
-
-class Averaging(ExactConstruction):
-    """The q asked tokens carry 1 in D1; in D0 it is q others that do."""
-
-    name = "averaging"
-    title = "The mean of the q asked values is 0 (D0) or 1 (D1)."
-    section = (6, 7)
-    provenance = "[rec] docs/theory.md 6.7, after arXiv 2306.02896"
-    description = (
-        "q of n tokens are asked for: their logits are 1+gap, those of the others 1, in units of log n. "
-        "In D1 the asked tokens carry 1 and the others 0; in D0 q of the others carry 1 and the rest 0, "
-        "so that the mean over all tokens is the same. What is wanted is the mean over the asked ones: 0 "
-        "or 1. Softmax gives it up to n^(-gap) n/q. How keys and queries get such inner products (width "
-        "about q log n) is the paper's subject; here only the logits matter, and the width is 1."
-    )
-    schema = AveragingParameters
-    example: ClassVar[dict[str, object]] = {"n": 1000, "m": 12}
-    parameters: AveragingParameters
-
     def describe(self, label: Label) -> Description:
-        q, n, key = self.parameters.q, self.n, 1 + self.parameters.gap
+        q, n, key = self.q, self.n, 1 + self.gap
         if label:
-            kinds = present((Kind((key,), (ONE,), q), Kind((ONE,), (ZERO,), n - q)))
+            groups = drop_empty(TokenGroup((key,), (ONE,), q), TokenGroup((ONE,), (ZERO,), n - q))
         else:
-            others = (Kind((ONE,), (ONE,), q), Kind((ONE,), (ZERO,), n - 2 * q))
-            kinds = present((Kind((key,), (ZERO,), q), *others))
-        return Description(((ONE,),), kinds)
+            others = (TokenGroup((ONE,), (ONE,), q), TokenGroup((ONE,), (ZERO,), n - 2 * q))
+            groups = drop_empty(TokenGroup((key,), (ZERO,), q), *others)
+        return Description(((ONE,),), groups)

@@ -3,37 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
 
-from separatrix.constructions._base import Label
-from separatrix.constructions._blocks import GROWING_SPIKE, amplitude
-from separatrix.constructions._exact import (
-    ONE,
-    ZERO,
-    Description,
-    ExactConstruction,
-    ExactParameters,
-    Kind,
-)
-from separatrix.core.parameters import Constraint, Exact, between
-
-
-class CriticalParameters(ExactParameters):
-    """The logit scale gamma, the inner product rho, and what the token itself carries."""
-
-    owner = "critical"
-    gamma: Exact = Fraction(2)
-    rho: Exact = Fraction(1, 4)
-    a0: Exact = ZERO
-    a1: Exact = ONE
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        *ExactParameters.constraints,
-        amplitude("gamma"),
-        between("rho", 0, 1),
-        between("a0", 0, 10**6),
-        between("a1", 0, 10**6),
-        GROWING_SPIKE,
-    )
+from separatrix.constructions._base import GROWING_SPIKE, Label, amplitude, amplitude_or_zero
+from separatrix.constructions._exact import ONE, ZERO, Description, ExactConstruction, TokenGroup
+from separatrix.core.parameters import exact
 
 
 class Critical(ExactConstruction):
@@ -50,11 +23,12 @@ class Critical(ExactConstruction):
         "1/(1+(n-1)n^(-gamma(1-rho))): as n grows f tends to 1 for gamma above gamma_c = 1/(1-rho), to 0 "
         "below, and to 1/2 at gamma_c."
     )
-    schema = CriticalParameters
-    example: ClassVar[dict[str, object]] = {"n": 1000, "m": 12}
-    parameters: CriticalParameters
+    gamma: Fraction = amplitude(2)
+    rho: Fraction = exact("1/4", at_least=0, at_most=1)
+    a0: Fraction = amplitude_or_zero(0)
+    a1: Fraction = amplitude_or_zero(1)
+    relations = (GROWING_SPIKE,)
 
     def describe(self, label: Label) -> Description:
-        p = self.parameters
-        own = Kind((p.gamma,), (p.a1 if label else p.a0,))
-        return Description(((ONE,),), (own, Kind((p.gamma * p.rho,), (ZERO,), self.n - 1)))
+        own = TokenGroup((self.gamma,), (self.a1 if label else self.a0,))
+        return Description(((ONE,),), (own, TokenGroup((self.gamma * self.rho,), (ZERO,), self.n - 1)))

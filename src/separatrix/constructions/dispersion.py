@@ -3,39 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
 
-from separatrix.constructions._base import Label
-from separatrix.constructions._blocks import GROWING_SPIKE
-from separatrix.constructions._exact import (
-    ONE,
-    ZERO,
-    Description,
-    ExactConstruction,
-    ExactParameters,
-    Kind,
-)
-from separatrix.core.parameters import Constraint, Exact, between
-
-
-class DispersionParameters(ExactParameters):
-    """How far one logit is above the others, and what its token carries."""
-
-    owner = "dispersion"
-    gap: Exact = Fraction(3)
-    a0: Exact = ZERO
-    a1: Exact = ONE
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        *ExactParameters.constraints,
-        between("gap", 0, 10**4),
-        between("a0", 0, 10**6),
-        between("a1", 0, 10**6),
-        GROWING_SPIKE,
-    )
+from separatrix.constructions._base import GROWING_SPIKE, Label, amplitude_or_zero
+from separatrix.constructions._exact import ONE, ZERO, Description, ExactConstruction, TokenGroup
+from separatrix.core.parameters import exact
 
 
 class Dispersion(ExactConstruction):
-    """One key is `gap` above the rest, at a scale that does not grow with n."""
+    """One key is `gap` above the others, at a scale that does not grow with n."""
 
     name = "dispersion"
     title = "The token of the largest logit carries a0 (D0) or a1 (D1); logits stay bounded."
@@ -48,12 +23,12 @@ class Dispersion(ExactConstruction):
         "linear attention is. A temperature that falls like 1/log n (logn-softmax) repairs it for a gap "
         "above 1, leaving out all but the largest logit (hardmax, topk:k=1) for any."
     )
-    schema = DispersionParameters
-    example: ClassVar[dict[str, object]] = {"n": 1000, "m": 12}
-    parameters: DispersionParameters
+    gap: Fraction = exact(3, at_least=0, at_most=10**4)
+    a0: Fraction = amplitude_or_zero(0)
+    a1: Fraction = amplitude_or_zero(1)
+    relations = (GROWING_SPIKE,)
     logit_base = None
 
     def describe(self, label: Label) -> Description:
-        p = self.parameters
-        top = Kind((1 + p.gap,), (p.a1 if label else p.a0,))
-        return Description(((ONE,),), (top, Kind((ONE,), (ZERO,), self.n - 1)))
+        top = TokenGroup((1 + self.gap,), (self.a1 if label else self.a0,))
+        return Description(((ONE,),), (top, TokenGroup((ONE,), (ZERO,), self.n - 1)))

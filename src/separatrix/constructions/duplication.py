@@ -1,33 +1,13 @@
-"""Duplication: every token is repeated, and somebody should notice."""
+"""Duplication: every token is repeated, which should be noticed."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import ClassVar
 
-from separatrix.constructions._base import Label
-from separatrix.constructions._exact import (
-    ONE,
-    Description,
-    ExactConstruction,
-    ExactParameters,
-    Kind,
-)
-from separatrix.core.parameters import Constraint, Exact, Natural, between
-
-
-class DuplicationParameters(ExactParameters):
-    """How often every one of n tokens is repeated in D0 and in D1."""
-
-    owner = "duplication"
-    tau: Exact = Fraction(3, 2)
-    r0: Natural = 1
-    r1: Natural = 2
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        *ExactParameters.constraints,
-        between("r0", 1, 10**6),
-        between("r1", 1, 10**6),
-    )
+from separatrix.constructions._base import Label, reader_threshold
+from separatrix.constructions._exact import ONE, Description, ExactConstruction, TokenGroup
+from separatrix.core.parameters import natural
 
 
 class Duplication(ExactConstruction):
@@ -45,16 +25,16 @@ class Duplication(ExactConstruction):
         "tells them apart. Unnormalised linear attention is multiplied by r: about 1 and about 2, with "
         "tau=1.5 between them. Linear wins."
     )
-    schema = DuplicationParameters
     example: ClassVar[dict[str, object]] = {"n": 100, "m": 12}
-    parameters: DuplicationParameters
+    tau: Fraction = reader_threshold("3/2")
+    r0: int = natural(1, at_least=1, at_most=10**6)
+    r1: int = natural(2, at_least=1, at_most=10**6)
     logit_base = None
 
     def dense_width(self) -> int:
-        return super().dense_width() * max(self.parameters.r0, self.parameters.r1)
+        return super().dense_width() * max(self.r0, self.r1)
 
     def describe(self, label: Label) -> Description:
-        times = self.parameters.r1 if label else self.parameters.r0
-        key, value = Fraction(1, self.n), ONE
-        few = Kind((2 * key,), (2 * value,), times)
-        return Description(((ONE,),), (few, Kind((key,), (value,), (self.n - 1) * times)))
+        times, key = self.r1 if label else self.r0, Fraction(1, self.n)
+        double = TokenGroup((2 * key,), (2 * ONE,), times)
+        return Description(((ONE,),), (double, TokenGroup((key,), (ONE,), (self.n - 1) * times)))

@@ -1,4 +1,4 @@
-"""The numbers of tokens a construction admits: the one nearest to what was asked for."""
+"""Admissible numbers of tokens: the multiple of a construction's step nearest to a requested n."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Array = np.ndarray[Any, Any]
 
 
 def admissible(kind: type[Construction], values: Mapping[str, object]) -> dict[str, object]:
-    """The parameters with n moved to the nearest multiple of the construction's step.
+    """Return the parameters with n moved to the nearest multiple of the construction's step.
 
-    Everything else that is wrong with them is left for the construction to complain of.
+    Other faults in the parameters are left for the construction to report.
 
     >>> from separatrix.constructions.spike import Spike
     >>> admissible(Spike, {"n": 1060, "d": 102, "m": 1, "a0": 0, "a1": 1, "b": 1, "c": 1})["n"]
     1100
     """
-    given, step = dict(values), step_of(kind, values)
-    if step is not None and step > 1:
-        given["n"] = nearest_multiple(parse_integer(given["n"], "n"), step)
-    return given
+    step = step_of(kind, values)
+    if step is None or step < 2:
+        return dict(values)
+    return {**values, "n": nearest_multiple(parse_integer(values["n"], "n"), step)}
 
 
 def nearest_multiple(n: int, step: int) -> int:
-    """The multiple of `step` nearest to n, and no fewer than 3 tokens unless n itself is one.
+    """Return the multiple of `step` nearest to n, with 3 tokens or more unless n itself is a multiple.
 
     >>> nearest_multiple(1060, 100), nearest_multiple(1, 100), nearest_multiple(300, 100)
     (1100, 100, 300)
@@ -47,50 +47,48 @@ def nearest_lengths(
     kind: type[Construction],
     first: Mapping[str, object],
     axes: Sequence[tuple[str, Sequence[Any]]],
-    wanted: Array,
+    lengths: Array,
 ) -> Array | None:
-    """The admissible n nearest to `wanted` at every point of a product of axes; None where no step is known.
+    """Return the admissible n nearest to `lengths` at every point of a product of axes.
 
-    `first` is the first point. What is returned broadcasts to the product, as `wanted` does, and extends
-    along those axes alone that the step depends on.
+    `first` is the first point. The result broadcasts to the product, as `lengths` does, and extends along
+    those axes only on which the step depends. It is None if the step is unknown at some point.
     """
     names = [name for name, _ in axes]
-    first = _read_all(kind.schema, first)
+    first = _read_numbers(kind.schema, first)
 
     def step_at(point: Mapping[str, object]) -> int | None:
-        known = {name: value for name, value in point.items() if name in kind.schema.model_fields}
-        return step_of(kind, {**first, **known})
+        changes = {name: value for name, value in point.items() if name in kind.schema.model_fields}
+        return step_of(kind, {**first, **changes})
 
     sizes = [
         len(values) if name != "n" and len({step_at({name: value}) for value in values}) > 1 else 1
         for name, values in axes
     ]
     points = product(*(values[:size] for size, (_, values) in zip(sizes, axes, strict=True)))
-    found = [step_at(dict(zip(names, point, strict=True))) for point in points]
-    if any(step is None or step < 1 for step in found):
+    flat_steps = [step_at(dict(zip(names, point, strict=True))) for point in points]
+    if any(step is None or step < 1 for step in flat_steps):
         return None
-    steps = np.array(found, dtype=object).reshape(sizes)
-    moved = np.frompyfunc(nearest_multiple, 2, 1)(wanted, steps)
-    return np.asarray(moved, dtype=object).reshape(np.broadcast_shapes(wanted.shape, steps.shape))
+    steps = np.array(flat_steps, dtype=object).reshape(sizes)
+    nearest = np.frompyfunc(nearest_multiple, 2, 1)(lengths, steps)
+    return np.asarray(nearest, dtype=object).reshape(np.broadcast_shapes(lengths.shape, steps.shape))
 
 
 def step_of(kind: type[Construction], values: Mapping[str, object]) -> int | None:
-    """What n must be a multiple of at these parameters; None where they do not say."""
-    schema = kind.schema
-    fields = schema.model_fields
-    needed = {name for name, field in fields.items() if field.is_required()}
-    if "n" not in values or not needed <= values.keys() <= fields.keys():
+    """Return the number that n must be a multiple of; None if these parameters do not determine it."""
+    fields = kind.schema.model_fields
+    required = {name for name, field in fields.items() if field.is_required()}
+    if "n" not in values or not required <= values.keys() <= fields.keys():
         return None
-    return kind(schema.model_construct(None, **_read_all(schema, values))).step
+    # Not validated: n may be inadmissible here, which is what the step is wanted for.
+    return kind(kind.schema.model_construct(None, **_read_numbers(kind.schema, values))).step
 
 
-def _read_all(schema: type[Parameters], values: Mapping[str, object]) -> dict[str, Any]:
-    """The values that are of this schema as exact numbers; what is exact already is not read again."""
-    known = schema.model_fields
-    return {name: _read(schema, name, value) if name in known else value for name, value in values.items()}
-
-
-def _read(schema: type[Parameters], name: str, value: object) -> object:
-    if type(value) in (int, Fraction) or not is_number(schema, name):
-        return value
-    return parse_integer(value, name) if is_whole(schema, name) else parse_exact(value, name)
+def _read_numbers(schema: type[Parameters], values: Mapping[str, object]) -> dict[str, Any]:
+    """Return the values with those of number parameters as exact numbers; exact ones are not read again."""
+    numbers = dict(values)
+    for name, value in values.items():
+        is_read = type(value) in (int, Fraction) or name not in schema.model_fields
+        if not is_read and is_number(schema, name):
+            numbers[name] = parse_integer(value, name) if is_whole(schema, name) else parse_exact(value, name)
+    return numbers

@@ -4,59 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
-from separatrix.constructions._base import BlockModel, Label, Presence, QueryRow, Tokens
-from separatrix.constructions._blocks import BlockConstruction, BlockParameters
-from separatrix.core.parameters import Constraint, Exact, Natural, between
+from separatrix.constructions._base import (
+    BlockModel,
+    Label,
+    Presence,
+    QueryRow,
+    Tokens,
+    amplitude,
+    amplitude_or_zero,
+    reader_threshold,
+)
+from separatrix.constructions._blocks import BlockConstruction
+from separatrix.core.parameters import exact, natural
 from separatrix.core.tensors import Tensor, torch
 
 
-class LocationParameters(BlockParameters):
-    """The signal a0 or a1, the noise b, what is common to all, and how far the location stands out."""
-
-    owner = "location"
-    d: Natural = 102
-    a0: Exact = Fraction(0)
-    a1: Exact = Fraction(1)
-    b: Exact = Fraction(1, 5)
-    c: Exact = Fraction(1, 10)
-    tau: Exact | None = Fraction(1, 2)
-    gap: Exact = Fraction(2)
-    constraints: ClassVar[tuple[Constraint, ...]] = (*BlockParameters.constraints, between("gap", 0, 10**6))
-
-
 class Location(BlockConstruction):
-    """The values of `spike`, with keys that say where the signal is and not how large."""
+    """The values of `spike`, with keys that tell where the signal is and not how large."""
 
     name = "location"
-    title = "The token at a marked place carries the signal a0 (D0) or a1 (D1); all carry noise."
+    title = "The token at a marked position carries the signal a0 (D0) or a1 (D1); all carry noise."
     section = (6, 8)
     provenance = "[rec] docs/theory.md 6.8, after arXiv 2509.21936"
     description = (
-        "n = (d-2)t tokens. One of them, wherever it is, has the logit 1+gap, the others 1, in units of log "
+        "n = (d-2)t tokens. One of them, at any position, has the logit 1+gap, the others 1, in units of log "
         "n; it carries the signal, a0=0 in D0 and a1=1 in D1, in the first feature. Every token carries "
         "noise b in the feature of its block (the reader's random signs make it noise) and c in the last. "
         "Softmax reads the marked token alone, linear attention the mean of the noise and (1+gap)/(n+gap) "
         "of the signal. Values are in units of sqrt(log n); tau=1/2."
     )
-    schema = LocationParameters
-    example: ClassVar[dict[str, object]] = {"n": 1000, "m": 12}
     special = "the marked token"
-    parameters: LocationParameters
+    d: int = natural(102, at_least=4)
+    a0: Fraction = exact(0, at_least=0)
+    a1: Fraction = amplitude(1)
+    b: Fraction = amplitude("1/5")
+    c: Fraction = amplitude("1/10")
+    tau: Fraction = reader_threshold("1/2")
+    gap: Fraction = amplitude_or_zero(2)
 
     def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
-        tokens = self.matrix(label, spike, dtype)
-        return self._tokens(tokens, torch.arange(self.n) == spike, None)
+        return self._tokens(spike, self.matrix(label, spike, dtype))
 
-    def groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
-        tokens, counts = self.group_matrix(label, dtype, spike)
-        return self._tokens(tokens, torch.arange(len(tokens)) == 0, counts)
+    def token_groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
+        return self._tokens(0, *self.group_matrix(label, dtype, spike))
 
-    def _tokens(self, tokens: Tensor, marked: Tensor, counts: Tensor | None) -> Tokens:
-        keys = self.unit**2 * (1 + float(self.parameters.gap) * marked.to(tokens.dtype))
-        query = tokens.new_ones(1, 1)
-        return Tokens(query, keys[:, None], tokens, tokens.sum(-1), counts, last=True)
+    def _tokens(self, marked_row: int, matrix: Tensor, counts: Tensor | None = None) -> Tokens:
+        is_marked = torch.arange(len(matrix)) == marked_row
+        keys = self.unit**2 * (1 + float(self.gap) * is_marked.to(matrix.dtype))
+        return Tokens(matrix.new_ones(1, 1), keys[:, None], matrix, matrix.sum(-1), counts, last=True)
 
     @classmethod
     def block_model(cls, values: Mapping[str, Any], log: Callable[[Any], Any]) -> BlockModel:

@@ -1,43 +1,20 @@
-"""Majority: nearly all tokens say the same, and one shouts."""
+"""Majority: nearly all tokens carry the same value, and one has a large logit."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
 
-from separatrix.constructions._base import Label
-from separatrix.constructions._blocks import GROWING_SPIKE
+from separatrix.constructions._base import GROWING_SPIKE, Label, amplitude_or_zero
 from separatrix.constructions._exact import (
     ONE,
     ZERO,
     Description,
     ExactConstruction,
-    ExactParameters,
-    Kind,
-    present,
+    TokenGroup,
+    drop_empty,
     unit_vector,
 )
-from separatrix.core.parameters import Constraint, Exact, Natural, between
-
-
-class MajorityParameters(ExactParameters):
-    """What the many carry, their noise, and how loud the distractor is."""
-
-    owner = "majority"
-    a0: Exact = ZERO
-    a1: Exact = ONE
-    noise: Exact = Fraction(2, 5)
-    groups: Natural = 8
-    gap: Exact = Fraction(2)
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        *ExactParameters.constraints,
-        between("a0", 0, 10**6),
-        between("a1", 0, 10**6),
-        between("noise", 0, 10**6),
-        between("groups", 1, 11),
-        between("gap", 0, 10**6),
-        GROWING_SPIKE,
-    )
+from separatrix.core.parameters import natural
 
 
 class Majority(ExactConstruction):
@@ -55,16 +32,18 @@ class Majority(ExactConstruction):
         "Softmax gives the distractor 1/(1+(n-1)n^(-gap)), nearly everything for gap above 1. Linear "
         "wins."
     )
-    schema = MajorityParameters
-    example: ClassVar[dict[str, object]] = {"n": 1000, "m": 12}
-    parameters: MajorityParameters
+    a0: Fraction = amplitude_or_zero(0)
+    a1: Fraction = amplitude_or_zero(1)
+    noise: Fraction = amplitude_or_zero("2/5")
+    groups: int = natural(8, at_least=1, at_most=11)
+    gap: Fraction = amplitude_or_zero(2)
+    relations = (GROWING_SPIKE,)
 
     def describe(self, label: Label) -> Description:
-        p = self.parameters
-        value = p.a1 if label else p.a0
-        kinds = [Kind((1 + p.gap,), (ZERO,) * (p.groups + 1))]
-        for group in range(p.groups):
-            noise = tuple(p.noise if x else ZERO for x in unit_vector(group, p.groups))
-            count = (self.n - 1) // p.groups + (group < (self.n - 1) % p.groups)
-            kinds.append(Kind((ONE,), (value, *noise), count))
-        return Description(((ONE,),), present(kinds))
+        value = self.a1 if label else self.a0
+        groups = [TokenGroup((1 + self.gap,), (ZERO,) * (self.groups + 1))]
+        for group in range(self.groups):
+            noise = unit_vector(group, self.groups, self.noise)
+            count = (self.n - 1) // self.groups + (group < (self.n - 1) % self.groups)
+            groups.append(TokenGroup((ONE,), (value, *noise), count))
+        return Description(((ONE,),), drop_empty(*groups))

@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
 from typing import ClassVar
 
-from separatrix.constructions._base import Label
-from separatrix.constructions._blocks import amplitude
+from separatrix.constructions._base import Label, amplitude, amplitude_or_zero, reader_threshold
 from separatrix.constructions._exact import (
-    HALF,
     ONE,
     ZERO,
     Description,
     ExactConstruction,
-    ExactParameters,
-    Kind,
+    TokenGroup,
     Vector,
+    unit_vector,
 )
-from separatrix.core.parameters import Constraint, Exact, between
-
-
-class ParityParameters(ExactParameters):
-    """n = 2^bits words, what an agreeing bit is worth, the level b and the pattern a."""
-
-    owner = "parity"
-    tau: Exact = ONE
-    scale: Exact = ONE
-    a: Exact = ONE
-    b: Exact = HALF
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        *ExactParameters.constraints,
-        between("n", 2, 4096),
-        Constraint(
-            ("n",),
-            lambda p: p.n & (p.n - 1) == 0,
-            lambda p: f"n={p.n} is no power of two; try n={1 << (p.n.bit_length() - 1)}",
-        ),
-        amplitude("scale"),
-        amplitude("a"),
-        between("b", 0, 10**6),
-    )
+from separatrix.core.parameters import Constraint, natural
 
 
 class Parity(ExactConstruction):
@@ -57,20 +34,29 @@ class Parity(ExactConstruction):
         "parity exactly, whatever its coefficients; degree w does not. Softmax passes a tanh(s/2)^w, s = "
         "scale log n, which is rational for a whole scale."
     )
-    schema = ParityParameters
     example: ClassVar[dict[str, object]] = {"n": 64, "m": 12}
-    parameters: ParityParameters
+    n: int = natural(at_least=2, at_most=4096)
+    tau: Fraction = reader_threshold(1)
+    scale: Fraction = amplitude(1)
+    a: Fraction = amplitude(1)
+    b: Fraction = amplitude_or_zero("1/2")
+    relations = (
+        Constraint(
+            ("n",),
+            lambda p: p.n & (p.n - 1) == 0,
+            lambda p: f"n={p.n} is no power of two; try n={1 << (p.n.bit_length() - 1)}",
+        ),
+    )
 
     def describe(self, label: Label) -> Description:
-        p, bits = self.parameters, self.n.bit_length() - 1
-        pattern = p.a if label else ZERO
-        kinds = (
-            Kind(_one_hot(word, p.scale), (p.b + (-1) ** sum(word) * pattern,))
+        bits, pattern = self.n.bit_length() - 1, self.a if label else ZERO
+        groups = (
+            TokenGroup(_one_hot(word, self.scale), (self.b + (-1) ** sum(word) * pattern,))
             for word in product((0, 1), repeat=bits)
         )
-        return Description((_one_hot((0,) * bits, ONE),), tuple(kinds))
+        return Description((_one_hot((0,) * bits, ONE),), tuple(groups))
 
 
-def _one_hot(word: tuple[int, ...], size: Exact) -> Vector:
-    """Two coordinates a bit: (size, 0) for 0 and (0, size) for 1."""
-    return tuple(size if bit == side else ZERO for bit in word for side in (0, 1))
+def _one_hot(word: tuple[int, ...], size: Fraction) -> Vector:
+    """Return two coordinates per bit: (size, 0) for 0 and (0, size) for 1."""
+    return tuple(x for bit in word for x in unit_vector(bit, 2, size))

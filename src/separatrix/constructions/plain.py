@@ -1,13 +1,14 @@
-"""The plain case: softmax regression, where each token has a score and a sign and nothing else."""
+"""The plain case: softmax regression, in which a token has a score and a sign and nothing else."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from separatrix.constructions._base import (
+    MAX_AMPLITUDE,
     Amplitudes,
     BlockModel,
     Construction,
@@ -17,49 +18,20 @@ from separatrix.constructions._base import (
     Probe,
     QueryRow,
     Tokens,
+    amplitude,
+    reader_threshold,
+    sign_vector_count,
 )
-from separatrix.constructions._blocks import LARGEST, THRESHOLD, amplitude, at_least, at_most
 from separatrix.core.numbers import format_exact
-from separatrix.core.parameters import Constraint, Exact, Natural, Parameters
+from separatrix.core.parameters import Constraint, exact, natural
 from separatrix.core.tensors import torch
 
 if TYPE_CHECKING:
     import numpy as np
 
 
-class PlainParameters(Parameters):
-    """n scores: log base each in D0; one of them is peak * log n in D1."""
-
-    owner = "plain"
-    n: Natural
-    m: Natural
-    peak: Exact = Fraction(4)
-    base: Exact = Fraction(3, 2)
-    spread: Exact = Fraction(0)
-    tau: Exact = Fraction(1, 4)
-
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        at_least("n", 3),
-        at_least("m", 1),
-        at_most("n", 10**300),
-        at_most("m", 10**30),
-        amplitude("peak"),
-        THRESHOLD,
-        at_most("base", LARGEST),
-        at_least("spread", 0),
-        Constraint(
-            ("base", "spread"),
-            lambda p: p.base - p.spread > 1,
-            lambda p: (
-                f"base={format_exact(p.base)} less spread={format_exact(p.spread)} must stay above 1, "
-                "so that every score is positive"
-            ),
-        ),
-    )
-
-
 class Plain(Construction):
-    """z = Ax is all that matters: u = g(z), f = u/<u,1>, and the reader sees <f, y>, y in {-1,+1}^n."""
+    """Only z = Ax matters: u = g(z), f = u/<u,1>, and the reader sees <f, y>, y in {-1,+1}^n."""
 
     name = "plain"
     title = "n scores are equal (D0), or one of them is 4 log n (D1)."
@@ -71,22 +43,28 @@ class Plain(Construction):
         "The reader holds m sign vectors of length n and the constant threshold tau=1/4. "
         "Margins are measured on the weight of the one token, without a unit."
     )
-    schema = PlainParameters
-    example: ClassVar[dict[str, object]] = {"n": 1000, "m": 12}
     has_certificates = True
-    parameters: PlainParameters
-
-    unit = 1.0
-    step = 1
+    n: int = natural(at_least=3, at_most=10**300)
+    m: int = sign_vector_count()
+    peak: Fraction = amplitude(4)
+    base: Fraction = exact("3/2", at_most=MAX_AMPLITUDE)
+    spread: Fraction = exact(0, at_least=0)
+    tau: Fraction = reader_threshold("1/4")
+    relations = (
+        Constraint(
+            ("base", "spread"),
+            lambda p: p.base - p.spread > 1,
+            lambda p: (
+                f"base={format_exact(p.base)} less spread={format_exact(p.spread)} must stay above 1, "
+                "so that every score is positive"
+            ),
+        ),
+    )
 
     @property
     def exchangeable(self) -> Exchangeable:
-        """With spread every token has a score of its own, and the peak takes the place of one of them."""
-        return Exchangeable.NOT if self.parameters.spread else Exchangeable.TOKENS
-
-    @property
-    def threshold(self) -> float:
-        return float(self.parameters.tau)
+        """With spread every token has a score of its own, and the peak replaces one of them."""
+        return Exchangeable.NOT if self.spread else Exchangeable.TOKENS
 
     @property
     def signs(self) -> int:
@@ -97,21 +75,21 @@ class Plain(Construction):
 
     @property
     def has_groups(self) -> bool:
-        return not self.parameters.spread
+        return not self.spread
 
     def group_count(self) -> int:
         return 2
 
     def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
-        base, spread = float(self.parameters.base), float(self.parameters.spread)
+        base, spread = float(self.base), float(self.spread)
         scores = torch.linspace(math.log(base - spread), math.log(base + spread), self.n, dtype=torch.float64)
         if label:
-            scores[spike] = float(self.parameters.peak) * math.log(self.n)
+            scores[spike] = float(self.peak) * math.log(self.n)
         return self._tokens(scores, spike, dtype, None)
 
-    def groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
-        ordinary = math.log(self.parameters.base)
-        peak = float(self.parameters.peak) * math.log(self.n)
+    def token_groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
+        ordinary = math.log(self.base)
+        peak = float(self.peak) * math.log(self.n)
         scores = torch.tensor([peak if label else ordinary, ordinary], dtype=torch.float64)
         counts = torch.tensor([float(count) for count in self.group_counts(label)], dtype=dtype)
         return self._tokens(scores, 0, dtype, counts)
@@ -129,8 +107,8 @@ class Plain(Construction):
     def group_signs(
         self, rng: np.random.Generator, columns: int, counts: np.ndarray[Any, Any]
     ) -> np.ndarray[Any, Any]:
-        whole = counts.astype("int64")[:, None]
-        mean: np.ndarray[Any, Any] = 2 * rng.binomial(whole, 0.5, (len(counts), columns)) / whole - 1
+        trials = counts.astype("int64")[:, None]
+        mean: np.ndarray[Any, Any] = 2 * rng.binomial(trials, 0.5, (len(counts), columns)) / trials - 1
         return mean
 
     @classmethod
@@ -140,20 +118,21 @@ class Plain(Construction):
 
     @classmethod
     def block_model(cls, values: Mapping[str, Any], log: Callable[[Any], Any]) -> BlockModel | None:
-        """Every token is a block of its own: blocks of one, and n of them."""
+        """Return the closed form: n blocks of one token each."""
         import numpy as np
 
         if np.any(values["spread"] != 0):
             return None
         base, high = log(values["base"]), values["peak"] * log(values["n"])
         level, peak = 0 * base, high - base
-        rows = tuple(
+        flat, peaked = (
             (QueryRow("query", Presence.ALWAYS, base, step, level, level),) for step in (level, peak)
         )
         zero, one = 0 * values["n"], 0 * values["n"] + 1
         probe = Probe(zero, (one, one))
         off = 0.0
-        if isinstance(base, np.ndarray | float):  # a logarithm near 0, or two that nearly cancel
+        if isinstance(base, np.ndarray | float):
+            # log base may be near 0, and peak log n may nearly cancel it: both lose digits.
             with np.errstate(divide="ignore"):
                 off = np.finfo(float).eps * (1 / base + 2 * (1 + high + base) / np.abs(peak))
-        return BlockModel(values["n"] - 1, one, cls.amplitudes(values), probe, (rows[0], rows[1]), off)
+        return BlockModel(values["n"] - 1, one, cls.amplitudes(values), probe, (flat, peaked), off)

@@ -2,57 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from separatrix.constructions._base import Label
-from separatrix.constructions._blocks import amplitude
+from separatrix.constructions._base import Label, amplitude
 from separatrix.constructions._exact import (
     ONE,
     ZERO,
     Description,
     ExactConstruction,
-    ExactParameters,
-    Kind,
+    TokenGroup,
     Vector,
     unit_vector,
 )
-from separatrix.core.parameters import Constraint, Exact, Natural, between
+from separatrix.core.parameters import Constraint, natural
 
-MOST_DIGITS = 12
+MAX_KEY_DIGITS = 12
 
 
 def fewest_digits(n: int, width: int) -> int | None:
-    """With how many digits n keys fit into so many coordinates, if they do.
+    """Return the fewest digits with which n keys fit into `width` coordinates, if any number does.
 
     >>> fewest_digits(32, 32), fewest_digits(33, 32), fewest_digits(300, 32), fewest_digits(10**6, 32)
     (1, 2, 4, None)
     """
-    fitting = (g for g in range(1, MOST_DIGITS + 1) if width % g == 0 and n <= (width // g) ** g)
-    return next(fitting, None)
+    return next((g for g in range(1, MAX_KEY_DIGITS + 1) if width % g == 0 and n <= (width // g) ** g), None)
 
 
-def _each(holds: Callable[[int, int], bool], *columns: Any) -> Any:
-    """A condition on numbers, for numbers or columns of them."""
+def _keys_fit(p: Any) -> Any:
+    # NumPy accepts numbers as well as the columns of a grid.
     import numpy as np
 
-    return np.vectorize(holds, otypes=[bool])(*columns)
+    return np.vectorize(lambda n, width: fewest_digits(n, width) is not None, otypes=[bool])(p.n, p.width)
 
 
-class RecallParameters(ExactParameters):
-    """n pairs, whose keys are written with so many digits in so many coordinates."""
+class Recall(ExactConstruction):
+    """n key-value pairs, of which the first is queried."""
 
-    owner = "recall"
-    width: Natural = 32
-    digits: Natural | None = None
-    scale: Exact = Fraction(4)
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        *ExactParameters.constraints,
-        between("n", 2, 4096),
-        between("width", 2, 256),
-        between("digits", 1, MOST_DIGITS),
-        amplitude("scale"),
+    name = "recall"
+    title = "The value that goes with the queried key is 0 (D0) or 1 (D1), among n pairs."
+    section = (6, 10)
+    provenance = "[ours] docs/theory.md 6.10: associative recall with fixed weights"
+    description = (
+        "n pairs of a key and a value. A key is the number of its pair, written with `digits` digits (the "
+        "fewest with which n keys fit, unless given), each as a unit vector of width/digits coordinates: "
+        "with one digit keys are orthogonal and `width` of them fit, with more (width/digits)^digits fit "
+        "and overlap. The query is one of the keys, and a logit is scale times the share of digits that "
+        "agree, in units of log n. The queried pair carries 0 in D0 and 1 in D1, all others 1. Softmax "
+        "recalls it while scale/digits is large enough; a mechanism whose state is linear in the keys "
+        "recalls it while they are orthogonal. Past `width` pairs the keys written here overlap with the "
+        "queried one and it is lost; other keys might leave that one alone."
+    )
+    example: ClassVar[dict[str, object]] = {"n": 64, "m": 12}
+    n: int = natural(at_least=2, at_most=4096)
+    width: int = natural(32, at_least=2, at_most=256)
+    digits: int | None = natural(None, at_least=1, at_most=MAX_KEY_DIGITS)
+    scale: Fraction = amplitude(4)
+    relations = (
         Constraint(
             ("width", "digits"),
             lambda p: p.width % p.digits == 0,
@@ -68,50 +74,26 @@ class RecallParameters(ExactParameters):
         ),
         Constraint(
             ("n", "width"),
-            lambda p: _each(lambda n, width: fewest_digits(n, width) is not None, p.n, p.width),
+            _keys_fit,
             lambda p: f"width={p.width} has no room for n={p.n} keys of any number of digits; raise width",
         ),
     )
 
-
-class Recall(ExactConstruction):
-    """n key-value pairs, of which the first is asked for."""
-
-    name = "recall"
-    title = "The value that goes with the asked key is 0 (D0) or 1 (D1), among n pairs."
-    section = (6, 10)
-    provenance = "[ours] docs/theory.md 6.10: associative recall with fixed weights"
-    description = (
-        "n pairs of a key and a value. A key is the number of its pair, written with `digits` digits (the "
-        "fewest with which n keys fit, unless given), each as a unit vector of width/digits coordinates: "
-        "with one digit keys are orthogonal and `width` of them fit, with more (width/digits)^digits fit "
-        "and overlap. The query is the asked key, and a logit is scale times the share of digits that "
-        "agree, in units of log n. The asked pair carries 0 in D0 and 1 in D1, all others 1. Softmax "
-        "recalls it while scale/digits is large enough; a mechanism whose state is linear in the keys "
-        "recalls it while they are orthogonal. Past `width` pairs the keys written here overlap with the "
-        "asked one and it is not heard; other keys might leave that one alone."
-    )
-    schema = RecallParameters
-    example: ClassVar[dict[str, object]] = {"n": 64, "m": 12}
-    parameters: RecallParameters
-
     @property
-    def digits(self) -> int:
-        """How many digits a key is written with."""
-        given = self.parameters.digits
-        return given or fewest_digits(self.n, self.parameters.width) or 1
+    def key_digits(self) -> int:
+        """The number of digits of a key: `digits`, or the fewest with which the keys fit."""
+        return self.digits or fewest_digits(self.n, self.width) or 1
 
     def describe(self, label: Label) -> Description:
-        p = self.parameters
-        query = self._written(0, Fraction(1, self.digits))
-        asked = Kind(self._written(0, p.scale), (ONE if label else ZERO,))
-        others = (Kind(self._written(pair, p.scale), (ONE,)) for pair in range(1, self.n))
-        return Description((query,), (asked, *others))
+        query = self._key(0, Fraction(1, self.key_digits))
+        queried = TokenGroup(self._key(0, self.scale), (ONE if label else ZERO,))
+        others = (TokenGroup(self._key(pair, self.scale), (ONE,)) for pair in range(1, self.n))
+        return Description((query,), (queried, *others))
 
-    def _written(self, pair: int, size: Fraction) -> Vector:
-        """The digits of `pair`, each as a unit vector, times `size`."""
-        base, written = self.parameters.width // self.digits, []
-        for _ in range(self.digits):
+    def _key(self, pair: int, size: Fraction) -> Vector:
+        """Return the digits of `pair`, each as a unit vector, times `size`."""
+        base, key = self.width // self.key_digits, list[Fraction | float]()
+        for _ in range(self.key_digits):
             pair, digit = divmod(pair, base)
-            written += [size if x else ZERO for x in unit_vector(digit, base)]
-        return tuple(written)
+            key += unit_vector(digit, base, size)
+        return tuple(key)

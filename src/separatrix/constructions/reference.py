@@ -1,4 +1,4 @@
-"""The reference point of a construction, its `example`: what a question leaves out is taken from there."""
+"""The reference point of a construction, its `example`: defaults for parameters that are not given."""
 
 from __future__ import annotations
 
@@ -10,56 +10,56 @@ from separatrix.constructions.lengths import admissible
 from separatrix.core.parameters import UsageError
 
 
-def taken(
-    kind: type[Construction], given: Mapping[str, object], varied: Collection[str] = ()
+def reference_defaults(
+    kind: type[Construction], values: Mapping[str, object], axes: Collection[str] = ()
 ) -> dict[str, object]:
-    """The parameters of the reference point that complete those given and those that are varied.
+    """Return the parameters of the reference point that complete `values` and those on `axes`.
 
-    Nothing is taken where everything that has no default was given. An n that is taken is moved to the
-    nearest one that what was given admits.
+    The result is empty if every parameter without a default is given. n is moved to the nearest one that the
+    given parameters admit.
 
     >>> from separatrix.constructions.spike import Spike
-    >>> taken(Spike, {"d": 9, "a0": 0, "a1": 1, "b": 1, "c": 1})
+    >>> reference_defaults(Spike, {"d": 9, "a0": 0, "a1": 1, "b": 1, "c": 1})
     {'n': 1001, 'm': 12}
     """
-    known = {*given, *varied}
-    if all(name in known for name, field in kind.schema.model_fields.items() if field.is_required()):
+    names = {*values, *axes}
+    if all(name in names for name, field in kind.schema.model_fields.items() if field.is_required()):
         return {}
-    missing = {name: value for name, value in kind.example.items() if name not in known}
-    if "n" in missing and not varied:
-        missing["n"] = admissible(kind, {**missing, **given})["n"]
+    missing = {name: value for name, value in kind.example.items() if name not in names}
+    if "n" in missing and not axes:
+        missing["n"] = admissible(kind, {**missing, **values})["n"]
     return missing
 
 
 def read_completed(
-    kind: type[Construction], given: Mapping[str, object]
+    kind: type[Construction], values: Mapping[str, object]
 ) -> tuple[Construction, dict[str, int | str]]:
-    """The construction from `name=value` pairs, and those of its parameters that were taken.
+    """Return the construction for `name=value` pairs, and its parameters from the reference point.
 
     >>> from separatrix.constructions.spike import Spike
     >>> read_completed(Spike, {"n": 2000, "a1": "0.9"})[1]
     {'d': 102, 'm': 12, 'a0': '0.01', 'b': '0.2', 'c': '0.1'}
     """
-    missing = taken(kind, given)
+    missing = reference_defaults(kind, values)
     try:
-        made = kind.read({**given, **missing})
+        construction = kind.read({**values, **missing})
     except UsageError as error:
-        named = {name: value for name, value in missing.items() if re.search(rf"\b{name}=", str(error))}
-        raise UsageError(f"{error}; {told(named)}" if named else str(error)) from None
-    shown = made.parameters.shown()
-    return made, {name: shown[name] for name in missing}
+        blamed = {name: value for name, value in missing.items() if re.search(rf"\b{name}=", str(error))}
+        raise UsageError(f"{error}; {describe_defaults(blamed)}" if blamed else str(error)) from None
+    shown = construction.parameters.shown()
+    return construction, {name: shown[name] for name in missing}
 
 
-def sentence(missing: Mapping[str, object]) -> str:
-    """As `told`, as a sentence of its own."""
-    said = told(missing)
-    return f"{said[0].upper()}{said[1:]}." if said else ""
+def defaults_sentence(missing: Mapping[str, object]) -> str:
+    """Return `describe_defaults` as a sentence of its own."""
+    text = describe_defaults(missing)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
-def told(missing: Mapping[str, object]) -> str:
-    """What was taken, in words; empty where nothing was.
+def describe_defaults(missing: Mapping[str, object]) -> str:
+    """Describe the parameters from the reference point in words; empty if there are none.
 
-    >>> told({"d": 102, "m": 12})
+    >>> describe_defaults({"d": 102, "m": 12})
     'not given, so taken from the reference point: d=102 m=12'
     """
     values = " ".join(f"{name}={value}" for name, value in missing.items())

@@ -1,51 +1,19 @@
-"""In-context linear regression: the answer lies outside what any average can give."""
+"""In-context linear regression: the answer lies outside the range of averages."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
 
-from separatrix.constructions._base import Label
-from separatrix.constructions._blocks import GROWING_SPIKE
-from separatrix.constructions._exact import (
-    ONE,
-    ZERO,
-    Description,
-    ExactConstruction,
-    ExactParameters,
-    Kind,
-    unit_vector,
-)
-from separatrix.core.parameters import Constraint, Exact, Natural, between
-
-
-class RegressionParameters(ExactParameters):
-    """n examples in so many directions, and the weight of each direction."""
-
-    owner = "regression"
-    tau: Exact = Fraction(2)
-    width: Natural = 4
-    a0: Exact = Fraction(1, 10)
-    a1: Exact = ONE
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        *ExactParameters.constraints,
-        between("width", 1, 256),
-        between("a0", 0, 10**6),
-        between("a1", 0, 10**6),
-        GROWING_SPIKE,
-        Constraint(
-            ("n", "width"),
-            lambda p: p.n % p.width == 0,
-            lambda p: f"n={p.n} is not a multiple of width={p.width}; try n={-(-p.n // p.width) * p.width}",
-        ),
-    )
+from separatrix.constructions._base import GROWING_SPIKE, Label, amplitude_or_zero, reader_threshold
+from separatrix.constructions._exact import ONE, Description, ExactConstruction, TokenGroup, unit_vector
+from separatrix.core.parameters import Constraint, natural
 
 
 class Regression(ExactConstruction):
     """Examples (x, <w,x>) along the axes; the query is the sum of the axes."""
 
     name = "regression"
-    title = "Examples of a linear function of weights a0 (D0) or a1 (D1), asked outside their range."
+    title = "Examples of a linear function of weights a0 (D0) or a1 (D1), queried outside their range."
     section = (6, 9)
     provenance = "[rec] docs/theory.md 6.9, after arXiv 2212.07677"
     description = (
@@ -56,21 +24,29 @@ class Regression(ExactConstruction):
         "attention with weights that are not negative and add up to 1 answers a, whatever they are: with "
         "tau above a1 it never fires. Linear wins, and so does the delta rule."
     )
-    schema = RegressionParameters
-    example: ClassVar[dict[str, object]] = {"n": 1000, "m": 12}
-    parameters: RegressionParameters
+    tau: Fraction = reader_threshold(2)
+    width: int = natural(4, at_least=1, at_most=256)
+    a0: Fraction = amplitude_or_zero("1/10")
+    a1: Fraction = amplitude_or_zero(1)
+    relations = (
+        GROWING_SPIKE,
+        Constraint(
+            ("n", "width"),
+            lambda p: p.n % p.width == 0,
+            lambda p: f"n={p.n} is not a multiple of width={p.width}; try n={-(-p.n // p.width) * p.width}",
+        ),
+    )
     logit_base = None
     step_name = "width"
 
     @property
     def step(self) -> int:
-        return self.parameters.width
+        return self.width
 
     def describe(self, label: Label) -> Description:
-        p = self.parameters
-        value, rate = p.a1 if label else p.a0, Fraction(p.width, self.n)
-        kinds = (
-            Kind(tuple(rate if x else ZERO for x in unit_vector(i, p.width)), (value,), self.n // p.width)
-            for i in range(p.width)
+        value, rate = self.a1 if label else self.a0, Fraction(self.width, self.n)
+        groups = (
+            TokenGroup(unit_vector(axis, self.width, rate), (value,), self.n // self.width)
+            for axis in range(self.width)
         )
-        return Description(((ONE,) * p.width,), tuple(kinds))
+        return Description(((ONE,) * self.width,), tuple(groups))

@@ -6,38 +6,12 @@ import math
 from fractions import Fraction
 from typing import ClassVar
 
-from separatrix.constructions._base import Label
-from separatrix.constructions._blocks import amplitude
-from separatrix.constructions._exact import (
-    HALF,
-    ONE,
-    Description,
-    ExactConstruction,
-    ExactParameters,
-    Kind,
-)
-from separatrix.core.parameters import Constraint, Exact, between
+from separatrix.constructions._base import Label, amplitude, amplitude_or_zero, reader_threshold
+from separatrix.constructions._exact import ZERO, Description, ExactConstruction, TokenGroup
+from separatrix.core.parameters import Constraint, natural
 
 LIFT = 1.25
 """Added to every cosine, so that all logits are positive."""
-
-
-class RoutingParameters(ExactParameters):
-    """n keys on a circle, the scale of the logits, the level b and the pattern a."""
-
-    owner = "routing"
-    tau: Exact = ONE
-    scale: Exact = Fraction(15)
-    a: Exact = ONE
-    b: Exact = HALF
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        *ExactParameters.constraints,
-        between("n", 4, 4096),
-        Constraint(("n",), lambda p: p.n % 2 == 0, lambda p: f"n={p.n} is odd; try n={p.n + 1}"),
-        amplitude("scale"),
-        amplitude("a"),
-        between("b", 0, 10**6),
-    )
 
 
 class Routing(ExactConstruction):
@@ -55,19 +29,22 @@ class Routing(ExactConstruction):
         "Softmax passes a times the ratio of the Bessel-like sums I_(n/2)/I_0 at the scale of the logits. "
         "The cosines are not rational: no certified engine."
     )
-    schema = RoutingParameters
     example: ClassVar[dict[str, object]] = {"n": 8, "m": 12}
-    parameters: RoutingParameters
+    n: int = natural(at_least=4, at_most=4096)
+    tau: Fraction = reader_threshold(1)
+    scale: Fraction = amplitude(15)
+    a: Fraction = amplitude(1)
+    b: Fraction = amplitude_or_zero("1/2")
+    relations = (Constraint(("n",), lambda p: p.n % 2 == 0, lambda p: f"n={p.n} is odd; try n={p.n + 1}"),)
     rational = False
     step = 2
     step_name = "2"
 
     def describe(self, label: Label) -> Description:
-        p, scale = self.parameters, float(self.parameters.scale)
-        pattern = p.a if label else Fraction(0)
-        kinds = []
+        scale, pattern = float(self.scale), self.a if label else ZERO
+        groups = []
         for j in range(self.n):
             angle = 2 * math.pi * j / self.n
             key = (scale * LIFT, scale * math.cos(angle), scale * math.sin(angle))
-            kinds.append(Kind(key, (p.b + (-1) ** j * pattern,)))
-        return Description(((1.0, 1.0, 0.0),), tuple(kinds))
+            groups.append(TokenGroup(key, (self.b + (-1) ** j * pattern,)))
+        return Description(((1.0, 1.0, 0.0),), tuple(groups))

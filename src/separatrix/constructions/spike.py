@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from separatrix.constructions._base import BlockModel, Exchangeable, Label, Presence, QueryRow, Tokens
-from separatrix.constructions._blocks import EXAMPLE, BlockConstruction, BlockParameters
+from separatrix.constructions._blocks import EXAMPLE, BlockConstruction
+from separatrix.core.parameters import choice
 from separatrix.core.tensors import Tensor, torch
-
-
-class SpikeParameters(BlockParameters):
-    """As BlockParameters, with the weight matrix X: all ones, or the identity."""
-
-    owner = "spike"
-    form: Literal["ones", "identity"] = "ones"
 
 
 class Spike(BlockConstruction):
@@ -31,40 +25,39 @@ class Spike(BlockConstruction):
         "X = 11ᵀ (products of row sums), form=identity with X = I (inner products). The reader's threshold "
         "is tau = c + 0.1 unless tau is given, in the same units."
     )
-    schema = SpikeParameters
     variants: ClassVar[tuple[dict[str, object], ...]] = ({"form": "ones"}, {"form": "identity"})
     example: ClassVar[dict[str, object]] = EXAMPLE
     has_certificates = True
-    parameters: SpikeParameters
+    form: str = choice("ones", "identity", default="ones")
 
     @property
     def exchangeable(self) -> Exchangeable:
-        """With X = I the columns of blocks are coordinates of queries and keys, too."""
-        return Exchangeable.TOKENS if self.parameters.form == "ones" else Exchangeable.COORDINATES
+        """With X = I the columns of blocks are also coordinates of queries and keys."""
+        return Exchangeable.TOKENS if self.form == "ones" else Exchangeable.COORDINATES
 
     def dense(self, label: Label, spike: int, dtype: torch.dtype) -> Tokens:
         return self._tokens(self.matrix(label, spike, dtype))
 
-    def groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
+    def token_groups(self, label: Label, dtype: torch.dtype, spike: int = 0) -> Tokens:
         return self._tokens(*self.group_matrix(label, dtype, spike))
 
     def _tokens(self, matrix: Tensor, counts: Tensor | None = None) -> Tokens:
-        """The rows with Q and K such that X = Q Kᵀ: their sums, or they themselves."""
+        """Return the rows with Q and K such that X = Q Kᵀ: the row sums, or the rows themselves."""
         sums = matrix.sum(-1)
-        projected = sums[:, None] if self.parameters.form == "ones" else matrix
-        return Tokens(projected, projected, matrix, sums, counts)
+        keys = sums[:, None] if self.form == "ones" else matrix
+        return Tokens(keys, keys, matrix, sums, counts)
 
     @classmethod
     def block_model(cls, values: Mapping[str, Any], log: Callable[[Any], Any]) -> BlockModel | None:
         n, d, b, c = values["n"], values["d"], values["b"], values["c"]
-        make = _ones_rows if values["form"] == "ones" else _identity_rows
+        make_rows = _ones_rows if values["form"] == "ones" else _identity_rows
         log_n = log(n)
-        rows = (make(values["a0"], b, c, log_n), make(values["a1"], b, c, log_n))
+        rows = (make_rows(values["a0"], b, c, log_n), make_rows(values["a1"], b, c, log_n))
         return BlockModel(d - 3, n / (d - 2), cls.amplitudes(values), cls.probe(values), rows)
 
 
 def _ones_rows(a: Any, b: Any, c: Any, log_n: Any) -> tuple[QueryRow, ...]:
-    """Logits are products of row sums: R = a+b+c for the spike, r = b+c for the rest."""
+    """Logits are products of row sums: R = a+b+c for the spike, r = b+c for the other rows."""
     zero, r = 0 * log_n, b + c
     return (
         QueryRow("spike", Presence.ALWAYS, (a + r) * r * log_n, (a + r) * a * log_n, zero, zero),
@@ -73,7 +66,7 @@ def _ones_rows(a: Any, b: Any, c: Any, log_n: Any) -> tuple[QueryRow, ...]:
 
 
 def _identity_rows(a: Any, b: Any, c: Any, log_n: Any) -> tuple[QueryRow, ...]:
-    """Logits are inner products: a² where both are the spike, b² within a block, c² everywhere."""
+    """Logits are inner products: a² if both are the spike, b² within a block, c² everywhere."""
     zero, base, block = 0 * log_n, c * c * log_n, b * b * log_n
     return (
         QueryRow("spike", Presence.ALWAYS, base, (a * a + b * b) * log_n, block, zero),

@@ -1,44 +1,23 @@
-"""Which of k: the spike past two classes."""
+"""Which of k: the spike with more than two classes."""
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
 
-from separatrix.constructions._base import Label
-from separatrix.constructions._blocks import GROWING_SPIKE, amplitude
+from separatrix.constructions._base import GROWING_SPIKE, Label, amplitude, amplitude_or_zero
 from separatrix.constructions._exact import (
     ONE,
     ZERO,
     Description,
     ExactConstruction,
-    ExactParameters,
-    Kind,
+    TokenGroup,
     unit_vector,
 )
-from separatrix.core.parameters import Constraint, Exact, Natural, between
-
-
-class SpikesParameters(ExactParameters):
-    """k classes; the spike is a1 in the column of its class, a0 in the others; b is ordinary."""
-
-    owner = "spikes"
-    k: Natural = 4
-    a0: Exact = Fraction(1, 100)
-    a1: Exact = Fraction(2)
-    b: Exact = Fraction(1, 5)
-    constraints: ClassVar[tuple[Constraint, ...]] = (
-        *ExactParameters.constraints,
-        between("k", 2, 256),
-        between("a0", 0, 10**6),
-        amplitude("a1"),
-        amplitude("b"),
-        GROWING_SPIKE,
-    )
+from separatrix.core.parameters import natural
 
 
 class Spikes(ExactConstruction):
-    """D0 is every wrong class's row, D1 the right one's: to tell them apart is to name the class."""
+    """D0 has the queries of all wrong classes, D1 that of the right one: distinguishing names the class."""
 
     name = "spikes"
     title = "One token is large in one of k columns: which?"
@@ -52,16 +31,17 @@ class Spikes(ExactConstruction):
         "F(D0)=0 and F(D1)>0 says that exactly the right class fires: that is what `distinguishes` means "
         "here. By symmetry it does not matter which class is the right one."
     )
-    schema = SpikesParameters
-    example: ClassVar[dict[str, object]] = {"n": 1000, "m": 12}
     special = "the spike"
-    parameters: SpikesParameters
+    k: int = natural(4, at_least=2, at_most=256)
+    a0: Fraction = amplitude_or_zero("1/100")
+    a1: Fraction = amplitude(2)
+    b: Fraction = amplitude("1/5")
+    relations = (GROWING_SPIKE,)
 
     def describe(self, label: Label) -> Description:
-        p = self.parameters
-        classes = range(1) if label else range(1, p.k)
-        key = tuple(p.a1 if x else p.a0 for x in unit_vector(0, p.k))
+        classes = range(1) if label else range(1, self.k)
+        spike = TokenGroup((self.a1, *[self.a0] * (self.k - 1)), (ONE,))
         return Description(
-            tuple(unit_vector(class_, p.k) for class_ in classes),
-            (Kind(key, (ONE,)), Kind((p.b,) * p.k, (ZERO,), self.n - 1)),
+            tuple(unit_vector(class_, self.k) for class_ in classes),
+            (spike, TokenGroup((self.b,) * self.k, (ZERO,), self.n - 1)),
         )

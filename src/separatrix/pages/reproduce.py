@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from separatrix.claims import Ledger, ledger
-from separatrix.claims.paper.reproduction import FULL, Computed, Effort, Examine, compute
-from separatrix.claims.paper.separations import separated
+from separatrix.claims import ledger
+from separatrix.claims.paper import Reproduction
+from separatrix.claims.paper.reproduction import FULL, Effort, ReproductionData, RunClaims, compute
+from separatrix.claims.paper.separations import find_separations
 from separatrix.core.files.folder import Folder
 from separatrix.core.numbers.json import json_file
 from separatrix.pages import figures, reproduction_page
@@ -24,50 +22,16 @@ STORE = "results.db"
 """The cells of the sweeps."""
 
 
-@dataclass(frozen=True)
-class Reproduction:
-    """What was made, where it is, and whether every claim held."""
-
-    out: Path
-    ledger: Ledger
-    files: tuple[str, ...]
-    seconds: float
-
-    @property
-    def holds(self) -> bool:
-        """Whether no claim fails."""
-        return self.ledger.holds
-
-    def as_json(self) -> dict[str, Any]:
-        """What `separatrix reproduce --json` prints."""
-        return {
-            "out": str(self.out),
-            "report": str(self.out / "report.html"),
-            "holds": self.holds,
-            "claims": dict(Counter(entry.finding.status.value for entry in self.ledger.entries)),
-            "files": list(self.files),
-            "seconds": round(self.seconds, 1),
-        }
-
-    def show(self, console: Console) -> None:
-        """The ledger as a table, and where to look next."""
-        from separatrix.claims import table
-
-        table.show(self.ledger, console)
-        console.print(f"\nreport: {self.out / 'report.html'}", soft_wrap=True, markup=False)
-        console.print(f"{len(self.files)} files in {self.seconds:.0f} s", markup=False)
-
-
-def reproduce(out: Path, quiet: bool, effort: Effort = FULL, examine: Examine = ledger) -> Reproduction:
+def reproduce(out: Path, quiet: bool, effort: Effort = FULL, run_claims: RunClaims = ledger) -> Reproduction:
     """Run everything and write the report into `out`, whole or not at all."""
     start = time.perf_counter()
     with Folder(out) as folder, _progress(quiet) as progress:
-        found = compute(folder.place / STORE, progress, effort, examine)
+        found = compute(folder.place / STORE, progress, effort, run_claims)
         drawn, images = _draw(progress, found)
         files = {
             "report.html": reproduction_page.render(found, drawn, images).encode(),
             "ledger.json": json_file(found.ledger.as_json()),
-            "separations.json": json_file([row.as_json() for row in separated(found.answers)]),
+            "separations.json": json_file([row.as_json() for row in find_separations(found.answers)]),
             "scaling.json": json_file([row.as_json() for row in found.growth]),
             **{f"sweeps/{sweep.parameter}.csv": sweep.as_csv().encode() for sweep in found.sweeps},
             **{f"figures/{each.name}.png": images[each.name] for each in drawn},
@@ -75,7 +39,7 @@ def reproduce(out: Path, quiet: bool, effort: Effort = FULL, examine: Examine = 
             **{f"figures/{each.name}.svg": saved(each.static, "svg") for each in drawn},
         }
         folder.fill(files)
-    return Reproduction(out, found.ledger, (*files, STORE), time.perf_counter() - start)
+    return Reproduction(out, found.ledger, (*files, STORE), round(time.perf_counter() - start, 1))
 
 
 def _progress(quiet: bool) -> Progress:
@@ -90,7 +54,7 @@ def _progress(quiet: bool) -> Progress:
     )
 
 
-def _draw(progress: Progress, found: Computed) -> tuple[tuple[Drawn, ...], dict[str, bytes]]:
+def _draw(progress: Progress, found: ReproductionData) -> tuple[tuple[Drawn, ...], dict[str, bytes]]:
     """Every figure, and its picture as PNG."""
     makers: tuple[Callable[[], Drawn], ...] = (
         lambda: figures.sweeps.make(found.sweeps),

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from separatrix.analysis.laws.scaling_result import ScalingRow
-from separatrix.claims import ClaimStatus, Entry, came_out
-from separatrix.claims.paper.base import BASE
-from separatrix.claims.paper.growth import PARAMETERS
-from separatrix.claims.paper.reproduction import FAR, Computed
-from separatrix.claims.paper.separations import LINEAR_FAMILY, PaperSeparation, PointAnswer, separated
-from separatrix.claims.sections import SECTIONS
+from separatrix.claims import SECTIONS, ClaimStatus, Entry, count_statuses
+from separatrix.claims.paper.figures import BASE, GROWTH_PARAMETERS
+from separatrix.claims.paper.reproduction import FAR, ReproductionData
+from separatrix.claims.paper.separations import LINEAR_FAMILY, PaperSeparation, PointAnswer, find_separations
 from separatrix.pages import pages
 from separatrix.pages.commands import number, spelled, whole_run
 from separatrix.pages.drawing import Drawn, saved
@@ -27,7 +25,7 @@ ANSWERS = {
 }
 
 
-def render(found: Computed, figures: Sequence[Drawn], images: Mapping[str, bytes]) -> str:
+def render(found: ReproductionData, figures: Sequence[Drawn], images: Mapping[str, bytes]) -> str:
     """The page as text. `images` are the figures as PNG, for paper and for readers without scripts."""
     return pages.page(
         "reproduction.html.j2",
@@ -43,18 +41,18 @@ def render(found: Computed, figures: Sequence[Drawn], images: Mapping[str, bytes
         facts=_glance(found),
         base=" ".join(f"{name}={spelled(value)}" for name, value in BASE.items()),
         ledger=[*_parts(found.ledger.entries)],
-        ledger_said=came_out(found.ledger.entries),
+        ledger_said=count_statuses(found.ledger.entries),
         made_by=whole_run("").line,
     )
 
 
-def _title(found: Computed) -> str:
+def _title(found: ReproductionData) -> str:
     """The finding: at the base point, how often each mechanism tells D0 from D1."""
     softmax, linear = (number(found.near[name].distinguish) for name in ("softmax", "linear"))
     return f"Softmax tells D0 from D1 with probability {softmax}, linear attention with {linear}"
 
 
-def _glance(found: Computed) -> list[tuple[str, ...]]:
+def _glance(found: ReproductionData) -> list[tuple[str, ...]]:
     return [
         *(
             (f"P(tells apart), {name}", number(outcome.distinguish, 6), repr(outcome.distinguish))
@@ -65,7 +63,7 @@ def _glance(found: Computed) -> list[tuple[str, ...]]:
             " : ".join(number(outcome.margin) for outcome in found.near.values()),
             " : ".join(repr(outcome.margin) for outcome in found.near.values()),
         ),
-        ("statements checked", came_out(found.ledger.entries)),
+        ("statements checked", count_statuses(found.ledger.entries)),
     ]
 
 
@@ -86,7 +84,7 @@ def _parts(entries: Sequence[Entry]) -> Iterator[Part]:
         own = [entry for entry in entries if entry.claim.section == section]
         fails = any(entry.finding.status is ClaimStatus.FAILS for entry in own)
         title = f"{section}. {SECTIONS.get(section, 'Others')}"
-        yield Part(title, came_out(own), fails, [_claim(entry) for entry in own])
+        yield Part(title, count_statuses(own), fails, [_claim(entry) for entry in own])
 
 
 def _claim(entry: Entry) -> tuple[Any, ...]:
@@ -105,7 +103,7 @@ def _claim(entry: Entry) -> tuple[Any, ...]:
 
 def separations(found: Sequence[PointAnswer]) -> pages.Section:
     """Who beats whom on what, and what stands behind every answer."""
-    rows = separated(found)
+    rows = find_separations(found)
     won = [row for row in rows if row.winner.mechanism in LINEAR_FAMILY and row.loser.mechanism == "softmax"]
     mechanisms = list(dict.fromkeys(each.mechanism for each in found))
     pairs = [
@@ -150,7 +148,7 @@ def _who(won: Sequence[PaperSeparation]) -> str:
 
 def growth(rows: Sequence[ScalingRow]) -> pages.Section:
     """How the margin of every mechanism grows with n."""
-    words = " ".join(f"{name}={value}" for name, value in PARAMETERS.items())
+    words = " ".join(f"{name}={value}" for name, value in GROWTH_PARAMETERS.items())
     return pages.section(
         "scaling",
         _grown(rows),

@@ -13,7 +13,7 @@ import numpy as np
 
 from separatrix.constructions import Construction
 from separatrix.constructions.lengths import nearest_lengths
-from separatrix.constructions.reference import taken
+from separatrix.constructions.reference import reference_defaults
 from separatrix.core.numbers import parse_exact, parse_integer
 from separatrix.core.parameters import Grid, Parameters, UsageError
 from separatrix.core.parameters.grid import is_number, is_whole, violations
@@ -106,7 +106,7 @@ def points_of(
     What was not given is that of the reference point.
     """
     fixed_by_plan = {name: values[0] for name, values in given.items() if len(values) == 1}
-    missing = taken(kind, fixed_by_plan, [name for name in given if name not in fixed_by_plan])
+    missing = reference_defaults(kind, fixed_by_plan, [name for name in given if name not in fixed_by_plan])
     values = {**given, **{name: read_values(kind.schema, name, each) for name, each in missing.items()}}
     words = [name for name in values if not is_number(kind.schema, name)]
     axes = tuple({name: taken} for name, taken in values.items() if len(taken) > 1 and name not in words)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, PlainValidator
 
 from separatrix.constructions import CONSTRUCTIONS, construction_named
-from separatrix.constructions.reference import told as told_taken
+from separatrix.constructions.reference import describe_defaults
 from separatrix.core.numbers import format_exact, parse_exact, parse_integer
 from separatrix.core.parameters.ranges import is_axis
 from separatrix.exact.engines import ENGINES, Sampling, engine_named
@@ -191,7 +191,7 @@ def _points(construction: str, parameters: Mapping[str, Any], complaints: Compla
         if len(complaints.found) == before:
             for points in points_of(kind, values, is_axis(parameters.get("n"))):
                 for names, message in points.violations():
-                    blamed = told_taken({name: x for name, x in points.taken.items() if name in names})
+                    blamed = describe_defaults({name: x for name, x in points.taken.items() if name in names})
                     said = f"{message}; {blamed}" if blamed else message
                     complaints.add(said, "parameters", *[name for name in names if name in parameters][:1])
                 yield points

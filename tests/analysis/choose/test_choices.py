@@ -105,7 +105,7 @@ def test_equal_rows_are_out_of_reach_of_every_reader_and_not_of_this_one_alone()
         point = nearest_point(name, 20_000)
         rows = []
         for label in (0, 1):
-            tokens = point.groups(label, torch.float64)
+            tokens = point.token_groups(label, torch.float64)
             weights = (tokens.queries @ tokens.keys.T) * tokens.counts
             rows.append(weights / weights.sum(-1, keepdim=True) @ tokens.values)
         torch.testing.assert_close(*rows, rtol=1e-12, atol=0)

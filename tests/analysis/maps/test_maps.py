@@ -341,7 +341,7 @@ BAD: list[tuple[list[str], str]] = [
     ([*PLANE, "zz=1"], "spike has no parameter zz"),
     ([PLANE[1], "form=a:b:2", "a1=1"], "form is not a number"),
     (["a1=0.001:1.5:5", PLANE[1]], "a0=0.01 must be smaller than a1=0.001"),
-    (["n=-9:90:5", PLANE[0]], "n=-9 is too small"),
+    (["n=-9:90:5", PLANE[0]], "n=-9 is out of range"),
     ([*PLANE, "--of", "distinguishes"], "there is no quantity distinguishes (did you mean distinguish?)"),
     ([*PLANE, "of=margin"], "of is an option; write --of margin"),
     ([*PLANE, "--engine", "fast"], "there is no engine fast"),

@@ -37,7 +37,7 @@ from separatrix.analysis.search.shrink import shrunk, size, steps
 from separatrix.analysis.search.space import EDITS, FEW, MANY, draw
 from separatrix.analysis.search.trial_log import Header, Log, Trial
 from separatrix.cli import search as command
-from separatrix.constructions import Description, Kind
+from separatrix.constructions import Description, TokenGroup
 from separatrix.core.parameters import UsageError
 from separatrix.exact.outputs.attention import attend
 from separatrix.exact.outputs.formulas import FORMULAS, PRECISION, NoAnswer, formula_rows
@@ -73,7 +73,7 @@ def vectors(*rows: str) -> tuple[tuple[Fraction, ...], ...]:
 
 
 def label(query: str, *tokens: tuple[str, str, int]) -> Description:
-    kinds = tuple(Kind(*vectors(key, value), count) for key, value, count in tokens)
+    kinds = tuple(TokenGroup(*vectors(key, value), count) for key, value, count in tokens)
     return Description(vectors(query), kinds)
 
 
@@ -90,9 +90,9 @@ def test_the_exact_evaluator_is_the_definition(spelling: str) -> None:
         assert rows is not None
         q, k, v = (
             torch.tensor([[float(x) for x in row] for row in table], dtype=torch.float64)[None, None]
-            for table in (one.queries, [kind.key for kind in one.kinds], [kind.value for kind in one.kinds])
+            for table in (one.queries, [kind.key for kind in one.groups], [kind.value for kind in one.groups])
         )
-        counts = torch.tensor([[[float(kind.count) for kind in one.kinds]]], dtype=torch.float64)
+        counts = torch.tensor([[[float(kind.count) for kind in one.groups]]], dtype=torch.float64)
         defined = mechanism.definition(q, k, v, counts)[0, 0]
         exact = torch.tensor([[float(arb(each.value)) for each in row] for row in rows], dtype=torch.float64)
         scale = 1 + float(v.abs().max()) + float(exact.abs().max())
@@ -201,7 +201,7 @@ def test_shrinking_ends_where_no_step_is_left() -> None:
         return one.differs_in == ("counts",) and separation(x, y, one).way == "equal"
 
     start = next(
-        one for number in range(200) if holds(one := drawn(number, "counts")) and len(one.d0.kinds) > 2
+        one for number in range(200) if holds(one := drawn(number, "counts")) and len(one.d0.groups) > 2
     )
     small = shrunk(start, holds)
     assert small == Instance(label("1", ("1", "1", 1)), label("1", ("1", "1", 2)))
@@ -213,7 +213,7 @@ def test_shrinking_keeps_a_mirror_a_mirror() -> None:
     start = next(one for number in range(50) if (one := drawn(number, "order")).mirrored)
     small = shrunk(start, lambda one: one.mirrored)
     assert small.mirrored
-    assert len(small.d0.kinds) == 2
+    assert len(small.d0.groups) == 2
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_known_separations_are_rediscovered(x: str, y: str, family: str, budget:
     assert isinstance(best, InputFinding)
     assert best.separation.way == ("drowned" if family == "spike" else "equal")
     assert {best.separation.x.evidence, best.separation.y.evidence} <= {"exact", "balls"}
-    assert len(best.instance.d0.kinds) <= 2
+    assert len(best.instance.d0.groups) <= 2
     assert len(best.instance.d0.queries) == 1
     if family == "collinear queries":
         assert best.sentence == "D1's query is 2 × D0's"
@@ -482,9 +482,9 @@ def test_recurrent_mechanisms_see_the_order() -> None:
     one = order.instance.d0
     q, k, v = (
         torch.tensor([[float(x) for x in row] for row in rows], dtype=torch.float64)[None]
-        for rows in (one.queries, [kind.key for kind in one.kinds], [kind.value for kind in one.kinds])
+        for rows in (one.queries, [kind.key for kind in one.groups], [kind.value for kind in one.groups])
     )
-    assert all(kind.count == 1 for kind in one.kinds)
+    assert all(kind.count == 1 for kind in one.groups)
     last = attend(mechanism_named("delta"), q, k, v, last=True)[0]
     assert last.tolist() == order.separation.x.d0
 

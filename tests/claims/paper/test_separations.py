@@ -8,7 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from separatrix.claims.paper.separations import PaperSeparation, PointAnswer, answers, separated
+from separatrix.claims.paper.separations import (
+    PaperSeparation,
+    PointAnswer,
+    collect_answers,
+    find_separations,
+)
 from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.pages.reproduction_page import separations as section
@@ -18,12 +23,12 @@ FEW = ("softmax", "linear", UNNORMALISED)
 
 @pytest.fixture(scope="module")
 def found() -> list[PointAnswer]:
-    return answers(FEW)
+    return collect_answers(FEW)
 
 
 @pytest.fixture(scope="module")
 def rows(found: list[PointAnswer]) -> list[PaperSeparation]:
-    return separated(found)
+    return find_separations(found)
 
 
 def beats(rows: list[PaperSeparation], winner: str, loser: str) -> set[str]:
@@ -74,7 +79,7 @@ def test_neither_partial_nor_undecided_is_a_separation(found: list[PointAnswer])
     outcome = replace(winner.verdict.outcome, p0=0.0, only=0.0, interval=(0.0, 0.5), distinguish=0.2)
     unsure = replace(winner, verdict=replace(winner.verdict, outcome=outcome))
     assert unsure.word == "undecided"
-    assert separated([winner, unsure]) == []
+    assert find_separations([winner, unsure]) == []
 
 
 def test_rows_are_json(rows: list[PaperSeparation]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -107,12 +108,12 @@ def test_malformed_words(words: list[str], complaint: str) -> None:
         ({"fomr": "ones"}, "spike has no parameter fomr (did you mean form?)"),
         ({"n": 1001}, "n=1001 is not a multiple of d-2=100; try n=1000 or n=1100"),
         ({"n": 50}, "n=50 is not a multiple of d-2=100; try n=100"),
-        ({"d": 3}, "d=3 is too small; d must be 4 or more"),
-        ({"d": 2}, "d=2 is too small; d must be 4 or more"),
-        ({"n": 2, "d": 4}, "n=2 is too small; n must be 3 or more"),
+        ({"d": 3}, "d=3 is out of range; d must be 4 or more"),
+        ({"d": 2}, "d=2 is out of range; d must be 4 or more"),
+        ({"n": 2, "d": 4}, "n=2 is out of range; n must be 3 or more"),
         ({"n": "1.5"}, "n=1.5 is not a whole number"),
-        ({"m": 0}, "m=0 is too small; m must be 1 or more"),
-        ({"a0": "-0.1"}, "a0=-0.1 is too small; a0 must be 0 or more"),
+        ({"m": 0}, "m=0 is out of range; m must be 1 to 1e+30"),
+        ({"a0": "-0.1"}, "a0=-0.1 is out of range; a0 must be 0 or more"),
         ({"a0": "1.2"}, "a0=1.2 must be smaller than a1=1.2"),
         ({"b": 0}, "b=0 is out of range; b must be 1e-06 to 1e+06"),
         ({"c": "-1"}, "c=-1 is out of range; c must be 1e-06 to 1e+06"),
@@ -141,7 +142,7 @@ def test_missing_names_are_listed() -> None:
         ({"base": 1}, "base=1 less spread=0 must stay above 1"),
         ({"spread": "0.5"}, "base=1.5 less spread=0.5 must stay above 1"),
         ({"peak": 0}, "peak=0 is out of range; peak must be 1e-06 to 1e+06"),
-        ({"n": 2}, "n=2 is too small; n must be 3 or more"),
+        ({"n": 2}, "n=2 is out of range; n must be 3 to 1e+300"),
     ],
 )
 def test_wrong_plain_points(changes: dict[str, object], complaint: str) -> None:
@@ -213,3 +214,18 @@ def test_a_grid_derives_tau_at_every_point() -> None:
     fixed = {name: value for name, value in BASE.items() if name != "c"}
     columns = Grid(fixed, ({"c": ["0.1", "0.5"]},)).columns(schema)
     assert columns["tau"].tolist() == [Fraction(1, 5), Fraction(3, 5)]
+
+
+def test_a_parameter_that_is_not_given_reads_as_the_derived_value() -> None:
+    spike, level = (construction_named(name) for name in ("spike", "level"))
+    assert spike.read({**BASE, "n": 1000}).tau == Fraction(1, 5)
+    assert spike.read({**BASE, "n": 1000, "tau": "0.3"}).tau == Fraction(3, 10)
+    assert level.read({**level.example, "levels": 3, "at": 1}).tau == Fraction(3, 4)
+
+
+@pytest.mark.parametrize("name", ["spike", "recall"])
+def test_parameters_can_be_sent_to_another_process(name: str) -> None:
+    kind = construction_named(name)
+    point = kind.read(kind.example)
+    copy = pickle.loads(pickle.dumps(point))
+    assert (type(copy), copy.parameters) == (kind, point.parameters)

@@ -150,7 +150,7 @@ def test_a_tie_without_a_kernel_is_never_guessed() -> None:
 def test_a_tie_that_float64_would_call_is_not_called() -> None:
     """A third of 11/10 against 11/30: float64 rounds it to the wrong side."""
     point = made("dispersion", n=3, gap=0, a1="11/10", tau="11/30")
-    tokens = point.groups(1, torch.float64)
+    tokens = point.token_groups(1, torch.float64)
     assert tokens.values is not None
     assert (tokens.values[0] / 3).item() >= point.threshold
     with pytest.raises(TooCloseToCall):
@@ -172,8 +172,8 @@ def test_undecided_comparisons_give_bounds_on_both_labels() -> None:
     """Where D0 is undecided, D1 may fire alone or not, be it undecided itself or sure to fire."""
     point, mechanism = made("parity", tau="1/2"), mechanism_named("taylor:order=2")
     tied = point.descriptions[1]
-    raised = tuple(replace(kind, value=(kind.value[0] + 1,)) for kind in tied.kinds)
-    for other in (tied, replace(tied, kinds=raised)):
+    raised = tuple(replace(kind, value=(kind.value[0] + 1,)) for kind in tied.groups)
+    for other in (tied, replace(tied, groups=raised)):
         point.descriptions = (tied, other)
         low, high = certified.solve(point, mechanism).interval
         assert (low, high) == pytest.approx((0, 1 - 0.5**3))

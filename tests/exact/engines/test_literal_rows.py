@@ -75,15 +75,15 @@ def inner(query: Sequence[Fraction | float], key: Sequence[Fraction | float]) ->
 def fires(made: ExactConstruction, description: Description, formula: Weights) -> list[bool]:
     """For every sign vector whether some row exceeds the threshold; what is nearer than 1e-300 is a tie."""
     unit = mpmath.mpf(1) if made.logit_base is None else mpmath.log(made.logit_base)
-    counts = [mpmath.mpf(kind.count) for kind in description.kinds]
+    counts = [mpmath.mpf(kind.count) for kind in description.groups]
     over = []
     for query in description.queries:
         products = [
             sum(Fraction(a) * Fraction(b) for a, b in zip(query, kind.key, strict=True))
-            for kind in description.kinds
+            for kind in description.groups
         ]
         weights = formula([number(each) * unit for each in products], counts)
-        values = [[number(x) for x in kind.value] for kind in description.kinds]
+        values = [[number(x) for x in kind.value] for kind in description.groups]
         row = [sum(w * v[i] for w, v in zip(weights, values, strict=True)) for i in range(made.signs)]
         over.append(
             [

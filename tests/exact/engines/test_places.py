@@ -151,7 +151,7 @@ def test_groups_follow_the_spike_where_coordinates_tell() -> None:
     """Counted tokens are those of literal tokens, wherever the spike is."""
     point = at(*COLUMNS)
     for place in range(point.n):
-        tokens = point.dense(1, place, torch.float64), point.groups(1, torch.float64, place)
+        tokens = point.dense(1, place, torch.float64), point.token_groups(1, torch.float64, place)
         literal, counted = ([tuple(row.tolist()) for row in each.keys] for each in tokens)
         assert tokens[1].counts is not None
         repeated = [

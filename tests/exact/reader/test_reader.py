@@ -56,7 +56,7 @@ def test_plain_reads_the_weights_themselves() -> None:
 def test_groups_are_refused() -> None:
     network = FourLayerNetwork.draw(Softmax(), spike(), seed=0)
     with pytest.raises(UsageError, match="dense tokens"):
-        network(spike().groups(1, torch.float64))
+        network(spike().token_groups(1, torch.float64))
     for place in (-1, 1000):
         with pytest.raises(UsageError, match="the position of a token"):
             fires(network, spike(), 1, place)

@@ -12,7 +12,7 @@ import separatrix as sx
 from expectations import run
 from separatrix.analysis.cards.illustration import illustrate_at
 from separatrix.constructions.spike import Spike
-from separatrix.constructions.theorem import enough_signs, enough_width, sufficient_n
+from separatrix.constructions.theorem import required_signs, required_width, sufficient_n
 from separatrix.exact.verdicts import DELTA
 from separatrix.exact.verdicts.theorem import TheoremCoverage, theorem_coverage
 from separatrix.mechanisms import Linear, Softmax, mechanism_named
@@ -79,8 +79,8 @@ def random_setting(draw: random.Random) -> tuple[dict[str, Any], Fraction]:
         a0 = a1 * Fraction(draw.randint(0, 60), 100)
         if a1 * (a1 + b + c) > 1 > a0 * (a0 + b + c):
             break
-    m = enough_signs(delta) + draw.randint(0, 3)
-    d = max(enough_width(float(b), m, delta), 4)
+    m = required_signs(delta) + draw.randint(0, 3)
+    d = max(required_width(float(b), m, delta), 4)
     return {"d": d, "m": m, "a0": a0, "a1": a1, "b": b, "c": c}, delta
 
 
@@ -150,8 +150,8 @@ def test_a_long_bound_is_written_with_delta() -> None:
 
 def test_the_least_m_is_exact_where_logarithms_are_rounded() -> None:
     for m in (1, 2, 3, 10, 100, 501):
-        assert enough_signs(Fraction(3, 4) ** m) == m
-        assert enough_signs(Fraction(3, 4) ** m * Fraction(10**9 - 1, 10**9)) == m + 1
+        assert required_signs(Fraction(3, 4) ** m) == m
+        assert required_signs(Fraction(3, 4) ** m * Fraction(10**9 - 1, 10**9)) == m + 1
 
 
 @pytest.mark.parametrize("mechanism", ["softmax", "linear"])

@@ -27,7 +27,7 @@ from separatrix.analysis.cards.token_rows import (
 )
 from separatrix.constructions import Construction, Label, construction_named
 from separatrix.constructions.lengths import admissible
-from separatrix.constructions.reference import read_completed, taken
+from separatrix.constructions.reference import read_completed, reference_defaults
 from separatrix.core.errors import EngineRefusal, SeparatrixError, UsageError, raised
 from separatrix.core.numbers import parse_integer
 from separatrix.core.numbers.json import finite
@@ -263,7 +263,7 @@ def illustrate_at(
     kind, chosen = construction_named(construction), mechanisms_from(mechanisms)
     if len(chosen) > MOST_MECHANISMS:
         raise UsageError(f"{len(chosen)} mechanisms are more than a picture has room for, {MOST_MECHANISMS}")
-    completed = admissible(kind, {**taken(kind, parameters), **parameters})
+    completed = admissible(kind, {**reference_defaults(kind, parameters), **parameters})
     point, missing = read_completed(kind, {name: completed[name] for name in parameters})
     asked = parse_integer(parameters.get("n", point.n), "n")
     rounded = f"n={asked} is rounded to a multiple of {kind.step_name}: n={point.n}."

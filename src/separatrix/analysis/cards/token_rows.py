@@ -99,7 +99,7 @@ def laid_out(construction: Construction) -> tuple[Laid, Laid]:
     _refuse_many(construction, construction.group_count(), "distinct tokens")
     d0, d1 = (
         Laid(
-            construction.groups(label, torch.float64),
+            construction.token_groups(label, torch.float64),
             tuple(accumulate(construction.group_counts(label))),
         )
         for label in LABELS

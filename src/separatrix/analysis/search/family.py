@@ -27,7 +27,7 @@ def recognised(instance: Instance) -> tuple[str, str]:
 
 
 def _counts(instance: Instance) -> tuple[str, str]:
-    pairs = zip(instance.d0.kinds, instance.d1.kinds, strict=True)
+    pairs = zip(instance.d0.groups, instance.d1.groups, strict=True)
     ratios = {Fraction(other.count, one.count) for one, other in pairs}
     if len(ratios) == 1:
         return "duplication", f"only counts differ, each {format_exact(ratios.pop())} times as large in D1"
@@ -49,10 +49,10 @@ def loudness(instance: Instance) -> Fraction | None:
 
 
 def _tokens(instance: Instance, part: str) -> tuple[str, str]:
-    pairs = zip(instance.d0.kinds, instance.d1.kinds, strict=True)
+    pairs = zip(instance.d0.groups, instance.d1.groups, strict=True)
     changed = [(one, other) for one, other in pairs if one != other]
     few = sum(one.count for one, _ in changed)
-    rest = sum(kind.count for kind in instance.d0.kinds) - few
+    rest = sum(kind.count for kind in instance.d0.groups) - few
     if rest >= CROWD * few:
         return "spike", f"the {part} of {few} {'token' if few == 1 else 'tokens'} differs, beside {rest:,}"
     if few >= CROWD * rest > 0:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any
 
-from separatrix.constructions import Description, Kind
+from separatrix.constructions import Description, TokenGroup
 from separatrix.core.numbers import format_exact, parse_exact
 from separatrix.core.parameters import UsageError
 
@@ -37,8 +37,8 @@ class Instance:
     @property
     def mirrored(self) -> bool:
         """Whether D1 lists the tokens of D0 backwards, and that is a difference."""
-        backwards = self.d0.kinds[::-1]
-        return self.d0.queries == self.d1.queries and self.d1.kinds == backwards != self.d0.kinds
+        backwards = self.d0.groups[::-1]
+        return self.d0.queries == self.d1.queries and self.d1.groups == backwards != self.d0.groups
 
     @property
     def differs_in(self) -> tuple[str, ...]:
@@ -57,15 +57,15 @@ class Instance:
 def sheet(description: Description) -> Sheet:
     """Every number of a label, by place.
 
-    >>> one = Description(((Fraction(1),),), (Kind((Fraction(2),), (Fraction(3),), 4),))
+    >>> one = Description(((Fraction(1),),), (TokenGroup((Fraction(2),), (Fraction(3),), 4),))
     >>> [(*place, int(x)) for place, x in sheet(one).items()]
     [('queries', 0, 0, 1), ('keys', 0, 0, 2), ('values', 0, 0, 3), ('counts', 0, 0, 4)]
     """
     rows = {
         "queries": description.queries,
-        "keys": [kind.key for kind in description.kinds],
-        "values": [kind.value for kind in description.kinds],
-        "counts": [(kind.count,) for kind in description.kinds],
+        "keys": [kind.key for kind in description.groups],
+        "values": [kind.value for kind in description.groups],
+        "counts": [(kind.count,) for kind in description.groups],
     }
     return {
         (part, i, j): Fraction(x)
@@ -82,7 +82,7 @@ def described(numbers: Mapping[Place, Fraction]) -> Description:
         rows[part].append(tuple(numbers[place] for place in places))
     kinds = zip(rows["keys"], rows["values"], rows["counts"], strict=True)
     return Description(
-        tuple(rows["queries"]), tuple(Kind(key, value, int(count[0])) for key, value, count in kinds)
+        tuple(rows["queries"]), tuple(TokenGroup(key, value, int(count[0])) for key, value, count in kinds)
     )
 
 
@@ -95,7 +95,7 @@ def _spelled(description: Description) -> dict[str, Any]:
                 "value": [format_exact(Fraction(x)) for x in kind.value],
                 "count": kind.count,
             }
-            for kind in description.kinds
+            for kind in description.groups
         ],
     }
 
@@ -111,7 +111,7 @@ def read_instance(data: Any) -> Instance:
             raise UsageError(f"the {part} of an instance need one common width")
     if len(instance.d0.queries) != len(instance.d1.queries):
         raise UsageError("d0 and d1 need as many queries as each other: outputs are compared row by row")
-    if len(instance.d0.queries[0]) != len(instance.d0.kinds[0].key):
+    if len(instance.d0.queries[0]) != len(instance.d0.groups[0].key):
         raise UsageError("queries and keys need one common width")
     return instance
 
@@ -119,7 +119,7 @@ def read_instance(data: Any) -> Instance:
 def _vectors(label: Description, part: str) -> list[Any]:
     if part == "queries":
         return list(label.queries)
-    return [kind.key if part == "keys" else kind.value for kind in label.kinds]
+    return [kind.key if part == "keys" else kind.value for kind in label.groups]
 
 
 def _read_label(data: Any, name: str) -> Description:
@@ -129,13 +129,14 @@ def _read_label(data: Any, name: str) -> Description:
     return Description(queries, tuple(_read_kind(token, name) for token in _read_list(data["tokens"], name)))
 
 
-def _read_kind(data: Any, name: str) -> Kind:
+def _read_kind(data: Any, name: str) -> TokenGroup:
     if not isinstance(data, dict) or data.keys() != {"key", "value", "count"}:
         raise UsageError(f"a token of {name} has exactly key, value and count")
     count = data["count"]
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= LARGEST:
         raise UsageError(f"a count of {name} is not a whole number from 1 to 1e12")
-    return Kind(_read_vector(data["key"], f"{name} key"), _read_vector(data["value"], f"{name} value"), count)
+    key, value = (_read_vector(data[part], f"{name} {part}") for part in ("key", "value"))
+    return TokenGroup(key, value, count)
 
 
 def _read_vector(data: Any, name: str) -> tuple[Fraction, ...]:

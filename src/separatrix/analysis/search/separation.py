@@ -108,7 +108,7 @@ def read(mechanism: Mechanism, instance: Instance) -> Reading:
         apart = [
             fmpq(0) if a.made_of == b.made_of else b.value - a.value for a, b in zip(one, other, strict=True)
         ]
-        carried = [rational(Fraction(x)) for label in instance.labels for k in label.kinds for x in k.value]
+        carried = [rational(Fraction(x)) for label in instance.labels for k in label.groups for x in k.value]
         scale = _largest([*carried, *(each.value for each in (*one, *other))])
         margin = _over(_largest(apart), scale)
         d0, d1 = ([[each.value for each in row] for row in label] for label in rows)

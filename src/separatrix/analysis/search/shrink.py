@@ -32,11 +32,11 @@ def shrunk(instance: Instance, holds: Callable[[Instance], bool]) -> Instance:
 def size(instance: Instance) -> Size:
     """Distinct tokens, queries and widths; tokens in all; how many numbers differ; how rough all are."""
     one, other = (sheet(label) for label in instance.labels)
-    tokens = [sum(kind.count for kind in label.kinds) for label in instance.labels]
+    tokens = [sum(kind.count for kind in label.groups) for label in instance.labels]
     d0 = instance.d0
     return (
-        len(d0.kinds) + len(d0.queries),
-        len(d0.kinds[0].key) + len(d0.kinds[0].value),
+        len(d0.groups) + len(d0.queries),
+        len(d0.groups[0].key) + len(d0.groups[0].value),
         sum(tokens),
         sum(one[place] != other.get(place) for place in one),
         sum(roughness(x) for part in (one, other) for place, x in part.items() if place[0] != "counts"),
@@ -59,7 +59,7 @@ def steps(instance: Instance) -> Iterator[Instance]:
     pair = sheet(instance.d0), sheet(d1)
     for candidate in _pairs(pair):
         d0, d1 = (described(numbers) for numbers in candidate)
-        yield Instance(d0, type(d1)(d1.queries, d1.kinds[::-1]) if mirrored else d1)
+        yield Instance(d0, type(d1)(d1.queries, d1.groups[::-1]) if mirrored else d1)
 
 
 def _pairs(pair: Pair) -> Iterator[Pair]:

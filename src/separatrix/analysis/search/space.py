@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from separatrix.analysis.search.instance import Instance
-from separatrix.constructions import Description, Kind
+from separatrix.constructions import Description, TokenGroup
 
 Suggest = Callable[[str, int, int], int]
 """A whole number between two others, by name."""
@@ -39,7 +39,7 @@ def draw(suggest: Suggest, edit: str, counts: tuple[int, ...]) -> Instance:
     asked = QUERIES[suggest("queries", 0, len(QUERIES) - 1)]
     queries = tuple(_vector(suggest, f"query {i}", width) for i in range(asked))
     kinds = tuple(
-        Kind(
+        TokenGroup(
             _vector(suggest, f"key {i}", width),
             _vector(suggest, f"value {i}", features),
             counts[suggest(f"count {i}", 0, len(counts) - 1)],
@@ -55,9 +55,9 @@ def _vector(suggest: Suggest, name: str, width: int) -> ExactVector:
 
 
 def _edited(suggest: Suggest, edit: str, d0: Description) -> Description:
-    queries, kinds = list(d0.queries), list(d0.kinds)
+    queries, kinds = list(d0.queries), list(d0.groups)
     if edit == "order":
-        return Description(d0.queries, d0.kinds[::-1])
+        return Description(d0.queries, d0.groups[::-1])
     if edit in ("queries", "loudness"):
         i = suggest("edited query", 0, max(QUERIES) - 1) % len(queries)
         if edit == "loudness":
@@ -65,19 +65,19 @@ def _edited(suggest: Suggest, edit: str, d0: Description) -> Description:
             queries[i] = tuple(factor * Fraction(x) for x in queries[i])
         else:
             queries[i] = _changed(suggest, queries[i])
-        return Description(tuple(queries), d0.kinds)
+        return Description(tuple(queries), d0.groups)
     if edit == "counts":
         i, times = suggest("edited count", 0, MOST_TOKENS), TIMES[suggest("times", 0, len(TIMES) - 1)]
         chosen = range(len(kinds)) if i == MOST_TOKENS else [i % len(kinds)]
         for one in chosen:
-            kinds[one] = Kind(kinds[one].key, kinds[one].value, times * kinds[one].count)
+            kinds[one] = TokenGroup(kinds[one].key, kinds[one].value, times * kinds[one].count)
         return Description(d0.queries, tuple(kinds))
     i = suggest("edited token", 0, MOST_TOKENS - 1) % len(kinds)
     key, value, count = kinds[i].key, kinds[i].value, kinds[i].count
     if edit == "keys":
-        kinds[i] = Kind(_changed(suggest, key), value, count)
+        kinds[i] = TokenGroup(_changed(suggest, key), value, count)
     else:
-        kinds[i] = Kind(key, _changed(suggest, value), count)
+        kinds[i] = TokenGroup(key, _changed(suggest, value), count)
     return Description(d0.queries, tuple(kinds))
 
 

@@ -1,4 +1,4 @@
-"""Who beats whom: one mechanism tells D0 from D1 where another fails, in both directions.
+"""Comparisons of mechanisms: one tells D0 from D1 where another fails, in both directions.
 
 A separation is a statement about the fixed reader at one point, except where the loser's rows are proved
 equal: then it holds for every reader.
@@ -6,7 +6,7 @@ equal: then it holds for every reader.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,33 +14,34 @@ from separatrix.analysis.cards.outcomes import found_at
 from separatrix.analysis.cards.standing import points
 from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import Construction, construction_named
+from separatrix.core.documents import Document, register_json, shown
 from separatrix.exact.engines import EngineRefusal
 from separatrix.exact.outputs.proved import proved_outputs
 from separatrix.exact.verdicts import DELTA, Verdict
 from separatrix.exact.verdicts.words import separates
 from separatrix.mechanisms import Mechanism, mechanism_named
 
-MECHANISMS = ("softmax", "logn-softmax", "topk:k=1", "linear", "relu-features", UNNORMALISED, "delta")
-"""Softmax and what sharpens it; linear attention with and without its sum; a fixed state."""
 LINEAR_FAMILY = ("linear", "relu-features", UNNORMALISED, "delta")
-SHORT: Mapping[str, Mapping[str, object]] = {
+MECHANISMS = ("softmax", "logn-softmax", "topk:k=1", *LINEAR_FAMILY)
+"""Softmax and two sharper forms of it; linear attention with and without its sum; a fixed state."""
+SHORT_POINTS: Mapping[str, Mapping[str, object]] = {
     "regression": {"n": 40},
     "rough": {"n": 253, "spikes": 1, "noise": "0.005"},
 }
-"""Points beside the examples, short enough for literal tokens."""
-MOST_LITERAL = 256
-"""Mechanisms that see places, and tokens that are all different, are asked up to this length only."""
+"""Points besides the examples, short enough for literal tokens."""
+MAX_LITERAL_N = 256
+"""The largest n for mechanisms that see positions, and for tokens that are all different."""
 
 
 @dataclass(frozen=True)
 class PointAnswer:
-    """What one mechanism makes of one point."""
+    """The answer of one mechanism at one point."""
 
     name: str
     """The construction as tables show it: `spike, identity`."""
     verdict: Verdict
     equal_rows: bool
-    """Whether D0 and D1 are proved to get the same: then no reader tells them apart."""
+    """Whether D0 and D1 provably give the same rows: then no reader tells them apart."""
 
     @property
     def mechanism(self) -> str:
@@ -54,24 +55,27 @@ class PointAnswer:
 
     @property
     def evidence(self) -> str:
-        """P with its interval, and the engine behind it; or why no reader at all will do."""
+        """P with its interval and engine; or the reason why no reader at all tells the labels apart."""
         outcome = self.verdict.outcome
         low, high = outcome.interval
         if self.equal_rows:
             return "rows proved equal: no reader"
-        inside = "" if low == high else f" in [{low:.4g}, {high:.4g}]"
-        return f"{outcome.engine} P = {outcome.distinguish:.4g}{inside}"
+        interval = "" if low == high else f" in [{low:.4g}, {high:.4g}]"
+        return f"{outcome.engine} P = {outcome.distinguish:.4g}{interval}"
 
-    def as_json(self) -> dict[str, Any]:
-        """The answer as it stands in a row of the table."""
-        shown: Mapping[str, Any] = self.verdict.as_json()
-        kept = ("mechanism", "verdict", "distinguish", "interval", "engine")
-        return {name: shown[name] for name in (*kept, "evidence")} | {"equal_rows": self.equal_rows}
+
+def _answer_json(answer: PointAnswer) -> dict[str, Any]:
+    values = answer.verdict.as_json()
+    keys = ("mechanism", "verdict", "distinguish", "interval", "engine", "evidence")
+    return {key: values[key] for key in keys} | {"equal_rows": answer.equal_rows}
+
+
+register_json(PointAnswer, dict[str, Any], _answer_json)
 
 
 @dataclass(frozen=True)
-class PaperSeparation:
-    """The winner distinguishes and the loser fails (P <= delta), at the same point."""
+class PaperSeparation(Document):
+    """A winner that distinguishes and a loser that fails (P <= delta), at the same point."""
 
     winner: PointAnswer
     loser: PointAnswer
@@ -81,12 +85,17 @@ class PaperSeparation:
         """The construction as tables show it."""
         return self.winner.name
 
-    @property
+    @shown
     def construction(self) -> Construction:
         """The point itself."""
         return self.winner.verdict.construction
 
-    @property
+    @shown
+    def parameters(self) -> Mapping[str, int | str]:
+        """All parameters of the construction."""
+        return self.winner.verdict.parameters
+
+    @shown
     def sentence(self) -> str:
         """The separation in words."""
         won, lost = self.winner, self.loser
@@ -95,57 +104,44 @@ class PaperSeparation:
             f"({won.evidence}), {lost.mechanism} is {lost.word} ({lost.evidence})"
         )
 
-    def as_json(self) -> dict[str, Any]:
-        """One row of `separations.json`."""
-        return {
-            "construction": self.construction.name,
-            "parameters": self.construction.parameters.shown(),
-            "winner": self.winner.as_json(),
-            "loser": self.loser.as_json(),
-            "sentence": self.sentence,
-        }
 
-
-def answers(
+def collect_answers(
     mechanisms: Sequence[str] = MECHANISMS, tell: Callable[[str], None] = lambda _: None
 ) -> list[PointAnswer]:
-    """What each mechanism makes of every construction at its example, and at a few short points.
+    """Return the answers on every construction at its example, and at a few short points.
 
-    `tell` hears of each point before it.
+    `tell` is called with the name of each point before it is computed.
     """
-    found, attending = list[PointAnswer](), [mechanism_named(mechanism) for mechanism in mechanisms]
-    for name, point in _points():
+    constructions = dict(points())
+    for name, changes in SHORT_POINTS.items():
+        kind = construction_named(name)
+        constructions[f"{name}, n={changes['n']}"] = kind.read({**kind.example, **changes})
+    answers, units = list[PointAnswer](), [mechanism_named(mechanism) for mechanism in mechanisms]
+    for name, construction in constructions.items():
         tell(name)
-        found += [_answer(name, point, each) for each in attending if _affordable(point, each)]
-    return found
+        answers += [_answer(name, construction, unit) for unit in units if _is_affordable(construction, unit)]
+    return answers
 
 
-def separated(found: Sequence[PointAnswer]) -> list[PaperSeparation]:
-    """The pairs of answers at one point of which one distinguishes and the other fails."""
+def find_separations(answers: Sequence[PointAnswer]) -> list[PaperSeparation]:
+    """Return the pairs of answers at one point of which one distinguishes and the other fails."""
     return [
         PaperSeparation(winner, loser)
-        for winner in found
-        for loser in found
+        for winner in answers
+        for loser in answers
         if winner.name == loser.name and separates(winner.word, loser.word)
     ]
 
 
-def _points() -> Iterator[tuple[str, Construction]]:
-    yield from points().items()
-    for name, changes in SHORT.items():
-        kind = construction_named(name)
-        yield f"{name}, n={changes['n']}", kind.read({**kind.example, **changes})
+def _is_affordable(construction: Construction, mechanism: Mechanism) -> bool:
+    """Return whether tokens can be counted, or are few."""
+    return (mechanism.takes_counts and construction.has_groups) or construction.n <= MAX_LITERAL_N
 
 
-def _affordable(point: Construction, mechanism: Mechanism) -> bool:
-    """Whether tokens can be counted, or are few."""
-    return (mechanism.takes_counts and point.has_groups) or point.n <= MOST_LITERAL
-
-
-def _answer(name: str, point: Construction, mechanism: Mechanism) -> PointAnswer:
-    verdict = Verdict(point, mechanism, found_at(point, mechanism, (DELTA, 1 - DELTA)), DELTA)
+def _answer(name: str, construction: Construction, mechanism: Mechanism) -> PointAnswer:
+    outcome = found_at(construction, mechanism, (DELTA, 1 - DELTA))
     try:
-        same = proved_outputs(point, mechanism).same
+        same = proved_outputs(construction, mechanism).same
     except EngineRefusal:
         same = False
-    return PointAnswer(name, verdict, same)
+    return PointAnswer(name, Verdict(construction, mechanism, outcome, DELTA), same)

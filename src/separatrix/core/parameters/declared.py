@@ -25,7 +25,7 @@ Number = Fraction | int
 
 
 class Declared:
-    """A declared parameter. On an instance, its value."""
+    """A declared parameter. On an instance, its value; one that was not given is derived from the others."""
 
     def __init__(
         self, kind: Any, default: Any, low: Number | None = None, high: Number | None = None
@@ -36,7 +36,10 @@ class Declared:
         self.name = name
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        return self if instance is None else getattr(instance.parameters, self.name)
+        if instance is None:
+            return self
+        value = getattr(instance.parameters, self.name)
+        return instance.parameters.filled()[self.name] if value is None else value
 
     def bounds(self) -> tuple[Constraint, ...]:
         """Return the constraint that keeps the parameter within its limits, if it has any."""
@@ -132,6 +135,8 @@ def _build(owner: type[Parametrised]) -> type[Parameters]:
     schema.owner = owner.owner_name or owner.name
     schema.constraints = (*bounds, *owner.relations)
     schema.derive = owner.fill_derived  # type: ignore[method-assign]
+    # Pickle finds a class by this path: parameters are sent to worker processes.
+    schema.__module__, schema.__qualname__ = owner.__module__, f"{owner.__qualname__}.schema"
     return schema
 
 

@@ -2,52 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from typing_extensions import TypedDict
 
 from separatrix.core.schemas._base import Interval, Number, Texts, Values, Whole, document
-
-
-@document
-class ClaimPoint(TypedDict):
-    """One parameter point that was tried."""
-
-    parameters: Values
-    holds: bool
-    measured: dict[str, int | str | Number]
-
-
-@document
-class ClaimEntry(TypedDict):
-    """A statement, and how its check came out."""
-
-    name: str
-    section: str
-    place: str
-    """Where in the theory it stands."""
-    provenance: Literal["paper", "rec", "ours"]
-    statement: str
-    status: Literal["holds", "holds only where", "fails"]
-    where: str
-    summary: str
-    slack: str
-    """How far from failing."""
-    seconds: float
-    points: list[ClaimPoint]
-
-
-@document
-class Reproduced(TypedDict):
-    """What a reproduction wrote."""
-
-    out: str
-    report: str
-    holds: bool
-    claims: dict[str, int]
-    """How many have which status."""
-    files: Texts
-    seconds: float
 
 
 @document

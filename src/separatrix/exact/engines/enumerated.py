@@ -139,7 +139,7 @@ def _measure_attention(construction: ExactConstruction, mechanism: Mechanism, la
     perturbed tokens shows how much the formula amplifies rounding, and weights that should add up to 1 show
     the error of the implementation.
     """
-    tokens = construction.groups(label, torch.float64)
+    tokens = construction.token_groups(label, torch.float64)
     assert tokens.values is not None
     assert tokens.counts is not None
     values = torch.cat([tokens.values, tokens.values.abs(), torch.ones(len(tokens.values), 1)], dim=-1)

@@ -57,9 +57,9 @@ def formula_rows(mechanism: Mechanism, description: Description) -> Rows | None:
     formula = FORMULAS[mechanism.name](mechanism.parameters)
     if formula is None:
         return None
-    keys = [_rationals(kind.key) for kind in description.kinds]
-    values = [_rationals(kind.value) for kind in description.kinds]
-    counts = [fmpq(kind.count) for kind in description.kinds]
+    keys = [_rationals(kind.key) for kind in description.groups]
+    values = [_rationals(kind.value) for kind in description.groups]
+    counts = [fmpq(kind.count) for kind in description.groups]
     return [formula(_rationals(query), keys, values, counts) for query in description.queries]
 
 

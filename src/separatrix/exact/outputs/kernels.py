@@ -36,14 +36,14 @@ LogitRow = tuple[LogitLevel, ...]
 
 def rows_of(description: Description) -> tuple[LogitRow, ...]:
     """Return the distinct rows in a deterministic order."""
-    keys = [_rationals(kind.key) for kind in description.kinds]
-    values = [[kind.count * x for x in _rationals(kind.value)] for kind in description.kinds]
+    keys = [_rationals(kind.key) for kind in description.groups]
+    values = [[kind.count * x for x in _rationals(kind.value)] for kind in description.groups]
     rows: dict[LogitRow, None] = {}
     for query in description.queries:
         query_vector = _rationals(query)
         counts: dict[fmpq, Any] = defaultdict(fmpq)
         carried: dict[fmpq, Any] = defaultdict(lambda: [fmpq(0)] * len(values[0]))
-        for kind, key, value in zip(description.kinds, keys, values, strict=True):
+        for kind, key, value in zip(description.groups, keys, values, strict=True):
             logit = sum((q * k for q, k in zip(query_vector, key, strict=True) if q != 0 and k != 0), fmpq(0))
             counts[logit] += kind.count
             carried[logit] = [x + y for x, y in zip(carried[logit], value, strict=True)]

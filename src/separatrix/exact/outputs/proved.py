@@ -165,7 +165,7 @@ def _has_negative(construction: Construction) -> bool:
     """Whether a query or key has a negative entry; True if there are too many tokens to examine."""
     if not construction.has_groups or construction.group_count() > LARGEST_GROUPS:
         return True
-    groups = [construction.groups(label, torch.float64) for label in (0, 1)]
+    groups = [construction.token_groups(label, torch.float64) for label in (0, 1)]
     return any(bool((side < 0).any()) for group in groups for side in (group.queries, group.keys))
 
 
@@ -173,7 +173,7 @@ def _of_description(construction: ExactConstruction, kernel: ScoreMechanism) -> 
     """Return a row for each distinct query; rows are equal if their levels are, or their rational values."""
     kernel_outputs = kernel_rows(construction, kernel)
     row_counts = [
-        Counter(rows_of(Description((query,), description.kinds))[0] for query in description.queries)
+        Counter(rows_of(Description((query,), description.groups))[0] for query in description.queries)
         for description in construction.descriptions
     ]
     rows = [{row: kernel_outputs.outputs(row) for row in label_rows} for label_rows in row_counts]

@@ -47,7 +47,7 @@ def counted_tokens(
     width, groups = construction.dense_width(), construction.group_count()
     bytes_needed = 8 * 2 * (3 * groups * width + groups * groups + columns * (groups + width))
     _refuse_if_too_large("grouped", bytes_needed, f"the groups of {construction.name}", ("closed",))
-    return lambda label, place: construction.groups(label, dtype, place)
+    return lambda label, place: construction.token_groups(label, dtype, place)
 
 
 def by_counts(construction: Construction, mechanism: Mechanism) -> bool:

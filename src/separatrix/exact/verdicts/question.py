@@ -10,7 +10,7 @@ from typing import Any
 
 from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.lengths import admissible, step_of
-from separatrix.constructions.reference import sentence, taken
+from separatrix.constructions.reference import defaults_sentence, reference_defaults
 from separatrix.core.numbers import format_exact
 from separatrix.core.parameters import Parameters, UsageError
 from separatrix.core.parameters.ranges import Number
@@ -32,7 +32,7 @@ class Question:
     @property
     def reference_remark(self) -> str:
         """A sentence that lists parameters taken from the reference point; empty if there are none."""
-        return sentence(self.taken)
+        return defaults_sentence(self.taken)
 
     def schema_of(self, name: str) -> type[Parameters]:
         """Return the parameter set that `name` belongs to: the construction's, or the mechanism's."""
@@ -99,5 +99,5 @@ def question(
     unknown = next((name for name in fixed if name not in kind.schema.model_fields), None)
     if unknown is not None:
         raise UsageError(kind.schema.unknown(unknown))
-    missing = taken(kind, fixed, varied)
+    missing = reference_defaults(kind, fixed, varied)
     return Question(kind, mechanism, {**fixed, **missing}, missing)

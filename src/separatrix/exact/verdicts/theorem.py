@@ -11,9 +11,9 @@ from separatrix.constructions.spike import Spike
 from separatrix.constructions.theorem import (
     SIGNS,
     WIDTH,
-    enough_signs,
-    enough_width,
     hypotheses,
+    required_signs,
+    required_width,
     sufficient_n,
 )
 from separatrix.core.numbers import format_exact
@@ -117,8 +117,8 @@ def _unmet_by_point(point: Spike, delta: Fraction) -> list[str]:
         "a1 - b > 0.1": format_exact(a1 - b),
     }
     requirements = {
-        WIDTH: f"d >= {enough_width(float(b), m, delta)}, here d = {d}",
-        SIGNS: f"m >= {enough_signs(delta)}, here m = {m}",
+        WIDTH: f"d >= {required_width(float(b), m, delta)}, here d = {d}",
+        SIGNS: f"m >= {required_signs(delta)}, here m = {m}",
     }
     is_met = hypotheses({**values, "d": d, "m": m}, delta)
     unmet = [

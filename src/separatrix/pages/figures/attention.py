@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from separatrix.claims.paper.attention import POINT, SPIKE, Rows
-from separatrix.claims.paper.base import MECHANISMS
+from separatrix.claims.paper.figures import ATTENTION_POINT as POINT
+from separatrix.claims.paper.figures import MECHANISMS
+from separatrix.claims.paper.figures import SPIKE_TOKEN as SPIKE
+from separatrix.claims.paper.figures import AttentionRows as Rows
 from separatrix.pages.commands import number, spelled, verdict_command
 from separatrix.pages.drawing import INK, LOOKS, Drawn, Key, Panel, mechanism_keys, note, plot
 

@@ -6,8 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from separatrix.claims.paper.base import BASE, MECHANISMS
-from separatrix.claims.paper.hoeffding import ASKED, BLOCK_SIZE, SURE, TARGET, Looseness, point
+from separatrix.claims.paper.figures import BASE, MECHANISMS, SURE
+from separatrix.claims.paper.figures import HOEFFDING_BLOCK as BLOCK_SIZE
+from separatrix.claims.paper.figures import REQUIRED_WIDTH as ASKED
+from separatrix.claims.paper.figures import TARGET_P0 as TARGET
+from separatrix.claims.paper.figures import HoeffdingCurve as Looseness
+from separatrix.claims.paper.figures import hoeffding_point as point
 from separatrix.pages.commands import number, verdict_command
 from separatrix.pages.drawing import (
     FAINT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from separatrix.analysis.maps import Map
-from separatrix.claims.paper.line import MECHANISMS
+from separatrix.claims.paper.figures import LINE_MECHANISMS as MECHANISMS
 from separatrix.pages.commands import Command, number
 from separatrix.pages.drawing import Drawn, Panel
 from separatrix.pages.maps import captions, heatmap

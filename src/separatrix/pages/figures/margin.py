@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from separatrix.claims.paper.base import BASE
-from separatrix.claims.paper.margin import LAST_DECADE, MECHANISMS, MarginCurve
+from separatrix.claims.paper.figures import BASE, LAST_DECADE, MarginCurve
+from separatrix.claims.paper.figures import MARGIN_MECHANISMS as MECHANISMS
 from separatrix.core.numbers.formats import SIGNIFICANT_BITS
 from separatrix.pages.commands import number, verdict_command
 from separatrix.pages.drawing import (

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from separatrix.claims.paper.base import BASE, MECHANISMS
-from separatrix.claims.paper.phase import (
-    ASKED,
+from separatrix.claims.paper.figures import (
+    BASE,
     BASE_R,
     LARGE_N,
+    MECHANISMS,
     MIDDLE,
     SHARE_B,
     SMALL_N,
-    WIDTH,
-    Array,
     PhaseMap,
 )
+from separatrix.claims.paper.figures import PHASE_WIDTH as WIDTH
+from separatrix.claims.paper.figures import REQUIRED_BLOCKS as ASKED
 from separatrix.pages.commands import number, verdict_command
 from separatrix.pages.drawing import DARK, INK, WIDE, Drawn, Key, Panel, note, plot
 from separatrix.pages.maps.heatmap import SOLID, bound
@@ -70,7 +70,7 @@ def _panel_title(data: PhaseMap, mechanism: str) -> str:
     return f"{told}, margin ({bound(least, _largest(data, mechanism))})"
 
 
-def _shown(data: PhaseMap, mechanism: str) -> tuple[Array, str, float, float]:
+def _shown(data: PhaseMap, mechanism: str) -> tuple[np.ndarray[Any, Any], str, float, float]:
     """What a panel shows, what that is called, and the ends of its colours."""
     if not _is_solid(data, mechanism):
         return data.large[mechanism], PROBABILITY, 0.0, 1.0
@@ -154,7 +154,7 @@ def _draw_lines(axes: Axes, data: PhaseMap) -> None:
     axes.text(1.07, 1.32, "$|a_1 - b| = 0.1$", color=STRIP, size=8, ha="left")
 
 
-def _strip(data: PhaseMap, edge: float) -> tuple[Array, Array]:
+def _strip(data: PhaseMap, edge: float) -> tuple[np.ndarray[Any, Any], ...]:
     """The line a1 - b = edge, as far as it lies where softmax separates."""
     a1 = data.r * float(SHARE_B) + edge
     inside = a1 > data.limit

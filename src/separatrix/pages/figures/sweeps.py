@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from separatrix.claims.paper.base import BASE, MECHANISMS
+from separatrix.claims.paper.figures import BASE, MECHANISMS
 from separatrix.claims.paper.sweeps import ParameterSweep
 from separatrix.pages.commands import Command, number, spelled, verdict_command, whole_run
 from separatrix.pages.drawing import (
