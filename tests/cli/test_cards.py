@@ -259,7 +259,7 @@ def test_what_their_code_prints_is_not_in_the_json(separatrix: Run) -> None:
             "recurs",
             r"RecursionError: .*line \d+ of own_attention.py: return recurs\(q, k, v\); called with q",
         ),
-        ("nan", r"no engine can answer this \(dense: what it returns is NaN or too large"),
+        ("nan", r"no engine can answer this \(dense: the attention output is NaN or overflows"),
     ],
 )
 def test_their_errors_are_theirs(separatrix: Run, attribute: str, complaint: str) -> None:
