@@ -7,11 +7,13 @@ PYTEST := $(BIN)/python -m pytest -n auto
 SITE   := build/site
 LOWEST := build/lowest
 LOCK   := build/lock
+MUTANTS := build/mutants
+COSMIC_RAY := cosmic-ray==8.7.0
 PIP    := -m pip --disable-pip-version-check install --quiet
 NO_TORCH = No CPU build of torch was found. Set PIP_EXTRA_INDEX_URL to the address that PyTorch's install page gives \
 for pip and CPU, and run make again. For CUDA, or another torch, install without make: see docs/install.md.
 
-.PHONY: reproduce test test-all test-exhaustive test-lowest lint site bench setup lock clean
+.PHONY: reproduce test test-all test-exhaustive test-lowest lint site bench mutants setup lock clean
 
 reproduce: setup
 	$(BIN)/separatrix reproduce --out $(OUT)
@@ -46,6 +48,10 @@ site: setup
 bench: setup
 	$(BIN)/python -m benchmarks
 
+# Faults in a copy of the source that the tests must notice; cosmic-ray stays apart from the project's packages.
+mutants: setup $(MUTANTS)/.installed
+	$(MUTANTS)/bin/python tests/mutants.py $(ARGS)
+
 setup: $(VENV)/.installed
 
 # torch comes first and alone: where only the CUDA build can be had, nothing has been downloaded yet.
@@ -53,6 +59,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python $(PIP) --constraint constraints.txt torch || { echo "$(NO_TORCH)" >&2; exit 2; }
 	$(BIN)/python $(PIP) --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+$(MUTANTS)/.installed:
+	$(PYTHON) -m venv $(MUTANTS)
+	$(MUTANTS)/bin/python $(PIP) $(COSMIC_RAY)
 	touch $@
 
 $(LOWEST)/.installed: pyproject.toml constraints-lowest.txt
