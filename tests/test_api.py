@@ -150,7 +150,7 @@ def test_lists_and_arrays_are_axes(a1: object, n: object) -> None:
     assert found.x.values == (Fraction(1, 2), Fraction(3, 4), 1, Fraction(5, 4), Fraction(3, 2))
     assert (found.y.values, found.y.log) == ((1000, 10**6, 10**18), True)
     for row, column in ((0, 1), (2, 4)):
-        chosen = found.places.at((row, column))
+        chosen = found.grid.at((row, column))
         one = sx.verdict("spike", "softmax", {**AROUND, **chosen}, engine="closed")
         assert found.layers[0].values[row, column] == one.outcome.distinguish
 
@@ -205,7 +205,7 @@ def test_several_mechanisms_are_written_as_on_the_command_line() -> None:
     )
     assert [layer.mechanism for layer in typed.layers] == ["softmax", "power:beta=4"]
     assert typed.as_json() == listed.as_json()
-    timed = sx.bench("softmax,linear", lengths=[16]).found
+    timed = sx.bench("softmax,linear", lengths=[16]).costs
     assert [each.mechanism for each in timed] == ["softmax", "linear"]
     found = sx.atlas("softmax,linear", ["averaging", "spikes"])
     assert [region.mechanism.spelled for region in found.regions] == ["softmax", "linear"]
@@ -249,5 +249,5 @@ def test_growth_of_several_mechanisms_is_that_of_each(several: Any) -> None:
         assert found[each].scaling.as_json() == one.as_json()
         assert found.to_frame().filter(mechanism=each)["margin"].to_list() == [v.y for v in one.values]
     assert found.as_json()["parameters"] == {"n": "1000,10000,100000,1000000"}
-    assert (found.name, len(found), found[1].mechanism) == ("n", 2, "linear")
+    assert (found.parameter, len(found), found[1].mechanism) == ("n", 2, "linear")
     assert len(found.plot().lines) == 2

@@ -17,8 +17,8 @@ from separatrix.analysis.cards.atlas import Atlas, Region
 from separatrix.analysis.cards.margin_growth import FAR, NEAR
 from separatrix.analysis.cards.outcomes import at_length
 from separatrix.analysis.cards.standing import Standing, points, standing
-from separatrix.analysis.laws import Law, table
-from separatrix.analysis.maps import boundary_curve
+from separatrix.analysis.laws import Law
+from separatrix.analysis.maps import boundary
 from separatrix.analysis.search.points import PointQuestion
 from separatrix.cli.application import app
 from separatrix.constructions import CONSTRUCTIONS
@@ -152,7 +152,7 @@ def test_one_law_of_growth(name: str, mechanism: str) -> None:
     assert shown["margin_lengths"] == [value["n_used"] for value in told["values"]]
     python = sx.scaling(construction, mechanism, **{**parameters, "n": lengths})
     assert digits(python.law) == digits(law)
-    (line,) = table(construction, {**parameters, "n": lengths}, [mechanism])
+    (line,) = sx.scaling(construction, [mechanism], {**parameters, "n": lengths})
     assert line.scaling is not None
     assert digits(line.scaling.law) == digits(law)
     assert law.name in reproduction_page.growth([line]).body
@@ -173,7 +173,7 @@ def test_one_nearest_admissible_n() -> None:
     kind = CONSTRUCTIONS["spike"]
     card = at_length(kind.read(BASE), 1060)
     searched = {**fixed, "a1": "0.5:1.5"}
-    curve = boundary_curve("spike", "softmax", searched, "n=1060:2060:2", scan=3, tolerance="0.1")
+    curve = boundary("spike", "softmax", searched, over="n=1060:2060:2", scan=3, tolerance="0.1")
     plane = maps.map("spike", ["softmax"], {**fixed, "n": "1060:2060:2", "a1": "0.5:1.5:2"})
     scaled = sx.scaling("spike", "linear", **point, n="1060:3060:3")
     (cells,) = read_plan(
@@ -184,7 +184,7 @@ def test_one_nearest_admissible_n() -> None:
     found = {
         "card": None if card is None else card.n,
         "curve": curve.over.values[0],
-        "map": None if plane.places.n is None else plane.places.n.ravel()[0],
+        "map": None if plane.grid.n is None else plane.grid.n.ravel()[0],
         "scaling": scaled.values[0].n,
         "sweep": int(next(iter(cells.grids[0]))["n"]),
         "search": search.draw(lambda *_: 0)["n"],

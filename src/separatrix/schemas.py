@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from separatrix.claims import Entry, Ledger
 from separatrix.claims.paper import Reproduction
 from separatrix.core.documents import json_schema
+from separatrix.core.result import Result
 from separatrix.core.schemas import evidence, lists, mechanisms, questions, storage
 from separatrix.exact.verdicts import Readers, Verdict, Verdicts
 from separatrix.training.data import DataFloors, DataSetState, FetchedDataSet
@@ -27,11 +29,13 @@ class DocumentKind:
     """A kind of document: its type, the command that prints it, and a description."""
 
     type: Any
+    """A type, or `module:Class`: imported when the schema is made, so that completion stays fast."""
     command: str
     """What prints it with --json; PAGE where none does."""
     about: str
 
 
+ANALYSIS = "separatrix.analysis"
 PAGE = "explore"
 """The command whose page asks for documents that no command prints."""
 
@@ -40,20 +44,24 @@ DOCUMENTS: Mapping[str, DocumentKind] = {
     "verdicts": DocumentKind(Verdicts.document_type(), "verdict", "verdicts on several mechanisms"),
     "check": DocumentKind(questions.Check, "check", "what the checker says of a certificate"),
     "readers": DocumentKind(Readers, "readers", "what better readers could do"),
-    "map": DocumentKind(questions.Map, "map", "a quantity over two parameters"),
-    "boundary": DocumentKind(questions.Boundary, "boundary", "where P passes a level"),
+    "map": DocumentKind(f"{ANALYSIS}.maps:Map", "map", "a quantity over two parameters"),
+    "boundary": DocumentKind(f"{ANALYSIS}.maps:Boundary", "boundary", "where P passes a level"),
     "boundary_curve": DocumentKind(
-        questions.BoundaryCurve, "boundary --over", "a boundary against a second parameter"
+        f"{ANALYSIS}.maps:BoundaryCurve", "boundary --over", "a boundary against a second parameter"
     ),
-    "scaling": DocumentKind(questions.Scaling, "scaling", "how a quantity grows"),
-    "scalings": DocumentKind(questions.Scalings, "scaling", "how a quantity grows, for several mechanisms"),
+    "scaling": DocumentKind(f"{ANALYSIS}.laws:Scaling", "scaling", "how a quantity grows"),
+    "scalings": DocumentKind(
+        f"{ANALYSIS}.laws:Scalings", "scaling", "how a quantity grows, for several mechanisms"
+    ),
     "illustration": DocumentKind(questions.Illustration, PAGE, "a picture of D0, D1, attention and neurons"),
     "card": DocumentKind(mechanisms.Card, "assess", "the report card of a mechanism"),
     "atlas": DocumentKind(list[mechanisms.AtlasCell], "atlas", "every mechanism on every construction"),
-    "bench": DocumentKind(list[mechanisms.Cost | mechanisms.NotTimed], "bench", "cost on this machine"),
+    "bench": DocumentKind(f"{ANALYSIS}.costs:Bench", "bench", "cost on this machine"),
     "choice": DocumentKind(mechanisms.Choice, "choose", "which mechanisms still see what, at which cost"),
-    "search": DocumentKind(mechanisms.Search, "search", "instances that separate two mechanisms"),
-    "search_check": DocumentKind(mechanisms.SearchCheck, "search --check", "findings computed again"),
+    "search": DocumentKind(f"{ANALYSIS}.search:Search", "search", "instances that separate two mechanisms"),
+    "search_check": DocumentKind(
+        f"{ANALYSIS}.search:FindingsCheck", "search --check", "findings computed again"
+    ),
     "claim": DocumentKind(Entry, "claim", "a claim, and the result of its check"),
     "ledger": DocumentKind(Ledger.document_type(), "reproduce", "every claim: ledger.json of a reproduction"),
     "reproduce": DocumentKind(Reproduction, "reproduce", "the files that a reproduction wrote"),
@@ -109,7 +117,15 @@ def _made(name: str) -> dict[str, Any]:
     if found.command == PAGE:
         where = f"the page of separatrix {PAGE} asks for it"
     about = f"{found.about[0].upper()}{found.about[1:]}, as {where}."
-    return json_schema(found.type, name, about)
+    return json_schema(_load(found.type), name, about)
+
+
+def _load(kind: Any) -> Any:
+    if not isinstance(kind, str):
+        return kind
+    module, _, name = kind.partition(":")
+    loaded = getattr(import_module(module), name)
+    return loaded.document_type() if issubclass(loaded, Result) else loaded
 
 
 def schema(name: str) -> dict[str, Any]:

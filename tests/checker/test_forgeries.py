@@ -17,7 +17,7 @@ import separatrix as sx
 from altered_documents import changed, check_or_refuse, leaves, put, without
 from cases import BASE
 from expectations import run
-from separatrix.analysis.maps import certify_boundary
+from separatrix.analysis.maps.boundary import certify_boundary
 from separatrix.checker import check, check_boundary
 from separatrix.constructions import construction_named
 from separatrix.core.numbers import parse_exact
@@ -554,13 +554,15 @@ def test_a_level_that_is_only_reached_is_not_certified() -> None:
     asked = {**FIXED, "m": 1, "n": 40, "d": 6, "c": "0.3", "a1": "0.1:2"}
     found = sx.boundary("spike", "softmax", **asked, probability="0.4")
     top = certify(
-        found.asked.point({"a1": found.crossings[0].hi.value}), found.asked.mechanism({}), Fraction(1, 100)
+        found.question.point({"a1": found.crossings[0].hi.value}),
+        found.question.mechanism({}),
+        Fraction(1, 100),
     )
     level = Fraction(top[1]["neuron"]["only_d1"])
     reached = sx.boundary("spike", "softmax", **asked, probability=level)
     report = check_boundary(certify_boundary(reached))  # its ends lie before and after the plateau
     assert report.holds, report.failed
-    last = certify(found.asked.point({"a1": 2}), found.asked.mechanism({}), Fraction(1, 100))
+    last = certify(found.question.point({"a1": 2}), found.question.mechanism({}), Fraction(1, 100))
     highest = sx.boundary("spike", "softmax", **asked, probability=Fraction(last[1]["neuron"]["only_d1"]))
     assert highest.crossings == ()
     with pytest.raises(EngineRefusal, match=r"does not pass .* \(P equals .* exactly .* below it before\)"):

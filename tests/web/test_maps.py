@@ -45,7 +45,7 @@ def test_colours_and_lines_are_those_of_the_picture(explorer: Explorer, of: str,
     found = sx.map("spike", "softmax,linear", words, of=of, difference=difference)
     flag = "&--difference=yes" if difference else ""
     heading, cells = asked(explorer, f"a1=0.5:1.5:6&n=1e3:1e18:5:log&--of={of}{flag}")
-    for place, layer in enumerate(found.shown):
+    for place, layer in enumerate(found.panels):
         panel, (values, shades) = heading["panels"][place], heatmap.drawn(found, layer)
         assert np.array_equal(cells[place, panel["coloured"]], values, equal_nan=True)
         assert (panel["low"], panel["high"], panel["log"]) == (shades.low, shades.high, shades.log)

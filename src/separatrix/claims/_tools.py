@@ -84,7 +84,7 @@ def certified_crossing(construction: str, **parameters: object) -> float:
     crossings = boundary(
         construction, "softmax", {"m": 12, **parameters}, scan=15, tolerance="1e-9"
     ).crossings
-    return crossings[0].middle if len(crossings) == 1 and crossings[0].certified else math.nan
+    return crossings[0].middle if len(crossings) == 1 and crossings[0].is_certified else math.nan
 
 
 def first_settled(good: Array) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from separatrix.cli import supervisor
-from separatrix.cli.cards import cost_table
+from separatrix.cli.cards import print_costs
 from separatrix.cli.options import AsJson
 from separatrix.cli.progress import announced, say_line, working
 from separatrix.cli.terminal import COLOURS, console, escape, new_table, show
@@ -241,7 +241,7 @@ def _view(out: Console, found: Card) -> None:
             out.print(f"[red]{escape(each.mechanism.spelled)} has no answer[/] on {where}: {escape(what)}")
     out.print()
     _standings(out, found)
-    cost_table(out, [each.cost for each in (found, *found.against)], found.softmax_cost)
+    print_costs(out, [each.cost for each in (found, *found.against)], found.softmax_cost)
 
 
 def _standings(out: Console, found: Card) -> None:

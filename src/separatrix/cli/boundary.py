@@ -1,4 +1,4 @@
-"""`boundary`: where a mechanism comes to tell the labels apart."""
+"""`boundary`: the parameter values at which a mechanism begins or ceases to tell the labels apart."""
 
 from __future__ import annotations
 
@@ -19,31 +19,28 @@ from separatrix.cli.options import (
     in_order,
     read_parameters,
 )
-from separatrix.cli.progress import announced, counting, working
+from separatrix.cli.progress import announced, counting
 from separatrix.cli.terminal import console, escape, new_table, show
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import for_people
 
 if TYPE_CHECKING:
     from separatrix.analysis.maps import Boundary, BoundaryCurve
-    from separatrix.analysis.maps.bisection import LevelReading
-
-WHAT = "P at values across the range, then at crossings; seconds to minutes"
-OVER = "P at values of the range, for each of --over; seconds to minutes each"
+    from separatrix.analysis.maps.boundary_result import LevelReading
 
 
 def boundary(
     construction: ConstructionName,
     mechanism: MechanismName,
     words: AxisWords = None,
-    at: Annotated[str, typer.Option(help="The level of P(tells apart) to be passed.")] = "0.5",
+    at: Annotated[str, typer.Option(help="Level of P(tells apart).")] = "0.5",
     over: Annotated[
         str | None, typer.Option(help="A second parameter, name=start:stop:count[:log]: gives a curve.")
     ] = None,
     engine: EngineName = "auto",
-    scan: Annotated[int | None, typer.Option(help="At how many values of the range the scan looks.")] = None,
+    scan: Annotated[int | None, typer.Option(help="Number of values that are read first.")] = None,
     tolerance: Annotated[
-        str | None, typer.Option(help="How narrow each interval has to be, relative to its ends.")
+        str | None, typer.Option(help="Width of each interval, relative to its ends.")
     ] = None,
     certificate: Annotated[Path | None, typer.Option(help="Write a certificate of both ends here.")] = None,
     draws: DrawsOption = 400,
@@ -56,16 +53,17 @@ def boundary(
 ) -> None:
     """Where a mechanism begins or ceases to tell the labels apart.
 
-    One parameter is a range, start:stop. It is scanned for values where P(tells apart) passes a level, and
-    each of these is narrowed down. What is not given is taken from the construction's reference point.
+    One parameter is a range, start:stop. It is scanned for values at which P(tells apart) passes a level, and
+    each of these is narrowed down. Missing parameters are taken from the construction's reference point.
 
     \b
     Examples:
       separatrix boundary spike softmax a1=0.5:1.5 n=1e6
       separatrix boundary spike softmax a1=0.5:1.5 --over n=1e3:1e9:7:log
     """
+    from separatrix.analysis.maps import Boundary
     from separatrix.analysis.maps import boundary as run
-    from separatrix.analysis.maps import boundary_curve, certify_boundary
+    from separatrix.analysis.maps.boundary import certify_boundary
     from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import UsageError
     from separatrix.exact.engines import Sampling, engine_named
@@ -73,110 +71,97 @@ def boundary(
 
     construction, mechanism = in_order(construction, mechanism)
     parameters = read_parameters(boundary, construction, words)
-    if out is not None and over is None:
-        raise UsageError(
-            "--out draws a curve over a second parameter; add --over n=1e3:1e12:10:log, or use --json"
-        )
-    if certificate is not None and (over is not None or not engine_named(engine).covers("certified")):
-        reason = "a curve has none" if over is not None else f"the {engine} engine proves nothing"
-        raise UsageError(f"--certificate is for one boundary by the certified engine; {reason}")
-    if certificate is not None:
-        require_writable(certificate)
-    sampling = Sampling(draws, seed, confidence)
-    if over is None:
-        with announced("boundary", WHAT, as_json), counting(as_json) as count:
-            found = run(
-                construction,
-                mechanism,
-                parameters,
-                probability=at,
-                engine="certified" if certificate is not None else engine,
-                scan=scan,
-                tolerance=tolerance,
-                sampling=sampling,
-                tell=count,
-            )
-            if certificate is not None:
-                write_certificate(certificate, certify_boundary(found))
-        show(found, as_json, lambda: _view(found, certificate))
-        return
     if out is not None:
-        from separatrix.pages.maps import CURVE_ENDINGS
+        from separatrix.pages.maps import CURVE_ENDINGS, write_curve
 
+        if over is None:
+            raise UsageError(
+                "--out draws a curve over a second parameter; add --over n=1e3:1e12:10:log, or use --json"
+            )
         require_writable(out, CURVE_ENDINGS)
-    with announced("boundary", OVER, as_json), working(as_json) as tell:
-        curve = boundary_curve(
+    if certificate is not None:
+        if over is not None or not engine_named(engine).covers("certified"):
+            reason = "a curve has none" if over is not None else f"the {engine} engine proves nothing"
+            raise UsageError(f"--certificate is for one boundary by the certified engine; {reason}")
+        require_writable(certificate)
+    values = "values of the range, for each value of --over" if over else "values across the range"
+    task = f"P at {values}, then at crossings; seconds to minutes"
+    with announced("boundary", task, as_json), counting(as_json) as tell:
+        result: Boundary | BoundaryCurve = run(
             construction,
             mechanism,
             parameters,
-            over,
-            at=at,
-            engine=engine,
+            over=over,
+            probability=at,
+            engine="certified" if certificate is not None else engine,
             scan=scan,
             tolerance=tolerance,
-            sampling=sampling,
+            sampling=Sampling(draws, seed, confidence),
             tell=tell,
         )
+        if certificate is not None and isinstance(result, Boundary):
+            write_certificate(certificate, certify_boundary(result))
+    if isinstance(result, Boundary):
+        show(result, as_json, lambda: _print_boundary(result, certificate))
+        return
     if out is not None:
-        from separatrix.pages.maps import write_curve
-
-        write_curve(curve, out)
-    show(curve, as_json, lambda: _curve_view(curve, out))
+        write_curve(result, out)
+    show(result, as_json, lambda: _print_curve(result, out))
 
 
-def _view(found: Boundary, certificate: Path | None) -> None:
-    """Print every crossing, or P at both ends where there is none."""
-    to, name, level = console(), found.span.name, format_exact(found.at)
-    where = f"{found.asked.label} on {found.asked.kind.name}"
-    start, stop = found.ends
-    if not found.crossings and not found.plateaus:
-        to.print(
-            f"{escape(where)}: [bold]no crossing[/] of P = {level} found in {escape(found.span.spelled)}"
-        )
-    for crossing in found.crossings:
-        word = "[green]certified[/]" if crossing.certified else "not certified"
-        direction = "rises" if crossing.rises else "falls"
-        between = f"between [bold]{crossing.lo.value}[/] and [bold]{crossing.hi.value}[/]"
-        place = f"{name} {between}" if found.span.whole else found.place(crossing)
-        to.print(f"{escape(where)}: P {direction} through {level} at {place} ({word})")
+def _print_boundary(boundary: Boundary, certificate: Path | None) -> None:
+    """Print every crossing and plateau, P at both ends of the range, and the evidence."""
+    terminal, name, level = console(), boundary.parameter, format_exact(boundary.at)
+    heading = escape(f"{boundary.question.label} on {boundary.question.construction}")
+    if not boundary.crossings and not boundary.plateaus:
+        searched = escape(boundary.span.spelled)
+        terminal.print(f"{heading}: [bold]no crossing[/] of P = {level} found in {searched}")
+    for crossing in boundary.crossings:
+        verb = "rises" if crossing.rises else "falls"
+        ends = f"between [bold]{crossing.lo.value}[/] and [bold]{crossing.hi.value}[/]"
+        place = f"{name} {ends}" if boundary.span.whole else boundary.place(crossing)
+        proof = _proof(crossing.is_certified)
+        terminal.print(f"{heading}: P {verb} through {level} at {place} ({proof})")
         for label, end in (("lo", crossing.lo), ("hi", crossing.hi)):
-            to.print(f"  {label}  {_place(found, end)}  P = {for_people(end.p)}", markup=False)
-    for plateau in found.plateaus:
-        word = "[green]certified[/]" if plateau.certified else "not certified"
-        to.print(f"{escape(where)}: {plateau.describe(name, level)} ({word})")
-    for end in (start, stop):
-        to.print(f"P = {for_people(end.p)} at {_place(found, end)}", markup=False)
-    if found.formula is not None:
-        roots = ", ".join(f"{root:.10g}" for root in found.expected)
+            terminal.print(f"  {label}  {_place(boundary, end)}  P = {for_people(end.p)}", markup=False)
+    for plateau in boundary.plateaus:
+        proof = _proof(plateau.is_certified)
+        terminal.print(f"{heading}: {plateau.describe(name, level)} ({proof})")
+    lines = [f"P = {for_people(end.p)} at {_place(boundary, end)}" for end in boundary.ends]
+    if boundary.analytic is not None:
+        roots = ", ".join(f"{root:.10g}" for root in boundary.analytic_values)
         place = f"{name} = {roots}" if roots else f"nowhere in this range of {name}"
-        said = f"{found.formula.formula} {found.formula.tag}, {found.formula.limit}: {place}"
-        to.print(said, markup=False)
-    to.print(f"{found.engine}: {found.evidence}", markup=False)
-    to.print(found.guarantee, markup=False)
-    for said in filter(None, (found.asked.reference_remark, found.moved)):
-        to.print(said, markup=False)
+        formula = boundary.analytic.formula
+        lines.append(f"{formula.formula} {formula.tag}, {formula.limit}: {place}")
+    lines += [f"{boundary.engine}: {boundary.evidence}", boundary.guarantee]
+    lines += [boundary.question.reference_remark, boundary.length_remark]
     if certificate is not None:
-        to.print(f"certificate written; verify it with: separatrix check {certificate}", markup=False)
+        lines.append(f"certificate written; verify it with: separatrix check {certificate}")
+    for line in filter(None, lines):
+        terminal.print(line, markup=False)
 
 
-def _place(found: Boundary, end: LevelReading) -> str:
-    """The parameter's value at an end, and n where it is not the same at all of them."""
-    place = f"{found.span.name}={format_exact(end.value)}"
-    follows = found.span.name != "n" and len(found.lengths) > 1
-    return f"{place} n={found.n_used(end)}" if follows else place
+def _proof(is_certified: bool) -> str:
+    return "[green]certified[/]" if is_certified else "not certified"
 
 
-def _curve_view(found: BoundaryCurve, out: Path | None) -> None:
+def _place(boundary: Boundary, end: LevelReading) -> str:
+    """Return the parameter's value at an end, and n if it differs between ends."""
+    place = f"{boundary.parameter}={format_exact(end.value)}"
+    return f"{place} n={end.n}" if boundary.parameter != "n" and len(boundary.lengths) > 1 else place
+
+
+def _print_curve(curve: BoundaryCurve, out: Path | None) -> None:
     """Print one row for each crossing."""
     from separatrix.pages.maps import curve as curves
 
-    to = console()
-    to.print(escape(curves.title(found)))
-    table = new_table(*map(escape, curves.columns(found)), gap=1)
-    for row in curves.rows(found):
+    terminal = console()
+    terminal.print(escape(curves.title(curve)))
+    table = new_table(*map(escape, curves.columns(curve)), gap=1)
+    for row in curves.rows(curve):
         table.add_row(*map(escape, row))
-    to.print(table)
-    for sentence in curves.sentences(found):
-        to.print(escape(sentence))
+    terminal.print(table)
+    for sentence in curves.sentences(curve):
+        terminal.print(escape(sentence))
     if out is not None:
-        to.print(f"written: {escape(str(out))}")
+        terminal.print(f"written: {escape(str(out))}")

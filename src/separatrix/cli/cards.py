@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -111,7 +112,7 @@ def _atlas_view(found: Atlas) -> None:
 
 
 def bench(
-    mechanisms: Annotated[list[str] | None, typer.Argument(help="Which ones; all unless given.")] = None,
+    mechanisms: Annotated[list[str] | None, typer.Argument(help="Mechanisms (default: all).")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Cost on this machine: time, memory, operations.
@@ -122,41 +123,43 @@ def bench(
     from separatrix.core.parameters import split_mechanisms
     from separatrix.mechanisms.load import mechanism_from
 
-    named = [name for each in mechanisms or [] for name in split_mechanisms(each)]
-    chosen = [mechanism_from(name) for name in named]
-    what = "time, memory and operations at six lengths; about 10 s a mechanism"
-    with announced("bench", what, as_json), working(as_json) as tell:
-        found = run(chosen or None, tell=tell)
-    show(found, as_json, lambda: cost_table(console(), list(found.found), found.softmax))
+    names = [name for word in mechanisms or [] for name in split_mechanisms(word)]
+    chosen = [mechanism_from(name) for name in names] or None
+    task = "time, memory and operations at six lengths; about 10 s a mechanism"
+    with announced("bench", task, as_json), working(as_json) as tell:
+        result = run(chosen, tell=tell)
+    show(result, as_json, lambda: print_costs(console(), result.costs, result.softmax))
 
 
-def cost_table(
-    out: Console, found: list[CostCurve | Disagreement], softmax: CostCurve | Disagreement
+def print_costs(
+    terminal: Console, costs: Sequence[CostCurve | Disagreement], softmax: CostCurve | Disagreement
 ) -> None:
-    """The two longest lengths of each mechanism, and those that get no numbers."""
-    from separatrix.analysis.costs import CostCurve, Disagreement, crossover
-    from separatrix.analysis.costs.state import STATE
+    """Print the two longest lengths of each mechanism, and the mechanisms without numbers."""
+    from separatrix.analysis.costs import CostCurve, Disagreement
+    from separatrix.mechanisms.decoding import STATE
 
     titles = ("cost", "n", "ms", "MiB", "GFLOP", "KiB kept", "beats softmax")
-    table, curves = new_table(*titles, pad_edge=False), [x for x in found if isinstance(x, CostCurve)]
+    table, curves = new_table(*titles, pad_edge=False), [x for x in costs if isinstance(x, CostCurve)]
     for curve in curves:
-        start = crossover(curve, softmax)
+        start = curve.crossover(softmax) if isinstance(softmax, CostCurve) else None
         for cost in curve.costs[-2:]:
-            last = cost is curve.costs[-1]
+            is_last = cost.length == curve.lengths[-1]
             table.add_row(
                 escape(curve.mechanism),
                 f"{cost.length:,}",
                 f"{1e3 * cost.seconds:.3g}",
                 f"{cost.peak_bytes / 2**20:.3g}",
                 f"{cost.flops / 1e9:.3g}",
-                f"{cost.state_bytes / 2**10:,.5g}{'' if curve.state == STATE else '*'}",
-                "" if not last else "–" if start is None else f"from {start:,}",
+                f"{cost.state_bytes / 2**10:,.5g}{'' if curve.state_is == STATE else '*'}",
+                "" if not is_last else "–" if start is None else f"from {start:,}",
             )
     if curves:
-        out.print(table)
-        cached = "; * of keys and values, else of a state" if any(x.state != STATE for x in curves) else ""
-        text = f"One head, one causal pass over n tokens. KiB kept: to decode the next one{cached}."
-        out.print(text, style="dim", markup=False)
-    for each in found:
-        if isinstance(each, Disagreement):
-            out.print(f"[red]{escape(each.mechanism)} gets no numbers[/]: {escape(each.what)}")
+        terminal.print(table)
+        caches = any(curve.state_is != STATE for curve in curves)
+        note = "; * of keys and values, else of a state" if caches else ""
+        text = f"One head, one causal pass over n tokens. KiB kept: to decode the next one{note}."
+        terminal.print(text, style="dim", markup=False)
+    for untimed in costs:
+        if isinstance(untimed, Disagreement):
+            reason = escape(untimed.disagreement)
+            terminal.print(f"[red]{escape(untimed.mechanism)} gets no numbers[/]: {reason}")

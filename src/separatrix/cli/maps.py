@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
-    from separatrix.analysis.maps import Layer, Map, Step
+    from separatrix.analysis.maps import Layer, Map
+    from separatrix.analysis.maps.plane import Step
 
 SHADES = " ░▒▓█"
-ROWS, COLUMNS = 20, 64
+MAX_ROWS, MAX_COLUMNS = 20, 64
+"""The size of a picture of shades."""
 
 
 def map_(
@@ -42,7 +44,7 @@ def map_(
         str, typer.Option(help="distinguish, which is P(tells apart), fire_d0, fire_d1, margin or bits.")
     ] = "distinguish",
     difference: Annotated[
-        bool, typer.Option("--difference", help="Of two mechanisms: the first less the second.")
+        bool, typer.Option("--difference", help="Of two mechanisms: the first minus the second.")
     ] = False,
     engine: EngineName = "auto",
     draws: DrawsOption = 400,
@@ -55,8 +57,8 @@ def map_(
 ) -> None:
     """A quantity over two parameters, as a picture.
 
-    Two parameters are axes: start:stop:count, or start:stop:count:log for even spacing in the logarithm. What
-    is not given is taken from the construction's reference point.
+    Two parameters are axes: start:stop:count, or start:stop:count:log for even spacing in the logarithm.
+    Missing parameters are taken from the construction's reference point.
 
     \b
     Examples:
@@ -71,11 +73,11 @@ def map_(
     construction, mechanisms = in_order(construction, mechanisms)
     parameters = read_parameters(map_, construction, words)
     if out is not None:
-        from separatrix.pages.maps import MAP_ENDINGS
+        from separatrix.pages.maps import MAP_ENDINGS, write_map
 
         require_writable(out, MAP_ENDINGS)
     with _progress(as_json) as tell:
-        found = run(
+        result = run(
             construction,
             split_mechanisms(mechanisms),
             parameters,
@@ -86,26 +88,24 @@ def map_(
             tell=tell,
         )
     if out is not None:
-        from separatrix.pages.maps import write_map
-
-        write_map(found, out)
-    show(found, as_json, lambda: _view(found, out))
+        write_map(result, out)
+    show(result, as_json, lambda: _print_map(result, out))
 
 
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Callable[[Step], None]]:
-    """An estimate and a bar on stderr, once a layer has to be made a cell at a time."""
+    """Show an estimate and a bar on stderr as soon as a layer is computed cell by cell."""
     from rich.progress import Progress
 
-    to = on_stderr(quiet)
-    bar = Progress(console=to, transient=True, disable=not to.is_terminal)
+    terminal = on_stderr(quiet)
+    bar = Progress(console=terminal, transient=True, disable=not terminal.is_terminal)
     tasks: dict[str, TaskID] = {}
 
     def tell(step: Step) -> None:
         if step.mechanism not in tasks:
             bar.start()
-            took = _duration(step.seconds)
-            to.print(f"{escape(step.mechanism)}: {step.total:,} cells one by one, about {took}")
+            estimate = _duration(step.seconds)
+            terminal.print(f"{escape(step.mechanism)}: {step.total:,} cells one by one, about {estimate}")
             tasks[step.mechanism] = bar.add_task(escape(step.mechanism), total=step.total)
         bar.update(tasks[step.mechanism], completed=step.done)
 
@@ -122,58 +122,53 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-def _view(found: Map, out: Path | None) -> None:
-    """Print the map in shades, its extremes, and what was moved."""
-    from separatrix.analysis.maps import extremes
+def _print_map(result: Map, out: Path | None) -> None:
+    """Print the map in shades, its extremes with their commands, and remarks."""
     from separatrix.pages.maps import captions
 
-    to = console()
-    every = range(len(found.layers))
-    for index, layer in enumerate(found.shown):
-        to.print(f"[bold]{escape(layer.mechanism)}[/]: {escape(captions.title(found))}")
+    terminal = console()
+    for index, layer in enumerate(result.panels):
+        terminal.print(f"[bold]{escape(layer.mechanism)}[/]: {escape(captions.title(result))}")
         if out is None:
-            _shades(to, found, layer)
-        for word, value, cell in extremes(found.places, layer):
-            commands = [captions.command(found, i, cell) for i in (every if found.difference else [index])]
-            to.print(f"{word} {value:.6g}: {escape(' and '.join(commands))}")
-    for sentence in captions.sentences(found):
-        to.print(escape(sentence))
+            _print_shades(terminal, result, layer)
+        indices = range(len(result.layers)) if result.difference else [index]
+        for word, value, cell in layer.extremes():
+            commands = " and ".join(captions.command(result, i, cell) for i in indices)
+            terminal.print(f"{word} {value:.6g}: {escape(commands)}")
+    for sentence in captions.sentences(result):
+        terminal.print(escape(sentence))
     if out is not None:
-        to.print(f"written: {escape(str(out))}")
+        terminal.print(f"written: {escape(str(out))}")
 
 
-def _shades(to: Console, found: Map, layer: Layer) -> None:
-    """A picture of shades with the axes' ends."""
+def _print_shades(terminal: Console, result: Map, layer: Layer) -> None:
+    """Print a picture of shades with the ends of the axes."""
     from separatrix.pages.maps import heatmap
 
-    scale = heatmap.scale(found)
+    scale = heatmap.scale(result)
     values = scale.shade(layer.values)
-    rows, columns = values.shape
-    down, across = _thinned(rows, ROWS), _thinned(columns, COLUMNS)
-    shown = ["".join(_shade(values[r, c], scale.low, scale.high) for c in across) for r in reversed(down)]
-    x, y = found.x, found.y
-    top, bottom = (f"{value:.4g}" for value in (float(y.values[-1]), float(y.values[0])))
+    rows, columns = _thin(values.shape[0], MAX_ROWS), _thin(values.shape[1], MAX_COLUMNS)
+    lines = ["".join(_shade(values[r, c], scale.low, scale.high) for c in columns) for r in reversed(rows)]
+    x, y = result.x, result.y
+    left, right, bottom, top = (f"{value:.4g}" for axis in (x, y) for value in axis.floats[[0, -1]])
     margin = max(len(top), len(bottom), len(y.name)) + 1
-    for i, line in enumerate(shown):
-        label = {0: top, len(shown) // 2: y.name, len(shown) - 1: bottom}.get(i, "")
-        to.print(f"{label:>{margin - 1}} │{line}│", markup=False)
-    ends = f"{float(x.values[0]):.4g}", f"{float(x.values[-1]):.4g}"
-    width = max(len(shown[0]), len(ends[0]) + len(ends[1]) + len(x.name) + 2)
-    middle = x.name.center(width - len(ends[0]) - len(ends[1]))
-    to.print(f"{'':{margin}} {ends[0]}{middle}{ends[1]}", markup=False)
+    for i, line in enumerate(lines):
+        label = {0: top, len(lines) // 2: y.name, len(lines) - 1: bottom}.get(i, "")
+        terminal.print(f"{label:>{margin - 1}} │{line}│", markup=False)
+    width = max(len(lines[0]) - len(left) - len(right), len(x.name) + 2)
+    terminal.print(f"{'':{margin}} {left}{x.name.center(width)}{right}", markup=False)
     steps = [scale.low + (scale.high - scale.low) * i / len(SHADES) for i in range(1, len(SHADES))]
-    names = ("blank", *SHADES[1:])
-    key = " ".join(f"{name} < {step:.3g}," for name, step in zip(names, steps, strict=False))
-    to.print(f"{scale.label}: {key} {SHADES[-1]}", markup=False)
+    key = " ".join(f"{name} < {step:.3g}," for name, step in zip(("blank", *SHADES[1:]), steps, strict=False))
+    terminal.print(f"{scale.label}: {key} {SHADES[-1]}", markup=False)
 
 
-def _thinned(count: int, most: int) -> list[int]:
-    """At most so many places of a row, its ends among them."""
+def _thin(count: int, most: int) -> list[int]:
+    """Return at most `most` indices of a row, its ends included."""
     return list(range(count)) if count <= most else [i * (count - 1) // (most - 1) for i in range(most)]
 
 
 def _shade(value: float, low: float, high: float) -> str:
     if value != value:
         return "?"
-    place = int(len(SHADES) * (value - low) / (high - low))
-    return SHADES[min(max(place, 0), len(SHADES) - 1)]
+    index = int(len(SHADES) * (value - low) / (high - low))
+    return SHADES[min(max(index, 0), len(SHADES) - 1)]

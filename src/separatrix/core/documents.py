@@ -187,6 +187,8 @@ def schema_type(annotation: Any) -> Any:
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return Literal[tuple(member.value for member in annotation)]
     origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in _SCHEMA_TYPES:  # a registered generic class, for example numpy.ndarray[Any, Any]
+        return _SCHEMA_TYPES[origin]
     if origin is None or origin is Literal:
         return annotation
     if origin in (Required, NotRequired):

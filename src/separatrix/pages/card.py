@@ -37,7 +37,7 @@ def page(card: Card) -> str:
         meanings=MEANINGS,
         marks=MARKED,
         costs=costs,
-        untimed=" ".join(f"{each.mechanism} was not timed: {each.what}." for each in untimed),
+        untimed=" ".join(f"{each.mechanism} was not timed: {each.disagreement}." for each in untimed),
         picture=picture([*costs, *softmax]) if costs else b"",
     )
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from separatrix.analysis.laws.scaling_result import ScalingRow
+from separatrix.analysis.laws.scaling_result import NoScaling, ScalingRow
 from separatrix.claims import SECTIONS, ClaimStatus, Entry, count_statuses
 from separatrix.claims.paper.figures import BASE, GROWTH_PARAMETERS
 from separatrix.claims.paper.reproduction import FAR, ReproductionData
@@ -146,7 +146,7 @@ def _who(won: Sequence[PaperSeparation]) -> str:
     return f"Who beats whom: the linear family beats softmax on {', '.join(places)}"
 
 
-def growth(rows: Sequence[ScalingRow]) -> pages.Section:
+def growth(rows: Iterable[ScalingRow | NoScaling]) -> pages.Section:
     """How the margin of every mechanism grows with n."""
     words = " ".join(f"{name}={value}" for name, value in GROWTH_PARAMETERS.items())
     return pages.section(
@@ -159,16 +159,16 @@ def growth(rows: Sequence[ScalingRow]) -> pages.Section:
     )
 
 
-def _grown(rows: Sequence[ScalingRow]) -> str:
+def _grown(rows: Iterable[ScalingRow | NoScaling]) -> str:
     """How many mechanisms keep their margin as n grows."""
     laws = [row.scaling.law.name for row in rows if row.scaling is not None]
     kept = laws.count("constant")
     return f"The margin stays constant as n grows for {kept} of {len(laws)} mechanisms that were fitted"
 
 
-def _law(row: ScalingRow) -> tuple[str, str, str, str]:
-    if row.scaling is None:
-        return "not computed", row.why, "", ""
+def _law(row: ScalingRow | NoScaling) -> tuple[str, str, str, str]:
+    if isinstance(row, NoScaling):
+        return "not computed", row.reason, "", ""
     law, values = row.scaling.law, row.scaling.values
     lengths = f"{number(float(values[0].x))} to {number(float(values[-1].x))}"
-    return law.spelled.replace("-", "−"), law.name, lengths, row.scaling.engine
+    return law.exponent_text.replace("-", "−"), law.name, lengths, row.scaling.engine

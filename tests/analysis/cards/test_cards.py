@@ -24,10 +24,9 @@ from separatrix.analysis.cards.likeness import nearest_words
 from separatrix.analysis.cards.outcomes import at_length
 from separatrix.analysis.cards.rescue import rescue
 from separatrix.analysis.cards.standing import standing
-from separatrix.analysis.costs import Cost, CostCurve, Disagreement, bench, measure
-from separatrix.analysis.costs.cost import disagreement, tokens
+from separatrix.analysis.costs import CostCurve, Disagreement, bench, measure
+from separatrix.analysis.costs.cost import draw_tokens, find_disagreement
 from separatrix.analysis.costs.memory import peak_bytes
-from separatrix.analysis.costs.state import CACHE, STATE
 from separatrix.analysis.laws.costs import cost_law
 from separatrix.cli.cards import _atlas_view
 from separatrix.constructions import CONSTRUCTIONS, Construction
@@ -37,6 +36,7 @@ from separatrix.exact.verdicts import verdict
 from separatrix.mechanisms import Linear, Mechanism, Power, Softmax, mechanism_named
 from separatrix.mechanisms.calling import calling_of
 from separatrix.mechanisms.custom import wrap
+from separatrix.mechanisms.decoding import CACHE, STATE
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.mechanisms.recurrent.causal_linear import CausalLinear
 from separatrix.pages import atlas as atlas_page
@@ -76,8 +76,8 @@ def test_operations_are_counted_for_fused_attention_too() -> None:
 
 def test_crossover_is_where_it_stays_faster() -> None:
     def curve(*seconds: float) -> CostCurve:
-        costs = (Cost(n, s, 0, 0, 0) for n, s in zip((1, 2, 4, 8), seconds, strict=True))
-        return CostCurve("x", 8, tuple(costs), CACHE)
+        zeros = (0,) * len(seconds)
+        return CostCurve("x", 8, (1, 2, 4, 8), seconds, zeros, zeros, zeros, CACHE)
 
     slow = curve(2, 2, 2, 2)
     assert curve(3, 1, 3, 1).crossover(slow) == 8
@@ -95,9 +95,9 @@ def test_what_is_wrong_gets_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
         def __call__(self, q, k, v, counts=None, causal=False):  # type: ignore[no-untyped-def]
             return super().__call__(q, k, v, counts, causal) * 1.001
 
-    (found,) = bench([Off()]).found
+    (found,) = bench([Off()]).costs
     assert isinstance(found, Disagreement)
-    assert "off by 0.001" in found.what
+    assert "off by 0.001" in found.disagreement
 
 
 def test_what_is_wrong_at_the_edges_of_runs_gets_no_numbers() -> None:
@@ -108,8 +108,8 @@ def test_what_is_wrong_at_the_edges_of_runs_gets_no_numbers() -> None:
             after, out = super().advance(state, q, k, v)
             return tuple(0.9 * part for part in after), out
 
-    assert "off by" in (disagreement(Forgets()) or "")
-    assert disagreement(CausalLinear()) is None
+    assert "off by" in (find_disagreement(Forgets()) or "")
+    assert find_disagreement(CausalLinear()) is None
 
 
 def test_what_is_carried_from_token_to_token() -> None:
@@ -118,13 +118,13 @@ def test_what_is_carried_from_token_to_token() -> None:
         measure(mechanism_named(name), SHORT, 8)
         for name in ("retention", "window-linear", "softmax", "elu", "cosformer")
     )
-    assert sums.state == STATE
+    assert sums.state_is == STATE
     assert {cost.state_bytes for cost in sums.costs} == {8 * (8 + 1) * 4}
-    assert placed.state == CACHE
-    assert recurrent.state == window.state == STATE
+    assert placed.state_is == CACHE
+    assert recurrent.state_is == window.state_is == STATE
     assert {cost.state_bytes for cost in recurrent.costs} == {8 * 8 * 4}
     assert window.costs[-1].state_bytes <= window.costs[-1].length * 8 * 8 * 4
-    assert full.state == CACHE
+    assert full.state_is == CACHE
     assert [cost.state_bytes for cost in full.costs] == [n * (8 + 8) * 4 for n in SHORT]
 
 
@@ -438,7 +438,7 @@ def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_tokens_are_the_same_each_time() -> None:
-    assert torch.equal(tokens(8)[0], tokens(8)[0])
+    assert torch.equal(draw_tokens(8)[0], draw_tokens(8)[0])
 
 
 @pytest.mark.parametrize(

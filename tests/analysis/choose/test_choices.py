@@ -14,7 +14,7 @@ from separatrix.analysis.choose import Budget, Status, choose
 from separatrix.analysis.choose.budget import read_memory, spelled_bytes
 from separatrix.analysis.choose.sight import BOTH, nearest_point
 from separatrix.analysis.choose.task_sight import task_at, task_sight
-from separatrix.analysis.costs.cost import operations
+from separatrix.analysis.costs.cost import count_operations
 from separatrix.cli.application import run as typed
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.parameters import UsageError
@@ -227,9 +227,9 @@ def test_operations_are_counted_where_a_window_has_an_end_and_not_beyond_n():
 
 def test_operations_that_are_followed_are_those_that_are_done(monkeypatch):
     for name in ("softmax", "elu", "window:size=32"):
-        done = operations(mechanism_named(name), [64, 256])
-        monkeypatch.setattr("separatrix.analysis.costs.cost.LONGEST_RUN", 1)
-        assert operations(mechanism_named(name), [64, 256]) == done
+        done = count_operations(mechanism_named(name), [64, 256])
+        monkeypatch.setattr("separatrix.analysis.costs.cost.MAX_COMPUTED_LENGTH", 1)
+        assert count_operations(mechanism_named(name), [64, 256]) == done
         monkeypatch.undo()
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from separatrix.analysis.laws.noisy_powerlaw import LEVEL, noisy_law, uncertain_law
+from separatrix.analysis.laws.noisy_powerlaw import SIGNIFICANCE, noisy_law, uncertain_law
 from separatrix.analysis.laws.powerlaw import TOLERANCE, exact_law
 
 DECADES = [10.0**k for k in range(3, 10)]
@@ -167,7 +167,7 @@ def test_noisy_power_laws_are_found_at_the_stated_coverage(known: bool) -> None:
     covered = sum(low <= -0.7 <= high for _, (low, high) in found) / RUNS
     rejected = sum(power is False for power, _ in found) / RUNS
     assert abs(covered - 0.95) < 4 * math.sqrt(0.95 * 0.05 / RUNS)
-    assert rejected < LEVEL + 4 * math.sqrt(LEVEL / RUNS)
+    assert rejected < SIGNIFICANCE + 4 * math.sqrt(SIGNIFICANCE / RUNS)
 
 
 @pytest.mark.parametrize("known", [True, False])

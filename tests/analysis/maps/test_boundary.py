@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 import separatrix as sx
 from cases import BASE
 from expectations import assert_refused, run
-from separatrix.analysis.maps import Boundary, boundary, boundary_curve, certify_boundary
-from separatrix.analysis.maps.bisection import Bisection, LevelReading, sections, whole_sections
+from separatrix.analysis.maps import Boundary, boundary
+from separatrix.analysis.maps.boundary import certify_boundary
+from separatrix.analysis.maps.boundary_search import Bisection, LevelReading, sections, whole_sections
 from separatrix.checker import check_boundary, check_file
 from separatrix.constructions.spike import Spike
 from separatrix.core.parameters import Grid, UsageError
@@ -42,8 +43,8 @@ def in_a1(**more: Any) -> Boundary:
 def side_at(found: Boundary, value: Number) -> int:
     """The sign of P - at, by exact fractions, computed here again."""
     chosen = {found.span.name: value}
-    point = found.asked.point(chosen)
-    count = certified.count(point, found.asked.mechanism(chosen))
+    point = found.question.point(chosen)
+    count = certified.count(point, found.question.mechanism(chosen))
     assert count.decided
     sign = side_of_fractions(count.low.p0, count.low.only, point.m, found.at)
     assert sign is not None
@@ -53,7 +54,7 @@ def side_at(found: Boundary, value: Number) -> int:
 def test_the_ends_are_close_and_on_different_sides() -> None:
     found = in_a1()
     (crossing,) = found.crossings
-    assert crossing.certified
+    assert crossing.is_certified
     assert crossing.rises
     assert side_at(found, crossing.lo.value) < 0 <= side_at(found, crossing.hi.value)
     assert 0 < crossing.hi.value - crossing.lo.value <= Fraction(1, 10**12)
@@ -63,10 +64,10 @@ def test_the_ends_are_close_and_on_different_sides() -> None:
 
 def test_the_limit_is_that_of_the_claim() -> None:
     found = in_a1()
-    assert found.formula is not None
-    assert found.formula.formula == "a1(a1+b+c) = 1"
-    assert found.expected == pytest.approx(((math.sqrt(0.3**2 + 4) - 0.3) / 2,), rel=1e-12)
-    assert found.crossings[0].middle < found.expected[0]
+    assert found.analytic is not None
+    assert found.analytic.formula.formula == "a1(a1+b+c) = 1"
+    assert found.analytic_values == pytest.approx(((math.sqrt(0.3**2 + 4) - 0.3) / 2,), rel=1e-12)
+    assert found.crossings[0].middle < found.analytic_values[0]
 
 
 @pytest.mark.parametrize(
@@ -80,14 +81,14 @@ def test_the_limit_is_that_of_the_claim() -> None:
 )
 def test_known_formulas(construction: str, mechanism: str, open_: dict[str, Any], expected: float) -> None:
     found = boundary(construction, mechanism, {**FIXED, **open_})
-    assert found.expected == pytest.approx((expected,), rel=1e-9)
+    assert found.analytic_values == pytest.approx((expected,), rel=1e-9)
     assert found.crossings
 
 
 def test_a_formula_says_nothing_of_a_parameter_it_does_not_hold() -> None:
     found = sx.boundary("spike", "softmax", **FIXED, a1="0.8", n="1e3:1e12")
-    assert found.expected == ()
-    assert sx.boundary("spike", "softmax:temperature=2", **FIXED, a1="0.5:3", n=10**6).formula is None
+    assert found.analytic_values == ()
+    assert sx.boundary("spike", "softmax:temperature=2", **FIXED, a1="0.5:3", n=10**6).analytic is None
 
 
 def test_whole_ends_are_neighbours_among_the_admissible() -> None:
@@ -97,13 +98,13 @@ def test_whole_ends_are_neighbours_among_the_admissible() -> None:
     assert not crossing.rises
     assert side_at(found, 125823100) >= 0 > side_at(found, 125823200)
     assert found.span.log
-    assert found.moved.startswith("n runs from 1100 to 1000000000000")
+    assert found.length_remark.startswith("n runs from 1100 to 1000000000000")
 
 
 def test_n_is_moved_with_d_and_that_is_said() -> None:
     found = sx.boundary("spike", "softmax", n=1001, d="4:60", m=12, a0="0.01", a1="0.7", b="0.2", c="0.1")
     assert found.crossings
-    assert found.moved.startswith("n=1001 is rounded to a multiple of d−2")
+    assert found.length_remark.startswith("n=1001 is rounded to a multiple of d−2")
     for crossing in found.crossings:
         low, high = int(crossing.lo.value), int(crossing.hi.value)
         assert high == low + 1
@@ -128,13 +129,13 @@ def test_no_crossing_is_said_with_both_ends() -> None:
     found = sx.boundary("spike", "linear", **FIXED, a1="0.5:1.5", n=1000)
     assert found.crossings == ()
     assert found.ends[0].p < found.ends[1].p < 1e-5
-    assert "two crossings between neighbouring values would not be seen" in found.guarantee
+    assert "two crossings between neighbouring values would be missed" in found.guarantee
 
 
 def test_a_peak_in_m_that_is_not_reached_leaves_the_question_open() -> None:
     found = sx.boundary("spike", "linear", a1="1.2", n=1000, **{**FIXED, "m": "1:1e4"})
     assert found.crossings == ()
-    assert not found.complete
+    assert not found.completeness
 
 
 def test_levels_move_the_crossing() -> None:
@@ -145,7 +146,7 @@ def test_levels_move_the_crossing() -> None:
 
 def test_the_exact_engine_alone_proves_nothing() -> None:
     found = in_a1(engine="closed")
-    assert not found.crossings[0].certified
+    assert not found.crossings[0].is_certified
     assert found.engine == "closed"
     assert found.crossings[0].middle == pytest.approx(in_a1().crossings[0].middle, rel=2e-12)
 
@@ -156,14 +157,14 @@ def test_sampled_ends_lie_around_the_certified_crossing() -> None:
     truth = in_a1(n=1000).crossings[0].middle
     (crossing,) = found.crossings
     assert crossing.lo.value < truth < crossing.hi.value
-    assert not crossing.certified
+    assert not crossing.is_certified
     assert found.evidence.endswith("at each value by itself")
 
 
 def test_constructions_without_a_closed_form_are_searched_too() -> None:
     found = sx.boundary("dispersion", "softmax", n="3:1e6", m=12)
     (crossing,) = found.crossings
-    assert crossing.certified
+    assert crossing.is_certified
     assert crossing.hi.value == int(crossing.lo.value) + 1
     for end, wanted in ((crossing.lo, True), (crossing.hi, False)):
         p = sx.verdict("dispersion", "softmax", n=end.value, m=12).outcome.distinguish
@@ -186,7 +187,7 @@ def test_search_finds_what_the_scan_shows(jumps: set[int], scanned: int) -> None
 
     search = search_in(lambda value: 1 if above(value) else -1)
     places = sorted({round(200 * i / (scanned - 1)) for i in range(scanned)})
-    found = list(search.changes(search.read(places)))
+    found = list(search.find_changes(search.read(places)))
     for lo, hi in found:
         assert hi.value - lo.value == 1
         assert hi.value in jumps
@@ -203,7 +204,7 @@ def test_search_closes_in_on_what_cannot_be_decided(start: int, width: int) -> N
         return None if start <= value < start + width else 1 if value >= start else -1
 
     search = search_in(side)
-    ((lo, hi),) = search.changes(search.read([0, 200]))
+    ((lo, hi),) = search.find_changes(search.read([0, 200]))
     assert (lo.value, hi.value) == (start - 1, start + width)
 
 
@@ -305,8 +306,8 @@ def test_a_parameter_of_the_mechanism_can_be_certified() -> None:
 
 
 def test_a_curve_has_a_boundary_for_every_value(tmp_path: Path) -> None:
-    curve = boundary_curve("spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, "n=1e3:1e9:3:log")
-    places = [found.crossings[0].middle for found in curve.boundaries]
+    curve = boundary("spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, over="n=1e3:1e9:3:log")
+    places = [found.crossings[0].middle for found in curve.curve]
     assert places == sorted(places)
     assert places[1] == pytest.approx(in_a1().crossings[0].middle, rel=1e-12)
     rows = as_csv(curve).decode().splitlines()
@@ -319,14 +320,14 @@ def test_a_curve_has_a_boundary_for_every_value(tmp_path: Path) -> None:
 
 
 def test_the_critical_degree_over_n_stays_below_its_formula() -> None:
-    curve = boundary_curve("spike", "power", {**FIXED, "a1": "1.2", "beta": "1:30"}, "n=1e3:1e12:3:log")
-    for found in curve.boundaries:
-        assert found.expected[0] - 2 < found.crossings[0].middle < found.expected[0]
+    curve = boundary("spike", "power", {**FIXED, "a1": "1.2", "beta": "1:30"}, over="n=1e3:1e12:3:log")
+    for found in curve.curve:
+        assert found.analytic_values[0] - 2 < found.crossings[0].middle < found.analytic_values[0]
 
 
 def test_a_curve_over_the_mechanism() -> None:
-    curve = boundary_curve("spike", "power", {**FIXED, "a1": "1.2", "n": "1e3:1e12"}, "beta=5:9:3")
-    places = [found.crossings[0].middle for found in curve.boundaries]
+    curve = boundary("spike", "power", {**FIXED, "a1": "1.2", "n": "1e3:1e12"}, over="beta=5:9:3")
+    places = [found.crossings[0].middle for found in curve.curve]
     assert places == sorted(places)
     assert curve.as_json()["curve"][0]["value"] == "5"
 
@@ -366,8 +367,11 @@ def test_a_curve_as_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
 
 BAD: list[tuple[list[str], str]] = [
-    (["a1=0.5:1.5", "n=1e3:1e6"], "searched in one range, and here are 2 (a1, n)"),
-    (["a1=1", "n=1000"], "searched in one range, and here is none"),
+    (
+        ["a1=0.5:1.5", "n=1e3:1e6"],
+        "searched in one range, but 2 were given (a1, n); give one of them as --over",
+    ),
+    (["a1=1", "n=1000"], "searched in one range, but none was given"),
     (["a1=1.5:0.5", "n=1000"], "runs backwards"),
     (["a1=1:1", "n=1000"], "has no length"),
     (["a1=0.5:1.5:9", "n=1000"], "is not a search range"),

@@ -17,7 +17,7 @@ from cases import BASE
 from expectations import run
 from separatrix.analysis import maps
 from separatrix.analysis.laws import scaling
-from separatrix.analysis.maps import BoundaryCurve, boundary_curve
+from separatrix.analysis.maps import BoundaryCurve, boundary
 from separatrix.pages.maps import curve as curves
 from separatrix.pages.maps import write_curve, write_map
 from separatrix.pages.maps.heatmap import interactive
@@ -29,8 +29,8 @@ MOVED = "n is rounded to a multiple of d−2: 2667 to 2700, 3333 to 3300."
 
 
 def over_n() -> BoundaryCurve:
-    return boundary_curve(
-        "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, "n=2000:4000:4", scan=11, tolerance="1e-3"
+    return boundary(
+        "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, over="n=2000:4000:4", scan=11, tolerance="1e-3"
     )
 
 
@@ -43,7 +43,7 @@ def test_a_curve_over_n_has_the_n_that_were_used() -> None:
     assert found.over.values == (2000, 2700, 3300, 4000)
     assert [row["n"] for row in table(found)] == ["2000", "2700", "3300", "4000"]
     assert curves.series(found)["crossing"][0].tolist() == [2000, 2700, 3300, 4000]
-    for value, each in zip(found.over.values, found.boundaries, strict=True):
+    for value, each in zip(found.over.values, found.curve, strict=True):
         assert each.lengths == [value]
         again = sx.boundary("spike", "softmax", **FIXED, a1="0.5:1.5", n=value, scan=11, tolerance="1e-3")
         assert again.crossings == each.crossings
@@ -75,16 +75,16 @@ def test_the_page_and_the_text_of_a_curve_say_the_n_used(
 
 
 def test_values_that_are_moved_to_one_n_are_one_row() -> None:
-    found = boundary_curve(
-        "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, "n=980:1020:5", scan=11, tolerance="1e-3"
+    found = boundary(
+        "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, over="n=980:1020:5", scan=11, tolerance="1e-3"
     )
     assert found.over.values == (1000,)
-    assert found.wanted == (980,)
+    assert [point.asked for point in found.curve] == [980]
 
 
 def test_a_curve_over_d_has_a_column_with_the_n_used() -> None:
     asked = {**WITHOUT_D, "n": 1001, "a1": "0.5:1.5"}
-    found = boundary_curve("spike", "softmax", asked, "d=10:20:4", scan=11, tolerance="1e-3")
+    found = boundary("spike", "softmax", asked, over="d=10:20:4", scan=11, tolerance="1e-3")
     assert [(row["d"], row["n used"]) for row in table(found)] == [
         ("10", "1000"),
         ("13", "1001"),
@@ -92,14 +92,14 @@ def test_a_curve_over_d_has_a_column_with_the_n_used() -> None:
         ("20", "1008"),
     ]
     assert "n=1001 asked for" in curves.sentences(found)[0]
-    assert found.moved in curves.sentences(found)
+    assert found.length_remark in curves.sentences(found)
     figure = curves.interactive(found)
     assert list(figure.data[0].customdata) == ["1000", "1001", "1005", "1008"]
     assert "n used = %{customdata}" in figure.data[0].hovertemplate
 
 
 def test_where_the_search_moves_n_both_ends_say_it(capsys: pytest.CaptureFixture[str]) -> None:
-    found = boundary_curve("spike", "softmax", {**WITHOUT_D, "a1": "0.7", "d": "4:30"}, "n=1001:1031:3")
+    found = boundary("spike", "softmax", {**WITHOUT_D, "a1": "0.7", "d": "4:30"}, over="n=1001:1031:3")
     for row in table(found):
         used = [int(n) for n in row["n used"].split(" to ")]
         steps = [int(row["lo"]) - 2, int(row["hi"]) - 2]
@@ -114,10 +114,10 @@ def test_where_the_search_moves_n_both_ends_say_it(capsys: pytest.CaptureFixture
 
 
 def test_nothing_is_said_where_nothing_is_moved() -> None:
-    found = boundary_curve(
-        "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, "n=1000:2000:2", scan=11, tolerance="1e-3"
+    found = boundary(
+        "spike", "softmax", {**FIXED, "a1": "0.5:1.5"}, over="n=1000:2000:2", scan=11, tolerance="1e-3"
     )
-    assert found.moved == ""
+    assert found.length_remark == ""
     assert "n used" not in curves.columns(found)
 
 

@@ -23,7 +23,8 @@ import separatrix as sx
 from cases import BASE
 from expectations import assert_refused, run
 from separatrix.analysis import maps
-from separatrix.analysis.maps import Map, Step
+from separatrix.analysis.maps import Map
+from separatrix.analysis.maps.plane import Step
 from separatrix.constructions.lengths import nearest_multiple
 from separatrix.constructions.spike import Spike
 from separatrix.core.numbers.spelling import for_people
@@ -110,7 +111,7 @@ def test_every_cell_is_what_fractions_say(mechanism: str, open_: dict[str, str])
     (asked,), (layer,), pick = found.questions, found.layers, random.Random(0)
     for _ in range(12):
         cell = pick.randrange(layer.values.shape[0]), pick.randrange(layer.values.shape[1])
-        chosen = found.places.at(cell)
+        chosen = found.grid.at(cell)
         truth = certified.solve(asked.point(chosen), asked.mechanism(chosen))
         assert layer.values[cell] == pytest.approx(truth.distinguish, rel=1e-9, abs=1e-300)
 
@@ -138,23 +139,23 @@ def test_every_quantity_by_the_command_of_its_cell(of: str) -> None:
 
 def test_what_was_moved_is_said_and_used() -> None:
     found = small(n="1040:1e6:3:log")
-    assert found.places.n is not None
-    assert found.places.n[:, 0].tolist() == [1000, 32200, 10**6]
-    assert "2 of 3 places" in found.places.remark
-    assert "n=1040 to n=1000" in found.places.remark
-    assert small().places.remark == ""
+    assert found.grid.n is not None
+    assert found.grid.n[:, 0].tolist() == [1000, 32200, 10**6]
+    assert "2 of 3 places" in found.length_remark
+    assert "n=1040 to n=1000" in found.length_remark
+    assert small().length_remark == ""
 
 
 def test_where_d_moves_n_moves_with_it() -> None:
     found = sx.map("spike", "softmax", d="4:12:3", a1="0.5:1.5:3", n=1001, m=1, a0="0.01", b="0.2", c="0.1")
-    assert found.places.n is not None
-    assert found.places.n.tolist() == [[1002, 1002, 1000]]
+    assert found.grid.n is not None
+    assert found.grid.n.tolist() == [[1002, 1002, 1000]]
 
 
 def test_a_difference_is_one_layer() -> None:
     found = small(difference=True)
     softmax, linear = found.layers
-    (shown,) = found.shown
+    (shown,) = found.panels
     assert np.array_equal(shown.values, softmax.values - linear.values)
     assert found.as_json()["layers"][0]["mechanism"] == "softmax − linear"
 
@@ -238,7 +239,7 @@ def test_tables_have_a_row_for_each_cell(ending: str, tmp_path: Path) -> None:
     assert chosen["distinguish"].item() == pytest.approx(found.layers[0].values[0, 3], rel=1e-12)
     assert chosen["low"].item() == chosen["high"].item()
     both = rows.filter(mechanism="softmax − linear", a1_used="1.25", n_used="1000")
-    assert both["distinguish"].item() == pytest.approx(found.shown[0].values[0, 3])
+    assert both["distinguish"].item() == pytest.approx(found.panels[0].values[0, 3])
 
 
 def test_the_page_begins_with_what_was_found() -> None:
@@ -259,7 +260,7 @@ def test_the_page_is_whole_and_knows_every_cell(tmp_path: Path) -> None:
     text = write(found, tmp_path, ".html").read_text()
     assert "default-src 'none'" in text
     assert not re.search(r"""(src|href)=["']https?:""", text.split("</main>")[0])
-    assert found.places.remark in text
+    assert found.length_remark in text
     cells = json.loads(text.split('id="cells">')[1].split("</script>")[0])
     assert cells["n"] == [["1000"], ["102600"], ["10131600"], ["1e9"]]
     assert cells["names"] == ["a1", "n"]
@@ -367,14 +368,12 @@ def test_bad_input_gets_one_line(
 def test_a_mechanism_that_lacks_the_parameter_is_named() -> None:
     with pytest.raises(UsageError, match="beta is not a parameter of softmax"):
         sx.map("spike", ["softmax", "power"], beta="1:3:3", n="1e3:1e6:3:log", a1=1, **FIXED)
-    with pytest.raises(UsageError, match="both the mechanism's own"):
+    with pytest.raises(UsageError, match="are both parameters of the mechanism"):
         maps.map("spike", ["linformer"], {**FIXED, "rank": "1:3:3", "seed": "0:2:3"})
 
 
 def test_csv_of_an_open_cell_is_empty() -> None:
-    from separatrix.analysis.maps.table import frame as rows
-
     asked = {"d": "102:300002:2", "a1": "0.8:1:2", "n": 600_000, "m": 1, "a0": "0.01", "b": "0.2", "c": "0.1"}
-    table = rows(maps.map("spike", ["softmax"], asked, engine="certified"))
+    table = maps.map("spike", ["softmax"], asked, engine="certified").to_frame()
     assert table["distinguish"].null_count() == 2
     assert b"NaN" not in io.BytesIO(table.write_csv().encode()).read()

@@ -11,9 +11,10 @@ import pytest
 
 import separatrix as sx
 from expectations import run
-from separatrix.analysis.maps import Boundary, certify_boundary
-from separatrix.analysis.maps.bisection import LevelReading
-from separatrix.analysis.maps.boundary import _arrange
+from separatrix.analysis.maps import Boundary
+from separatrix.analysis.maps.boundary import certify_boundary
+from separatrix.analysis.maps.boundary_result import LevelReading
+from separatrix.analysis.maps.boundary_search import _arrange
 from separatrix.checker import check_boundary
 from separatrix.core.parameters.ranges import Number
 from separatrix.exact.engines import certified
@@ -25,8 +26,8 @@ WORDS = [f"{name}={value}" for name, value in ASKED.items()]
 def exact_p(found: Boundary, value: Number) -> Fraction:
     """P at one value by fractions, from p0 and the share that fires on D1 alone."""
     chosen = {found.span.name: value}
-    point = found.asked.point(chosen)
-    count = certified.count(point, found.asked.mechanism(chosen))
+    point = found.question.point(chosen)
+    count = certified.count(point, found.question.mechanism(chosen))
     assert count.decided
     silent = 1 - Fraction(count.low.p0)
     return silent**point.m - (silent - Fraction(count.low.only)) ** point.m
@@ -44,7 +45,7 @@ def anchors(found: Boundary) -> list[LevelReading]:
         *(
             end
             for plateau in found.plateaus
-            for end in (plateau.before, plateau.first, plateau.last, plateau.after)
+            for end in (plateau.previous, plateau.first, plateau.last, plateau.next)
             if end is not None
         ),
     ]
@@ -79,11 +80,11 @@ def random_boundary(draw: random.Random) -> Boundary:
 def require_true_sides(found: Boundary) -> None:
     """Compare every side that the answer states with P by fractions, at its ends and in between."""
     for crossing in found.crossings:
-        assert crossing.certified
+        assert crossing.is_certified
         below, above = (crossing.lo, crossing.hi) if crossing.rises else (crossing.hi, crossing.lo)
         assert exact_p(found, below.value) < found.at < exact_p(found, above.value)
     for plateau in found.plateaus:
-        assert plateau.certified
+        assert plateau.is_certified
         assert exact_p(found, plateau.first.value) == found.at == exact_p(found, plateau.last.value)
     shown = anchors(found)
     for value in found.span.points(21):
@@ -140,9 +141,9 @@ def test_a_crossing_over_a_plateau_has_strict_ends_and_a_certificate() -> None:
 def test_floats_alone_leave_equality_open() -> None:
     found = sx.boundary("spike", "softmax", **ASKED, probability="0.21875", engine="closed")
     assert found.plateaus == ()
-    assert found.open > 0
+    assert found.undecided > 0
     (crossing,) = found.crossings
-    assert not crossing.certified
+    assert not crossing.is_certified
     assert "between 0.7055728798 and 0.7183541266" in found.summary
 
 

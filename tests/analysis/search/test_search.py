@@ -13,29 +13,25 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
 import torch
 from flint import arb, ctx, fmpq
+from optuna.distributions import BaseDistribution, IntDistribution
+from optuna.storages.journal import JournalFileBackend, JournalStorage
+from optuna.trial import create_trial
 from rich.console import Console
 from torch import Tensor
 
 import expectations
 import separatrix as sx
 from command import invoke
-from separatrix.analysis.search import (
-    InputFinding,
-    Instance,
-    PointFinding,
-    check_findings,
-    read_instance,
-    separation,
-)
-from separatrix.analysis.search.family import recognised
-from separatrix.analysis.search.instance import described, sheet
-from separatrix.analysis.search.separation import read
-from separatrix.analysis.search.shrink import shrunk, size, steps
+from separatrix.analysis.search import InputFinding, PointFinding, check_findings
+from separatrix.analysis.search.instance import Instance, label_of, read_instance, recognise_family, sheet
+from separatrix.analysis.search.separation import read, separation
+from separatrix.analysis.search.shrink import instance_size, instance_steps, shrink_instance
 from separatrix.analysis.search.space import EDITS, FEW, MANY, draw
-from separatrix.analysis.search.trial_log import Header, Log, Trial
+from separatrix.analysis.search.trials import SearchLog
 from separatrix.cli import search as command
 from separatrix.constructions import Description, TokenGroup
 from separatrix.core.parameters import UsageError
@@ -160,8 +156,9 @@ def test_equal_is_said_of_what_is_proved_equal(
 ) -> None:
     found = separation(mechanism_named(x), mechanism_named(y), instance)
     assert found.way == way
-    assert (found.y.equal, way) in {(True, "equal"), (None, "near"), (False, "drowned")}
-    command._instance(Console(width=200), InputFinding(instance, found, True), (x, y))
+    assert (found.y.is_equal, way) in {(True, "equal"), (None, "near"), (False, "drowned")}
+    finding = InputFinding.build(mechanism_named(x), mechanism_named(y), instance, shrunk=True)
+    command._print_inputs(Console(width=200), finding, x, y)
     shown = capsys.readouterr().out
     assert told in shown
     assert ("equal" in shown.replace("not proved equal", "")) == (way == "equal")
@@ -191,7 +188,7 @@ def test_an_edit_changes_its_own_part_alone(edit: str) -> None:
         instance = drawn(number, edit)
         assert instance.differs_in in ((), (EDITS[edit],))
         assert read_instance(json.loads(json.dumps(instance.as_json()))) == instance
-        assert described(sheet(instance.d0)) == instance.d0
+        assert label_of(sheet(instance.d0)) == instance.d0
 
 
 def test_shrinking_ends_where_no_step_is_left() -> None:
@@ -203,16 +200,18 @@ def test_shrinking_ends_where_no_step_is_left() -> None:
     start = next(
         one for number in range(200) if holds(one := drawn(number, "counts")) and len(one.d0.groups) > 2
     )
-    small = shrunk(start, holds)
+    small = shrink_instance(start, holds)
     assert small == Instance(label("1", ("1", "1", 1)), label("1", ("1", "1", 2)))
-    assert not any(size(step) < size(small) and holds(step) for step in steps(small))
-    assert recognised(small) == ("duplication", "only counts differ, each 2 times as large in D1")
+    assert not any(
+        instance_size(step) < instance_size(small) and holds(step) for step in instance_steps(small)
+    )
+    assert recognise_family(small) == ("duplication", "only counts differ, each 2 times as large in D1")
 
 
 def test_shrinking_keeps_a_mirror_a_mirror() -> None:
-    start = next(one for number in range(50) if (one := drawn(number, "order")).mirrored)
-    small = shrunk(start, lambda one: one.mirrored)
-    assert small.mirrored
+    start = next(one for number in range(50) if (one := drawn(number, "order")).is_mirrored)
+    small = shrink_instance(start, lambda one: one.is_mirrored)
+    assert small.is_mirrored
     assert len(small.d0.groups) == 2
 
 
@@ -234,8 +233,8 @@ def test_shrinking_keeps_a_mirror_a_mirror() -> None:
         (label("1", ("1", "1", 1)), label("2", ("4", "1", 1)), "mixed"),
     ],
 )
-def test_families_are_recognised(d0: Description, d1: Description, family: str) -> None:
-    assert recognised(Instance(d0, d1))[0] == family
+def test_families_are_recognise_family(d0: Description, d1: Description, family: str) -> None:
+    assert recognise_family(Instance(d0, d1))[0] == family
 
 
 REDISCOVERED = [
@@ -255,8 +254,8 @@ def test_known_separations_are_rediscovered(x: str, y: str, family: str, budget:
     assert hits, [each.family for each in found.findings]
     best = hits[0]
     assert isinstance(best, InputFinding)
-    assert best.separation.way == ("drowned" if family == "spike" else "equal")
-    assert {best.separation.x.evidence, best.separation.y.evidence} <= {"exact", "balls"}
+    assert best.way == ("drowned" if family == "spike" else "equal")
+    assert {best.x.evidence, best.y.evidence} <= {"exact", "balls"}
     assert len(best.instance.d0.groups) <= 2
     assert len(best.instance.d0.queries) == 1
     if family == "collinear queries":
@@ -277,7 +276,7 @@ def test_a_search_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
     whole = sx.search("softmax", "taylor:order=2", budget=110, seed=3)
     sx.search("softmax", "taylor:order=2", budget=50, seed=3, study=study)
     half = study.read_bytes()
-    study.write_bytes(half + b'{"question": "counts eq')
+    study.write_bytes(half + b'{"op_code": 4, "worker')
     again = sx.search("softmax", "taylor:order=2", budget=110, seed=3, study=study)
     assert told(again) == told(whole)
     assert study.read_bytes().startswith(half)
@@ -287,20 +286,30 @@ def test_a_search_goes_on_as_if_it_had_not_stopped(tmp_path: Path) -> None:
     assert study.read_bytes() == kept
 
 
-def trial(**changes: Any) -> str:
-    """A line of a log of softmax over linear, with changes."""
-    choices: dict[str, int] = {}
+SOFTMAX_OVER_LINEAR = "softmax over linear, inputs, seed 0"
+
+
+def written_log(path: Path, search: str = SOFTMAX_OVER_LINEAR, **changes: Any) -> str:
+    """Write a log with one trial of softmax over linear, with changes, and return its text."""
+    distributions: dict[str, BaseDistribution] = {}
 
     def suggest(name: str, low: int, high: int) -> int:
-        choices[name] = low
+        distributions[name] = IntDistribution(low, high)
         return low
 
     draw(suggest, "counts", FEW)
-    whole = {"question": "counts equal", "choices": choices, "value": 0.0, "found": False, "failed": None}
-    return json.dumps({**whole, **changes})
-
-
-HEADER = {"format": "separatrix search 1", "x": "softmax", "y": "linear", "space": "inputs", "seed": 0}
+    for name in changes.get("choices", {}):
+        distributions[name] = IntDistribution(0, 99)
+    trial = create_trial(
+        params={name: kind.low for name, kind in distributions.items()} | changes.get("choices", {}),
+        distributions=distributions,
+        value=0.0,
+        user_attrs={"question": "counts equal", "found": False, "failed": None}
+        | changes.get("attributes", {}),
+    )
+    with closing(SearchLog(path, search)) as log:
+        log.add(trial)
+    return path.read_text()
 
 
 @pytest.mark.parametrize(
@@ -309,69 +318,89 @@ HEADER = {"format": "separatrix search 1", "x": "softmax", "y": "linear", "space
         ("rubbish", "is not the log of a search"),
         ("[1, 2]\n", "is not the log of a search"),
         ("\x00\x80\n", "is not the log of a search"),
-        (json.dumps({**HEADER, "y": "relu"}) + "\n", "belongs to another search (softmax over relu"),
-        (json.dumps({**HEADER, "seed": 1}) + "\n", "belongs to another search"),
-        (f"{json.dumps(HEADER)}\n{trial(question='names')}\n", "line 2: this search does not ask"),
-        (f"{json.dumps(HEADER)}\n{trial(choices={'width': 99})}\n", "line 2: width=99 is no choice"),
-        (f"{json.dumps(HEADER)}\n{trial(found=True)}\n", "line 2: this trial found nothing"),
+        ("[" * 3000 + "\n", "is not the log of a search"),
+        ('{"op_code": 99, "worker_id": "x"}\n', "is not the log of a search"),
+        ('{"op_code": 0, "worker_id": "x", "study_name": "mine", "directions": [2]}\n', "is not the log"),
     ],
 )
-def test_a_wrong_study_file_is_refused_and_left_as_it_was(tmp_path: Path, text: str, complaint: str) -> None:
+def test_a_foreign_study_file_is_refused_and_left_as_it_was(
+    tmp_path: Path, text: str, complaint: str
+) -> None:
     study = tmp_path / "search.log"
     study.write_text(text)
     with pytest.raises(UsageError) as refused:
         sx.search("softmax", "linear", budget=5, study=study)
     assert complaint in str(refused.value)
+    assert len(refused.value.lines) == 1
     assert study.read_text() == text
 
 
-@pytest.mark.parametrize("line", ["rubbish", trial(value="high"), trial(checksum=7), "\x00", "[" * 3000])
-def test_a_damaged_line_of_an_old_log_is_left_out(tmp_path: Path, line: str) -> None:
-    study = tmp_path / "search.log"
-    text = f"{json.dumps(HEADER)}\n{trial()}\n{line}\n{trial()}\n"
-    study.write_text(text)
-    found = sx.search("softmax", "linear", budget=3, study=study)
-    assert (found.damaged, found.trials) == ((3,), 3)
-    assert study.read_text().startswith(text)
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"search": "softmax over relu, inputs, seed 0"}, "belongs to another search (softmax over relu"),
+        ({"search": "softmax over linear, inputs, seed 1"}, "belongs to another search"),
+        ({"attributes": {"question": "names"}}, "trial 1: this search does not ask about names"),
+        ({"choices": {"width": 99}}, "trial 1: width=99 is no choice"),
+        ({"choices": {"depth": 1}}, "trial 1: depth is no choice"),
+        ({"attributes": {"found": True}}, "trial 1: it does not answer its question, though it says so"),
+    ],
+)
+def test_a_wrong_trial_is_refused_and_the_file_is_left_as_it_was(
+    tmp_path: Path, changes: dict[str, Any], complaint: str
+) -> None:
+    text = written_log(tmp_path / "search.log", **changes)
+    with pytest.raises(UsageError) as refused:
+        sx.search("softmax", "linear", budget=5, study=tmp_path / "search.log")
+    assert complaint in str(refused.value)
+    assert (tmp_path / "search.log").read_text() == text
 
 
 def test_every_damaged_letter_of_a_log_is_noticed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One letter of one line is another: that line is named and left out, and the rest is used."""
+    """One letter of the choices, the value or the question of one trial is another."""
     study = tmp_path / "search.log"
     sx.search("softmax", "taylor:order=2", budget=8, seed=3, study=study)
     lines = study.read_text().splitlines()
-    place = lines[4].index('"value"') + 10
-    for letter in range(place, place + 3):
-        wrong = lines[4][:letter] + ("8" if lines[4][letter] != "8" else "9") + lines[4][letter + 1 :]
-        study.write_text("\n".join([*lines[:4], wrong, *lines[5:]]) + "\n")
-        words = ["search", "softmax", "taylor:order=2", "--seed", "3", "--study", str(study), "--budget", "7"]
+    words = ["search", "softmax", "taylor:order=2", "--seed", "3", "--study", str(study), "--budget", "9"]
+    for part in ('"value":', '"params":{"width":', '"question":"'):
+        place = lines[4].index(part) + len(part)
+        letter = "8" if lines[4][place] != "8" else "9"
+        damaged = lines[4][:place] + letter + lines[4][place + 1 :]
+        study.write_text("\n".join([*lines[:4], damaged, *lines[5:]]) + "\n")
         code, out, err = expectations.run(capsys, *words, "--json")
-        assert f"{study}: line 5 is damaged and left out; the rest is used" in " ".join(err.split())
-        assert (json.loads(out)["damaged"], json.loads(out)["trials"], code) == ([5], 7, 0)
-    study.write_text("\n".join([lines[0].replace("softmax", "softmix"), *lines[1:]]) + "\n")
-    with pytest.raises(UsageError, match="is not the log of a search"):
-        sx.search("softmax", "taylor:order=2", budget=8, seed=3, study=study)
+        assert (code, out) == (2, "")
+        assert f"{study} is not the log of a search, or is damaged" in " ".join(err.split())
+    for damaged in (lines[-1][:-5], "rubbish"):
+        study.write_text("\n".join([*lines[:-1], damaged]) + "\n")
+        with pytest.raises(UsageError, match="is damaged"):
+            sx.search("softmax", "taylor:order=2", budget=9, seed=3, study=study)
+
+
+def test_a_log_is_an_optuna_study_without_pickles(tmp_path: Path) -> None:
+    study = tmp_path / "search.log"
+    found = sx.search("softmax", "linear", budget=4, study=study)
+    assert [path.name for path in tmp_path.iterdir()] == ["search.log"]
+    assert all(isinstance(json.loads(line), dict) for line in study.read_text().splitlines())
+    storage = JournalStorage(JournalFileBackend(str(study)))
+    (loaded,) = optuna.get_all_study_summaries(storage)
+    assert (loaded.study_name, loaded.n_trials) == (f"separatrix search: {SOFTMAX_OVER_LINEAR}", found.trials)
 
 
 def test_two_searches_on_one_log(tmp_path: Path) -> None:
-    """The second is told so, and writes nothing; once the first has ended it goes on."""
-    study, header = tmp_path / "search.log", Header("softmax", "linear", "inputs", 0)
-    with closing(Log(study, header)) as first, closing(Log(study, header)) as late:
-        first.add(Trial("counts equal", {}, 0.0, False))
-        kept = study.read_bytes()
+    """The second is refused, and writes nothing; once the first has ended it can use the log."""
+    study = tmp_path / "search.log"
+    with closing(SearchLog(study, "x over y")):
+        written = study.read_bytes()
         with pytest.raises(UsageError, match="is in use by another search; wait until it ends"):
-            late.add(Trial("counts equal", {}, 1.0, False))
-        with pytest.raises(UsageError, match="is in use by another search; wait until it ends"):
-            Log(study, header)
-        assert study.read_bytes() == kept
-    with closing(Log(study, header)) as again:
-        assert len(again.trials) == 1
+            SearchLog(study, "x over y")
+        assert study.read_bytes() == written
+    with closing(SearchLog(study, "x over y")) as log:
+        assert log.trials == []
 
 
 def test_the_trial_of_the_tests_is_a_trial(tmp_path: Path) -> None:
-    study = tmp_path / "search.log"
-    study.write_text(f"{json.dumps(HEADER)}\n{trial()}\n")
-    assert sx.search("softmax", "linear", budget=2, study=study).trials == 2
+    written_log(tmp_path / "search.log")
+    assert sx.search("softmax", "linear", budget=2, study=tmp_path / "search.log").trials == 2
 
 
 @pytest.mark.parametrize(
@@ -430,10 +459,10 @@ def test_found_printed_written_and_checked(tmp_path: Path) -> None:
     [
         ({"x": "os:getcwd"}, "name both mechanisms on the command line"),
         ({"findings": []}, "holds no finding"),
-        ({"findings": [{"kind": "inputs", "instance": {}}]}, "has exactly d0 and d1"),
+        ({"findings": [{"kind": "inputs", "instance": {}}]}, "instance.d0: Field required"),
         ({"findings": [{"kind": "magic"}]}, "of kind inputs or construction"),
         ({"findings": [{"kind": "construction", "construction": "spike", "parameters": {}}]}, "needs n"),
-        ({"findings": 3}, "does not hold what a search found"),
+        ({"findings": 3}, "does not hold the findings of a search"),
     ],
 )
 def test_files_are_data_alone(tmp_path: Path, change: dict[str, Any], complaint: str) -> None:
@@ -465,8 +494,8 @@ def angry(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def test_mechanisms_of_the_users_own() -> None:
     found = sx.search("softmax", quiet, budget=40)
     assert any(each.family in ("another query", "collinear queries") for each in found.findings)
-    readings = [each.separation for each in found.findings if isinstance(each, InputFinding)]
-    assert {reading.y.evidence for reading in readings} == {"float64"}
+    findings = [each for each in found.findings if isinstance(each, InputFinding)]
+    assert {finding.y.evidence for finding in findings} == {"float64"}
 
 
 def test_a_mechanism_that_always_raises_is_told_of() -> None:
@@ -478,7 +507,7 @@ def test_recurrent_mechanisms_see_the_order() -> None:
     found = sx.search("delta", "softmax", budget=60)
     order = next(each for each in found.findings if each.family == "order")
     assert isinstance(order, InputFinding)
-    assert (order.separation.x.evidence, order.separation.y.evidence) == ("float64", "exact")
+    assert (order.x.evidence, order.y.evidence) == ("float64", "exact")
     one = order.instance.d0
     q, k, v = (
         torch.tensor([[float(x) for x in row] for row in rows], dtype=torch.float64)[None]
@@ -486,7 +515,7 @@ def test_recurrent_mechanisms_see_the_order() -> None:
     )
     assert all(kind.count == 1 for kind in one.groups)
     last = attend(mechanism_named("delta"), q, k, v, last=True)[0]
-    assert last.tolist() == order.separation.x.d0
+    assert last.tolist() == order.x.d0
 
 
 def test_constructions_are_searched_and_checked(tmp_path: Path) -> None:
@@ -494,8 +523,8 @@ def test_constructions_are_searched_and_checked(tmp_path: Path) -> None:
     assert found.trials == 18
     duplication = next(each for each in found.findings if each.family == "duplication")
     assert isinstance(duplication, PointFinding)
-    assert (duplication.x.word, duplication.y.word) == ("distinguishes", "blind")
-    assert duplication.x.construction.n < 100
+    assert (duplication.x.verdict, duplication.y.verdict) == ("distinguishes", "blind")
+    assert int(duplication.parameters["n"]) < 100
     path = tmp_path / "found.json"
     path.write_text(json.dumps(found.as_json()))
     assert check_findings(path).holds
@@ -522,6 +551,6 @@ def test_ctrl_c_keeps_the_log_and_says_how_to_go_on(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert process.returncode == 130, errors
-    assert "to go on: give the same command again" in " ".join(out.split())
+    assert "to continue: give the same command again" in " ".join(out.split())
     trials = study.read_bytes().count(b"\n") - 1
     assert sx.search("linear", "identity-features", budget=trials, study=study).trials == trials

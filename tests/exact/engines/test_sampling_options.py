@@ -92,7 +92,7 @@ def test_boundaries_are_searched_in_the_format() -> None:
     fixed = {name: value for name, value in SMALL.items() if name != "a1"}
     found = sx.boundary("spike", "softmax", sampling=HALF, a1="0.1:2", scan=4, **fixed)
     assert (found.engine, "bfloat16" in found.evidence) == ("dense", True)
-    assert not any(crossing.certified for crossing in found.crossings)
+    assert not any(crossing.is_certified for crossing in found.crossings)
 
 
 def test_scaling_laws_of_margins_have_no_format() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from separatrix.analysis.cards.atlas import COLUMNS, standing_row
 from separatrix.analysis.cards.likeness import Likeness, likenesses, nearest_words
 from separatrix.analysis.cards.standing import Standing, Unanswered, points, standings, word_at
-from separatrix.analysis.costs.cost import CostCurve, Disagreement, checked_cost, cost_json, crossover
+from separatrix.analysis.costs.cost import CostCurve, Disagreement, compare_with_softmax, measure_cost
 from separatrix.analysis.laws.costs import cost_law
 from separatrix.analysis.laws.powerlaw import Law
 from separatrix.contract import Broken, Examination, ended_in, examine, not_called, sensitivity
@@ -176,12 +176,12 @@ class Card(Result):
     def cost_words(self) -> str:
         """What it costs beside softmax, in a sentence."""
         if isinstance(self.cost, Disagreement):
-            return f"It was not timed: {self.cost.what}."
+            return f"It was not timed: {self.cost.disagreement}."
         law = cost_law(self.cost, "seconds")
         grows = "" if law is None else f"Its time grows like n^{_exponent(law)}; it"
         if self.mechanism.spelled == "softmax":
             return grows.replace("; it", ".")
-        start = crossover(self.cost, self.softmax_cost)
+        start = compare_with_softmax(self.cost, self.softmax_cost).faster_than_softmax_from
         when = f"from {start:,} tokens on" if start else "at no length tried"
         return f"{grows or 'It'} is faster than softmax, measured here, {when}."
 
@@ -240,7 +240,7 @@ class Card(Result):
                 },
                 "constructions": {standing.name: standing.as_json() for standing in self.standings},
                 "nearest": [asdict(like) for like in self.likenesses[:3]],
-                "cost": cost_json(self.cost, self.softmax_cost),
+                "cost": compare_with_softmax(self.cost, self.softmax_cost).as_json(),
                 "against": [card.as_json() for card in self.against],
                 "calling": {
                     "logit_scale": None if self.calling.scale is None else self.calling.scale.as_json(),
@@ -371,9 +371,9 @@ def _asked(
     so_far(card)
     if softmax_cost is None:
         tell("softmax: cost")
-        softmax_cost = checked_cost(Softmax())
+        softmax_cost = measure_cost(Softmax())
     before_step("cost")
-    cost = softmax_cost if name == "softmax" else checked_cost(mechanism)
+    cost = softmax_cost if name == "softmax" else measure_cost(mechanism)
     return replace(card, cost=cost, softmax_cost=softmax_cost, finished=True)
 
 

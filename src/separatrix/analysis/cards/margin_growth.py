@@ -30,7 +30,7 @@ def growth_of_margin(point: Construction, mechanism: Mechanism) -> Growth:
 
     >>> from separatrix.constructions.spike import Spike
     >>> from separatrix.mechanisms import Linear
-    >>> growth_of_margin(Spike.read(Spike.example), Linear()).law.spelled
+    >>> growth_of_margin(Spike.read(Spike.example), Linear()).law.exponent_text
     '-1.0000 ± 4×10⁻⁹'
     """
     lengths = NEAR if is_literal(point, mechanism) else FAR

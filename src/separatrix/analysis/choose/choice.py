@@ -24,13 +24,14 @@ from separatrix.analysis.choose.sight import (
     sight,
 )
 from separatrix.analysis.choose.task_sight import CAN, LEARNED, task_at, task_sight
-from separatrix.analysis.costs.state import Kept, kept
+from separatrix.analysis.costs.state import decoding_state
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.errors import UsageError
 from separatrix.core.parameters import nearest
 from separatrix.core.result import Result
 from separatrix.core.tensors import one_thread
 from separatrix.mechanisms import Causality, Mechanism, examples
+from separatrix.mechanisms.decoding import Kept
 from separatrix.mechanisms.load import mechanisms_from
 from separatrix.training.tasks import REAL_TASKS, TASKS
 
@@ -363,7 +364,7 @@ def _cell(name: str, mechanism: Mechanism, budget: Budget, literal: bool, store:
 
 def _row(mechanism: Mechanism, budget: Budget, must: Sequence[str], cells: tuple[Cell, ...]) -> Row:
     dtype: torch.dtype = getattr(torch, budget.dtype)
-    layer = kept(mechanism, budget.n, budget.kept_heads, budget.width, dtype)
+    layer = decoding_state(mechanism, budget.n, budget.kept_heads, budget.width, dtype)
     every = Kept(budget.layers * layer.layer_bytes, layer.kind)
     excluded = []
     if budget.memory is not None and every.bytes > budget.memory:

@@ -1,5 +1,5 @@
-"""What a mechanism costs on this machine: time, memory, operations, state."""
+"""The cost of mechanisms on this machine: time, memory, operations, state."""
 
-from separatrix.analysis.costs.cost import Bench, Cost, CostCurve, Disagreement, bench, crossover, measure
+from separatrix.analysis.costs.cost import Bench, CostCurve, Disagreement, bench, measure
 
-__all__ = ["Bench", "Cost", "CostCurve", "Disagreement", "bench", "crossover", "measure"]
+__all__ = ["Bench", "CostCurve", "Disagreement", "bench", "measure"]

@@ -1,7 +1,7 @@
-"""What a mechanism costs on this machine: time, memory, operations and state, against the length.
+"""The cost of a mechanism on this machine: time, memory, operations and state, against the length.
 
-All of it is about causal use: one causal pass over so many tokens, and what must then be kept to decode the
-next one. A mechanism without a causal form is measured in the form that it has.
+All costs are those of causal use: one causal pass over the tokens, and the state that must then be kept to
+decode the next one. A mechanism without a causal form is measured in the form it has.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,37 +21,34 @@ from torch._subclasses import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from separatrix.analysis.costs.memory import peak_bytes
-from separatrix.analysis.costs.state import kept
+from separatrix.analysis.costs.state import decoding_state
+from separatrix.core.documents import Document, Hidden, to_json
 from separatrix.core.errors import UsageError, raised
 from separatrix.core.result import Result, Row
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
 from separatrix.mechanisms.load import mechanisms_from
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
 
-if TYPE_CHECKING:
-    from separatrix.core.schemas import mechanisms as documents
-
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
 WIDTH = 64
 REPEATS = 3
-CHECKED, CUT = 300, 128
-"""Tokens on which the fast form is checked before it is timed, and the runs they are cut into."""
-LONGEST_RUN = 4096
-"""Tokens up to which operations are counted while they are done."""
-PATIENCE = 1.0
-"""Seconds: lengths are not taken further once one run takes this long."""
+CHECK_LENGTH, CHECK_CHUNK = 300, 128
+"""Tokens on which the fast form is compared with the definition, and the chunks of a recurrent form."""
+MAX_COMPUTED_LENGTH = 4096
+"""Tokens up to which operations are counted while they are computed."""
+MAX_RUN_SECONDS = 1.0
+"""No longer length is measured after a run that takes this long."""
 
 
-def fused_flops(q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:
-    """The operations of torch's fused attention on the CPU, which its counter knows on accelerators only."""
+def _fused_flops(q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:
     return int(sdpa_flop_count(q, k, v))  # type: ignore[no-untyped-call]
 
 
-FUSED = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: fused_flops}
+# torch's counter knows fused attention on accelerators only, not on the CPU.
+FUSED = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _fused_flops}
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """The cost at one length."""
 
     length: int
@@ -59,99 +56,97 @@ class Cost:
     peak_bytes: int
     flops: int
     state_bytes: int
-    """What must be kept after so many tokens to decode the next one."""
 
 
 @dataclass(frozen=True)
-class CostCurve:
-    """Costs at growing lengths, and how they grow."""
+class CostCurve(Document):
+    """The cost of a mechanism on this machine, at each length."""
 
     mechanism: str
     width: int
-    costs: tuple[Cost, ...]
-    state: str
-    """What `state_bytes` counts: STATE, WINDOW or CACHE of `costs.state`."""
+    lengths: tuple[int, ...]
+    seconds: tuple[float, ...]
+    peak_bytes: tuple[int, ...]
+    flops: tuple[int, ...]
+    state_bytes: tuple[int, ...]
+    """Bytes that must be kept after this many tokens to decode the next one."""
+    state_is: str
+    """The content of `state_bytes`: a state of fixed size, or a cache of keys and values."""
+    faster_than_softmax_from: int | None = None
+    """The least measured length from which on it is faster than softmax in the same run; None: never."""
 
-    def as_json(self) -> dict[str, Any]:
-        """As `bench --json` and `assess --json` print it."""
-        return {
-            "mechanism": self.mechanism,
-            "width": self.width,
-            "lengths": [cost.length for cost in self.costs],
-            "seconds": [cost.seconds for cost in self.costs],
-            "peak_bytes": [cost.peak_bytes for cost in self.costs],
-            "flops": [cost.flops for cost in self.costs],
-            "state_bytes": [cost.state_bytes for cost in self.costs],
-            "state_is": self.state,
-        }
+    @property
+    def costs(self) -> list[Cost]:
+        """The cost at each length."""
+        columns = (self.lengths, self.seconds, self.peak_bytes, self.flops, self.state_bytes)
+        return [Cost(*row) for row in zip(*columns, strict=True)]
 
     def crossover(self, other: CostCurve) -> int | None:
-        """The least measured length from which on this one is faster than `other`; None if it never is.
+        """Return the least measured length from which on this one is faster than `other`; None if never.
 
         Only lengths measured for both are compared: nothing is extrapolated.
         """
-        theirs = {cost.length: cost.seconds for cost in other.costs}
-        faster = [(c.length, c.seconds < theirs[c.length]) for c in self.costs if c.length in theirs]
-        found = None
-        for length, wins in reversed(faster):
-            if not wins:
+        seconds = dict(zip(other.lengths, other.seconds, strict=True))
+        start = None
+        for cost in reversed([cost for cost in self.costs if cost.length in seconds]):
+            if cost.seconds >= seconds[cost.length]:
                 break
-            found = length
-        return found
+            start = cost.length
+        return start
 
 
 @dataclass(frozen=True)
-class Disagreement:
-    """A mechanism that is not timed, because what would be timed is wrong."""
+class Disagreement(Document):
+    """A mechanism that is not timed, because it is wrong or fails."""
 
     mechanism: str
-    what: str
-
-    def as_json(self) -> dict[str, Any]:
-        """As `bench --json` and `assess --json` print it."""
-        return {"mechanism": self.mechanism, "disagreement": self.what}
+    disagreement: str
+    """The reason."""
+    faster_than_softmax_from: None = None
 
 
 @dataclass(frozen=True, repr=False)
 class Bench(Result):
-    """Costs in one run, and softmax's in the same run to compare them with."""
+    """The costs of mechanisms in one run, and the cost of softmax in the same run for comparison."""
 
     kind: ClassVar[str] = "bench"
-    columns: ClassVar[tuple[str, ...]] = (
-        *("mechanism", "length", "seconds", "peak_bytes", "flops", "state_bytes"),
-        "faster_than_softmax_from",
-    )
-    found: tuple[CostCurve | Disagreement, ...]
-    softmax: CostCurve | Disagreement
+    columns: ClassVar[tuple[str, ...]] = ("mechanism", *Cost._fields, "faster_than_softmax_from")
+    costs: tuple[CostCurve | Disagreement, ...]
+    softmax: Hidden[CostCurve | Disagreement]
+
+    @property
+    def curves(self) -> list[CostCurve]:
+        """The mechanisms that were timed."""
+        return [cost for cost in self.costs if isinstance(cost, CostCurve)]
 
     @property
     def summary(self) -> str:
-        """Which mechanisms were timed, up to which length."""
-        timed = [each for each in self.found if isinstance(each, CostCurve)]
-        longest = max((cost.length for each in timed for cost in each.costs), default=0)
-        left = len(self.found) - len(timed)
-        but = f"; {left} not timed" if left else ""
-        return f"cost up to n = {longest:,} of {', '.join(each.mechanism for each in timed)}{but}"
+        """The mechanisms that were timed, and the longest length."""
+        longest = max((length for curve in self.curves for length in curve.lengths), default=0)
+        untimed = len(self.costs) - len(self.curves)
+        suffix = f"; {untimed} not timed" if untimed else ""
+        return f"cost up to n = {longest:,} of {', '.join(curve.mechanism for curve in self.curves)}{suffix}"
 
     def rows(self) -> list[Row]:
-        """One row for each mechanism and length; those that disagree with their definition have none."""
+        """One row for each mechanism and length; those that were not timed have none."""
         return [
             {
-                "mechanism": each.mechanism,
-                **asdict(cost),
-                "faster_than_softmax_from": crossover(each, self.softmax),
+                "mechanism": curve.mechanism,
+                **cost._asdict(),
+                "faster_than_softmax_from": curve.faster_than_softmax_from,
             }
-            for each in self.found
-            if isinstance(each, CostCurve)
-            for cost in each.costs
+            for curve in self.curves
+            for cost in curve.costs
         ]
 
-    def as_json(self) -> list[documents.Cost | documents.NotTimed]:
-        """What `separatrix bench --json` prints."""
-        return cast(
-            "list[documents.Cost | documents.NotTimed]",
-            [cost_json(each, self.softmax) for each in self.found],
-        )
+    @classmethod
+    def document_type(cls) -> Any:
+        """Return the type of the list of costs."""
+        return list[CostCurve | Disagreement]
+
+    def as_json(self) -> Any:
+        """Return the list that `separatrix bench --json` prints."""
+        return to_json(self.costs)
 
 
 def bench(
@@ -160,47 +155,47 @@ def bench(
     lengths: Sequence[int] | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Bench:
-    """What mechanisms cost on this machine, where the fast form agrees with the definition.
+    """Measure the cost of mechanisms on this machine, if their fast form agrees with the definition.
 
     **Arguments:**
 
-    - `mechanisms`: as for `verdict`, several as `"softmax,linear"` or a list; one of each without any.
-    - `lengths`: numbers of tokens to measure at; none is taken after one that lasts longer than a second.
-    - `tell`: hears of each mechanism before it is measured.
+    - `mechanisms`: as for `verdict`, several as `"softmax,linear"` or a list; all by default.
+    - `lengths`: numbers of tokens; after a run that takes longer than a second, longer ones are skipped.
+    - `tell`: called with the name of each mechanism before it is measured.
 
-    >>> found = bench("linear", lengths=[64, 128])
-    >>> [cost.length for cost in found.found[0].costs], found.found[0].costs[0].flops > 0
-    ([64, 128], True)
+    >>> result = bench("linear", lengths=[64, 128])
+    >>> result.curves[0].lengths, result.curves[0].flops[0] > 0
+    ((64, 128), True)
     """
     if lengths is not None and not (lengths and min(lengths) >= 1):
-        raise UsageError(f"lengths={lengths} are none to measure at; give numbers of tokens, as [1024]")
+        raise UsageError(f"lengths={lengths} has no lengths to measure; give numbers of tokens, as [1024]")
     tell("softmax")
-    softmax, found = checked_cost(Softmax(), lengths), []
+    softmax, costs = measure_cost(Softmax(), lengths), []
     for mechanism in examples() if mechanisms is None else mechanisms_from(mechanisms):
         tell(mechanism.spelled)
-        found.append(softmax if mechanism.spelled == "softmax" else checked_cost(mechanism, lengths))
-    return Bench(tuple(found), softmax)
+        cost = softmax if mechanism.spelled == "softmax" else measure_cost(mechanism, lengths)
+        costs.append(compare_with_softmax(cost, softmax))
+    return Bench(tuple(costs), softmax)
 
 
-def checked_cost(mechanism: Mechanism, lengths: Sequence[int] | None = None) -> CostCurve | Disagreement:
-    """The cost, if the fast form agrees with the definition and does not break on the way."""
+def measure_cost(mechanism: Mechanism, lengths: Sequence[int] | None = None) -> CostCurve | Disagreement:
+    """Measure the cost, unless the fast form disagrees with the definition or fails."""
     try:
-        what = disagreement(mechanism)
-        return measure(mechanism, lengths) if what is None else Disagreement(mechanism.spelled, what)
-    except Exception as error:  # a stranger's mechanism may raise anything
+        difference = find_disagreement(mechanism)
+        if difference is not None:
+            return Disagreement(mechanism.spelled, difference)
+        return measure(mechanism, lengths)
+    except Exception as error:  # a user's mechanism may raise anything
         return Disagreement(mechanism.spelled, f"it {raised(error)}")
 
 
-def crossover(cost: CostCurve | Disagreement, softmax: CostCurve | Disagreement) -> int | None:
-    """The length from which on a mechanism is faster than softmax, where both were timed."""
+def compare_with_softmax(
+    cost: CostCurve | Disagreement, softmax: CostCurve | Disagreement
+) -> CostCurve | Disagreement:
+    """Return a cost with the length from which on it is faster than softmax, if both were timed."""
     if isinstance(cost, Disagreement) or isinstance(softmax, Disagreement):
-        return None
-    return cost.crossover(softmax)
-
-
-def cost_json(cost: CostCurve | Disagreement, softmax: CostCurve | Disagreement) -> dict[str, Any]:
-    """A cost with its crossover against softmax."""
-    return {**cost.as_json(), "faster_than_softmax_from": crossover(cost, softmax)}
+        return cost
+    return replace(cost, faster_than_softmax_from=cost.crossover(softmax))
 
 
 def is_measured_causal(mechanism: Mechanism) -> bool:
@@ -209,89 +204,87 @@ def is_measured_causal(mechanism: Mechanism) -> bool:
 
 
 @torch.no_grad()
-def disagreement(mechanism: Mechanism) -> str | None:
-    """How the fast form differs from the definition, if it does; a recurrent one is cut into runs as well."""
+def find_disagreement(mechanism: Mechanism) -> str | None:
+    """Return how the fast form differs from the definition; None if they agree.
+
+    The form of a recurrent mechanism that reads tokens in chunks is compared as well.
+    """
     causal = is_measured_causal(mechanism)
     heads = mechanism.fixed_heads or 1
-    q, k, v = tokens(CHECKED, mechanism.fixed_width or WIDTH, torch.float64, heads)
-    fast, slow = [mechanism(q, k, v, causal=causal)], mechanism.definition(q, k, v, causal=causal)
+    q, k, v = draw_tokens(CHECK_LENGTH, mechanism.fixed_width or WIDTH, torch.float64, heads)
+    outputs, defined = [mechanism(q, k, v, causal=causal)], mechanism.definition(q, k, v, causal=causal)
     if isinstance(mechanism, RecurrentMechanism):
-        fast.append(mechanism.chunked(q, k, v, CUT)[0])
-    size = slow.abs().max().clamp_min(1e-300)
-    apart = float(torch.stack([(each - slow).abs().max() / size for each in fast]).max())
-    if math.isnan(apart):
+        outputs.append(mechanism.chunked(q, k, v, CHECK_CHUNK)[0])
+    scale = defined.abs().max().clamp_min(1e-300)
+    error = float(torch.stack([(output - defined).abs().max() / scale for output in outputs]).max())
+    if math.isnan(error):
         return "it returns numbers that are not finite"
-    return None if apart <= 1e-9 else f"the fast form is off by {apart:.2g} of the definition"
+    return None if error <= 1e-9 else f"the fast form is off by {error:.2g} of the definition"
 
 
-def tokens(
+def draw_tokens(
     length: int, width: int = WIDTH, dtype: torch.dtype = torch.float32, heads: int = 1
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Seeded positive tokens of moderate logits, as every mechanism can bear."""
+    """Draw seeded positive tokens whose moderate logits suit every mechanism."""
     generator = torch.Generator().manual_seed(0)
-    drawn = torch.rand((3, 1, heads, length, width), generator=generator) / math.sqrt(width)
-    q, k, v = drawn.to(dtype)
+    tokens = torch.rand((3, 1, heads, length, width), generator=generator) / math.sqrt(width)
+    q, k, v = tokens.to(dtype)
     return q, k, v
 
 
 def measure(mechanism: Mechanism, lengths: Sequence[int] | None = None, width: int = WIDTH) -> CostCurve:
-    """The cost at each of `lengths`, at this `width` of a head (or its own), until one takes too long."""
+    """Measure the cost at each of `lengths`, at this `width` of a head (or its own), until it takes long."""
     width = mechanism.fixed_width or width
-    costs = tuple(_costs(mechanism, lengths or LENGTHS, width))
-    return CostCurve(mechanism.spelled, width, costs, kept(mechanism, 1, 1, width, torch.float32).kind)
+    costs = _measure_lengths(mechanism, lengths or LENGTHS, width)
+    lengths, seconds, peaks, flops, states = zip(*costs, strict=True)
+    content = decoding_state(mechanism, 1, 1, width, torch.float32).kind
+    return CostCurve(mechanism.spelled, width, lengths, seconds, peaks, flops, states, content)
 
 
-def _costs(mechanism: Mechanism, lengths: Sequence[int], width: int) -> Iterator[Cost]:
+def _measure_lengths(mechanism: Mechanism, lengths: Sequence[int], width: int) -> Iterator[Cost]:
     causal = is_measured_causal(mechanism)
     heads = mechanism.fixed_heads or 1
     for length in lengths:
-        q, k, v = tokens(length, width, heads=heads)
-
-        def run(q: Tensor = q, k: Tensor = k, v: Tensor = v) -> Tensor:
-            with torch.no_grad():
-                return mechanism(q, k, v, causal=causal)
-
-        flops = _counted(run)
-        carried = kept(mechanism, length, heads, width, torch.float32).bytes
-        cost = Cost(length, _seconds(run), peak_bytes(run), flops, carried)
+        run = torch.no_grad()(partial(mechanism, *draw_tokens(length, width, heads=heads), causal=causal))
+        flops = _count_flops(run)  # first, so that the timed runs are warm
+        state_bytes = decoding_state(mechanism, length, heads, width, torch.float32).bytes
+        cost = Cost(length, _median_seconds(run), peak_bytes(run), flops, state_bytes)
         yield cost
-        if cost.seconds > PATIENCE:
+        if cost.seconds > MAX_RUN_SECONDS:
             return
 
 
-def operations(mechanism: Mechanism, lengths: Sequence[int], width: int = WIDTH) -> dict[int, int]:
-    """The operations of one head in a causal pass over so many tokens: products of matrices, counted.
+def count_operations(mechanism: Mechanism, lengths: Sequence[int], width: int = WIDTH) -> dict[int, int]:
+    """Count the operations of one head in a causal pass, as products of matrices, at each length.
 
-    They are those of the form without causal where there is no causal form. Beyond LONGEST_RUN tokens shapes
-    are followed through the computation, and nothing is multiplied.
+    Without a causal form they are those of the other form. Beyond MAX_COMPUTED_LENGTH tokens only shapes
+    are propagated, and nothing is multiplied.
 
     >>> from separatrix.mechanisms import mechanism_named
-    >>> operations(mechanism_named("softmax"), [8, 16], width=4)  # 4 n^2 width
+    >>> count_operations(mechanism_named("softmax"), [8, 16], width=4)  # 4 n^2 width
     {8: 1024, 16: 4096}
     """
     causal = is_measured_causal(mechanism)
-    found, heads = {}, mechanism.fixed_heads or 1
+    flops, heads = {}, mechanism.fixed_heads or 1
     for length in lengths:
-        with FakeTensorMode() if length > LONGEST_RUN else nullcontext():
-            some = tokens(length, mechanism.fixed_width or width, heads=heads)
-            found[length] = _counted(partial(mechanism, *some, causal=causal))
-    return found
+        with FakeTensorMode() if length > MAX_COMPUTED_LENGTH else nullcontext():
+            tokens = draw_tokens(length, mechanism.fixed_width or width, heads=heads)
+            flops[length] = _count_flops(partial(mechanism, *tokens, causal=causal))
+    return flops
 
 
 @torch.no_grad()
-def _counted(run: Callable[[], object]) -> int:
+def _count_flops(run: Callable[[], object]) -> int:
     with FlopCounterMode(display=False, custom_mapping=FUSED) as counter:
         run()
     return int(counter.get_total_flops())
 
 
-def _seconds(run: Callable[[], object]) -> float:
-    """The median time of a few runs, or that of one which takes too long; the caller has warmed up."""
-    times = []
-    for _ in range(REPEATS):
+def _median_seconds(run: Callable[[], object]) -> float:
+    """Return the median time of a few runs, or the time of one if it takes too long."""
+    times: list[float] = []
+    while len(times) < REPEATS and not (times and times[0] > MAX_RUN_SECONDS):
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)
-        if times[0] > PATIENCE:
-            break
     return statistics.median(times)

@@ -1,4 +1,4 @@
-"""The tensors a computation holds, counted as torch makes and frees them."""
+"""The memory of tensors during a computation, counted as torch allocates and frees them."""
 
 from __future__ import annotations
 
@@ -12,46 +12,47 @@ from torch.utils._pytree import tree_iter
 
 
 class PeakBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """The most bytes of tensors alive at once that were made while it was on.
+    """Counts the bytes of tensors alive at once that were allocated while it was active.
 
-    What a fused kernel uses inside is not seen; everything that gets a tensor is.
+    Memory inside a fused kernel is not seen; every tensor is.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.now: int = 0
+        self.current: int = 0
         self.peak: int = 0
-        self._known: set[int] = set()
+        self._storages: set[int] = set()
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run one operation and count the storages it made."""
-        inputs = (each for each in tree_iter((args, kwargs)) if isinstance(each, Tensor))
-        given = {each.untyped_storage()._cdata for each in inputs}
-        made = function(*args, **(kwargs or {}))
-        for each in tree_iter(made):
-            if isinstance(each, Tensor):
-                self._count(each, given)
-        return made
+        """Run one operation and count the storages it allocates."""
+        tensors = (leaf for leaf in tree_iter((args, kwargs)) if isinstance(leaf, Tensor))
+        inputs = {tensor.untyped_storage()._cdata for tensor in tensors}
+        output = function(*args, **(kwargs or {}))
+        for leaf in tree_iter(output):
+            if isinstance(leaf, Tensor):
+                self._count(leaf, inputs)
+        return output
 
-    def _count(self, tensor: Tensor, given: set[int]) -> None:
+    def _count(self, tensor: Tensor, inputs: set[int]) -> None:
         storage = tensor.untyped_storage()
         key, size = storage._cdata, storage.nbytes()
-        if key in given or key in self._known:
+        if key in inputs or key in self._storages:
             return
-        self._known.add(key)
-        self.now += size
-        self.peak = max(self.peak, self.now)
+        self._storages.add(key)
+        self.current += size
+        self.peak = max(self.peak, self.current)
+        # torch may reuse an address: it must be forgotten at the moment the storage is freed.
         weakref.finalize(storage, self._forget, key, size)
 
     def _forget(self, key: int, size: int) -> None:
-        self._known.discard(key)
-        self.now -= size
+        self._storages.discard(key)
+        self.current -= size
 
 
 def peak_bytes(run: Callable[[], object]) -> int:
-    """The peak of tensor bytes made by `run`."""
+    """Return the peak of the bytes of tensors that `run` allocates."""
     counter = PeakBytes()
     with counter:
         run()

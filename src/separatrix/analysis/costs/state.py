@@ -1,28 +1,26 @@
-"""What must be kept of the tokens read so far to decode the next one."""
+"""The state that must be kept of the tokens read so far to decode the next one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from separatrix.mechanisms import Mechanism
-from separatrix.mechanisms.decoding import CACHE, STATE, WINDOW, Kept
+from separatrix.mechanisms.decoding import Kept
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["CACHE", "STATE", "WINDOW", "Kept", "kept"]
 
+def decoding_state(mechanism: Mechanism, tokens: int, heads: int, width: int, dtype: torch.dtype) -> Kept:
+    """Return the size and the kind of what one layer keeps of this many tokens, at sizes that it supports.
 
-def kept(mechanism: Mechanism, tokens: int, heads: int, width: int, dtype: torch.dtype) -> Kept:
-    """What the heads of one layer keep of so many tokens, at the sizes that the mechanism can take.
-
-    The bytes are those that a layer's cache really holds (`Mechanism.kept_after`): states in float32 at
-    least, keys and values in `dtype`, and the per-token extras that the mechanism still needs.
+    The bytes are those of a layer's cache (`Mechanism.kept_after`): states in float32 at least, keys and
+    values in `dtype`, and the per-token extras that the mechanism still needs.
 
     >>> import torch
     >>> from separatrix.mechanisms import mechanism_named
     >>> for name in ("softmax", "window:size=8", "elu", "delta"):
-    ...     print(name, kept(mechanism_named(name), 1000, heads=2, width=4, dtype=torch.bfloat16))
+    ...     print(name, decoding_state(mechanism_named(name), 1000, heads=2, width=4, dtype=torch.bfloat16))
     softmax Kept(bytes=32000, kind='cache of all keys and values')
     window:size=8 Kept(bytes=224, kind='cache of the keys and values that later tokens can still read')
     elu Kept(bytes=160, kind='state of fixed size')

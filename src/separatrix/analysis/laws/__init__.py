@@ -1,8 +1,7 @@
-"""How a quantity grows with a parameter: what is read, and the law that is fitted to it."""
+"""The growth of a quantity with a parameter, and the law fitted to it."""
 
 from separatrix.analysis.laws.powerlaw import Law, exact_law
-from separatrix.analysis.laws.scaling import table
-from separatrix.analysis.laws.scaling_result import Scaling, ScalingRow
-from separatrix.analysis.laws.several import Scalings, scaling
+from separatrix.analysis.laws.scaling import scaling
+from separatrix.analysis.laws.scaling_result import NoScaling, Scaling, ScalingRow, Scalings
 
-__all__ = ["Law", "Scaling", "ScalingRow", "Scalings", "exact_law", "scaling", "table"]
+__all__ = ["Law", "NoScaling", "Scaling", "ScalingRow", "Scalings", "exact_law", "scaling"]

@@ -1,4 +1,4 @@
-"""The margin alone, by the strongest engine that has it: no reader is drawn."""
+"""The margin alone, by the strongest engine that computes it: no reader is drawn."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ EVIDENCE = {
     "grouped": "token groups attended in float64",
     "dense": "all tokens attended in float64",
 }
-PLACES = "the least margin with the spike first, in the middle and last"
-"""What is taken where the answer depends on the place."""
-FULL = 1e-14
+POSITIONS = "the least margin with the spike first, in the middle and last"
+"""The evidence if the margin depends on the position of the spike."""
 
 
 @dataclass(frozen=True)
-class Margin:
+class OutputMargin:
     """v(D1) - v(D0), with all signs +, in the construction's unit."""
 
     value: float
     v1: float
     accuracy: float
-    """How far the value may be off, relative to itself."""
+    """The error of the value, relative to itself."""
     engine: str
 
     @property
@@ -42,76 +41,80 @@ class Margin:
         return significant_bits(self.v1, self.value)
 
     @property
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether rounding leaves no digits of it."""
         return self.accuracy > 1e-3
 
 
-def margin(construction: Construction, mechanism: Mechanism, engine: str = "auto") -> Margin:
-    """The margin by the engine named, or the strongest that applies.
+def margin(construction: Construction, mechanism: Mechanism, engine: str = "auto") -> OutputMargin:
+    """Compute the margin by the engine named, or by the strongest that applies.
 
     >>> from separatrix.constructions.spike import Spike
     >>> from separatrix.mechanisms import mechanism_named
-    >>> found = margin(Spike.read({**Spike.example, "n": 10**6}), mechanism_named("linear"))
-    >>> f"{found.value:.5e}", found.engine
+    >>> result = margin(Spike.read({**Spike.example, "n": 10**6}), mechanism_named("linear"))
+    >>> f"{result.value:.5e}", result.engine
     ('5.98964e-06', 'certified')
     """
     if engine_named(engine).name in MARGINS:
         return MARGINS[engine](construction, mechanism)
-    tried = [ENGINES[name] for name in MARGINS if name != "closed"]  # no stronger than `grouped` in this
-    return strongest(tried, lambda each: MARGINS[each.name](construction, mechanism))
+    engines = [ENGINES[name] for name in MARGINS if name != "closed"]  # no better than `grouped` here
+    return strongest(engines, lambda candidate: MARGINS[candidate.name](construction, mechanism))
 
 
 def is_literal(construction: Construction, mechanism: Mechanism) -> bool:
-    """Whether margins take all tokens, one by one."""
+    """Whether a margin needs all tokens, one by one."""
     return not (mechanism.takes_counts and construction.has_groups)
 
 
-def _certified(construction: Construction, mechanism: Mechanism) -> Margin:
+def _certified_margin(construction: Construction, mechanism: Mechanism) -> OutputMargin:
     if isinstance(construction, ExactConstruction):
         _, v1, value = map(float, kernel_rows(construction, mechanism).margin())
     else:
         _, v1, value = map(float, probe_margin(with_kernel(mechanism), rational_model(construction)))
-    return Margin(value, v1, FULL, "certified")
+    return OutputMargin(value, v1, 1e-14, "certified")
 
 
-def _closed(construction: Construction, mechanism: Mechanism) -> Margin:
-    found = closed.solve(construction, mechanism)
-    return _rounded(found.v0, found.v1, "closed")
+def _closed_margin(construction: Construction, mechanism: Mechanism) -> OutputMargin:
+    outcome = closed.solve(construction, mechanism)
+    return _float_margin(outcome.v0, outcome.v1, "closed")
 
 
-def _grouped(construction: Construction, mechanism: Mechanism) -> Margin:
+def _grouped_margin(construction: Construction, mechanism: Mechanism) -> OutputMargin:
     tokens = counted_tokens(construction, mechanism, torch.float64, columns=1)
-    return _least(construction, mechanism, "grouped", tokens)
+    return _least_margin(construction, mechanism, "grouped", tokens)
 
 
-def _dense(construction: Construction, mechanism: Mechanism) -> Margin:
-    return _least(construction, mechanism, "dense", literal_tokens(construction, mechanism, torch.float64))
+def _dense_margin(construction: Construction, mechanism: Mechanism) -> OutputMargin:
+    tokens = literal_tokens(construction, mechanism, torch.float64)
+    return _least_margin(construction, mechanism, "dense", tokens)
 
 
-def _least(construction: Construction, mechanism: Mechanism, engine: str, tokens: TokensAt) -> Margin:
-    """The margin at the only place that counts, or the least at a few."""
-    n, matters = construction.n, place_matters(construction, mechanism)
-    places = tuple(dict.fromkeys((0, n // 2, n - 1))) if matters else (0,)
+def _least_margin(
+    construction: Construction, mechanism: Mechanism, engine: str, tokens: TokensAt
+) -> OutputMargin:
+    """Return the margin, or the least at three positions of the spike if the position matters."""
+    n = construction.n
+    positions = {0, n // 2, n - 1} if place_matters(construction, mechanism) else {0}
     peaks = [
-        [probe_peak(mechanism, tokens(label, x)) / construction.unit for label in (0, 1)] for x in places
+        [probe_peak(mechanism, tokens(label, position)) / construction.unit for label in (0, 1)]
+        for position in sorted(positions)
     ]
     if not all(math.isfinite(peak) for pair in peaks for peak in pair):
-        raise EngineRefusal(f"{mechanism.spelled} cannot bear these tokens: its result is not finite")
-    return min((_rounded(v0, v1, engine) for v0, v1 in peaks), key=lambda each: each.value)
+        raise EngineRefusal(f"{mechanism.spelled} returns numbers that are not finite for these tokens")
+    return min((_float_margin(v0, v1, engine) for v0, v1 in peaks), key=lambda margin: margin.value)
 
 
-def _rounded(v0: float, v1: float, engine: str) -> Margin:
-    """A difference of two float64 numbers, and how much of it they leave."""
+def _float_margin(v0: float, v1: float, engine: str) -> OutputMargin:
+    """Return the difference of two float64 numbers, and the error that their rounding leaves."""
     value = v1 - v0
-    size = SLACK * torch.finfo(torch.float64).eps * max(abs(v0), abs(v1))
-    return Margin(value, v1, size / abs(value) if value else float("inf"), engine)
+    error = SLACK * torch.finfo(torch.float64).eps * max(abs(v0), abs(v1))
+    return OutputMargin(value, v1, error / abs(value) if value else math.inf, engine)
 
 
-MARGINS: dict[str, Callable[[Construction, Mechanism], Margin]] = {
-    "certified": _certified,
-    "grouped": _grouped,
-    "dense": _dense,
-    "closed": _closed,
+MARGINS: dict[str, Callable[[Construction, Mechanism], OutputMargin]] = {
+    "certified": _certified_margin,
+    "grouped": _grouped_margin,
+    "dense": _dense_margin,
+    "closed": _closed_margin,
 }
 """The margin by each engine, in the order in which `auto` tries them."""

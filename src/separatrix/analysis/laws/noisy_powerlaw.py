@@ -1,4 +1,4 @@
-"""Whether values follow a power law when they carry noise: a line through them, and a test of its bend."""
+"""Power laws of noisy values: a straight line through their logarithms, and a test of its curvature."""
 
 from __future__ import annotations
 
@@ -9,66 +9,65 @@ from typing import Any
 import numpy as np
 import scipy
 
-from separatrix.analysis.laws.functional_forms import RIVALS, Form, fitted, predicted
-from separatrix.analysis.laws.powerlaw import ROUNDING, Law, exact_law
+from separatrix.analysis.laws.powerlaw import RIVALS, ROUNDING, Form, Law, exact_law, fit_form, predict
 
 Array = np.ndarray[Any, Any]
 
-LEVEL = 0.01
-"""A power law that is one is rejected with this probability."""
-CLEAR = 10.0
-"""A difference in AIC that settles which form fits better."""
+SIGNIFICANCE = 0.01
+"""The probability with which a true power law is rejected."""
+MIN_AIC_DIFFERENCE = 10.0
+"""A difference in AIC that decides which form fits better."""
 
 
 def noisy_law(
     x: Sequence[float], y: Sequence[float], sd: Sequence[float] | None = None, confidence: float = 0.95
 ) -> Law:
-    """The law of values whose logarithms have Gaussian noise of these standard deviations.
+    """Return the law of values whose logarithms have Gaussian noise of these standard deviations.
 
-    Without `sd` the noise is the same everywhere, and its size is taken from the scatter itself.
+    Without `sd` the noise is the same everywhere, and its size is estimated from the scatter.
     """
     across, up = np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float))
     weights = np.ones(len(up)) if sd is None else 1 / np.maximum(np.asarray(sd, dtype=float), 1e-12) ** 2
-    line, bend = _Fit(across, up, weights, 1), _Fit(across, up, weights, 2)
-    slope, error = line.coefficients[1], math.sqrt(line.covariance[1, 1])
-    left = len(up) - 2
+    line, parabola = _Polynomial(across, up, weights, 1), _Polynomial(across, up, weights, 2)
+    slope, error = float(line.coefficients[1]), math.sqrt(line.covariance[1, 1])
+    freedom, quantile = len(up) - 2, (1 + confidence) / 2
     if sd is None:
-        reach = float(scipy.stats.t.ppf((1 + confidence) / 2, left)) * error * math.sqrt(line.squares / left)
-        test, p = _bend_by_scatter(line.squares, bend.squares, len(up))
+        reach = float(scipy.stats.t.ppf(quantile, freedom)) * error * math.sqrt(line.squares / freedom)
+        test, p = _test_by_scatter(line.squares, parabola.squares, len(up))
     else:
-        reach = float(scipy.stats.norm.ppf((1 + confidence) / 2)) * error
-        test, p = _bend_by_sd(line.squares, bend.squares, left)
-    straight = None if p is None else p >= LEVEL
-    size = "that is known" if sd is not None else "seen in the scatter"
-    rival = _rival(x, y, weights, sd is not None) if straight is False else None
-    middles = across[:-1] + np.diff(across) / 2
-    slopes = np.diff(up) / np.diff(across)
-    if straight is False:
-        better = "" if rival is None else f"; {rival.described}"
-        reason = f"it bends more than its noise allows ({test}, p = {p:.1g} < {LEVEL}){better}"
-    elif straight is None:
+        reach = float(scipy.stats.norm.ppf(quantile)) * error
+        test, p = _test_by_sd(line.squares, parabola.squares, freedom)
+    is_straight = None if p is None else p >= SIGNIFICANCE
+    form = _find_rival(x, y, weights, sd is not None) if is_straight is False else None
+    if is_straight is None:
         reason = "too few points to tell a bend from noise of unknown size; it takes 4 or more"
+    elif is_straight:
+        form = Form.power_law(slope, reach, *line.centre)
+        reason = f"no bend beyond its noise ({test}, p = {p:.2g}; rejected below {SIGNIFICANCE})"
     else:
-        reason = f"no bend beyond its noise ({test}, p = {p:.2g}; rejected below {LEVEL})"
+        better = "" if form is None else f"; {form.comparison}"
+        reason = f"it bends more than its noise allows ({test}, p = {p:.1g} < {SIGNIFICANCE}){better}"
+    size = "that is known" if sd is not None else "seen in the scatter"
+    middles, slopes = across[:-1] + np.diff(across) / 2, np.diff(up) / np.diff(across)
     return Law(
-        float(slope),
-        (float(slope - reach), float(slope + reach)),
+        slope,
+        (slope - reach, slope + reach),
         f"a {100 * confidence:.6g}% confidence interval of a straight line's slope, from the noise {size}",
-        straight,
+        is_straight,
         reason,
-        Form.power(float(slope), reach, *line.centre) if straight else rival,
-        tuple((math.exp(at), float(each)) for at, each in zip(middles, slopes, strict=True)),
-        float(x[0]) if straight else None,
+        form,
+        tuple((math.exp(at), float(local)) for at, local in zip(middles, slopes, strict=True)),
+        float(x[0]) if is_straight else None,
     )
 
 
 def uncertain_law(x: Sequence[float], y: Sequence[float], confidence: float = 0.95) -> Law:
-    """The law of values that may or may not scatter: settled local slopes are taken at their word."""
+    """Return the law of values that may be noisy: as exact values if their local slopes settle."""
     exact = exact_law(x, y, ROUNDING)
     return exact if exact.power_law or exact.form is not None else noisy_law(x, y, None, confidence)
 
 
-class _Fit:
+class _Polynomial:
     """A polynomial in log x, by weighted least squares."""
 
     def __init__(self, across: Array, up: Array, weights: Array, degree: int) -> None:
@@ -80,37 +79,39 @@ class _Fit:
         self.centre = math.exp(middle), math.exp(self.coefficients[0])
 
 
-def _bend_by_scatter(line: float, bend: float, points: int) -> tuple[str, float | None]:
-    """An F-test of a quadratic term; None where nothing is left to estimate the noise from."""
-    left = points - 3
-    if left < 1:
+def _test_by_scatter(line: float, parabola: float, points: int) -> tuple[str, float | None]:
+    """F-test of a quadratic term; None without degrees of freedom for the noise."""
+    freedom = points - 3
+    if freedom < 1:
         return "", None
     if line <= points * ROUNDING**2:
         return "a straight line but for rounding", 1.0
-    ratio = (line - bend) / max(bend / left, 1e-300)
-    return f"F-test of a quadratic term, F(1, {left}) = {ratio:.3g}", float(scipy.stats.f.sf(ratio, 1, left))
+    ratio = (line - parabola) / max(parabola / freedom, 1e-300)
+    p = float(scipy.stats.f.sf(ratio, 1, freedom))
+    return f"F-test of a quadratic term, F(1, {freedom}) = {ratio:.3g}", p
 
 
-def _bend_by_sd(line: float, bend: float, left: int) -> tuple[str, float]:
-    """The worse of two tests, of a quadratic term and of all that is left over, each at half the level."""
-    p = 2 * min(float(scipy.stats.chi2.sf(max(line - bend, 0.0), 1)), float(scipy.stats.chi2.sf(line, left)))
-    return f"chi-squared = {line:.3g} with {left} degrees of freedom", min(p, 1.0)
+def _test_by_sd(line: float, parabola: float, freedom: int) -> tuple[str, float]:
+    """Chi-squared tests of a quadratic term and of all residuals, each at half the level."""
+    quadratic = float(scipy.stats.chi2.sf(max(line - parabola, 0.0), 1))
+    p = 2 * min(quadratic, float(scipy.stats.chi2.sf(line, freedom)))
+    return f"chi-squared = {line:.3g} with {freedom} degrees of freedom", min(p, 1.0)
 
 
-def _rival(x: Sequence[float], y: Sequence[float], weights: Array, known: bool) -> Form | None:
-    """The form with the lowest AIC, if it is clearly lower than the power law's."""
-    found = {name: _aic(name, x, y, weights, known) for name in ("power law", *RIVALS)}
-    name = min(found, key=lambda each: found[each])
-    better = found["power law"] - found[name]
-    if name == "power law" or better < CLEAR:
+def _find_rival(x: Sequence[float], y: Sequence[float], weights: Array, has_sd: bool) -> Form | None:
+    """Return the form with the lowest AIC, if it is clearly lower than that of a power law."""
+    scores = {name: _aic(name, x, y, weights, has_sd) for name in ("power law", *RIVALS)}
+    name = min(scores, key=lambda name: scores[name])
+    gain = scores["power law"] - scores[name]
+    if name == "power law" or gain < MIN_AIC_DIFFERENCE:
         return None
-    return fitted(name, x, y, f"better, AIC lower by {better:.3g}", weights)
+    return fit_form(name, x, y, f"better, AIC lower by {gain:.3g}", weights)
 
 
-def _aic(name: str, x: Sequence[float], y: Sequence[float], weights: Array, known: bool) -> float:
+def _aic(name: str, x: Sequence[float], y: Sequence[float], weights: Array, has_sd: bool) -> float:
     """Akaike's criterion up to a constant; every form has two constants of its own."""
-    made = predicted(name, x, y, weights)
-    if not (np.isfinite(made).all() and (made > 0).all()):
+    predictions = predict(name, x, y, weights)
+    if not (np.isfinite(predictions).all() and (predictions > 0).all()):
         return math.inf
-    squares = float((weights * (np.log(np.asarray(y, dtype=float)) - np.log(made)) ** 2).sum())
-    return squares if known else len(made) * math.log(max(squares, 1e-300))
+    squares = float((weights * (np.log(np.asarray(y, dtype=float)) - np.log(predictions)) ** 2).sum())
+    return squares if has_sd else len(predictions) * math.log(max(squares, 1e-300))

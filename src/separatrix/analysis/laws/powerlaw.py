@@ -1,63 +1,186 @@
-"""Whether values follow a power law y = A x^p, and with what exponent: for values that carry no noise.
+"""Power laws y = A x^p and their exponents, for values without noise, and other forms of growth.
 
-Exact values scatter around nothing, so what a straight line leaves over is the law's own shape. Local
-slopes (of log y against log x between neighbouring points) are looked at instead: those of a power law
-are equal, those of one with corrections, A x^p (1 + B x^-q), approach p geometrically, those of a
+Exact values have no scatter, so the residuals of a straight line show the shape of the law itself. Local
+slopes (of log y against log x between neighbouring points) are examined instead: those of a power law are
+equal, those of a power law with corrections, A x^p (1 + B x^-q), approach p geometrically, those of a
 logarithm or an exponential do neither. Slopes that settle at the pace of x^p (log x)^b, which is 1/log x,
-show no power law, however little they move: far out that is next to nothing. Slopes that settle as slowly
-as those of A x^p (1 + B/log x) are extrapolated in 1/log x as well. What counts as moving is set by how
-accurately the values are known.
+show no power law, however little they move: at large x that is almost nothing. Slopes that settle as slowly
+as those of A x^p (1 + B/log x) are extrapolated in 1/log x as well. The accuracy of the values decides which
+changes of a slope count as movement.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy
 
-from separatrix.analysis.laws.functional_forms import Form, best_form, late_form
+from separatrix.core.documents import Document, Hidden, shown_as
 from separatrix.core.numbers.spelling import for_people
 
 Array = np.ndarray[Any, Any]
 
+RIVALS = ("logarithm", "exponential", "power of log")
+"""The forms that are compared with a power law."""
+MAX_FORM_ERROR = 0.01
+"""A form fits well if no value is off by more than this share."""
+MIN_IMPROVEMENT = 10
+"""Another form is preferred if it comes this many times closer than the best power law."""
+MAX_FLAT_EXPONENT = 5e-3
+"""An exponent this small is that of a constant."""
+MIN_LATE_POINTS = 4
+"""A part of the values shows a form only with this many points."""
+MAX_PRINTED_EXPONENT = 700.0
+"""e to a larger power overflows float64; it is printed as e^…."""
+NEGLIGIBLE_ERROR = 1e-9
+"""A power law this close needs no rival."""
 TOLERANCE = 0.01
-"""A power law's local slope has at most this far to go at the end of the range."""
+"""The largest distance of a power law's last local slope from its limit."""
 STEADY = TOLERANCE / 10
-"""Local slopes that differ by no more than this are the same."""
+"""Local slopes that differ by no more than this are equal."""
 SLOWEST_CORRECTION = 0.5
 """Corrections to a power law are expected to fall at least like x to the minus this."""
-KNOTS = 7
-"""Slopes are taken between so many points, about evenly spaced in log x: closer ones tell nothing more."""
-FEWEST = 3
-"""Points without which a slope has nothing to be compared with."""
+MAX_KNOTS = 7
+"""Slopes are taken between this many points, about evenly spaced in log x: closer ones add nothing."""
+MIN_POINTS = 3
+"""With fewer points a slope cannot be compared with another."""
 ROUNDING = 1e-9
-"""Slopes this close are equal to anybody."""
-CLEARLY = 8
-"""Slopes that move by so many times what rounding can explain do move."""
+"""Slopes this close are equal."""
+CLEAR_MOVEMENT = 8
+"""A slope moves if it changes by this many times what rounding can explain."""
 
 
 @dataclass(frozen=True)
-class Law:
-    """How y grows with x."""
+class Form:
+    """A formula with its two constants."""
+
+    name: str
+    """power law, constant, or one of RIVALS."""
+    formula: str
+    """The formula, with `x` for the variable."""
+    constants: tuple[float, float]
+    comparison: str = ""
+    """How well it fits in comparison with a power law, as a clause."""
+
+    @classmethod
+    def power_law(cls, exponent: float, reach: float, x: float, y: float) -> Form:
+        """Return the power law of this exponent, known to `reach` either way, through one point."""
+        if abs(exponent) <= max(reach, MAX_FLAT_EXPONENT):
+            return cls("constant", f"{y:.6g}", (y, exponent))
+        scale = math.exp(math.log(y) - exponent * math.log(x))
+        return cls("power law", f"{scale:.6g} x^{exponent:.6g}", (scale, exponent))
+
+
+def find_better_form(x: Sequence[float], y: Sequence[float]) -> Form | None:
+    """Return the form that fits much better than any power law, if one does; for values without noise."""
+    power_error = largest_error("power law", x, y)
+    if power_error <= NEGLIGIBLE_ERROR:
+        return None
+    errors = {name: largest_error(name, x, y) for name in RIVALS}
+    name = min(errors, key=lambda name: max(errors[name], NEGLIGIBLE_ERROR))
+    if errors[name] > min(MAX_FORM_ERROR, power_error / MIN_IMPROVEMENT):
+        return None
+    better = f"within {errors[name]:.1g} of every value, the best power law within {power_error:.2g}"
+    return fit_form(name, x, y, better)
+
+
+def find_late_form(x: Sequence[float], y: Sequence[float]) -> Form | None:
+    """Return the better form of the second half of the values, whose first half has another shape."""
+    half = len(x) // 2
+    if len(x) - half < MIN_LATE_POINTS:
+        return None
+    form = find_better_form(x[half:], y[half:])
+    if form is None:
+        return None
+    return replace(form, comparison=form.comparison.replace(" fits ", f" fits from {x[half]:.6g} on "))
+
+
+def largest_error(name: str, x: Sequence[float], y: Sequence[float]) -> float:
+    """Return the largest share by which the fitted form misses a value."""
+    predictions = predict(name, x, y)
+    if not np.isfinite(predictions).all():
+        return math.inf
+    return float(np.abs(predictions / np.asarray(y, dtype=float) - 1).max())
+
+
+def predict(name: str, x: Sequence[float], y: Sequence[float], weights: Array | None = None) -> Array:
+    """Return the values of the form with the best constants; not finite where it is undefined."""
+    if name == "power of log" and min(x) <= 1:
+        return np.full(len(x), math.inf)
+    across, _ = _straight_axes(name, x, y)
+    constant, rate = _fit_constants(name, x, y, weights)
+    line: Array = constant + rate * across
+    with np.errstate(over="ignore"):
+        return line if name == "logarithm" else np.exp(line)
+
+
+def fit_form(
+    name: str, x: Sequence[float], y: Sequence[float], better: str, weights: Array | None = None
+) -> Form:
+    """Fit one of the rivals; `better` describes how it compares with a power law."""
+    constant, rate = _fit_constants(name, x, y, weights)
+    if name == "logarithm":
+        sign = "+" if rate >= 0 else "-"
+        formula = f"{constant:.6g} {sign} {abs(rate) * math.log(2):.6g} log2 x"
+    else:
+        head = f"{math.exp(constant):.6g}" if abs(constant) < MAX_PRINTED_EXPONENT else f"e^{constant:.6g}"
+        tail = f"* {math.exp(rate):.6g}^x" if name == "exponential" else f"(log x)^{rate:.6g}"
+        formula = f"{head} {tail}"
+    article = "an" if name == "exponential" else "a"
+    return Form(name, formula, (constant, rate), f"{article} {name} fits {better}")
+
+
+def _straight_axes(name: str, x: Sequence[float], y: Sequence[float]) -> tuple[Array, Array]:
+    """Return the coordinates in which the form is a straight line."""
+    across, up = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if name == "logarithm":
+        return np.log(across), up
+    if name == "exponential":
+        return across, np.log(up)
+    return (np.log(across) if name == "power law" else np.log(np.log(across))), np.log(up)
+
+
+def _fit_constants(
+    name: str, x: Sequence[float], y: Sequence[float], weights: Array | None
+) -> tuple[float, float]:
+    """Minimise the squares of relative errors, weighted by one over their variance."""
+    across, up = _straight_axes(name, x, y)
+    # A logarithm is fitted to y itself, the others to log y: only the first needs dividing by y.
+    scale = np.asarray(y, dtype=float) if name == "logarithm" else np.ones(len(up))
+    trust = (np.ones(len(up)) if weights is None else np.sqrt(weights)) * (scale.min() / scale)
+    centre = across.mean()
+    columns = np.stack([np.ones(len(up)), across - centre], axis=1) * trust[:, None]
+    (level, rate), *_ = np.linalg.lstsq(columns, up * trust, rcond=None)
+    return float(level - rate * centre), float(rate)
+
+
+@dataclass(frozen=True)
+class Law(Document):
+    """The growth of y with x."""
 
     exponent: float
-    """The limit of the local slopes, or the fitted slope; where it is no power law, the slope at the end."""
+    """The limit of the local slopes, or the fitted slope; without a power law, the last slope."""
     interval: tuple[float, float]
     interval_is: str
-    """What the interval is, in words."""
+    """The meaning of the interval."""
     power_law: bool | None
-    """None where the points cannot tell."""
+    """Null if the points do not decide it."""
     reason: str
-    form: Form | None
+    form: Hidden[Form | None]
     """A form that fits well: the power law if it is one, else perhaps a logarithm or an exponential."""
-    slopes: tuple[tuple[float, float], ...]
-    """Local slopes, each with the x in the middle of its step."""
+    slopes: Hidden[tuple[tuple[float, float], ...]]
+    """Local slopes, each after the x in the middle of its step."""
     since: float | None
     """The x from which on every local slope is within the tolerance of the exponent."""
+
+    @shown_as("form")
+    def form_name(self) -> str | None:
+        """The name of a form that fits well."""
+        return None if self.form is None else self.form.name
 
     @property
     def name(self) -> str:
@@ -67,26 +190,23 @@ class Law:
         return {True: "power law", False: "not a power law", None: "cannot tell"}[self.power_law]
 
     @property
-    def spelled(self) -> str:
-        """The exponent with the digits its interval leaves; in brackets the last slope, of what is no power.
+    def exponent_text(self) -> str:
+        """The exponent with the digits its interval leaves; the last slope in brackets if it is no power law.
 
-        >>> exact_law([10, 100, 1000], [1, 10, 100]).spelled
+        >>> exact_law([10, 100, 1000], [1, 10, 100]).exponent_text
         '1.0000 ± 10⁻⁹'
-        >>> exact_law([10, 100, 1000, 10000], [1, 2, 3, 4]).spelled
+        >>> exact_law([10, 100, 1000, 10000], [1, 2, 3, 4]).exponent_text
         '(0.12)'
         """
+        if self.power_law is False:
+            return f"({format_slope(self.exponent, 2).lstrip('+')})"
         reach = (self.interval[1] - self.interval[0]) / 2
         digits = min(max(2, 1 - math.floor(math.log10(reach))), 4) if 0 < reach < math.inf else 2
-        number = shown(self.exponent, digits).lstrip("+")
-        return (
-            f"{number} ± {for_people(reach, 1)}"
-            if self.power_law is not False
-            else f"({shown(self.exponent, 2).lstrip('+')})"
-        )
+        return f"{format_slope(self.exponent, digits).lstrip('+')} ± {for_people(reach, 1)}"
 
 
 def exact_law(x: Sequence[float], y: Sequence[float], accuracy: float = 1e-14) -> Law:
-    """The law of values without noise, each known to the relative `accuracy`.
+    """Return the law of values without noise, each known to the relative `accuracy`.
 
     >>> law = exact_law([1e3, 1e4, 1e5, 1e6], [3 / n + 40 / n**2 for n in (1e3, 1e4, 1e5, 1e6)])
     >>> law.power_law, round(law.exponent, 4)
@@ -95,23 +215,23 @@ def exact_law(x: Sequence[float], y: Sequence[float], accuracy: float = 1e-14) -
     'logarithm'
     """
     across, up = np.log(np.asarray(x, dtype=float)), np.log(np.asarray(y, dtype=float))
-    knots = _knots(across)
+    knots = _choose_knots(across)
     steps = np.diff(across[knots])
     slopes, middles = np.diff(up[knots]) / steps, across[knots][:-1] + steps / 2
     unsure = min(ROUNDING + 2 * accuracy / float(steps.min()), STEADY)
-    end = _settled(across[knots], slopes, unsure)
-    rival = best_form(x, y) or (late_form(x, y) if end is None or end.open else None)
-    seen = tuple((math.exp(at), float(slope)) for at, slope in zip(middles, slopes, strict=True))
-    if end is None or end.open or rival is not None:
+    end = _find_limit(across[knots], slopes, unsure)
+    rival = find_better_form(x, y) or (find_late_form(x, y) if end is None or end.is_open else None)
+    local = tuple((math.exp(at), float(slope)) for at, slope in zip(middles, slopes, strict=True))
+    if end is None or end.is_open or rival is not None:
         recent = slopes[-max(2, int((middles > across[-1] - math.log(10)).sum())) :]
         return Law(
             float(slopes[-1]),
             (float(recent.min()), float(recent.max())),
             "the spread of the local slopes at the end of the range, which keep moving",
-            None if end is not None and end.few and not end.far and rival is None else False,
-            _why_not(slopes, end, rival),
+            None if end is not None and end.is_unclear and not end.is_far and rival is None else False,
+            _explain_rejection(slopes, end, rival),
             rival,
-            seen,
+            local,
             None,
         )
     near = np.abs(slopes - end.limit) <= TOLERANCE
@@ -122,67 +242,68 @@ def exact_law(x: Sequence[float], y: Sequence[float], accuracy: float = 1e-14) -
         "not a confidence interval, since nothing here is noisy: the distance from the last local slope to "
         "the limit, or how far the last point moved that limit, whichever is more",
         True,
-        _why(slopes, end, unsure),
-        Form.power(end.limit, end.reach, float(x[-1]), float(y[-1])),
-        seen,
+        _explain_power_law(slopes, end, unsure),
+        Form.power_law(end.limit, end.reach, float(x[-1]), float(y[-1])),
+        local,
         float(x[knots[min(first, len(slopes) - 1)]]),
     )
 
 
-def _knots(across: Array) -> list[int]:
-    """The first point, the last, and those between nearest to even spacing."""
-    wanted = np.linspace(across[0], across[-1], min(KNOTS, len(across)))
-    found = sorted({int(np.abs(across - place).argmin()) for place in wanted})
-    return found if len(found) >= FEWEST else [0, len(across) // 2, len(across) - 1]
+def _choose_knots(across: Array) -> list[int]:
+    """Return the first point, the last, and those between that are nearest to even spacing."""
+    even = np.linspace(across[0], across[-1], min(MAX_KNOTS, len(across)))
+    knots = sorted({int(np.abs(across - place).argmin()) for place in even})
+    return knots if len(knots) >= MIN_POINTS else [0, len(across) // 2, len(across) - 1]
 
 
 @dataclass(frozen=True)
-class _End:
-    """Where local slopes tend to, and how far from it the last of them may be."""
+class _SlopeLimit:
+    """The limit of local slopes, and how far from it the last of them may be."""
 
     limit: float
     reach: float
-    slow: bool
-    """Whether they settle no faster than 1/(log x)^3, so that powers of log x may be at work."""
-    logarithmic: bool = False
+    is_slow: bool = False
+    """Whether they settle no faster than 1/(log x)^3, so that powers of log x may be involved."""
+    is_logarithmic: bool = False
     """Whether they settle at the pace of 1/log x, as those of a power of log x do."""
-    few: bool = False
+    is_unclear: bool = False
     """Whether there are too few of them to show how fast they settle."""
 
     @property
-    def far(self) -> bool:
+    def is_far(self) -> bool:
         """Whether the last slope is too far from the limit."""
         return self.reach > TOLERANCE
 
     @property
-    def open(self) -> bool:
-        """Whether the values leave the limit open."""
-        return self.far or self.logarithmic or self.few
+    def is_open(self) -> bool:
+        """Whether the values do not determine the limit."""
+        return self.is_far or self.is_logarithmic or self.is_unclear
 
 
-def _settled(ends: Array, slopes: Array, unsure: float) -> _End | None:
-    """Where the last local slopes tend to; None where they do not settle. `ends` are those of their steps."""
+def _find_limit(ends: Array, slopes: Array, unsure: float) -> _SlopeLimit | None:
+    """Return the limit of the last local slopes; None if they do not settle. `ends` bound their steps."""
     at = (ends[:-1] + ends[1:]) / 2
     recent, places = slopes[-3:], at[-3:]
     last = float(recent[-1])
-    steady = np.ptp(recent) <= unsure or _died_out(places, recent, unsure)
-    limit = last if steady else _geometric(places, recent)
+    steady = np.ptp(recent) <= unsure or _is_correction_lost(places, recent, unsure)
+    limit = last if steady else _extrapolate(places, recent)
     if limit is None and np.ptp(recent) > STEADY:
         return None
     limit = last if limit is None else limit
-    reach = max(abs(limit - last), _moved(at, slopes, limit), unsure)
-    moved = last - float(recent[-2])
-    if abs(moved) <= CLEARLY * unsure:
-        return _End(limit, reach, slow=False)
-    few = len(slopes) < FEWEST
-    if not few and not _at_pace(ends[-4:], recent, 3.0):
-        return _End(limit, reach, slow=False)
-    slowly = last + moved * float(places[-2] / (places[-1] - places[-2]))
-    reach = max(reach, abs(slowly - last), abs(slowly - limit))
-    return _End(limit, reach, not few, not few and _at_pace(ends[-4:], recent, 1.5), few)
+    reach = max(abs(limit - last), _limit_change(at, slopes, limit), unsure)
+    change = last - float(recent[-2])
+    if abs(change) <= CLEAR_MOVEMENT * unsure:
+        return _SlopeLimit(limit, reach)
+    is_unclear = len(slopes) < MIN_POINTS
+    if not is_unclear and not _settles_slowly(ends[-4:], recent, 3.0):
+        return _SlopeLimit(limit, reach)
+    slow_limit = last + change * float(places[-2] / (places[-1] - places[-2]))
+    reach = max(reach, abs(slow_limit - last), abs(slow_limit - limit))
+    is_logarithmic = not is_unclear and _settles_slowly(ends[-4:], recent, 1.5)
+    return _SlopeLimit(limit, reach, not is_unclear, is_logarithmic, is_unclear)
 
 
-def _died_out(at: Array, slopes: Array, unsure: float) -> bool:
+def _is_correction_lost(at: Array, slopes: Array, unsure: float) -> bool:
     """Whether a correction that falls at least like x^-SLOWEST_CORRECTION would be lost in rounding."""
     if len(slopes) < 3:
         return False
@@ -190,16 +311,16 @@ def _died_out(at: Array, slopes: Array, unsure: float) -> bool:
     return bool(max(after, before * math.exp(-SLOWEST_CORRECTION * step)) <= unsure)
 
 
-def _moved(at: Array, slopes: Array, limit: float) -> float:
-    """How far the limit moved with the last point: much, where slopes do not approach it evenly."""
+def _limit_change(at: Array, slopes: Array, limit: float) -> float:
+    """Return how far the last point moved the limit: much, if slopes do not approach it evenly."""
     if len(slopes) < 4:
         return 0.0
-    before = _geometric(at[-4:-1], slopes[-4:-1])
+    before = _extrapolate(at[-4:-1], slopes[-4:-1])
     return abs(limit - float(slopes[-2] if before is None else before))
 
 
-def _geometric(at: Array, slopes: Array) -> float | None:
-    """The p of three slopes p + C x^-k: Aitken's extrapolation, for steps that may be uneven."""
+def _extrapolate(at: Array, slopes: Array) -> float | None:
+    """Return the p of three slopes p + C x^-k: Aitken's extrapolation, for steps that may be uneven."""
     if len(slopes) < 3:
         return None
     (before, after), (h1, h2) = np.diff(slopes), np.diff(at)
@@ -219,7 +340,7 @@ def _geometric(at: Array, slopes: Array) -> float | None:
     return float(slopes[-1] + after / math.expm1(min(k * h2, 700.0)))
 
 
-def _at_pace(ends: Array, slopes: Array, power: float) -> bool:
+def _settles_slowly(ends: Array, slopes: Array, power: float) -> bool:
     """Whether slopes settle no faster than p + C/(log x)^power, in the mean over each of their steps."""
     if ends[0] <= 0:
         return False
@@ -227,32 +348,33 @@ def _at_pace(ends: Array, slopes: Array, power: float) -> bool:
     return bool(before * after > 0 and after / before >= second / first)
 
 
-def _why(slopes: Array, end: _End, unsure: float) -> str:
+def _explain_power_law(slopes: Array, end: _SlopeLimit, unsure: float) -> str:
     if np.ptp(slopes) <= unsure:
         return f"all {len(slopes)} local slopes are equal"
-    told = f"the last is {shown(float(slopes[-1]))}, {for_people(end.reach, 1)} or less from their limit"
-    return f"local slopes settle: {told} (tolerance {TOLERANCE})"
+    last, distance = format_slope(float(slopes[-1])), for_people(end.reach, 1)
+    limit = f"{distance} or less from their limit (tolerance {TOLERANCE})"
+    return f"local slopes settle: the last is {last}, {limit}"
 
 
-def _why_not(slopes: Array, end: _End | None, rival: Form | None) -> str:
-    first, last = (shown(float(slopes[i])) for i in (0, -1))
-    moved = f"local slopes go from {first} to {last}"
+def _explain_rejection(slopes: Array, end: _SlopeLimit | None, rival: Form | None) -> str:
+    first, last = (format_slope(float(slopes[i])) for i in (0, -1))
+    change = f"local slopes go from {first} to {last}"
     if rival is not None:
-        return f"{moved}; {rival.described}"
+        return f"{change}; {rival.comparison}"
     if end is None:
-        return f"{moved} and do not settle" if len(slopes) > 2 else f"{moved}: too few to show a limit"
-    if end.few and not end.far:
-        return f"{moved}: too few to show whether they settle; take more points"
-    if end.logarithmic:
-        return f"{moved} and may have {end.reach:.2g} to go, at the pace of powers of a logarithm"
-    slow = ", no faster than with powers of a logarithm" if end.slow else ""
-    return f"{moved} and may have {end.reach:.2g} to go{slow} (tolerance {TOLERANCE})"
+        return f"{change} and do not settle" if len(slopes) > 2 else f"{change}: too few to show a limit"
+    if end.is_unclear and not end.is_far:
+        return f"{change}: too few to show whether they settle; take more points"
+    if end.is_logarithmic:
+        return f"{change} and may have {end.reach:.2g} to go, at the pace of powers of a logarithm"
+    slow = ", no faster than with powers of a logarithm" if end.is_slow else ""
+    return f"{change} and may have {end.reach:.2g} to go{slow} (tolerance {TOLERANCE})"
 
 
-def shown(slope: float, digits: int = 4) -> str:
-    """A slope with its sign, and no sign for 0.
+def format_slope(slope: float, digits: int = 4) -> str:
+    """Return a slope with its sign, and no sign for 0.
 
-    >>> shown(-0.99999), shown(1e-7), shown(0.25)
+    >>> format_slope(-0.99999), format_slope(1e-7), format_slope(0.25)
     ('-1.0000', '0.0000', '+0.2500')
     """
     text = f"{slope:+.{digits}f}"

@@ -1,4 +1,4 @@
-"""What may grow: margin, bits, 1-P, the critical n; each read at one point, with how well it is known."""
+"""Quantities that may grow (margin, bits, 1-P, critical n), each read at one point, with its accuracy."""
 
 from __future__ import annotations
 
@@ -6,32 +6,36 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 
-from separatrix.analysis.laws.margins import EVIDENCE, PLACES, Margin, is_literal, margin
-from separatrix.analysis.maps.boundary import boundary_of, search_span
+from separatrix.analysis.laws.margins import EVIDENCE, POSITIONS, is_literal, margin
+from separatrix.analysis.maps.boundary import search_span
+from separatrix.analysis.maps.boundary_search import BoundarySettings, find_boundary
 from separatrix.constructions import Construction
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.formats import SIGNIFICANT_BITS
 from separatrix.core.parameters import UsageError
 from separatrix.core.parameters.ranges import Number, is_axis
-from separatrix.exact.engines import ENGINES, EngineRefusal, Outcome, Sampling, solve
+from separatrix.exact.engines import ENGINES, EngineRefusal, Sampling, solve
 from separatrix.exact.outputs.tokens import place_matters
 from separatrix.exact.verdicts import lost_from
 from separatrix.exact.verdicts.question import Question
 from separatrix.mechanisms.custom import CustomMechanism
 
-SEARCHED = "3:1e18"
-"""The n among which a critical one is looked for unless told otherwise."""
-LITERAL_MOST = 5000
-"""Where all tokens are needed, no more of them are taken unless the dense engine is asked for."""
+CRITICAL_N_RANGE = "3:1e18"
+"""The n among which a critical one is searched by default."""
+MAX_LITERAL_TOKENS = 5000
+"""The most tokens that are attended one by one, unless the dense engine is asked for."""
 COSTS = ("seconds", "peak_bytes", "flops", "state_bytes")
-"""What is measured by running the mechanism."""
+"""Quantities that are measured by running the mechanism."""
 ANY_N = 10**6
-"""For a quantity that looks at every n by itself."""
+"""For a quantity that tries every n by itself."""
+COARSE_STEP = 1e-4
+"""If neighbouring n differ by more than this share, a critical n is known to an interval only."""
 
 
 class Noise(Enum):
-    """What the values of a quantity scatter by."""
+    """The scatter of the values of a quantity."""
 
     NONE = "none"
     INTERVAL = "each value comes with an interval"
@@ -40,7 +44,7 @@ class Noise(Enum):
 
 
 class NoValue(EngineRefusal):
-    """A quantity has no value whose logarithm could be taken."""
+    """A quantity has no positive value, so its logarithm does not exist."""
 
 
 @dataclass(frozen=True)
@@ -54,171 +58,148 @@ class Value:
     noise: Noise = Noise.NONE
     low: float = math.nan
     high: float = math.nan
-    """The interval, where there is one."""
+    """The interval, if there is one."""
     accuracy: float = 1e-12
-    """How far y may be off by rounding, relative to itself."""
+    """The rounding error of y, relative to itself."""
     n: int | None = None
-    """The number of tokens, where it is one and the same for the reading."""
+    """The number of tokens, if the value is for one number of tokens."""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The interval, or y twice if there is none."""
+        return (self.low, self.high) if self.noise is Noise.INTERVAL else (self.y, self.y)
 
 
 @dataclass(frozen=True)
-class How:
-    """What the readings of a quantity share."""
+class ReadOptions:
+    """The options that all readings of a quantity share."""
 
     name: str
     """The parameter that grows."""
     engine: str
     sampling: Sampling
-    n: str = SEARCHED
+    n: str = CRITICAL_N_RANGE
 
 
-Read = Callable[[Question, Number, How], Value]
+Read = Callable[[Question, Number, ReadOptions], Value]
 
 
-def margin_value(asked: Question, at: Number, how: How) -> Value:
-    """v(D1) - v(D0) with all signs +."""
-    return _of_margin(asked, at, how, lambda found: found.value, lambda found: found.accuracy)
-
-
-def bits_value(asked: Question, at: Number, how: How) -> Value:
-    """log2(|v1| / |margin|)."""
-    return _of_margin(
-        asked, at, how, lambda found: found.bits, lambda found: found.accuracy / max(abs(found.bits), 1e-9)
-    )
-
-
-def _of_margin(
-    asked: Question,
-    at: Number,
-    how: How,
-    value: Callable[[Margin], float],
-    accuracy: Callable[[Margin], float],
-) -> Value:
-    point, mechanism = asked.point({how.name: at}), asked.mechanism({how.name: at})
-    literal = is_literal(point, mechanism)
-    if literal and how.engine == "auto" and point.n > LITERAL_MOST:
-        reason = f"{mechanism.spelled} needs every token, and n={point.n:,} is more than {LITERAL_MOST:,}"
-        raise EngineRefusal(reason, ("dense",))
-    found = margin(point, mechanism, how.engine)
-    if found.lost:
-        place = _place(how.name, at, point)
-        raise EngineRefusal(
-            f"margin is {found.value:.3g} at {place}, lost in float64's rounding: no exponent"
+def read_margin(of: str, question: Question, at: Number, options: ReadOptions) -> Value:
+    """Read the margin v(D1) - v(D0) with all signs +, or the bits log2(|v1| / |margin|)."""
+    point, mechanism = question.point({options.name: at}), question.mechanism({options.name: at})
+    if is_literal(point, mechanism) and options.engine == "auto" and point.n > MAX_LITERAL_TOKENS:
+        reason = (
+            f"{mechanism.spelled} needs every token, and n={point.n:,} is more than {MAX_LITERAL_TOKENS:,}"
         )
-    if found.value <= 0:
-        raise _no_exponent("margin", found.value, _place(how.name, at, point))
-    tried = ENGINES[found.engine].draws and place_matters(point, mechanism)
-    evidence = f"{EVIDENCE[found.engine]}{f', {PLACES}' if tried else ''}"
-    ours = not isinstance(mechanism, CustomMechanism)  # weights of a user's own are the same at every length
-    drawn = ours and "seed" in mechanism.schema.model_fields and not mechanism.permutation_equivariant
-    drawn = drawn or "seed" in point.schema.model_fields
-    noise = Noise.PERHAPS if drawn else Noise.NONE
-    x = used(how.name, at, point)
-    return Value(x, value(found), found.engine, evidence, noise, accuracy=accuracy(found), n=point.n)
+        raise EngineRefusal(reason, ("dense",))
+    result = margin(point, mechanism, options.engine)
+    x = _used_value(options.name, at, point)
+    place = f"{options.name}={format_exact(x)}"
+    if result.is_lost:
+        raise EngineRefusal(
+            f"margin is {result.value:.3g} at {place}, lost in float64's rounding: no exponent"
+        )
+    if result.value <= 0:
+        raise _no_exponent("margin", result.value, place)
+    is_least = ENGINES[result.engine].draws and place_matters(point, mechanism)
+    evidence = f"{EVIDENCE[result.engine]}{f', {POSITIONS}' if is_least else ''}"
+    # Seeded parts are drawn anew at every length; only the weights of a user's own class stay the same.
+    has_seed = "seed" in point.schema.model_fields or (
+        "seed" in mechanism.schema.model_fields
+        and not isinstance(mechanism, CustomMechanism)
+        and not mechanism.permutation_equivariant
+    )
+    noise = Noise.PERHAPS if has_seed else Noise.NONE
+    accuracy = result.accuracy if of == "margin" else result.accuracy / max(abs(result.bits), 1e-9)
+    y = result.value if of == "margin" else result.bits
+    return Value(x, y, result.engine, evidence, noise, accuracy=accuracy, n=point.n)
 
 
-def miss_value(asked: Question, at: Number, how: How) -> Value:
-    """1 - P(tells apart) = 1 - (1-p0)^m + q^m, arranged so that nothing cancels."""
-    point, mechanism = asked.point({how.name: at}), asked.mechanism({how.name: at})
-    outcome = solve(point, mechanism, how.engine, how.sampling)
-    x, (low, high) = used(how.name, at, point), outcome.interval
+def read_miss(question: Question, at: Number, options: ReadOptions) -> Value:
+    """Read 1 - P(tells apart) = 1 - (1-p0)^m + q^m, in a form without cancellation."""
+    point, mechanism = question.point({options.name: at}), question.mechanism({options.name: at})
+    outcome = solve(point, mechanism, options.engine, options.sampling)
+    x, (low, high) = _used_value(options.name, at, point), outcome.interval
     if low < high:
         y, ends = 1 - outcome.distinguish, (1 - high, 1 - low)
         return Value(x, y, outcome.engine, outcome.evidence, Noise.INTERVAL, *ends, n=point.n)
-    return Value(x, _miss(outcome, point.m), outcome.engine, outcome.evidence, n=point.n)
+    fires, silent = float(outcome.p0), float(1 - outcome.p0 - outcome.only)
+    fires_on_d0 = 1.0 if fires >= 1 else -math.expm1(point.m * math.log1p(-fires))
+    return Value(x, fires_on_d0 + max(silent, 0.0) ** point.m, outcome.engine, outcome.evidence, n=point.n)
 
 
-def _miss(outcome: Outcome, m: int) -> float:
-    fires, neither = float(outcome.p0), float(1 - outcome.p0 - outcome.only)
-    early = 1.0 if fires >= 1 else -math.expm1(m * math.log1p(-fires))
-    return early + (math.exp(m * math.log(neither)) if neither > 0 else 0.0)
-
-
-def critical_value(asked: Question, at: Number, how: How) -> Value:
-    """The n at which P(tells apart) passes 1/2; the last, if it does so more than once."""
-    settled = asked.with_parameter(how.name, at)
-    found = boundary_of(settled, search_span(settled, "n", how.n), engine=how.engine, sampling=how.sampling)
-    if not found.crossings:
-        (start, stop), place = found.ends, _shown(how.name, at)
+def read_critical_n(question: Question, at: Number, options: ReadOptions) -> Value:
+    """Read the n at which P(tells apart) passes 1/2; the last one if there are several."""
+    settled = question.with_parameter(options.name, at)
+    settings = BoundarySettings(engine=options.engine, sampling=options.sampling)
+    boundary = find_boundary(settled, search_span(settled, "n", options.n), settings)
+    if not boundary.crossings:
+        start, stop = boundary.ends
         raise NoValue(
             f"P is {start.p:.3g} at n={format_exact(start.value)} and {stop.p:.3g} at "
-            f"n={format_exact(stop.value)} and does not pass 1/2 between them at {place}: no critical n"
+            f"n={format_exact(stop.value)} and does not pass 1/2 between them at "
+            f"{options.name}={format_exact(at)}: no critical n"
         )
-    last = found.crossings[-1]
+    last = boundary.crossings[-1]
     low, high = float(last.lo.value), float(last.hi.value)
-    sampled = ENGINES[found.engine].draws
-    coarse = high / low - 1 > COARSE
-    noise = Noise.SCATTER if sampled else Noise.INTERVAL if coarse else Noise.NONE
-    return Value(at, high, found.engine, found.evidence, noise, low, high, high / low - 1)
+    noise = Noise.SCATTER if ENGINES[boundary.engine].draws else _step_noise(high / low - 1)
+    return Value(at, high, boundary.engine, boundary.evidence, noise, low, high, high / low - 1)
 
 
-COARSE = 1e-4
-"""Where neighbouring n differ by more, a critical n is known to an interval only."""
+def read_lost_n(number_format: str, question: Question, at: Number, options: ReadOptions) -> Value:
+    """Read the n from which on both labels are the same number of a format."""
+    settled = replace(question, fixed={"n": ANY_N, **question.fixed})
+    point, mechanism = settled.point({options.name: at}), settled.mechanism({options.name: at})
+    n = lost_from(point, mechanism)[number_format]
+    if n is None:
+        place = f"{options.name}={format_exact(at)}"
+        raise NoValue(f"none found up to n=1e40: nothing is lost in {number_format} at {place}")
+    share = point.step / n
+    evidence = "pre-activations in rationals and balls, rounded to the format"
+    return Value(at, float(n), "certified", evidence, _step_noise(share), n - point.step, n, share)
 
 
-def lost_value(number_format: str) -> Read:
-    """The n from which on both labels are read as the same number of a format."""
-
-    def read(asked: Question, at: Number, how: How) -> Value:
-        settled = replace(asked, fixed={"n": ANY_N, **asked.fixed})
-        point, mechanism = settled.point({how.name: at}), settled.mechanism({how.name: at})
-        n = lost_from(point, mechanism)[number_format]
-        if n is None:
-            place = _shown(how.name, at)
-            raise NoValue(f"none found up to n=1e40: nothing is lost in {number_format} at {place}")
-        coarse = point.step / n > COARSE
-        noise = Noise.INTERVAL if coarse else Noise.NONE
-        evidence = "pre-activations in rationals and balls, rounded to the format"
-        return Value(at, float(n), "certified", evidence, noise, n - point.step, n, point.step / n)
-
-    return read
+def _step_noise(share: float) -> Noise:
+    return Noise.INTERVAL if share > COARSE_STEP else Noise.NONE
 
 
 QUANTITIES: dict[str, Read] = {
-    "margin": margin_value,
-    "bits": bits_value,
-    "miss": miss_value,
-    "critical_n": critical_value,
-    **{f"lost_{name}": lost_value(name) for name in SIGNIFICANT_BITS},
+    "margin": partial(read_margin, "margin"),
+    "bits": partial(read_margin, "bits"),
+    "miss": read_miss,
+    "critical_n": read_critical_n,
+    **{f"lost_{name}": partial(read_lost_n, name) for name in SIGNIFICANT_BITS},
 }
-"""What can be followed as a parameter grows."""
-DRAWN = ("miss", "critical_n")
-"""Quantities for which signs are drawn where there is no closed form."""
-SEARCHING = tuple(name for name in QUANTITIES if name.startswith(("critical", "lost")))
+"""Quantities that are computed as a parameter grows."""
+SAMPLED_QUANTITIES = ("miss", "critical_n")
+"""Quantities for which signs are drawn if there is no closed form."""
+TOKEN_QUANTITIES = tuple(name for name in QUANTITIES if name.startswith(("critical", "lost")))
 """Quantities that are themselves a number of tokens."""
 
 
-def positive(of: str, value: Value, name: str) -> Value:
-    """The value, if it has a logarithm."""
+def require_positive(of: str, value: Value, name: str) -> Value:
+    """Return the value if it has a logarithm."""
     if not 0 < value.y < math.inf:
-        raise _no_exponent(of, value.y, _shown(name, value.x))
+        raise _no_exponent(of, value.y, f"{name}={format_exact(value.x)}")
     return value
 
 
 def _no_exponent(of: str, y: float, place: str) -> NoValue:
-    return NoValue(f"{of} is {y:.3g} at {place}: no exponent, since only what is above 0 can be a power")
+    return NoValue(f"{of} is {y:.3g} at {place}: no exponent, since only positive values follow a power law")
 
 
-def used(name: str, at: Number, point: Construction) -> Number:
-    """The value that was used: of n, the admissible one nearest to what was asked for."""
+def _used_value(name: str, at: Number, point: Construction) -> Number:
+    """Return the value that was used: for n the nearest admissible one."""
     return point.n if name == "n" else at
 
 
-def _place(name: str, at: Number, point: Construction) -> str:
-    return _shown(name, used(name, at, point))
-
-
-def _shown(name: str, at: Number) -> str:
-    return f"{name}={format_exact(at)}"
-
-
 def split_n(of: str, parameters: Mapping[str, object]) -> tuple[str, dict[str, object]]:
-    """The n to search for a critical one, and the other parameters."""
-    if of not in SEARCHING or "n" not in parameters:
-        return SEARCHED, dict(parameters)
-    n, rest = str(parameters["n"]), {name: value for name, value in parameters.items() if name != "n"}
+    """Return the range of n to search for a critical one, and the other parameters."""
+    if of not in TOKEN_QUANTITIES or "n" not in parameters:
+        return CRITICAL_N_RANGE, dict(parameters)
+    n, others = str(parameters["n"]), {name: value for name, value in parameters.items() if name != "n"}
     if of != "critical_n":
         raise UsageError(f"{of} is itself a number of tokens; leave out n={n} and give another axis")
     if not is_axis(n) or len(n.replace(":log", "").split(":")) != 2:
-        raise UsageError(f"critical_n is looked for among many n; write n=start:stop, or leave out n={n}")
-    return n, rest
+        raise UsageError(f"critical_n is searched in a range of n; write n=start:stop, or leave out n={n}")
+    return n, others

@@ -1,46 +1,65 @@
-"""How a quantity grows with one parameter: an exponent, and whether it is a power law at all."""
+"""Measure the growth of a quantity with one parameter: an exponent, and whether it is a power law at all."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import scipy
 
-from separatrix.analysis.laws.closed_forms import closed_form
+from separatrix.analysis.laws.closed_forms import find_closed_form
 from separatrix.analysis.laws.margins import is_literal
 from separatrix.analysis.laws.noisy_powerlaw import noisy_law, uncertain_law
-from separatrix.analysis.laws.powerlaw import FEWEST, ROUNDING, Law, exact_law
+from separatrix.analysis.laws.powerlaw import MIN_POINTS, ROUNDING, Law, exact_law
 from separatrix.analysis.laws.quantities import (
-    ANY_N,
     COSTS,
-    DRAWN,
-    LITERAL_MOST,
+    MAX_LITERAL_TOKENS,
     QUANTITIES,
-    SEARCHING,
-    How,
+    SAMPLED_QUANTITIES,
+    TOKEN_QUANTITIES,
     Noise,
     NoValue,
+    ReadOptions,
     Value,
-    positive,
+    require_positive,
     split_n,
 )
-from separatrix.analysis.laws.scaling_result import Scaling, ScalingRow
+from separatrix.analysis.laws.scaling_result import NoScaling, Scaling, ScalingRow, Scalings
 from separatrix.constructions import construction_named
 from separatrix.core.numbers import format_exact, parse_integer
 from separatrix.core.parameters import UsageError, all_parameters, require_known
 from separatrix.core.parameters.ranges import Axis, Number, read_counted, split_axes
+from separatrix.core.parameters.words import listed_mechanisms
 from separatrix.exact.engines import EngineRefusal, Sampling, engine_named
-from separatrix.exact.verdicts.question import Question, question
-from separatrix.mechanisms import Mechanism, examples
+from separatrix.exact.verdicts.question import Question
+from separatrix.exact.verdicts.question import question as build_question
+from separatrix.mechanisms import examples
 from separatrix.mechanisms.load import mechanism_from
 
-MOST_POINTS = 1000
+MAX_SCALING_POINTS = 1000
 EXAMPLE = "n=1e3:1e9:7:log"
-NEAR = (200, 400, 800, 1600, 3200)
-"""Lengths that are taken where all tokens are needed and those asked for are too long."""
+LITERAL_LENGTHS = (200, 400, 800, 1600, 3200)
+"""Lengths that are used if all tokens are needed and those asked for are too long."""
+ALL = "all"
+"""Stands for every mechanism."""
+Tell = Callable[[str], None]
+
+
+@overload
+def scaling(
+    construction: str,
+    mechanism: list[Any] | tuple[Any, ...],
+    parameters: Mapping[str, object] | None = None,
+    **options: Any,
+) -> Scalings: ...
+
+
+@overload
+def scaling(
+    construction: str, mechanism: Any, parameters: Mapping[str, object] | None = None, **options: Any
+) -> Scaling: ...
 
 
 def scaling(
@@ -51,173 +70,190 @@ def scaling(
     of: str = "margin",
     engine: str = "auto",
     sampling: Sampling | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Tell = lambda _: None,
     **named: object,
-) -> Scaling:
-    """How a quantity grows for one mechanism; arguments as for `separatrix.scaling`, which takes several."""
-    require_known("quantity", of, [*QUANTITIES, *COSTS])
+) -> Scaling | Scalings:
+    """Measure how a quantity grows with one parameter: an exponent with its interval, if it is a power law.
+
+    **Arguments:**
+
+    - `construction`, `engine`, `sampling`: as for `verdict`.
+    - `mechanism`: as for `verdict`; several, `"softmax,linear"`, `"all"` or a list, give `Scalings`.
+    - `parameters`, `named`: one of them as `"start:stop:count"`, `"start:stop:count:log"`, a list or a NumPy
+      array; missing ones are taken from the construction's reference point, unless the quantity is a cost.
+    - `of`: one of QUANTITIES, or of COSTS, which are measured by running the mechanism.
+    - `tell`: called with the current step.
+
+    >>> result = scaling("spike", "linear", n="1e3:1e9:7:log",
+    ...                  d=102, m=12, a0="0.01", a1="1.2", b="0.2", c="0.1")
+    >>> result.law.power_law, round(result.law.exponent, 6), result.formula
+    (True, -1.0, '5.98967 n^-1')
+    >>> scaling("spike", ["linear", "power:beta=2"], n=[10**3, 10**4, 10**5, 10**6])["linear"].scaling.formula
+    '5.98965 n^-1'
+    """
+    is_all = isinstance(mechanism, str) and mechanism == ALL
+    mechanisms = list(examples()) if is_all else listed_mechanisms(mechanism)
+    if not mechanisms:
+        raise UsageError("scaling needs a mechanism; write for example softmax, softmax,linear or all")
     given, sampling = all_parameters(parameters, named), sampling or Sampling()
+    if len(mechanisms) == 1 and not isinstance(mechanism, list | tuple):
+        return _scale_one(construction, mechanisms[0], given, of, engine, sampling, tell)
+    results: list[ScalingRow | NoScaling] = []
+    for candidate in [mechanism_from(name) for name in mechanisms]:
+        tell(candidate.spelled)
+        try:
+            result = _scale_one(construction, candidate, given, of, engine, sampling)
+            results.append(ScalingRow(result, candidate.family))
+        except EngineRefusal as refusal:
+            results.append(NoScaling(candidate.spelled, candidate.family, str(refusal)))
+    axes, _ = split_axes(given)
+    texts = {name: axes.get(name, str(value)) for name, value in given.items()}
+    return Scalings(construction, of, texts, tuple(results))
+
+
+def _scale_one(
+    construction: str,
+    mechanism: Any,
+    parameters: Mapping[str, object],
+    of: str,
+    engine: str,
+    sampling: Sampling,
+    tell: Tell = lambda _: None,
+) -> Scaling:
+    require_known("quantity", of, [*QUANTITIES, *COSTS])
     if of in COSTS:
         from separatrix.analysis.laws.costs import cost_scaling
 
-        return cost_scaling(*_growing(construction, mechanism, given, of), of, sampling.confidence, tell)
-    asked_engine = engine_named(engine)
-    n, rest = split_n(of, given)
-    asked, axis = _growing(construction, mechanism, rest, of)
-    if of in SEARCHING and axis.name == "n":
+        question, axis = _read_axis(construction, mechanism, parameters, of)
+        return cost_scaling(question, axis, of, sampling.confidence, tell)
+    requested = engine_named(engine)
+    n, others = split_n(of, parameters)
+    question, axis = _read_axis(construction, mechanism, others, of)
+    if of in TOKEN_QUANTITIES and axis.name == "n":
         raise UsageError(f"{of} is itself a number of tokens; let another parameter grow")
-    asked_engine.refuse_unused(replace(sampling, confidence=Sampling().confidence))  # the exponent's interval
-    if sampling.in_format and of not in DRAWN:
+    # The confidence is used by every engine: it is that of the exponent's interval.
+    requested.refuse_unused(replace(sampling, confidence=Sampling().confidence))
+    if sampling.in_format and of not in SAMPLED_QUANTITIES:
         raise UsageError(f"{of} is computed in float64, without draws; leave out dtype={sampling.dtype}")
-    how = How(axis.name, engine, sampling, n)
-    axis_values, remark = _within_reach(asked, axis, how, of)
-    values, left_out = _read(asked, axis_values, how, of, tell)
-    return summed_up(asked, axis.name, of, values, f"{remark}{left_out}", sampling.confidence)
+    options = ReadOptions(axis.name, engine, sampling, n)
+    places, shorter_remark = _choose_values(question, axis, options, of)
+    values, remark = _read_values(question, places, options, of, tell)
+    return fit_scaling(question, axis.name, of, values, f"{shorter_remark}{remark}", sampling.confidence)
 
 
-def summed_up(
-    asked: Question, name: str, of: str, values: Sequence[Value], remark: str, confidence: float = 0.95
+def fit_scaling(
+    question: Question, name: str, of: str, values: Sequence[Value], remark: str, confidence: float = 0.95
 ) -> Scaling:
-    """Values that are all positive, with the law behind them."""
-    law, closed = law_of(values, confidence), closed_form(asked, name, of, values[0].x)
-    return Scaling(asked, name, of, tuple(values), law, closed, remark)
+    """Return the scaling of positive values, with their law and closed form."""
+    law, closed_form = fit_law(values, confidence), find_closed_form(question, name, of, values[0].x)
+    return Scaling(question, name, of, tuple(values), law, closed_form, remark)
 
 
-def law_of(values: Sequence[Value], confidence: float = 0.95) -> Law:
-    """The law behind three or more values that are all positive, by what is known of their noise."""
+def fit_law(values: Sequence[Value], confidence: float = 0.95) -> Law:
+    """Fit the law of three or more positive values, according to their noise."""
     x, y = [float(value.x) for value in values], [value.y for value in values]
     noise = {value.noise for value in values}
     if Noise.SCATTER in noise:
         return noisy_law(x, y, None, confidence)
     if Noise.INTERVAL in noise:
-        return noisy_law(x, y, [_sd(value, confidence) for value in values], confidence)
+        return noisy_law(x, y, [_log_sd(value, confidence) for value in values], confidence)
     if Noise.PERHAPS in noise:
         return uncertain_law(x, y, confidence)
     return exact_law(x, y, max(value.accuracy for value in values))
 
 
-def table(
-    construction: str,
-    parameters: Mapping[str, object],
-    mechanisms: Sequence[Any] | None = None,
-    *,
-    of: str = "margin",
-    engine: str = "auto",
-    sampling: Sampling | None = None,
-    tell: Callable[[str], None] = lambda _: None,
-) -> list[ScalingRow]:
-    """The scaling of these mechanisms, or of one of each; other arguments as for `scaling`."""
-    attending = examples() if mechanisms is None else [mechanism_from(mechanism) for mechanism in mechanisms]
-    if of in QUANTITIES:
-        _check(construction, attending[0], split_n(of, parameters)[1], of)
-    rows = []
-    for each in attending:
-        tell(each.spelled)
-        found, why = None, ""
-        try:
-            found = scaling(construction, each, parameters, of=of, engine=engine, sampling=sampling)
-        except EngineRefusal as refused:
-            why = str(refused)
-        rows.append(ScalingRow(each.spelled, each.family, found, why))
-    return rows
-
-
-def _check(construction: str, mechanism: Mechanism, parameters: Mapping[str, object], of: str) -> None:
-    """Raise once, and not for every mechanism, what is wrong with the parameters."""
-    asked, axis = _growing(construction, mechanism, parameters, of)
-    asked = asked if "n" in {*asked.fixed, axis.name} else replace(asked, fixed={**asked.fixed, "n": ANY_N})
-    for end in (axis.values[0], axis.values[-1]):
-        asked.point({axis.name: end})
-
-
-def _growing(
+def _read_axis(
     construction: str, mechanism: Any, parameters: Mapping[str, object], of: str
 ) -> tuple[Question, Axis]:
-    """The question, and the one axis among the parameters."""
-    open_, fixed = split_axes(parameters)
-    if len(open_) != 1:
-        found = f"{len(open_)} ({', '.join(open_)})" if open_ else "none"
-        raise UsageError(f"one parameter grows, and here is {found}; write for example {EXAMPLE}")
-    ((name, text),) = open_.items()
-    asked = question(construction, mechanism, fixed, {name, *_without_reference(construction, of)})
-    _enough(name, text)
-    span, count = read_counted(asked.schema_of(name), name, text)
-    if count > MOST_POINTS:
-        raise UsageError(f"{name}={text} has {count:,} points; {MOST_POINTS:,} are more than a slope needs")
+    """Return the question, and the one axis among the parameters."""
+    axes, fixed = split_axes(parameters)
+    if len(axes) != 1:
+        number = f"{len(axes)} ({', '.join(axes)})" if axes else "none"
+        raise UsageError(f"one parameter grows, and here is {number}; write for example {EXAMPLE}")
+    ((name, text),) = axes.items()
+    question = build_question(construction, mechanism, fixed, {name, *_without_reference(construction, of)})
+    _require_points(name, text)
+    span, count = read_counted(question.schema_of(name), name, text)
+    if count > MAX_SCALING_POINTS:
+        raise UsageError(
+            f"{name}={text} has {count:,} points; {MAX_SCALING_POINTS:,} are more than a slope needs"
+        )
     if span.start <= 0:
         start = format_exact(span.start)
         raise UsageError(f"{name}={text} starts at {start}; a power law needs {name} above 0")
-    return asked, Axis(span, span.points(count))
+    return question, Axis(span, span.points(count))
 
 
 def _without_reference(construction: str, of: str) -> Iterable[str]:
-    """What the reference point does not give: n where it is searched for, nothing where cost is measured."""
-    if of in COSTS:
+    """Return the parameters that the reference point does not provide."""
+    if of in COSTS:  # tokens are not those of the construction, so only n and d count
         return construction_named(construction).schema.model_fields
-    return ("n",) if of in SEARCHING else ()
+    return ("n",) if of in TOKEN_QUANTITIES else ()
 
 
-def _enough(name: str, text: str) -> None:
-    """Refuse one or two points before anything else is said of them."""
+def _require_points(name: str, text: str) -> None:
+    """Refuse one or two points before any other complaint about the axis."""
     parts = text.split(":")
     count = parts[2] if len(parts) in (3, 4) else str(len(text.strip(",").split(","))) if "," in text else ""
     if count in ("1", "2"):
         points = "one point" if count == "1" else "two points"
-        raise UsageError(f"{name}={text} has {points}; a slope and its change need at least {FEWEST}")
+        raise UsageError(f"{name}={text} has {points}; a slope and its change need at least {MIN_POINTS}")
 
 
-def _within_reach(asked: Question, axis: Axis, how: How, of: str) -> tuple[tuple[Number, ...], str]:
-    """The values asked for, or shorter lengths where a mechanism needs every token."""
-    if axis.name != "n" or of not in ("margin", "bits") or how.engine != "auto":
+def _choose_values(
+    question: Question, axis: Axis, options: ReadOptions, of: str
+) -> tuple[tuple[Number, ...], str]:
+    """Return the values asked for, or shorter lengths if a mechanism needs every token."""
+    if axis.name != "n" or of not in ("margin", "bits") or options.engine != "auto":
         return axis.values, ""
-    if not is_literal(asked.point({"n": axis.values[0]}), asked.mechanism({})):
+    if not is_literal(question.point({"n": axis.values[0]}), question.mechanism({})):
         return axis.values, ""
-    if sum(value <= LITERAL_MOST for value in axis.values) >= FEWEST:
+    if sum(value <= MAX_LITERAL_TOKENS for value in axis.values) >= MIN_POINTS:
         return axis.values, ""
-    lengths = f"n={NEAR[0]} to {NEAR[-1]:,}"
-    return NEAR, f"It needs every token, so that lengths near {lengths} are taken instead. "
+    lengths = f"n={LITERAL_LENGTHS[0]} to {LITERAL_LENGTHS[-1]:,}"
+    return LITERAL_LENGTHS, f"It needs every token, so shorter lengths are used instead, near {lengths}. "
 
 
-def _read(
-    asked: Question, axis: Sequence[Number], how: How, of: str, tell: Callable[[str], None]
+def _read_values(
+    question: Question, places: Sequence[Number], options: ReadOptions, of: str, tell: Tell
 ) -> tuple[list[Value], str]:
-    """Every value that can be had, each x once; what cannot is told in the remark."""
-    found: dict[Number, Value] = {}
+    """Read the quantity at every place, each x once; the remark counts places without a value."""
+    values: dict[Number, Value] = {}
     refusals: list[EngineRefusal] = []
-    for place, at in enumerate(axis):
-        tell(f"{asked.label}: {how.name}={format_exact(at)}")
-        apart = replace(how, sampling=replace(how.sampling, seed=how.sampling.seed + place))
+    for index, at in enumerate(places):
+        tell(f"{question.label}: {options.name}={format_exact(at)}")
+        sampling = replace(options.sampling, seed=options.sampling.seed + index)  # independent draws
         try:
-            value = positive(of, QUANTITIES[of](asked, at, apart), how.name)
+            value = QUANTITIES[of](question, at, replace(options, sampling=sampling))
+            values[value.x] = require_positive(of, value, options.name)
         except NoValue:
             raise
-        except EngineRefusal as refused:
-            refusals.append(refused)
-        else:
-            found[value.x] = value
-    if refusals and len(found) < FEWEST:
+        except EngineRefusal as refusal:
+            refusals.append(refusal)
+    if refusals and len(values) < MIN_POINTS:
         raise refusals[0]
-    if len(found) < FEWEST:
-        raise UsageError(f"only {len(found)} values of {how.name} are admissible here; take a longer axis")
-    values = list(found.values())
-    return values, "".join(_remarks(asked, axis, values, refusals))
+    if len(values) < MIN_POINTS:
+        raise UsageError(
+            f"only {len(values)} values of {options.name} are admissible here; take a longer axis"
+        )
+    return list(values.values()), "".join(_remarks(question, places, list(values.values()), refusals))
 
 
 def _remarks(
-    asked: Question, axis: Sequence[Number], values: Sequence[Value], refusals: Sequence[EngineRefusal]
+    question: Question, places: Sequence[Number], values: Sequence[Value], refusals: Sequence[EngineRefusal]
 ) -> Iterator[str]:
     if refusals:
-        yield f"{len(refusals)} of {len(axis)} values are left out: {refusals[0]}. "
-    wanted = [parse_integer(asked.fixed["n"], "n")] if "n" in asked.fixed else axis
-    moved = [value.n for value in values if value.n is not None and value.n not in wanted]
-    if moved:
-        between = f"{min(moved):,} to {max(moved):,}" if len(set(moved)) > 1 else f"{moved[0]:,}"
-        rounded = f"n is rounded to a multiple of {asked.kind.step_name}"
-        yield f"{rounded} at {len(moved)} of {len(axis)} places: {between}. "
+        yield f"{len(refusals)} of {len(places)} values are left out: {refusals[0]}. "
+    lengths = [parse_integer(question.fixed["n"], "n")] if "n" in question.fixed else places
+    used = [value.n for value in values if value.n is not None and value.n not in lengths]
+    if used:
+        limits = f"{min(used):,} to {max(used):,}" if len(set(used)) > 1 else f"{used[0]:,}"
+        rounding = f"n is rounded to a multiple of {question.kind.step_name}"
+        yield f"{rounding} at {len(used)} of {len(places)} places: {limits}. "
 
 
-def _sd(value: Value, confidence: float) -> float:
-    """The standard deviation of log y, if its interval were a Gaussian's."""
+def _log_sd(value: Value, confidence: float) -> float:
+    """Return the standard deviation of log y, taking its interval as that of a Gaussian."""
     if value.noise is not Noise.INTERVAL:
         return max(value.accuracy, ROUNDING)
     low = value.low if value.low > 0 else value.y**2 / value.high

@@ -1,21 +1,24 @@
-"""A law of growth that was found, and the values behind it."""
+"""Scalings as results: the law of growth, and the values behind it."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 from separatrix.analysis.laws.closed_forms import ClosedForm
 from separatrix.analysis.laws.powerlaw import Law
-from separatrix.analysis.laws.quantities import Noise, Value
+from separatrix.analysis.laws.quantities import Value
+from separatrix.core.documents import Document, Hidden, Inlined, shown, shown_as
 from separatrix.core.numbers import parse_integer
-from separatrix.core.parameters.model import printed
+from separatrix.core.parameters.ranges import Number, split_axes
 from separatrix.core.result import Result, Row
 from separatrix.exact.verdicts.question import Question
 
-if TYPE_CHECKING:
-    from separatrix.core.schemas import questions as documents
+MAX_NAMED = 4
+"""Mechanisms that a summary names one by one."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -23,114 +26,160 @@ class Scaling(Result):
     """A quantity at growing values of one parameter, and the law of its growth."""
 
     kind: ClassVar[str] = "scaling"
-    asked: Question
-    name: str
+    question: Inlined[Question]
+    parameter: str
     """The parameter that grows."""
-    of: str
-    values: tuple[Value, ...]
-    law: Law
-    closed: ClosedForm | None
+    quantity: str
+    values: Hidden[tuple[Value, ...]]
+    law: Inlined[Law]
+    closed_form: ClosedForm | None
+    """The growth by a formula, if one is known."""
     remark: str
-    """What was left out or moved, and why; empty where nothing was."""
+    """Values that were left out or rounded, and why; empty if none was."""
 
-    @property
+    @shown
     def engine(self) -> str:
         """The engines behind the values."""
         return ", ".join(dict.fromkeys(value.engine for value in self.values))
 
-    @property
+    @shown
     def evidence(self) -> str:
-        """How the values are known."""
+        """The evidence for the values."""
         return "; ".join(dict.fromkeys(value.evidence for value in self.values))
+
+    @shown
+    def formula(self) -> str | None:
+        """The form that fits, with the name of the parameter."""
+        return None if self.law.form is None else re.sub(r"\bx\b", self.parameter, self.law.form.formula)
+
+    @shown_as("values")
+    def value_rows(self) -> Sequence[Mapping[str, Number | float | None]]:
+        """The parameter and the quantity by name, n_used, low and high."""
+        return [{**row, self.parameter: value.x} for row, value in zip(self.rows(), self.values, strict=True)]
+
+    @shown_as("slopes")
+    def slope_rows(self) -> Sequence[Mapping[str, float]]:
+        """The local slopes between values."""
+        return [{self.parameter: x, "slope": slope} for x, slope in self.law.slopes]
 
     @property
     def lengths_differ(self) -> bool:
-        """Whether n was moved to admissible values while another parameter grew."""
-        if self.name == "n" or "n" not in self.asked.fixed:
+        """Whether n was rounded to admissible values while another parameter grew."""
+        if self.parameter == "n" or "n" not in self.question.fixed:
             return False
-        wanted = parse_integer(self.asked.fixed["n"], "n")
-        return any(value.n not in (None, wanted) for value in self.values)
-
-    @property
-    def formula(self) -> str | None:
-        """The form that fits, with the parameter's own name."""
-        return None if self.law.form is None else _named(self.law.form.formula, self.name)
+        n = parse_integer(self.question.fixed["n"], "n")
+        return any(value.n not in (None, n) for value in self.values)
 
     @property
     def summary(self) -> str:
         """The law and its exponent."""
-        name = f"{self.asked.label} on {self.asked.kind.name}"
-        return f"{name}: {self.of} against {self.name}: {self.law.name}, exponent {self.law.spelled}"
+        name = (
+            f"{self.question.label} on {self.question.construction}: {self.quantity} against {self.parameter}"
+        )
+        return f"{name}: {self.law.name}, exponent {self.law.exponent_text}"
 
     def rows(self) -> list[Row]:
         """One row for each value."""
         return [
-            {self.name: float(value.x), "n_used": value.n, self.of: value.y, "low": low, "high": high}
+            {
+                self.parameter: float(value.x),
+                "n_used": value.n,
+                self.quantity: value.y,
+                "low": value.ends[0],
+                "high": value.ends[1],
+            }
             for value in self.values
-            for low, high in [_ends(value)]
         ]
-
-    def as_json(self) -> documents.Scaling:
-        """What `separatrix scaling --json` prints."""
-        law = self.law
-        return {
-            "construction": self.asked.kind.name,
-            "mechanism": self.asked.label,
-            "parameters": {name: str(value) for name, value in self.asked.fixed.items()},
-            "taken": {name: str(value) for name, value in self.asked.taken.items()},
-            "parameter": self.name,
-            "quantity": self.of,
-            "exponent": law.exponent,
-            "interval": list(law.interval),
-            "interval_is": law.interval_is,
-            "power_law": law.power_law,
-            "reason": law.reason,
-            "form": None if law.form is None else law.form.name,
-            "formula": self.formula,
-            "since": law.since,
-            "values": [
-                {self.name: printed(value.x), "n_used": value.n, self.of: value.y, "low": low, "high": high}
-                for value in self.values
-                for low, high in [_ends(value)]
-            ],
-            "slopes": [{self.name: x, "slope": slope} for x, slope in law.slopes],
-            "engine": self.engine,
-            "evidence": self.evidence,
-            "remark": self.remark,
-            "closed_form": None
-            if self.closed is None
-            else {
-                "formula": self.closed.formula,
-                "tag": self.closed.tag,
-                "limit": self.closed.limit,
-                "exponent": self.closed.exponent,
-            },
-        }
 
 
 @dataclass(frozen=True)
-class ScalingRow:
-    """One mechanism in a table: its scaling, or why there is none."""
+class ScalingRow(Document):
+    """The scaling of one of several mechanisms."""
+
+    scaling: Inlined[Scaling]
+    family: str
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism."""
+        return self.scaling.question.label
+
+
+@dataclass(frozen=True)
+class NoScaling(Document):
+    """A mechanism without values."""
 
     mechanism: str
     family: str
-    scaling: Scaling | None
-    why: str
-
-    def as_json(self) -> documents.GrowthRow | documents.NoGrowth:
-        """The row as `separatrix scaling --json` prints it."""
-        head = {"mechanism": self.mechanism, "family": self.family}
-        without = {"exponent": None, "interval": None, "power_law": None, "reason": self.why}
-        return cast(
-            "documents.GrowthRow | documents.NoGrowth",
-            {**head, **(without if self.scaling is None else self.scaling.as_json())},
-        )
+    reason: str
+    exponent: None = None
+    interval: None = None
+    power_law: None = None
+    scaling: ClassVar[None] = None
 
 
-def _ends(value: Value) -> tuple[float, float]:
-    return (value.low, value.high) if value.noise is Noise.INTERVAL else (value.y, value.y)
+@dataclass(frozen=True, repr=False)
+class Scalings(Result):
+    """The growth of a quantity for several mechanisms; `result["linear"]` is that of one."""
 
+    kind: ClassVar[str] = "scalings"
+    construction: str
+    quantity: str
+    parameters: Mapping[str, str]
+    """The parameters as they were given."""
+    results: Hidden[tuple[ScalingRow | NoScaling, ...]]
 
-def _named(formula: str, name: str) -> str:
-    """The formula with the parameter for its x."""
-    return re.sub(r"\bx\b", name, formula)
+    @shown_as("rows")
+    def result_rows(self) -> Sequence[ScalingRow | NoScaling]:
+        """The result of each mechanism."""
+        return self.results
+
+    @property
+    def parameter(self) -> str:
+        """The parameter that grows."""
+        return next(iter(split_axes(self.parameters)[0]))
+
+    @property
+    def scalings(self) -> tuple[Scaling, ...]:
+        """The scalings of the mechanisms that have values."""
+        return tuple(row.scaling for row in self.results if row.scaling is not None)
+
+    def __iter__(self) -> Iterator[ScalingRow | NoScaling]:
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __getitem__(self, mechanism: str | int) -> ScalingRow | NoScaling:
+        if isinstance(mechanism, int):
+            return self.results[mechanism]
+        return {row.mechanism: row for row in self.results}[mechanism]
+
+    @property
+    def summary(self) -> str:
+        """The exponent of each mechanism; for many the number of mechanisms with each law."""
+        rows = self.notebook_rows()
+        if len(rows) > MAX_NAMED:
+            counts = Counter(row["law"] for row in rows).most_common()
+            laws = ", ".join(f"{law} {count}" for law, count in counts)
+            return f"{len(rows)} mechanisms on {self.construction}: {self.quantity}: {laws}"
+        exponents = ", ".join(f"{row['mechanism']} {row['exponent'] or row['law']}" for row in rows)
+        return f"{self.construction}: exponents of {self.quantity}: {exponents}"
+
+    def rows(self) -> list[Row]:
+        """One row for each mechanism and value."""
+        return [
+            {"mechanism": result.question.label, **row} for result in self.scalings for row in result.rows()
+        ]
+
+    def notebook_rows(self) -> list[Row]:
+        """One row for each mechanism."""
+        return [
+            {
+                "mechanism": row.mechanism,
+                "law": row.scaling.law.name if row.scaling else "not computed",
+                "exponent": row.scaling.law.exponent_text if row.scaling else None,
+                "formula": row.scaling.formula if row.scaling else None,
+            }
+            for row in self.results
+        ]

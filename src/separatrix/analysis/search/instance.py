@@ -1,30 +1,85 @@
-"""A pair of small token sets, D0 and D1, in exact numbers."""
+"""Pairs of small token sets, D0 and D1, in exact numbers, and the families that they resemble."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from separatrix.constructions import Description, TokenGroup
+from separatrix.core.documents import Document, register_json
 from separatrix.core.numbers import format_exact, parse_exact
 from separatrix.core.parameters import UsageError
 
 Place = tuple[str, int, int]
-"""Where a number stands: queries, keys, values or counts, then its row and column."""
+"""The position of a number: queries, keys, values or counts, then its row and column."""
 Sheet = dict[Place, Fraction]
-"""Every number of one label, by place."""
+"""Every number of one label, by position."""
 
-LARGEST = Fraction(10) ** 12
-MOST_NUMBERS = 10_000
-"""What a file may hold, so that a slip does not exhaust memory."""
+MAX_NUMBER = 10**12
+MAX_ENTRIES = 10_000
+"""Limits for files, so that a mistake does not exhaust memory."""
+CROWD_RATIO = 10
+"""Tokens that are this many times as many as the others are a crowd."""
+
+
+def _read_vector(numbers: list[Any]) -> tuple[Fraction, ...]:
+    vector = tuple(parse_exact(x, "a number of the instance") for x in numbers)
+    for x in vector:
+        if abs(x) > MAX_NUMBER or x.denominator > MAX_NUMBER:
+            raise UsageError(
+                f"a number of the instance, {format_exact(x)[:20]}, is out of range: beyond 1e12"
+            )
+    return vector
+
+
+_LENGTH = Field(min_length=1, max_length=MAX_ENTRIES)
+_Vector = Annotated[list[str | int | float], _LENGTH, AfterValidator(_read_vector)]
+
+
+class TokenModel(BaseModel, extra="forbid", strict=True):
+    """Equal tokens; numbers are exact."""
+
+    key: _Vector
+    value: _Vector
+    count: int = Field(ge=1, le=MAX_NUMBER)
+
+
+class LabelModel(BaseModel, extra="forbid", strict=True):
+    """One label of an instance."""
+
+    queries: Annotated[list[_Vector], _LENGTH]
+    tokens: Annotated[list[TokenModel], _LENGTH]
+
+
+class InstanceModel(BaseModel, extra="forbid", strict=True):
+    """Both labels of an instance, as files hold them."""
+
+    d0: LabelModel
+    d1: LabelModel
+
+
+def _label_json(label: Description) -> dict[str, Any]:
+    tokens = [
+        {"key": _texts(kind.key), "value": _texts(kind.value), "count": kind.count} for kind in label.groups
+    ]
+    return {"queries": [_texts(query) for query in label.queries], "tokens": tokens}
+
+
+def _texts(vector: Sequence[Fraction | float]) -> list[str]:
+    return [format_exact(Fraction(x)) for x in vector]
+
+
+register_json(Description, LabelModel, _label_json)
 
 
 @dataclass(frozen=True)
-class Instance:
-    """What is to be told apart: one set of tokens and queries, and another."""
+class Instance(Document):
+    """Two sets of tokens and queries that are to be told apart."""
 
     d0: Description
     d1: Description
@@ -35,7 +90,7 @@ class Instance:
         return self.d0, self.d1
 
     @property
-    def mirrored(self) -> bool:
+    def is_mirrored(self) -> bool:
         """Whether D1 lists the tokens of D0 backwards, and that is a difference."""
         backwards = self.d0.groups[::-1]
         return self.d0.queries == self.d1.queries and self.d1.groups == backwards != self.d0.groups
@@ -43,29 +98,24 @@ class Instance:
     @property
     def differs_in(self) -> tuple[str, ...]:
         """The parts in which D0 and D1 differ: queries, keys, values, counts; or their order."""
-        if self.mirrored:
+        if self.is_mirrored:
             return ("order",)
-        one, other = sheet(self.d0), sheet(self.d1)
-        parts = {place[0]: None for place in (*one, *other) if one.get(place) != other.get(place)}
-        return tuple(parts)
-
-    def as_json(self) -> dict[str, Any]:
-        """Both labels, every number spelled exactly."""
-        return {"d0": _spelled(self.d0), "d1": _spelled(self.d1)}
+        d0, d1 = sheet(self.d0), sheet(self.d1)
+        return tuple({place[0]: None for place in (*d0, *d1) if d0.get(place) != d1.get(place)})
 
 
-def sheet(description: Description) -> Sheet:
-    """Every number of a label, by place.
+def sheet(label: Description) -> Sheet:
+    """Return every number of a label, by position.
 
-    >>> one = Description(((Fraction(1),),), (TokenGroup((Fraction(2),), (Fraction(3),), 4),))
-    >>> [(*place, int(x)) for place, x in sheet(one).items()]
+    >>> label = Description(((Fraction(1),),), (TokenGroup((Fraction(2),), (Fraction(3),), 4),))
+    >>> [(*place, int(x)) for place, x in sheet(label).items()]
     [('queries', 0, 0, 1), ('keys', 0, 0, 2), ('values', 0, 0, 3), ('counts', 0, 0, 4)]
     """
     rows = {
-        "queries": description.queries,
-        "keys": [kind.key for kind in description.groups],
-        "values": [kind.value for kind in description.groups],
-        "counts": [(kind.count,) for kind in description.groups],
+        "queries": label.queries,
+        "keys": [kind.key for kind in label.groups],
+        "values": [kind.value for kind in label.groups],
+        "counts": [(kind.count,) for kind in label.groups],
     }
     return {
         (part, i, j): Fraction(x)
@@ -75,8 +125,8 @@ def sheet(description: Description) -> Sheet:
     }
 
 
-def described(numbers: Mapping[Place, Fraction]) -> Description:
-    """The label that a sheet holds; rows and columns that are left out close up."""
+def label_of(numbers: Mapping[Place, Fraction]) -> Description:
+    """Return the label of a sheet; rows and columns that are left out close up."""
     rows: dict[str, list[tuple[Fraction, ...]]] = {"queries": [], "keys": [], "values": [], "counts": []}
     for (part, _), places in groupby(sorted(numbers), key=lambda place: place[:2]):
         rows[part].append(tuple(numbers[place] for place in places))
@@ -86,68 +136,85 @@ def described(numbers: Mapping[Place, Fraction]) -> Description:
     )
 
 
-def _spelled(description: Description) -> dict[str, Any]:
-    return {
-        "queries": [[format_exact(Fraction(x)) for x in query] for query in description.queries],
-        "tokens": [
-            {
-                "key": [format_exact(Fraction(x)) for x in kind.key],
-                "value": [format_exact(Fraction(x)) for x in kind.value],
-                "count": kind.count,
-            }
-            for kind in description.groups
-        ],
-    }
-
-
 def read_instance(data: Any) -> Instance:
-    """The instance that `as_json` wrote, or a UsageError that says what is wrong with it."""
-    if not isinstance(data, dict) or data.keys() != {"d0", "d1"}:
-        raise UsageError("an instance has exactly d0 and d1")
-    instance = Instance(_read_label(data["d0"], "d0"), _read_label(data["d1"], "d1"))
-    for part in ("queries", "keys", "values"):
-        widths = {len(row) for label in instance.labels for row in _vectors(label, part)}
-        if len(widths) != 1 or 0 in widths:
-            raise UsageError(f"the {part} of an instance need one common width")
+    """Return the instance of a JSON document, or raise a UsageError with its first mistake."""
+    try:
+        model = InstanceModel.model_validate(data)
+    except ValidationError as error:
+        mistake = error.errors()[0]
+        place = ".".join(map(str, ("instance", *mistake["loc"])))
+        raise UsageError(f"{place}: {mistake['msg']}") from None
+    instance = Instance(_label_from(model.d0), _label_from(model.d1))
+    kinds = [kind for label in instance.labels for kind in label.groups]
+    queries = [query for label in instance.labels for query in label.queries]
+    if len({len(vector) for vector in (*queries, *(kind.key for kind in kinds))}) > 1:
+        raise UsageError("the queries and keys of an instance need one common width")
+    if len({len(kind.value) for kind in kinds}) > 1:
+        raise UsageError("the values of an instance need one common width")
     if len(instance.d0.queries) != len(instance.d1.queries):
         raise UsageError("d0 and d1 need as many queries as each other: outputs are compared row by row")
-    if len(instance.d0.queries[0]) != len(instance.d0.groups[0].key):
-        raise UsageError("queries and keys need one common width")
     return instance
 
 
-def _vectors(label: Description, part: str) -> list[Any]:
-    if part == "queries":
-        return list(label.queries)
-    return [kind.key if part == "keys" else kind.value for kind in label.groups]
+def _label_from(model: LabelModel) -> Description:
+    tokens: Any = model.tokens  # vectors are tuples of fractions after validation
+    queries: Any = model.queries
+    return Description(
+        tuple(queries), tuple(TokenGroup(token.key, token.value, token.count) for token in tokens)
+    )
 
 
-def _read_label(data: Any, name: str) -> Description:
-    if not isinstance(data, dict) or data.keys() != {"queries", "tokens"}:
-        raise UsageError(f"{name} has exactly queries and tokens")
-    queries = tuple(_read_vector(row, f"{name} queries") for row in _read_list(data["queries"], name))
-    return Description(queries, tuple(_read_kind(token, name) for token in _read_list(data["tokens"], name)))
+def recognise_family(instance: Instance) -> tuple[str, str]:
+    """Return the name of the family and a sentence about it."""
+    parts = instance.differs_in
+    if parts == ("order",):
+        return "order", "the same tokens in reverse"
+    if parts == ("counts",):
+        return _recognise_counts(instance)
+    if parts == ("queries",):
+        factor = query_factor(instance)
+        if factor is None:
+            return "another query", "only queries differ"
+        return "collinear queries", f"D1's query is {format_exact(factor)} × D0's"
+    if parts in (("keys",), ("values",)):
+        return _recognise_tokens(instance, "key" if parts == ("keys",) else "value")
+    return "mixed", f"{' and '.join(parts)} differ"
 
 
-def _read_kind(data: Any, name: str) -> TokenGroup:
-    if not isinstance(data, dict) or data.keys() != {"key", "value", "count"}:
-        raise UsageError(f"a token of {name} has exactly key, value and count")
-    count = data["count"]
-    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= LARGEST:
-        raise UsageError(f"a count of {name} is not a whole number from 1 to 1e12")
-    key, value = (_read_vector(data[part], f"{name} {part}") for part in ("key", "value"))
-    return TokenGroup(key, value, count)
+def _recognise_counts(instance: Instance) -> tuple[str, str]:
+    pairs = zip(instance.d0.groups, instance.d1.groups, strict=True)
+    ratios = {Fraction(after.count, before.count) for before, after in pairs}
+    if len(ratios) == 1:
+        return "duplication", f"only counts differ, each {format_exact(ratios.pop())} times as large in D1"
+    return "recount", "only counts differ, and not all by one factor"
 
 
-def _read_vector(data: Any, name: str) -> tuple[Fraction, ...]:
-    numbers = tuple(parse_exact(x, name) for x in _read_list(data, name))
-    for x in numbers:
-        if abs(x) > LARGEST or x.denominator > LARGEST:
-            raise UsageError(f"{name}={format_exact(x)[:20]} is out of range; numbers go to 1e12")
-    return numbers
+def query_factor(instance: Instance) -> Fraction | None:
+    """Return the common factor of all queries that differ; None if there is none."""
+    pairs = zip(instance.d0.queries, instance.d1.queries, strict=True)
+    factors = {_factor(before, after) for before, after in pairs if before != after}
+    return factors.pop() if len(factors) == 1 else None
 
 
-def _read_list(data: Any, name: str) -> list[Any]:
-    if not isinstance(data, list) or not 1 <= len(data) <= MOST_NUMBERS:
-        raise UsageError(f"{name} is not a list of 1 to {MOST_NUMBERS} entries")
-    return data
+def _recognise_tokens(instance: Instance, part: str) -> tuple[str, str]:
+    pairs = zip(instance.d0.groups, instance.d1.groups, strict=True)
+    changes = [(before, after) for before, after in pairs if before != after]
+    changed = sum(before.count for before, _ in changes)
+    unchanged = sum(kind.count for kind in instance.d0.groups) - changed
+    if unchanged >= CROWD_RATIO * changed:
+        tokens = "token" if changed == 1 else "tokens"
+        return "spike", f"the {part} of {changed} {tokens} differs, beside {unchanged:,}"
+    if changed >= CROWD_RATIO * unchanged > 0:
+        return "spike", f"the {part} of a crowd of {changed:,} differs, beside {unchanged}"
+    factors = {_factor(before.key, after.key) for before, after in changes}
+    if part == "key" and len(factors) == 1 and (factor := factors.pop()):
+        return "collinear keys", f"D1's key is {format_exact(factor)} × D0's"
+    return f"another {part}", f"only {part}s differ"
+
+
+def _factor(before: Sequence[Fraction | float], after: Sequence[Fraction | float]) -> Fraction | None:
+    """Return the number by which `before` is multiplied to give `after`; None if there is none or it is 0."""
+    pairs = [(Fraction(x), Fraction(y)) for x, y in zip(before, after, strict=True)]
+    ratios = {y / x for x, y in pairs if x != 0}
+    has_new_entry = any(y != 0 for x, y in pairs if x == 0)
+    return ratios.pop() if len(ratios) == 1 and not has_new_entry and 0 not in ratios else None

@@ -2,87 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, Literal
 
-from separatrix.analysis.search._base import Judged, SearchFinding, SearchQuestion
-from separatrix.analysis.search.shrink import ROUND_COUNTS
+from separatrix.analysis.search.shrink import ROUND_COUNTS, shrink
 from separatrix.analysis.search.space import Suggest
 from separatrix.constructions import CONSTRUCTIONS, Construction
 from separatrix.constructions.lengths import admissible
+from separatrix.core.documents import Document, Hidden
 from separatrix.core.numbers import format_exact
 from separatrix.exact.engines import Sampling, solve
-from separatrix.exact.verdicts import DELTA, Verdict
-from separatrix.exact.verdicts.words import separates
+from separatrix.exact.verdicts import DELTA
+from separatrix.exact.verdicts.words import Word, separates, word_for
 from separatrix.mechanisms import Mechanism
 
 FACTORS = tuple(Fraction(x) for x in ("1", "1/2", "2", "1/4", "4"))
-LENGTHS = tuple(Fraction(x) for x in ("1", "1/10", "10", "100", "1000"))
-"""What the parameters of the reference point are multiplied by, and what n is."""
+LENGTH_FACTORS = tuple(Fraction(x) for x in ("1", "1/10", "10", "100", "1000"))
+"""Factors for the parameters of the reference point, and for n."""
 SAMPLING = Sampling(decide=(DELTA, 1 - DELTA))
 Values = dict[str, object]
 
 
 @dataclass(frozen=True)
-class PointFinding(SearchFinding):
-    """A construction at one parameter point, with both verdicts."""
+class PointVerdict(Document):
+    """The verdict on one mechanism, in short."""
 
-    kind: ClassVar[str] = "construction"
-    x: Verdict
-    y: Verdict
+    verdict: Word
+    distinguish: float
+    interval: tuple[float, float]
+    margin: float
+    engine: str
+    evidence: str
+
+
+@dataclass(frozen=True)
+class PointFinding(Document):
+    """A point of a construction at which X tells the labels apart and Y does not."""
+
+    kind: Literal["construction"]
+    family: str
+    """The name of the construction."""
+    sentence: str
+    """The title of the construction."""
     shrunk: bool
+    """Whether no single step of the shrinker makes it smaller."""
+    construction: str
+    parameters: Mapping[str, int | str]
+    x: PointVerdict
+    y: PointVerdict
+    size: Hidden[tuple[Any, ...]]
+    """The order of findings: those of inputs come first, then small ones."""
 
-    @property
-    def family(self) -> str:
-        return self.x.construction.name
-
-    @property
-    def sentence(self) -> str:
-        return self.x.construction.title
-
-    @property
-    def size(self) -> tuple[Any, ...]:
-        return (1, *_size(self.x.construction))
-
-    def commands(self) -> list[str]:
-        """The commands that give both verdicts again."""
-        words = " ".join(f"{name}={value}" for name, value in self.x.construction.parameters.shown().items())
-        return [
-            f"separatrix verdict {each.construction.name} {each.mechanism.spelled} {words}"
-            for each in (self.x, self.y)
-        ]
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "family": self.family,
-            "sentence": self.sentence,
-            "shrunk": self.shrunk,
-            "construction": self.family,
-            "parameters": self.x.construction.parameters.shown(),
-            "x": _verdict_json(self.x),
-            "y": _verdict_json(self.y),
-        }
+    def command(self, mechanism: Mechanism) -> str:
+        """Return the command that computes a verdict again."""
+        words = " ".join(f"{name}={value}" for name, value in self.parameters.items())
+        return f"separatrix verdict {self.construction} {mechanism.spelled} {words}"
 
 
-def _verdict_json(verdict: Verdict) -> dict[str, Any]:
-    outcome = verdict.outcome
-    return {
-        "verdict": verdict.word,
-        "distinguish": outcome.distinguish,
-        "interval": list(outcome.interval),
-        "margin": outcome.margin,
-        "engine": outcome.engine,
-        "evidence": outcome.evidence,
-    }
-
-
-class PointQuestion(SearchQuestion):
+class PointQuestion:
     """One construction, around its reference point."""
 
-    centred = True
+    starts_at_zero = True
 
     def __init__(self, x: Mechanism, y: Mechanism, kind: type[Construction], changes: Values) -> None:
         self.x, self.y, self.kind = x, y, kind
@@ -90,77 +72,86 @@ class PointQuestion(SearchQuestion):
         self.name = ", ".join([kind.name, *map(str, changes.values())])
 
     def draw(self, suggest: Suggest) -> Values:
-        """The reference point with its numbers multiplied; n is brought to a length there is."""
-        found: Values = {}
+        """Draw a point: the reference point with its numbers multiplied, and an admissible n."""
+        values: Values = {}
         for name, value in self.centre.items():
-            number = _number(value)
+            number = _to_number(value)
             if number is None:
-                found[name] = value
+                values[name] = value
                 continue
-            factors = LENGTHS if name == "n" else FACTORS
+            factors = LENGTH_FACTORS if name == "n" else FACTORS
             number *= factors[suggest(name, 0, len(factors) - 1)]
-            found[name] = max(1, round(number)) if isinstance(value, int) else format_exact(number)
-        return admissible(self.kind, found)
+            values[name] = max(1, round(number)) if isinstance(value, int) else format_exact(number)
+        return admissible(self.kind, values)
 
-    def judge(self, candidate: Values) -> Judged:
-        one, other = self._verdicts(candidate)
-        value = one.outcome.distinguish - other.outcome.distinguish
-        return Judged(value, separates(one.word, other.word))
+    def judge(self, candidate: Values) -> tuple[float, bool]:
+        """Return the difference of both probabilities, and whether the point answers the question."""
+        point = self.kind.read(candidate)
+        x, y = (_decide(point, mechanism) for mechanism in (self.x, self.y))
+        return x.distinguish - y.distinguish, separates(x.verdict, y.verdict)
 
-    def _verdicts(self, values: Values) -> tuple[Verdict, Verdict]:
-        point = self.kind.read(values)
-        one, other = (
-            Verdict(point, each, solve(point, each, "auto", SAMPLING), DELTA) for each in (self.x, self.y)
+    def build_finding(self, candidate: Values, shrinks: bool) -> PointFinding:
+        """Return the finding of a point, with smaller whole numbers and rounder others if it `shrinks`."""
+        small = shrink(candidate, self._steps, self._size, self._holds) if shrinks else candidate
+        point = self.kind.read(small)
+        return PointFinding(
+            "construction",
+            point.name,
+            point.title,
+            shrinks,
+            point.name,
+            point.parameters.shown(),
+            _decide(point, self.x),
+            _decide(point, self.y),
+            (1, *_point_size(point)),
         )
-        return one, other
-
-    def finding(self, candidate: Values, shrink: bool) -> PointFinding:
-        small = self._shrunk(candidate) if shrink else candidate
-        return PointFinding(*self._verdicts(small), shrink)
-
-    def _shrunk(self, values: Values) -> Values:
-        """Smaller whole numbers and rounder others, for as long as both verdicts stay."""
-        while True:
-            limit = _size(self.kind.read(values))
-            step = next((each for each in self._steps(values) if self._holds(each, limit)), None)
-            if step is None:
-                return values
-            values = step
 
     def _steps(self, values: Values) -> Iterator[Values]:
         for name, value in values.items():
-            number = _number(value)
+            number = _to_number(value)
+            numbers: list[object] = []
             if isinstance(value, int):
-                tries: list[object] = [each for each in ROUND_COUNTS if each < value]
+                numbers = [count for count in ROUND_COUNTS if count < value]
             elif number is not None:
-                tries = [format_exact(Fraction(f"{float(number):.{digits}g}")) for digits in (1, 2)]
-            else:
-                tries = []
-            yield from (admissible(self.kind, {**values, name: attempt}) for attempt in tries)
+                numbers = [format_exact(Fraction(f"{float(number):.{digits}g}")) for digits in (1, 2)]
+            yield from (admissible(self.kind, {**values, name: rounder}) for rounder in numbers)
 
-    def _holds(self, values: Values, limit: tuple[Any, ...]) -> bool:
+    def _size(self, values: Values) -> tuple[float, ...]:
         try:
-            return _size(self.kind.read(values)) < limit and self.judge(values).found
-        except Exception:  # where a mechanism has no answer, or a stranger's raises, there is no step
+            return _point_size(self.kind.read(values))
+        except Exception:  # parameters that the construction refuses are no step
+            return (float("inf"),)
+
+    def _holds(self, values: Values) -> bool:
+        try:
+            return self.judge(values)[1]
+        except Exception:  # no step leads to a point on which a mechanism has no answer or raises
             return False
 
 
-def _number(value: object) -> Fraction | None:
+def _decide(point: Construction, mechanism: Mechanism) -> PointVerdict:
+    outcome = solve(point, mechanism, "auto", SAMPLING)
+    word = word_for(outcome, point.m, DELTA)
+    numbers = outcome.distinguish, outcome.interval, outcome.margin
+    return PointVerdict(word, *numbers, outcome.engine, outcome.evidence)
+
+
+def _to_number(value: object) -> Fraction | None:
     try:
         return Fraction(str(value))
     except ValueError:
         return None
 
 
-def _size(point: Construction) -> tuple[int, int, int]:
-    """n, the other whole numbers, and the digits of the rest."""
-    shown = point.parameters.shown()
-    whole = [x for name, x in shown.items() if isinstance(x, int) and name != "n"]
-    return point.n, sum(whole), sum(len(str(x)) for x in shown.values())
+def _point_size(point: Construction) -> tuple[int, int, int]:
+    """Return n, the sum of the other whole numbers, and the digits of all parameters."""
+    parameters = point.parameters.shown()
+    whole = [x for name, x in parameters.items() if isinstance(x, int) and name != "n"]
+    return point.n, sum(whole), sum(len(str(x)) for x in parameters.values())
 
 
 def point_questions(x: Mechanism, y: Mechanism) -> Iterator[PointQuestion]:
-    """Every construction, in each of the forms that tables show."""
+    """Yield every construction, in each of the forms that tables show."""
     for kind in CONSTRUCTIONS.values():
         for changes in kind.variants:
             yield PointQuestion(x, y, kind, changes)

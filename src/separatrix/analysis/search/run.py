@@ -1,31 +1,32 @@
-"""The search: what is asked for, and what was found after how much looking."""
+"""Search for instances on which one mechanism tells the labels apart and another does not; check findings."""
 
 from __future__ import annotations
 
+import json
 import math
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar
 
-from separatrix.analysis.search._base import SearchFinding, SearchQuestion
-from separatrix.analysis.search.inputs import input_questions
-from separatrix.analysis.search.points import point_questions
+from separatrix.analysis.search.inputs import InputFinding, input_questions
+from separatrix.analysis.search.instance import read_instance
+from separatrix.analysis.search.points import PointFinding, PointQuestion, point_questions
 from separatrix.analysis.search.separation import DROWNED, NEGLIGIBLE, TELLS
-from separatrix.analysis.search.trial_log import Header, Log
-from separatrix.analysis.search.trials import Tell, Trials
+from separatrix.analysis.search.trials import SearchFinding, SearchLog, SearchQuestion, Tell, Trials
+from separatrix.constructions import construction_named
+from separatrix.core.documents import Document, shown
+from separatrix.core.files.reading import read_whole
 from separatrix.core.parameters import UsageError, require_known
 from separatrix.core.result import Result, Row
-from separatrix.mechanisms import Mechanism
+from separatrix.exact.verdicts.words import separates
+from separatrix.mechanisms import MECHANISMS, Mechanism
 from separatrix.mechanisms.load import mechanism_from
-
-if TYPE_CHECKING:
-    from separatrix.core.schemas import mechanisms as documents
 
 SPACES = ("inputs", "constructions", "both")
 BUDGET = 300
-MOST_TRIALS = 10**6
-MOST_SEED = 2**63
+MAX_TRIALS = 10**6
+MAX_FINDINGS_BYTES = 10_000_000
 THRESHOLDS = (
     f"tells apart: outputs differ by {TELLS.p}/{TELLS.q} of their scale or more; equal: proved not to; "
     f"near: by at most 1e-{len(str(NEGLIGIBLE.q)) - 1} of it, not proved equal; drowned: {DROWNED} times less"
@@ -34,12 +35,14 @@ THRESHOLDS = (
 
 @dataclass(frozen=True, repr=False)
 class Search(Result):
-    """What was found, and after how much looking."""
+    """The findings of a search, and its effort."""
 
     kind: ClassVar[str] = "search"
     columns: ClassVar[tuple[str, ...]] = ("family", "sentence", "shrunk")
     x: Mechanism
+    """The mechanism that tells the labels apart."""
     y: Mechanism
+    """The mechanism that does not."""
     space: str
     seed: int
     budget: int
@@ -47,65 +50,43 @@ class Search(Result):
     failed: int
     """Trials in which a mechanism had no answer."""
     reason: str | None
-    """Why, the first time."""
-    findings: tuple[SearchFinding, ...]
+    """The reason of the first of these."""
+    findings: tuple[InputFinding | PointFinding, ...]
     unanswered: tuple[str, ...]
-    """The questions in which nothing was found."""
+    """The questions without a finding."""
     interrupted: bool
     out_of_time: bool
-    damaged: tuple[int, ...] = ()
-    """Lines of the log that are not what was written, and were left out."""
 
-    @property
+    @shown
     def found(self) -> bool:
-        """Whether anything was found."""
+        """Whether there is a finding."""
         return bool(self.findings)
 
-    @property
+    @shown
+    def thresholds(self) -> str:
+        """The definitions of the words for findings."""
+        return THRESHOLDS
+
+    @shown
     def caution(self) -> str:
-        """What finding nothing means."""
+        """The meaning of questions without a finding."""
         if not self.unanswered:
             return ""
-        where = f" for {'; '.join(self.unanswered)}" if self.found else ""
-        return f"nothing found{where} in {self.trials} trials; this proves nothing"
+        questions = f" for {'; '.join(self.unanswered)}" if self.found else ""
+        return f"nothing found{questions} in {self.trials} trials; this proves nothing"
 
     @property
     def summary(self) -> str:
-        """What was found, or that finding nothing proves nothing."""
-        found = ", ".join(dict.fromkeys(finding.family for finding in self.findings))
-        said = f"{len(self.findings)} found in {self.trials} trials ({found})" if self.found else self.caution
-        return f"what {self.x.spelled} tells apart and {self.y.spelled} does not: {said}"
+        """The families of the findings, or the caution."""
+        families = ", ".join(dict.fromkeys(finding.family for finding in self.findings))
+        result = (
+            f"{len(self.findings)} found in {self.trials} trials ({families})" if families else self.caution
+        )
+        return f"what {self.x.spelled} tells apart and {self.y.spelled} does not: {result}"
 
     def rows(self) -> list[Row]:
         """One row for each finding."""
-        return [
-            {"family": finding.family, "sentence": finding.sentence, "shrunk": finding.shrunk}
-            for finding in self.findings
-        ]
-
-    def as_json(self) -> documents.Search:
-        """What `separatrix search --json` prints, and `--check` reads."""
-        return cast(
-            "documents.Search",
-            {
-                "x": self.x.spelled,
-                "y": self.y.spelled,
-                "space": self.space,
-                "seed": self.seed,
-                "budget": self.budget,
-                "trials": self.trials,
-                "failed": self.failed,
-                "reason": self.reason,
-                "interrupted": self.interrupted,
-                "out_of_time": self.out_of_time,
-                "damaged": list(self.damaged),
-                "found": self.found,
-                "thresholds": THRESHOLDS,
-                "findings": [finding.as_json() for finding in self.findings],
-                "unanswered": list(self.unanswered),
-                "caution": self.caution,
-            },
-        )
+        return [{name: getattr(finding, name) for name in self.columns} for finding in self.findings]
 
 
 def search(
@@ -119,72 +100,147 @@ def search(
     study: Path | str | None = None,
     tell: Tell = lambda done, total, what: None,
 ) -> Search:
-    """Look for instances on which one mechanism tells two labels apart and another does not, and shrink them.
+    """Search for instances on which one mechanism tells the labels apart and another does not.
 
     **Arguments:**
 
-    - `x`, `y`: the mechanism that tells, and the one that does not, as for `verdict`.
+    - `x`, `y`: the mechanism that tells the labels apart, and the one that does not, as for `verdict`.
     - `budget`, `seconds`: the most trials, and the most time.
-    - `seed`: the same one finds the same, whether or not the search was stopped and went on.
+    - `seed`: equal seeds give equal findings, whether or not the search was stopped and continued.
     - `space`: `"inputs"`, `"constructions"` or `"both"`.
-    - `study`: a file from which a stopped search goes on.
-    - `tell`: hears of each step.
+    - `study`: a file from which a stopped search continues.
+    - `tell`: called with the number of trials, the budget, and the current question.
 
-    >>> found = search("identity-features:normalised=no", "softmax", budget=10)
-    >>> [each.sentence for each in found.findings if each.family == "duplication"]
+    >>> result = search("identity-features:normalised=no", "softmax", budget=10)
+    >>> [finding.sentence for finding in result.findings if finding.family == "duplication"]
     ['only counts differ, each 2 times as large in D1']
     """
-    one, other = mechanism_from(x), mechanism_from(y)
-    _check(one, other, budget, seconds, seed, space)
+    x, y = mechanism_from(x), mechanism_from(y)
+    if x.spelled == y.spelled:
+        raise UsageError(f"X and Y are both {x.spelled}; nothing tells apart what it does not tell apart")
+    if not 1 <= budget <= MAX_TRIALS:
+        raise UsageError(f"budget={budget} is out of range; it must be 1 to {MAX_TRIALS:,} trials")
+    if seconds is not None and not (seconds > 0 and math.isfinite(seconds)):
+        raise UsageError(f"seconds={seconds} is out of range; it must be above 0")
+    if not 0 <= seed < 2**63:
+        raise UsageError(f"seed={seed} is out of range; seeds start at 0")
+    require_known("space", space, SPACES)
+    questions: list[SearchQuestion] = []
+    if space in ("inputs", "both"):
+        questions += input_questions(x, y)
+    if space in ("constructions", "both"):
+        questions += point_questions(x, y)
     path = None if study is None else Path(study)
-    with closing(Log(path, Header(one.spelled, other.spelled, space, seed))) as log:
-        running = Trials(questions(one, other, space), log, seed)
-        interrupted, out_of_time = running.go(budget, seconds, tell)
-        findings, interrupted = running.findings(interrupted, tell)
-    failures = [trial.failed for trial in log.trials if trial.failed is not None]
+    with closing(SearchLog(path, f"{x.spelled} over {y.spelled}, {space}, seed {seed}")) as log:
+        trials = Trials(questions, log, seed)
+        interrupted, out_of_time = trials.run(budget, seconds, tell)
+        findings, interrupted = trials.build_findings(interrupted, tell)
+    reasons = [reason for trial in log.trials if (reason := trial.user_attrs["failed"]) is not None]
     return Search(
-        one,
-        other,
-        space,
-        seed,
-        budget,
-        len(log.trials),
-        len(failures),
-        failures[0] if failures else None,
-        _distinct(findings),
-        tuple(name for name in running.questions if name not in running.found),
-        interrupted,
-        out_of_time,
-        tuple(log.damaged),
+        x=x,
+        y=y,
+        space=space,
+        seed=seed,
+        budget=budget,
+        trials=len(log.trials),
+        failed=len(reasons),
+        reason=reasons[0] if reasons else None,
+        findings=_drop_duplicates(findings),
+        unanswered=tuple(name for name in trials.questions if name not in trials.answers),
+        interrupted=interrupted,
+        out_of_time=out_of_time,
     )
 
 
-def _distinct(findings: list[SearchFinding]) -> tuple[SearchFinding, ...]:
-    """Distinct findings, the smallest first; two questions may have shrunk to one answer."""
-    found: list[tuple[Any, SearchFinding]] = []
+def _drop_duplicates(findings: list[SearchFinding]) -> tuple[SearchFinding, ...]:
+    """Return distinct findings, the smallest first; two questions may shrink to one answer."""
+    distinct: list[SearchFinding] = []
     for finding in sorted(findings, key=lambda finding: finding.size):
-        if (told := finding.as_json()) not in (other for other, _ in found):
-            found.append((told, finding))
-    return tuple(finding for _, finding in found)
+        if finding.as_json() not in [other.as_json() for other in distinct]:
+            distinct.append(finding)
+    return tuple(distinct)
 
 
-def questions(x: Mechanism, y: Mechanism, space: str) -> list[SearchQuestion]:
-    """Every question of a space."""
-    found: list[SearchQuestion] = []
-    if space in ("inputs", "both"):
-        found += input_questions(x, y)
-    if space in ("constructions", "both"):
-        found += point_questions(x, y)
-    return found
+@dataclass(frozen=True)
+class CheckedInput(InputFinding):
+    """A finding of inputs that was computed again."""
+
+    holds: bool
 
 
-def _check(x: Mechanism, y: Mechanism, budget: int, seconds: float | None, seed: int, space: str) -> None:
-    if x.spelled == y.spelled:
-        raise UsageError(f"X and Y are both {x.spelled}; nothing tells apart what it does not tell apart")
-    if not 1 <= budget <= MOST_TRIALS:
-        raise UsageError(f"budget={budget} is out of range; it must be 1 to {MOST_TRIALS:,} trials")
-    if seconds is not None and not (seconds > 0 and math.isfinite(seconds)):
-        raise UsageError(f"seconds={seconds} is out of range; it must be above 0")
-    if not 0 <= seed < MOST_SEED:
-        raise UsageError(f"seed={seed} is out of range; seeds start at 0")
-    require_known("space", space, SPACES)
+@dataclass(frozen=True)
+class CheckedPoint(PointFinding):
+    """A finding of a construction that was computed again."""
+
+    holds: bool
+
+
+@dataclass(frozen=True)
+class FindingsCheck(Document):
+    """The findings of a file, computed again, and whether each still separates X from Y as it says."""
+
+    file: Path
+    x: Mechanism
+    y: Mechanism
+    findings: tuple[CheckedInput | CheckedPoint, ...]
+
+    @shown
+    def holds(self) -> bool:
+        """Whether all findings still separate X from Y."""
+        return all(finding.holds for finding in self.findings)
+
+
+def check_findings(path: Path, x: str | None = None, y: str | None = None) -> FindingsCheck:
+    """Evaluate the findings that `search --out` wrote.
+
+    Nothing in the file is executed: mechanisms of the user's own must be named again by the user.
+    """
+    data = _read(path)
+    mechanisms = _find_mechanism(data["x"], x, path), _find_mechanism(data["y"], y, path)
+    try:
+        findings = tuple(_check_finding(finding, *mechanisms) for finding in data["findings"])
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    if not findings:
+        raise UsageError(f"{path} holds no finding, so there is nothing to check")
+    return FindingsCheck(path, *mechanisms, findings)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    text = read_whole(path, MAX_FINDINGS_BYTES, "the findings of a search")
+    try:
+        data = json.loads(text)
+        names = isinstance(data["x"], str) and isinstance(data["y"], str)
+        if not names or not isinstance(data["findings"], list):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise UsageError(f"{path} does not hold the findings of a search; write them with `out`") from None
+    return dict(data)
+
+
+def _find_mechanism(spelling: str, given: str | None, path: Path) -> Mechanism:
+    if given is None:
+        if spelling.partition(":")[0] not in MECHANISMS:
+            raise UsageError(f"{path} is about {spelling[:80]}; name both mechanisms on the command line too")
+        return mechanism_from(spelling)
+    mechanism = mechanism_from(given)
+    if mechanism.spelled != spelling:
+        raise UsageError(f"{path} is about {spelling[:80]}, not {mechanism.spelled}")
+    return mechanism
+
+
+def _check_finding(data: Any, x: Mechanism, y: Mechanism) -> CheckedInput | CheckedPoint:
+    kind = data.get("kind") if isinstance(data, dict) else None
+    shrunk = kind is not None and data.get("shrunk") is True
+    if kind == "inputs":
+        finding = InputFinding.build(x, y, read_instance(data.get("instance")), shrunk)
+        holds = finding.way is not None and finding.way == data.get("way")
+        return CheckedInput(**vars(finding), holds=holds)
+    if kind != "construction":
+        raise UsageError("a finding is of kind inputs or construction")
+    name, parameters = data.get("construction"), data.get("parameters")
+    if not isinstance(name, str) or not isinstance(parameters, dict):
+        raise UsageError("a finding of kind construction has a construction and parameters")
+    point = PointQuestion(x, y, construction_named(name), {}).build_finding(parameters, shrinks=False)
+    holds = separates(point.x.verdict, point.y.verdict)
+    return CheckedPoint(**{**vars(point), "shrunk": shrunk}, holds=holds)

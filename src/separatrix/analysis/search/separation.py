@@ -1,4 +1,4 @@
-"""How far apart a mechanism keeps the two labels of an instance, and how that is known."""
+"""How far apart a mechanism keeps the two labels of an instance, with the evidence for it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from flint import arb, ctx, fmpq
 
 from separatrix.analysis.search.instance import Instance
+from separatrix.core.documents import Document, Hidden, shown_as
 from separatrix.core.numbers.logforms import Flint, rational
 from separatrix.exact.outputs.formulas import PRECISION, ExactOutput, output_rows
 from separatrix.mechanisms import Mechanism
@@ -18,148 +19,151 @@ from separatrix.mechanisms import Mechanism
 TELLS = fmpq(1, 10)
 """X tells the labels apart if its outputs differ by this much of their scale, or more."""
 NEGLIGIBLE = fmpq(1, 10**9)
-"""Outputs of which it is not known whether they are equal are near up to this much of their scale."""
+"""Outputs that are not proved equal or different are near up to this much of their scale."""
 DROWNED = 100
 """Y's difference is drowned if it is this many times less than X's."""
-FLOOR = 1e-9
-"""Margins below this are all one to the objective."""
+MIN_MARGIN = 1e-9
+"""The objective does not distinguish smaller margins."""
 WORST = -60.0
 """The objective of an instance on which a mechanism has no answer."""
 
-Outputs = list[list[Any]]
+OutputRows = list[list[Any]]
 """Rationals, balls or floats, row by row."""
-Evidence = str
-"""exact (rationals), balls (proved bounds) or float64 (not proved)."""
+TextRows = list[list[str]]
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What one mechanism makes of an instance: its outputs, and their difference over their scale.
+class InstanceReading(Document):
+    """The outputs of one mechanism on an instance, and their difference divided by their scale.
 
-    The scale is the largest value that a token carries, or the largest output where that is larger.
+    The scale is the largest value of a token, or the largest output if that is larger.
     """
 
-    d0: Outputs
-    d1: Outputs
-    margin: Flint | float
-    evidence: Evidence
+    d0: Hidden[OutputRows]
+    d1: Hidden[OutputRows]
+    margin: Hidden[Flint | float]
+    evidence: str
+    """exact (rationals), balls (proved bounds) or float64 (not proved)."""
+
+    @shown_as("d0")
+    def d0_texts(self) -> TextRows:
+        """The outputs for D0; rationals exactly."""
+        return [[format_number(x) for x in row] for row in self.d0]
+
+    @shown_as("d1")
+    def d1_texts(self) -> TextRows:
+        """The outputs for D1; rationals exactly."""
+        return [[format_number(x) for x in row] for row in self.d1]
+
+    @shown_as("margin")
+    def margin_text(self) -> str:
+        """The difference divided by the scale."""
+        return format_number(self.margin)
 
     @property
-    def equal(self) -> bool | None:
-        """Whether both labels get the same; None where it is not proved and not refuted."""
+    def is_equal(self) -> bool | None:
+        """Whether both labels have the same outputs; None if it is neither proved nor refuted."""
         if isinstance(self.margin, fmpq):
             return bool(self.margin == 0)
         return None if isinstance(self.margin, float) or self.margin.contains(0) else False
-
-    def as_json(self) -> dict[str, Any]:
-        """Outputs and margin as text, rationals exactly."""
-        return {
-            "d0": [[shown(x) for x in row] for row in self.d0],
-            "d1": [[shown(x) for x in row] for row in self.d1],
-            "margin": shown(self.margin),
-            "evidence": self.evidence,
-        }
 
 
 @dataclass(frozen=True)
 class Separation:
     """X and Y on one instance."""
 
-    x: Reading
-    y: Reading
+    x: InstanceReading
+    y: InstanceReading
 
     @cached_property
     def way(self) -> str | None:
-        """How Y fails where X does not: `equal`, `near`, `drowned`, or None where this is no separation.
+        """How Y fails and X does not: `equal`, `near`, `drowned`, or None if this is no separation.
 
-        What is equal is proved to be; what is near may be equal, or rounding alone tells it apart.
+        Equal outputs are proved to be equal; near ones may be equal, or differ by rounding alone.
         """
         with ctx.workprec(PRECISION):
-            if not at_most(TELLS, self.x.margin):
+            if not is_at_most(TELLS, self.x.margin):
                 return None
-            if self.y.equal:
+            if self.y.is_equal:
                 return "equal"
-            if self.y.equal is None and at_most(self.y.margin, NEGLIGIBLE):
+            if self.y.is_equal is None and is_at_most(self.y.margin, NEGLIGIBLE):
                 return "near"
-            return "drowned" if at_most(DROWNED * _number(self.y.margin), self.x.margin) else None
+            y = self.y.margin if not isinstance(self.y.margin, float) else arb(self.y.margin)
+            return "drowned" if is_at_most(DROWNED * y, self.x.margin) else None
 
-    def towards(self, way: str) -> float:
-        """The objective: `log(margin of X) - log(margin of Y)`, up to where it is enough for this way.
+    def objective(self, way: str) -> float:
+        """Return `log(margin of X) - log(margin of Y)`, limited to the difference that this way needs.
 
-        What X's margin lacks counts as a loss, so that one tiny margin over another gains nothing.
+        The lack of X's margin counts as a loss, so that one tiny margin over another gains nothing.
         """
         if way == "drowned" and self.way in ("equal", "near"):
             return WORST
-        x, y = (max(_float(reading.margin), FLOOR) for reading in (self.x, self.y))
-        enough = math.log(DROWNED) if way == "drowned" else -math.log(FLOOR)
-        return min(math.log(x / y), enough) + 2 * min(math.log(x / _float(TELLS)), 0.0)
+        x, y = (max(_to_float(reading.margin), MIN_MARGIN) for reading in (self.x, self.y))
+        enough = math.log(DROWNED) if way == "drowned" else -math.log(MIN_MARGIN)
+        return min(math.log(x / y), enough) + 2 * min(math.log(x / _to_float(TELLS)), 0.0)
 
 
 def separation(x: Mechanism, y: Mechanism, instance: Instance) -> Separation:
-    """Read an instance by both mechanisms, each with the best evidence there is."""
+    """Read an instance by both mechanisms, each with the best evidence available."""
     return Separation(read(x, instance), read(y, instance))
 
 
-def read(mechanism: Mechanism, instance: Instance) -> Reading:
-    """One mechanism on an instance; NoAnswer where it gives none."""
+def read(mechanism: Mechanism, instance: Instance) -> InstanceReading:
+    """Read an instance by one mechanism; NoAnswer if it gives none."""
     with ctx.workprec(PRECISION):
         rows = [output_rows(mechanism, label) for label in instance.labels]
-        one, other = ([each for row in label for each in row] for label in rows)
-        apart = [
-            fmpq(0) if a.made_of == b.made_of else b.value - a.value for a, b in zip(one, other, strict=True)
+        d0, d1 = ([output for row in label for output in row] for label in rows)
+        differences = [
+            fmpq(0) if a.made_of == b.made_of else b.value - a.value for a, b in zip(d0, d1, strict=True)
         ]
-        carried = [rational(Fraction(x)) for label in instance.labels for k in label.groups for x in k.value]
-        scale = _largest([*carried, *(each.value for each in (*one, *other))])
-        margin = _over(_largest(apart), scale)
-        d0, d1 = ([[each.value for each in row] for row in label] for label in rows)
-        return Reading(d0, d1, margin, _evidence(margin, [*one, *other]))
+        values = [rational(Fraction(x)) for label in instance.labels for k in label.groups for x in k.value]
+        scale = _largest([*values, *(output.value for output in (*d0, *d1))])
+        margin = _divide(_largest(differences), scale)
+        outputs = [[[output.value for output in row] for row in label] for label in rows]
+        return InstanceReading(outputs[0], outputs[1], margin, _evidence(margin, [*d0, *d1]))
 
 
-def _evidence(margin: Any, outputs: list[ExactOutput]) -> Evidence:
-    """float64 as soon as one output is; else that of the margin, which is what counts."""
+def _evidence(margin: Any, outputs: list[ExactOutput]) -> str:
+    """float64 as soon as one output is; else that of the margin, which decides."""
     if any(isinstance(output.value, float) for output in outputs):
         return "float64"
     return "exact" if isinstance(margin, fmpq) else "balls"
 
 
-def _over(top: Any, scale: Any) -> Any:
-    """The quotient, a float where the scale is one; exactly 0 if the top is, as it is if the scale is."""
+def _divide(difference: Any, scale: Any) -> Any:
+    """Return a float if the scale is one, and exactly 0 if the difference is, as it is if the scale is 0."""
     if isinstance(scale, float):
-        return _float(top) / scale if scale else 0.0
-    return top if isinstance(top, fmpq) and top == 0 else top / scale
+        return _to_float(difference) / scale if scale else 0.0
+    return difference if isinstance(difference, fmpq) and difference == 0 else difference / scale
 
 
 def _largest(numbers: list[Any]) -> Any:
-    """The largest size: rational among rationals, a float where there is one, else a ball."""
+    """Return the largest magnitude: a rational among rationals, a float if there is one, else a ball."""
     if all(isinstance(x, fmpq) for x in numbers):
         return max(abs(x) for x in numbers)
     if any(isinstance(x, float) for x in numbers):
-        return max(abs(_float(x)) for x in numbers)
-    top = arb(0)
+        return max(abs(_to_float(x)) for x in numbers)
+    largest = arb(0)
     for x in numbers:
-        top = top.max(abs(arb(x)))
-    return top
+        largest = largest.max(abs(arb(x)))
+    return largest
 
 
-def at_most(one: Flint | float, other: Flint | float) -> bool:
-    """Whether one is certainly at most the other, as far as their evidence goes."""
-    if isinstance(one, fmpq) and isinstance(other, fmpq):
-        return bool(one <= other)
-    return bool(arb(one) <= arb(other))
+def is_at_most(x: Flint | float, y: Flint | float) -> bool:
+    """Whether x is certainly at most y, as far as the evidence goes."""
+    if isinstance(x, fmpq) and isinstance(y, fmpq):
+        return bool(x <= y)
+    return bool(arb(x) <= arb(y))
 
 
-def _number(x: Flint | float) -> Flint:
-    return arb(x) if isinstance(x, float) else x
-
-
-def _float(x: Flint | float) -> float:
+def _to_float(x: Flint | float) -> float:
     return float(arb(x)) if isinstance(x, fmpq) else float(x)
 
 
-def shown(x: Flint | float) -> str:
-    """A rational as a fraction; else six digits, and of a ball around 0 the bound.
+def format_number(x: Flint | float) -> str:
+    """Return a rational as a fraction, other numbers with six digits, and the bound of a ball around 0.
 
-    >>> shown(fmpq(1, 3)), shown(0.25), shown(arb(1) / 3)
+    >>> format_number(fmpq(1, 3)), format_number(0.25), format_number(arb(1) / 3)
     ('1/3', '0.25', '0.333333')
     """
     if isinstance(x, fmpq):

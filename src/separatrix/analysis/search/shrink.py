@@ -1,50 +1,60 @@
-"""Making an instance smaller, one step at a time, for as long as it stays what it is."""
+"""Make a finding smaller, step by step, as long as it keeps its property."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from itertools import product
+from typing import Any, TypeVar
 
-from separatrix.analysis.search.instance import Instance, Place, Sheet, described, sheet
+from separatrix.analysis.search.instance import Instance, Place, Sheet, label_of, sheet
 from separatrix.analysis.search.space import ENTRIES
 
 ROUND_COUNTS = tuple(digit * 10**power for power in range(7) for digit in (1, 2, 3, 4, 5))
-Pair = tuple[Sheet, Sheet]
-Size = tuple[int, int, int, int, int]
+SheetPair = tuple[Sheet, Sheet]
+"""The numbers of D0 and D1."""
+Item = TypeVar("Item")
 
 
-def shrunk(instance: Instance, holds: Callable[[Instance], bool]) -> Instance:
-    """The smallest instance that steps lead to: `holds` of it, but of none a single step away.
-
-    A step drops a token, a query, a coordinate or a feature, negates one, or puts rounder numbers in
-    one place.
-    """
-    found = instance
+def shrink(
+    item: Item,
+    steps: Callable[[Item], Iterable[Item]],
+    size: Callable[[Item], Any],
+    holds: Callable[[Item], bool],
+) -> Item:
+    """Take steps to smaller items for which `holds` is true, until no single step leads further."""
     while True:
-        limit = size(found)
-        step = next((each for each in steps(found) if size(each) < limit and holds(each)), None)
-        if step is None:
-            return found
-        found = step
+        limit = size(item)
+        smaller = next((step for step in steps(item) if size(step) < limit and holds(step)), None)
+        if smaller is None:
+            return item
+        item = smaller
 
 
-def size(instance: Instance) -> Size:
-    """Distinct tokens, queries and widths; tokens in all; how many numbers differ; how rough all are."""
-    one, other = (sheet(label) for label in instance.labels)
-    tokens = [sum(kind.count for kind in label.groups) for label in instance.labels]
-    d0 = instance.d0
+def shrink_instance(instance: Instance, holds: Callable[[Instance], bool]) -> Instance:
+    """Shrink an instance.
+
+    A step drops a token, a query, a coordinate or a feature, negates one, or puts rounder numbers in one
+    place.
+    """
+    return shrink(instance, instance_steps, instance_size, holds)
+
+
+def instance_size(instance: Instance) -> tuple[int, int, int, int, int]:
+    """Return distinct tokens and queries; widths; tokens in all; differing numbers; roughness of all."""
+    d0, d1 = (sheet(label) for label in instance.labels)
+    kinds = instance.d0.groups
     return (
-        len(d0.groups) + len(d0.queries),
-        len(d0.groups[0].key) + len(d0.groups[0].value),
-        sum(tokens),
-        sum(one[place] != other.get(place) for place in one),
-        sum(roughness(x) for part in (one, other) for place, x in part.items() if place[0] != "counts"),
+        len(kinds) + len(instance.d0.queries),
+        len(kinds[0].key) + len(kinds[0].value),
+        sum(kind.count for label in instance.labels for kind in label.groups),
+        sum(d0[place] != d1.get(place) for place in d0),
+        sum(roughness(x) for numbers in (d0, d1) for place, x in numbers.items() if place[0] != "counts"),
     )
 
 
 def roughness(x: Fraction) -> int:
-    """0 for 0, then 1, 2, -1, 3 or 1/2, -2, and so on.
+    """Return 0 for 0, then more for 1, 2, -1, 3 or 1/2, -2, and so on.
 
     >>> [roughness(Fraction(x)) for x in ("0", "1", "2", "-1", "1/2", "-2")]
     [0, 2, 4, 5, 6, 7]
@@ -52,71 +62,58 @@ def roughness(x: Fraction) -> int:
     return 2 * (abs(x.numerator) + 2 * (x.denominator - 1)) + 3 * (x < 0) if x else 0
 
 
-def steps(instance: Instance) -> Iterator[Instance]:
-    """Every instance that is one step away, the boldest steps first."""
-    mirrored = instance.mirrored
-    d1 = instance.d0 if mirrored else instance.d1
-    pair = sheet(instance.d0), sheet(d1)
-    for candidate in _pairs(pair):
-        d0, d1 = (described(numbers) for numbers in candidate)
-        yield Instance(d0, type(d1)(d1.queries, d1.groups[::-1]) if mirrored else d1)
+def instance_steps(instance: Instance) -> Iterator[Instance]:
+    """Yield every instance that is one step away, the boldest steps first."""
+    is_mirrored = instance.is_mirrored
+    # A mirrored D1 is rebuilt from D0, so that a step does not break the mirror.
+    pair = sheet(instance.d0), sheet(instance.d0 if is_mirrored else instance.d1)
+    for candidate in _pair_steps(pair):
+        d0, d1 = map(label_of, candidate)
+        yield Instance(d0, type(d1)(d1.queries, d1.groups[::-1]) if is_mirrored else d1)
 
 
-def _pairs(pair: Pair) -> Iterator[Pair]:
-    yield from _without_rows(pair, ("keys", "values", "counts"))
-    yield from _without_rows(pair, ("queries",))
-    yield from _without_columns(pair, ("queries", "keys"))
-    yield from _without_columns(pair, ("values",))
-    yield from _other_sign(pair, ("queries", "keys"))
-    yield from _other_sign(pair, ("values",))
+def _pair_steps(pair: SheetPair) -> Iterator[SheetPair]:
+    yield from _drop(pair, ("keys", "values", "counts"), 1)
+    yield from _drop(pair, ("queries",), 1)
+    yield from _drop(pair, ("queries", "keys"), 2)
+    yield from _drop(pair, ("values",), 2)
+    yield from _negate(pair, ("queries", "keys"))
+    yield from _negate(pair, ("values",))
     for place in sorted(pair[0]):
-        yield from _rounder(pair, place)
+        yield from _round(pair, place)
 
 
-def _without_rows(pair: Pair, parts: tuple[str, ...]) -> Iterator[Pair]:
-    rows = {i for part, i, _ in pair[0] if part == parts[0]}
-    for gone in rows if len(rows) > 1 else ():
-        yield _kept(pair, lambda place, gone=gone: place[0] not in parts or place[1] != gone)  # type: ignore[misc]
+def _drop(pair: SheetPair, parts: tuple[str, ...], axis: int) -> Iterator[SheetPair]:
+    """Drop one row (axis 1) or column (axis 2) of some parts, unless it is the only one."""
+    indices = {place[axis] for place in pair[0] if place[0] == parts[0]}
+    for index in indices if len(indices) > 1 else ():
+        d0, d1 = (
+            {place: x for place, x in numbers.items() if place[0] not in parts or place[axis] != index}
+            for numbers in pair
+        )
+        yield d0, d1
 
 
-def _without_columns(pair: Pair, parts: tuple[str, ...]) -> Iterator[Pair]:
-    columns = {j for part, _, j in pair[0] if part == parts[0]}
-    for gone in columns if len(columns) > 1 else ():
-        yield _kept(pair, lambda place, gone=gone: place[0] not in parts or place[2] != gone)  # type: ignore[misc]
-
-
-def _other_sign(pair: Pair, parts: tuple[str, ...]) -> Iterator[Pair]:
-    """One coordinate negated everywhere, which leaves every logit as it is."""
+def _negate(pair: SheetPair, parts: tuple[str, ...]) -> Iterator[SheetPair]:
+    """Negate one coordinate everywhere, which does not change any logit."""
     for column in {j for part, _, j in pair[0] if part == parts[0]}:
-        one, other = (
+        d0, d1 = (
             {place: -x if place[0] in parts and place[2] == column else x for place, x in numbers.items()}
             for numbers in pair
         )
-        yield one, other
+        yield d0, d1
 
 
-def _kept(pair: Pair, keep: Callable[[Place], bool]) -> Pair:
-    one, other = ({place: x for place, x in numbers.items() if keep(place)} for numbers in pair)
-    return one, other
-
-
-def _rounder(pair: Pair, place: Place) -> Iterator[Pair]:
-    """Other numbers at one place: the same in both labels where they were the same, or come to be."""
-    one, other = pair[0][place], pair[1][place]
-    choices = _choices(place, one, other)
-    for x in choices:
-        yield _put(pair, place, x, x)
-    if one != other:
-        for x, y in product((*choices, one), (*choices, other)):
-            if x != y:
-                yield _put(pair, place, x, y)
-
-
-def _choices(place: Place, *now: Fraction) -> list[Fraction]:
+def _round(pair: SheetPair, place: Place) -> Iterator[SheetPair]:
+    """Put rounder numbers in one place: first the same in both labels, then different ones."""
+    before, after = pair[0][place], pair[1][place]
     if place[0] == "counts":
-        return [Fraction(count) for count in ROUND_COUNTS if count < max(now)]
-    return sorted((x for x in ENTRIES if roughness(x) < max(map(roughness, now))), key=roughness)
-
-
-def _put(pair: Pair, place: Place, x: Fraction, y: Fraction) -> Pair:
-    return {**pair[0], place: x}, {**pair[1], place: y}
+        rounder = [Fraction(count) for count in ROUND_COUNTS if count < max(before, after)]
+    else:
+        limit = max(roughness(before), roughness(after))
+        rounder = sorted((x for x in ENTRIES if roughness(x) < limit), key=roughness)
+    choices = [(x, x) for x in rounder]
+    if before != after:
+        choices += [(x, y) for x, y in product((*rounder, before), (*rounder, after)) if x != y]
+    for x, y in choices:
+        yield {**pair[0], place: x}, {**pair[1], place: y}

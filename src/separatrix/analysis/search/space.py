@@ -1,27 +1,27 @@
-"""The instances that are tried: small tokens in round numbers, and one edit between D0 and D1."""
+"""The search space: small tokens in round numbers, and one edit between D0 and D1."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from separatrix.analysis.search.instance import Instance
 from separatrix.constructions import Description, TokenGroup
 
 Suggest = Callable[[str, int, int], int]
-"""A whole number between two others, by name."""
-ExactVector = tuple[Fraction, ...]
+"""Chooses a whole number between two others, for a name."""
 
-MOST_TOKENS, MOST_WIDTH = 6, 3
-QUERIES = (1, 1, 1, 2, 3)
-"""How many queries there may be; most questions are about one."""
+MAX_TOKENS, MAX_WIDTH = 6, 3
+QUERY_COUNTS = (1, 1, 1, 2, 3)
+"""Numbers of queries; most questions are about one."""
 ENTRIES = tuple(Fraction(x) for x in ("-2", "-1", "-1/2", "0", "1/2", "1", "2", "3", "4"))
 FEW = (1, 2, 3, 4)
 MANY = (1, 1, 100, 1000, 10**6)
-"""How many tokens a row may stand for: where Y is to be equal, and where it is to be drowned."""
-TIMES = (2, 3, 10)
-LOUDER = tuple(Fraction(x) for x in ("1/2", "2", "4"))
-"""What counts and queries are multiplied by."""
+"""Numbers of equal tokens: few if Y is to be equal, many if Y's difference is to be drowned."""
+COUNT_FACTORS = (2, 3, 10)
+QUERY_FACTORS = tuple(Fraction(x) for x in ("1/2", "2", "4"))
 EDITS = {
     "counts": "counts",
     "loudness": "queries",
@@ -30,62 +30,62 @@ EDITS = {
     "values": "values",
     "order": "order",
 }
-"""What D1 changes, and the part it belongs to: one or all counts, a query multiplied, one of the vectors."""
+"""The edits of D1 with the part they change: one or all counts, a query multiplied, one of the vectors."""
 
 
 def draw(suggest: Suggest, edit: str, counts: tuple[int, ...]) -> Instance:
-    """An instance; every choice is a suggestion, so that a sampler can learn which are good."""
-    width, features = suggest("width", 1, MOST_WIDTH), suggest("features", 1, MOST_WIDTH)
-    asked = QUERIES[suggest("queries", 0, len(QUERIES) - 1)]
-    queries = tuple(_vector(suggest, f"query {i}", width) for i in range(asked))
+    """Draw an instance; every choice is a suggestion, so that a sampler can learn which are good."""
+    width, features = suggest("width", 1, MAX_WIDTH), suggest("features", 1, MAX_WIDTH)
+    query_count = _choose(suggest, "queries", QUERY_COUNTS)
+    queries = tuple(_draw_vector(suggest, f"query {i}", width) for i in range(query_count))
     kinds = tuple(
         TokenGroup(
-            _vector(suggest, f"key {i}", width),
-            _vector(suggest, f"value {i}", features),
-            counts[suggest(f"count {i}", 0, len(counts) - 1)],
+            _draw_vector(suggest, f"key {i}", width),
+            _draw_vector(suggest, f"value {i}", features),
+            _choose(suggest, f"count {i}", counts),
         )
-        for i in range(suggest("tokens", 1, MOST_TOKENS))
+        for i in range(suggest("tokens", 1, MAX_TOKENS))
     )
     d0 = Description(queries, kinds)
-    return Instance(d0, _edited(suggest, edit, d0))
+    return Instance(d0, _apply_edit(suggest, edit, d0))
 
 
-def _vector(suggest: Suggest, name: str, width: int) -> ExactVector:
-    return tuple(ENTRIES[suggest(f"{name},{j}", 0, len(ENTRIES) - 1)] for j in range(width))
+def _choose(suggest: Suggest, name: str, options: Sequence[Any]) -> Any:
+    return options[suggest(name, 0, len(options) - 1)]
 
 
-def _edited(suggest: Suggest, edit: str, d0: Description) -> Description:
+def _draw_vector(suggest: Suggest, name: str, width: int) -> tuple[Fraction, ...]:
+    return tuple(_choose(suggest, f"{name},{j}", ENTRIES) for j in range(width))
+
+
+def _apply_edit(suggest: Suggest, edit: str, d0: Description) -> Description:
     queries, kinds = list(d0.queries), list(d0.groups)
     if edit == "order":
-        return Description(d0.queries, d0.groups[::-1])
-    if edit in ("queries", "loudness"):
-        i = suggest("edited query", 0, max(QUERIES) - 1) % len(queries)
-        if edit == "loudness":
-            factor = LOUDER[suggest("louder", 0, len(LOUDER) - 1)]
-            queries[i] = tuple(factor * Fraction(x) for x in queries[i])
-        else:
-            queries[i] = _changed(suggest, queries[i])
-        return Description(tuple(queries), d0.groups)
-    if edit == "counts":
-        i, times = suggest("edited count", 0, MOST_TOKENS), TIMES[suggest("times", 0, len(TIMES) - 1)]
-        chosen = range(len(kinds)) if i == MOST_TOKENS else [i % len(kinds)]
-        for one in chosen:
-            kinds[one] = TokenGroup(kinds[one].key, kinds[one].value, times * kinds[one].count)
-        return Description(d0.queries, tuple(kinds))
-    i = suggest("edited token", 0, MOST_TOKENS - 1) % len(kinds)
-    key, value, count = kinds[i].key, kinds[i].value, kinds[i].count
-    if edit == "keys":
-        kinds[i] = TokenGroup(_changed(suggest, key), value, count)
+        kinds.reverse()
+    elif edit == "loudness":
+        i = suggest("edited query", 0, max(QUERY_COUNTS) - 1) % len(queries)
+        factor = _choose(suggest, "louder", QUERY_FACTORS)
+        queries[i] = tuple(factor * Fraction(x) for x in queries[i])
+    elif edit == "queries":
+        i = suggest("edited query", 0, max(QUERY_COUNTS) - 1) % len(queries)
+        queries[i] = _change_vector(suggest, queries[i])
+    elif edit == "counts":
+        i, times = suggest("edited count", 0, MAX_TOKENS), _choose(suggest, "times", COUNT_FACTORS)
+        for j in range(len(kinds)) if i == MAX_TOKENS else [i % len(kinds)]:
+            kinds[j] = replace(kinds[j], count=times * kinds[j].count)
     else:
-        kinds[i] = TokenGroup(key, _changed(suggest, value), count)
-    return Description(d0.queries, tuple(kinds))
+        i = suggest("edited token", 0, MAX_TOKENS - 1) % len(kinds)
+        if edit == "keys":
+            kinds[i] = replace(kinds[i], key=_change_vector(suggest, kinds[i].key))
+        else:
+            kinds[i] = replace(kinds[i], value=_change_vector(suggest, kinds[i].value))
+    return Description(tuple(queries), tuple(kinds))
 
 
-def _changed(suggest: Suggest, vector: tuple[Fraction | float, ...]) -> ExactVector:
-    """One entry replaced, or the whole multiplied."""
-    place = suggest("edited entry", 0, MOST_WIDTH) % (len(vector) + 1)
-    to = ENTRIES[suggest("edited to", 0, len(ENTRIES) - 1)]
-    exact = [Fraction(x) for x in vector]
-    if place == len(vector):
-        return tuple(to * x for x in exact)
-    return tuple(to if j == place else x for j, x in enumerate(exact))
+def _change_vector(suggest: Suggest, vector: Sequence[Fraction | float]) -> tuple[Fraction, ...]:
+    """Replace one entry, or multiply the whole vector."""
+    index = suggest("edited entry", 0, MAX_WIDTH) % (len(vector) + 1)
+    number = _choose(suggest, "edited to", ENTRIES)
+    if index == len(vector):
+        return tuple(number * Fraction(x) for x in vector)
+    return tuple(number if j == index else Fraction(x) for j, x in enumerate(vector))

@@ -1,153 +1,266 @@
-"""Trials: questions take turns, a sampler learns from the trials of each, what is found is shrunk."""
+"""Trials of a search, and their log, an Optuna journal from which a stopped search continues.
+
+Questions take turns; a sampler learns from the trials of each. The journal is a file of JSON lines that is
+only read as data: Optuna unpickles the snapshots of its Redis backend, but its file backend has none. Other
+programs can open it with `optuna.storages.JournalStorage`.
+"""
 
 from __future__ import annotations
 
+import json
 import time
-import zlib
 from collections.abc import Callable, Iterable
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
+from zlib import crc32
 
 import optuna
 from optuna.distributions import BaseDistribution, IntDistribution
 from optuna.samplers import TPESampler
-from optuna.trial import create_trial
+from optuna.storages.journal import JournalFileBackend, JournalStorage
+from optuna.trial import FrozenTrial, create_trial
 
-from separatrix.analysis.search._base import Judged, SearchFinding, SearchQuestion
+from separatrix.analysis.search.inputs import InputFinding, InputQuestion
+from separatrix.analysis.search.points import PointFinding, PointQuestion
 from separatrix.analysis.search.separation import WORST
-from separatrix.analysis.search.trial_log import Log, Trial
 from separatrix.core.errors import one_line
+from separatrix.core.files.reading import read_whole
+from separatrix.core.files.writing import describe_write_errors, require_writable
 from separatrix.core.parameters import SeparatrixError, UsageError
 
-STARTUP = 12
-"""Trials of a question that are drawn at random before the sampler has anything to learn from."""
-CANDIDATES = 8
-"""Of which the sampler takes the best, for every choice; its own 24 take longer."""
+PREFIX = "separatrix search: "
+"""The start of the study name in every log."""
+CHECKSUM = "checksum"
+MAX_LOG_BYTES = 200_000_000
+STARTUP_TRIALS = 12
+"""Trials of a question that are drawn at random before the sampler learns from them."""
+EI_CANDIDATES = 8
+"""Candidates of the sampler for every choice; Optuna's default of 24 takes longer."""
 Tell = Callable[[int, int, str], None]
+SearchQuestion = InputQuestion | PointQuestion
+SearchFinding = InputFinding | PointFinding
+
+
+class SearchLog:
+    """The finished trials of a search; without a path they are kept in memory only."""
+
+    def __init__(self, path: Path | None, search: str) -> None:
+        """Open or create the log of a search, which is described by its mechanisms, space and seed."""
+        self.path = path
+        self.trials: list[FrozenTrial] = []
+        self._file: BinaryIO | None = None
+        self._study: optuna.Study | None = None
+        if path is not None:
+            require_writable(path)
+            if path.exists() and not path.is_file():
+                raise UsageError(f"cannot write {path}: it is no ordinary file")
+            with describe_write_errors(path):
+                self._file = path.open("ab")
+            try:
+                self._load(path, self._file, PREFIX + search)
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Close the log, so that another search can use it."""
+        if self._file is not None:
+            self._file.close()
+
+    def _load(self, path: Path, file: BinaryIO, name: str) -> None:
+        _lock(path, file)
+        data = read_whole(path, MAX_LOG_BYTES, "the log of a search")
+        complete = data.rfind(b"\n") + 1
+        try:
+            # Optuna ignores a damaged last line, and would fail after the next one is appended.
+            for line in data[:complete].splitlines() or ([data] if data else []):
+                json.loads(line)
+            storage = JournalStorage(JournalFileBackend(str(path), lock_obj=_HeldLock()))  # type: ignore[arg-type]
+            names = [study.study_name for study in storage.get_all_studies()]
+            if data and not (len(names) == 1 and names[0].startswith(PREFIX)):
+                raise ValueError("it has no study of a search")
+            if names not in ([], [name]):
+                theirs, ours = (each.removeprefix(PREFIX) for each in (names[0], name))
+                raise UsageError(
+                    f"{path} belongs to another search ({theirs}, not {ours}); give another file"
+                )
+            if names:
+                self._study = optuna.load_study(study_name=name, storage=storage)
+            else:
+                self._study = create_study(study_name=name, storage=storage)
+            self.trials = self._study.trials
+            for trial in self.trials:
+                if trial.user_attrs[CHECKSUM] != _checksum(trial):
+                    raise ValueError(f"trial {trial.number + 1} is damaged")
+        except UsageError:
+            raise
+        except Exception as error:  # a foreign file makes Optuna raise anything
+            reason = f"{type(error).__name__}: {error}"
+            raise UsageError(
+                f"{path} is not the log of a search, or is damaged ({reason}); give another file"
+            ) from None
+        if complete < len(data):  # the last line was cut off when the process was killed
+            file.truncate(complete)
+
+    def add(self, trial: FrozenTrial) -> None:
+        """Append a finished trial."""
+        trial.set_user_attr(CHECKSUM, _checksum(trial))
+        self.trials.append(trial)
+        if self._study is not None and self.path is not None:
+            with describe_write_errors(self.path):
+                self._study.add_trial(trial)
+
+
+class _HeldLock:
+    """A lock for Optuna that does nothing: the search holds its own for as long as it runs."""
+
+    def acquire(self) -> bool:
+        return True
+
+    def release(self) -> None:
+        pass
+
+
+def _lock(path: Path, file: BinaryIO) -> None:
+    """Reserve the log for this search. The system releases the lock even if the process is killed."""
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:  # not on Windows
+        return
+    except OSError:
+        raise UsageError(
+            f"{path} is in use by another search; wait until it ends, or give another file"
+        ) from None
+
+
+def _checksum(trial: FrozenTrial) -> int:
+    attributes = {name: value for name, value in trial.user_attrs.items() if name != CHECKSUM}
+    return crc32(json.dumps([trial.params, trial.value, attributes], sort_keys=True).encode())
+
+
+def create_study(**options: Any) -> optuna.Study:
+    """Create a study without the messages that Optuna prints about it."""
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        return optuna.create_study(direction="maximize", **options)
+    finally:
+        optuna.logging.set_verbosity(verbosity)
 
 
 class Trials:
-    """The questions, what was tried for each, and what answered it."""
+    """The questions, the number of trials of each, and the candidates that answer them."""
 
-    def __init__(self, questions: Iterable[SearchQuestion], log: Log, seed: int) -> None:
+    def __init__(self, questions: Iterable[SearchQuestion], log: SearchLog, seed: int) -> None:
         self.questions = {question.name: question for question in questions}
         self.log, self.seed = log, seed
-        self.tried = dict.fromkeys(self.questions, 0)
-        self.found: dict[str, Any] = {}
-        self._studies = {name: _study() for name in self.questions}
-        for number, trial in zip(log.lines, log.trials, strict=True):
-            self._replay(trial, f"{log.path}, line {number}")
+        self.counts = dict.fromkeys(self.questions, 0)
+        self.answers: dict[str, Any] = {}
+        self._studies = {name: create_study() for name in self.questions}
+        for trial in log.trials:
+            self._replay(trial, f"{log.path}, trial {trial.number + 1}")
         for name, question in self.questions.items():
-            if question.centred and not self.tried[name]:
-                self._studies[name].enqueue_trial(_zeros(question))
+            if question.starts_at_zero and not self.counts[name]:
+                self._studies[name].enqueue_trial(_zero_choices(question))
 
-    def _replay(self, trial: Trial, where: str) -> None:
-        """Take in a trial from the log; one that is said to have found something is judged again."""
-        question = self.questions.get(trial.question)
+    def _replay(self, trial: FrozenTrial, place: str) -> None:
+        """Take over a trial of the log; one that answers its question is judged again."""
+        name, distributions = trial.user_attrs.get("question"), dict[str, BaseDistribution]()
+        question = self.questions.get(str(name))
         if question is None:
-            raise UsageError(f"{where}: this search does not ask about {trial.question}; give another file")
-        recorded = _Recorded(trial.choices, where)
-        candidate = question.draw(recorded)
-        recorded.finish()
-        if trial.found and not _judged(question, candidate)[0].found:
-            raise UsageError(f"{where}: this trial found nothing, though it says so; give another file")
+            raise UsageError(f"{place}: this search does not ask about {name}; give another file")
+
+        def suggest(name: str, low: int, high: int) -> int:
+            choice = trial.params.get(name)
+            if not isinstance(choice, int) or not low <= choice <= high:
+                raise UsageError(f"{place}: {name}={choice} is no choice of this search; give another file")
+            distributions[name] = IntDistribution(low, high)
+            return choice
+
+        candidate = question.draw(suggest)
+        for unknown in trial.params.keys() - distributions.keys():
+            raise UsageError(f"{place}: {unknown} is no choice of this search; give another file")
+        if trial.user_attrs.get("found") and not _judge(question, candidate)[1]:
+            raise UsageError(
+                f"{place}: it does not answer its question, though it says so; give another file"
+            )
         self._take(trial, candidate)
-        self._studies[trial.question].add_trial(
-            create_trial(params=trial.choices, distributions=recorded.distributions, value=trial.value)
-        )
+        replayed = create_trial(params=trial.params, distributions=distributions, value=trial.value)
+        self._studies[question.name].add_trial(replayed)
 
-    def _take(self, trial: Trial, candidate: Any) -> None:
-        self.tried[trial.question] += 1
-        if trial.found:
-            self.found.setdefault(trial.question, candidate)
+    def _take(self, trial: FrozenTrial, candidate: Any) -> None:
+        name = trial.user_attrs["question"]
+        self.counts[name] += 1
+        if trial.user_attrs["found"]:
+            self.answers.setdefault(name, candidate)
 
-    def go(self, budget: int, seconds: float | None, tell: Tell) -> tuple[bool, bool]:
-        """Trials until all is found or the budget spent; whether it was interrupted, or ran out of time."""
+    def run(self, budget: int, seconds: float | None, tell: Tell) -> tuple[bool, bool]:
+        """Try until all questions are answered or the budget is spent.
+
+        Returns whether the search was interrupted, and whether it ran out of time.
+        """
         end = None if seconds is None else time.monotonic() + seconds
         try:
-            while len(self.log.trials) < budget and len(self.found) < len(self.questions):
+            while len(self.log.trials) < budget and len(self.answers) < len(self.questions):
                 if end is not None and time.monotonic() >= end:
                     return False, True
-                question = self._next()
+                question = self._next_question()
                 tell(len(self.log.trials), budget, question.name)
                 self._try(question)
         except KeyboardInterrupt:
             return True, False
         return False, False
 
-    def _next(self) -> SearchQuestion:
-        """The open question that was tried least; the order of questions settles ties."""
-        return min(
-            (each for name, each in self.questions.items() if name not in self.found),
-            key=lambda each: self.tried[each.name],
-        )
+    def _next_question(self) -> SearchQuestion:
+        """Return the unanswered question with the fewest trials, the first of several."""
+        unanswered = (question for name, question in self.questions.items() if name not in self.answers)
+        return min(unanswered, key=lambda question: self.counts[question.name])
 
     def _try(self, question: SearchQuestion) -> None:
-        study, number = self._studies[question.name], self.tried[question.name]
-        mixed = zlib.crc32(f"{self.seed} {question.name} {number}".encode())
-        study.sampler = TPESampler(n_startup_trials=STARTUP, n_ei_candidates=CANDIDATES, seed=mixed)
+        study, number = self._studies[question.name], self.counts[question.name]
+        # A seed for every trial: a search that continues draws as if it had not stopped.
+        seed = crc32(f"{self.seed} {question.name} {number}".encode())
+        study.sampler = TPESampler(n_startup_trials=STARTUP_TRIALS, n_ei_candidates=EI_CANDIDATES, seed=seed)
         trial = study.ask()
         candidate = question.draw(trial.suggest_int)
-        judged, failed = _judged(question, candidate)
-        study.tell(trial, judged.value)
-        done = Trial(question.name, dict(trial.params), float(judged.value), judged.found, failed)
-        self.log.add(done)
-        self._take(done, candidate)
+        value, is_answer, reason = _judge(question, candidate)
+        study.tell(trial, value)
+        finished = create_trial(
+            params=trial.params,
+            distributions=trial.distributions,
+            value=float(value),
+            user_attrs={"question": question.name, "found": is_answer, "failed": reason},
+        )
+        self.log.add(finished)
+        self._take(finished, candidate)
 
-    def findings(self, interrupted: bool, tell: Tell) -> tuple[list[SearchFinding], bool]:
-        """What was found, shrunk unless interrupted."""
-        found: list[SearchFinding] = []
-        for place, (name, candidate) in enumerate(self.found.items()):
-            tell(place, len(self.found), f"shrinking {name}")
+    def build_findings(self, interrupted: bool, tell: Tell) -> tuple[list[SearchFinding], bool]:
+        """Return the findings, shrunk unless the search was or is now interrupted."""
+        findings: list[SearchFinding] = []
+        for index, (name, candidate) in enumerate(self.answers.items()):
+            tell(index, len(self.answers), f"shrinking {name}")
             try:
-                found.append(self.questions[name].finding(candidate, shrink=not interrupted))
+                findings.append(self.questions[name].build_finding(candidate, not interrupted))
             except KeyboardInterrupt:
                 interrupted = True
-                found.append(self.questions[name].finding(candidate, shrink=False))
-        return found, interrupted
+                findings.append(self.questions[name].build_finding(candidate, False))
+        return findings, interrupted
 
 
-class _Recorded:
-    """Choices read from a log, handed out again by name; each must be one that could have been made."""
-
-    def __init__(self, choices: dict[str, int], where: str) -> None:
-        self.choices, self.where = choices, where
-        self.distributions: dict[str, BaseDistribution] = {}
-
-    def __call__(self, name: str, low: int, high: int) -> int:
-        choice = self.choices.get(name)
-        if choice is None or not low <= choice <= high:
-            raise UsageError(f"{self.where}: {name}={choice} is no choice of this search; give another file")
-        self.distributions[name] = IntDistribution(low, high)
-        return choice
-
-    def finish(self) -> None:
-        """Refuse choices that nothing asked for."""
-        for name in self.choices.keys() - self.distributions.keys():
-            raise UsageError(f"{self.where}: {name} is no choice of this search; give another file")
-
-
-def _zeros(question: SearchQuestion) -> dict[str, int]:
-    """Every choice of the first candidate, all 0."""
+def _zero_choices(question: SearchQuestion) -> dict[str, int]:
+    """Return every choice of the first candidate, all 0: the reference point of a construction."""
     choices: dict[str, int] = {}
     question.draw(lambda name, low, high: choices.setdefault(name, 0))
     return choices
 
 
-def _judged(question: SearchQuestion, candidate: Any) -> tuple[Judged, str | None]:
-    """How good a candidate is; the worst where a mechanism has no answer, with the reason."""
+def _judge(question: SearchQuestion, candidate: Any) -> tuple[float, bool, str | None]:
+    """Return the objective, whether it is an answer, and the reason if a mechanism has no answer."""
     try:
-        return question.judge(candidate), None
-    except SeparatrixError as reason:
-        return Judged(WORST, False), one_line(reason)
-    except Exception as error:  # whatever a stranger's mechanism raises is no answer
-        return Judged(WORST, False), f"{type(error).__name__}: {one_line(error)}"
-
-
-def _study() -> optuna.Study:
-    """A study in memory, made without a word."""
-    loud = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        return optuna.create_study(direction="maximize")
-    finally:
-        optuna.logging.set_verbosity(loud)
+        return *question.judge(candidate), None
+    except SeparatrixError as error:
+        return WORST, False, one_line(error)
+    except Exception as error:  # a user's mechanism may raise anything
+        return WORST, False, f"{type(error).__name__}: {one_line(error)}"

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 
 from separatrix.analysis import maps
-from separatrix.analysis.laws.scaling import table
-from separatrix.analysis.laws.scaling_result import ScalingRow
+from separatrix.analysis.laws import Scalings, scaling
 from separatrix.claims._base import DELTA, LABELS, Array
 from separatrix.claims._tools import on_grid
 from separatrix.claims.boundary import limit_ones
@@ -25,7 +24,7 @@ from separatrix.exact.engines import Outcome, closed
 from separatrix.exact.outputs.kernels import rational_model, spike_weights, with_kernel
 from separatrix.exact.reader import FourLayerNetwork
 from separatrix.exact.verdicts import lost_from, verdict
-from separatrix.mechanisms import mechanism_named
+from separatrix.mechanisms import examples, mechanism_named
 
 Parameter = int | str | Fraction
 
@@ -74,9 +73,11 @@ GROWTH_PARAMETERS = {**BASE, "n": LENGTHS}
 
 def margin_growth(
     tell: Callable[[str], None] = lambda _: None, mechanisms: Sequence[str] | None = None
-) -> list[ScalingRow]:
+) -> Scalings:
     """Return how the margin grows with n, a row for each of these mechanisms or of all."""
-    return table("spike", GROWTH_PARAMETERS, mechanisms, of="margin", tell=tell)
+    names: list[Any] = [*(mechanisms or examples())]
+    result: Scalings = scaling("spike", names, GROWTH_PARAMETERS, of="margin", tell=tell)
+    return result
 
 
 LINE_MECHANISMS = ("softmax", "power:beta=12", "linear")

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.progress import Progress
 
 from separatrix.analysis.cards.illustration import Illustration, illustrate
-from separatrix.analysis.laws.scaling_result import ScalingRow
+from separatrix.analysis.laws import Scalings
 from separatrix.analysis.maps import Map
 from separatrix.claims import CLAIMS, Claim, Ledger, ledger
 from separatrix.claims.paper import figures, separations, sweeps
@@ -55,7 +55,7 @@ class ReproductionData:
     """The outcome at the base point, by mechanism."""
     far: Mapping[str, Outcome]
     """The same with n = FAR."""
-    growth: Sequence[ScalingRow]
+    growth: Scalings
     answers: Sequence[separations.PointAnswer]
     """The answer of each mechanism on each construction, from which separations follow."""
     sweeps: tuple[sweeps.ParameterSweep, ...]

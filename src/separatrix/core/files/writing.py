@@ -35,12 +35,12 @@ _DESCRIPTORS = re.compile(r"/(?:proc/(?:self|\d+)(?:/task/\d+)?|dev)/fd")
 def require_writable(path: Path, endings: Collection[str] = ()) -> None:
     """Raise a UsageError if a path cannot be written, before any work is done."""
     if endings and path.suffix not in endings:
-        with _told(path):
+        with describe_write_errors(path):
             if path.is_dir():
                 raise UsageError(f"cannot write {path}: it is a folder; name a file in it")
         allowed_endings = ", ".join(sorted(endings))
         raise UsageError(f"{path} does not say what to write; let it end in one of {allowed_endings}")
-    with _told(path):
+    with describe_write_errors(path):
         if not _is_stream(path):
             require_room(_target(path).parent)
 
@@ -65,7 +65,7 @@ def write_whole(path: Path, content: bytes) -> None:
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Open a file that appears at `path` when the block ends, and not at all if it fails."""
-    with _told(path):
+    with describe_write_errors(path):
         if _is_stream(path):
             with _stream(path) as file:
                 yield file
@@ -203,7 +203,7 @@ def _opened_for_a_reader(path: Path) -> int:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def describe_write_errors(path: Path) -> Iterator[None]:
     """Convert an OSError to a one-line UsageError about the file."""
     try:
         yield

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from separatrix.core.documents import Document, Hidden, shown
 from separatrix.core.numbers import format_exact, parse_exact, parse_integer
 from separatrix.core.parameters import Parameters, UsageError
 from separatrix.core.parameters.grid import is_whole
@@ -83,18 +84,18 @@ def _log_value(start: Number, stop: Number, place: int, steps: int) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Axis:
+class Axis(Document):
     """A parameter and its exact values."""
 
-    span: Span
+    span: Hidden[Span]
     values: tuple[Number, ...]
 
-    @property
+    @shown
     def name(self) -> str:
         """The parameter."""
         return self.span.name
 
-    @property
+    @shown
     def log(self) -> bool:
         """Whether the values are evenly spaced in their logarithm."""
         return self.span.log

@@ -11,6 +11,7 @@ from typing import Any
 from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.lengths import admissible, step_of
 from separatrix.constructions.reference import defaults_sentence, reference_defaults
+from separatrix.core.documents import Document, Hidden, shown, shown_as
 from separatrix.core.numbers import format_exact
 from separatrix.core.parameters import Parameters, UsageError
 from separatrix.core.parameters.ranges import Number
@@ -19,15 +20,35 @@ from separatrix.mechanisms.load import mechanism_from
 
 
 @dataclass(frozen=True)
-class Question:
+class Question(Document):
     """A construction, a mechanism, and the fixed parameters."""
 
-    kind: type[Construction]
-    source: Any
+    kind: Hidden[type[Construction]]
+    source: Hidden[Any]
     """The mechanism as it was named, or the object itself."""
-    fixed: Mapping[str, object]
-    taken: Mapping[str, object] = field(default_factory=dict)
+    fixed: Hidden[Mapping[str, object]]
+    taken: Hidden[Mapping[str, object]] = field(default_factory=dict)
     """The fixed parameters that were taken from the construction's reference point."""
+
+    @shown
+    def construction(self) -> str:
+        """The name of the construction."""
+        return self.kind.name
+
+    @shown_as("mechanism")
+    def label(self) -> str:
+        """The mechanism as it was named, or its spelling."""
+        return self.source if isinstance(self.source, str) else self._plain.spelled
+
+    @shown
+    def parameters(self) -> Mapping[str, str]:
+        """The fixed parameters."""
+        return {name: str(value) for name, value in self.fixed.items()}
+
+    @shown_as("taken")
+    def reference_parameters(self) -> Mapping[str, str]:
+        """The fixed parameters that were taken from the construction's reference point."""
+        return {name: str(value) for name, value in self.taken.items()}
 
     @property
     def reference_remark(self) -> str:
@@ -49,11 +70,6 @@ class Question:
         """The mechanism's own parameter set."""
         name = self.source.partition(":")[0] if isinstance(self.source, str) else ""
         return MECHANISMS[name].schema if name in MECHANISMS else type(self.mechanism({}).parameters)
-
-    @property
-    def label(self) -> str:
-        """The mechanism's name for headings."""
-        return self.source if isinstance(self.source, str) else self._plain.spelled
 
     @cached_property
     def _plain(self) -> Mechanism:

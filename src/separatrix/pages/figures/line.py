@@ -22,7 +22,7 @@ def make(found: Map) -> Drawn:
             "left. A power of the logit separates only below a line of its own, near "
             "$n = ({a_1 + b + c}/{b + c})^β$. Linear attention's largest P here is "
             f"{number(best, 2)}; what it keeps is a margin that falls like 1/n.",
-            f"{found.places.remark} Any two parameters can be axes, and any mechanism a panel.",
+            f"{found.length_remark} Any two parameters can be axes, and any mechanism a panel.",
         ),
         commands=(
             Command(f"{captions.made_by(found)} --out line.html", "this map, with every cell's command"),
@@ -30,7 +30,7 @@ def make(found: Map) -> Drawn:
         static=figure(found),
         panels=tuple(
             Panel(heatmap.panel_title(found, layer), heatmap.interactive(found, layer))
-            for layer in found.shown
+            for layer in found.panels
         ),
         keys=heatmap.keys(found),
         columns=3,

@@ -19,7 +19,7 @@ TELLS, BLIND = 0.99, 0.01
 
 def title(found: Map) -> str:
     """What the map is of."""
-    return f"{QUANTITIES[found.of]} on {found.construction.name}"
+    return f"{QUANTITIES[found.quantity]} on {found.construction}"
 
 
 def what(found: Map) -> str:
@@ -30,8 +30,8 @@ def what(found: Map) -> str:
 
 def finding(found: Map) -> str:
     """Who tells D0 from D1 on how much of the map; of another quantity, between which numbers it lies."""
-    said = _shares(found) if found.of == "distinguish" and not found.difference else _ranges(found)
-    line = "; ".join(said) or f"nothing on this map of {found.construction.name} could be computed"
+    said = _shares(found) if found.quantity == "distinguish" and not found.difference else _ranges(found)
+    line = "; ".join(said) or f"nothing on this map of {found.construction} could be computed"
     return f"{line[:1].upper()}{line[1:]}"
 
 
@@ -52,12 +52,13 @@ def _shares(found: Map) -> list[str]:
 def _ranges(found: Map) -> list[str]:
     """The least and the largest value of every panel."""
     said = []
-    for each in found.shown:
+    for each in found.panels:
         values = _finite(each)
         if values.size:
             low, high = for_people(float(values.min()), 3), for_people(float(values.max()), 3)
             span = low if low == high else f"{low} to {high}"
-            is_ = f"takes {span} bits" if found.of == "bits" else f"has {QUANTITIES[found.of]} {span}"
+            name = QUANTITIES[found.quantity]
+            is_ = f"takes {span} bits" if found.quantity == "bits" else f"has {name} {span}"
             said.append(f"{each.mechanism} {is_}")
     return said
 
@@ -91,8 +92,8 @@ def fixed_words(found: Map) -> str:
 
 def fixed_values(found: Map) -> dict[str, str]:
     """The parameters that are the same everywhere; n as it is used."""
-    used = found.places.n
-    values = dict(found.fixed)
+    used = found.grid.n
+    values = dict(found.question.fixed)
     if used is not None and used.size == 1 and "n" in values:
         values["n"] = used.item()
     return {name: spelled(value) for name, value in values.items()}
@@ -110,35 +111,33 @@ def options(found: Map) -> str:
 def made_by(found: Map) -> str:
     """The command that makes the whole map again."""
     axes = [axis.span.spelled for axis in (found.x, found.y)]
-    fixed = [f"{name}={spelled(value)}" for name, value in found.fixed.items()]
+    fixed = [f"{name}={spelled(value)}" for name, value in found.question.fixed.items()]
     mechanisms = ",".join(question.label for question in found.questions)
-    of = [] if found.of == "distinguish" else [f"--of {found.of}"]
+    of = [] if found.quantity == "distinguish" else [f"--of {found.quantity}"]
     rest = [*of, "--difference"] if found.difference else of
-    words = ["separatrix map", found.construction.name, mechanisms, *axes, *fixed, *rest, options(found)]
+    words = ["separatrix map", found.construction, mechanisms, *axes, *fixed, *rest, options(found)]
     return " ".join(words).strip()
 
 
 def command(found: Map, layer: int, cell: tuple[int, int]) -> str:
     """The command that computes one cell of one layer again."""
-    asked, chosen = found.questions[layer], found.places.at(cell)
+    asked, chosen = found.questions[layer], found.grid.at(cell)
     own = [f"{name}={spelled(value)}" for name, value in chosen.items() if asked.is_own(name)]
     mechanism = (
         f"{asked.label}{':' if ':' not in asked.label else ','}{','.join(own)}" if own else asked.label
     )
-    values = {**chosen, **{name: value for name, value in found.fixed.items() if name not in chosen}}
+    values = {**chosen, **{name: value for name, value in found.question.fixed.items() if name not in chosen}}
     words = [f"{name}={spelled(value)}" for name, value in values.items() if not asked.is_own(name)]
-    return " ".join(
-        ["separatrix verdict", found.construction.name, mechanism, *words, options(found)]
-    ).strip()
+    return " ".join(["separatrix verdict", found.construction, mechanism, *words, options(found)]).strip()
 
 
 def sentences(found: Map) -> list[str]:
     """What a reader must know of the map, in whole sentences."""
-    formulas = dict.fromkeys(known[0] for known in map(found.boundary_formula, found.shown) if known)
+    formulas = dict.fromkeys(layer.formula[0] for layer in found.panels if layer.formula)
     said = [
-        *fixed(fixed_values(found), found.questions[0].taken),
-        READER if found.of in PROBABILITIES else "",
-        found.places.remark,
+        *fixed(fixed_values(found), found.question.taken),
+        READER if found.quantity in PROBABILITIES else "",
+        found.length_remark,
         *(
             f"{layer.mechanism}: {layer.engine}, {layer.evidence}. {layer.remark}".strip()
             for layer in found.layers

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from separatrix.analysis.maps import Boundary, BoundaryCurve, Crossing
-from separatrix.analysis.maps.boundary import HALF
+from separatrix.analysis.maps import BoundaryCurve
+from separatrix.analysis.maps.boundary_search import HALF
 from separatrix.core.numbers import format_exact
 from separatrix.core.numbers.spelling import for_people
 from separatrix.pages.commands import spelled
@@ -30,7 +31,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 def title(found: BoundaryCurve) -> str:
     """What the curve is of."""
     return (
-        f"Where {found.asked.label} on {found.asked.kind.name} passes P = {format_exact(found.at)}: "
+        f"Where {found.question.label} on {found.question.construction} passes P = {format_exact(found.at)}: "
         f"{found.parameter} over {found.over.name}"
     )
 
@@ -39,10 +40,10 @@ def finding(found: BoundaryCurve) -> str:
     """Where P passes the level at the first and the last value that it does so at."""
     passed = [
         (value, each.crossings[0].middle)
-        for value, each in zip(found.over.values, found.boundaries, strict=True)
+        for value, each in zip(found.over.values, found.curve, strict=True)
         if each.crossings
     ]
-    who, level = f"{found.asked.label} on {found.asked.kind.name}", format_exact(found.at)
+    who, level = f"{found.question.label} on {found.question.construction}", format_exact(found.at)
     if not passed:
         return f"{who} passes P = {level} at no {found.parameter} that was searched"
     ends = dict.fromkeys((passed[0], passed[-1]))
@@ -55,42 +56,41 @@ def finding(found: BoundaryCurve) -> str:
 
 def sentences(found: BoundaryCurve) -> list[str]:
     """What was fixed, and what the numbers rest on."""
-    first = found.boundaries[0]
+    first = found.curve[0]
     values = {
         name: f"{spelled(value)}{' asked for' if name == 'n' and found.lengths_differ else ''}"
-        for name, value in found.asked.fixed.items()
+        for name, value in found.question.fixed.items()
     }
     said = [
-        *fixed(values, found.asked.taken),
+        *fixed(values, found.question.taken),
         f"{found.parameter} is searched from {first.span.text.replace(':', ' to ')}.",
-        found.moved,
+        found.length_remark,
         _evidence(found),
     ]
-    if first.formula is not None:
-        said.append(f"{first.formula.formula} {first.formula.tag} holds {first.formula.limit}.")
+    if first.analytic is not None:
+        formula = first.analytic.formula
+        said.append(f"{formula.formula} {formula.tag} holds {formula.limit}.")
     return [*filter(None, said), first.guarantee, READER]
 
 
 def made_by(found: BoundaryCurve) -> str:
     """The command that computes the curve again."""
-    first = found.boundaries[0]
-    words = " ".join(f"{name}={spelled(value)}" for name, value in found.asked.fixed.items())
+    first = found.curve[0]
+    words = " ".join(f"{name}={spelled(value)}" for name, value in found.question.fixed.items())
     level = "" if found.at == HALF else f" --at {format_exact(found.at)}"
-    return (
-        f"separatrix boundary {found.asked.kind.name} {found.asked.label} {first.span.spelled} {words} "
-        f"--over {found.over.span.spelled}{level}"
-    )
+    what = f"{found.question.construction} {found.question.label} {first.span.spelled}"
+    return f"separatrix boundary {what} {words} --over {found.over.span.spelled}{level}"
 
 
 def _evidence(found: BoundaryCurve) -> str:
-    said = dict.fromkeys(f"{boundary.engine}: {boundary.evidence}" for boundary in found.boundaries)
+    said = dict.fromkeys(f"{boundary.engine}: {boundary.evidence}" for boundary in found.curve)
     return "; ".join(said) + "."
 
 
 def columns(found: BoundaryCurve) -> list[str]:
     """The head of the table."""
-    formula = found.boundaries[0].formula
-    expected = [] if formula is None else [formula.formula]
+    analytic = found.curve[0].analytic
+    expected = [] if analytic is None else [analytic.formula.formula]
     used = ["n used"] if found.lengths_differ else []
     first = "n asked for" if used and found.over.name == "n" else found.over.name
     return [first, *used, "lo", "hi", "direction", "certified", *expected]
@@ -99,32 +99,27 @@ def columns(found: BoundaryCurve) -> list[str]:
 def rows(found: BoundaryCurve) -> list[list[str]]:
     """One row for each crossing, and one where there is none."""
     made = []
-    for value, each in zip(found.over.values, found.boundaries, strict=True):
-        formula = [] if found.boundaries[0].formula is None else [" ".join(f"{x:.9g}" for x in each.expected)]
+    for value, each in zip(found.over.values, found.curve, strict=True):
+        expected = " ".join(f"{x:.9g}" for x in each.analytic_values)
+        formula = [] if found.curve[0].analytic is None else [expected]
         for crossing in each.crossings:
-            shown = crossing.as_json()
-            certified = "yes" if crossing.certified else "no"
-            ends = [str(shown["lo"]), str(shown["hi"])]
-            used = _used(found, _lengths(each, crossing))
-            made.append([spelled(value), *used, *ends, shown["direction"], certified, *formula])
+            certified = "yes" if crossing.is_certified else "no"
+            ends = [format_exact(crossing.lo.value), format_exact(crossing.hi.value)]
+            used = _used(found, crossing.n_used)
+            made.append([spelled(value), *used, *ends, crossing.direction, certified, *formula])
         touched = [plateau for plateau in each.plateaus if not plateau.passes]
         for plateau in touched:
-            stretch = plateau.as_json()
-            used = _used(found, [each.n_used(end) for end in (plateau.first, plateau.last)])
-            word = "yes" if stretch["certified"] else "no"
-            ends = [str(stretch["from"]), str(stretch["to"])]
+            used = _used(found, [plateau.first.n, plateau.last.n])
+            word = "yes" if plateau.is_certified else "no"
+            ends = [format_exact(plateau.first.value), format_exact(plateau.last.value)]
             made.append([spelled(value), *used, *ends, "equals", word, *formula])
         if not each.crossings and not touched:
-            used = _used(found, [each.n_used(end) for end in each.ends])
+            used = _used(found, each.n_used_at_ends)
             made.append([spelled(value), *used, "", "", "no crossing", "", *formula])
     return made
 
 
-def _lengths(found: Boundary, crossing: Crossing) -> list[int]:
-    return [found.n_used(crossing.lo), found.n_used(crossing.hi)]
-
-
-def _used(found: BoundaryCurve, lengths: list[int]) -> list[str]:
+def _used(found: BoundaryCurve, lengths: Sequence[int | None]) -> list[str]:
     """The n behind a row, at lo and at hi, where it is not what the row shows."""
     return [" to ".join(map(str, dict.fromkeys(lengths)))] if found.lengths_differ else []
 
@@ -140,26 +135,23 @@ def as_csv(found: BoundaryCurve) -> bytes:
 
 def series(found: BoundaryCurve) -> dict[str, tuple[Array, Array]]:
     """Named lines: the first crossing of every value, the second, ..., and the formula."""
-    most = max(len(boundary.crossings) for boundary in found.boundaries)
+    most = max(len(boundary.crossings) for boundary in found.curve)
     lines = {}
     for k in range(most):
         name = "crossing" if most == 1 else f"crossing {k + 1}"
         lines[name] = _line(
-            found, [[c.middle for c in boundary.crossings[k : k + 1]] for boundary in found.boundaries]
+            found, [[c.middle for c in boundary.crossings[k : k + 1]] for boundary in found.curve]
         )
-    formula = found.boundaries[0].formula
-    if formula is not None and any(boundary.expected for boundary in found.boundaries):
-        expected = [list(boundary.expected[:1]) for boundary in found.boundaries]
-        lines[f"{formula.formula} {formula.tag}"] = _line(found, expected)
+    first = found.curve[0].analytic
+    if first is not None and any(boundary.analytic_values for boundary in found.curve):
+        expected = [list(boundary.analytic_values[:1]) for boundary in found.curve]
+        lines[f"{first.formula.formula} {first.formula.tag}"] = _line(found, expected)
     return lines
 
 
 def _hovered(found: BoundaryCurve, k: int) -> list[str]:
     """The n behind the k-th crossing of each boundary, where that is not shown as its place."""
-    ends = [
-        [n for c in boundary.crossings[k : k + 1] for n in _lengths(boundary, c)]
-        for boundary in found.boundaries
-    ]
+    ends = [[n for c in boundary.crossings[k : k + 1] for n in c.n_used] for boundary in found.curve]
     return ["".join(_used(found, lengths)) if lengths else "" for lengths in ends]
 
 
@@ -187,9 +179,9 @@ def draw_on(axes: Axes, found: BoundaryCurve) -> None:
         axes.plot(x, y, color=_colour(i, name), label=name, linewidth=1.4, **style)
     axes.set(
         xscale="log" if found.over.log else "linear",
-        yscale="log" if found.boundaries[0].span.log else "linear",
+        yscale="log" if found.curve[0].span.log else "linear",
         xlabel=axis_label(found.over.name),
-        ylabel=axis_label(found.boundaries[0].span.name),
+        ylabel=axis_label(found.curve[0].span.name),
     )
     axes.set_title(title(found), size=7, weight="normal")
     if series(found):
@@ -210,7 +202,7 @@ def interactive(found: BoundaryCurve) -> go.Figure:
     """The curve for the page."""
     import plotly.graph_objects as go
 
-    span = found.boundaries[0].span
+    span = found.curve[0].span
     figure = plot(
         axis_label(found.over.name),
         axis_label(span.name),

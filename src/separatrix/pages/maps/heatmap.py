@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from separatrix.analysis.maps import PROBABILITIES, QUANTITIES, Axis, Layer, Map
+from separatrix.analysis.maps import PROBABILITIES, QUANTITIES, Layer, Map
 from separatrix.core.numbers.formats import SIGNIFICANT_BITS, TORCH_NAMES
+from separatrix.core.parameters.ranges import Axis
 from separatrix.pages.commands import number
 from separatrix.pages.drawing import DARK, INK, Key, plot
 
@@ -58,7 +59,7 @@ SOLID = 0.05
 
 def drawn(found: Map, layer: Layer) -> tuple[Array, ColourScale]:
     """What a panel shows, and its colours: the margin where a probability is the same nearly everywhere."""
-    if found.of in PROBABILITIES and not found.difference and layer.margin is not None:
+    if found.quantity in PROBABILITIES and not found.difference and layer.margin is not None:
         shades = margin_instead(layer.values, layer.margin)
         if shades is not None:
             return layer.margin, shades
@@ -103,15 +104,15 @@ def bound(low: float, high: float) -> str:
 
 def scale(found: Map) -> ColourScale:
     """Probabilities from 0 to 1, differences around 0, all else from its smallest to its largest value."""
-    name = QUANTITIES[found.of]
-    values = np.concatenate([layer.values[np.isfinite(layer.values)] for layer in found.shown])
+    name = QUANTITIES[found.quantity]
+    values = np.concatenate([layer.values[np.isfinite(layer.values)] for layer in found.panels])
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
     if found.difference:
-        reach = 1.0 if found.of in PROBABILITIES else max(abs(low), abs(high)) or 1.0
+        reach = 1.0 if found.quantity in PROBABILITIES else max(abs(low), abs(high)) or 1.0
         return ColourScale(f"difference of {name}", -reach, reach, AROUND_ZERO)
-    if found.of in PROBABILITIES:
+    if found.quantity in PROBABILITIES:
         return ColourScale(name, 0.0, 1.0, EVEN)
-    if found.of == "margin" and low > 0 and (known := margin_scale(values)) is not None:
+    if found.quantity == "margin" and low > 0 and (known := margin_scale(values)) is not None:
         return known
     return ColourScale(name, low, high if high > low else low + 1, EVEN)
 
@@ -122,7 +123,7 @@ def lines(found: Map, layer: Layer) -> dict[str, Line]:
     Where P is one half, where bits are those of a number format, the boundary that is known as a formula.
     """
     drawn = {name: contour(found.x, found.y, layer.values - level) for name, level in levels(found).items()}
-    known = found.boundary_formula(layer)
+    known = layer.formula
     if known is not None:
         formula, values = known
         drawn[f"{formula.formula} {formula.tag}"] = contour(found.x, found.y, values)
@@ -133,9 +134,9 @@ def levels(found: Map) -> dict[str, float]:
     """The values of the quantity at which a line is drawn, by its name."""
     if found.difference:
         return {}
-    if found.of in PROBABILITIES:
+    if found.quantity in PROBABILITIES:
         return {"P = 1/2": 0.5}
-    return {name: float(bits) for name, bits in FORMAT_LINES.items()} if found.of == "bits" else {}
+    return {name: float(bits) for name, bits in FORMAT_LINES.items()} if found.quantity == "bits" else {}
 
 
 def contour(x: Axis, y: Axis, values: Array) -> Line:
@@ -220,7 +221,7 @@ def interactive(found: Map, layer: Layer) -> go.Figure:
     """The panel of one mechanism."""
     values, shades = drawn(found, layer)
     names = [f"{axis.name} asked for" if _is_asked(found, axis) else axis.name for axis in (found.x, found.y)]
-    used = "n used = %{customdata}<br>" if found.places.is_moved else ""
+    used = "n used = %{customdata}<br>" if found.grid.has_rounded_lengths else ""
     hover = (
         f"{names[0]} ≈ %{{x:.6~g}}<br>{names[1]} ≈ %{{y:.6~g}}<br>"
         f"{used}{shades.label} = %{{z:.6~g}}<extra></extra>"
@@ -230,7 +231,7 @@ def interactive(found: Map, layer: Layer) -> go.Figure:
 
 def _is_asked(found: Map, axis: Axis) -> bool:
     """Whether the axis has n as it was asked for, which is not the n of every cell."""
-    return axis.name == "n" and found.places.is_moved
+    return axis.name == "n" and found.grid.has_rounded_lengths
 
 
 def _ends(axis: Axis) -> dict[str, Any]:
@@ -257,7 +258,7 @@ def _joined(pieces: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
 
 def keys(found: Map) -> tuple[Key, ...]:
     """The legend of the lines over all panels."""
-    names = dict.fromkeys(name for layer in found.shown for name in lines(found, layer))
+    names = dict.fromkeys(name for layer in found.panels for name in lines(found, layer))
     return tuple(Key(name, "#ffffff", dash(name), width=2.2, behind=DARK) for name in names)
 
 

@@ -24,7 +24,7 @@ def map_page(found: Map) -> str:
         image=picture.draw(found, "png"),
         keys=heatmap.keys(found),
         panels={
-            heatmap.panel_title(found, layer): heatmap.interactive(found, layer) for layer in found.shown
+            heatmap.panel_title(found, layer): heatmap.interactive(found, layer) for layer in found.panels
         },
         cells=_cells(found),
         made_by=captions.made_by(found),
@@ -49,15 +49,15 @@ def curve_page(found: BoundaryCurve) -> str:
 
 def _cells(found: Map) -> dict[str, Any]:
     """What the script needs to spell the command of any cell."""
-    used = found.places.n
+    used = found.grid.n
     rest = [
         f"{name}={spelled(value)}"
-        for name, value in found.fixed.items()
+        for name, value in found.question.fixed.items()
         if not (name == "n" and used is not None)
     ]
-    middle = (found.places.shape[0] // 2, found.places.shape[1] // 2)
+    middle = (found.grid.shape[0] // 2, found.grid.shape[1] // 2)
     return {
-        "construction": found.construction.name,
+        "construction": found.construction,
         "names": [found.x.name, found.y.name],
         "x": [spelled(value) for value in found.x.values],
         "y": [spelled(value) for value in found.y.values],
@@ -73,7 +73,7 @@ def _cells(found: Map) -> dict[str, Any]:
                 "what": "" if values is layer.values else "margin ",
                 "middle": for_people(values[middle]) if np.isfinite(values[middle]) else None,
             }
-            for layer in found.shown
+            for layer in found.panels
             for values, scale in (heatmap.drawn(found, layer),)
         ],
     }

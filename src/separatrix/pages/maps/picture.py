@@ -42,7 +42,7 @@ def figure(found: Map) -> Figure:
     """The panels side by side with one colour bar; to be drawn and saved in the static style."""
     from matplotlib.figure import Figure
 
-    layers = found.shown
+    layers = found.panels
     columns = min(len(layers), 3)
     rows = -(-len(layers) // columns)
     drawn = Figure(figsize=(4.4 if columns == 1 else 7.2, 3.2 * rows + 0.3))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def _draw(found: Bench, _: int, axes: Axes) -> None:
     draw_costs(
-        axes, [each for each in (found.softmax, *found.found) if isinstance(each, CostCurve)], "seconds"
+        axes, [each for each in (found.softmax, *found.costs) if isinstance(each, CostCurve)], "seconds"
     )
     if axes.lines:
         axes.legend()

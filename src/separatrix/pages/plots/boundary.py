@@ -26,12 +26,12 @@ def _draw(found: Boundary, _: int, axes: Axes) -> None:
         above = not above
     axes.axhline(level, color=FAINT, lw=1, ls=(0, (2, 2)), label=f"P = {format_exact(found.at)}")
     for i, each in enumerate(found.crossings):
-        label = f"crossing{', certified' if each.certified else ''}" if i == 0 else None
+        label = f"crossing{', certified' if each.is_certified else ''}" if i == 0 else None
         axes.axvline(each.middle, color=BLUE, lw=1.8, label=label)
         way = "up" if each.rises else "down"
         axes.annotate(f" {each.middle:.6g}, {way}", (each.middle, 0.04), color=INK, size=8, rotation=90)
-    for i, at in enumerate(found.expected):
-        name = f"{found.formula.formula} {found.formula.tag}" if found.formula is not None else ""
+    for i, at in enumerate(found.analytic_values):
+        name = f"{found.analytic.formula.formula} {found.analytic.formula.tag}" if found.analytic else ""
         axes.axvline(at, color=INK, lw=1.2, ls=(0, (5, 2)), label=name if i == 0 else None)
     read = [start, *(end for crossing in found.crossings for end in (crossing.lo, crossing.hi)), stop]
     x, y = [float(each.value) for each in read], [each.p for each in read]
@@ -43,7 +43,7 @@ def _draw(found: Boundary, _: int, axes: Axes) -> None:
         xlabel=axis_label(found.span.name),
         ylabel="P(tells apart)",
     )
-    axes.set_title(f"{found.asked.label} on {found.asked.kind.name}")
+    axes.set_title(f"{found.question.label} on {found.question.construction}")
     axes.legend()
 
 

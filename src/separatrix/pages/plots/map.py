@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from separatrix.analysis.maps import Map
-from separatrix.analysis.maps.table import as_npz
 from separatrix.pages.maps import heatmap, picture
 from separatrix.pages.maps.page import map_page
 from separatrix.pages.plots.drawing import Drawing
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _draw(found: Map, panel: int, axes: Axes) -> None:
-    image, scale = picture.panel(axes, found, found.shown[panel])
+    image, scale = picture.panel(axes, found, found.panels[panel])
     axes.set_ylabel(heatmap.axis_label(found.y.name))
     axes.get_figure(root=True).colorbar(image, ax=axes, label=scale.label)  # type: ignore[union-attr]
     if axes.get_legend_handles_labels()[0]:
@@ -24,8 +23,8 @@ def _draw(found: Map, panel: int, axes: Axes) -> None:
 
 DRAWING = Drawing(
     _draw,
-    panels=lambda found: len(found.shown),
+    panels=lambda found: len(found.panels),
     size=lambda _: (4.6, 3.5),
     figure=picture.figure,
-    files={".html": lambda found: map_page(found).encode(), ".npz": as_npz},
+    files={".html": lambda found: map_page(found).encode(), ".npz": lambda found: found.to_npz()},
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _draw(found: Scalings, _: int, axes: Axes) -> None:
-    draw_on(axes, [answer.as_json() for answer in found.answers])
+    draw_on(axes, [answer.as_json() for answer in found.scalings])
 
 
-DRAWING = Drawing(_draw, panels=lambda found: 1 if found.answers else 0)
+DRAWING = Drawing(_draw, panels=lambda found: 1 if found.scalings else 0)

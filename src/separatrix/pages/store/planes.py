@@ -9,8 +9,8 @@ from html import escape
 import numpy as np
 import polars as pl
 
-from separatrix.analysis.maps import Axis, Span
 from separatrix.core.numbers import parse_exact
+from separatrix.core.parameters.ranges import Axis, Span
 from separatrix.pages import pages
 from separatrix.pages.maps.heatmap import (
     Array,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from separatrix.analysis.maps import QUANTITIES
-from separatrix.analysis.maps.boundary import parse_level, search_span
+from separatrix.analysis.maps.boundary import parse_level, read_second_axis, search_span, split_range
 from separatrix.constructions import construction_named
 from separatrix.constructions.reference import read_completed
-from separatrix.core.parameters import UsageError, all_parameters, read_words, require_known, split_mechanisms
+from separatrix.core.parameters import all_parameters, require_known, split_mechanisms
 from separatrix.core.parameters.ranges import Number, read_counted, split_axes
 from separatrix.exact.engines import engine_named
 from separatrix.exact.verdicts.question import Question, question
@@ -41,14 +41,8 @@ def check_boundary(
     """Check the arguments of `boundaries`."""
     _require_options(options)
     parse_level(options.get("at", "0.5"))
-    ranges, fixed = split_axes(words)
-    over = read_words([options["over"]]) if "over" in options else {}
-    if len(ranges) != 1:
-        here = ", ".join(ranges) or "none"
-        raise UsageError(
-            f"a boundary is searched in one range, and here is {here}; write for example a1=0.5:1.5"
-        )
-    ((name, text),) = ranges.items()
+    over = read_second_axis(options.get("over"), words)
+    name, text, fixed = split_range(words, options.get("over"))
     asked = question(construction, mechanisms, fixed, (name, *over))
     first: dict[str, Number] = {name: search_span(asked, name, text).start}
     for second, counted in over.items():

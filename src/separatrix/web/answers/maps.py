@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from separatrix.analysis.maps import QUANTITIES, Map, Step
+from separatrix.analysis.maps import QUANTITIES, Map
 from separatrix.analysis.maps import map as map_plane
+from separatrix.analysis.maps.plane import Step
+from separatrix.core.documents import keys_of, to_json
 from separatrix.core.numbers.json import json_text
 from separatrix.core.parameters import split_mechanisms
 from separatrix.core.parameters.ranges import read_counted, split_axes
@@ -21,6 +23,8 @@ MOST_CELLS = 250_000
 """Of a map on the page: 500 by 500."""
 MOST_SLOW_CELLS = 2_500
 """Of a map that is made a cell at a time."""
+LAYER_TEXTS = ("mechanism", "engine", "evidence", "remark")
+"""Keys of a layer that are not numbers."""
 LONGEST_QUICK = 0.4
 """Seconds that a map may take to be answered at once."""
 
@@ -47,7 +51,7 @@ def map_cells(
     found = _map(construction, mechanisms, words, options, quick, tell)
     arrays: list[tuple[dict[str, Any], Any]] = []
     panels = []
-    for place, layer in enumerate(found.shown):
+    for place, layer in enumerate(found.panels):
         coloured, shades = heatmap.drawn(found, layer)
         panels.append(
             {
@@ -60,18 +64,18 @@ def map_cells(
         names = ["values", "low", "high"] if layer.has_interval else ["values"]
         names += [] if coloured is layer.values else ["margin"]
         arrays += [({"layer": place, "name": name}, getattr(layer, name)) for name in names]
-        known = found.boundary_formula(layer)
+        known = layer.formula
         if known is not None:
             formula, values = known
             said = {"formula": formula.formula, "tag": formula.tag, "limit": formula.limit}
             arrays.append(({"layer": place, "name": "formula", **said}, values))
     heading = {
-        **found.heading,
-        "layers": [layer.said for layer in found.shown],
+        **{key: to_json(getattr(found, attribute)) for key, attribute, _ in keys_of(Map) if key != "layers"},
+        "layers": [{name: getattr(layer, name) for name in LAYER_TEXTS} for layer in found.panels],
         "panels": panels,
         "levels": [{"name": name, "level": level} for name, level in heatmap.levels(found).items()],
         "arrays": [said for said, _ in arrays],
-        "shape": list(found.places.shape),
+        "shape": list(found.grid.shape),
         "labels": [heatmap.axis_label(axis.name) for axis in (found.x, found.y)],
         "title": captions.title(found),
         "sentences": captions.sentences(found),

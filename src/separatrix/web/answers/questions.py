@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from separatrix.analysis.maps import boundary, boundary_curve
+from separatrix.analysis.maps import Boundary, BoundaryCurve, boundary
 from separatrix.core.parameters import UsageError, split_mechanisms
 from separatrix.exact.engines import EngineRefusal
 from separatrix.exact.verdicts import Verdict, Verdicts, certify, verdict, write_certificate
@@ -54,33 +54,25 @@ def boundaries(
 ) -> bytes:
     """What `separatrix boundary --json` prints, for one mechanism; a curve with `over`."""
     level, engine = options.get("at", "0.5"), options.get("engine", "auto")
-    sampling = sampling_of(options)
-    if "over" in options:
-        if quick:
-            raise Slow(SLOW)
+    if quick and "over" in options:
+        raise Slow(SLOW)
+    if quick:
         return document(
-            boundary_curve(
-                construction,
-                mechanisms,
-                dict(words),
-                options["over"],
-                at=level,
-                engine=engine,
-                sampling=sampling,
-                tell=lambda what: tell({"what": what}),
+            by_closed_form(
+                engine, lambda name: boundary(construction, mechanisms, words, probability=level, engine=name)
             )
         )
-    if not quick:
-        return document(
-            boundary(
-                construction, mechanisms, dict(words), probability=level, engine=engine, sampling=sampling
-            )
-        )
-    return document(
-        by_closed_form(
-            engine, lambda name: boundary(construction, mechanisms, words, probability=level, engine=name)
-        )
+    found: Boundary | BoundaryCurve = boundary(
+        construction,
+        mechanisms,
+        dict(words),
+        over=options.get("over"),
+        probability=level,
+        engine=engine,
+        sampling=sampling_of(options),
+        tell=lambda done, total, what: tell({"what": what}),
     )
+    return document(found)
 
 
 @answer

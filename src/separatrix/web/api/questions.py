@@ -8,10 +8,10 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
+from separatrix.analysis.maps import Boundary, BoundaryCurve, Map
 from separatrix.core.documents import schema_type
 from separatrix.core.errors import UsageError
 from separatrix.core.parameters import split_mechanisms
-from separatrix.core.schemas import questions as documents
 from separatrix.exact.verdicts import Verdict, Verdicts
 from separatrix.web.api._base import ConstructionName, MechanismNames, TheDesk, documented, new_router
 from separatrix.web.requests import CELLS, JSON, read_query
@@ -82,7 +82,7 @@ async def verdict(
 
 
 @router.get(
-    "/map/{construction}/{mechanisms:path}", response_model=documents.Map, openapi_extra=documented(MAP)
+    "/map/{construction}/{mechanisms:path}", response_model=schema_type(Map), openapi_extra=documented(MAP)
 )
 async def map_(
     construction: ConstructionName, mechanisms: MechanismNames, request: Request, desk: TheDesk
@@ -118,7 +118,7 @@ async def map_file(
 
 @router.get(
     "/boundary/{construction}/{mechanism:path}",
-    response_model=documents.Boundary | documents.BoundaryCurve,
+    response_model=schema_type(Boundary | BoundaryCurve),
     openapi_extra=documented(BOUNDARY),
 )
 async def boundary(

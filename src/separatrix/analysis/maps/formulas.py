@@ -1,0 +1,104 @@
+"""Formulas for the boundary in the limit of large n, to be shown next to computed boundaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+
+from separatrix.constructions import Construction
+from separatrix.constructions.cross import Cross
+from separatrix.constructions.spike import Spike
+from separatrix.core.documents import Document, Hidden, Inlined
+from separatrix.core.parameters.ranges import Span
+from separatrix.mechanisms import Mechanism, Power, Softmax
+
+Array = np.ndarray[Any, Any]
+
+ROOT_SAMPLES = 2001
+"""Points at which the sign of a formula is evaluated before its roots are refined."""
+
+
+@dataclass(frozen=True, eq=False)
+class BoundaryFormula(Document):
+    """A formula for the parameters at which a mechanism begins to separate D0 from D1."""
+
+    formula: str
+    limit: str
+    """The limit in which the formula holds."""
+    excess: Hidden[Callable[[Mapping[str, Any]], Any]]
+    """Negative below the boundary and positive above; for numbers or arrays."""
+    parameters: Hidden[Set[str]]
+    """The parameters in the formula; it says nothing about the boundary in another parameter."""
+    tag: str = "[ours]"
+    """The origin of the formula."""
+
+    def solve(self, values: Mapping[str, float], span: Span) -> FormulaRoots:
+        """Find the values of one parameter within a range at which the formula holds."""
+
+        def excess(value: Any) -> Any:
+            return self.excess({**values, span.name: value})
+
+        spaced = np.geomspace if span.log else np.linspace
+        grid = spaced(float(span.start), float(span.stop), ROOT_SAMPLES)
+        above = np.broadcast_to(np.asarray(excess(grid)) >= 0, grid.shape)
+        changes = np.flatnonzero(above[1:] != above[:-1])
+        roots = (scipy.optimize.brentq(excess, grid[i], grid[i + 1], xtol=1e-300) for i in changes)
+        return FormulaRoots(self, tuple(map(float, roots)))
+
+
+@dataclass(frozen=True)
+class FormulaRoots(Document):
+    """A formula for the boundary, and the values of the searched parameter at which it holds."""
+
+    formula: Inlined[BoundaryFormula]
+    values: tuple[float, ...]
+
+
+ONES = BoundaryFormula(
+    "a1(a1+b+c) = 1", "as n grows", lambda p: p["a1"] * (p["a1"] + p["b"] + p["c"]) - 1, {"a1", "b", "c"}
+)
+ONES_D0 = BoundaryFormula(
+    "a0(a0+b+c) = 1", "as n grows", lambda p: p["a0"] * (p["a0"] + p["b"] + p["c"]) - 1, {"a0", "b", "c"}
+)
+"""Above it the reader fires on D0 as well."""
+IDENTITY = BoundaryFormula(
+    "a1² + b² = 1", "as n grows and d outgrows n^(b²)", lambda p: p["a1"] ** 2 + p["b"] ** 2 - 1, {"a1", "b"}
+)
+CROSS = BoundaryFormula("a1·r_Q = 1", "as n grows", lambda p: p["a1"] * p["r_Q"] - 1, {"a1", "r_Q"})
+DEGREE = BoundaryFormula(
+    "beta = log n / log((a1+b+c)/(b+c))",
+    "to leading order as n grows",
+    lambda p: p["beta"] * np.log1p(p["a1"] / (p["b"] + p["c"])) - np.log(p["n"]),
+    {"beta", "n", "a1", "b", "c"},
+)
+
+
+def find_formula(
+    kind: type[Construction], mechanism: Mechanism, varied: Set[str], form: object = "ones"
+) -> BoundaryFormula | None:
+    """Return the formula for a construction and mechanism, if it contains one of the varied parameters.
+
+    The formulas are those of sections 3.5, 3.10 and 5 of the theory.
+
+    >>> softmax = Softmax()
+    >>> [getattr(find_formula(Spike, softmax, {name}), "formula", None) for name in ("a1", "a0", "m")]
+    ['a1(a1+b+c) = 1', 'a0(a0+b+c) = 1', None]
+    """
+    formulas = _formulas_for(kind, mechanism, form)
+    return next((formula for formula in formulas if formula.parameters & varied), None)
+
+
+def _formulas_for(
+    kind: type[Construction], mechanism: Mechanism, form: object
+) -> tuple[BoundaryFormula, ...]:
+    if isinstance(mechanism, Softmax) and mechanism.parameters.temperature == 1:
+        if kind is Spike:
+            return (IDENTITY,) if form == "identity" else (ONES, ONES_D0)
+        return (CROSS,) if kind is Cross else ()
+    if isinstance(mechanism, Power) and kind is Spike and form != "identity":
+        return (DEGREE,)
+    return ()
