@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from separatrix.claims import Entry, Ledger
 from separatrix.claims.paper import Reproduction
 from separatrix.core.documents import json_schema
-from separatrix.core.schemas import evidence, lists, mechanisms, questions, storage
+from separatrix.core.result import Result
+from separatrix.core.schemas import lists, mechanisms, questions, storage
 from separatrix.exact.verdicts import Readers, Verdict, Verdicts
 from separatrix.training.data import DataFloors, DataSetState, FetchedDataSet
 
@@ -27,6 +29,7 @@ class DocumentKind:
     """A kind of document: its type, the command that prints it, and a description."""
 
     type: Any
+    """The class or type; "module:Class" in `separatrix` for a class whose module takes long to import."""
     command: str
     """What prints it with --json; PAGE where none does."""
     about: str
@@ -47,19 +50,31 @@ DOCUMENTS: Mapping[str, DocumentKind] = {
     ),
     "scaling": DocumentKind(questions.Scaling, "scaling", "how a quantity grows"),
     "scalings": DocumentKind(questions.Scalings, "scaling", "how a quantity grows, for several mechanisms"),
-    "illustration": DocumentKind(questions.Illustration, PAGE, "a picture of D0, D1, attention and neurons"),
-    "card": DocumentKind(mechanisms.Card, "assess", "the report card of a mechanism"),
-    "atlas": DocumentKind(list[mechanisms.AtlasCell], "atlas", "every mechanism on every construction"),
+    "illustration": DocumentKind(
+        "analysis.cards.illustration:Illustration", PAGE, "a picture of D0, D1, attention and neurons"
+    ),
+    "card": DocumentKind("analysis.cards.card:Card", "assess", "the report card of a mechanism"),
+    "atlas": DocumentKind("analysis.cards.atlas:Atlas", "atlas", "every mechanism on every construction"),
     "bench": DocumentKind(list[mechanisms.Cost | mechanisms.NotTimed], "bench", "cost on this machine"),
-    "choice": DocumentKind(mechanisms.Choice, "choose", "which mechanisms still see what, at which cost"),
+    "choice": DocumentKind(
+        "analysis.choose:Choice", "choose", "which mechanisms still see what, at which cost"
+    ),
     "search": DocumentKind(mechanisms.Search, "search", "instances that separate two mechanisms"),
     "search_check": DocumentKind(mechanisms.SearchCheck, "search --check", "findings computed again"),
     "claim": DocumentKind(Entry, "claim", "a claim, and the result of its check"),
     "ledger": DocumentKind(Ledger.document_type(), "reproduce", "every claim: ledger.json of a reproduction"),
     "reproduce": DocumentKind(Reproduction, "reproduce", "the files that a reproduction wrote"),
-    "learned": DocumentKind(evidence.Learned, "learn", "what training on a task shows"),
-    "learned_report": DocumentKind(evidence.LearnedReport, "learn", "the default evidence report, or a plan"),
-    "published": DocumentKind(evidence.Published, "learn --published", "published numbers, measured again"),
+    "learned": DocumentKind(
+        "analysis.evidence.training_result:TrainingResult", "learn", "what training on a task shows"
+    ),
+    "learned_report": DocumentKind(
+        "analysis.evidence.experiments:TrainingReport", "learn", "the default evidence report, or a plan"
+    ),
+    "published": DocumentKind(
+        "analysis.evidence.published:ReproductionLedger",
+        "learn --published",
+        "published numbers, measured again",
+    ),
     "sweep": DocumentKind(storage.Sweep, "sweep", "how a sweep ended"),
     "estimate": DocumentKind(storage.Estimate, "sweep --dry-run", "what lies before a sweep"),
     "results": DocumentKind(list[storage.Cell], "results", "stored verdicts"),
@@ -109,7 +124,15 @@ def _made(name: str) -> dict[str, Any]:
     if found.command == PAGE:
         where = f"the page of separatrix {PAGE} asks for it"
     about = f"{found.about[0].upper()}{found.about[1:]}, as {where}."
-    return json_schema(found.type, name, about)
+    return json_schema(_load(found.type), name, about)
+
+
+def _load(kind: Any) -> Any:
+    if not isinstance(kind, str):
+        return kind
+    module, name = kind.split(":")
+    loaded = getattr(import_module(f"separatrix.{module}"), name)
+    return loaded.document_type() if issubclass(loaded, Result) else loaded
 
 
 def schema(name: str) -> dict[str, Any]:
