@@ -221,11 +221,11 @@ def test_an_entry_whose_runs_fail_is_not_computed_and_the_others_are(
     few = PublishedNumber("few", "arXiv 0", "x", 1.0, 0.1, learn="mqar elu pairs=2 keys=2 values=2")
     exact = next(each for each in PUBLISHED if each.compute)
     monkeypatch.setattr(ledger, "published_named", lambda _: (broken, few, exact))
-    monkeypatch.setattr("separatrix.training.tasks._base.MOST_TRIES", 0)
+    monkeypatch.setattr("separatrix.training.tasks._base.MAX_DRAWS", 0)
     found = measure_published([], {**TINY, "rates": "0.01"}, seeds=2, store=url)
     assert [each.verdict for each in found.entries] == [Agreement.NONE, Agreement.NONE, Agreement.AGREES]
-    assert "breaks in backward" in found.entries[0].why
-    assert "has too few inputs" in found.entries[1].why
+    assert "fails in backward" in found.entries[0].why
+    assert "has too few different inputs" in found.entries[1].why
     assert found.as_json()["counts"]["not computed"] == 2
 
 
