@@ -208,7 +208,7 @@ def test_several_mechanisms_are_written_as_on_the_command_line() -> None:
     timed = sx.bench("softmax,linear", lengths=[16]).costs
     assert [each.mechanism for each in timed] == ["softmax", "linear"]
     found = sx.atlas("softmax,linear", ["averaging", "spikes"])
-    assert [region.mechanism.spelled for region in found.regions] == ["softmax", "linear"]
+    assert [row.mechanism.spelled for row in found.mechanisms] == ["softmax", "linear"]
     assert found.constructions == ("averaging", "spikes")
     with pytest.raises(sx.UsageError, match="name a mechanism"):
         sx.bench("")

@@ -10,25 +10,23 @@ import numpy as np
 import pytest
 
 import separatrix as sx
-from separatrix.analysis import choose as choices
-from separatrix.analysis.cards.atlas import standing_row
-from separatrix.analysis.cards.rescue import By, rescue
-from separatrix.analysis.cards.standing import Standing, standing
+from separatrix.analysis.cards.construction_result import AtlasCell, ConstructionResult, compute_result
+from separatrix.analysis.cards.rescue import RescuedBy, find_rescue
 from separatrix.analysis.choose import Budget
-from separatrix.analysis.choose.sight import sight
-from separatrix.analysis.choose.task_sight import task_at, task_sight
-from separatrix.analysis.evidence.found import Pilot
-from separatrix.analysis.evidence.protocol import Experiment, bounds_of, evidence_of
-from separatrix.analysis.evidence.sentences import Word
+from separatrix.analysis.choose import task_cells as choose_tasks
+from separatrix.analysis.choose.construction_cells import construction_cell
+from separatrix.analysis.choose.task_cells import task_at, task_cell
+from separatrix.analysis.evidence.conclusions import TrainingWord
+from separatrix.analysis.evidence.protocol import Experiment, build_evidence, compute_bounds
 from separatrix.analysis.laws.margins import is_literal
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.core.judgement import (
     Conclusion,
     Evidence,
+    EvidenceKind,
+    EvidenceQuestion,
     Goal,
-    Kind,
-    Margin,
-    Question,
+    ProofMargin,
     ReaderClass,
     conclude,
     conclude_readers,
@@ -44,7 +42,7 @@ from separatrix.training.learning.witnesses import WITNESSES, witnessed_mechanis
 from separatrix.training.tasks import ProvedCeiling, Split, task_named
 
 GOAL = Goal(ceiling=0.98, tolerance=0.005)
-ASKED = Question("needle", 64, "softmax", {"dz": "4"}, {"depth": "1"}, "bfloat16")
+ASKED = EvidenceQuestion("needle", 64, "softmax", {"dz": "4"}, {"depth": "1"}, "bfloat16")
 OTHERS = [
     replace(ASKED, name="spike"),
     replace(ASKED, n=4096),
@@ -58,11 +56,14 @@ OTHERS = [
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_evidence_for_another_question_never_counts(other):
-    for evidence in (Evidence(Kind.WITNESS, 0.98, other), Evidence(Kind.TRAINED, 0.98, other, solved=True)):
+    for evidence in (
+        Evidence(EvidenceKind.WITNESS, 0.98, other),
+        Evidence(EvidenceKind.TRAINED, 0.98, other, solved=True),
+    ):
         found = conclude(ASKED, GOAL, [evidence])
         assert found.conclusion is Conclusion.UNKNOWN
         assert found.set_aside == (evidence,)
-    proof = conclude(ASKED, GOAL, [Evidence(Kind.PROOF, 0.5, other)]).conclusion
+    proof = conclude(ASKED, GOAL, [Evidence(EvidenceKind.PROOF, 0.5, other)]).conclusion
     same_but_format = replace(other, dtype=ASKED.dtype) == ASKED  # a proof is about exact arithmetic
     assert proof is (Conclusion.CANNOT if same_but_format else Conclusion.UNKNOWN)
 
@@ -71,21 +72,21 @@ def test_evidence_for_another_question_never_counts(other):
     ("evidence", "conclusion"),
     [
         ([], Conclusion.UNKNOWN),
-        ([(Kind.WITNESS, 0.975)], Conclusion.CAN),
-        ([(Kind.WITNESS, 0.974)], Conclusion.UNKNOWN),
-        ([(Kind.TUNED, 0.98)], Conclusion.CAN),
-        ([(Kind.TRAINED, 0.98)], Conclusion.UNKNOWN),  # lucky on the test samples: it solved nothing
-        ([(Kind.FLOOR, 0.98)], Conclusion.UNKNOWN),
-        ([(Kind.WITNESS, math.nan)], Conclusion.UNKNOWN),
-        ([(Kind.PROOF, 0.7)], Conclusion.CANNOT),
-        ([(Kind.PROOF, 0.976)], Conclusion.UNKNOWN),
-        ([(Kind.PROOF, math.nan)], Conclusion.UNKNOWN),
-        ([(Kind.PROOF, -math.inf), (Kind.WITNESS, 0.98)], Conclusion.CAN),
-        ([(Kind.PROOF, 0.7), (Kind.WITNESS, 0.69)], Conclusion.CANNOT),
-        ([(Kind.PROOF, 0.7), (Kind.WITNESS, 0.71)], Conclusion.CONTRADICTION),
-        ([(Kind.PROOF, 0.5), (Kind.FLOOR, 0.6)], Conclusion.CONTRADICTION),
-        ([(Kind.PROOF, 0.5), (Kind.TUNED, 0.6)], Conclusion.CONTRADICTION),
-        ([(Kind.PROOF, 0.5), (Kind.TRAINED, 0.6)], Conclusion.CONTRADICTION),
+        ([(EvidenceKind.WITNESS, 0.975)], Conclusion.CAN),
+        ([(EvidenceKind.WITNESS, 0.974)], Conclusion.UNKNOWN),
+        ([(EvidenceKind.TUNED, 0.98)], Conclusion.CAN),
+        ([(EvidenceKind.TRAINED, 0.98)], Conclusion.UNKNOWN),  # lucky on the test samples: it solved nothing
+        ([(EvidenceKind.FLOOR, 0.98)], Conclusion.UNKNOWN),
+        ([(EvidenceKind.WITNESS, math.nan)], Conclusion.UNKNOWN),
+        ([(EvidenceKind.PROOF, 0.7)], Conclusion.CANNOT),
+        ([(EvidenceKind.PROOF, 0.976)], Conclusion.UNKNOWN),
+        ([(EvidenceKind.PROOF, math.nan)], Conclusion.UNKNOWN),
+        ([(EvidenceKind.PROOF, -math.inf), (EvidenceKind.WITNESS, 0.98)], Conclusion.CAN),
+        ([(EvidenceKind.PROOF, 0.7), (EvidenceKind.WITNESS, 0.69)], Conclusion.CANNOT),
+        ([(EvidenceKind.PROOF, 0.7), (EvidenceKind.WITNESS, 0.71)], Conclusion.CONTRADICTION),
+        ([(EvidenceKind.PROOF, 0.5), (EvidenceKind.FLOOR, 0.6)], Conclusion.CONTRADICTION),
+        ([(EvidenceKind.PROOF, 0.5), (EvidenceKind.TUNED, 0.6)], Conclusion.CONTRADICTION),
+        ([(EvidenceKind.PROOF, 0.5), (EvidenceKind.TRAINED, 0.6)], Conclusion.CONTRADICTION),
     ],
 )
 def test_the_rules(evidence, conclusion):
@@ -103,18 +104,18 @@ def test_lower_is_better_where_scores_are_errors():
         (0.5, 0.4, Conclusion.CONTRADICTION),
         (None, 0.21, Conclusion.CAN),
     ):
-        evidence = [Evidence(Kind.PROOF, proved, ASKED)] if proved else []
-        evidence += [Evidence(Kind.WITNESS, written, ASKED)] if written else []
+        evidence = [Evidence(EvidenceKind.PROOF, proved, ASKED)] if proved else []
+        evidence += [Evidence(EvidenceKind.WITNESS, written, ASKED)] if written else []
         assert conclude(ASKED, goal, evidence).conclusion is conclusion
 
 
 def test_chance_in_the_samples_neither_excludes_nor_contradicts():
-    within = Margin(least_gap=0.004, slack=0.03)
-    proof = Evidence(Kind.PROOF, 0.9, ASKED, margin=within)
+    within = ProofMargin(least_gap=0.004, slack=0.03)
+    proof = Evidence(EvidenceKind.PROOF, 0.9, ASKED, margin=within)
     assert conclude(ASKED, GOAL, [proof]).conclusion is Conclusion.UNKNOWN
-    lucky = [proof, Evidence(Kind.TRAINED, 0.925, ASKED)]
+    lucky = [proof, Evidence(EvidenceKind.TRAINED, 0.925, ASKED)]
     assert conclude(ASKED, GOAL, lucky).conclusion is Conclusion.UNKNOWN
-    beyond = [proof, Evidence(Kind.TRAINED, 0.935, ASKED)]
+    beyond = [proof, Evidence(EvidenceKind.TRAINED, 0.935, ASKED)]
     assert conclude(ASKED, GOAL, beyond).conclusion is Conclusion.CONTRADICTION
 
 
@@ -144,7 +145,7 @@ def test_the_margin_of_errors_covers_the_expected_gap():
     samples = clear.samples(3000, Split.TEST)
     margin = error_margin(*clear.best_predictions(samples), samples.targets, 6 / 17)
     assert 0.02 < margin.least_gap < 6 / 17 - clear.ceiling(samples).score + 0.03
-    assert error_margin(np.ones(1), np.ones(1), np.ones(1), 0.5) == Margin(-math.inf, math.inf)
+    assert error_margin(np.ones(1), np.ones(1), np.ones(1), 0.5) == ProofMargin(-math.inf, math.inf)
 
 
 @pytest.mark.parametrize("tests", [2, 5, 10, 43, 200])
@@ -166,10 +167,10 @@ def test_a_score_far_beyond_the_margin_of_errors_is_a_contradiction():
     task = task_named("location").read({"n": 3, "shift": 2})
     samples = task.samples(10_000, Split.TEST)
     margin = error_margin(*task.best_predictions(samples), samples.targets, 6 / 17)
-    question, goal = Question("location", 3), Goal(task.ceiling(samples).score, 0.01, sign=-1)
-    proof = Evidence(Kind.PROOF, 6 / 17, question, margin=margin)
+    question, goal = EvidenceQuestion("location", 3), Goal(task.ceiling(samples).score, 0.01, sign=-1)
+    proof = Evidence(EvidenceKind.PROOF, 6 / 17, question, margin=margin)
     assert conclude(question, goal, [proof]).conclusion is Conclusion.CANNOT
-    impossible = Evidence(Kind.WITNESS, 6 / 17 - 0.1, question)
+    impossible = Evidence(EvidenceKind.WITNESS, 6 / 17 - 0.1, question)
     assert conclude(question, goal, [proof, impossible]).conclusion is Conclusion.CONTRADICTION
 
 
@@ -205,22 +206,22 @@ def test_readers_that_tell_apart_what_is_proved_equal_are_a_contradiction():
 def judged_by_learn(task, mechanism, tests):
     """What `learn` says of a mechanism before anything is trained."""
     asked = Experiment(task, (mechanism,), task.default_setting(tests=tests))
-    pilots = (Pilot(Fraction(1, 100), None),)
-    return evidence_of(asked, mechanism, bounds_of(asked), pilots, [], [], lambda _: ())
+    pilots = {Fraction(1, 100): None}
+    return build_evidence(asked, mechanism, compute_bounds(asked), pilots, {}, [], lambda _: ())
 
 
 def test_a_class_that_contains_the_best_rule_is_never_said_to_be_unable():
     linear = mechanism_named("identity-features:normalised=no")
     for tests in (100, 500, 2000):
         found = judged_by_learn(task_named("location").read({"n": 2, "shift": 0}), linear, tests)
-        assert found.word not in (Word.CANNOT, Word.CONTRADICTION)
+        assert found.word not in (TrainingWord.CANNOT, TrainingWord.CONTRADICTION)
     far = judged_by_learn(task_named("location").read({"n": 3, "shift": 2}), linear, 4000)
-    assert far.word is Word.CANNOT
+    assert far.word is TrainingWord.CANNOT
 
 
 def test_nothing_trained_is_not_learned():
     found = judged_by_learn(task_named("parity").read(), mechanism_named("softmax"), 100)
-    assert found.word is Word.UNKNOWN
+    assert found.word is TrainingWord.UNKNOWN
 
 
 def test_a_proved_ceiling_below_a_score_of_its_class_is_reported_as_a_bug(monkeypatch):
@@ -230,10 +231,10 @@ def test_a_proved_ceiling_below_a_score_of_its_class_is_reported_as_a_bug(monkey
         spike, "proved_ceiling", lambda *_: ProvedCeiling(0.5, "linear kernels", "a wrong proof")
     )
     found = judged_by_learn(spike.read({"n": 16}), linear, 1000)
-    assert found.word is Word.CONTRADICTION
+    assert found.word is TrainingWord.CONTRADICTION
     assert "This is a bug in separatrix; please report it" in found.sentence
     assert "cannot" not in found.sentence
-    cell = task_sight("spike", linear, Budget.read({"n": 16, "dtype": "float32"}))
+    cell = task_cell("spike", linear, Budget.read({"n": 16, "dtype": "float32"}))
     assert cell.word == "contradiction"
     assert "bug in separatrix" in cell.evidence
 
@@ -267,7 +268,7 @@ def test_readers_choose_cards_and_atlas_never_contradict_each_other(seed):
     with one_thread():
         for place, (name, mechanism, n) in enumerate(construction_cases(seed, 30)):
             where = f"{name} {mechanism.spelled} n={n}"
-            cell = sight(name, mechanism, Budget.read({"n": n, "dtype": "float64"}), literal=True)
+            cell = construction_cell(name, mechanism, Budget.read({"n": n, "dtype": "float64"}), literal=True)
             assert cell.word != "contradiction", where
             shown = cell.elsewhere or cell
             if shown.word == "not known":
@@ -286,16 +287,17 @@ def test_readers_choose_cards_and_atlas_never_contradict_each_other(seed):
                 assert concluded[ReaderClass.FIXED] in allowed, where
             if shown.word not in ("cannot", "lost") and not sampled:
                 assert shown.word == asked.fixed.word, where
-            rescued = rescue(asked.fixed)
+            rescued = find_rescue(asked.fixed)
             if rescued is not None:
-                assert (rescued.by is By.NOBODY) == cannot, where
-            if rescued is not None and rescued.by is By.LINEAR:
+                assert (rescued.by is RescuedBy.NO_READER) == cannot, where
+            if rescued is not None and rescued.by is RescuedBy.LINEAR:
                 assert concluded[ReaderClass.LINEAR] is Conclusion.CAN, where
             point = asked.fixed.construction
             if place % 12 == 0 and not (sampled or is_literal(point, mechanism)):
-                card = standing(name, point, mechanism)
-                assert isinstance(card, Standing), where
-                assert card.word == asked.fixed.word == standing_row(mechanism, card)["verdict"], where
+                result = compute_result(name, point, mechanism)
+                assert isinstance(result, ConstructionResult), where
+                cell_word = AtlasCell.from_result(mechanism, result).verdict
+                assert result.word == asked.fixed.word == cell_word, where
     assert compared >= 20
 
 
@@ -318,13 +320,13 @@ def task_cases(seed, count):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_choose_and_learn_never_contradict_each_other(monkeypatch, seed):
-    monkeypatch.setattr(choices.task_sight, "MAX_SCORED_TOKENS", 1)
-    monkeypatch.setattr(choices.task_sight, "FIRST_SAMPLES", (300,))  # so that both score 300 samples
-    same = {"can": Word.NOT_LEARNED, "cannot": Word.CANNOT, "not known": Word.UNKNOWN}
+    monkeypatch.setattr(choose_tasks, "MAX_SCORED_TOKENS", 1)
+    monkeypatch.setattr(choose_tasks, "FIRST_SAMPLES", (300,))  # so that both score 300 samples
+    same = {"can": TrainingWord.NOT_LEARNED, "cannot": TrainingWord.CANNOT, "not known": TrainingWord.UNKNOWN}
     found = set()
     with one_thread():
         for name, mechanism, n in task_cases(seed, 20):
-            cell = task_sight(name, mechanism, Budget.read({"n": n, "dtype": "float32"}))
+            cell = task_cell(name, mechanism, Budget.read({"n": n, "dtype": "float32"}))
             task = task_at(name, n)
             if task is None:
                 assert cell.word == "not known"
@@ -339,6 +341,5 @@ def test_the_mechanisms_of_a_choice_are_judged_by_the_same_cells():
     budget = Budget.read({"n": 200, "dtype": "bfloat16"})
     found = sx.choose(200, "bf16", must="spikes,critical", mechanisms="softmax,linear")
     for row in found.mechanisms:
-        cells = {cell.name: cell for cell in row.cells}
         for name in ("spikes", "critical"):
-            assert cells[name] == sight(name, mechanism_named(row.mechanism), budget)
+            assert row.sees[name] == construction_cell(name, mechanism_named(row.mechanism), budget)

@@ -13,10 +13,15 @@ from typer.testing import CliRunner
 import separatrix as sx
 from cases import BASE
 from separatrix.analysis import maps
-from separatrix.analysis.cards.atlas import Atlas, Region
-from separatrix.analysis.cards.margin_growth import FAR, NEAR
+from separatrix.analysis.cards.atlas import Atlas, AtlasRow
+from separatrix.analysis.cards.construction_result import (
+    GROUPED_LENGTHS,
+    LITERAL_LENGTHS,
+    ConstructionResult,
+    compute_result,
+    reference_points,
+)
 from separatrix.analysis.cards.outcomes import at_length
-from separatrix.analysis.cards.standing import Standing, points, standing
 from separatrix.analysis.laws import Law
 from separatrix.analysis.maps import boundary
 from separatrix.analysis.search.points import PointQuestion
@@ -50,7 +55,7 @@ def command(*words: str) -> Any:
 
 
 def asked(name: str) -> tuple[str, dict[str, object]]:
-    point = points()[name]
+    point = reference_points()[name]
     return point.name, {key: value for key, value in point.parameters.shown().items() if value is not None}
 
 
@@ -58,9 +63,9 @@ def words(parameters: dict[str, object]) -> list[str]:
     return [f"{name}={value}" for name, value in parameters.items()]
 
 
-def stood(name: str, mechanism: Mechanism) -> Standing:
-    found = standing(name, points()[name], mechanism)
-    assert isinstance(found, Standing)
+def stood(name: str, mechanism: Mechanism) -> ConstructionResult:
+    found = compute_result(name, reference_points()[name], mechanism)
+    assert isinstance(found, ConstructionResult)
     return found
 
 
@@ -80,7 +85,7 @@ def test_one_verdict(name: str, mechanism: str, tmp_path: Path) -> None:
     told = command("verdict", construction, mechanism, *words(parameters))
     attends = mechanism_named(mechanism)
     card = stood(name, attends)
-    (row,) = Atlas((Region(attends, (card,)),)).as_json()
+    (row,) = Atlas((AtlasRow(attends, (card,)),)).as_json()
     cell = stored(construction, mechanism, parameters, tmp_path)
     python = sx.verdict(construction, mechanism, **parameters)
     assert python.as_json() == told
@@ -133,9 +138,11 @@ def test_one_law_of_growth(name: str, mechanism: str) -> None:
     attends = mechanism_named(mechanism)
     card = stood(name, attends)
     shown, law = card.as_json(), card.growth.law
-    (row,) = Atlas((Region(attends, (card,)),)).as_json()
+    (row,) = Atlas((AtlasRow(attends, (card,)),)).as_json()
     assert row["margin_exponent"] == shown["margin_exponent"]
-    lengths = FAR if attends.takes_counts and points()[name].has_groups else NEAR
+    lengths = (
+        GROUPED_LENGTHS if attends.takes_counts and reference_points()[name].has_groups else LITERAL_LENGTHS
+    )
     grown = words({**parameters, "n": lengths})
     if law is None:
         done = CliRunner().invoke(app, ["scaling", construction, mechanism, *grown])

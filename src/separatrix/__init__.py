@@ -17,12 +17,14 @@ from separatrix.core import rendering
 
 if TYPE_CHECKING:
     from separatrix import layers, testing
-    from separatrix.analysis.cards import Card, assess
+    from separatrix.analysis.cards.assessment import assess
     from separatrix.analysis.cards.atlas import Atlas, atlas
+    from separatrix.analysis.cards.card import Card
     from separatrix.analysis.choose import Choice, choose
-    from separatrix.analysis.costs import Bench, bench
-    from separatrix.analysis.evidence.found import Learned
+    from separatrix.analysis.costs.cost import bench
+    from separatrix.analysis.costs.curves import Bench
     from separatrix.analysis.evidence.protocol import learn
+    from separatrix.analysis.evidence.training_result import TrainingResult
     from separatrix.analysis.laws import Scaling, Scalings, scaling
     from separatrix.analysis.maps import Boundary, BoundaryCurve, Map, boundary
     from separatrix.analysis.maps import map as map
@@ -51,14 +53,13 @@ rendering.register(_load_renderer)
 
 _HOME = {
     "Atlas": "separatrix.analysis.cards.atlas",
-    "Bench": "separatrix.analysis.costs",
+    "Bench": "separatrix.analysis.costs.curves",
     "Boundary": "separatrix.analysis.maps",
     "BoundaryCurve": "separatrix.analysis.maps",
     "CONSTRUCTIONS": "separatrix.constructions",
-    "Card": "separatrix.analysis.cards",
+    "Card": "separatrix.analysis.cards.card",
     "Choice": "separatrix.analysis.choose",
     "Grid": "separatrix.core.parameters",
-    "Learned": "separatrix.analysis.evidence.found",
     "Ledger": "separatrix.claims",
     "MECHANISMS": "separatrix.mechanisms",
     "Map": "separatrix.analysis.maps",
@@ -69,12 +70,13 @@ _HOME = {
     "Scalings": "separatrix.analysis.laws",
     "Search": "separatrix.analysis.search",
     "SeparatrixError": "separatrix.core.parameters",
+    "TrainingResult": "separatrix.analysis.evidence.training_result",
     "UsageError": "separatrix.core.parameters",
     "Verdict": "separatrix.exact.verdicts",
     "Verdicts": "separatrix.exact.verdicts",
-    "assess": "separatrix.analysis.cards",
+    "assess": "separatrix.analysis.cards.assessment",
     "atlas": "separatrix.analysis.cards.atlas",
-    "bench": "separatrix.analysis.costs",
+    "bench": "separatrix.analysis.costs.cost",
     "boundary": "separatrix.analysis.maps",
     "choose": "separatrix.analysis.choose",
     "learn": "separatrix.analysis.evidence.protocol",
@@ -114,7 +116,6 @@ __all__ = [  # but `map`, which is built into Python: write sx.map
     "Card",
     "Choice",
     "Grid",
-    "Learned",
     "Ledger",
     "Map",
     "Progress",
@@ -124,6 +125,7 @@ __all__ = [  # but `map`, which is built into Python: write sx.map
     "Scalings",
     "Search",
     "SeparatrixError",
+    "TrainingResult",
     "UsageError",
     "Verdict",
     "Verdicts",

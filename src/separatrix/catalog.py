@@ -192,18 +192,17 @@ def _paragraph(kind: type) -> str:
 
 def published() -> list[Row]:
     """Every published number that `learn --published` measures, without measuring it."""
-    from separatrix.analysis.evidence.published import PUBLISHED, Exactly, Training
+    from separatrix.analysis.evidence.published import PUBLISHED, describe_measurement
 
     rows = list[Row]()
     for each in PUBLISHED:
-        measured = f"separatrix learn {each.how.typed}" if isinstance(each.how, Training) else None
         rows.append(
             {
                 "name": each.name,
                 "states": each.states,
                 "published": each.value,
                 "source": each.source,
-                "measured_by": each.how.said if isinstance(each.how, Exactly) else measured,
+                "measured_by": describe_measurement(each),
                 "differs_in": each.other or each.differs or None,
                 "cpu_seconds": each.seconds,
             }

@@ -19,7 +19,7 @@ from separatrix.claims import Entry, Ledger
 from separatrix.claims.paper import Reproduction
 from separatrix.core.documents import json_schema
 from separatrix.core.result import Result
-from separatrix.core.schemas import evidence, lists, mechanisms, questions, storage
+from separatrix.core.schemas import lists, questions, storage
 from separatrix.exact.verdicts import Readers, Verdict, Verdicts
 from separatrix.training.data import DataFloors, DataSetState, FetchedDataSet
 
@@ -29,13 +29,12 @@ class DocumentKind:
     """A kind of document: its type, the command that prints it, and a description."""
 
     type: Any
-    """A type, or `module:Class`: imported when the schema is made, so that completion stays fast."""
+    """The class or type; "module:Class" in `separatrix` for a class whose module takes long to import."""
     command: str
     """What prints it with --json; PAGE where none does."""
     about: str
 
 
-ANALYSIS = "separatrix.analysis"
 PAGE = "explore"
 """The command whose page asks for documents that no command prints."""
 
@@ -44,30 +43,40 @@ DOCUMENTS: Mapping[str, DocumentKind] = {
     "verdicts": DocumentKind(Verdicts.document_type(), "verdict", "verdicts on several mechanisms"),
     "check": DocumentKind(questions.Check, "check", "what the checker says of a certificate"),
     "readers": DocumentKind(Readers, "readers", "what better readers could do"),
-    "map": DocumentKind(f"{ANALYSIS}.maps:Map", "map", "a quantity over two parameters"),
-    "boundary": DocumentKind(f"{ANALYSIS}.maps:Boundary", "boundary", "where P passes a level"),
+    "map": DocumentKind("analysis.maps:Map", "map", "a quantity over two parameters"),
+    "boundary": DocumentKind("analysis.maps:Boundary", "boundary", "where P passes a level"),
     "boundary_curve": DocumentKind(
-        f"{ANALYSIS}.maps:BoundaryCurve", "boundary --over", "a boundary against a second parameter"
+        "analysis.maps:BoundaryCurve", "boundary --over", "a boundary against a second parameter"
     ),
-    "scaling": DocumentKind(f"{ANALYSIS}.laws:Scaling", "scaling", "how a quantity grows"),
+    "scaling": DocumentKind("analysis.laws:Scaling", "scaling", "how a quantity grows"),
     "scalings": DocumentKind(
-        f"{ANALYSIS}.laws:Scalings", "scaling", "how a quantity grows, for several mechanisms"
+        "analysis.laws:Scalings", "scaling", "how a quantity grows, for several mechanisms"
     ),
-    "illustration": DocumentKind(questions.Illustration, PAGE, "a picture of D0, D1, attention and neurons"),
-    "card": DocumentKind(mechanisms.Card, "assess", "the report card of a mechanism"),
-    "atlas": DocumentKind(list[mechanisms.AtlasCell], "atlas", "every mechanism on every construction"),
-    "bench": DocumentKind(f"{ANALYSIS}.costs:Bench", "bench", "cost on this machine"),
-    "choice": DocumentKind(mechanisms.Choice, "choose", "which mechanisms still see what, at which cost"),
-    "search": DocumentKind(f"{ANALYSIS}.search:Search", "search", "instances that separate two mechanisms"),
-    "search_check": DocumentKind(
-        f"{ANALYSIS}.search:FindingsCheck", "search --check", "findings computed again"
+    "illustration": DocumentKind(
+        "analysis.cards.illustration:Illustration", PAGE, "a picture of D0, D1, attention and neurons"
     ),
+    "card": DocumentKind("analysis.cards.card:Card", "assess", "the report card of a mechanism"),
+    "atlas": DocumentKind("analysis.cards.atlas:Atlas", "atlas", "every mechanism on every construction"),
+    "bench": DocumentKind("analysis.costs.curves:Bench", "bench", "cost on this machine"),
+    "choice": DocumentKind(
+        "analysis.choose:Choice", "choose", "which mechanisms still see what, at which cost"
+    ),
+    "search": DocumentKind("analysis.search:Search", "search", "instances that separate two mechanisms"),
+    "search_check": DocumentKind("analysis.search:FindingsCheck", "search --check", "findings, verified"),
     "claim": DocumentKind(Entry, "claim", "a claim, and the result of its check"),
     "ledger": DocumentKind(Ledger.document_type(), "reproduce", "every claim: ledger.json of a reproduction"),
     "reproduce": DocumentKind(Reproduction, "reproduce", "the files that a reproduction wrote"),
-    "learned": DocumentKind(evidence.Learned, "learn", "what training on a task shows"),
-    "learned_report": DocumentKind(evidence.LearnedReport, "learn", "the default evidence report, or a plan"),
-    "published": DocumentKind(evidence.Published, "learn --published", "published numbers, measured again"),
+    "learned": DocumentKind(
+        "analysis.evidence.training_result:TrainingResult", "learn", "what training on a task shows"
+    ),
+    "learned_report": DocumentKind(
+        "analysis.evidence.experiments:TrainingReport", "learn", "the default evidence report, or a plan"
+    ),
+    "published": DocumentKind(
+        "analysis.evidence.published:ReproductionLedger",
+        "learn --published",
+        "published numbers, measured again",
+    ),
     "sweep": DocumentKind(storage.Sweep, "sweep", "how a sweep ended"),
     "estimate": DocumentKind(storage.Estimate, "sweep --dry-run", "what lies before a sweep"),
     "results": DocumentKind(list[storage.Cell], "results", "stored verdicts"),
@@ -123,8 +132,8 @@ def _made(name: str) -> dict[str, Any]:
 def _load(kind: Any) -> Any:
     if not isinstance(kind, str):
         return kind
-    module, _, name = kind.partition(":")
-    loaded = getattr(import_module(module), name)
+    module, name = kind.split(":")
+    loaded = getattr(import_module(f"separatrix.{module}"), name)
     return loaded.document_type() if issubclass(loaded, Result) else loaded
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from command import call_main
 from documents import require_document
-from separatrix.analysis.cards import standing
+from separatrix.analysis.cards import assessment, construction_result
 from separatrix.analysis.costs import cost
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.contract import CHECKS
@@ -114,9 +114,9 @@ def separatrix(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(cost, "LENGTHS", (64, 128))
-    monkeypatch.setattr("separatrix.analysis.cards.margin_growth.NEAR", "200:400:3")
+    monkeypatch.setattr("separatrix.analysis.cards.construction_result.LITERAL_LENGTHS", "200:400:3")
     monkeypatch.setattr(sampling, "LITERAL", 25)
-    monkeypatch.setattr(standing, "CONSTRUCTIONS", {"plain": CONSTRUCTIONS["plain"]})
+    monkeypatch.setattr(construction_result, "CONSTRUCTIONS", {"plain": CONSTRUCTIONS["plain"]})
 
     def run(*words: str) -> tuple[int, str, str]:
         code = call_main(*words)
@@ -215,7 +215,7 @@ def test_the_contract_alone(separatrix: Run, monkeypatch: pytest.MonkeyPatch) ->
 def test_an_interrupted_card_keeps_what_is_known(
     separatrix: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: tuple[str, ...]
 ) -> None:
-    real, asked = standing.standing, list[str]()
+    real, asked = assessment.compute_result, list[str]()
 
     def interrupted(name: str, *rest: Any) -> Any:
         asked.append(name)
@@ -223,9 +223,9 @@ def test_an_interrupted_card_keeps_what_is_known(
             raise KeyboardInterrupt
         return real(name, *rest)
 
-    monkeypatch.setattr(standing, "standing", interrupted)
+    monkeypatch.setattr(assessment, "compute_result", interrupted)
     few = {name: CONSTRUCTIONS[name] for name in ("spike", "plain")}
-    monkeypatch.setattr(standing, "CONSTRUCTIONS", few)
+    monkeypatch.setattr(construction_result, "CONSTRUCTIONS", few)
     code, out, error = separatrix("assess", "softmax", "--out", "part.html", *more)
     assert code == 130
     assert error.splitlines()[-1] == "separatrix: interrupted"
@@ -285,7 +285,7 @@ def test_the_contract_is_shown_before_the_rest(separatrix: Run, monkeypatch: pyt
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("separatrix.analysis.cards.card.standings", stopped)
+    monkeypatch.setattr("separatrix.analysis.cards.assessment.compute_result", stopped)
     _, out, _ = separatrix("assess", "own_attention:good")
     assert re.search(r"contract: \d+ kept, 0 broken", out)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import separatrix as sx
-from separatrix.analysis.cards.standing import points
+from separatrix.analysis.cards.construction_result import reference_points
 from separatrix.constructions import CONSTRUCTIONS
 from separatrix.constructions.reference import read_completed, reference_defaults
 from separatrix.core.parameters import UsageError
@@ -16,7 +16,9 @@ def test_every_construction_has_a_reference_point_and_it_is_that_of_tables(name:
     kind = CONSTRUCTIONS[name]
     made, missing = read_completed(kind, {})
     assert set(missing) == set(kind.example)
-    assert made.parameters in [point.parameters for point in points().values() if point.name == name]
+    assert made.parameters in [
+        point.parameters for point in reference_points().values() if point.name == name
+    ]
 
 
 def test_defaults_stay_where_all_that_has_none_was_given() -> None:

@@ -20,7 +20,7 @@ PRELOADED = (
     *(
         "separatrix.cli.application",
         "separatrix.cli.tables",
-        "separatrix.analysis.cards",
+        "separatrix.analysis.cards.assessment",
         "separatrix.checker",
     ),
     *("separatrix.analysis.choose", "separatrix.claims", "separatrix.pages.atlas", "separatrix.core.schemas"),

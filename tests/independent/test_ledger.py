@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from independent import ledger, literal
-from separatrix.analysis.evidence.experiments import Question, report
-from separatrix.analysis.evidence.predictions import Pair, Prediction
+from separatrix.analysis.evidence.experiments import ReportQuestion, run_report
+from separatrix.analysis.evidence.predictions import PredictedScore, Prediction
 from separatrix.exact.verdicts.verdict import verdict
 
 SMALL = "steps=4 every=2 width=8 batch=4 validation=8 tests=16 rates=0.1"
@@ -30,7 +30,9 @@ def test_rank_correlation_and_interval(seed: int) -> None:
     chance = random.Random(seed)
     size = chance.randint(1, 12)
     one, other = ([float(chance.randint(0, 6)) for _ in range(size)] for _ in range(2))
-    made = Prediction("", "", tuple(Pair("", "", a, b) for a, b in zip(one, other, strict=True)), ())
+    made = Prediction(
+        "", "", tuple(PredictedScore("", "", a, b) for a, b in zip(one, other, strict=True)), ()
+    )
     expected = ledger.spearman(one, other)
     if expected is None:
         assert made.correlation is None
@@ -55,11 +57,11 @@ def probability(row: ledger.Trained) -> float | None:
 
 
 def test_ledger_of_small_experiments(tmp_path: Path) -> None:
-    question = Question("small", "Small", "?", EXPERIMENTS)
-    found = report(f"sqlite:///{tmp_path}/runs.db", seeds=2, questions=(question,), workers=1)
+    question = ReportQuestion("small", "Small", "?", EXPERIMENTS)
+    found = run_report(f"sqlite:///{tmp_path}/runs.db", seeds=2, questions=(question,), workers=1)
     document: dict[str, Any] = json.loads(json.dumps(found.as_json()))
     experiments = [
-        (learned.spelled, json.loads(json.dumps(learned.as_json()))) for learned in found.parts[0].found
+        (learned.label, json.loads(json.dumps(learned.as_json()))) for learned in found.parts[0].results
     ]
     rows = ledger.collect(experiments)
     expected = {

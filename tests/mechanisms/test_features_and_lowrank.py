@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from separatrix.analysis.cards import Card
-from separatrix.analysis.cards.standing import Unanswered
-from separatrix.analysis.costs import Disagreement
+from separatrix.analysis.cards.card import Card
+from separatrix.analysis.cards.construction_result import NoAnswer
+from separatrix.analysis.costs.curves import Disagreement
 from separatrix.contract import Examination
 from separatrix.core.parameters import UsageError
 from separatrix.mechanisms import Mechanism, mechanism_named
@@ -561,12 +561,10 @@ def test_nystrom_says_how_much_it_magnifies_rounding(landmarks: int) -> None:
 
 
 def test_a_card_says_how_much_rounding_is_magnified() -> None:
-    unasked, untimed = (
-        (Unanswered("spike", "not asked here", broke=False),),
-        Disagreement("x", "not timed here"),
-    )
-    for name, words in (("nystrom", "it magnifies rounding, 4"), ("softmax", "(0 checks).")):
-        card = Card(Calling(mechanism_named(name)), Examination(), unasked, (), untimed, (), untimed)
+    results = {"spike": NoAnswer("spike", "not computed here", is_broken=False)}
+    not_timed = Disagreement("x", "not timed here")
+    for name, words in (("nystrom", "it magnifies rounding errors 4"), ("softmax", "(0 checks).")):
+        card = Card(Calling(mechanism_named(name)), Examination(), not_timed, not_timed, results)
         assert words in card.reading
         assert ("magnifies" in card.reading) is (card.as_json()["contract"]["magnifies_rounding"] > 1)
 

@@ -16,8 +16,8 @@ import polars as pl
 import pytest
 
 import separatrix as sx
-from separatrix.analysis.cards import points
-from separatrix.analysis.cards.outcomes import found_at
+from separatrix.analysis.cards.construction_result import reference_points
+from separatrix.analysis.cards.outcomes import solve_until_decided
 from separatrix.constructions.spike import Spike
 from separatrix.core.parameters import Grid, SeparatrixError, UsageError
 from separatrix.exact.engines import EngineRefusal, closed
@@ -499,14 +499,14 @@ def test_the_shipped_atlas_asks_what_the_atlas_asks(store: Store) -> None:
     chosen = replace(part, mechanisms=tuple(each for each in part.mechanisms if each.name == "linear"))
     run(Plan("atlas", "", (chosen,)), store, Inline())
     rows = results(store).rows(named=True)
-    assert len(rows) == len(points())
+    assert len(rows) == len(reference_points())
     asked = {(row["mechanism"], row["construction"], row["parameters"]): row for row in rows}
     for mechanism in chosen.mechanisms:
-        for point in points().values():
+        for point in reference_points().values():
             exact_text = {name: str(value) for name, value in point.parameters.shown().items()}
             row = asked[mechanism.spelled, point.name, json.dumps(exact_text)]
             try:
-                outcome = found_at(point, mechanism, (DELTA, 1 - DELTA))
+                outcome = solve_until_decided(point, mechanism, (DELTA, 1 - DELTA))
             except EngineRefusal:
                 assert row["status"] == "refused"
                 continue

@@ -1,4 +1,4 @@
-"""`assess`: the report card of a mechanism, on a terminal."""
+"""`assess`: the report card of a mechanism."""
 
 from __future__ import annotations
 
@@ -18,19 +18,16 @@ from separatrix.core.numbers.json import json_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from separatrix.analysis.cards import Calling, Card
-    from separatrix.contract import Examination
+    from separatrix.analysis.cards.card import Card
     from separatrix.pages.standings import ShownStanding
 
-QUICK = "the contract, about 10 s"
-WHOLE = "contract, constructions, likeness, cost: about a minute a mechanism"
-FORMATS = "form_in_16_bits"
-"""The check that does not apply to what does not run in 16 bits, which is worth a line."""
-MOST_NAMED = 6
-"""Checks that are named where one fault keeps others from being tried."""
+FORMAT_CHECK = "form_in_16_bits"
+"""The check that is skipped for a mechanism that does not run in 16 bits, which deserves a line."""
+MAX_NAMED_CHECKS = 6
+"""Checks that are named where one fault prevents others from being tried."""
 CHECK_SECONDS, STEP_SECONDS = 120, 600
-"""Seconds that a check of the contract, and any other step, may take unless --timeout is given."""
-WORDS = {
+"""The default time limits of a check of the contract, and of any other step."""
+SHORT_WORDS = {
     "distinguishes": "tells",
     "partial": "some",
     "blind": "blind",
@@ -43,24 +40,23 @@ WORDS = {
 
 def assess(
     mechanism: Annotated[str, typer.Argument(help="A name, or module:attribute of your own.")],
-    against: Annotated[str, typer.Option(help="Mechanisms to compare with, separated by commas.")] = "",
-    quick: Annotated[bool, typer.Option("--quick", help="The contract alone, in seconds.")] = False,
+    against: Annotated[str, typer.Option(help="Comma-separated mechanisms to compare with.")] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="Run only the contract, in seconds.")] = False,
     width: Annotated[
-        int | None, typer.Option(help="Your own: the width of a head that it takes.", min=1)
+        int | None, typer.Option(help="Head width that your own mechanism requires.", min=1)
     ] = None,
     heads: Annotated[
-        int | None, typer.Option(help="Your own: the number of heads that it takes.", min=1)
+        int | None, typer.Option(help="Number of heads that your own mechanism requires.", min=1)
     ] = None,
     scale: Annotated[
         str | None,
         typer.Option(
-            help="Your own: multiply queries by this number, or by sqrt or width, which undo a hidden "
-            "1/sqrt(width) or 1/width."
+            help="Multiply the queries of your own mechanism by this number, or by sqrt or width, which undo "
+            "a hidden 1/sqrt(width) or 1/width."
         ),
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(help="Your own: of weights that are drawn where a class is made.", show_default="0"),
+        int | None, typer.Option(help="Seed for the initial weights of your own class.", show_default="0")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the card as a page: card.html.")] = None,
     timeout: Annotated[
@@ -68,73 +64,74 @@ def assess(
         typer.Option(
             metavar="SECONDS",
             min=1,
-            help="Give up when one check, construction or measurement takes longer.",
-            show_default=f"{CHECK_SECONDS} for a check, {STEP_SECONDS} for the rest",
+            help="Stop when one check, construction or measurement takes longer.",
+            show_default=f"{CHECK_SECONDS} for a check, {STEP_SECONDS} for other steps",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Report card: contract, verdicts, likeness, cost.
+    """Report card: contract, verdicts, similar mechanisms, cost.
 
-    The contract comes first and is shown at once; --quick stops there. Your own is called as it was made:
-    sizes are found in it or given, and a class is made with words, mine:Module:dim=64.
+    The contract is printed as soon as it is known; --quick stops there. Sizes of your own mechanism are found
+    in it or given as options. A class takes its arguments after a colon: mine:Module:dim=64.
 
-    Ctrl-C ends it early: what is known by then is printed and written as a card that is not finished.
+    Ctrl-C ends the command early; the results so far are printed and written as an unfinished card.
 
-    Your code runs in a process of its own: if that crashes, exits or takes longer than --timeout, the card
-    names the check or construction, and keeps what was known before.
+    Your code runs in a separate process. If it crashes, exits or exceeds --timeout, the card names the check
+    or construction and keeps the earlier results.
 
-    Exit code 0: the contract is kept; 1: it is broken, or the mechanism raised, crashed, exited or took too
-    long on the way, and the card names the check; 2: there is nothing to assess (no such module or
-    attribute, it does not import, it cannot be called with q, k and v).
+    Exit code 0: the contract is kept. 1: it is broken, or the mechanism raised an error, crashed, exited or
+    took too long; the card names the check. 2: there is nothing to assess (no such module or attribute, it
+    does not import, it cannot be called with q, k and v).
 
     \b
     Examples:
       separatrix assess mine.py:attend --quick
       separatrix assess mine.py:Attention:dim=64 --against softmax,linear
     """
-    with announced("assess", QUICK if quick else WHOLE, as_json):
-        how = {"width": width, "heads": heads, "scale": scale, "seed": seed}
-        found, interrupt = _assessed(mechanism, against, quick, how, out, as_json, timeout)
-    show(found, as_json, lambda: _view(console(), found))
+    steps = "contract, constructions, similar mechanisms, cost: about a minute a mechanism"
+    with announced("assess", "the contract, about 10 s" if quick else steps, as_json):
+        options = {"width": width, "heads": heads, "scale": scale, "seed": seed}
+        card, interrupt = _assess(mechanism, against, quick, options, out, as_json, timeout)
+    show(card, as_json, lambda: _print_results(console(), card))
     if interrupt is not None:
         raise interrupt
-    raise typer.Exit(0 if found.holds else 1)
+    raise typer.Exit(0 if card.holds else 1)
 
 
-def _assessed(
-    mechanism: str,
+def _assess(
+    name: str,
     against: str,
     quick: bool,
-    how: Mapping[str, Any],
+    options: Mapping[str, Any],
     out: Path | None,
     as_json: bool,
     timeout: float | None,
 ) -> tuple[Card, KeyboardInterrupt | None]:
-    """The card, which is written to `out`, and what ended it early; its contract is printed when known."""
-    from separatrix.analysis.cards import assess as run
+    """Return the card, written to `out`, and the interrupt that ended it; print the contract at once."""
+    from separatrix.analysis.cards.assessment import assess as compute
     from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import split_mechanisms
     from separatrix.mechanisms.load import mechanism_from
-    from separatrix.pages import card
+    from separatrix.pages import card as page
 
     if out is not None:
-        require_writable(out, card.ENDINGS)
-    supervisor.report(step=f"{mechanism}: import", seconds=timeout or CHECK_SECONDS)
-    one = mechanism_from(mechanism, **how)
-    others = [mechanism_from(name) for name in split_mechanisms(against)]
-    known: list[Card] = []
+        require_writable(out, page.ENDINGS)
+    supervisor.report(step=f"{name}: import", seconds=timeout or CHECK_SECONDS)
+    mechanism = mechanism_from(name, **options)
+    others = [mechanism_from(other) for other in split_mechanisms(against)]
+    updates: list[Card] = []
 
-    def so_far(found: Card) -> None:
-        known.append(found)
-        if len(known) == 1 and not as_json:
-            _contract_view(console(), found.calling, found.contract)
-        elif len(known) > 1 and len(found.standings) > len(known[-2].standings):
-            say_line(f"{found.standings[-1].name}: {_short(found)}")
-        supervisor.report(known=_prepare(found, as_json, True, out))
+    def on_update(card: Card) -> None:
+        updates.append(card)
+        if len(updates) == 1 and not as_json:
+            _print_contract(console(), card)
+        elif len(updates) > 1 and len(card.constructions) > len(updates[-2].constructions):
+            say_line(_describe_last(card))
+        supervisor.report(known=_prepare(card, as_json, True, out))
 
-    def if_ended(card_for: Callable[[str], Card]) -> None:
-        prepared = _prepare(card_for(supervisor.CAUSE), as_json, bool(known), out)
+    def on_crash(card_for: Callable[[str], Card]) -> None:
+        prepared = _prepare(card_for(supervisor.CAUSE), as_json, bool(updates), out)
         supervisor.report(if_dead=prepared)
 
     interrupt = None
@@ -142,141 +139,135 @@ def _assessed(
         with working(as_json) as say:
 
             def tell(step: str) -> None:
-                limit = STEP_SECONDS if known else CHECK_SECONDS
+                limit = STEP_SECONDS if updates else CHECK_SECONDS
                 supervisor.report(step=step, seconds=timeout or limit)
                 say(step)
 
-            found = run(one, others, tell, quick=quick, so_far=so_far, if_ended=if_ended)
-    except KeyboardInterrupt as ended:
-        if not known:
+            card = compute(mechanism, others, tell, quick=quick, on_update=on_update, on_crash=on_crash)
+    except KeyboardInterrupt as error:
+        if not updates:
             raise
-        found, interrupt = known[-1], ended
+        card, interrupt = updates[-1], error
     if out is not None:
-        card.write(found, out)
-    return found, interrupt
+        page.write(card, out)
+    return card, interrupt
 
 
-def _prepare(found: Card, as_json: bool, contract_shown: bool, out: Path | None) -> dict[str, str]:
-    """A card as it would be shown and written, for the process that shows it if this one dies."""
-    from separatrix.pages import card
+def _prepare(card: Card, as_json: bool, has_printed_contract: bool, out: Path | None) -> dict[str, str]:
+    """Render a card for the parent process, which prints and writes it if this process dies."""
+    from separatrix.pages import card as page
 
     if not supervisor.is_child():
         return {}
     if as_json:
-        prepared = {"answer": f"{json_text(found.as_json())}\n"}
+        prepared = {"answer": f"{json_text(card.as_json())}\n"}
     else:
         terminal = console()
         with terminal.capture() as capture:
-            if not contract_shown:
-                _contract_view(terminal, found.calling, found.contract)
-            _view(terminal, found)
+            if not has_printed_contract:
+                _print_contract(terminal, card)
+            _print_results(terminal, card)
         prepared = {"answer": capture.get()}
     if out is not None:
-        prepared |= {"path": str(out.absolute()), "file": card.content(found, out.suffix).decode()}
+        prepared |= {"path": str(out.absolute()), "file": page.content(card, out.suffix).decode()}
     return prepared
 
 
-def _short(found: Card) -> str:
-    """The last answer of a card that grows, and how far it is."""
-    from separatrix.analysis.cards import Unanswered
-    from separatrix.analysis.cards.standing import points
+def _describe_last(card: Card) -> str:
+    """Describe the last result of an unfinished card, and the progress."""
+    from separatrix.analysis.cards.construction_result import NoConstructionResult, reference_points
     from separatrix.exact.verdicts.verdict import chance_of
 
-    last = found.standings[-1]
-    said = (
-        "no answer" if isinstance(last, Unanswered) else f"{last.word}, {chance_of(last.verdict.outcome, 4)}"
-    )
-    return f"{said} ({len(found.standings)} of {len(points())})"
+    name, result = [*card.constructions.items()][-1]
+    answer = "no answer"
+    if not isinstance(result, NoConstructionResult):
+        answer = f"{result.word}, {chance_of(result.verdict.outcome, 4)}"
+    return f"{name}: {answer} ({len(card.constructions)} of {len(reference_points())})"
 
 
-def _contract_view(out: Console, calling: Calling, contract: Examination) -> None:
-    """Print what a mechanism is, how it is called and what it keeps of the contract."""
-    out.print(f"[bold]{escape(calling.mechanism.spelled)}[/]  {escape(calling.mechanism.formula)}")
+def _print_contract(out: Console, card: Card) -> None:
+    """Print the mechanism, notes on the way it is called, and the result of the contract."""
+    mechanism, calling, contract = card.mechanism, card.calling, card.contract
+    out.print(f"[bold]{escape(mechanism.spelled)}[/]  {escape(mechanism.formula)}")
     if calling.scale_words:
         out.print(f"[bold yellow]{escape(calling.scale_words)}[/]")
     for note in calling.notes:
         out.print(escape(note), style="dim")
-    counted = {
+    counts = {
         "kept": len(contract.passed),
         "broken": len(contract.failed),
         "not tried": len(contract.not_tried),
         "does not apply" if len(contract.skipped) == 1 else "do not apply": len(contract.skipped),
     }
-    shown = (f"{count} {word}" for word, count in counted.items() if count or word != "not tried")
-    out.print(f"contract: {', '.join(shown)}")
-    for name, what in contract.failed.items():
-        out.print(f"  [red]broken[/] {escape(name)}: {escape(what)}")
-    if why := contract.skipped.get(FORMATS):
-        out.print(f"  {escape(why)}", style="yellow")
-    for name, untried in _by_message(contract.not_tried).items():
-        more = f" and {len(untried) - MOST_NAMED} more" if len(untried) > MOST_NAMED else ""
-        named = ", ".join(untried[:MOST_NAMED])
-        out.print(f"  not tried, since {escape(name)} failed: {escape(named)}{more}", style="dim")
+    texts = (f"{count} {word}" for word, count in counts.items() if count or word != "not tried")
+    out.print(f"contract: {', '.join(texts)}")
+    for name, fault in contract.failed.items():
+        out.print(f"  [red]broken[/] {escape(name)}: {escape(fault)}")
+    if reason := contract.skipped.get(FORMAT_CHECK):
+        out.print(f"  {escape(reason)}", style="yellow")
+    for name, checks in _group_by_message(contract.not_tried).items():
+        more = f" and {len(checks) - MAX_NAMED_CHECKS} more" if len(checks) > MAX_NAMED_CHECKS else ""
+        names = ", ".join(checks[:MAX_NAMED_CHECKS])
+        out.print(f"  not tried, since {escape(name)} failed: {escape(names)}{more}", style="dim")
 
 
-def _view(out: Console, found: Card) -> None:
-    """Print the rest of a report card; the contract was printed when it was known."""
-    from separatrix.analysis.cards import Unanswered
+def _print_results(out: Console, card: Card) -> None:
+    """Print the card without the contract, which was printed before."""
+    from separatrix.analysis.cards.construction_result import NoConstructionResult
 
-    if found.unfinished:
-        out.print(f"[bold yellow]{escape(found.unfinished)}[/]")
-    elif found.quick or not found.standings:
-        out.print(escape(found.reading))
+    if card.unfinished:
+        out.print(f"[bold yellow]{escape(card.unfinished)}[/]")
+    elif card.quick or not card.constructions:
+        out.print(escape(card.reading))
+    if card.quick or not card.constructions:
         return
-    if not found.standings:
-        return
-    for sentence in (
-        found.contract_words,
-        found.standing,
-        found.scale_words,
-        found.likeness,
-        found.cost_words,
-    ):
-        if sentence:
-            out.print(escape(sentence))
-    for each in (found, *found.against):
-        unanswered = {cell.name: cell.why for cell in each.standings if isinstance(cell, Unanswered)}
-        for what, names in _by_message(unanswered).items():
-            where = "any construction" if len(names) == len(each.standings) else ", ".join(names)
-            out.print(f"[red]{escape(each.mechanism.spelled)} has no answer[/] on {where}: {escape(what)}")
+    for sentence in card.sentences:
+        out.print(escape(sentence))
+    for shown in (card, *card.against):
+        results = shown.constructions.items()
+        reasons = {
+            name: result.evidence for name, result in results if isinstance(result, NoConstructionResult)
+        }
+        for reason, names in _group_by_message(reasons).items():
+            where = "any construction" if len(names) == len(results) else ", ".join(names)
+            name = escape(shown.mechanism.spelled)
+            out.print(f"[red]{name} has no answer[/] on {where}: {escape(reason)}")
     out.print()
-    _standings(out, found)
-    print_costs(out, [each.cost for each in (found, *found.against)], found.softmax_cost)
+    _print_constructions(out, card)
+    print_costs(out, [shown.cost for shown in (card, *card.against)], card.softmax_cost)
 
 
-def _standings(out: Console, found: Card) -> None:
-    """Print the constructions as rows, what it fails on first, and mechanisms as columns."""
+def _print_constructions(out: Console, card: Card) -> None:
+    """Print constructions as rows, failures first, and mechanisms as columns."""
     from separatrix.pages.standings import worst_first
     from separatrix.pages.verdict_words import MARKED
 
-    others = [each for each in found.against if each.standings]
-    seen = others[: max(1, (out.width - 52) // 10)]
-    wide = len(seen) <= 2
-    titles = ("construction", "verdict", "P", "blind from", *(("margin",) if wide else ()))
+    others = [other for other in card.against if other.constructions]
+    columns = others[: max(1, (out.width - 52) // 10)]
+    is_wide = len(columns) <= 2
+    titles = ("construction", "verdict", "P", "blind from", *(("margin",) if is_wide else ()))
     table = new_table(*titles, pad_edge=False)
-    for each in seen:
-        table.add_column(escape(each.mechanism.spelled), overflow="fold", max_width=10)
-    for name, cells in worst_first(found, seen):
-        own = cells[0]
-        start = "–" if own.blind_from.startswith("none") else own.blind_from
-        details = (own.p, start, *((own.law,) if wide else ()))
-        table.add_row(escape(name), _word(own), *details, *map(_word, cells[1:]))
+    for other in columns:
+        table.add_column(escape(other.mechanism.spelled), overflow="fold", max_width=10)
+    for name, (cell, *cells) in worst_first(card, columns):
+        start = "–" if cell.blind_from.startswith("none") else cell.blind_from
+        details = (cell.p, start, *((cell.law,) if is_wide else ()))
+        table.add_row(escape(name), _short_word(cell), *details, *map(_short_word, cells))
     out.print(table)
-    left = [escape(each.mechanism.spelled) for each in others[len(seen) :]]
-    if left:
-        out.print(f"{', '.join(left)}: on the page (--out card.html) and in --json", style="dim")
+    if hidden := [escape(other.mechanism.spelled) for other in others[len(columns) :]]:
+        out.print(f"{', '.join(hidden)}: on the page (--out card.html) and in --json", style="dim")
     out.print(f"tells: P ≥ 0.99; blind: P ≤ 0.01; P is {MARKED}", style="dim")
-    out.print("– no length found from which on it is blind; how far, and bits, are on the page", style="dim")
+    out.print("– not blind at any length searched; the page has the lengths, and bits", style="dim")
     out.print()
 
 
-def _word(cell: ShownStanding) -> str:
-    return f"[{COLOURS[cell.word]}]{WORDS[cell.word]}[/]"
+def _short_word(cell: ShownStanding) -> str:
+    return f"[{COLOURS[cell.word]}]{SHORT_WORDS[cell.word]}[/]"
 
 
-def _by_message(messages: dict[str, str]) -> dict[str, list[str]]:
-    """The names that share a message, but for the call in it: it is said once, with the first call."""
-    found: dict[str, tuple[str, list[str]]] = {}
+def _group_by_message(messages: dict[str, str]) -> dict[str, list[str]]:
+    """Return the names that share a message, apart from the call in it; the first call is kept."""
+    groups: dict[str, tuple[str, list[str]]] = {}
     for name, message in messages.items():
-        found.setdefault(message.partition("; called with ")[0], (message, []))[1].append(name)
-    return dict(found.values())
+        groups.setdefault(message.partition("; called with ")[0], (message, []))[1].append(name)
+    return dict(groups.values())

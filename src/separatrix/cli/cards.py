@@ -17,26 +17,27 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from separatrix.analysis.cards.atlas import Atlas
-    from separatrix.analysis.costs import CostCurve, Disagreement
+    from separatrix.analysis.costs.curves import CostCurve, Disagreement
+
+MAX_NAME_WIDTH = 22
+"""Longer names are cut; the page has them in full."""
 
 
 def atlas(
     context: typer.Context,
     mechanisms: Annotated[
         str | None,
-        typer.Option(help="Which ones, with commas; all unless given.", autocompletion=completion.mechanisms),
+        typer.Option(help="Comma-separated names (default: all).", autocompletion=completion.mechanisms),
     ] = None,
-    constructions: Annotated[
-        str | None, typer.Option(help="Which ones, with commas; all unless given.")
-    ] = None,
+    constructions: Annotated[str | None, typer.Option(help="Comma-separated names (default: all).")] = None,
     family: Annotated[
         str | None, typer.Option(help="Only mechanisms of these families: recurrent,sparse.")
     ] = None,
     sort: Annotated[
         str,
         typer.Option(
-            help="By family, name, seen (who tells most apart first), or a construction (who tells it apart "
-            "most surely first)."
+            help="family, name, seen (most constructions distinguished first), or a construction (highest P "
+            "first)."
         ),
     ] = "family",
     out: Annotated[Path | None, typer.Option(help="Write .html, .png, .pdf, .svg, .csv or .json.")] = None,
@@ -44,10 +45,10 @@ def atlas(
 ) -> None:
     """Every mechanism on every construction.
 
-    Each cell has a letter for the verdict and a mark for how P is known; the page (--out atlas.html) has the
-    intervals too, and can be sorted and filtered. The whole atlas takes minutes on all cores. Where the
-    reader is blind, the cell says whether another threshold or a linear reader tells the labels apart, or
-    no reader can, as `readers` does; this is left out where every token would have to be computed.
+    Each cell has a letter for the verdict and a mark for how P is known. The page (--out atlas.html) also has
+    the intervals, and can be sorted and filtered. The whole atlas takes minutes on all cores. Where the
+    reader is blind, the cell tells whether another threshold or a linear reader works, or no reader can, as
+    `readers` does; this is omitted where every token would have to be computed.
 
     \b
     Examples:
@@ -56,86 +57,82 @@ def atlas(
     """
     import os
 
-    from separatrix.analysis.cards.atlas import atlas as run
+    from separatrix.analysis.cards.atlas import atlas as compute
     from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import UsageError
-    from separatrix.pages import atlas as page
+    from separatrix.pages.atlas import ENDINGS
 
     if context.args:
         raise UsageError(f"atlas takes options alone; write --mechanisms {','.join(context.args)}")
     if out is not None:
-        require_writable(out, page.ENDINGS)
-    some = mechanisms is not None or constructions is not None or family is not None
+        require_writable(out, ENDINGS)
+    is_part = any(option is not None for option in (mechanisms, constructions, family))
     cores = 1 if mechanisms is not None and constructions is not None else os.cpu_count() or 1
-    time = "" if some else f"; about {20 // cores or 1} minutes"
-    which = "mechanisms on constructions" if some else "every mechanism on every construction"
-    what = f"{which}, on {cores} core{'s' * (cores > 1)}{time}"
-    with announced("atlas", what, as_json), counting(as_json) as tell:
-        found = run(mechanisms, constructions, family=family, sort=sort, tell=tell, workers=cores)
+    cells = "mechanisms on constructions" if is_part else "every mechanism on every construction"
+    time = "" if is_part else f"; about {20 // cores or 1} minutes"
+    work = f"{cells}, on {cores} core{'s' * (cores > 1)}{time}"
+    with announced("atlas", work, as_json), counting(as_json) as tell:
+        result = compute(mechanisms, constructions, family=family, sort=sort, tell=tell, workers=cores)
     if out is not None:
-        page.write(found, out)
-    show(found, as_json, lambda: _atlas_view(found))
+        result.save(out)
+    show(result, as_json, lambda: _print_atlas(result))
 
 
-WIDEST = 22
-"""Characters of a name; longer ones are cut, and whole on the page."""
-
-
-def _atlas_view(found: Atlas) -> None:
+def _print_atlas(atlas: Atlas) -> None:
     """Print the atlas as a table: a letter and a mark for each construction."""
     from separatrix.pages.atlas import rescues
     from separatrix.pages.standings import shown
-    from separatrix.pages.verdict_words import LETTERS, MARKS, MEANINGS, spelled
+    from separatrix.pages.verdict_words import LETTERS, MARKED, MEANINGS, spelled
 
-    out, columns = console(), found.constructions
-    wide = min(WIDEST, max(len(region.mechanism.spelled) for region in found.regions))
-    out.print(" " * wide + "".join(f"{place:3d}" for place in range(1, len(columns) + 1)))
-    for family, regions in found.families.items():
+    out = console()
+    width = min(MAX_NAME_WIDTH, max(len(row.mechanism.spelled) for row in atlas.mechanisms))
+    out.print(" " * width + "".join(f"{number:3d}" for number, _ in enumerate(atlas.constructions, 1)))
+    for family, rows in atlas.families.items():
         out.print(f"[dim italic]{escape(family)}[/]")
-        for region in regions:
+        for row in rows:
             letters = "".join(
                 f"{'' if cell.p else ' '} [{COLOURS[cell.word]}]{cell.letter}[/]{cell.p[:1]}"
-                for cell in map(shown, region.standings)
+                for cell in map(shown, row.results)
             )
-            name = region.mechanism.spelled
-            name = name if len(name) <= wide else f"{name[: wide - 1]}…"
-            out.print(f"{escape(name):>{wide}}{letters}", soft_wrap=True)
-    for place, (name, title) in enumerate(found.titles.items(), 1):
-        out.print(f"{place:2d} {name}: {title}", style="dim", markup=False)
+            name = row.mechanism.spelled
+            name = name if len(name) <= width else f"{name[: width - 1]}…"
+            out.print(f"{escape(name):>{width}}{letters}", soft_wrap=True)
+    for number, (name, title) in enumerate(atlas.titles.items(), 1):
+        out.print(f"{number:2d} {name}: {title}", style="dim", markup=False)
     words = (
         f"[{COLOURS[word]}]{letter}[/] {spelled(word)}: {MEANINGS[word]}" for word, letter in LETTERS.items()
     )
     out.print("; ".join(words))
-    for letter, meaning in rescues(found).items():
+    for letter, meaning in rescues(atlas).items():
         out.print(f"{letter} {meaning}", markup=False)
-    out.print(f"P is {', '.join(f'{sign} {kind}' for kind, sign in MARKS.items())}")
+    out.print(f"P is {MARKED}")
 
 
 def bench(
-    mechanisms: Annotated[list[str] | None, typer.Argument(help="Mechanisms (default: all).")] = None,
+    mechanisms: Annotated[list[str] | None, typer.Argument(help="Names (default: all).")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Cost on this machine: time, memory, operations.
 
     A mechanism whose fast form does not agree with its definition gets no numbers.
     """
-    from separatrix.analysis.costs import bench as run
+    from separatrix.analysis.costs.cost import bench as compute
     from separatrix.core.parameters import split_mechanisms
     from separatrix.mechanisms.load import mechanism_from
 
-    names = [name for word in mechanisms or [] for name in split_mechanisms(word)]
-    chosen = [mechanism_from(name) for name in names] or None
-    task = "time, memory and operations at six lengths; about 10 s a mechanism"
-    with announced("bench", task, as_json), working(as_json) as tell:
-        result = run(chosen, tell=tell)
+    names = [name for words in mechanisms or [] for name in split_mechanisms(words)]
+    selection = [mechanism_from(name) for name in names]
+    work = "time, memory and operations at six lengths; about 10 s a mechanism"
+    with announced("bench", work, as_json), working(as_json) as tell:
+        result = compute(selection or None, tell=tell)
     show(result, as_json, lambda: print_costs(console(), result.costs, result.softmax))
 
 
 def print_costs(
-    terminal: Console, costs: Sequence[CostCurve | Disagreement], softmax: CostCurve | Disagreement
+    out: Console, costs: Sequence[CostCurve | Disagreement], softmax: CostCurve | Disagreement
 ) -> None:
-    """Print the two longest lengths of each mechanism, and the mechanisms without numbers."""
-    from separatrix.analysis.costs import CostCurve, Disagreement
+    """Print the two longest lengths of each mechanism, and the mechanisms that get no numbers."""
+    from separatrix.analysis.costs.curves import CostCurve, Disagreement
     from separatrix.mechanisms.decoding import STATE
 
     titles = ("cost", "n", "ms", "MiB", "GFLOP", "KiB kept", "beats softmax")
@@ -154,12 +151,11 @@ def print_costs(
                 "" if not is_last else "–" if start is None else f"from {start:,}",
             )
     if curves:
-        terminal.print(table)
-        caches = any(curve.state_is != STATE for curve in curves)
-        note = "; * of keys and values, else of a state" if caches else ""
-        text = f"One head, one causal pass over n tokens. KiB kept: to decode the next one{note}."
-        terminal.print(text, style="dim", markup=False)
-    for untimed in costs:
-        if isinstance(untimed, Disagreement):
-            reason = escape(untimed.disagreement)
-            terminal.print(f"[red]{escape(untimed.mechanism)} gets no numbers[/]: {reason}")
+        out.print(table)
+        has_cache = any(curve.state_is != STATE for curve in curves)
+        note = "; * a cache of keys and values, otherwise a state" if has_cache else ""
+        text = f"One head, one causal pass over n tokens. KiB kept to decode the next token{note}."
+        out.print(text, style="dim", markup=False)
+    for failure in costs:
+        if isinstance(failure, Disagreement):
+            out.print(f"[red]{escape(failure.mechanism)} gets no numbers[/]: {escape(failure.disagreement)}")

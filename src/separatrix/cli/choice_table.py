@@ -1,4 +1,4 @@
-"""A choice on a terminal: what fits as a table, and the others by what is said of them."""
+"""A choice on a terminal: the mechanisms that fit as a table, and the others grouped by the reason."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from separatrix.cli.terminal import COLOURS, console, escape
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from separatrix.analysis.choose import Cell, Choice, Row
+    from separatrix.analysis.choose import Choice, ChoiceCell, ChoiceRow
 
 Key = TypeVar("Key")
 
-MOST_ROWS = 12
-"""Mechanisms that are shown where none fits, the nearest first."""
-FAR = 11
+MAX_NEAREST_ROWS = 12
+"""Mechanisms in the table if none fits."""
+ELSEWHERE_WIDTH = 11
 """Characters of a letter and a length."""
-LONGEST = 27
-"""Characters of a name; longer ones are cut, and whole in JSON and on the page."""
-HUES = {
+MAX_NAME_WIDTH = 27
+"""Longer names are cut; JSON and the page have them in full."""
+CELL_COLOURS = {
     **COLOURS,
     "lost": "magenta",
     "cannot": "red",
@@ -32,182 +32,178 @@ HUES = {
 }
 
 
-def view(found: Choice) -> None:
-    """Print those that can be chosen as a table, and the others by what is said of them."""
-    from separatrix.analysis.choose import Status
-    from separatrix.analysis.choose.budget import spelled_bytes
+def print_choice(choice: Choice) -> None:
+    """Print the mechanisms that fit as a table, and the others grouped by the reason."""
+    from separatrix.analysis.choose import ChoiceStatus
+    from separatrix.analysis.choose.budget import format_bytes
 
-    out, budget = console(), found.budget
-    room = "" if budget.memory is None else f", {spelled_bytes(budget.memory)}"
-    out.print(f"n={budget.n:,} in {budget.dtype}{room} for {budget.model}", markup=False)
-    if found.must:
-        far = {name: f"{name} (has no length near {budget.n:,})" for name in found.elsewhere}
-        out.print(f"must be seen: {', '.join(far.get(name, name) for name in found.must)}", markup=False)
-    fits = found.of(Status.FITS)
-    shown = [row for row in fits if row.known]
-    if shown:
-        out.print(f"[bold]{len(shown)} fit{'s' * (len(shown) == 1)}[/]")
+    out = console()
+    memory = "" if choice.memory is None else f", {format_bytes(choice.memory)}"
+    out.print(f"n={choice.n:,} in {choice.dtype}{memory} for {choice.model}", markup=False)
+    if choice.must:
+        notes = {name: f"{name} (has no length near {choice.n:,})" for name in choice.elsewhere}
+        out.print(f"must be seen: {', '.join(notes.get(name, name) for name in choice.must)}", markup=False)
+    fits = choice.with_status(ChoiceStatus.FITS)
+    rows = [row for row in fits if row.has_results]
+    if rows:
+        out.print(f"[bold]{len(rows)} fit{'s' * (len(rows) == 1)}[/]")
     else:
-        out.print(found.nearest or "Of what fits, nothing is known.", style="bold", markup=False)
-        shown = list(found.mechanisms[:MOST_ROWS])
-    _table(out, found, shown)
-    _elsewhere(out, found, shown)
-    for sentence in found.contradictions:
+        out.print(choice.nearest or "No result is known for those that fit.", style="bold", markup=False)
+        rows = list(choice.mechanisms[:MAX_NEAREST_ROWS])
+    _print_table(out, choice, rows)
+    _print_elsewhere(out, choice, rows)
+    for sentence in choice.contradictions:
         out.print(sentence, style="bold red", markup=False)
-    unknown, way = [row for row in fits if not row.known], found.way_to_know([*found.lengths])
-    verb, they_see = _those(unknown)
-    _grouped(out, f"{verb}, but nothing is known of what {they_see} at this length{way}", unknown)
-    for names, rows in _by(found.of(Status.OPEN), lambda row: row.open_on):
-        way = found.way_to_know(names)
-        verb, they_see = _those(rows)
-        _grouped(out, f"{verb}, but whether {they_see} {', '.join(names)} is not known{way}", rows)
-        _scores(out, names, rows)
-    for reasons, rows in _by(found.of(Status.EXCLUDED), lambda row: row.excluded_by):
-        _grouped(out, f"excluded: {'; '.join(reasons)}", rows, sizes=False)
-    _legend(out, found)
+    remedy = choice.describe_remedy([*choice.asked_at])
+    unknown = [row for row in fits if not row.has_results]
+    _print_group(out, f"{_fit(unknown)}, but no result is known at this length{remedy}", unknown)
+    for names, group in _group_by(choice.with_status(ChoiceStatus.OPEN), lambda row: row.not_known):
+        remedy = choice.describe_remedy(names)
+        _print_group(out, f"{_fit(group)}, but {', '.join(names)} is unknown{remedy}", group)
+        _print_scores(out, names, group)
+    for reasons, group in _group_by(choice.with_status(ChoiceStatus.EXCLUDED), lambda row: row.excluded_by):
+        _print_group(out, f"excluded: {'; '.join(reasons)}", group, sizes=False)
+    _print_legend(out, choice)
 
 
-def _table(out: Console, found: Choice, rows: list[Row]) -> None:
-    """Mechanisms down, what they see at this length across: a letter a column."""
-    from separatrix.analysis.choose.budget import spelled_bytes
+def _print_table(out: Console, choice: Choice, rows: list[ChoiceRow]) -> None:
+    """Print mechanisms down and questions across: a letter for each result."""
+    from separatrix.analysis.choose.budget import format_bytes
 
     if not rows:
         return
-    wide = min(LONGEST, max(len(row.mechanism) for row in rows))
-    heads = " ".join(_columns(found))
-    out.print(f"{'':{wide}}  {heads}  {'keeps':>8}  operations", markup=False)
+    width = _name_width(rows)
+    out.print(f"{'':{width}}  {' '.join(_columns(choice))}  {'keeps':>8}  operations", markup=False)
     for row in rows:
-        letters = " ".join(_letter(cell) for cell in row.cells if cell.name not in found.elsewhere)
-        grows = "–" if row.exponent is None else f"n^{row.exponent:.1f}"
-        kept = spelled_bytes(row.kept.bytes)
-        out.print(f"{_name(row, wide)}  {letters}  {kept:>8}  {grows}", soft_wrap=True)
+        cells = [cell for name, cell in row.sees.items() if name not in choice.elsewhere]
+        letters = " ".join(map(_letter, cells))
+        growth = "–" if row.operations_exponent is None else f"n^{row.operations_exponent:.1f}"
+        size = format_bytes(row.kept_bytes)
+        out.print(f"{_name(row, width)}  {letters}  {size:>8}  {growth}", soft_wrap=True)
 
 
-def _elsewhere(out: Console, found: Choice, rows: list[Row]) -> None:
-    """What is known only at other lengths: each cell with the length at which it is."""
-    names = [
-        name
-        for name in found.elsewhere
-        if any(cell.name == name and cell.elsewhere is not None for row in rows for cell in row.cells)
-    ]
+def _print_elsewhere(out: Console, choice: Choice, rows: list[ChoiceRow]) -> None:
+    """Print results that are known only at other lengths, each with its length."""
+    names = [name for name in choice.elsewhere if any(row.sees[name].elsewhere is not None for row in rows)]
     if not names:
         return
-    out.print("at other lengths only, which does not count here:", markup=False)
-    wide = min(LONGEST, max(len(row.mechanism) for row in rows))
-    spans = [max(len(name), FAR) for name in names]
-    heads = "  ".join(f"{name:{span}}" for name, span in zip(names, spans, strict=True)).rstrip()
-    out.print(f"{'':{wide}}  {heads}", markup=False, soft_wrap=True)
+    out.print("only at other lengths, which do not count here:", markup=False)
+    width = _name_width(rows)
+    widths = {name: max(len(name), ELSEWHERE_WIDTH) for name in names}
+    heads = "  ".join(f"{name:{span}}" for name, span in widths.items()).rstrip()
+    out.print(f"{'':{width}}  {heads}", markup=False, soft_wrap=True)
     for row in rows:
-        cells = {cell.name: cell for cell in row.cells}
         texts = []
-        for name, span in zip(names, spans, strict=True):
-            cell = cells[name].elsewhere
-            at = "" if cell is None else f"n={cell.n:,}"
-            texts.append(f"{_letter(cell or cells[name])} {at:{span - 2}}")
-        out.print(f"{_name(row, wide)}  {'  '.join(texts)}".rstrip(), soft_wrap=True)
+        for name, span in widths.items():
+            cell = row.sees[name].elsewhere
+            length = "" if cell is None else f"n={cell.n:,}"
+            texts.append(f"{_letter(cell or row.sees[name])} {length:{span - 2}}")
+        out.print(f"{_name(row, width)}  {'  '.join(texts)}".rstrip(), soft_wrap=True)
 
 
-def _columns(found: Choice) -> dict[str, str]:
-    """The letter of every column of the table, and what it stands for."""
-    names = (name for name in found.lengths if name not in found.elsewhere)
+def _columns(choice: Choice) -> dict[str, str]:
+    """Return the letter of every column of the table, and its construction or task."""
+    names = (name for name in choice.asked_at if name not in choice.elsewhere)
     return dict(zip(ascii_lowercase, names, strict=False))
 
 
-def _name(row: Row, wide: int) -> str:
-    """A mechanism's name, cut where it is longer than its column."""
-    name = row.mechanism if len(row.mechanism) <= wide else f"{row.mechanism[: wide - 1]}…"
-    return f"{escape(name)}{' ' * (wide - len(name))}"
+def _name_width(rows: list[ChoiceRow]) -> int:
+    return min(MAX_NAME_WIDTH, max(len(row.mechanism) for row in rows))
 
 
-def _those(rows: list[Row]) -> tuple[str, str]:
-    return ("fits", "it sees") if len(rows) == 1 else ("fit", "they see")
+def _name(row: ChoiceRow, width: int) -> str:
+    """Return the name of a mechanism, cut or padded to a width."""
+    name = row.mechanism if len(row.mechanism) <= width else f"{row.mechanism[: width - 1]}…"
+    return f"{escape(name)}{' ' * (width - len(name))}"
 
 
-def _grouped(out: Console, what: str, rows: list[Row], sizes: bool = True) -> None:
-    """What is said of some, and their names, by what they keep."""
-    from rich.padding import Padding
-    from rich.text import Text
+def _fit(rows: list[ChoiceRow]) -> str:
+    return "fits" if len(rows) == 1 else "fit"
 
-    from separatrix.analysis.choose.budget import spelled_bytes
+
+def _print_group(out: Console, text: str, rows: list[ChoiceRow], sizes: bool = True) -> None:
+    """Print a sentence about some mechanisms, and their names grouped by the memory that they need."""
+    from separatrix.analysis.choose.budget import format_bytes
 
     if not rows:
         return
-    out.print(f"[bold]{len(rows)}[/] {escape(what)}")
-    for size, alike in _by(rows, lambda row: row.kept.bytes if sizes else 0):
-        kept = f" ({spelled_bytes(size)})" if sizes else ""
-        names = f"{', '.join(row.mechanism for row in alike)}{kept}"
-        out.print(Padding(Text(names), (0, 0, 0, 2), expand=False))
+    out.print(f"[bold]{len(rows)}[/] {escape(text)}")
+    for size, group in _group_by(rows, lambda row: row.kept_bytes if sizes else 0):
+        memory = f" ({format_bytes(size)})" if sizes else ""
+        _print_indented(out, f"{', '.join(row.mechanism for row in group)}{memory}")
 
 
-def _scores(out: Console, names: Iterable[str], rows: list[Row]) -> None:
-    """What written weights score on tasks, where that is too little to count."""
+def _print_scores(out: Console, names: Iterable[str], rows: list[ChoiceRow]) -> None:
+    """Print the scores of hand-written weights on tasks that do not reach the goal."""
+    for name in names:
+        scores = [
+            f"{row.mechanism} {row.sees[name].score:.4f} of {row.sees[name].best_score:.4f}"
+            for row in rows
+            if row.sees[name].score is not None
+        ]
+        if scores:
+            _print_indented(out, f"{name}, hand-written weights against the best rule: {', '.join(scores)}")
+
+
+def _print_indented(out: Console, text: str) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    for name in names:
-        cells = {row.mechanism: cell for row in rows for cell in row.cells if cell.name == name}
-        scores = [
-            f"{mechanism} {cell.score:.4f} of {cell.best_score:.4f}"
-            for mechanism, cell in cells.items()
-            if cell.score is not None
-        ]
-        if scores:
-            said = f"{name}, written weights against the best rule: {', '.join(scores)}"
-            out.print(Padding(Text(said), (0, 0, 0, 2), expand=False))
+    out.print(Padding(Text(text), (0, 0, 0, 2), expand=False))
 
 
-def _legend(out: Console, found: Choice) -> None:
+def _print_legend(out: Console, choice: Choice) -> None:
     from separatrix.pages.choice import meanings
-
-    columns = ", ".join(f"{letter} {name}" for letter, name in _columns(found).items())
-    cells = [cell for row in found.mechanisms for cell in row.cells]
-    words = {cell.shown_as for cell in (*cells, *(cell.elsewhere for cell in cells if cell.elsewhere))}
-    said = meanings(found.budget.dtype)
-    signs = "; ".join(f"{_letters()[word]} {said[word]}" for word in said if word in words)
-    out.print(columns, style="dim", markup=False)
-    out.print(f"{signs}; small letters are sampled", style="dim", markup=False)
-    one = f"A cell by itself: {found.mechanisms[0].cells[0].command}; --json and --out page.html have all."
-    for sentence in (_counted(found), _without_causal(found), found.moved, found.left_out, found.scope, one):
-        if sentence:
-            out.print(sentence, style="dim", markup=False)
-
-
-def _counted(found: Choice) -> str:
-    """Where operations were counted."""
-    groups = _by((row for row in found.mechanisms if row.counted_at), lambda row: row.counted_at)
-    groups.sort(key=lambda group: -len(group[1]))
-    spelled = []
-    for place, (lengths, rows) in enumerate(groups):
-        who = f" ({', '.join(row.mechanism for row in rows)})" if place else ""
-        spelled.append(f"{lengths[0]:,} to {lengths[-1]:,} tokens{who}")
-    return f"Operations of a causal pass are counted at {'; '.join(spelled)}." if spelled else ""
-
-
-def _without_causal(found: Choice) -> str:
-    """Which mechanisms are counted without causal, because they have no causal form."""
-    from separatrix.analysis.choose.choice import NO_CAUSAL_FORM
-
-    names = [row.mechanism for row in found.mechanisms if row.note == NO_CAUSAL_FORM]
-    verb = "has" if len(names) == 1 else "have"
-    those = "it does not decode, and its" if len(names) == 1 else "they do not decode, and their"
-    return f"{', '.join(names)} {verb} no causal form: {those} operations are not causal." if names else ""
-
-
-def _letters() -> dict[str, str]:
     from separatrix.pages.verdict_words import CHOICE_LETTERS
 
-    return CHOICE_LETTERS
+    columns = ", ".join(f"{letter} {name}" for letter, name in _columns(choice).items())
+    cells = [cell for row in choice.mechanisms for cell in row.sees.values()]
+    words = {cell.displayed_word for cell in (*cells, *(cell.elsewhere for cell in cells if cell.elsewhere))}
+    texts = meanings(choice.dtype).items()
+    signs = "; ".join(f"{CHOICE_LETTERS[word]} {text}" for word, text in texts if word in words)
+    out.print(columns, style="dim", markup=False)
+    out.print(f"{signs}; small letters are sampled", style="dim", markup=False)
+    command = f"One cell: {cells[0].command}; --json and --out page.html have all."
+    notes = (_describe_counting(choice), _describe_not_causal(choice), choice.moved, choice.left_out)
+    for sentence in filter(None, (*notes, choice.scope, command)):
+        out.print(sentence, style="dim", markup=False)
 
 
-def _letter(cell: Cell) -> str:
-    letter = _letters()[cell.shown_as]
-    shown = letter.lower() if cell.kind == "sampled" else letter
-    return f"[{HUES.get(cell.word, 'dim')}]{shown}[/]"
+def _describe_counting(choice: Choice) -> str:
+    """Return the lengths at which operations were counted, as a sentence."""
+    rows = (row for row in choice.mechanisms if row.operations_counted_at)
+    groups = sorted(_group_by(rows, lambda row: row.operations_counted_at), key=lambda group: -len(group[1]))
+    texts = []
+    for index, (lengths, group) in enumerate(groups):
+        names = f" ({', '.join(row.mechanism for row in group)})" if index else ""
+        texts.append(f"{lengths[0]:,} to {lengths[-1]:,} tokens{names}")
+    return f"Operations of a causal pass are counted at {'; '.join(texts)}." if texts else ""
 
 
-def _by(rows: Iterable[Row], key: Callable[[Row], Key]) -> list[tuple[Key, list[Row]]]:
-    """Rows that are alike in something, together."""
-    groups: dict[Key, list[Row]] = {}
+def _describe_not_causal(choice: Choice) -> str:
+    """Return the mechanisms without a causal form, as a sentence."""
+    from separatrix.analysis.choose.choice import NO_CAUSAL_FORM
+
+    names = [row.mechanism for row in choice.mechanisms if row.note == NO_CAUSAL_FORM]
+    rest = "has no causal form: it cannot decode, and its operations are not causal."
+    if len(names) > 1:
+        rest = "have no causal form: they cannot decode, and their operations are not causal."
+    return f"{', '.join(names)} {rest}" if names else ""
+
+
+def _letter(cell: ChoiceCell) -> str:
+    from separatrix.pages.verdict_words import CHOICE_LETTERS
+
+    letter = CHOICE_LETTERS[cell.displayed_word]
+    letter = letter.lower() if cell.kind == "sampled" else letter
+    return f"[{CELL_COLOURS.get(cell.word, 'dim')}]{letter}[/]"
+
+
+def _group_by(
+    rows: Iterable[ChoiceRow], key: Callable[[ChoiceRow], Key]
+) -> list[tuple[Key, list[ChoiceRow]]]:
+    """Return rows with an equal key together, in order of first appearance."""
+    groups: dict[Key, list[ChoiceRow]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return list(groups.items())

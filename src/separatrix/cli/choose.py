@@ -1,4 +1,4 @@
-"""`choose`: which mechanisms still see what at a length in a number format, and what they keep for it."""
+"""`choose`: the mechanisms that work at a length in a number format, and the memory that they need."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def choose(
         ),
     ] = None,
     must: Annotated[
-        str, typer.Option(help="Constructions and tasks that have to be seen, with commas: spike,needle.")
+        str, typer.Option(help="Comma-separated constructions and tasks that must be seen: spike,needle.")
     ] = "",
     mechanisms: Annotated[
         str | None,
         typer.Option(
-            help="Which, with commas; one of each if none is named.", autocompletion=completion.mechanisms
+            help="Comma-separated names (default: one of each class).", autocompletion=completion.mechanisms
         ),
     ] = None,
     literal: Annotated[
         bool,
-        typer.Option("--literal", help="Also where every token is needed: up to minutes for each mechanism."),
+        typer.Option("--literal", help="Also compute cells that need every token: minutes per mechanism."),
     ] = False,
     store: Annotated[
-        str | None, typer.Option(help="Where runs of training are read from, for tasks.", metavar="URL")
+        str | None, typer.Option(help="Store with training runs, for tasks.", metavar="URL")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write .html, .json, .csv, .parquet, .png, .svg or .pdf.")
@@ -46,9 +46,10 @@ def choose(
 ) -> None:
     """Which mechanisms still see what, at which cost.
 
-    At a length and in a number format: what each mechanism sees of every construction that has that many
-    tokens, what it keeps of a sequence in all layers, and how its operations grow. What keeps more than
-    memory, or does not see what it must, is excluded and says by what; what nobody knows is said.
+    Shows, for a length and a number format, the result of each mechanism on every construction that has that
+    many tokens, the memory that all layers keep of a sequence, and the growth of its operations. Mechanisms
+    over the memory budget, or blind to a required question, are excluded with the reason. Unknown results are
+    marked as unknown.
 
     \b
     Examples:
@@ -56,8 +57,8 @@ def choose(
       separatrix choose n=131072 --must critical,averaging
     """
     from separatrix.analysis.choose import Budget
-    from separatrix.analysis.choose import choose as run
-    from separatrix.cli.choice_table import view
+    from separatrix.analysis.choose import choose as compute
+    from separatrix.cli.choice_table import print_choice
     from separatrix.core.errors import UsageError
     from separatrix.core.files.writing import require_writable
     from separatrix.core.parameters import read_words
@@ -66,14 +67,14 @@ def choose(
     if out is not None:
         require_writable(out, ENDINGS)
     options = {name.removeprefix("as_") for name in signature(choose).parameters} - {"words"}
-    given: dict[str, Any] = {**read_words(words or [], Budget.model_fields, options)}
-    if strange := next((name for name in given if name not in Budget.model_fields), None):
-        raise UsageError(Budget.unknown(strange))
-    Budget.require_all(given)
-    Budget.read(given)
-    what = "what each mechanism sees; about 20 s for all, --literal minutes for each, tasks up to a minute"
-    with announced("choose", what, as_json), counting(as_json) as tell:
-        found = run(**given, must=must, mechanisms=mechanisms, literal=literal, store=store, tell=tell)
+    values: dict[str, Any] = {**read_words(words or [], Budget.model_fields, options)}
+    if unknown := next((name for name in values if name not in Budget.model_fields), None):
+        raise UsageError(Budget.unknown(unknown))
+    Budget.require_all(values)
+    Budget.read(values)
+    work = "about 20 s for all mechanisms; with --literal minutes for each, tasks up to a minute"
+    with announced("choose", work, as_json), counting(as_json) as tell:
+        choice = compute(**values, must=must, mechanisms=mechanisms, literal=literal, store=store, tell=tell)
     if out is not None:
-        found.save(out)
-    show(found, as_json, lambda: view(found))
+        choice.save(out)
+    show(choice, as_json, lambda: print_choice(choice))

@@ -18,9 +18,9 @@ from separatrix.cli.terminal import console, escape, new_table, print_json, show
 from separatrix.core.interrupts import exit_code
 
 if TYPE_CHECKING:
-    from separatrix.analysis.evidence.estimates import Difference
-    from separatrix.analysis.evidence.found import EqualState, Learned
+    from separatrix.analysis.evidence.estimates import PairedDifference
     from separatrix.analysis.evidence.protocol import Experiment
+    from separatrix.analysis.evidence.training_result import EqualState, TrainingResult
 
 REPORT = Path("evidence.html")
 """Where the default report is written unless told otherwise."""
@@ -145,7 +145,7 @@ def learn(
     if out is not None:
         asked = *(words or []), *(["--equal-state"] if equal_state else [])
         typed = " ".join(("separatrix learn", task, mechanisms, *asked))
-        page.write(f"What was learned: {found.spelled}", [found.alone()], typed, out, found.as_json())
+        page.write(f"What was learned: {found.label}", [found.as_part()], typed, out, found.as_json())
     show(found, as_json, lambda: _view(found))
     if not any(row.runs for row in found.mechanisms):
         raise typer.Exit(1)
@@ -153,9 +153,9 @@ def learn(
 
 def _expect(asked: Experiment, workers: int | None) -> str:
     """The number of runs, and an estimate of their time from a few timed steps, without early stopping."""
-    from separatrix.analysis.evidence.expected_time import expected_time
+    from separatrix.analysis.evidence.expected_time import expect_time
 
-    found = expected_time(asked)
+    found = expect_time(asked)
     each = ", ".join(f"{name} {spell_time(seconds)}" for name, seconds in found.seconds.items())
     if not each:
         return f"{found.runs} runs"
@@ -165,12 +165,12 @@ def _expect(asked: Experiment, workers: int | None) -> str:
 
 def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> None:
     """Run the default report, write its page, and print its sentences."""
-    from separatrix.analysis.evidence.experiments import report
+    from separatrix.analysis.evidence.experiments import run_report
     from separatrix.pages.learned import page
 
     what = "the default tasks: some hundred runs, about 10 s of a core each"
     with announced("learn", what, as_json), ending_early(), progress(as_json, "runs") as bar:
-        found = report(store, **how, tell=bar.tell, hear=bar.hear, say=lambda told: say(told, as_json))
+        found = run_report(store, **how, tell=bar.tell, hear=bar.hear, say=lambda told: say(told, as_json))
     ledger = page.ledger(found.predictions)
     page.write("What was learned", found.parts, "separatrix learn", out, found.as_json(), ledger)
     if as_json:
@@ -178,7 +178,7 @@ def _report(store: Any, out: Path, how: Mapping[str, Any], as_json: bool) -> Non
         return
     for part in found.parts:
         console().print(f"\n[bold]{escape(part.title)}[/]")
-        for each in part.found:
+        for each in part.results:
             _view(each)
     console().print(f"\n{escape(str(out))} has the curves; it took {spell_time(found.seconds)}")
 
@@ -201,15 +201,15 @@ def say(told: str, quiet: bool) -> None:
         print(f"separatrix: {told}", file=sys.stderr, flush=True)
 
 
-def _view(found: Learned) -> None:
+def _view(found: TrainingResult) -> None:
     """Print what was learned of a task."""
     from separatrix.pages.learned.page import HEAD, row, seeds_text, summary_text
 
     out = console()
-    out.print(f"[bold]{escape(found.spelled)}[/]  {escape(found.task.title)}")
+    out.print(f"[bold]{escape(found.label)}[/]  {escape(found.task.title)}")
     out.print(f"score: {found.task.metric.value}")
-    out.print(f"ceiling {found.ceiling.score:.4f}  {escape(found.ceiling.basis)}")
-    out.print(f"floor   {found.floor.score:.4f}  {escape(found.floor.basis)}")
+    out.print(f"ceiling {found.ceiling:.4f}  {escape(found.ceiling_by)}")
+    out.print(f"floor   {found.floor:.4f}  {escape(found.floor_by)}")
     shown = [dict(zip(HEAD, row(mechanism), strict=True)) for mechanism in found.mechanisms]
     for each, numbers in zip(found.mechanisms, shown, strict=True):
         numbers["median"] = "–" if each.trained is None else f"{each.trained.median:.4f}"
@@ -222,7 +222,7 @@ def _view(found: Learned) -> None:
         weighs = f"{numbers['weights']} weights, {numbers['state, bytes']} bytes of state"
         out.print(f"[bold]{escape(each.mechanism)}[/] {escape(each.sentence)}. [dim]{weighs}[/]")
         out.print(f"  seeds {seeds_text(each.trained)}; solved {escape(numbers['solved'])}")
-        for length, summary in each.further.items():
+        for length, summary in each.further_lengths.items():
             out.print(f"  tested at {length}: {summary_text(summary)}")
         for message in dict.fromkeys(each.failed):
             out.print(f"  [red]failed[/] {escape(message)}")
@@ -235,12 +235,12 @@ def _view(found: Learned) -> None:
         )
 
 
-def _view_paired(paired: Sequence[Difference]) -> None:
+def _view_paired(paired: Sequence[PairedDifference]) -> None:
     """Print the exact test of each pair, and what so many seeds cannot show."""
     from separatrix.analysis.evidence.estimates import describe_resolution
 
     for pair in paired:
-        tested = f"{pair.gaps.mean:+.4f}, p = {pair.p_value:.2g}, adjusted {pair.p_adjusted:.2g}"
+        tested = f"{pair.difference:+.4f}, p = {pair.p_value:.2g}, adjusted {pair.p_adjusted:.2g}"
         console().print(f"{escape(pair.a)} − {escape(pair.b)}: {tested}", style="dim")
     if (resolution := describe_resolution(paired)) is not None:
         console().print(resolution, style="dim")
@@ -257,7 +257,7 @@ def _view_equal(found: EqualState) -> None:
         table.add_row(*map(escape, cells))
     table.columns[0].overflow = "fold"
     out.print(table)
-    for mechanism in found.mechanisms:
+    for mechanism in (item.evidence for item in found.mechanisms):
         weighs = "" if mechanism.parameters is None else f" [dim]{mechanism.parameters:,} weights[/]"
         out.print(f"[bold]{escape(mechanism.mechanism)}[/] {escape(mechanism.sentence)}.{weighs}")
         for message in dict.fromkeys(mechanism.failed):

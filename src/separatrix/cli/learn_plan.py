@@ -11,14 +11,14 @@ from separatrix.cli.sweep import progress, spell_time
 from separatrix.cli.terminal import console, escape, new_table, print_json
 
 if TYPE_CHECKING:
-    from separatrix.analysis.evidence.experiments import Report
+    from separatrix.analysis.evidence.experiments import TrainingReport
 
 HEAD = ("task", "mechanism", "median", "floor", "beside it")
 
 
 def run_plan(plan: str, how: Mapping[str, Any], out: Path | None, as_json: bool) -> None:
     """Run the tables of a plan, write the page, and print what may be concluded."""
-    from separatrix.analysis.evidence.plans import learn_plan
+    from separatrix.analysis.evidence.experiments import learn_plan
     from separatrix.cli.learn import ending_early, say
     from separatrix.core.files.writing import require_writable
     from separatrix.pages.learned import page
@@ -39,12 +39,12 @@ def run_plan(plan: str, how: Mapping[str, Any], out: Path | None, as_json: bool)
     console().print(f"\n{escape(str(to))} has the rest; it took {spell_time(found.seconds)}")
 
 
-def _view(found: Report) -> None:
+def _view(found: TrainingReport) -> None:
     """Print a line for each mechanism, and what follows."""
     from separatrix.pages.learned.page import seeds_text
 
     out = console()
-    every = [each for part in found.parts for each in part.found]
+    every = [each for part in found.parts for each in part.results]
     table = new_table(*HEAD)
     for each in every:
         for mechanism in each.mechanisms:
@@ -53,12 +53,12 @@ def _view(found: Report) -> None:
                 f"{each.task.spelling}, {each.setting.steps:,} steps",
                 mechanism.mechanism,
                 median,
-                f"{each.floor.score:.4f}",
+                f"{each.floor:.4f}",
             )
-            table.add_row(*map(escape, cells), escape(each.standings[mechanism.mechanism].value))
+            table.add_row(*map(escape, cells), escape(each.beside_floor[mechanism.mechanism].value))
     out.print(table)
     for each in every:
-        out.print(f"[bold]{escape(each.task.spelling)}[/] floor: {escape(each.floor.basis)}")
+        out.print(f"[bold]{escape(each.task.spelling)}[/] floor: {escape(each.floor_by)}")
         for mechanism in each.mechanisms:
             out.print(f"  {escape(mechanism.mechanism)} seeds: {seeds_text(mechanism.trained)}", style="dim")
         for line in each.conclusions:

@@ -13,7 +13,7 @@ from separatrix.cli.sweep import progress
 from separatrix.cli.terminal import console, escape, new_table, show
 
 if TYPE_CHECKING:
-    from separatrix.analysis.evidence.reproductions import Ledger, Reproduction
+    from separatrix.analysis.evidence.published import ReproducedNumber, ReproductionLedger
 
 COLOURS = {"agrees": "green", "differs": "red", "other setting": "yellow", "not computed": "dim"}
 FEW = 3
@@ -24,7 +24,7 @@ def published(
     words: Sequence[str], how: Mapping[str, Any], out: Path | None, as_json: bool, options: set[str]
 ) -> None:
     """Measure published numbers, by the names among the words, and print them beside ours."""
-    from separatrix.analysis.evidence.reproductions import reproductions
+    from separatrix.analysis.evidence.reproductions import measure_published
     from separatrix.core.parameters import read_words
     from separatrix.pages.learned import page, reproduced
 
@@ -36,7 +36,7 @@ def published(
             print(f"separatrix: {told}", file=sys.stderr, flush=True)
 
     with announced("learn", _cost(names), as_json), progress(as_json, "runs") as bar:
-        found = reproductions(names, given, **how, tell=bar.tell, hear=bar.hear, say=say)
+        found = measure_published(names, given, **how, tell=bar.tell, hear=bar.hear, say=say)
     if out is not None:
         command = " ".join(("separatrix learn --published", *words))
         sections = [reproduced.section(found)]
@@ -47,24 +47,24 @@ def published(
 
 def _cost(names: Sequence[str]) -> str:
     """What is done, and what it takes."""
-    from separatrix.analysis.evidence.published import Training, published_named
+    from separatrix.analysis.evidence.published import published_named
 
     entries = published_named(list(names))
-    each = {entry.how.typed: entry.seconds for entry in entries if isinstance(entry.how, Training)}
+    each = {entry.learn: entry.seconds for entry in entries if entry.learn}
     count = "1 published number" if len(entries) == 1 else f"{len(entries)} published numbers"
     return f"{count}, about {sum(each.values()):,} CPU seconds; stored runs take none"
 
 
-def _view(found: Ledger) -> None:
+def _view(found: ReproductionLedger) -> None:
     """Print the ledger: a line for each, and of few all that is known."""
-    from separatrix.analysis.evidence.reproductions import RULE
+    from separatrix.analysis.evidence.published import RULE
     from separatrix.pages.learned.reproduced import interval, number
 
     out = console()
     table = new_table("entry", "published", "ours", "verdict", pad_edge=False)
     for entry in found.entries:
         word, colour = entry.verdict.value, COLOURS[entry.verdict.value]
-        cells = entry.published.name, number(entry.published.value), interval(entry.ours)
+        cells = entry.name, number(entry.published), interval(entry)
         table.add_row(*map(escape, cells), f"[{colour}]{word}[/]")
     out.print(table)
     if len(found.entries) <= FEW:
@@ -77,12 +77,12 @@ def _view(found: Ledger) -> None:
     out.print("settings and what differs: separatrix learn --published NAME, or list published", style="dim")
 
 
-def _whole(each: Reproduction) -> None:
+def _whole(entry: ReproducedNumber) -> None:
     """Print all that is known of one entry."""
-    out, entry = console(), each.published
+    out = console()
     out.print(f"[bold]{escape(entry.name)}[/]  {escape(entry.states)} [dim]({escape(entry.source)})[/]")
-    out.print(f"  {each.verdict.value}: {escape(each.why)}")
-    if entry.differs and entry.differs not in each.why:
-        out.print(f"  ours: {escape(entry.differs)}", style="dim")
-    if each.measured_by is not None:
-        out.print(f"  measured by {escape(each.measured_by)}", style="dim")
+    out.print(f"  {entry.verdict.value}: {escape(entry.why)}")
+    if entry.differs_in and entry.differs_in not in entry.why:
+        out.print(f"  ours: {escape(entry.differs_in)}", style="dim")
+    if entry.measured_by is not None:
+        out.print(f"  measured by {escape(entry.measured_by)}", style="dim")

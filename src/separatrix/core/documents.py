@@ -28,6 +28,7 @@ import dataclasses
 import inspect
 import itertools
 import math
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -213,28 +214,46 @@ def _fixed_list(kinds: list[Any]) -> Any:
     return Annotated[items, Field(min_length=len(kinds), max_length=len(kinds))]
 
 
-@cache
+_typed_dicts: dict[type, Any] = {}
+
+
 def _typed_dict(kind: type) -> Any:
     """Return a TypedDict with the keys of a document, their types and their descriptions."""
-    from pydantic import ConfigDict, with_config
-    from typing_extensions import TypedDict
+    if kind not in _typed_dicts:
+        from pydantic import ConfigDict, with_config
+        from typing_extensions import TypedDict
 
-    made: Any = TypedDict(kind.__name__, dict(_typed_keys(kind)))  # type: ignore[misc]
-    made.__doc__, made.__module__ = kind.__doc__, kind.__module__
-    return with_config(ConfigDict(extra="forbid"))(made)
+        made: Any = TypedDict(kind.__name__, dict.fromkeys(_key_names(kind), Any))  # type: ignore[misc]
+        made.__doc__, made.__module__ = kind.__doc__, kind.__module__
+        _typed_dicts[kind] = with_config(ConfigDict(extra="forbid"))(made)
+        # The types are filled in last: a document that contains others of its kind finds itself above.
+        made.__annotations__.update(_typed_keys(kind))
+    return _typed_dicts[kind]
+
+
+def _key_names(kind: type) -> Iterator[str]:
+    for key, attribute, is_inlined in keys_of(kind):
+        yield from _key_names(get_args(_field_type(kind, attribute))[0]) if is_inlined else [key]
+
+
+def _field_type(kind: type, name: str) -> Any:
+    """Return the type of one field; those of hidden fields may not be importable at run time."""
+    base = next(base for base in kind.__mro__ if name in vars(base).get("__annotations__", ()))
+    annotation = base.__annotations__[name]
+    return eval(annotation, vars(sys.modules[base.__module__])) if isinstance(annotation, str) else annotation
 
 
 def _typed_keys(kind: type) -> Iterator[tuple[str, Any]]:
     from pydantic import Field
 
-    hints, texts = get_type_hints(kind, include_extras=True), _field_docstrings(kind)
+    texts = _field_docstrings(kind)
     for key, attribute, is_inlined in keys_of(kind):
         computed = inspect.getattr_static(kind, attribute, None)
         if isinstance(computed, shown):
             annotation = get_type_hints(computed.compute, include_extras=True)["return"]
             text = inspect.getdoc(computed) or ""
         else:
-            annotation, text = hints[attribute], texts.get(attribute, "")
+            annotation, text = _field_type(kind, attribute), texts.get(attribute, "")
         if is_inlined:
             yield from _typed_keys(get_args(annotation)[0])
         else:

@@ -6,9 +6,9 @@
   class of models and number format. All other evidence is set aside, and never satisfies or excludes.
 - A proof excludes a mechanism only if the best rule of all is expected to be better than the proved ceiling
   by more than the tolerance, beyond the sampling error of the test samples.
-- Weights that are written down show that a mechanism can, but only if they score within the tolerance of the
-  best rule on the same samples. Trained weights do if the run solved the task on its validation samples:
-  choosing runs by their test scores would favour lucky ones.
+- Hand-written weights show that a mechanism can, but only if they score within the tolerance of the best rule
+  on the same samples. Trained weights do if the run solved the task on its validation samples: choosing runs
+  by their test scores would favour lucky ones.
 - A score above a proved ceiling for its class of models, beyond sampling error, is a contradiction: one of
   the two is wrong, so neither counts, and the user is asked to report it.
 """
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FALSE_ALARM = 1e-6
-"""The probability at most with which chance in the test samples alone leads to "cannot" or to a
+"""The largest probability with which chance in the test samples alone leads to "cannot" or to a
 contradiction."""
-FEWEST_ERRORS = 10
+MIN_ERRORS = 10
 """Fewer squared errors say nothing about their expectation."""
 ROUNDING = 1e-9
 """Scores that differ by less are equal."""
@@ -37,7 +37,7 @@ REPORT_BUG = "This is a bug in separatrix; please report it with the command tha
 
 
 class Conclusion(StrEnum):
-    """What is known about a mechanism and a question."""
+    """The state of knowledge about a mechanism and a question."""
 
     CAN = "can"
     CANNOT = "cannot"
@@ -46,19 +46,19 @@ class Conclusion(StrEnum):
     """The evidence contradicts itself: a bug of this program, and no statement about the mechanism."""
 
 
-class Kind(StrEnum):
+class EvidenceKind(StrEnum):
     """How a score is known."""
 
     PROOF = "proved ceiling"
-    WITNESS = "written weights"
-    TUNED = "weights tuned from written ones"
+    WITNESS = "hand-written weights"
+    TUNED = "weights tuned from hand-written ones"
     TRAINED = "trained weights"
     FLOOR = "a shortcut"
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked. Evidence counts for a question only if its own question is equal."""
+class EvidenceQuestion:
+    """A question about a mechanism. Evidence counts for it only if the evidence answers an equal question."""
 
     name: str = ""
     """The task or construction."""
@@ -73,7 +73,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Margin:
+class ProofMargin:
     """How a proved ceiling, an expectation, compares with scores on a finite sample."""
 
     least_gap: float
@@ -88,18 +88,18 @@ class Margin:
 class Evidence:
     """One score, how it is known, and the question that it answers."""
 
-    kind: Kind
+    kind: EvidenceKind
     score: float
-    question: Question = field(default_factory=Question)
+    question: EvidenceQuestion = field(default_factory=EvidenceQuestion)
     solved: bool = False
-    """Whether this is a training run that reached the ceiling on its validation samples."""
-    margin: Margin | None = None
+    """Whether a training run reached the ceiling on its validation samples."""
+    margin: ProofMargin | None = None
     """Of a proof. None if both the ceiling of the task and the proved one are known exactly."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What has to be reached: the score of the best rule on the test samples, but for a tolerance."""
+    """The score to reach: that of the best rule on the test samples, less a tolerance."""
 
     ceiling: float
     tolerance: float
@@ -111,7 +111,7 @@ class Goal:
         return math.isfinite(score) and self.shortfall(score) <= self.tolerance + ROUNDING
 
     def shortfall(self, score: float) -> float:
-        """By how much a score is worse than the ceiling."""
+        """Return the distance of a score below the ceiling; negative above it."""
         return self.sign * (self.ceiling - score)
 
 
@@ -131,7 +131,7 @@ class Judgement:
 
     @property
     def complaint(self) -> str:
-        """What is contradictory, and what to do; empty unless the conclusion is a contradiction."""
+        """The contradiction in a sentence, and the request to report it; empty for other conclusions."""
         if self.because is None or self.against is None:
             return ""
         return (
@@ -140,44 +140,47 @@ class Judgement:
         )
 
 
-def conclude(question: Question, goal: Goal, evidence: Iterable[Evidence]) -> Judgement:
+def conclude(question: EvidenceQuestion, goal: Goal, evidence: Iterable[Evidence]) -> Judgement:
     """Turn evidence into a conclusion by the rules of this module.
 
-    >>> goal, needle = Goal(ceiling=0.98, tolerance=0.005), Question("needle", 64)
-    >>> written = Evidence(Kind.WITNESS, 0.697, needle)
+    >>> goal, needle = Goal(ceiling=0.98, tolerance=0.005), EvidenceQuestion("needle", 64)
+    >>> written = Evidence(EvidenceKind.WITNESS, 0.697, needle)
     >>> conclude(needle, goal, [written]).conclusion.value
     'unknown'
-    >>> conclude(needle, goal, [Evidence(Kind.PROOF, 0.7057, needle), written]).conclusion.value
+    >>> conclude(needle, goal, [Evidence(EvidenceKind.PROOF, 0.7057, needle), written]).conclusion.value
     'cannot'
-    >>> conclude(needle, goal, [Evidence(Kind.WITNESS, 0.98, Question("needle", 4096))]).conclusion.value
+    >>> longer = Evidence(EvidenceKind.WITNESS, 0.98, EvidenceQuestion("needle", 4096))
+    >>> conclude(needle, goal, [longer]).conclusion.value
     'unknown'
-    >>> conclude(needle, goal, [Evidence(Kind.PROOF, 0.5, needle), written]).conclusion.value
+    >>> conclude(needle, goal, [Evidence(EvidenceKind.PROOF, 0.5, needle), written]).conclusion.value
     'contradiction'
     """
-    known = list(evidence)
-    counted = [each for each in known if _answers(each, question) and math.isfinite(each.score)]
-    aside = tuple(each for each in known if not _answers(each, question))
-    proofs = [each for each in counted if each.kind is Kind.PROOF]
-    measured = [each for each in counted if each.kind is not Kind.PROOF]
-    models = [each for each in measured if each.kind is not Kind.FLOOR]
-    best = max(models, key=lambda each: goal.sign * each.score, default=None)
+    items = list(evidence)
+    relevant = [item for item in items if _answers(item, question) and math.isfinite(item.score)]
+    aside = tuple(item for item in items if not _answers(item, question))
+    proofs = [item for item in relevant if item.kind is EvidenceKind.PROOF]
+    measurements = [item for item in relevant if item.kind is not EvidenceKind.PROOF]
+    models = [item for item in measurements if item.kind is not EvidenceKind.FLOOR]
+    best = max(models, key=lambda model: goal.sign * model.score, default=None)
+    # Contradictions come first: a proof that a measurement refutes must not exclude a mechanism.
     for proof in proofs:
-        for each in measured:
-            if goal.sign * (each.score - proof.score) > _slack(proof) + ROUNDING:
-                return Judgement(Conclusion.CONTRADICTION, each, proof, best, aside)
+        for measurement in measurements:
+            if goal.sign * (measurement.score - proof.score) > _slack(proof) + ROUNDING:
+                return Judgement(Conclusion.CONTRADICTION, measurement, proof, best, aside)
     for proof in proofs:
         if _least_gap(proof, goal) > goal.tolerance + ROUNDING:
             return Judgement(Conclusion.CANNOT, proof, best=best, set_aside=aside)
     for model in models:
-        if model.solved if model.kind is Kind.TRAINED else goal.is_reached_by(model.score):
+        if model.solved if model.kind is EvidenceKind.TRAINED else goal.is_reached_by(model.score):
             return Judgement(Conclusion.CAN, model, best=best, set_aside=aside)
     return Judgement(Conclusion.UNKNOWN, best=best, set_aside=aside)
 
 
-def _answers(evidence: Evidence, question: Question) -> bool:
+def _answers(evidence: Evidence, question: EvidenceQuestion) -> bool:
     """Whether evidence is about exactly this question; a proof is about exact arithmetic, in any format."""
-    own = evidence.question
-    return own == (replace(question, dtype=own.dtype) if evidence.kind is Kind.PROOF else question)
+    if evidence.kind is EvidenceKind.PROOF:
+        question = replace(question, dtype=evidence.question.dtype)
+    return evidence.question == question
 
 
 def _least_gap(proof: Evidence, goal: Goal) -> float:
@@ -188,38 +191,36 @@ def _slack(proof: Evidence) -> float:
     return 0.0 if proof.margin is None else proof.margin.slack
 
 
-def is_nearest_length(used: int, asked: int, step: int = 1) -> bool:
-    """Whether a length answers for the one asked: the nearest multiple of the step, within a tenth.
+def is_nearest_length(length: int, n: int, step: int = 1) -> bool:
+    """Whether a result at `length` counts for n: the nearest multiple of the step, within a tenth of n.
 
     >>> is_nearest_length(131_100, 131_072, 100), is_nearest_length(4096, 131_072), is_nearest_length(64, 65)
     (True, False, False)
     """
-    return 2 * abs(used - asked) <= step and 10 * abs(used - asked) <= asked if used != asked else True
+    distance = abs(length - n)
+    return distance == 0 or (2 * distance <= step and 10 * distance <= n)
 
 
-# Chance in the test samples.
+def share_margin(ceiling: float, proved: float, samples: int, *, exact: bool) -> ProofMargin:
+    """Compare the ceiling, an accuracy on the samples or known exactly, with a proved expectation.
 
-
-def share_margin(ceiling: float, proved: float, samples: int, *, exact: bool) -> Margin:
-    """Compare accuracies: the ceiling on the samples, or known exactly, with a proved expectation.
-
-    By the bound of Chernoff and Hoeffding, which holds for the mean of any independent numbers in [0, 1].
+    Uses the bound of Chernoff and Hoeffding, which holds for the mean of any independent numbers in [0, 1].
 
     >>> margin = share_margin(0.98, 0.7057, 10_000, exact=False)
     >>> round(margin.least_gap, 4), round(margin.slack, 4)
     (0.266, 0.0238)
     """
     lowest = ceiling if exact else lowest_expected_share(ceiling, samples)
-    return Margin(lowest - proved, highest_share(proved, samples) - proved)
+    return ProofMargin(lowest - proved, highest_share(proved, samples) - proved)
 
 
 def lowest_expected_share(share: float, samples: int) -> float:
-    """The least expectation at which a share as high as this one is not ruled out by chance."""
+    """Return the least expectation for which chance does not rule out a share as high as this one."""
     return _bisect(lambda p: _is_plausible(share, p, samples), share, 0.0)
 
 
 def highest_share(expected: float, samples: int) -> float:
-    """The highest share on a sample that chance does not rule out for this expectation."""
+    """Return the highest share on a sample that chance does not rule out for this expectation."""
     return _bisect(lambda share: _is_plausible(share, expected, samples), expected, 1.0)
 
 
@@ -232,7 +233,7 @@ def _is_plausible(share: float, expected: float, samples: int) -> bool:
 
 
 def _bisect(holds: Callable[[float], bool], inside: float, outside: float) -> float:
-    """The last number on the way from `inside` to `outside` for which something holds."""
+    """Return the last number on the way from `inside` to `outside` for which the condition holds."""
     if holds(outside):
         return outside
     for _ in range(60):
@@ -241,7 +242,9 @@ def _bisect(holds: Callable[[float], bool], inside: float, outside: float) -> fl
     return inside
 
 
-def error_margin(best: NDArray[Any], limit: NDArray[Any], targets: NDArray[Any], proved: float) -> Margin:
+def error_margin(
+    best: NDArray[Any], limit: NDArray[Any], targets: NDArray[Any], proved: float
+) -> ProofMargin:
     """Compare squared errors, as a share of that of the answer 0, of two rules on the same samples.
 
     `best` is the best rule of all and `limit` the best one of the class, whose expected share is `proved`;
@@ -254,16 +257,16 @@ def error_margin(best: NDArray[Any], limit: NDArray[Any], targets: NDArray[Any],
     True
     """
     squares = np.square(targets.astype(np.float64)).reshape(-1)
-    lost, least = (np.square(np.reshape(answers, -1) - targets.reshape(-1)) for answers in (limit, best))
-    if len(squares) < FEWEST_ERRORS or not squares.any():
-        return Margin(-math.inf, math.inf)
-    behind, scale, largest = lost - least, squares.mean(), float(squares.max())
-    gap = behind.mean() - _mean_error(behind, largest)
-    return Margin(float(gap / scale), float(_mean_error(lost - proved * squares, largest) / scale))
+    errors, best_errors = (np.square(np.reshape(a, -1) - targets.reshape(-1)) for a in (limit, best))
+    if len(squares) < MIN_ERRORS or not squares.any():
+        return ProofMargin(-math.inf, math.inf)
+    gaps, scale, largest = errors - best_errors, squares.mean(), float(squares.max())
+    gap = gaps.mean() - _mean_error(gaps, largest)
+    return ProofMargin(float(gap / scale), float(_mean_error(errors - proved * squares, largest) / scale))
 
 
 def _mean_error(terms: NDArray[Any], largest: float) -> float:
-    """How far the mean of these terms is from its expectation, except with a probability near FALSE_ALARM.
+    """Bound the distance of the mean of these terms from its expectation, at confidence 1 - FALSE_ALARM.
 
     The first part is the deviation of a normal mean. It is too small where terms are rarely large: a sample
     without its large terms also looks steadier than it is. The second part covers these: an event that did
@@ -276,11 +279,8 @@ def _mean_error(terms: NDArray[Any], largest: float) -> float:
     return math.sqrt(2 * float(terms.var()) * confidence / len(terms)) + rare
 
 
-# Readers of the output of attention on a construction.
-
-
 class ReaderClass(Enum):
-    """Classes of readers of the output of attention, the smallest first."""
+    """Classes of readers of the output of attention on a construction, the smallest first."""
 
     FIXED = "fixed"
     LINEAR = "linear"
@@ -304,16 +304,18 @@ def conclude_readers(
     and `linear_verified` whether a linear reader was found and verified. A verdict on the fixed reader says
     nothing about others unless it is "distinguishes".
 
-    >>> {kind.value: found.value for kind, found in conclude_readers("blind", rows_equal=False).items()}
+    >>> conclusions = conclude_readers("blind", rows_equal=False)
+    >>> {readers.value: conclusion.value for readers, conclusion in conclusions.items()}
     {'fixed': 'cannot', 'linear': 'unknown', 'every': 'unknown'}
     >>> conclude_readers("distinguishes", rows_equal=True)[ReaderClass.EVERY].value
     'contradiction'
     """
-    seen = word == "distinguishes"
+    some_reader_can = word == "distinguishes" or linear_verified
     if rows_equal:
-        every = Conclusion.CONTRADICTION if seen or linear_verified else Conclusion.CANNOT
+        every = Conclusion.CONTRADICTION if some_reader_can else Conclusion.CANNOT
         return dict.fromkeys(ReaderClass, every)
-    by_fixed = FIXED_READER.get(word, Conclusion.UNKNOWN)
-    by_linear = Conclusion.CAN if linear_verified else Conclusion.UNKNOWN
-    by_any = Conclusion.CAN if seen or linear_verified else Conclusion.UNKNOWN
-    return {ReaderClass.FIXED: by_fixed, ReaderClass.LINEAR: by_linear, ReaderClass.EVERY: by_any}
+    return {
+        ReaderClass.FIXED: FIXED_READER.get(word, Conclusion.UNKNOWN),
+        ReaderClass.LINEAR: Conclusion.CAN if linear_verified else Conclusion.UNKNOWN,
+        ReaderClass.EVERY: Conclusion.CAN if some_reader_can else Conclusion.UNKNOWN,
+    }

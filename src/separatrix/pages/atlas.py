@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from separatrix.analysis.cards.atlas import Atlas
-from separatrix.core.files.writing import write_whole
-from separatrix.core.numbers.json import json_file
 from separatrix.pages import pages
 from separatrix.pages.drawing import FAINT, saved, static_style
 from separatrix.pages.standings import ShownStanding, shown
@@ -56,9 +52,9 @@ def draw_on(axes: Axes, atlas: Atlas) -> None:
     from matplotlib.patches import Rectangle
 
     columns, places = atlas.constructions, _places(atlas)
-    for region in atlas.regions:
+    for region in atlas.mechanisms:
         y = places[region.mechanism.spelled]
-        for x, cell in enumerate(map(shown, region.standings)):
+        for x, cell in enumerate(map(shown, region.results)):
             axes.add_patch(Rectangle((x + 0.02, y + 0.04), 0.96, 0.92, color=COLOURS[cell.word]))
             _write(axes, x, y, cell)
     for family, regions in atlas.families.items():
@@ -82,7 +78,7 @@ def _write(axes: Any, x: int, y: float, cell: ShownStanding) -> None:
 
 def _words(atlas: Atlas) -> list[str]:
     """The verdicts that occur, in the order of the legend."""
-    found = {cell.word for region in atlas.regions for cell in region.standings}
+    found = {cell.word for region in atlas.mechanisms for cell in region.results}
     return [word for word in COLOURS if word in found]
 
 
@@ -120,7 +116,7 @@ def page(atlas: Atlas) -> str:
         rescues=rescues(atlas),
         constructions=atlas.titles,
         families={
-            family: {region.mechanism.spelled: [*map(shown, region.standings)] for region in regions}
+            family: {region.mechanism.spelled: [*map(shown, region.results)] for region in regions}
             for family, regions in atlas.families.items()
         },
     )
@@ -129,8 +125,8 @@ def page(atlas: Atlas) -> str:
 def _finding(atlas: Atlas) -> str:
     """Who tells D0 from D1 on most constructions, of how many."""
     told = {
-        region.mechanism.spelled: sum(cell.word == "distinguishes" for cell in region.standings)
-        for region in atlas.regions
+        region.mechanism.spelled: sum(cell.word == "distinguishes" for cell in region.results)
+        for region in atlas.mechanisms
     }
     most = max(told.values(), default=0)
     best = [name for name, count in told.items() if count == most]
@@ -145,16 +141,3 @@ def _finding(atlas: Atlas) -> str:
 
 
 ENDINGS = (".csv", ".html", ".json", ".pdf", ".png", ".svg")
-
-
-def write(atlas: Atlas, out: Path) -> None:
-    """In the form the ending of `out` names."""
-    makers: dict[str, Callable[[], bytes]] = {
-        ".csv": lambda: atlas.as_csv().encode(),
-        ".html": lambda: page(atlas).encode(),
-        ".json": lambda: json_file(atlas.as_json()),
-        ".pdf": lambda: picture(atlas, "pdf"),
-        ".png": lambda: picture(atlas, "png"),
-        ".svg": lambda: picture(atlas, "svg"),
-    }
-    write_whole(out, makers[out.suffix]())

@@ -6,8 +6,8 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
-from separatrix.analysis.cards import Card
-from separatrix.analysis.costs import CostCurve, Disagreement
+from separatrix.analysis.cards.card import Card
+from separatrix.analysis.costs.curves import CostCurve, Disagreement
 from separatrix.core.files.writing import write_whole
 from separatrix.core.numbers.json import json_file
 from separatrix.pages import pages
@@ -23,7 +23,7 @@ def page(card: Card) -> str:
     """The whole page."""
     cards = (card, *card.against)
     timed = {each.cost.mechanism: each.cost for each in cards if isinstance(each.cost, CostCurve)}
-    compared = [each for each in card.against if each.standings]
+    compared = [each for each in card.against if each.constructions]
     untimed = [each.cost for each in cards if isinstance(each.cost, Disagreement)]
     costs = [*timed.values()]
     softmax = [card.softmax_cost] if isinstance(card.softmax_cost, CostCurve) else []
@@ -31,9 +31,9 @@ def page(card: Card) -> str:
         "card.html.j2",
         title=card.mechanism.spelled,
         card=card,
-        rows=worst_first(card, compared) if card.standings else [],
+        rows=worst_first(card, compared) if card.constructions else [],
         mechanisms=[each.mechanism.spelled for each in (card, *compared)],
-        own=[cell for _, (cell, *_) in worst_first(card, compared)] if card.standings else [],
+        own=[cell for _, (cell, *_) in worst_first(card, compared)] if card.constructions else [],
         meanings=MEANINGS,
         marks=MARKED,
         costs=costs,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from separatrix.analysis.choose import Cell, Choice, Row, Status
-from separatrix.analysis.choose.budget import spelled_bytes
-from separatrix.analysis.choose.sight import BOTH
+from separatrix.analysis.choose import Choice, ChoiceCell, ChoiceRow, ChoiceStatus
+from separatrix.analysis.choose.budget import format_bytes
+from separatrix.analysis.choose.construction_cells import BOTH
 from separatrix.pages import pages
 from separatrix.pages.verdict_words import CHOICE_LETTERS, COLOURS, INKS
 
@@ -32,14 +32,14 @@ LOOKS = {
 """Paper and ink of each word; Okabe and Ito's colours."""
 
 
-def _groups(choice: Choice) -> dict[str, list[Row]]:
+def _groups(choice: Choice) -> dict[str, list[ChoiceRow]]:
     """The rows by what comes of them, under a heading each."""
-    fits = choice.of(Status.FITS)
+    fits = choice.with_status(ChoiceStatus.FITS)
     found = {
-        "What fits": [row for row in fits if row.known],
-        "What fits, but nothing is known of what it sees": [row for row in fits if not row.known],
-        "What fits, but is not known to see all that it must": choice.of(Status.OPEN),
-        "What is excluded, and by what": choice.of(Status.EXCLUDED),
+        "What fits": [row for row in fits if row.has_results],
+        "What fits, but nothing is known of what it sees": [row for row in fits if not row.has_results],
+        "What fits, but is not known to see all that it must": choice.with_status(ChoiceStatus.OPEN),
+        "What is excluded, and by what": choice.with_status(ChoiceStatus.EXCLUDED),
     }
     return {heading: rows for heading, rows in found.items() if rows}
 
@@ -67,70 +67,70 @@ def meanings(dtype: str) -> dict[str, str]:
 class ShownCell:
     """The texts of one cell."""
 
-    cell: Cell
+    cell: ChoiceCell
     style: str
 
     @property
     def letter(self) -> str:
         """A letter for the word: a small one where it is sampled."""
-        letter = CHOICE_LETTERS[self.cell.shown_as]
+        letter = CHOICE_LETTERS[self.cell.displayed_word]
         return letter.lower() if self.cell.kind == "sampled" else letter
 
     @property
     def title(self) -> str:
         """All that is known, in one line."""
         at = f" at n={self.cell.n:,}" if self.cell.n else ""
-        return f"{self.cell.name}{at}: {self.cell.shown_as}, {self.cell.kind}; {self.cell.evidence}"
+        return f"{self.cell.name}{at}: {self.cell.displayed_word}, {self.cell.kind}; {self.cell.evidence}"
 
     @property
     def at(self) -> str:
         """What is known at another length, which does not count; empty where nothing is."""
         cell = self.cell.elsewhere
-        return "" if cell is None else f"{CHOICE_LETTERS[cell.shown_as]} at n={cell.n:,}"
+        return "" if cell is None else f"{CHOICE_LETTERS[cell.displayed_word]} at n={cell.n:,}"
 
 
 @dataclass(frozen=True)
 class ShownRow:
     """The texts of one mechanism."""
 
-    row: Row
+    row: ChoiceRow
     cells: list[ShownCell]
 
     @property
     def kept(self) -> str:
         """What it keeps."""
-        return spelled_bytes(self.row.kept.bytes)
+        return format_bytes(self.row.kept_bytes)
 
     @property
     def operations(self) -> str:
         """As which power of n they grow; empty where they were not counted."""
-        return "" if self.row.exponent is None else f"{self.row.exponent:.2f}"
+        return "" if self.row.operations_exponent is None else f"{self.row.operations_exponent:.2f}"
 
     @property
     def counted(self) -> str:
         """Where operations were counted."""
-        at = ", ".join(f"{n:,}" for n in self.row.counted_at)
+        at = ", ".join(f"{n:,}" for n in self.row.operations_counted_at)
         return f"counted at {at} tokens" if at else "not counted"
 
     @property
     def why(self) -> str:
         """What excludes it, or is not known of it, and what else there is to say."""
-        unknown = f"not known: {', '.join(self.row.open_on)}" if self.row.open_on else ""
+        unknown = f"not known: {', '.join(self.row.not_known)}" if self.row.not_known else ""
         return "; ".join(filter(None, (*self.row.excluded_by, unknown, self.row.note)))
 
 
 def page(choice: Choice) -> str:
     """The choice as a page of its own, which opens offline."""
-    budget, words = choice.budget, {cell.shown_as for row in choice.mechanisms for cell in row.cells}
-    said, groups = meanings(budget.dtype), _groups(choice)
-    room = "" if budget.memory is None else f"{spelled_bytes(budget.memory)} "
+    words = {cell.displayed_word for row in choice.mechanisms for cell in row.sees.values()}
+    said, groups = meanings(choice.dtype), _groups(choice)
+    room = "" if choice.memory is None else f"{format_bytes(choice.memory)} "
     return pages.page(
         "choice.html.j2",
-        title=f"What to choose at n = {budget.n:,} in {budget.dtype}",
+        title=f"What to choose at n = {choice.n:,} in {choice.dtype}",
         choice=choice,
         room=room,
         counts={heading: len(rows) for heading, rows in groups.items()},
-        columns={name: _heading(choice, name) for name in choice.lengths},
+        columns={name: _heading(choice, name) for name in choice.asked_at},
         nothing=choice.nearest,
         keys=[(CHOICE_LETTERS[word], said[word], _style(word)) for word in said if word in words],
         groups={heading: [_shown(row) for row in rows] for heading, rows in groups.items()},
@@ -142,8 +142,8 @@ def _heading(choice: Choice, name: str) -> str:
     return f"{name} (no length near n)" if name in choice.elsewhere else name
 
 
-def _shown(row: Row) -> ShownRow:
-    return ShownRow(row, [ShownCell(cell, _style(cell.shown_as)) for cell in row.cells])
+def _shown(row: ChoiceRow) -> ShownRow:
+    return ShownRow(row, [ShownCell(cell, _style(cell.displayed_word)) for cell in row.sees.values()])
 
 
 def _style(word: str) -> str:
@@ -153,7 +153,7 @@ def _style(word: str) -> str:
 
 def size(choice: Choice) -> tuple[float, float]:
     """Inches across and up."""
-    return 2.6 + 0.24 * len(choice.lengths), 1.4 + 0.16 * len(choice.mechanisms)
+    return 2.6 + 0.24 * len(choice.asked_at), 1.4 + 0.16 * len(choice.mechanisms)
 
 
 def draw_on(axes: Axes, choice: Choice) -> None:
@@ -161,23 +161,23 @@ def draw_on(axes: Axes, choice: Choice) -> None:
     from matplotlib.patches import Rectangle
 
     for y, row in enumerate(choice.mechanisms):
-        for x, cell in enumerate(row.cells):
-            paper, ink = LOOKS[cell.shown_as]
+        for x, cell in enumerate(row.sees.values()):
+            paper, ink = LOOKS[cell.displayed_word]
             axes.add_patch(Rectangle((x + 0.03, y + 0.05), 0.94, 0.9, facecolor=paper, edgecolor="none"))
             shown = ShownCell(cell, "")
             axes.text(x + 0.5, y + 0.5, shown.letter, ha="center", va="center_baseline", size=6, color=ink)
-    names, count = [_heading(choice, name) for name in choice.lengths], len(choice.mechanisms)
+    names, count = [_heading(choice, name) for name in choice.asked_at], len(choice.mechanisms)
     axes.set_xlim(0, len(names))
     axes.set_ylim(count, 0)
     axes.set_xticks([x + 0.5 for x in range(len(names))], names, rotation=90)
     axes.set_yticks([y + 0.5 for y in range(count)], [row.mechanism for row in choice.mechanisms])
     for label, row in zip(axes.get_yticklabels(), choice.mechanisms, strict=True):
-        label.set_color("#999999" if row.status is Status.EXCLUDED else "#000000")
+        label.set_color("#999999" if row.status is ChoiceStatus.EXCLUDED else "#000000")
     axes.xaxis.tick_top()
     axes.tick_params(length=0, labelsize=6.5)
     axes.grid(visible=False)
     axes.spines[:].set_visible(False)
-    words = {cell.shown_as for row in choice.mechanisms for cell in row.cells}
-    said = meanings(choice.budget.dtype)
+    words = {cell.displayed_word for row in choice.mechanisms for cell in row.sees.values()}
+    said = meanings(choice.dtype)
     keys = "\n".join(f"{CHOICE_LETTERS[word]}  {said[word]}" for word in said if word in words)
     axes.set_xlabel(f"{keys}\nsmall letters are sampled; names in grey are excluded", size=6.5, loc="left")

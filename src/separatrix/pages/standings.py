@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from separatrix.analysis.cards import Card, Standing, Unanswered
+from separatrix.analysis.cards.card import Card
+from separatrix.analysis.cards.construction_result import ConstructionResult, NoConstructionResult
 from separatrix.core.numbers.spelling import whole_for_people
 from separatrix.pages.verdict_words import LETTERS, MARKS, RESCUES, probability
 
@@ -30,10 +31,10 @@ class ShownStanding:
     """Of the word, or of who tells apart what this reader does not."""
 
 
-def shown(found: Standing | Unanswered) -> ShownStanding:
+def shown(found: ConstructionResult | NoConstructionResult) -> ShownStanding:
     """The cell of a standing."""
-    if isinstance(found, Unanswered):
-        return ShownStanding(found.name, found.word, found.why, letter=LETTERS[found.word])
+    if isinstance(found, NoConstructionResult):
+        return ShownStanding(found.name, found.word, found.evidence, letter=LETTERS[found.word])
     outcome = found.verdict.outcome
     low, high = outcome.interval
     where = "" if low == high else f" in [{low:.4g}, {high:.4g}]"
@@ -43,7 +44,7 @@ def shown(found: Standing | Unanswered) -> ShownStanding:
         word=found.word,
         evidence=f"P = {outcome.distinguish:.6g}{where}; {outcome.engine}: {outcome.evidence}{rescued}",
         letter=_letter(found),
-        p=f"{MARKS[found.evidence]} {probability(outcome.distinguish)}",
+        p=f"{MARKS[found.point.kind]} {probability(outcome.distinguish)}",
         growth=exponent(found),
         law=exponent(found) if len(exponent(found)) < 10 else "other law",
         bits=bits(found),
@@ -51,7 +52,7 @@ def shown(found: Standing | Unanswered) -> ShownStanding:
     )
 
 
-def _letter(found: Standing) -> str:
+def _letter(found: ConstructionResult) -> str:
     if found.rescue is None or found.word not in ("blind", "saturated"):
         return LETTERS[found.word]
     return RESCUES[found.rescue.by.value][0]
@@ -62,12 +63,12 @@ WORST = ("none", "blind", "saturated", "undecided", "partial", "distinguishes")
 
 def worst_first(card: Card, others: Sequence[Card]) -> list[tuple[str, list[ShownStanding]]]:
     """The cells of a card and of others by construction, those on which it fails first."""
-    columns = [{cell.name: shown(cell) for cell in each.standings} for each in (card, *others)]
+    columns = [{cell.name: shown(cell) for cell in each.constructions.values()} for each in (card, *others)]
     rows = [(name, [column[name] for column in columns]) for name in columns[0]]
     return sorted(rows, key=lambda row: WORST.index(row[1][0].word))
 
 
-def exponent(found: Standing) -> str:
+def exponent(found: ConstructionResult) -> str:
     """How the margin grows with n: its power of n, or the name of its law."""
     law = found.growth.law
     if law is None:
@@ -75,16 +76,16 @@ def exponent(found: Standing) -> str:
     return f"n^{law.exponent:+.2f}".replace("-", "−") if law.name == "power law" else law.name
 
 
-def bits(found: Standing) -> str:
+def bits(found: ConstructionResult) -> str:
     """The significant bits needed, or nothing where the margin is not known."""
     needed = found.verdict.bits
     return "" if math.isnan(needed) else f"{needed:.3g}"
 
 
-def blind_from(found: Standing) -> str:
+def blind_from(found: ConstructionResult) -> str:
     """The length from which on it is blind, about where that was sampled; or that none was found."""
-    start = found.blind.start
+    start = found.blindness.blind_from_n
     if start is None:
-        return f"none found up to {whole_for_people(found.blind.searched_to)}"
+        return f"none found up to {whole_for_people(found.blindness.blind_searched_to)}"
     size = f"{start:,}" if start < 10**6 else f"{start:.3g}".replace("e+", "e")
-    return size if found.blind.exact else f"≈{size}"
+    return size if found.blindness.blind_from_n_is == "exact" else f"≈{size}"

@@ -10,6 +10,7 @@ import re
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,18 +18,23 @@ from torch import Tensor
 
 import separatrix as sx
 from documents import require_document, require_result
-from separatrix.analysis.cards import Card, Standing, Unanswered, assess, likenesses, points
-from separatrix.analysis.cards.atlas import Atlas, Region, atlas
-from separatrix.analysis.cards.card import _rescaled
-from separatrix.analysis.cards.likeness import nearest_words
+from separatrix.analysis.cards.assessment import _find_changed_verdicts, assess
+from separatrix.analysis.cards.atlas import Atlas, AtlasRow, atlas
+from separatrix.analysis.cards.card import Card, describe_neighbours
+from separatrix.analysis.cards.construction_result import (
+    ConstructionResult,
+    NoConstructionResult,
+    compute_result,
+    reference_points,
+)
+from separatrix.analysis.cards.neighbours import find_neighbours
 from separatrix.analysis.cards.outcomes import at_length
-from separatrix.analysis.cards.rescue import rescue
-from separatrix.analysis.cards.standing import standing
-from separatrix.analysis.costs import CostCurve, Disagreement, bench, measure
-from separatrix.analysis.costs.cost import draw_tokens, find_disagreement
+from separatrix.analysis.cards.rescue import find_rescue
+from separatrix.analysis.costs.cost import bench, draw_tokens, find_disagreement, measure
+from separatrix.analysis.costs.curves import CostCurve, Disagreement
 from separatrix.analysis.costs.memory import peak_bytes
 from separatrix.analysis.laws.costs import cost_law
-from separatrix.cli.cards import _atlas_view
+from separatrix.cli.cards import _print_atlas
 from separatrix.constructions import CONSTRUCTIONS, Construction
 from separatrix.contract import CHECKS, Examination
 from separatrix.core.parameters import UsageError
@@ -50,9 +56,9 @@ FEW = {name: CONSTRUCTIONS[name] for name in ("spike", "plain")}
 def quick(monkeypatch: pytest.MonkeyPatch, few_checks: None) -> None:
     """Few checks, constructions, lengths and draws: what is tested here is how they become a card."""
     monkeypatch.setattr("separatrix.analysis.costs.cost.LENGTHS", SHORT)
-    monkeypatch.setattr("separatrix.analysis.cards.margin_growth.NEAR", "200:400:3")
+    monkeypatch.setattr("separatrix.analysis.cards.construction_result.LITERAL_LENGTHS", "200:400:3")
     monkeypatch.setattr("separatrix.exact.engines.sampling.LITERAL", 25)
-    monkeypatch.setattr("separatrix.analysis.cards.standing.CONSTRUCTIONS", FEW)
+    monkeypatch.setattr("separatrix.analysis.cards.construction_result.CONSTRUCTIONS", FEW)
 
 
 def test_peak_memory_counts_what_is_held_at_once() -> None:
@@ -138,23 +144,23 @@ def test_bench_compares_with_softmax(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_construction_has_its_points() -> None:
-    found = points()
+    found = reference_points()
     assert {"spike, ones", "spike, identity", "cross", "plain"} <= set(found)
     assert {point.name for point in found.values()} == set(CONSTRUCTIONS)
     assert found["spike, ones"].n == found["plain"].n == 1000
 
 
-def answered(mechanism: Mechanism, name: str) -> Standing:
-    found = standing(name, points()[name], mechanism)
-    assert isinstance(found, Standing)
+def answered(mechanism: Mechanism, name: str) -> ConstructionResult:
+    found = compute_result(name, reference_points()[name], mechanism)
+    assert isinstance(found, ConstructionResult)
     return found
 
 
 def test_standings_of_the_two_units() -> None:
     softmax, linear = (answered(each, "spike, ones") for each in (Softmax(), Linear()))
     assert (softmax.word, linear.word) == ("distinguishes", "blind")
-    assert softmax.evidence == "certified"
-    assert (softmax.blind.start, softmax.blind.searched_to) == (None, 10**12)
+    assert softmax.point.kind == "certified"
+    assert (softmax.blindness.blind_from_n, softmax.blindness.blind_searched_to) == (None, 10**12)
     assert [each.growth.law.name for each in (softmax, linear) if each.growth.law] == [
         "constant",
         "power law",
@@ -164,10 +170,10 @@ def test_standings_of_the_two_units() -> None:
 @pytest.mark.parametrize("name", ["spike, identity", "plain"])
 def test_where_it_goes_blind_is_exact_to_the_step(name: str) -> None:
     found = answered(Linear(), name)
-    assert found.blind.exact
-    assert found.blind.start is not None
+    assert found.blindness.blind_from_n_is == "exact"
+    assert found.blindness.blind_from_n is not None
     words = []
-    for n in (found.blind.start - found.verdict.construction.step, found.blind.start):
+    for n in (found.blindness.blind_from_n - found.verdict.construction.step, found.blindness.blind_from_n):
         there = at_length(found.verdict.construction, n)
         assert there is not None
         words.append(verdict(there.name, Linear(), **there.parameters.shown()).word)
@@ -176,9 +182,9 @@ def test_where_it_goes_blind_is_exact_to_the_step(name: str) -> None:
 
 
 def test_lengths_are_the_nearest_admissible_ones() -> None:
-    point = points()["spike, ones"]
+    point = reference_points()["spike, ones"]
     assert [there.n for n in (1, 149, 151, 300) if (there := at_length(point, n))] == [100, 100, 200, 300]
-    plain = points()["plain"]
+    plain = reference_points()["plain"]
     assert at_length(plain, 2) is None
 
 
@@ -186,7 +192,7 @@ def test_sampled_cells_stop_when_they_are_decided() -> None:
     partial = answered(mechanism_named("identity-features"), "spike, identity")
     blind = answered(mechanism_named("identity-features"), "spike, ones")
     assert (partial.word, blind.word) == ("partial", "blind")
-    assert partial.evidence == blind.evidence == "sampled"
+    assert partial.point.kind == blind.point.kind == "sampled"
     for cell in (partial, blind):
         low, high = cell.verdict.outcome.interval
         exact = verdict("spike", "linear", **cell.verdict.construction.parameters.shown()).outcome
@@ -201,12 +207,12 @@ def test_what_a_mechanism_raises_is_an_answer() -> None:
             raise RuntimeError("too long\nfor me")
         return (q @ k.mT).softmax(-1) @ v
 
-    found = standing("plain", points()["plain"], wrap(late))
-    assert isinstance(found, Unanswered)
-    assert found.why.startswith("it raised RuntimeError: too long for me (line ")
-    assert "of test_cards.py: raise RuntimeError(" in found.why
-    assert re.search(r"called with q \(\d+, 1, 1000, 1\)", found.why)
-    assert found.broke
+    found = compute_result("plain", reference_points()["plain"], wrap(late))
+    assert isinstance(found, NoConstructionResult)
+    assert found.evidence.startswith("it raised RuntimeError: too long for me (line ")
+    assert "of test_cards.py: raise RuntimeError(" in found.evidence
+    assert re.search(r"called with q \(\d+, 1, 1000, 1\)", found.evidence)
+    assert found.is_broken
 
 
 def test_a_strangers_function_is_attended_once_where_order_is_nothing_to_it() -> None:
@@ -217,9 +223,9 @@ def test_a_strangers_function_is_attended_once_where_order_is_nothing_to_it() ->
         attended.append(q.shape)
         return (q @ k.mT).softmax(-1) @ v
 
-    mechanism, point = wrap(mine), points()["spike, identity"]
-    found = standing("spike, identity", point, mechanism)
-    assert isinstance(found, Standing)
+    mechanism, point = wrap(mine), reference_points()["spike, identity"]
+    found = compute_result("spike, identity", point, mechanism)
+    assert isinstance(found, ConstructionResult)
     low, high = found.verdict.outcome.interval
     exact = verdict("spike", "softmax", **point.parameters.shown()).outcome
     assert low <= exact.distinguish <= high
@@ -228,10 +234,10 @@ def test_a_strangers_function_is_attended_once_where_order_is_nothing_to_it() ->
 
 
 def test_likeness_knows_its_own() -> None:
-    nearest = likenesses(mechanism_named("identity-features"))
+    nearest = find_neighbours(mechanism_named("identity-features"))
     assert "linear" in [each.mechanism for each in nearest if each.distance < 1e-9]
-    assert likenesses(mechanism_named("based"))[0].mechanism == "taylor:order=2"
-    nearest = likenesses(mechanism_named("retention:decay=1"))[0]
+    assert find_neighbours(mechanism_named("based"))[0].mechanism == "taylor:order=2"
+    nearest = find_neighbours(mechanism_named("retention:decay=1"))[0]
     assert nearest.mechanism == "causal-linear"
     assert nearest.distance < 1e-9
 
@@ -240,10 +246,10 @@ def test_one_that_only_looks_back_is_like_others_with_a_mask() -> None:
     def back(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return (q @ k.mT + torch.ones(q.shape[-2], k.shape[-2]).triu(1) * -1e9).softmax(-1) @ v
 
-    nearest = likenesses(wrap(back, "back"))
-    assert nearest_words(nearest, causal=True) == "on the tokens tried it is softmax with a causal mask."
-    found = nearest_words(likenesses(mechanism_named("retention:decay=1")), causal=True)
-    assert found.startswith("on the tokens tried it is causal-linear")
+    nearest = find_neighbours(wrap(back, "back"))
+    assert describe_neighbours(nearest, True) == "on the tokens tried it equals softmax with a causal mask."
+    found = describe_neighbours(find_neighbours(mechanism_named("retention:decay=1")), True)
+    assert found.startswith("on the tokens tried it equals causal-linear")
     assert "causal-linear with" not in found
 
 
@@ -251,8 +257,8 @@ def test_one_that_only_looks_back_is_like_others_with_a_mask() -> None:
 def test_a_card_for_a_strangers_function(tmp_path: Path) -> None:
     card = assess(wrap(lambda q, k, v: (q @ k.mT).softmax(-1) @ v, "mine"), [Linear()])
     assert card.contract.holds
-    assert card.likenesses[0].mechanism == "softmax"
-    assert card.likenesses[0].distance < 1e-9
+    assert card.neighbours[0].mechanism == "softmax"
+    assert card.neighbours[0].distance < 1e-9
     assert "keeps the contract" in card.reading
     shown = require_document("card", json.dumps(card.as_json(), allow_nan=False))
     assert set(shown) >= {"mechanism", "contract", "constructions", "cost"}
@@ -289,7 +295,7 @@ def test_a_card_names_what_is_broken() -> None:
 def test_what_does_not_attend_gets_a_short_card() -> None:
     card = assess(lambda q, k, v: v * math.nan)
     assert set(card.contract.failed) == {"finite"}
-    assert card.standings == ()
+    assert card.constructions == {}
     assert "nothing else was tried" in card.reading
     json.dumps(card.as_json(), allow_nan=False)
     assert "could not be called" in card_page.page(card)
@@ -311,18 +317,18 @@ def test_a_quick_card_has_the_checks_as_rows(attend: object, tmp_path: Path) -> 
 @pytest.mark.usefixtures("quick")
 def test_a_card_as_far_as_it_is(tmp_path: Path) -> None:
     known: list[Card] = []
-    card = assess(Softmax(), [Linear()], so_far=known.append)
-    assert [len(each.standings) for each in known] == [0, 1, 2, 3, 3, 3]
+    card = assess(Softmax(), [Linear()], on_update=known.append)
+    assert [len(each.constructions) for each in known] == [0, 1, 2, 3, 3, 3]
     assert not any(each.finished for each in known)
     assert card.finished
     assert len(card.against) == 1
     assert all(each.contract == card.contract for each in known)
-    assert card.standings[:2] == known[2].standings
+    assert [*card.constructions.items()][:2] == [*known[2].constructions.items()]
     for each in (known[0], known[2], known[-1]):
         assert each.reading.startswith("Not finished: ")
         assert each.unfinished in card_page.page(each)
         require_result(each, tmp_path)
-    assert known[2].unfinished == "Not finished: 2 of 3 constructions were asked."
+    assert known[2].unfinished == "Not finished: 2 of 3 constructions were tested."
     assert "not finished" in repr(known[2])
 
 
@@ -333,7 +339,7 @@ def test_a_card_for_each_step_in_which_the_process_could_end(monkeypatch: pytest
     )
     cards: list[Card] = []
     cause = "ended the process"
-    card = assess(Softmax(), [Linear()], if_ended=lambda card_for: cards.append(card_for(cause)))
+    card = assess(Softmax(), [Linear()], on_crash=lambda card_for: cards.append(card_for(cause)))
     in_contract, in_constructions = cards[:3], cards[3:6]
     assert [each.contract.failed for each in in_contract] == [
         {"form": cause},
@@ -343,8 +349,14 @@ def test_a_card_for_each_step_in_which_the_process_could_end(monkeypatch: pytest
     assert in_contract[1].contract.not_tried == {"finite": "form"}
     assert in_contract[2].contract.passed == ["form"]
     for place, each in enumerate(in_constructions):
-        assert each.standings[:-1] == card.standings[:place]
-        assert each.standings[-1] == Unanswered(card.standings[place].name, f"it {cause}", broke=True)
+        results = [*each.constructions.values()]
+        assert results[:-1] == [*card.constructions.values()][:place]
+        name = [*card.constructions][place]
+        assert (
+            each.constructions[name]
+            == results[-1]
+            == NoConstructionResult(name, f"it {cause}", is_broken=True)
+        )
     likeness, cost, beside = cards[6:]
     assert [each.cost for each in (likeness, cost)] == [Disagreement("softmax", f"it {cause}")] * 2
     assert beside.against[-1].cost == Disagreement("linear", f"it {cause}")
@@ -373,47 +385,50 @@ def test_a_card_says_which_verdicts_depend_on_a_scale_that_is_not_known(
     names = "spike, identity", "plain"
     words = dict(zip(names, ("partial", "distinguishes"), strict=True))
     changed = {"spike, identity": "distinguishes"}
-    standings = []
+    results = {}
     for name in names:
-        base = standing(name, points()[name], Softmax() if words[name] == "distinguishes" else Linear())
-        assert isinstance(base, Standing)
+        base = compute_result(
+            name, reference_points()[name], Softmax() if words[name] == "distinguishes" else Linear()
+        )
+        assert isinstance(base, ConstructionResult)
         assert base.word == words[name]
-        standings.append(base)
+        results[name] = base
 
-    def answer(point: Construction, asked: Mechanism) -> str:
-        assert asked.parameters.scale == "sqrt"
-        asked_at = next(name for name in names if points()[name].parameters == point.parameters)
-        return {**words, **changed}[asked_at]
+    def answer(point: Construction, rescaled: Mechanism) -> SimpleNamespace:
+        assert rescaled.parameters.scale == "sqrt"
+        column = next(name for name in names if reference_points()[name].parameters == point.parameters)
+        return SimpleNamespace(word={**words, **changed}[column])
 
-    monkeypatch.setattr("separatrix.analysis.cards.card.word_at", answer)
+    monkeypatch.setattr("separatrix.analysis.cards.assessment.verdict_at", answer)
     unmeasured = Disagreement(mechanism.spelled, "not measured")
-    card = Card(calling_of(mechanism), Examination(), tuple(standings), (), unmeasured, (), unmeasured)
+    card = Card(calling_of(mechanism), Examination(), unmeasured, unmeasured, results)
     assert not card.calling.scale_known
-    card = replace(card, rescaled=_rescaled(card))
-    assert card.rescaled == changed
-    assert card.scale_words in card.reading
-    assert card.scale_words == (
+    card = replace(card, changed_by_scale=_find_changed_verdicts(card))
+    assert card.changed_by_scale == changed
+    assert card.scale_sentence in card.reading
+    assert card.scale_sentence == (
         "The scale of its logits could not be measured. If it divides them by sqrt(width), use --scale sqrt, "
         "which changes 1 verdict: spike, identity (partial → distinguishes)."
     )
     shown = card.as_json()["calling"]
     assert (shown["logit_scale_known"], shown["verdicts_with_scale_sqrt"]) == (False, changed)
-    unchanged = replace(card, rescaled={})
-    assert unchanged.scale_words.endswith("--scale sqrt changes no verdict.")
+    unchanged = replace(card, changed_by_scale={})
+    assert unchanged.scale_sentence.endswith("--scale sqrt changes no verdict.")
 
 
 def test_the_atlas_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("separatrix.analysis.cards.standing.CONSTRUCTIONS", FEW)
+    monkeypatch.setattr("separatrix.analysis.cards.construction_result.CONSTRUCTIONS", FEW)
     told = []
     found = atlas([Softmax(), Linear()], tell=lambda done, total, what: told.append((done, total, what)))
     assert told[-1] == (5, 6, "linear on plain")
-    rows = list(csv.DictReader(io.StringIO(found.as_csv())))
+    found.save(tmp_path / "two.csv")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "two.csv").read_text())))
     assert len(rows) == 2 * len(found.constructions)
     assert (rows[0]["verdict"], rows[0]["kind"]) == ("distinguishes", "certified")
-    refused = Unanswered("plain", "no <engine> can", broke=False)
-    found = Atlas((*found.regions, Region(Power(beta=4), (*found.regions[0].standings[:2], refused))))
+    refused = NoConstructionResult("plain", "no <engine> can", is_broken=False)
+    found = Atlas((*found.mechanisms, AtlasRow(Power(beta=4), (*found.mechanisms[0].results[:2], refused))))
     for ending in atlas_page.ENDINGS:
-        atlas_page.write(found, tmp_path / f"atlas{ending}")
+        found.save(tmp_path / f"atlas{ending}")
         assert (tmp_path / f"atlas{ending}").stat().st_size > 100
     page = (tmp_path / "atlas.html").read_text()
     assert "default-src 'none'" in page
@@ -431,10 +446,11 @@ def test_the_atlas_in_every_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_workers_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two processes give what one gives; sampled cells too, since their draws are seeded."""
     only = {"routing": CONSTRUCTIONS["routing"]}
-    monkeypatch.setattr("separatrix.analysis.cards.atlas.points", lambda: {"routing": points()["routing"]})
-    monkeypatch.setattr("separatrix.analysis.cards.standing.CONSTRUCTIONS", only)
+    routing = {"routing": reference_points()["routing"]}
+    monkeypatch.setattr("separatrix.analysis.cards.atlas.reference_points", lambda: routing)
+    monkeypatch.setattr("separatrix.analysis.cards.construction_result.CONSTRUCTIONS", only)
     chosen = [mechanism_named("window:size=4"), Linear()]
-    assert atlas(chosen, workers=2).as_csv() == atlas(chosen).as_csv()
+    assert atlas(chosen, workers=2).rows() == atlas(chosen).rows()
 
 
 def test_tokens_are_the_same_each_time() -> None:
@@ -481,7 +497,7 @@ def small() -> Atlas:
 def test_a_blind_cell_says_who_else_tells_the_labels_apart_as_readers_does(name: str) -> None:
     for mechanism in ("linear", "softmax"):
         found = sx.readers(name, mechanism)
-        saved = rescue(found.fixed)
+        saved = find_rescue(found.fixed)
         words = {(each.word.value, each.readers) for each in found.statements}
         tuned = found.threshold is not None and found.threshold.outcome.interval[0] >= 0.99
         if found.fixed.word == "distinguishes":
@@ -498,9 +514,9 @@ def test_the_atlas_marks_sorts_filters_and_explains(small: Atlas, capsys: pytest
     by = {(row["mechanism"], row["construction"]): row["rescued_by"] for row in small.rows()}
     assert by["linear", "injectivity"] == by["softmax", "duplication"] == "no reader"
     assert {by["delta", name] for name in ("injectivity", "duplication")} == {None}, "every token is needed"
-    kernels = [region.mechanism.spelled for region in small.families["score kernel"]]
+    kernels = [row.mechanism.spelled for row in small.families["score kernel"]]
     assert kernels == ["softmax", "linear"], "what tells most apart first"
-    _atlas_view(small)
+    _print_atlas(small)
     shown = capsys.readouterr().out
     assert all(len(line) <= 80 for line in shown.splitlines())
     assert "X≡" in shown
@@ -509,7 +525,7 @@ def test_the_atlas_marks_sorts_filters_and_explains(small: Atlas, capsys: pytest
     page = atlas_page.page(small)
     assert 'data-name="softmax" data-family="score kernel" data-seen="1"' in page
     only = atlas("softmax,elu,delta", "spikes", family="feature map,recurrent", sort="name")
-    assert [region.mechanism.spelled for region in only.regions] == ["delta", "elu"]
+    assert [row.mechanism.spelled for row in only.mechanisms] == ["delta", "elu"]
     with pytest.raises(sx.UsageError, match="there is no family recurent"):
         atlas("delta", "spikes", family="recurent")
     known = r"there is no order size .*there are: family, name, seen, spike, plain"

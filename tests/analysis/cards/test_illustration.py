@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -31,11 +32,11 @@ def found(request: pytest.FixtureRequest) -> Illustration:
 def test_tokens_are_those_of_the_construction(found: Illustration) -> None:
     kind = CONSTRUCTIONS[found.construction]
     construction = kind.read(kind.example)
-    for label, dataset in zip((0, 1), found.datasets, strict=True):
+    for label, rows in zip((0, 1), found.tokens, strict=True):
         tokens = construction.dense(label, 0, torch.float64)
-        assert [dataset.rows[0].first, dataset.rows[-1].last] == [1, len(tokens.keys)]
-        assert all(a.last + 1 == b.first for a, b in zip(dataset.rows, dataset.rows[1:], strict=False))
-        for row in dataset.rows:
+        assert [rows[0].first, rows[-1].last] == [1, len(tokens.keys)]
+        assert all(a.last + 1 == b.first for a, b in pairwise(rows))
+        for row in rows:
             for place in {row.first - 1, row.last - 1}:
                 for heading, cell in zip(found.columns, row.cells, strict=bool(row.cells)):
                     if heading == "logit":
@@ -51,8 +52,8 @@ def test_tokens_are_those_of_the_construction(found: Illustration) -> None:
 
 
 def test_what_differs_is_marked_on_both_sides(found: Illustration) -> None:
-    before, after = found.datasets
-    for a, b in zip(before.rows, after.rows, strict=True):
+    before, after = found.tokens
+    for a, b in zip(before, after, strict=True):
         if found.differences:
             assert a.tokens == b.tokens
             assert (
@@ -62,35 +63,37 @@ def test_what_differs_is_marked_on_both_sides(found: Illustration) -> None:
             )
         else:
             assert a.cells == b.cells
-    assert any(any(row.changed) for row in after.rows) == bool(found.differences)
-    assert found.differences or before.rows[-1].last != after.rows[-1].last
+    assert any(any(row.changed) for row in after) == bool(found.differences)
+    assert found.differences or before[-1].last != after[-1].last
 
 
 def test_weights_and_neurons_are_those_of_the_network(found: Illustration) -> None:
     kind = CONSTRUCTIONS[found.construction]
     construction = kind.read(kind.example)
-    for name in found.mechanisms:
-        network = FourLayerNetwork.draw(mechanism_named(name), construction, SEED)
-        for label, dataset in zip((0, 1), found.datasets, strict=True):
-            assert (found.fired(name, label) > 0) == fires(network, construction, label)
-            if mechanism_named(name).normalised:
-                assert sum(dataset.weights[name]) == pytest.approx(1)
+    for picture in found.mechanisms:
+        mechanism = mechanism_named(picture.mechanism)
+        network = FourLayerNetwork.draw(mechanism, construction, SEED)
+        for label, weights in zip((0, 1), picture.weights, strict=True):
+            assert (picture.fire_counts[label] > 0) == fires(network, construction, label)
+            if mechanism.normalised:
+                assert sum(weights[0]) == pytest.approx(1)
 
 
 def test_it_shows_what_the_verdict_says(found: Illustration) -> None:
     if found.construction == SAMPLED:
         pytest.skip("the verdict is sampled")
-    for name in found.mechanisms:
-        word = verdict(found.construction, name, **CONSTRUCTIONS[found.construction].example).word
-        assert found.tells_apart(name) == (word == "distinguishes")
+    for picture in found.mechanisms:
+        example = CONSTRUCTIONS[found.construction].example
+        word = verdict(found.construction, picture.mechanism, **example).word
+        assert picture.tells_apart == (word == "distinguishes")
 
 
 def test_it_fits_a_terminal(found: Illustration, capsys: pytest.CaptureFixture[str]) -> None:
     illustrated.show(found)
     lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= illustrated.WIDE
+    assert max(map(len, lines)) <= illustrated.MAX_WIDTH
     fired = [int(line.split()[-4]) for line in lines if line.endswith(" fire")]
-    assert fired == [found.fired(name, label) for name in found.mechanisms for label in (0, 1)]
+    assert fired == [count for picture in found.mechanisms for count in picture.fire_counts]
 
 
 @pytest.mark.parametrize("name", ["spike", "duplication", "rough"])

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import separatrix as sx
-from separatrix.analysis import choose as choices
-from separatrix.analysis.choose import Budget, Status, choose
-from separatrix.analysis.choose.budget import read_memory, spelled_bytes
-from separatrix.analysis.choose.sight import BOTH, nearest_point
-from separatrix.analysis.choose.task_sight import task_at, task_sight
+from separatrix.analysis.choose import Budget, ChoiceStatus, choose
+from separatrix.analysis.choose import task_cells as choose_tasks
+from separatrix.analysis.choose.budget import format_bytes, read_memory
+from separatrix.analysis.choose.construction_cells import BOTH, nearest_point
+from separatrix.analysis.choose.task_cells import task_at, task_cell
 from separatrix.analysis.costs.cost import count_operations
 from separatrix.cli.application import run as typed
 from separatrix.constructions import CONSTRUCTIONS
@@ -41,17 +41,17 @@ def row(found, name):
 
 
 def cell(found, mechanism, name):
-    return next(each for each in row(found, mechanism).cells if each.name == name)
+    return row(found, mechanism).sees[name]
 
 
 @pytest.mark.parametrize("mechanism", ["softmax", "linear", "elu"])
 def test_a_cell_says_what_a_verdict_says_at_the_nearest_length(found, mechanism):
-    for each in row(found, mechanism).cells:
+    for each in row(found, mechanism).sees.values():
         exact = each.kind in ("certified", "closed")
         if each.word in ("lost", "cannot") or not exact:
             continue
         asked = sx.verdict(each.name, mechanism, n=each.n)
-        assert (each.word, each.p) == (asked.word, asked.outcome.distinguish)
+        assert (each.word, each.distinguish) == (asked.word, asked.outcome.distinguish)
         assert each.command == f"separatrix verdict {each.name} {mechanism} n={each.n}"
         assert abs(each.n - 20_000) <= asked.construction.step
 
@@ -60,7 +60,7 @@ def test_a_cell_says_what_a_verdict_says_at_the_nearest_length(found, mechanism)
 def test_what_is_one_number_of_the_format_is_said_and_lost_only_if_it_would_be_seen(dtype, n):
     counts = {True: 0, False: 0}
     for each in choose(n, dtype, mechanisms="softmax,linear,hedgehog").mechanisms:
-        for shown in each.cells:
+        for shown in each.sees.values():
             if shown.kind not in ("certified", "closed"):
                 continue
             asked = sx.verdict(shown.name, each.mechanism, n=shown.n)
@@ -68,8 +68,8 @@ def test_what_is_one_number_of_the_format_is_said_and_lost_only_if_it_would_be_s
             read = [torch.tensor(v * unit, dtype=torch.float64) for v in (asked.outcome.v0, asked.outcome.v1)]
             same = bool(read[0].to(getattr(torch, dtype)) == read[1].to(getattr(torch, dtype)))
             assert (shown.word == "lost") == (same and asked.word not in FAILURES), shown
-            assert (f"the same {dtype}" in shown.evidence) == same == shown.one_number, shown
-            assert (shown.shown_as == BOTH) == (same and asked.word in FAILURES)
+            assert (f"the same {dtype}" in shown.evidence) == same == shown.same_in_format, shown
+            assert (shown.displayed_word == BOTH) == (same and asked.word in FAILURES)
             assert shown.as_json()["same_in_format"] is same
             counts[same] += 1
     assert counts[False]
@@ -86,18 +86,20 @@ def test_lost_is_said_of_what_is_seen_in_exact_arithmetic(monkeypatch):
     finally:
         nearest_point.cache_clear()
     seen, lost = (cell(found, "linear", "location") for found in (fine, coarse))
-    assert (seen.word, seen.one_number) == ("distinguishes", False)
-    assert (lost.word, lost.one_number, lost.p) == ("lost", True, seen.p)
-    assert row(coarse, "linear").excluded_by == ("lost in bfloat16, or it would be seen, on location",)
+    assert (seen.word, seen.same_in_format) == ("distinguishes", False)
+    assert (lost.word, lost.same_in_format, lost.distinguish) == ("lost", True, seen.distinguish)
+    assert row(coarse, "linear").excluded_by == ("the difference is lost in bfloat16 on location",)
 
 
 def test_equal_rows_are_out_of_reach_of_every_reader_and_not_of_this_one_alone():
     found = choose(20_000, mechanisms="softmax,linear")
-    assert {each.name for each in row(found, "linear").cells if each.word == "cannot"} == {
+    assert {each.name for each in row(found, "linear").sees.values() if each.word == "cannot"} == {
         "injectivity",
         "duplication",
     }
-    assert {each.name for each in row(found, "softmax").cells if each.word == "cannot"} == {"duplication"}
+    assert {each.name for each in row(found, "softmax").sees.values() if each.word == "cannot"} == {
+        "duplication"
+    }
     for name in (
         "injectivity",
         "duplication",
@@ -116,42 +118,45 @@ def test_what_is_kept_by_all_layers(found):
     numbers = sum(1 for _ in range(layers) for _ in range(heads) for _ in ("k", "v") for _ in range(width))
     counters = layers * 8
     cache = 2 * numbers * n + counters
-    assert row(found, "softmax").kept.bytes == cache
-    assert row(found, "delta").kept.bytes == layers * heads * width * width * 4 + counters
+    assert row(found, "softmax").kept_bytes == cache
+    assert row(found, "delta").kept_bytes == layers * heads * width * width * 4 + counters
     sums = layers * heads * width * (width + 1) * 4 + counters
-    assert row(found, "elu").kept.bytes == row(found, "linear").kept.bytes == sums
+    assert row(found, "elu").kept_bytes == row(found, "linear").kept_bytes == sums
     exact = choose(20_000, "bf16", cache, mechanisms="softmax", layers=2, heads=3, width=16)
     less = choose(20_000, "bf16", cache - 1, mechanisms="softmax", layers=2, heads=3, width=16)
-    assert (exact.mechanisms[0].status, less.mechanisms[0].status) == (Status.FITS, Status.EXCLUDED)
+    assert (exact.mechanisms[0].status, less.mechanisms[0].status) == (
+        ChoiceStatus.FITS,
+        ChoiceStatus.EXCLUDED,
+    )
     assert "it keeps" in less.mechanisms[0].excluded_by[0]
 
 
 def test_what_must_be_seen_decides(found):
     assert {each.mechanism: each.status for each in found.mechanisms} == {
-        "softmax": Status.FITS,
-        "delta": Status.OPEN,
-        "elu": Status.EXCLUDED,
-        "linear": Status.EXCLUDED,
+        "softmax": ChoiceStatus.FITS,
+        "delta": ChoiceStatus.OPEN,
+        "elu": ChoiceStatus.EXCLUDED,
+        "linear": ChoiceStatus.EXCLUDED,
     }
-    assert row(found, "linear").excluded_by == ("blind, to this reader, on critical",)
-    assert row(found, "delta").open_on == ("critical",)
-    assert "every one of 20,000 tokens" in cell(found, "delta", "critical").evidence
+    assert row(found, "linear").excluded_by == ("blind with this reader on critical",)
+    assert row(found, "delta").not_known == ("critical",)
+    assert "all 20,000 tokens are needed" in cell(found, "delta", "critical").evidence
 
 
 def test_constructions_that_end_before_are_asked_only_where_they_must_be_seen():
     found = choose(20_000, mechanisms="linear")
-    assert found.unasked == {
+    assert found.not_asked == {
         **dict.fromkeys(("routing", "parity", "recall"), "ends at n=4,096"),
         "rough": "needs every token",
     }
-    assert [*found.lengths] == [name for name in CONSTRUCTIONS if name not in found.unasked]
+    assert [*found.asked_at] == [name for name in CONSTRUCTIONS if name not in found.not_asked]
     asked = choose(20_000, must=["parity"], mechanisms="linear")
-    assert asked.lengths["parity"] == 4096
+    assert asked.asked_at["parity"] == 4096
     shown = cell(asked, "linear", "parity")
     assert (shown.word, shown.n) == ("not known", None)
     assert (shown.elsewhere.word, shown.elsewhere.n) == ("cannot", 4096)
     assert shown.as_json()["elsewhere"]["n"] == 4096
-    assert row(asked, "linear").status is Status.OPEN
+    assert row(asked, "linear").status is ChoiceStatus.OPEN
     assert asked.elsewhere == ("parity",)
 
 
@@ -162,10 +167,10 @@ def test_every_answer_says_the_length_it_is_of_on_the_terminal_and_on_the_page(c
     shown = capsys.readouterr().out
     legend = " ".join(shown.split())
     assert "must be seen: recall (has no length near 20,000), needle (has no length near 20,000)" in legend
-    assert "at other lengths only, which does not count here:" in legend
+    assert "only at other lengths, which do not count here:" in legend
     assert re.search(r"^softmax +D n=4,096$", shown, re.MULTILINE)
     assert "j regression, k majority" in legend  # no column of one letter for what was asked elsewhere
-    assert "3 fit, but whether they see recall, needle is not known" in legend
+    assert "3 fit, but recall, needle is unknown" in legend
     assert "excluded" not in legend
     text = page(choose(20_000, must="recall,needle", mechanisms="softmax,delta"))
     assert "recall (no length near n)</span>" in text
@@ -176,11 +181,11 @@ def test_heads_that_share_keys_and_values_keep_them_once(found):
     shared = choose(20_000, mechanisms=FEW, layers=2, heads=8, kv_heads=2, width=16)
     alone = choose(20_000, mechanisms=FEW, layers=2, heads=2, width=16)
     for each in alone.mechanisms:
-        assert row(shared, each.mechanism).kept == each.kept
-    assert shared.budget.model == "2 layers of 8 heads (2 of keys and values) of width 16"
+        assert row(shared, each.mechanism).kept_bytes == each.kept_bytes
+    assert shared.model == "2 layers of 8 heads (2 of keys and values) of width 16"
     assert shared.as_json()["kv_heads"] == 2
     assert found.as_json()["kv_heads"] is None
-    assert (row(shared, "softmax").kept.bytes - 2 * 8) * 4 == 2 * 8 * 16 * 2 * 2 * 20_000
+    assert (row(shared, "softmax").kept_bytes - 2 * 8) * 4 == 2 * 8 * 16 * 2 * 2 * 20_000
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
@@ -197,20 +202,20 @@ def test_what_is_kept_is_what_layers_hold(dtype):
             for here in (slice(0, 97), slice(97, 98), slice(98, 100)):
                 _, caches = model(symbols[:, here], cache=caches)
         held = sum(x.numel() * x.element_size() for cache in caches for x in cache.tensors())
-        assert each.kept.bytes == model.state_bytes(100) == held, each.mechanism
+        assert each.kept_bytes == model.state_bytes(100) == held, each.mechanism
 
 
 def test_a_cache_just_larger_than_the_memory_is_excluded_by_its_bytes():
     (only,) = choose(131_072, memory="4.5GiB", mechanisms="softmax").mechanisms
-    assert only.excluded_by == ("it keeps 4,831,838,304 bytes, and there is 4,831,838,208",)
+    assert only.excluded_by == ("it keeps 4,831,838,304 bytes, more than 4,831,838,208",)
 
 
 def test_who_does_not_decode_says_so(capsys):
     (only,) = choose(300, mechanisms="linformer").mechanisms
-    assert only.note.startswith("has no causal form: it does not decode")
+    assert only.note.startswith("has no causal form: it cannot decode")
     assert typed(["choose", "n=300", "--mechanisms", "linformer,softmax"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "linformer has no causal form: it does not decode, and its operations are not causal." in shown
+    assert "linformer has no causal form: it cannot decode, and its operations are not causal." in shown
     assert "Operations of a causal pass are counted at 75 to 300 tokens." in shown
 
 
@@ -218,10 +223,10 @@ def test_operations_are_counted_where_a_window_has_an_end_and_not_beyond_n():
     n, size = 131_072, 4096
     (far,) = choose(n, mechanisms=f"window:size={size}").mechanisms
     (near,) = choose(2000, mechanisms=f"window:size={size}").mechanisms
-    assert far.counted_at == (4 * size, 8 * size, 16 * size)
-    assert far.exponent == pytest.approx(1, abs=0.1)
-    assert near.counted_at == (500, 1000, 2000)
-    assert near.exponent == pytest.approx(2, abs=1e-6)
+    assert far.operations_counted_at == (4 * size, 8 * size, 16 * size)
+    assert far.operations_exponent == pytest.approx(1, abs=0.1)
+    assert near.operations_counted_at == (500, 1000, 2000)
+    assert near.operations_exponent == pytest.approx(2, abs=1e-6)
     assert near.as_json()["operations_counted_at"] == [500, 1000, 2000]
 
 
@@ -237,18 +242,19 @@ def test_where_nothing_fits_there_is_a_table_and_the_nearest(capsys, monkeypatch
     monkeypatch.setenv("COLUMNS", "80")
     assert typed(["choose", "n=20000", "memory=1KiB", "--mechanisms", FEW]) == 0
     shown = capsys.readouterr().out
-    assert "Nothing is known to fit: of all, delta keeps the least, 2.25 MiB." in shown
+    assert "No mechanism is known to fit; of all, delta keeps the least, 2.25 MiB." in shown
     assert re.search(r"^softmax +D D D .* +703 MiB +–$", shown, re.MULTILINE)
     found = choose(20_000, memory="1MiB", must="critical,level", mechanisms="softmax,linear,delta")
     assert found.nearest == (
-        "Nothing is known to fit: of what is known to see critical, level, softmax keeps the least, 703 MiB."
+        "No mechanism is known to fit; of those known to see critical, level, softmax keeps the least, "
+        "703 MiB."
     )
     blind = choose(20_000, must="critical,averaging", mechanisms="linear,elu")
     assert blind.nearest == (
-        "Nothing is known to fit: linear comes nearest "
-        "(blind, to this reader, on critical; blind, to this reader, on averaging)."
+        "No mechanism is known to fit; the nearest is linear "
+        "(blind with this reader on critical; blind with this reader on averaging)."
     )
-    assert "Nothing is known to fit" in page(blind)
+    assert "No mechanism is known to fit" in page(blind)
     assert choose(20_000, mechanisms="softmax").nearest == ""
 
 
@@ -275,7 +281,7 @@ def test_the_rank_of_a_state_excludes_nobody_from_recall():
     ],
 )
 def test_written_weights_count_only_if_they_score_as_well_as_the_best_rule(mechanism, word, kind):
-    shown = task_sight("needle", mechanism_named(mechanism), Budget.read({"n": 16, "dtype": "float32"}))
+    shown = task_cell("needle", mechanism_named(mechanism), Budget.read({"n": 16, "dtype": "float32"}))
     assert (shown.word, shown.kind, shown.n) == (word, kind, 16)
     score = re.search(
         r"written weights score (0\.\d+) in float32, where the best rule has (0\.\d+)", shown.evidence
@@ -288,7 +294,7 @@ def test_written_weights_count_only_if_they_score_as_well_as_the_best_rule(mecha
 
 def test_a_task_without_such_a_length_is_not_known():
     found = choose(131_072, must="needle,mqar", mechanisms="softmax,linear")
-    assert {each.status for each in found.mechanisms} == {Status.OPEN}
+    assert {each.status for each in found.mechanisms} == {ChoiceStatus.OPEN}
     assert found.elsewhere == ("needle", "mqar")
     for mechanism in ("softmax", "linear"):
         for name in ("needle", "mqar"):
@@ -301,14 +307,14 @@ def test_a_task_without_such_a_length_is_not_known():
 
 def test_written_weights_are_scored_in_the_format_that_is_asked_for(monkeypatch):
     used = []
-    score_of = choices.task_sight.score_of
+    score_model = choose_tasks.score_model
 
     def spied(model, task, samples):
         used.append(next(model.parameters()).dtype)
-        return score_of(model, task, samples)
+        return score_model(model, task, samples)
 
-    monkeypatch.setattr(choices.task_sight, "score_of", spied)
-    shown = task_sight("needle", mechanism_named("softmax"), Budget.read({"n": 8, "dtype": "bfloat16"}))
+    monkeypatch.setattr(choose_tasks, "score_model", spied)
+    shown = task_cell("needle", mechanism_named("softmax"), Budget.read({"n": 8, "dtype": "bfloat16"}))
     assert set(used) == {torch.bfloat16}
     assert "in bfloat16" in shown.evidence
 
@@ -322,7 +328,7 @@ def test_runs_of_training_count_at_their_length_size_and_format_alone(tmp_path):
 
     def asked(n, dtype):
         budget = Budget.read({"n": n, "dtype": dtype})
-        return task_sight("needle", mechanism_named("gla"), budget, store)
+        return task_cell("needle", mechanism_named("gla"), budget, store)
 
     frame = sx.results(url, kind="training")
     scores = sorted(frame.filter(frame["width"] == 32)["score"])
@@ -348,10 +354,10 @@ def test_memory_has_units(given, bytes_):
 
 @pytest.mark.parametrize("size", [1, 999, 1023, 1024, 1048575, 10**9, 2**40 - 1, 2**60])
 def test_bytes_are_spelled_shortly_and_nearly(size):
-    number, unit = spelled_bytes(size).replace(",", "").split()
+    number, unit = format_bytes(size).replace(",", "").split()
     scale = 1024 ** ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].index(unit)
     assert float(number) * scale == pytest.approx(size, rel=0.006)
-    assert len(spelled_bytes(size)) <= 8
+    assert len(format_bytes(size)) <= 8
 
 
 WRONG = {
@@ -360,7 +366,7 @@ WRONG = {
     "n=1": "n=1 is out of range",
     "n=9 dtype=int8": "dtype=int8 is not a number format; there are: bfloat16 (bf16)",
     "n=9 memory=2": "memory=2 has no unit; write for example memory=2GiB",
-    "n=9 memory=2XB": "has no unit that is known",
+    "n=9 memory=2XB": "has an unknown unit",
     "n=9 memory=much": "memory=much is not a size",
     "n=9 memory=0B": "memory=0B is out of range",
     "n=9 layers=0": "layers=0 is out of range",
@@ -369,7 +375,7 @@ WRONG = {
     "n=9 kv_heads=0": "kv_heads=0 is out of range",
     "n=9 tokens=4": "choose has no parameter tokens; it has: n, dtype, memory, layers, heads, kv",
     "n=9 --must spikes,nedle": "there is no construction or task nedle (did you mean needle?)",
-    "n=9 --must spike,,cross": "must names constructions and tasks",
+    "n=9 --must spike,,cross": "must takes names of constructions and tasks",
     "n=9 --mechanisms sofmax": "there is no mechanism sofmax (did you mean softmax?)",
     "n=9 --out choice.txt": "let it end in one of .csv, .html, .json",
     "softmax n=9": "'softmax' is not of the form name=value",
@@ -390,7 +396,7 @@ def test_the_command_prints_a_table_json_and_a_page(tmp_path, capsys, monkeypatc
     assert typed([*words, "--out", str(out)]) == 0
     shown = capsys.readouterr().out
     assert all(len(line) <= 80 for line in shown.splitlines())
-    assert "excluded: it keeps 176 MiB, and there is 10 MiB" in " ".join(shown.split())
+    assert "excluded: it keeps 176 MiB, more than 10 MiB" in " ".join(shown.split())
     assert typed([*words, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert (printed["n"], printed["memory"]) == (20_000, 10 * 2**20)
@@ -411,8 +417,8 @@ def test_a_strangers_mechanism_that_breaks_keeps_nobody_from_an_answer():
 
     found = choose(300, mechanisms=[mine, "softmax"], literal=False)
     assert len(found.mechanisms) == 2
-    assert {each.kept.bytes for each in found.mechanisms} == {12 * (12 * 300 * 2 * 64 * 2 + 8)}
+    assert {each.kept_bytes for each in found.mechanisms} == {12 * (12 * 300 * 2 * 64 * 2 + 8)}
     assert "n = 300" in page(found)
     (alone,) = choose(300, mechanisms=[broken]).mechanisms
-    assert not alone.known
-    assert alone.exponent is None
+    assert not alone.has_results
+    assert alone.operations_exponent is None

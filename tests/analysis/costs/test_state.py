@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from separatrix.analysis.choose.growth import counted_lengths, growth
+from separatrix.analysis.choose.operations import counted_lengths, fit_operations
 from separatrix.analysis.costs.cost import count_operations
 from separatrix.analysis.costs.state import decoding_state
 from separatrix.analysis.laws.costs import operations_law
@@ -81,7 +81,7 @@ def test_feature_maps_need_no_more_than_sums_of_the_shape_of_their_features(mech
 @pytest.mark.parametrize("mechanism", examples(), ids=lambda each: each.spelled)
 def test_operations_and_what_is_kept_are_about_the_same_causal_use(mechanism):
     """From a fixed state or a window a token costs the same at every length, so a pass is not quadratic."""
-    exponent, _ = growth(mechanism, 131_072, 16)
+    exponent, _ = fit_operations(mechanism, 131_072, 16)
     state = decoding_state(mechanism, 131_072, 1, 16, torch.float32)
     assert exponent is not None
     if state.kind in (STATE, WINDOW):

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from documents import require_document
-from separatrix.analysis.evidence import protocol
-from separatrix.analysis.evidence.equal_state import carried, setting_with
+from separatrix.analysis.evidence import runs
+from separatrix.analysis.evidence.equal_state import match_state, state_size
 from separatrix.analysis.evidence.protocol import learn
 from separatrix.core.errors import UsageError
 from separatrix.mechanisms import mechanism_named
@@ -28,9 +28,9 @@ MQAR = task_named("mqar").read({"pairs": 4})
 def test_the_width_is_that_of_the_nearest_state(name: str, wanted: int) -> None:
     setting = MQAR.default_setting(width=8, key_width=2)
     mechanism = mechanism_named(name)
-    chosen = setting_with(MQAR, mechanism, setting, wanted)
+    chosen = match_state(MQAR, mechanism, setting, wanted)
     sizes = {
-        width: carried(MQAR, mechanism, MQAR.default_setting(width=8, key_width=width))
+        width: state_size(MQAR, mechanism, MQAR.default_setting(width=8, key_width=width))
         for width in range(1, 33)
     }
 
@@ -44,13 +44,13 @@ def test_the_width_is_that_of_the_nearest_state(name: str, wanted: int) -> None:
 def test_rotary_places_need_even_widths_and_fixed_ones_stay() -> None:
     setting = MQAR.default_setting(width=8, key_width=2, rope=100)
     for wanted in (300, 400, 500, 600):
-        assert setting_with(MQAR, mechanism_named("delta"), setting, wanted).keys % 2 == 0
+        assert match_state(MQAR, mechanism_named("delta"), setting, wanted).keys % 2 == 0
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(protocol, "executor_for", lambda *_: Inline())
+        patch.setattr(runs, "executor_for", lambda *_: Inline())
         url = f"sqlite:///{tmp_path_factory.mktemp('equal')}/runs.db"
         return learn("mqar", "softmax,delta,linformer", TINY, seeds=2, store=url, equal_state=True)
 
@@ -75,14 +75,14 @@ def test_both_comparisons_are_there_with_what_was_chosen(found: Any) -> None:
 
 
 def test_the_page_shows_both(found: Any) -> None:
-    shown = page("Recall", [found.alone()], "separatrix learn")
+    shown = page("Recall", [found.as_part()], "separatrix learn")
     assert "At equal state" in shown
     assert "linformer carries nothing from token to token" in shown
 
 
 @pytest.mark.parametrize(
     ("mechanisms", "says"),
-    [("linformer,delta", "linformer carries no state"), ("delta", "at equal state to what?")],
+    [("linformer,delta", "linformer carries no state"), ("delta", "equal state needs two mechanisms")],
 )
 def test_there_must_be_a_state_to_compare_with(mechanisms: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):

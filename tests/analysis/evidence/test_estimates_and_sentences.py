@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from separatrix.analysis.evidence.conclusions import Scores, TrainingWord, describe_scores
 from separatrix.analysis.evidence.estimates import (
+    SeedShare,
     SeedSummary,
-    Share,
+    compare_pairs,
     describe_resolution,
-    differences,
     holm,
     median_rank,
     seeds_to_resolve,
     sign_flip_p,
 )
-from separatrix.analysis.evidence.found import Pilot, window
-from separatrix.analysis.evidence.sentences import Scores, Word, judged
+from separatrix.analysis.evidence.training_result import rates_near_best
 from separatrix.training.tasks import ProvedCeiling
 
 PROVED = ProvedCeiling(0.62, "one linear layer", "by hand")
@@ -26,18 +26,18 @@ PROVED = ProvedCeiling(0.62, "one linear layer", "by hand")
 
 def test_the_interval_of_the_median_is_between_order_statistics() -> None:
     six = [0.91, 0.95, 0.89, 0.99, 0.93, 0.94]
-    assert SeedSummary.of(six).interval == (0.89, 0.99)
-    assert SeedSummary.of(six).median == pytest.approx(0.935)
-    assert SeedSummary.of([*six, 0.1, 1.0, 0.97]).interval == (0.89, 0.99)
-    assert SeedSummary.of(six[:5]).interval is None
+    assert SeedSummary(six).interval == (0.89, 0.99)
+    assert SeedSummary(six).median == pytest.approx(0.935)
+    assert SeedSummary([*six, 0.1, 1.0, 0.97]).interval == (0.89, 0.99)
+    assert SeedSummary(six[:5]).interval is None
     for count in range(1, 200):
         rank = median_rank(count)
         assert 2 * stats.binom.cdf(rank - 1, count, 0.5) <= 0.05 < 2 * stats.binom.cdf(rank, count, 0.5)
 
 
 def test_six_of_six_and_none_of_six_are_told_apart() -> None:
-    assert Share(6, 6).interval == pytest.approx((0.5407, 1), abs=1e-4)
-    assert Share(0, 6).interval == pytest.approx((0, 0.4593), abs=1e-4)
+    assert SeedShare(6, 6).interval == pytest.approx((0.5407, 1), abs=1e-4)
+    assert SeedShare(0, 6).interval == pytest.approx((0, 0.4593), abs=1e-4)
 
 
 def normal(chance: np.random.Generator, count: int) -> np.ndarray:
@@ -67,7 +67,7 @@ def test_the_interval_of_the_median_covers_as_often_as_it_says(
 ) -> None:
     chance = np.random.default_rng(1)
     truth = np.median(draw(chance, 1_000_001))
-    intervals = [SeedSummary.of(draw(chance, seeds).tolist()).interval for _ in range(3000)]
+    intervals = [SeedSummary(draw(chance, seeds).tolist()).interval for _ in range(3000)]
     assert np.mean([ends is not None and ends[0] <= truth <= ends[1] for ends in intervals]) >= 0.93
 
 
@@ -102,7 +102,7 @@ def test_pairs_of_equal_mechanisms_are_rarely_told_apart(
     chance, wrong, tried = np.random.default_rng(4), 0, 1000
     for _ in range(tried):
         scores = {name: dict(enumerate(draw(chance, 9).tolist())) for name in "abcd"}
-        wrong += any(pair.is_significant for pair in differences(scores))
+        wrong += any(pair.is_significant for pair in compare_pairs(scores))
     assert wrong / tried < 0.05 + 3 * (0.05 * 0.95 / tried) ** 0.5
 
 
@@ -115,14 +115,14 @@ def test_p_values_are_adjusted_as_holm_does() -> None:
 def test_differences_are_paired_by_seed_and_corrected_for_their_number() -> None:
     base = {seed: 0.1 * seed for seed in range(9)}
     up = {seed: score + 0.1 + 0.01 * seed for seed, score in base.items()}
-    (found,) = differences({"a": up, "b": base})
-    assert found.gaps.mean == pytest.approx(0.14)
+    (found,) = compare_pairs({"a": up, "b": base})
+    assert found.difference == pytest.approx(0.14)
     assert found.p_value == found.p_adjusted == 2 / 2**9
     assert found.is_significant
-    three = differences({"a": up, "b": base, "c": {seed: 0.1 * (8 - seed) for seed in range(9)}})
+    three = compare_pairs({"a": up, "b": base, "c": {seed: 0.1 * (8 - seed) for seed in range(9)}})
     assert [pair.is_significant for pair in three] == [True, False, False]
     assert three[0].p_adjusted == pytest.approx(3 * 2 / 2**9)
-    (unclear,) = differences({"a": {1: 0.5, 2: 0.9, 3: 0.1}, "b": {3: 0.2, 2: 0.7, 1: 0.6}})
+    (unclear,) = compare_pairs({"a": {1: 0.5, 2: 0.9, 3: 0.1}, "b": {3: 0.2, 2: 0.7, 1: 0.6}})
     assert not unclear.is_significant
     assert found.as_json()["separated"] is True
 
@@ -131,8 +131,8 @@ def test_what_six_seeds_cannot_show_is_stated() -> None:
     def constant(*names: str) -> dict[str, dict[int, float]]:
         return {name: {seed: float(place + seed) for seed in range(6)} for place, name in enumerate(names)}
 
-    assert describe_resolution(differences(constant("a", "b"))) is None
-    told = describe_resolution(paired := differences(constant("a", "b", "c")))
+    assert describe_resolution(compare_pairs(constant("a", "b"))) is None
+    told = describe_resolution(paired := compare_pairs(constant("a", "b", "c")))
     assert told == (
         "6 seeds cannot show a difference among 3 pairs: the smallest possible adjusted p-value is 0.094; "
         "7 seeds can"
@@ -144,10 +144,10 @@ def test_what_six_seeds_cannot_show_is_stated() -> None:
 
 
 def test_the_window_is_what_comes_close_to_the_best() -> None:
-    pilots = [Pilot(Fraction(rate), score) for rate, score in ((1, 0.5), (2, 0.985), (3, 0.99))]
-    assert window(pilots, 1, 0.01) == pilots[1:]
-    assert window(pilots, -1, 0.01) == pilots[:1]
-    assert window([Pilot(Fraction(1), None)], 1, 0.01) == [Pilot(Fraction(1), None)]
+    pilots = {Fraction(rate): score for rate, score in ((1, 0.5), (2, 0.985), (3, 0.99))}
+    assert rates_near_best(pilots, 1, 0.01) == [2, 3]
+    assert rates_near_best(pilots, -1, 0.01) == [1]
+    assert rates_near_best({Fraction(1): None}, 1, 0.01) == [1]
 
 
 def scores(
@@ -157,29 +157,37 @@ def scores(
     trained: float = 0.5,
     solved: int = 0,
 ) -> Scores:
-    return Scores(1, 0.01, 0.98, proved, witness, trained, Share(solved, 6))
+    return Scores(1, 0.01, 0.98, proved, witness, trained, SeedShare(solved, 6))
 
 
 @pytest.mark.parametrize(
     ("found", "word", "says"),
     [
-        (scores(solved=6), Word.LEARNS, "6 of 6 seeds"),
-        (scores(solved=2), Word.LEARNS, "on some seeds: 2 of 6"),
-        (scores(witness=0.979), Word.NOT_LEARNED, "0.9790 are written down, training reached 0.5000"),
-        (scores(witness=0.7), Word.UNKNOWN, "the best weights known reach 0.7000; that proves nothing"),
-        (scores(), Word.UNKNOWN, "no weights are written down for this setting; that proves nothing"),
-        (scores(proved=PROVED, trained=0.61), Word.CANNOT, "what it can it learned: 0.6100"),
+        (scores(solved=6), TrainingWord.LEARNS, "6 of 6 seeds"),
+        (scores(solved=2), TrainingWord.LEARNS, "on some seeds: 2 of 6"),
+        (
+            scores(witness=0.979),
+            TrainingWord.NOT_LEARNED,
+            "can (0.9790 by hand-written weights); training reached 0.5000",
+        ),
+        (
+            scores(witness=0.7),
+            TrainingWord.UNKNOWN,
+            "the best known weights reach 0.7000; this proves nothing",
+        ),
+        (scores(), TrainingWord.UNKNOWN, "no weights are known for this setting; this proves nothing"),
+        (scores(proved=PROVED, trained=0.61), TrainingWord.CANNOT, "training reached this ceiling: 0.6100"),
         (
             scores(proved=PROVED, witness=0.62),
-            Word.CANNOT,
-            "it did not learn that here: training reached 0.5000",
+            TrainingWord.CANNOT,
+            "hand-written weights reach 0.6200, but training reached 0.5000",
         ),
-        (scores(proved=PROVED), Word.CANNOT, "whether it can do better is unknown"),
-        (scores(proved=ProvedCeiling(0.98, "all", ""), solved=6), Word.LEARNS, "6 of 6"),
+        (scores(proved=PROVED), TrainingWord.CANNOT, "whether it can do better is unknown"),
+        (scores(proved=ProvedCeiling(0.98, "all", ""), solved=6), TrainingWord.LEARNS, "6 of 6"),
     ],
 )
-def test_the_sentence_follows_from_the_numbers(found: Scores, word: Word, says: str) -> None:
-    judged_word, sentence = judged(found)
+def test_the_sentence_follows_from_the_numbers(found: Scores, word: TrainingWord, says: str) -> None:
+    judged_word, sentence = describe_scores(found)
     assert judged_word is word
     assert says in sentence
 
@@ -187,10 +195,10 @@ def test_the_sentence_follows_from_the_numbers(found: Scores, word: Word, says: 
 @pytest.mark.parametrize(
     ("sign", "trained", "floor", "says"),
     [
-        (1, 0.95, 0.93, "no ceiling is known; training reached 0.9500, where a shortcut has 0.9300"),
-        (1, 0.93, 0.93, "no better than a shortcut, which has 0.9300: that says nothing about the mechanism"),
+        (1, 0.95, 0.93, "no ceiling is known; training reached 0.9500, a shortcut 0.9300"),
+        (1, 0.93, 0.93, "no better than a shortcut (0.9300): this says nothing about the mechanism"),
         (1, 0.5, 0.93, "training reached 0.5000, no better than a shortcut"),
-        (-1, 2.5, 3.1, "no ceiling is known; training reached 2.5000, where a shortcut has 3.1000"),
+        (-1, 2.5, 3.1, "no ceiling is known; training reached 2.5000, a shortcut 3.1000"),
         (-1, 3.7, 3.1, "training reached 3.7000, no better than a shortcut"),
         (1, None, 0.9, "every run failed"),
     ],
@@ -199,14 +207,14 @@ def test_real_data_are_judged_beside_the_floor(
     sign: int, trained: float | None, floor: float, says: str
 ) -> None:
     ceiling = 1.0 if sign > 0 else 0.0
-    word, sentence = judged(Scores(sign, 0.01, ceiling, None, None, trained, Share(0, 6), floor))
-    assert word is Word.UNKNOWN
+    word, sentence = describe_scores(Scores(sign, 0.01, ceiling, None, None, trained, SeedShare(0, 6), floor))
+    assert word is TrainingWord.UNKNOWN
     assert says in sentence
 
 
 def test_lower_is_better_where_scores_are_errors() -> None:
-    found = Scores(-1, 0.01, 0.0, ProvedCeiling(0.23, "one layer", ""), 0.231, 0.42, Share(0, 6))
-    word, sentence = judged(found)
-    assert word is Word.CANNOT
+    found = Scores(-1, 0.01, 0.0, ProvedCeiling(0.23, "one layer", ""), 0.231, 0.42, SeedShare(0, 6))
+    word, sentence = describe_scores(found)
+    assert word is TrainingWord.CANNOT
     assert "at best 0.2300" in sentence
-    assert "did not learn that here: training reached 0.4200" in sentence
+    assert "hand-written weights reach 0.2310, but training reached 0.4200" in sentence

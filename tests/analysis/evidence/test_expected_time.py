@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from separatrix.analysis.evidence.expected_time import expected_time
+from separatrix.analysis.evidence.expected_time import expect_time
 from separatrix.analysis.evidence.protocol import read_experiment
 from separatrix.training.learning import RunConfig, train
 
@@ -13,20 +13,20 @@ SIZES = {"n": 64, "steps": 60, "every": 30, "validation": 64, "tests": 200, "rat
 
 def test_every_run_is_counted_and_timed() -> None:
     asked = read_experiment("spike", "softmax,elu", SIZES, seeds=4)
-    found = expected_time(asked)
+    found = expect_time(asked)
     assert found.runs == 2 + 4 + 2
     assert list(found.seconds) == ["softmax", "elu"]
     assert found.core_seconds == 8 * sum(found.seconds.values())
     assert found.with_processes(4) == found.core_seconds / 4
     one_rate = read_experiment("spike", "softmax", {**SIZES, "rates": "0.01"}, seeds=4)
-    assert expected_time(one_rate).runs == 4 + 2
+    assert expect_time(one_rate).runs == 4 + 2
     no_witness = read_experiment("parity", "softmax", {"trained": 12, "tested": 20, "rates": "0.01"}, seeds=4)
-    assert expected_time(no_witness).runs == 4
+    assert expect_time(no_witness).runs == 4
 
 
 def test_the_expected_time_is_about_what_a_run_takes() -> None:
     asked = read_experiment("spike", "elu", SIZES)
-    expected = expected_time(asked).seconds["elu"]
+    expected = expect_time(asked).seconds["elu"]
     start = time.perf_counter()
     train(RunConfig(asked.task, "elu", asked.setting, rate=1e-6, seed=0, test=True))
     took = time.perf_counter() - start
@@ -35,7 +35,7 @@ def test_the_expected_time_is_about_what_a_run_takes() -> None:
 
 def test_longer_inputs_and_more_steps_are_expected_to_take_longer() -> None:
     short, long = (
-        expected_time(read_experiment("spike", "elu", {**SIZES, "n": n, "steps": steps})).seconds["elu"]
+        expect_time(read_experiment("spike", "elu", {**SIZES, "n": n, "steps": steps})).seconds["elu"]
         for n, steps in ((16, 60), (1024, 600))
     )
     assert long > 20 * short
@@ -43,4 +43,4 @@ def test_longer_inputs_and_more_steps_are_expected_to_take_longer() -> None:
 
 def test_a_mechanism_that_cannot_run_is_left_out() -> None:
     asked = read_experiment("spike", "training_plan:broken,elu", SIZES)
-    assert list(expected_time(asked).seconds) == ["elu"]
+    assert list(expect_time(asked).seconds) == ["elu"]

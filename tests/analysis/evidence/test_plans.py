@@ -13,19 +13,17 @@ import tiny_data
 from documents import require_document
 from expectations import assert_refused
 from expectations import run as command
-from separatrix.analysis.evidence.conclusions import BesideFloor, beside_floor
-from separatrix.analysis.evidence.estimates import Difference, SeedSummary, differences, median_rank
-from separatrix.analysis.evidence.experiments import LINEAR
-from separatrix.analysis.evidence.found import Learned, MechanismEvidence, Run
-from separatrix.analysis.evidence.plans import experiments, learn_plan
-from separatrix.analysis.evidence.sentences import Word
+from separatrix.analysis.evidence.conclusions import BesideFloor, TrainingWord, compare_with_floor
+from separatrix.analysis.evidence.estimates import PairedDifference, SeedSummary, compare_pairs, median_rank
+from separatrix.analysis.evidence.experiments import learn_plan, read_plan_experiments
+from separatrix.analysis.evidence.training_result import MechanismEvidence, SeedRun, TrainingResult
 from separatrix.core.errors import UsageError
 from separatrix.pages.learned import page
 from separatrix.sweeps.plan import read_plan
 from separatrix.sweeps.plan_file import PlanError
 from separatrix.sweeps.store import results
 from separatrix.sweeps.sweep import find_plan, plan_named, shipped_plans
-from separatrix.training.tasks import REAL_TASKS, Bound, RealTask, task_named
+from separatrix.training.tasks import REAL_TASKS, RealTask, task_named
 from sweep_tools import Inline
 
 BENCHMARKS = ("benchmarks", "benchmarks-large")
@@ -52,14 +50,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in DATA:
         tiny_data.lay(made / name, name)
     monkeypatch.setenv("SEPARATRIX_DATA", str(made))
-    monkeypatch.setattr("separatrix.analysis.evidence.plans.executor_for", lambda *_: Inline())
+    monkeypatch.setattr("separatrix.analysis.evidence.runs.executor_for", lambda *_: Inline())
     return made
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_a_plan_of_benchmarks_has_every_data_set_and_keeps_the_protocol(name: str) -> None:
     plan = plan_named(name)
-    asked = [each for some in experiments(plan).values() for each in some]
+    asked = [each for some in read_plan_experiments(plan).values() for each in some]
     too_hard = {"imdb"} if name == "benchmarks" else set()  # it stays below its floor in the time there is
     assert {each.task.name for each in asked} == {*REAL_TASKS, "listops"} - too_hard
     assert all(
@@ -68,7 +66,7 @@ def test_a_plan_of_benchmarks_has_every_data_set_and_keeps_the_protocol(name: st
     for each in asked:
         spelled = [mechanism.spelled for mechanism in each.mechanisms]
         assert spelled[0] == "softmax"
-        assert LINEAR in spelled  # the paper's own pair
+        assert "identity-features:normalised=no" in spelled  # the paper's own pair
     pilots = sum(len(each.setting.grid) > 1 for each in asked)
     assert pilots >= 2
     runs = [len(each.seeds) + (len(each.setting.grid) > 1) * len(each.setting.grid) for each in asked]
@@ -79,15 +77,15 @@ def test_a_plan_of_benchmarks_has_every_data_set_and_keeps_the_protocol(name: st
 def test_floors_stand_beside_every_result_and_nothing_is_computed_twice(folder: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/runs.db"
     found = learn_plan(read_plan(TINY), url)
-    every = [each for part in found.parts for each in part.found]
+    every = [each for part in found.parts for each in part.results]
     assert {each.task.name for each in every} == {*REAL_TASKS, "listops"}
     for each in every:
-        assert each.floor.basis
+        assert each.floor_by
         assert [one.mechanism for one in each.mechanisms] == ["softmax", "elu"]
         assert all(one.trained is not None and len(one.trained.scores) == 2 for one in each.mechanisms)
     kept = results(url, kind="floor")
     assert set(kept["task"]) == set(REAL_TASKS)
-    shown = {each.task.name: each.floor.score for each in every}
+    shown = {each.task.name: each.floor for each in every}
     assert dict(zip(kept["task"], kept["floor"], strict=True)) == {name: shown[name] for name in REAL_TASKS}
     runs = results(url, kind="training")
     assert sorted(runs.filter(task="digits")["purpose"]) == ["pilot"] * 4 + ["test"] * 4
@@ -101,7 +99,7 @@ def test_floors_stand_beside_every_result_and_nothing_is_computed_twice(folder: 
     for each in every:
         beside = [row for row in rows if row.startswith(f"| {each.task.spelling}, 2 steps |")]
         assert len(beside) == 2
-        assert all(f"{each.floor.score:.4f}: {each.floor.basis}" in row for row in beside)
+        assert all(f"{each.floor:.4f}: {each.floor_by}" in row for row in beside)
 
 
 def test_the_command_writes_page_table_and_figure(
@@ -175,44 +173,46 @@ def test_a_sweep_says_who_runs_plans_with_pilots(tmp_path: Path, capsys: pytest.
 )
 def test_mistakes_are_told(old: str, new: str, says: str) -> None:
     with pytest.raises((PlanError, UsageError), match=re.escape(says)):
-        experiments(read_plan(TINY.replace(old, new)))
+        read_plan_experiments(read_plan(TINY.replace(old, new)))
 
 
 def evidence(mechanism: str, *scores: float) -> MechanismEvidence:
     task = task_named("smnist").read({})
-    runs = tuple(Run(seed, score, 1, None, None, 1.0) for seed, score in enumerate(scores))
-    unknown: dict[str, Any] = dict.fromkeys(("proved", "witness", "tuned", "parameters", "state_bytes"))
+    runs = tuple(SeedRun(seed, score, 1, None, None, 1.0) for seed, score in enumerate(scores))
+    unknown: dict[str, Any] = dict.fromkeys(
+        ("proved", "witness", "tuned_witness", "parameters", "state_bytes")
+    )
     return MechanismEvidence(
-        mechanism=mechanism, setting=task.default_setting(), pilots=(), tuned_scores=(),
-        rate=task.default_setting().grid[0],
-        window=(), runs=runs, failed=(), word=Word.UNKNOWN, sentence="", **unknown,
+        mechanism=mechanism, setting=task.default_setting(), pilots={}, tuned_seeds=(),
+        lr=task.default_setting().grid[0],
+        lr_window=(), runs=runs, failed=(), word=TrainingWord.UNKNOWN, sentence="", **unknown,
     )  # fmt: skip
 
 
-def smnist(*some: MechanismEvidence, paired: tuple[Difference, ...] = ()) -> Learned:
+def smnist(*some: MechanismEvidence, paired: tuple[PairedDifference, ...] = ()) -> TrainingResult:
     task = task_named("smnist").read({})
-    return Learned(task, task.default_setting(), Bound(1, "?", False), Bound(0.9, "a line"), some, paired)
+    return TrainingResult(task, task.default_setting(), 1, "?", 0.9, "a line", some, paired)
 
 
 def summary(*scores: float) -> SeedSummary:
-    return SeedSummary.of(scores)
+    return SeedSummary(scores)
 
 
 def test_only_six_seeds_beyond_the_floor_are_better_than_it() -> None:
-    assert beside_floor(summary(3.5, 3.6, 3.4), 3.1, -1) is BesideFloor.BELOW
-    assert beside_floor(summary(*[2.9, 2.91, 2.9] * 2), 3.1, -1) is BesideFloor.ABOVE
-    assert beside_floor(summary(2.9, 2.91, 2.9), 3.1, -1) is BesideFloor.AT  # three seeds show nothing
-    assert beside_floor(summary(0.95), 0.9, 1) is BesideFloor.AT
-    assert beside_floor(summary(*[0.95] * 5, 0.5), 0.9, 1) is BesideFloor.AT
-    assert beside_floor(summary(*[0.95] * 8, 0.5), 0.9, 1) is BesideFloor.ABOVE
-    assert beside_floor(None, 0.9, 1) is BesideFloor.FAILED
+    assert compare_with_floor(summary(3.5, 3.6, 3.4), 3.1, -1) is BesideFloor.BELOW
+    assert compare_with_floor(summary(*[2.9, 2.91, 2.9] * 2), 3.1, -1) is BesideFloor.ABOVE
+    assert compare_with_floor(summary(2.9, 2.91, 2.9), 3.1, -1) is BesideFloor.AT  # three seeds show nothing
+    assert compare_with_floor(summary(0.95), 0.9, 1) is BesideFloor.AT
+    assert compare_with_floor(summary(*[0.95] * 5, 0.5), 0.9, 1) is BesideFloor.AT
+    assert compare_with_floor(summary(*[0.95] * 8, 0.5), 0.9, 1) is BesideFloor.ABOVE
+    assert compare_with_floor(None, 0.9, 1) is BesideFloor.FAILED
     failed = replace(evidence("softmax", *[0.95] * 5), failed=("out of memory",))
-    assert smnist(failed).standings == {"softmax": BesideFloor.AT}
+    assert smnist(failed).beside_floor == {"softmax": BesideFloor.AT}
 
 
 def test_nothing_is_concluded_of_what_is_not_better_than_the_floor() -> None:
     low = smnist(evidence("softmax", 0.80, 0.81), evidence("elu", 0.70, 0.71))
-    assert set(low.standings.values()) == {BesideFloor.BELOW}
+    assert set(low.beside_floor.values()) == {BesideFloor.BELOW}
     (line,) = low.conclusions
     assert "says nothing about mechanisms" in line
     scores = {
@@ -221,7 +221,7 @@ def test_nothing_is_concluded_of_what_is_not_better_than_the_floor() -> None:
         "delta": [0.970 + 0.001 * (8 - seed) for seed in range(9)],
         "window": [0.76 + 0.001 * seed for seed in range(9)],
     }
-    paired = differences({name: dict(enumerate(some)) for name, some in scores.items()})
+    paired = compare_pairs({name: dict(enumerate(some)) for name, some in scores.items()})
     every = [evidence(name, *some) for name, some in scores.items()]
     lines = smnist(*every, paired=paired).conclusions
     assert lines[0] == "nothing can be concluded about window: not shown to be better than the floor"
@@ -230,7 +230,7 @@ def test_nothing_is_concluded_of_what_is_not_better_than_the_floor() -> None:
     assert lines[3] == "no significant difference between softmax and delta"
     assert len(lines) == 4
     few = {name: some[:6] for name, some in scores.items()}
-    paired = differences({name: dict(enumerate(some)) for name, some in few.items()})
+    paired = compare_pairs({name: dict(enumerate(some)) for name, some in few.items()})
     lines = smnist(*(evidence(name, *some) for name, some in few.items()), paired=paired).conclusions
     assert not any("is better than" in line for line in lines)
     assert lines[-1].startswith("6 seeds cannot show a difference among 6 pairs")
@@ -238,5 +238,5 @@ def test_nothing_is_concluded_of_what_is_not_better_than_the_floor() -> None:
 
 def test_a_task_on_real_data_is_known_by_its_floor_in_every_plan() -> None:
     for name in BENCHMARKS:
-        for some in experiments(plan_named(name)).values():
+        for some in read_plan_experiments(plan_named(name)).values():
             assert all(isinstance(each.task, RealTask) or each.task.name == "listops" for each in some)

@@ -10,10 +10,10 @@ import typer
 
 from command import invoke as separatrix
 from documents import require_document, require_result
-from separatrix.analysis.evidence.experiments import QUESTIONS, Question, read_typed, report
-from separatrix.analysis.evidence.found import Part
-from separatrix.analysis.evidence.protocol import PILOT, learn, read_experiment
+from separatrix.analysis.evidence.experiments import QUESTIONS, ReportQuestion, read_command, run_report
+from separatrix.analysis.evidence.protocol import FIRST_PILOT_SEED, learn, read_experiment
 from separatrix.analysis.evidence.runs import Stopped
+from separatrix.analysis.evidence.training_result import ReportPart
 from separatrix.cli.application import run as typed
 from separatrix.cli.learn import ending_early
 from separatrix.core.errors import UsageError
@@ -59,13 +59,13 @@ def test_pilots_never_see_the_test_samples_and_seeds_that_count_chose_nothing(fo
     rows = results(store, kind="training").to_dicts()
     pilots = [row for row in rows if row["purpose"] == "pilot"]
     assert len(pilots) == 4
-    assert all(row["score"] is None and row["seed"] >= PILOT for row in pilots)
+    assert all(row["score"] is None and row["seed"] >= FIRST_PILOT_SEED for row in pilots)
     tested = [row for row in rows if row["purpose"] == "test" and row["start"] == "scratch"]
     assert sorted(row["seed"] for row in tested) == [1, 1, 2, 2, 3, 3]
     assert all(row["score"] is not None for row in tested)
     by_rate = {(row["mechanism"], float(row["rate"])): row["validation_score"] for row in pilots}
     for each in found.mechanisms:
-        assert {float(p.rate): p.score for p in each.pilots} == {
+        assert {float(rate): score for rate, score in each.pilots.items()} == {
             rate: score for (name, rate), score in by_rate.items() if name == each.mechanism
         }
 
@@ -177,34 +177,34 @@ def test_the_default_report_asks_eight_questions_that_can_be_read() -> None:
     ]
     for question in QUESTIONS:
         for words in question.experiments:
-            assert len(read_typed(words).setting.grid) > 1
+            assert len(read_command(words).setting.grid) > 1
 
 
 def test_experiments_are_told_apart_by_what_they_differ_in(found: Any, store: str) -> None:
     changed = " ".join(f"{name}={value}" for name, value in TINY.items() if name != "n")
-    assert set(found.spelled.split()) == {"needle", "n=8", *changed.split()}
+    assert set(found.label.split()) == {"needle", "n=8", *changed.split()}
     other = replace(found, setting=found.setting.model_copy(update={"conv": 3}))
-    assert Part("", "", "", (found, other)).labels == (found.spelled, "conv=3")
-    assert Part("", "", "", (found,)).labels == (found.spelled,)
+    assert ReportPart("", "", "", (found, other)).labels == (found.label, "conv=3")
+    assert ReportPart("", "", "", (found,)).labels == (found.label,)
 
 
 def test_a_small_report_has_every_figure_and_holds_predictions_against_training(store: str) -> None:
     some = f"needle softmax,elu {' '.join(WORDS)} rates=0.001,0.01"
     recall = "mqar softmax pairs=2 keys=4 values=4 steps=4 every=2 width=16 batch=4 tests=16 rates=0.1"
     questions = (
-        Question("one", "One", "?", (some, some.replace("n=8", "n=16")), "n"),
-        Question("two", "Two", "?", tuple(f"{recall} key_width={width}" for width in (4, 8)), tuned=2),
-        Question("three", "Three", "?", (some,), about_rates=True),
+        ReportQuestion("one", "One", "?", (some, some.replace("n=8", "n=16")), "n"),
+        ReportQuestion("two", "Two", "?", tuple(f"{recall} key_width={width}" for width in (4, 8)), tuned=2),
+        ReportQuestion("three", "Three", "?", (some,), is_about_rates=True),
     )
-    found = report(store, seeds=3, questions=questions, workers=1)
+    found = run_report(store, seeds=3, questions=questions, workers=1)
     assert [each.name for each in found.parts] == ["one", "two", "three"]
-    assert found.parts[2].found[0].as_json() == found.parts[0].found[0].as_json()
+    assert found.parts[2].results[0].as_json() == found.parts[0].results[0].as_json()
     named = {each.name: each for each in found.predictions}
     assert set(named) == {"constructions", "state"}
     asked = [(pair.task, pair.mechanism) for pair in named["constructions"].pairs]
     assert len(asked) == len(set(asked)), "what two questions ask counts once"
-    (tuned,) = found.parts[1].found[0].mechanisms
-    assert len(tuned.tuned_scores) == 2
+    (tuned,) = found.parts[1].results[0].mechanisms
+    assert len(tuned.tuned_seeds) == 2
     printed = page("What was learned", found.parts, "separatrix learn", ledger(found.predictions))
     assert "rank correlation" in printed
     assert printed.count("<img") == printed.count("data:image/png") == 1 + 2 + 4 * 3 + 2

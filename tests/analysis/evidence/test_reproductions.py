@@ -16,9 +16,18 @@ import torch
 from command import invoke as separatrix
 from documents import require_document
 from separatrix.analysis.evidence import reproductions as ledger
+from separatrix.analysis.evidence import runs
 from separatrix.analysis.evidence.exact_statements import gradient_step_difference, householder_factors
-from separatrix.analysis.evidence.published import PUBLISHED, Exactly, Nothing, Published, Stated, Training
-from separatrix.analysis.evidence.reproductions import Ours, Verdict, judged, reproductions
+from separatrix.analysis.evidence.published import (
+    FIGURE_ACCURACY,
+    PUBLISHED,
+    RULE,
+    Agreement,
+    OurNumber,
+    PublishedNumber,
+    judge_agreement,
+)
+from separatrix.analysis.evidence.reproductions import measure_published
 from separatrix.cli.application import run as typed
 from separatrix.core.errors import UsageError
 from separatrix.mechanisms import mechanism_named
@@ -31,34 +40,34 @@ TINY = {"steps": 4, "every": 2, "width": 8, "batch": 4, "validation": 16, "tests
 WORDS = [f"{name}={value}" for name, value in TINY.items()]
 
 
-EXACT = Exactly(lambda: 0.0, "a computation", rounding=0.005)
+EXACT: dict[str, Any] = {"compute": lambda: 0.0, "computes": "a computation", "rounding": 0.005}
 DOCS = Path(__file__).parents[3] / "docs" / "reproductions.md"
 
 
-def entry(value: float = 0.9, accuracy: float = 0.005, **more: Any) -> Published:
-    how = more.pop("how", Training("mqar softmax"))
-    return Published("some", "a table", "it learns", Stated(value, accuracy), how, **more)
+def entry(value: float = 0.9, accuracy: float = 0.005, **more: Any) -> PublishedNumber:
+    measured = {} if "compute" in more else {"learn": "mqar softmax"}
+    return PublishedNumber("some", "a table", "it learns", value, accuracy, **measured, **more)
 
 
 @pytest.mark.parametrize(
     ("published", "ours", "verdict"),
     [
-        (entry(), Ours(0.89, (0.88, 0.90)), Verdict.AGREES),
-        (entry(), Ours(0.89, (0.885, 0.895)), Verdict.AGREES),
-        (entry(), Ours(0.89, (0.885, 0.8949)), Verdict.DIFFERS),
-        (entry(), Ours(0.95, (0.9051, 0.99)), Verdict.DIFFERS),
-        (entry(accuracy=0.0), Ours(0.89, (0.885, 0.8999)), Verdict.DIFFERS),
-        (entry(accuracy=0.0, how=EXACT), Ours(0.904, None), Verdict.AGREES),
-        (entry(accuracy=0.0, how=EXACT), Ours(0.91, None), Verdict.DIFFERS),
-        (entry(other="other data"), Ours(0.89, (0.88, 0.90)), Verdict.OTHER),
-        (entry(other="other data"), None, Verdict.NONE),
-        (entry(), None, Verdict.NONE),
+        (entry(), OurNumber(0.89, (0.88, 0.90)), Agreement.AGREES),
+        (entry(), OurNumber(0.89, (0.885, 0.895)), Agreement.AGREES),
+        (entry(), OurNumber(0.89, (0.885, 0.8949)), Agreement.DIFFERS),
+        (entry(), OurNumber(0.95, (0.9051, 0.99)), Agreement.DIFFERS),
+        (entry(accuracy=0.0), OurNumber(0.89, (0.885, 0.8999)), Agreement.DIFFERS),
+        (entry(accuracy=0.0, **EXACT), OurNumber(0.904, None), Agreement.AGREES),
+        (entry(accuracy=0.0, **EXACT), OurNumber(0.91, None), Agreement.DIFFERS),
+        (entry(other="other data"), OurNumber(0.89, (0.88, 0.90)), Agreement.OTHER),
+        (entry(other="other data"), None, Agreement.NONE),
+        (entry(), None, Agreement.NONE),
     ],
 )
 def test_the_verdict_follows_from_value_accuracy_and_interval(
-    published: Published, ours: Ours | None, verdict: Verdict
+    published: PublishedNumber, ours: OurNumber | None, verdict: Agreement
 ) -> None:
-    found, why = judged(published, ours)
+    found, why = judge_agreement(published, ours)
     assert found is verdict
     assert why
 
@@ -67,53 +76,53 @@ def test_every_entry_can_be_read_and_says_what_it_is() -> None:
     assert len({each.name for each in PUBLISHED}) == len(PUBLISHED)
     for each in PUBLISHED:
         assert each.source.startswith("arXiv")
-        if isinstance(each.how, Training):
-            asked = ledger._experiment(each.how.typed, {}, 6, 1)
+        if each.learn:
+            asked = ledger._read(each.learn, {}, 6, 1)
             assert len(asked.mechanisms) == 1
             assert each.seconds
-            assert each.how.length is None or each.how.length in asked.task.further_tasks()
-        assert each.value is not None or isinstance(each.how, Nothing)
+            assert each.length is None or each.length in asked.task.further_tasks()
+        assert each.value is not None or each.not_measured
 
 
 def test_no_entry_has_a_tolerance_of_our_own() -> None:
     """A published number may be off by half of its last printed digit, or as a figure is read: no more."""
     for each in PUBLISHED:
-        if each.stated is None:
+        if each.value is None:
             continue
-        if "figure" in each.source and isinstance(each.how, Training) and each.how.typed.startswith("loc"):
-            assert each.stated == Stated.figure(each.stated.value)
+        if "figure" in each.source and each.learn and each.learn.startswith("loc"):
+            assert each.accuracy == FIGURE_ACCURACY
             continue
-        digits = len(f"{each.stated.accuracy:g}".partition(".")[2]) - 1 if each.stated.accuracy else 0
-        assert each.stated.accuracy in (0, 0.5 * 10**-digits)
-        assert each.stated.accuracy == 0 or each.stated.value == round(each.stated.value, digits)
+        digits = len(f"{each.accuracy:g}".partition(".")[2]) - 1 if each.accuracy else 0
+        assert each.accuracy in (0, 0.5 * 10**-digits)
+        assert each.accuracy == 0 or each.value == round(each.value, digits)
 
 
 def documented() -> dict[str, tuple[str, str, str]]:
-    """Published, ours and the verdict, by entry, as the page of the documentation has them."""
+    """PublishedNumber, ours and the verdict, by entry, as the page of the documentation has them."""
     rows = [line.strip("| ").split(" | ") for line in DOCS.read_text().splitlines() if line.startswith("| `")]
     return {row[0].strip("`"): (row[2], row[3], row[4]) for row in rows}
 
 
 @pytest.mark.parametrize("each", PUBLISHED, ids=lambda each: each.name)
-def test_the_documented_verdict_is_the_rule_applied_to_the_documented_numbers(each: Published) -> None:
+def test_the_documented_verdict_is_the_rule_applied_to_the_documented_numbers(each: PublishedNumber) -> None:
     published, shown, verdict = documented()[each.name]
     assert published == number(each.value)
     numbers = [float(x) for x in re.findall(r"-?[\d.]+(?:e-\d+)?", shown)]
-    ours = Ours(numbers[0], (numbers[1], numbers[2]) if numbers[1:] else None) if numbers else None
-    assert judged(each, ours)[0].value == verdict
-    if isinstance(each.how, Training):
+    ours = OurNumber(numbers[0], (numbers[1], numbers[2]) if numbers[1:] else None) if numbers else None
+    assert judge_agreement(each, ours)[0].value == verdict
+    if each.learn:
         assert ours is not None
         assert ours.interval is not None
 
 
 def test_the_documented_counts_are_those_of_the_table() -> None:
     counts = Counter(verdict for _, _, verdict in documented().values())
-    told = ", ".join(f"{counts[each.value]} {each.value}" for each in Verdict)
+    told = ", ".join(f"{counts[each.value]} {each.value}" for each in Agreement)
     assert f"{len(PUBLISHED)} published numbers: {told}." in " ".join(DOCS.read_text().split())
 
 
 def test_the_documented_rule_is_the_one_that_is_applied() -> None:
-    assert ledger.RULE in " ".join(DOCS.read_text().replace("> ", "").split())
+    assert RULE in " ".join(DOCS.read_text().replace("> ", "").split())
 
 
 def test_four_householder_factors_make_every_permutation_of_five_and_three_do_not() -> None:
@@ -151,7 +160,7 @@ def test_the_witness_is_a_gradient_step() -> None:
 def inline(monkeypatch: pytest.MonkeyPatch) -> Inline:
     """Runs in this process, and whoever computes them."""
     executor = Inline()
-    monkeypatch.setattr(ledger, "executor_for", lambda *_: executor)
+    monkeypatch.setattr(runs, "executor_for", lambda *_: executor)
     return executor
 
 
@@ -164,26 +173,26 @@ def test_one_experiment_serves_all_numbers_read_off_it_and_half_a_store_is_used(
     inline: Inline, url: str
 ) -> None:
     given, said = {**TINY, "rates": "0.01", "also": "20,64"}, list[str]()
-    (half,) = reproductions(["retrieval-64"], given, seeds=2, store=url).entries
+    (half,) = measure_published(["retrieval-64"], given, seeds=2, store=url).entries
     before = len(results(url, kind="training"))
     assert before == 2
     names = ["retrieval-64", "retrieval-16", "recall-rates"]
-    found = reproductions(names, given, seeds=3, store=url, say=said.append)
+    found = measure_published(names, given, seeds=3, store=url, say=said.append)
     assert len(results(url, kind="training")) == before + 1
     assert [each.rpartition(": ")[2] for each in said] == ["3 runs"]
-    assert [each.published.name for each in found.entries] == names
+    assert [each.name for each in found.entries] == names
     rows = results(url, kind="training").sort("seed")
     assert found.entries[0].ours is not None
     assert found.entries[1].ours is not None
     assert half.ours is not None
-    assert half.ours.seeds == found.entries[0].ours.seeds[:2]
-    assert found.entries[0].ours.seeds == tuple(rows["score_at_64"])
-    assert found.entries[1].ours.seeds == tuple(rows["score"])
+    assert half.seeds == found.entries[0].seeds[:2]
+    assert found.entries[0].seeds == tuple(rows["score_at_64"])
+    assert found.entries[1].seeds == tuple(rows["score"])
     seeds = list(rows["score_at_64"])
     drawn = 1.959964 * np.sqrt(np.mean(seeds) * (1 - np.mean(seeds)) / 16)
-    assert found.entries[0].ours.interval == pytest.approx((min(seeds) - drawn, max(seeds) + drawn))
-    assert found.entries[0].ours.value == np.median(seeds)
-    assert found.entries[0].verdict is Verdict.OTHER
+    assert found.entries[0].interval == pytest.approx((min(seeds) - drawn, max(seeds) + drawn))
+    assert found.entries[0].ours == np.median(seeds)
+    assert found.entries[0].verdict is Agreement.OTHER
     assert found.entries[0].why == "asked with also=20,64"
     assert (found.entries[0].measured_by or "").startswith(
         "separatrix learn retrieval softmax trained=16 tested=16 also=20,64 rates=0.01 steps=4"
@@ -192,39 +201,36 @@ def test_one_experiment_serves_all_numbers_read_off_it_and_half_a_store_is_used(
 
 def test_scores_above_chance_and_the_best_of_three(inline: Inline, url: str) -> None:
     given = {**TINY, "trained": 12, "tested": 14, "rates": "0.01"}
-    found = reproductions(["parity-delta"], given, seeds=4, store=url)
-    ours = found.entries[0].ours
-    assert ours is not None
+    found = measure_published(["parity-delta"], given, seeds=4, store=url)
+    (ours,) = found.entries
     rows = results(url, kind="training", purpose="test").sort("seed")
     scaled = [2 * row["score"] - 1 for row in rows.iter_rows(named=True)]
     assert ours.seeds == pytest.approx(scaled)
     ordered = sorted(scaled)
-    assert found.entries[0].verdict is Verdict.OTHER
+    assert found.entries[0].verdict is Agreement.OTHER
     share = np.mean([row["score"] for row in rows.iter_rows(named=True)])
     drawn = 2 * 1.959964 * np.sqrt(share * (1 - share) / (16 * 2))  # 16 samples, 2 bits of each are asked
     assert ours.interval == pytest.approx((ordered[2] - drawn, ordered[3] + drawn))
-    assert ours.value == pytest.approx((ordered[2] + 3 * ordered[3]) / 4)
+    assert ours.ours == pytest.approx((ordered[2] + 3 * ordered[3]) / 4)
 
 
 def test_an_entry_whose_runs_fail_is_not_computed_and_the_others_are(
     inline: Inline, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = Published(
-        "broken", "arXiv 0", "x", Stated(1.0, 0.1), Training("needle training_plan:broken n=8")
-    )
-    few = Published("few", "arXiv 0", "x", Stated(1.0, 0.1), Training("mqar elu pairs=2 keys=2 values=2"))
-    exact = next(each for each in PUBLISHED if isinstance(each.how, Exactly))
+    broken = PublishedNumber("broken", "arXiv 0", "x", 1.0, 0.1, learn="needle training_plan:broken n=8")
+    few = PublishedNumber("few", "arXiv 0", "x", 1.0, 0.1, learn="mqar elu pairs=2 keys=2 values=2")
+    exact = next(each for each in PUBLISHED if each.compute)
     monkeypatch.setattr(ledger, "published_named", lambda _: (broken, few, exact))
     monkeypatch.setattr("separatrix.training.tasks._base.MAX_DRAWS", 0)
-    found = reproductions([], {**TINY, "rates": "0.01"}, seeds=2, store=url)
-    assert [each.verdict for each in found.entries] == [Verdict.NONE, Verdict.NONE, Verdict.AGREES]
+    found = measure_published([], {**TINY, "rates": "0.01"}, seeds=2, store=url)
+    assert [each.verdict for each in found.entries] == [Agreement.NONE, Agreement.NONE, Agreement.AGREES]
     assert "fails in backward" in found.entries[0].why
     assert "has too few different inputs" in found.entries[1].why
     assert found.as_json()["counts"]["not computed"] == 2
 
 
 def test_the_page_has_each_entry_with_its_command(inline: Inline, url: str) -> None:
-    found = reproductions(["s5-factors", "gradient-step", "recall-rates"], store=url)
+    found = measure_published(["s5-factors", "gradient-step", "recall-rates"], store=url)
     shown = page("Published", (), "separatrix learn --published", [section(found)])
     assert "separatrix learn --published s5-factors" in shown
     assert "agrees if the published value lies in our interval" in shown

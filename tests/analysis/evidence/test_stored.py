@@ -9,11 +9,16 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from separatrix.analysis.evidence.predictions import predictions
+from separatrix.analysis.evidence.predictions import check_predictions
 from separatrix.analysis.evidence.protocol import learn
-from separatrix.analysis.evidence.reproductions import Verdict
-from separatrix.analysis.evidence.stored import stored_training, trained_tasks
-from separatrix.analysis.evidence.stored_ledgers import NOT_HERE, stored_predictions, stored_reproductions
+from separatrix.analysis.evidence.published import Agreement
+from separatrix.analysis.evidence.stored import (
+    NOT_STORED,
+    count_stored_tasks,
+    read_training,
+    stored_predictions,
+    stored_reproductions,
+)
 from separatrix.core.errors import UsageError
 from separatrix.mechanisms import Mechanism, mechanism_from
 from separatrix.sweeps.store import Store, open_store, results
@@ -40,15 +45,15 @@ def store(trained: Any, url: str) -> Store:
 
 def test_stored_runs_say_what_training_said(trained: Any, store: Store) -> None:
     before = len(results(store, kind="training"))
-    found = stored_training(store, "needle", mechanism_from)
+    found = read_training(store, "needle", mechanism_from)
     assert found.waiting == ()
-    (again,) = found.found
+    (again,) = found.results
     assert again.as_json() == trained.as_json()
     assert [run.curve for run in again["softmax"].runs] == [run.curve for run in trained["softmax"].runs]
     assert len(results(store, kind="training")) == before
-    (counted,) = trained_tasks(store)
-    assert (counted.task, counted.runs, counted.done) == ("needle", before, before)
-    assert stored_training(store, "mqar", mechanism_from).found == ()
+    (counted,) = count_stored_tasks(store)
+    assert (counted.task, counted.runs, counted.finished) == ("needle", before, before)
+    assert read_training(store, "mqar", mechanism_from).results == ()
 
 
 def test_runs_without_pilots_are_an_experiment_of_each_rate(tmp_path: Path) -> None:
@@ -57,7 +62,7 @@ def test_runs_without_pilots_are_an_experiment_of_each_rate(tmp_path: Path) -> N
         learn("needle", "softmax", TINY, seeds=2, store=url, workers=1, rates=rate)
         for rate in ("0.001", "0.01")
     )
-    found = stored_training(open_store(url), "needle", mechanism_from).found
+    found = read_training(open_store(url), "needle", mechanism_from).results
     assert [each.as_json() for each in found] == [one.as_json(), other.as_json()]
 
 
@@ -67,10 +72,10 @@ def test_what_may_not_be_loaded_is_named_and_not_shown(trained: Any, store: Stor
             raise UsageError("it is not known here")
         return mechanism_from(name)
 
-    found = stored_training(store, "needle", load)
-    assert [each.mechanism for each in found.found[0].mechanisms] == ["softmax"]
+    found = read_training(store, "needle", load)
+    assert [each.mechanism for each in found.results[0].mechanisms] == ["softmax"]
     assert found.waiting == ("elu on needle n=8: it is not known here",)
-    assert found.found[0]["softmax"].as_json() == trained["softmax"].as_json()
+    assert found.results[0]["softmax"].as_json() == trained["softmax"].as_json()
 
 
 def test_pilots_alone_are_no_evidence(trained: Any, url: str, tmp_path: Path) -> None:
@@ -88,8 +93,8 @@ def test_pilots_alone_are_no_evidence(trained: Any, url: str, tmp_path: Path) ->
             raise UsageError("a store names no code")
         return mechanism_from(name)
 
-    found = stored_training(changed, "needle", load)
-    assert [each.mechanism for each in found.found[0].mechanisms] == ["softmax"]
+    found = read_training(changed, "needle", load)
+    assert [each.mechanism for each in found.results[0].mechanisms] == ["softmax"]
     assert "nobody:knows on needle n=8: a store names no code" in found.waiting
     (untested,) = [each for each in found.waiting if each.startswith("elu on needle n=8: ")]
     assert "runs are stored, and were not scored on the test samples; test = true in the" in untested
@@ -97,13 +102,13 @@ def test_pilots_alone_are_no_evidence(trained: Any, url: str, tmp_path: Path) ->
 
 def test_the_prediction_ledger_is_that_of_the_runs(trained: Any, store: Store) -> None:
     made = [each.as_json() for each in stored_predictions(store, mechanism_from)]
-    assert json.dumps(made) == json.dumps([each.as_json() for each in predictions([trained])])
+    assert json.dumps(made) == json.dumps([each.as_json() for each in check_predictions([trained])])
 
 
 def test_published_numbers_that_are_not_stored_have_no_verdict(trained: Any, store: Store) -> None:
     for some in (store, None):
-        entries = {each.published.name: each for each in stored_reproductions(some, mechanism_from).entries}
-        assert entries["s5-factors"].verdict is Verdict.AGREES
+        entries = {each.name: each for each in stored_reproductions(some, mechanism_from).entries}
+        assert entries["s5-factors"].verdict is Agreement.AGREES
         parity = entries["parity-softmax"]
-        assert (parity.verdict, parity.why, parity.ours) == (Verdict.NONE, NOT_HERE, None)
+        assert (parity.verdict, parity.why, parity.ours) == (Agreement.NONE, NOT_STORED, None)
         assert parity.as_json()["command"] == "separatrix learn --published parity-softmax"

@@ -1,409 +1,332 @@
-"""The report card: what a mechanism keeps of the contract, tells apart, resembles and costs."""
+"""The report card of a mechanism: contract, results on constructions, similar mechanisms, cost."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
-from separatrix.analysis.cards.atlas import COLUMNS, standing_row
-from separatrix.analysis.cards.likeness import Likeness, likenesses, nearest_words
-from separatrix.analysis.cards.standing import Standing, Unanswered, points, standings, word_at
-from separatrix.analysis.costs.cost import CostCurve, Disagreement, compare_with_softmax, measure_cost
-from separatrix.analysis.laws.costs import cost_law
-from separatrix.analysis.laws.powerlaw import Law
-from separatrix.contract import Broken, Examination, ended_in, examine, not_called, sensitivity
-from separatrix.contract.inputs import modes, require_finite, sizes, tokens
-from separatrix.core.errors import one_line, raised
-from separatrix.core.parameters import listed_mechanisms
+from separatrix.analysis.cards.construction_result import (
+    AtlasCell,
+    ConstructionResult,
+    NoConstructionResult,
+    reference_points,
+)
+from separatrix.analysis.costs.curves import CostCurve, Disagreement, compare_with_softmax
+from separatrix.core.documents import Document, Hidden, keys_of, shown, shown_as
 from separatrix.core.result import Result, Row
-from separatrix.mechanisms import Causality, Mechanism, Softmax
-from separatrix.mechanisms.calling import UNKNOWN_SCALE, Calling, calling_of
-from separatrix.mechanisms.custom import called_with
-from separatrix.mechanisms.how_called import SQRT
-from separatrix.mechanisms.load import mechanism_from
+from separatrix.mechanisms import Causality, Mechanism, mechanism_named
+from separatrix.mechanisms.calling import UNKNOWN_SCALE, Calling
 
 if TYPE_CHECKING:
-    from separatrix.core.schemas import mechanisms as documents
+    # Imported for type checkers only: costs and the contract load torch, and the explorer imports this
+    # module for the type of its answers.
+    from separatrix.contract import Examination
 
-Tell = Callable[[str], None]
-UNREACHED = "the card is not finished"
-UNSURE = 0.5
-"""An exponent whose interval is wider is told with it."""
-SoFar = Callable[["Card"], None]
-IfEnded = Callable[[Callable[[str], "Card"]], None]
-"""Takes a function from the cause that ended the process to the card for that case."""
+MAX_EXPONENT_SPREAD = 0.5
+"""An exponent whose interval is wider is printed with the interval."""
+EQUAL_DISTANCE, NEAR_DISTANCE = 1e-9, 0.05
+"""Up to these distances a mechanism equals another one, or is close to it."""
+SHOWN_NEIGHBOURS = 3
+VERDICT_PHRASES = {
+    "distinguishes": "tells D0 from D1 on",
+    "partial": "does so some of the time on",
+    "blind": "is blind, to this reader at these lengths, on",
+    "saturated": "is saturated, firing on both D0 and D1, on",
+    "undecided": "is left undecided by the draws on",
+    "none": "has no answer on",
+}
+
+
+@dataclass(frozen=True)
+class Neighbour(Document):
+    """A known mechanism and its distance from another one: 0 for equal results, 2 for opposite ones."""
+
+    mechanism: str
+    distance: float
+
+
+@dataclass(frozen=True)
+class ContractResult(Document):
+    """The result of every check of the contract."""
+
+    passed: Sequence[str]
+    failed: Mapping[str, str]
+    skipped: Mapping[str, str]
+    not_tried: Mapping[str, str]
+    magnifies_rounding: float
+
+
+@dataclass(frozen=True)
+class HiddenScale(Document):
+    """A scale of the logits that a mechanism applies by itself."""
+
+    factor: float
+    """The factor at `width`."""
+    width: int
+    by_width: bool
+    """Whether the factor depends on the width."""
+    undone_by: str | None
+    """The value of --scale that undoes it; None where none does at every width."""
+
+
+@dataclass(frozen=True)
+class CallingNotes(Document):
+    """Notes on the way a mechanism is called."""
+
+    logit_scale: HiddenScale | None
+    logit_scale_known: bool
+    """Whether the scale could be measured, or does not matter."""
+    verdicts_with_scale_sqrt: Mapping[str, str] | None
+    """The verdicts that change with --scale sqrt, if the scale could not be measured."""
+    notes: Sequence[str]
 
 
 @dataclass(frozen=True, repr=False)
 class Card(Result):
-    """Everything `assess` finds out about one mechanism."""
+    """The report card of a mechanism."""
 
     kind: ClassVar[str] = "card"
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
-    calling: Calling
-    contract: Examination
-    standings: tuple[Standing | Unanswered, ...]
-    likenesses: tuple[Likeness, ...]
-    cost: CostCurve | Disagreement
-    against: tuple[Card, ...]
-    """The cards of the mechanisms it is compared with; these have none of their own."""
-    softmax_cost: CostCurve | Disagreement
-    quick: bool = False
-    """Whether the contract alone was asked for."""
-    unscaled: tuple[Likeness, ...] = ()
-    """What it is like with its scale of logits undone, where it has one."""
-    rescaled: Mapping[str, str] | None = None
-    """The verdicts that change with --scale sqrt, by construction; None where that was not asked."""
+    columns: ClassVar[tuple[str, ...]] = tuple(key for key, *_ in keys_of(AtlasCell))
+    calling: Hidden[Calling]
+    contract: Hidden[Examination]
+    cost: Hidden[CostCurve | Disagreement]
+    softmax_cost: Hidden[CostCurve | Disagreement]
+    constructions: Mapping[str, ConstructionResult | NoConstructionResult] = field(default_factory=dict)
+    neighbours: Hidden[tuple[Neighbour, ...]] = ()
+    """Known mechanisms, the most similar first."""
+    unscaled_neighbours: Hidden[tuple[Neighbour, ...]] = ()
+    """The same with the hidden scale of the logits undone, if there is one."""
+    against: tuple[Card, ...] = ()
+    """The cards of the mechanisms it is compared with; these have none themselves."""
+    quick: Hidden[bool] = False
+    """Whether only the contract was requested."""
+    changed_by_scale: Hidden[Mapping[str, str] | None] = None
+    """The verdicts that change with --scale sqrt, by construction; None if the scale is known."""
     finished: bool = True
-    """Whether all that was asked for is in it."""
+    """False if the command was interrupted before everything was computed."""
+
+    @shown
+    def mechanism(self) -> Mechanism:
+        """The mechanism."""
+        return self.calling.mechanism
+
+    @shown_as("contract")
+    def contract_result(self) -> ContractResult:
+        """The result of every check of the contract."""
+        contract = self.contract
+        checks = (contract.passed, contract.failed, contract.skipped, contract.not_tried)
+        return ContractResult(*checks, self.rounding_magnification)
+
+    @shown
+    def nearest(self) -> Sequence[Neighbour]:
+        """The most similar known mechanisms."""
+        return self.neighbours[:SHOWN_NEIGHBOURS]
+
+    @shown_as("cost")
+    def compared_cost(self) -> CostCurve | Disagreement:
+        """The cost on this machine, compared with softmax."""
+        return compare_with_softmax(self.cost, self.softmax_cost)
+
+    @shown_as("calling")
+    def calling_notes(self) -> CallingNotes:
+        """Notes on the way the mechanism is called."""
+        calling = self.calling
+        scale = None if calling.scale is None else HiddenScale(**calling.scale.as_json())
+        return CallingNotes(scale, calling.scale_known, self.changed_by_scale, calling.notes)
+
+    @shown
+    def reading(self) -> str:
+        """The card in one paragraph."""
+        if self.quick:
+            return self.contract_sentence
+        if not self.finished:
+            sentences = (self.unfinished, self.contract_sentence, self.construction_sentence)
+            return " ".join(filter(None, sentences))
+        if not self.constructions:
+            return f"{self.contract_sentence} It could not be called, so nothing else was tried."
+        return " ".join(self.sentences)
 
     @property
-    def mechanism(self) -> Mechanism:
-        """What the card is of."""
-        return self.calling.mechanism
+    def sentences(self) -> list[str]:
+        """The contents of the card, one or two sentences for each part that was computed."""
+        results = (self.construction_sentence, self.scale_sentence, self.neighbour_sentence)
+        return [*filter(None, (self.contract_sentence, *results, self.cost_sentence))]
 
     @property
     def holds(self) -> bool:
-        """Whether the contract is kept and the mechanism broke nowhere."""
-        broke = any(isinstance(standing, Unanswered) and standing.broke for standing in self.standings)
-        return self.contract.holds and not broke
-
-    @property
-    def reading(self) -> str:
-        """The card in one plain paragraph."""
-        if self.quick:
-            return self.contract_words
-        if not self.finished:
-            return f"{self.unfinished} {' '.join((self.contract_words, *self._standing))}"
-        if not self.standings:
-            return f"{self.contract_words} It could not be called, so nothing else was tried."
-        words = (self.contract_words, self.standing, self.scale_words, self.likeness, self.cost_words)
-        return " ".join(filter(None, words))
+        """Whether the contract is kept and the mechanism failed nowhere."""
+        results = self.constructions.values()
+        return self.contract.holds and not any(
+            isinstance(r, NoConstructionResult) and r.is_broken for r in results
+        )
 
     @property
     def unfinished(self) -> str:
-        """How far a card that is not finished came, in a sentence; empty for one that is."""
+        """The progress of an interrupted card in a sentence; empty for one that is finished."""
         if self.finished:
             return ""
         if self.quick:
             return "Not finished: only part of the contract was tried."
-        asked, of = len(self.standings), len(points())
-        after = "cost, or a mechanism beside it, is not measured"
-        return f"Not finished: {f'{asked} of {of} constructions were asked' if asked < of else after}."
+        count, total = len(self.constructions), len(reference_points())
+        progress = f"{count} of {total} constructions were tested"
+        after = "the cost, or a mechanism to compare with, is not measured"
+        return f"Not finished: {progress if count < total else after}."
 
     @property
-    def _standing(self) -> list[str]:
-        return [self.standing] if self.standings else []
+    def rounding_magnification(self) -> float:
+        """The factor by which the formula magnifies rounding errors; 1 if the mechanism cannot be called."""
+        from separatrix.contract import sensitivity
+
+        is_callable = self.constructions or (self.quick and self.holds)
+        return sensitivity(self.mechanism) if is_callable else 1.0
 
     @property
-    def magnified(self) -> float:
-        """How many times the formula magnifies rounding; 1 where the mechanism does not attend."""
-        return sensitivity(self.mechanism) if self.standings or (self.quick and self.holds) else 1.0
+    def contract_sentence(self) -> str:
+        """The result of the contract in a sentence."""
+        contract, name = self.contract, self.mechanism.spelled
+        if contract.failed:
+            checks = ", ".join(
+                f"{check} (it {contract.raised[check]})" if check in contract.raised else check
+                for check in contract.failed
+            )
+            caution = " The results below may mean little." if self.constructions else ""
+            return f"{name} breaks the contract: {checks}.{caution}"
+        sizes = ""
+        if contract.longest:
+            sizes = f", tried up to {contract.longest:,} tokens and width {contract.widest}"
+        factor = self.rounding_magnification
+        caution = f" On nearly equal tokens it magnifies rounding errors {factor:.2g} times."
+        kept = f"{name} keeps the contract ({len(contract.passed)} checks{sizes})."
+        return f"{kept}{caution if factor > 1 else ''}"
 
     @property
-    def contract_words(self) -> str:
-        """What it keeps of the contract, in a sentence."""
-        magnified = self.magnified
-        care = f" On tokens much alike it magnifies rounding, {magnified:.2g} times." if magnified > 1 else ""
-        if not self.contract.failed:
-            return f"{self.mechanism.spelled} keeps the contract ({self._tried}).{care}"
-        broken = ", ".join(
-            f"{name} (it {self.contract.raised[name]})" if name in self.contract.raised else name
-            for name in self.contract.failed
-        )
-        care = " What follows may not mean much." if self.standings else ""
-        return f"{self.mechanism.spelled} breaks the contract: {broken}.{care}"
-
-    @property
-    def _tried(self) -> str:
-        """How many checks it kept, and up to which sizes it was tried."""
-        found = self.contract
-        sizes = f", tried up to {found.longest:,} tokens and width {found.widest}" if found.longest else ""
-        return f"{len(found.passed)} checks{sizes}"
-
-    @property
-    def standing(self) -> str:
-        """On how many constructions it tells D0 from D1, and on which it does not."""
-        groups: dict[str, list[str]] = {}
-        for standing in self.standings:
-            groups.setdefault(standing.word, []).append(standing.name)
-        words = {
-            "distinguishes": "tells D0 from D1 on",
-            "partial": "does so some of the time on",
-            "blind": "is blind, to this reader at these lengths, on",
-            "saturated": "is saturated, firing on both D0 and D1, on",
-            "undecided": "is left undecided by the draws on",
-            "none": "has no answer on",
-        }
-        known = {word: groups[word] for word in words if word in groups}
-        parts = [
-            f"{words[word]} {len(names)}" + (f" of {len(self.standings)}" if place == 0 else "")
-            for place, (word, names) in enumerate(known.items())
-        ]
-        parts[0] += " constructions" if len(self.standings) > 1 else " construction"
-        kinds = Counter(standing.name.partition(",")[0] for standing in self.standings)
-        if twice := [f"{name} in {many} forms" for name, many in kinds.items() if many > 1]:
-            parts[0] += f" ({', '.join(twice)})"
-        return f"{self.mechanism.spelled} {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{parts[-1]}."
-
-    @property
-    def scale_words(self) -> str:
-        """Which verdicts depend on a scale of the logits that could not be measured; empty where it was."""
-        if self.rescaled is None:
+    def construction_sentence(self) -> str:
+        """The number of constructions with each verdict, in a sentence; empty before the first one."""
+        if not self.constructions:
             return ""
-        if not self.rescaled:
+        counts = Counter[str](result.word for result in self.constructions.values())
+        total, name = len(self.constructions), self.mechanism.spelled
+        parts = [f"{phrase} {counts[word]}" for word, phrase in VERDICT_PHRASES.items() if word in counts]
+        parts[0] += f" of {total} construction{'s' * (total > 1)}"
+        variants = Counter(column.partition(",")[0] for column in self.constructions)
+        if forms := [f"{kind} in {count} forms" for kind, count in variants.items() if count > 1]:
+            parts[0] += f" ({', '.join(forms)})"
+        return f"{name} {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{parts[-1]}."
+
+    @property
+    def scale_sentence(self) -> str:
+        """The verdicts that depend on a scale of the logits that could not be measured; empty if it was."""
+        changed = self.changed_by_scale
+        if changed is None:
+            return ""
+        if not changed:
             return f"{UNKNOWN_SCALE}; --scale sqrt changes no verdict."
-        words = {standing.name: standing.word for standing in self.standings}
-        changed = "; ".join(f"{name} ({words[name]} → {word})" for name, word in self.rescaled.items())
-        many = "1 verdict" if len(self.rescaled) == 1 else f"{len(self.rescaled)} verdicts"
-        return (
-            f"{UNKNOWN_SCALE}. If it divides them by sqrt(width), use --scale sqrt, "
-            f"which changes {many}: {changed}."
+        verdicts = "; ".join(
+            f"{name} ({self.constructions[name].word} → {word})" for name, word in changed.items()
         )
+        count = "1 verdict" if len(changed) == 1 else f"{len(changed)} verdicts"
+        advice = "If it divides them by sqrt(width), use --scale sqrt"
+        return f"{UNKNOWN_SCALE}. {advice}, which changes {count}: {verdicts}."
 
     @property
-    def likeness(self) -> str:
-        """Which known mechanism it is like, in a sentence or two; empty where it was not compared."""
-        causal = self.mechanism.causality is Causality.ALWAYS
-        found = nearest_words(self.likenesses, causal)
-        undone = f" With its scale undone {nearest_words(self.unscaled, causal)}" if self.unscaled else ""
-        return found[:1].upper() + found[1:] + undone
+    def neighbour_sentence(self) -> str:
+        """The most similar known mechanism, in a sentence or two; empty where none was compared."""
+        is_causal = self.mechanism.causality is Causality.ALWAYS
+        text = describe_neighbours(self.neighbours, is_causal)
+        text = text[:1].upper() + text[1:]
+        if self.unscaled_neighbours:
+            text += f" With its scale undone {describe_neighbours(self.unscaled_neighbours, is_causal)}"
+        return text
 
     @property
-    def cost_words(self) -> str:
-        """What it costs beside softmax, in a sentence."""
+    def cost_sentence(self) -> str:
+        """The cost compared with softmax, in a sentence."""
+        from separatrix.analysis.laws.costs import cost_law
+
         if isinstance(self.cost, Disagreement):
             return f"It was not timed: {self.cost.disagreement}."
         law = cost_law(self.cost, "seconds")
-        grows = "" if law is None else f"Its time grows like n^{_exponent(law)}; it"
+        growth = ""
+        if law is not None:
+            low, high = law.interval
+            spread = f" ± {(high - low) / 2:.1f}" if high - low > MAX_EXPONENT_SPREAD else ""
+            growth = f"Its time grows like n^{law.exponent:.1f}{spread}"
         if self.mechanism.spelled == "softmax":
-            return grows.replace("; it", ".")
-        start = compare_with_softmax(self.cost, self.softmax_cost).faster_than_softmax_from
-        when = f"from {start:,} tokens on" if start else "at no length tried"
-        return f"{grows or 'It'} is faster than softmax, measured here, {when}."
+            return f"{growth}." if growth else ""
+        start = self.compared_cost.faster_than_softmax_from
+        lengths = f"from {start:,} tokens on" if start else "at no length tried"
+        return f"{growth}{'; it' if growth else 'It'} is faster than softmax, measured here, {lengths}."
 
     @property
     def summary(self) -> str:
-        """Whether it keeps the contract, and on how many constructions it has which word."""
-        kept = "keeps the contract" if self.contract.holds else f"breaks {', '.join(self.contract.failed)}"
-        counts = Counter(
-            "no answer" if standing.word == "none" else standing.word for standing in self.standings
-        )
-        found = [f"{word} on {count}" for word, count in counts.most_common()]
-        said = f"{self.mechanism.spelled}: {', '.join((kept, *found))}"
-        return said if self.finished else f"{said}; not finished"
+        """The result of the contract, and the number of constructions with each verdict."""
+        contract = "keeps the contract"
+        if not self.contract.holds:
+            contract = f"breaks {', '.join(self.contract.failed)}"
+        counts = Counter(result.word for result in self.constructions.values()).most_common()
+        words = [f"{'no answer' if word == 'none' else word} on {count}" for word, count in counts]
+        end = "" if self.finished else "; not finished"
+        return f"{self.mechanism.spelled}: {', '.join((contract, *words))}{end}"
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """How it is called, a sentence each."""
+        """Notes on the way it is called, one sentence each."""
         return tuple(self.calling.words)
 
     def rows(self) -> list[Row]:
-        """One row for each construction, of this mechanism and of those it is compared with.
+        """Return one row for each construction, of this mechanism and of those it is compared with.
 
-        Where no construction was asked, as by `quick`, one for each check of the contract.
+        Without any construction, as with `quick`, return one row for each check of the contract.
         """
-        if not self.standings:
-            return self.checks()
-        cards = (self, *self.against)
-        return [standing_row(card.mechanism, standing) for card in cards for standing in card.standings]
+        if not self.constructions:
+            return self.contract_rows()
+        return [
+            vars(AtlasCell.from_result(card.mechanism, result))
+            for card in (self, *self.against)
+            for result in card.constructions.values()
+        ]
 
-    def checks(self) -> list[Row]:
-        """One row for each check of the contract: what is broken first."""
-        found = self.contract
-        said = [
-            *((name, "broken", what) for name, what in found.failed.items()),
-            *((name, "not tried", f"{root} failed") for name, root in found.not_tried.items()),
-            *((name, "kept", "") for name in found.passed),
-            *((name, "does not apply", why) for name, why in found.skipped.items()),
+    def contract_rows(self) -> list[Row]:
+        """Return one row for each check of the contract, broken ones first."""
+        contract, name = self.contract, self.mechanism.spelled
+        checks = [
+            *((check, "broken", fault) for check, fault in contract.failed.items()),
+            *((check, "not tried", f"{root} failed") for check, root in contract.not_tried.items()),
+            *((check, "kept", "") for check in contract.passed),
+            *((check, "does not apply", reason) for check, reason in contract.skipped.items()),
         ]
         return [
-            {"mechanism": self.mechanism.spelled, "check": name, "outcome": outcome, "why": why}
-            for name, outcome, why in said
+            {"mechanism": name, "check": check, "outcome": outcome, "why": reason}
+            for check, outcome, reason in checks
         ]
 
-    def as_json(self) -> documents.Card:
-        """What `separatrix assess --json` prints."""
-        return cast(
-            "documents.Card",
-            {
-                "mechanism": self.mechanism.spelled,
-                "contract": {
-                    "passed": self.contract.passed,
-                    "failed": self.contract.failed,
-                    "skipped": self.contract.skipped,
-                    "not_tried": self.contract.not_tried,
-                    "magnifies_rounding": self.magnified,
-                },
-                "constructions": {standing.name: standing.as_json() for standing in self.standings},
-                "nearest": [asdict(like) for like in self.likenesses[:3]],
-                "cost": compare_with_softmax(self.cost, self.softmax_cost).as_json(),
-                "against": [card.as_json() for card in self.against],
-                "calling": {
-                    "logit_scale": None if self.calling.scale is None else self.calling.scale.as_json(),
-                    "logit_scale_known": self.calling.scale_known,
-                    "verdicts_with_scale_sqrt": None if self.rescaled is None else dict(self.rescaled),
-                    "notes": list(self.calling.notes),
-                },
-                "reading": self.reading,
-                "finished": self.finished,
-            },
-        )
 
+def describe_neighbours(neighbours: Sequence[Neighbour], is_causal: bool = False) -> str:
+    """Name the known mechanism that is closest, in a sentence without a capital letter.
 
-def assess(
-    mechanism: Any,
-    against: Any = (),
-    tell: Tell = lambda _: None,
-    *,
-    width: int | None = None,
-    heads: int | None = None,
-    scale: str | float | None = None,
-    seed: int | None = None,
-    quick: bool = False,
-    so_far: SoFar = lambda _: None,
-    if_ended: IfEnded = lambda _: None,
-) -> Card:
-    """The report card of a mechanism: contract, verdicts on every construction, likeness, cost.
+    For a mechanism that is always causal, the others were called with a causal mask.
 
-    **Arguments:**
-
-    - `mechanism`: as for `verdict`: `assess("mine:attend", against=["softmax", "linear"])`.
-    - `against`: mechanisms whose cards stand beside it, as `"softmax,linear"` or a list.
-    - `tell`: hears of each step before it starts.
-    - `width`, `heads`: of your own, if it takes no others and they are not found in it.
-    - `scale`: a number to multiply its queries by, or "sqrt" or "width", which undo a hidden 1/sqrt(width)
-      or 1/width.
-    - `seed`: of the weights that are drawn where a class is made; 0 unless given.
-    - `quick`: the contract alone, in seconds.
-    - `so_far`: gets the card as far as it is: once the contract is known, and after each construction.
-    - `if_ended`: gets, before each step, a function from a cause, as "crashed with SIGSEGV", to the card for
-      the case that the mechanism ends the process in this step.
+    >>> describe_neighbours([Neighbour("softmax", 0.0), Neighbour("linear", 0.4)])
+    'on the tokens tried it equals softmax.'
+    >>> describe_neighbours([Neighbour("softmax", 0.0), Neighbour("retention", 0.4)], is_causal=True)
+    'on the tokens tried it equals softmax with a causal mask.'
+    >>> describe_neighbours([Neighbour("softmax", 0.31)])
+    'it is close to no known mechanism; the nearest is softmax, whose results differ by 31%.'
     """
-    one = mechanism_from(mechanism, width=width, heads=heads, scale=scale, seed=seed)
-    others = [mechanism_from(name) for name in listed_mechanisms(against)]
-    tell(f"{one.spelled}: contract")
-    unreached = Disagreement(one.spelled, UNREACHED)
-    empty = Card(Calling(one), Examination(), (), (), unreached, (), unreached, quick=quick, finished=False)
-    if_ended(lambda cause: replace(empty, contract=not_called({"form": cause})))
-    failed = attends(one)
-    calling = Calling(one) if failed else calling_of(one)
-
-    def before_check(name: str, examination: Examination) -> None:
-        if_ended(lambda cause: replace(empty, calling=calling, contract=ended_in(examination, name, cause)))
-
-    contract = not_called(failed) if failed else _contract(one, tell, before_check)
-    why = "it could not be called" if failed else "only the contract was asked for"
-    unasked = Disagreement(one.spelled, why if failed or quick else UNREACHED)
-    card = Card(calling, contract, (), (), unasked, (), unasked, quick=quick, finished=bool(failed or quick))
-    so_far(card)
-    if card.finished:
-        return card
-    card = _asked(card, None, tell, so_far, if_ended)
-    for each in others:
-        so_far(replace(card, finished=False))
-        if_ended(partial(_ended_beside, card, each))
-        card = replace(card, against=(*card.against, _other(each, card.softmax_cost, tell)))
-    return card
-
-
-def _other(mechanism: Mechanism, softmax_cost: CostCurve | Disagreement, tell: Tell) -> Card:
-    """The card of a mechanism that another one is compared with."""
-    if failed := attends(mechanism):
-        untimed = Disagreement(mechanism.spelled, "it could not be called")
-        return Card(Calling(mechanism), not_called(failed), (), (), untimed, (), softmax_cost)
-    untimed = Disagreement(mechanism.spelled, UNREACHED)
-    card = Card(calling_of(mechanism), _contract(mechanism, tell), (), (), untimed, (), softmax_cost)
-    return _asked(card, softmax_cost, tell, lambda _: None, lambda _: None)
-
-
-def _ended_beside(card: Card, other: Mechanism, cause: str) -> Card:
-    """The card where a mechanism that it is compared with ended the process."""
-    untimed = Disagreement(other.spelled, f"it {cause}")
-    beside = Card(Calling(other), Examination(), (), (), untimed, (), card.softmax_cost, finished=False)
-    return replace(card, against=(*card.against, beside), finished=False)
-
-
-def _contract(
-    mechanism: Mechanism,
-    tell: Tell,
-    before_check: Callable[[str, Examination], None] = lambda *_: None,
-) -> Examination:
-    return examine(mechanism, lambda check: tell(f"{mechanism.spelled}: contract, {check}"), before_check)
-
-
-def _asked(
-    card: Card,
-    softmax_cost: CostCurve | Disagreement | None,
-    tell: Tell,
-    so_far: SoFar,
-    if_ended: IfEnded,
-) -> Card:
-    """The card with all that is asked after the contract."""
-    mechanism, name, scale = card.mechanism, card.mechanism.spelled, card.calling.scale
-
-    def before_construction(where: str) -> None:
-        known = card
-        tell(f"{name}: {where}")
-        unanswered = partial(Unanswered, where, broke=True)
-        if_ended(lambda cause: replace(known, standings=(*known.standings, unanswered(why=f"it {cause}"))))
-
-    def before_step(what: str) -> None:
-        known = card
-        tell(f"{name}: {what}")
-        if_ended(lambda cause: replace(known, cost=Disagreement(name, f"it {cause}")))
-
-    for standing in standings(mechanism, before_construction):
-        card = replace(card, standings=(*card.standings, standing))
-        so_far(card)
-    if not card.calling.scale_known:
-        before_step("the same with --scale sqrt")
-        card = replace(card, rescaled=_rescaled(card))
-        so_far(card)
-    before_step("likeness")
-    card = replace(card, likenesses=tuple(likenesses(mechanism)))
-    if scale is not None and scale.undone_by is not None:
-        undone = called_with(mechanism, {"scale": scale.undone_by})
-        card = replace(card, unscaled=tuple(likenesses(undone)))
-    so_far(card)
-    if softmax_cost is None:
-        tell("softmax: cost")
-        softmax_cost = measure_cost(Softmax())
-    before_step("cost")
-    cost = softmax_cost if name == "softmax" else measure_cost(mechanism)
-    return replace(card, cost=cost, softmax_cost=softmax_cost, finished=True)
-
-
-def _rescaled(card: Card) -> dict[str, str]:
-    """The verdicts that change where queries are multiplied by sqrt(width), by construction."""
-    rescaled, changed = called_with(card.mechanism, {"scale": SQRT}), {}
-    known = points()
-    for standing in card.standings:
-        word = word_at(known[standing.name], rescaled)
-        if word != standing.word:
-            changed[standing.name] = word
-    return changed
-
-
-def attends(mechanism: Mechanism) -> dict[str, str]:
-    """Why a mechanism cannot be called at all: it raises on ordinary tokens, or returns no numbers.
-
-    Nothing else is tried then: every other check would only say the same in its own words.
-    """
-    q, k, v = tokens(shape=sizes(mechanism))
-    try:
-        require_finite(mechanism(q, k, v, causal=modes(mechanism)[0]), "ordinary tokens")
-    except Broken as what:
-        return {"finite": one_line(what)}
-    except Exception as error:  # a stranger's mechanism may raise anything
-        return {"form": raised(error)}
-    return {}
-
-
-def _exponent(law: Law) -> str:
-    """An exponent, and how far it may be off where that shows."""
-    low, high = law.interval
-    return f"{law.exponent:.1f}" + (f" ± {(high - low) / 2:.1f}" if high - low > UNSURE else "")
+    if not neighbours:
+        return ""
+    names = [
+        f"{neighbour.mechanism} with a causal mask"
+        if is_causal and mechanism_named(neighbour.mechanism).causality is Causality.EITHER
+        else neighbour.mechanism
+        for neighbour in neighbours[:SHOWN_NEIGHBOURS]
+    ]
+    equal = [name for name, known in zip(names, neighbours, strict=False) if known.distance <= EQUAL_DISTANCE]
+    if equal:
+        return f"on the tokens tried it equals {' and '.join(equal)}."
+    difference = f"whose results differ by {100 * neighbours[0].distance:.2g}%"
+    if neighbours[0].distance <= NEAR_DISTANCE:
+        return f"it is close to {names[0]}, {difference}."
+    return f"it is close to no known mechanism; the nearest is {names[0]}, {difference}."

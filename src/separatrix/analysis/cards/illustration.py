@@ -1,342 +1,308 @@
-"""A construction as one looks at it, at any point: tokens, attention, the reader's neurons."""
+"""Pictures of a construction at any point: tokens, attention weights, and the neurons of the reader."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from separatrix.analysis.cards.label_difference import (
+    LabelDifference,
+    describe_neurons,
+    describe_weight,
+    measure_difference,
+)
 from separatrix.analysis.cards.neuron_readings import (
-    MOST_QUERIES,
-    DrawnSigns,
-    Received,
-    kinds_of_query,
+    MAX_QUERY_KINDS,
+    NeuronReadings,
+    SignDraw,
+    find_query_kinds,
     read_neurons,
 )
-from separatrix.analysis.cards.picture_words import Difference, difference, neuron_words, weight_words
 from separatrix.analysis.cards.token_rows import (
     LABELS,
-    Laid,
-    Row,
-    all_tokens,
+    TokenLayout,
+    TokenRow,
+    TokenTable,
+    build_token_table,
     is_counted,
-    laid_out,
-    shares,
-    token_table,
+    lay_out_all_tokens,
+    lay_out_tokens,
+    row_shares,
 )
-from separatrix.constructions import Construction, Label, construction_named
+from separatrix.constructions import Construction, construction_named
 from separatrix.constructions.lengths import admissible
 from separatrix.constructions.reference import read_completed, reference_defaults
+from separatrix.core.documents import Document, Hidden, Inlined, shown
 from separatrix.core.errors import EngineRefusal, SeparatrixError, UsageError, raised
 from separatrix.core.numbers import parse_integer
-from separatrix.core.numbers.json import finite
 from separatrix.exact.verdicts import DELTA
 from separatrix.exact.verdicts.theorem import describe_coverage
-from separatrix.exact.verdicts.verdict import chance_of
-from separatrix.exact.verdicts.words import word_for
 from separatrix.mechanisms import Mechanism, mechanism_named
 from separatrix.mechanisms.load import mechanisms_from
 
-if TYPE_CHECKING:
-    from separatrix.core.schemas import questions as documents
-
 MECHANISMS = ("softmax", "linear")
 UNNORMALISED = "identity-features:normalised=no"
-"""Shown besides where neither of the two tells D0 from D1."""
+"""Added to the picture where neither of the two tells D0 from D1."""
 NAMES = {"softmax": "softmax", "linear": "linear attention", UNNORMALISED: "unnormalised linear attention"}
-"""As sentences call them."""
+"""The names of mechanisms in sentences."""
 SEED = 0
-"""Of the reader's signs."""
-LARGEST_SEED = 2**63 - 1
-MOST_MECHANISMS = 8
+"""The default seed of the reader's signs."""
+MAX_SEED = 2**63 - 1
+MAX_PICTURE_MECHANISMS = 8
+Weights = tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
-class Dataset:
-    """D0 or D1: its tokens, and what every neuron of the reader makes of them."""
+class MechanismPicture(Document):
+    """One mechanism with one draw of the reader's signs; of two values the first is for D0."""
 
-    label: Label
-    rows: tuple[Row, ...]
-    given: Mapping[str, tuple[tuple[float, ...], ...]]
-    """By mechanism, for a query of each kind: what it gives the tokens of each row together.
+    mechanism: str
+    normalised: bool
+    """Whether the weights add up to 1."""
+    weights: tuple[Weights, Weights]
+    """For a query of each kind, the weight of the tokens of each row together.
 
-    Not a number where a mechanism is not linear in what tokens carry, and so has no weights."""
-    readings: Mapping[str, tuple[float, ...]]
-    """By mechanism: what each neuron reads, the largest over the queries."""
+    NaN for a mechanism that is not linear in the values, and so has no weights."""
+    readings: tuple[tuple[float, ...], tuple[float, ...]]
+    """The reading of each neuron, the largest over the queries."""
+    threshold: Hidden[float]
+    weight_text: Hidden[str]
+    """The weight of the special token as the beginning of a sentence."""
+    difference: Inlined[LabelDifference]
+
+    @shown
+    def fires(self) -> Sequence[Sequence[bool]]:
+        """The neurons whose reading exceeds the threshold."""
+        return [[reading > self.threshold for reading in readings] for readings in self.readings]
 
     @property
-    def weights(self) -> dict[str, tuple[float, ...]]:
-        """What the first query gives the tokens of each row together, by mechanism."""
-        return {name: kinds[0] for name, kinds in self.given.items()}
+    def fire_counts(self) -> tuple[int, int]:
+        """The number of neurons that fire on D0 and on D1."""
+        return sum(self.fires[0]), sum(self.fires[1])
+
+    @shown
+    def tells_apart(self) -> bool:
+        """Whether this reader, with these signs, is silent on D0 and fires on D1."""
+        return self.fire_counts[0] == 0 and self.fire_counts[1] > 0
+
+    @shown
+    def sentence(self) -> str:
+        """The weight of the special token, the neurons that fire, and the formats that see the difference.
+
+        The weight is the largest that any of the shown queries gives.
+
+        >>> illustrate_at("spike", "linear", {"n": 10**6})["linear"].sentence
+        'linear: the spike gets 1/200001 of the weight in D1 and 1/967742 in D0; no neuron fires, on D0 or \
+on D1: not told apart with these signs. The readings of D0 and D1 differ in the 17th bit: bfloat16 and \
+float16 cannot see it.'
+        """
+        ties = sum(reading == self.threshold for readings in self.readings for reading in readings)
+        neurons = describe_neurons(self.fire_counts, len(self.readings[0]), ties)
+        return f"{self.mechanism}: {self.weight_text}{neurons}. {self.difference.sentence}".rstrip()
 
 
 @dataclass(frozen=True)
-class Illustration:
-    """D0 beside D1, what attention gives each token, and which neurons pass the threshold."""
+class RefusedPicture(Document):
+    """A mechanism that has no picture at this point."""
+
+    mechanism: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Illustration(Document):
+    """D0 beside D1, the attention that each token gets, and the neurons that exceed the threshold."""
 
     construction: str
     title: str
     special: str
-    """What the first token is called; empty where it has no name."""
-    point: Mapping[str, int | str]
+    """The name of the first token; empty where it has none."""
+    parameters: Mapping[str, int | str]
+    taken: Mapping[str, int | str]
+    """The parameters that were not given, and taken from the reference point."""
+    moved: str
+    """A sentence on n, if it was moved to the nearest admissible one."""
+    theorem: str
+    """Whether the separation theorem covers this point; empty where it does not apply."""
+    seed: int
+    """The seed of the reader's signs."""
     columns: tuple[str, ...]
-    """`logit`, unless keys are made of what tokens carry; features they carry; `⋯` for those left out."""
+    """`logit`, unless keys are made of the values; features of the values; `⋯` for those left out."""
     logit_unit: str
     """Empty for plain numbers, as is `unit`."""
     unit: str
-    """In which what is carried, the readings and the threshold are."""
-    datasets: tuple[Dataset, Dataset]
-    queries: tuple[str, ...]
-    """The kinds of query whose weights are shown, by the tokens that ask; empty where no token does."""
-    differences: int
-    """In how many numbers D0 and D1 differ, shown or not; 0 where they have not as many tokens."""
+    """The unit of the values, the readings and the threshold."""
     threshold: float
-    normalised: Mapping[str, bool]
-    """By mechanism: whether weights add up to 1."""
-    known: Mapping[str, Difference]
-    """By mechanism: what is known over all signs, and of number formats."""
-    refused: Mapping[str, str] = field(default_factory=dict)
-    """Mechanisms that have no picture here, and why."""
-    taken: Mapping[str, int | str] = field(default_factory=dict)
-    """Parameters that were not given, and are of the reference point."""
-    moved: str = ""
-    """A sentence on the n that was asked for, where it was moved to one that the construction admits."""
-    seed: int = SEED
-    theorem: str = ""
-    """Whether the separation theorem covers this point; empty where it has no say."""
+    queries: tuple[str, ...]
+    """The kinds of query whose weights are shown, by the positions of their tokens; empty where no token is
+    one."""
+    tokens: tuple[tuple[TokenRow, ...], tuple[TokenRow, ...]]
+    """The rows of D0 and of D1."""
+    mechanisms: tuple[MechanismPicture, ...]
+    refused: tuple[RefusedPicture, ...]
+    differences: Hidden[int]
+    """The count of numbers that differ, shown or not; 0 where D0 and D1 have different numbers of tokens."""
 
-    @property
-    def finding(self) -> str:
-        """Who tells D0 from D1 with these signs, as a sentence."""
-        told = [NAMES.get(name, name) for name in self.mechanisms if self.tells_apart(name)]
-        others = [NAMES.get(name, name) for name in self.mechanisms if not self.tells_apart(name)]
-        rest = f"neither {' nor '.join(others)}" if len(others) > 1 else "".join(others)
-        if not told:
-            said = f"{rest} tells D0 from D1."
-        else:
-            said = f"{' and '.join(told)} {'tells' if len(told) == 1 else 'tell'} D0 from D1"
-            said += f", {rest} {'does' if len(others) > 1 else 'does not'}." if others else "."
-        return f"{said[0].upper()}{said[1:]}"
+    def __getitem__(self, mechanism: str) -> MechanismPicture:
+        return next(picture for picture in self.mechanisms if picture.mechanism == mechanism)
 
-    @property
+    @shown
+    def n(self) -> str:
+        """The number of tokens with every digit, as it is typed."""
+        return str(self.parameters["n"])
+
+    @shown
     def difference(self) -> str:
-        """In what D0 and D1 differ, in words."""
+        """The difference between D0 and D1 in words."""
         if not self.differences:
             return "counts of tokens differ"
         return "one number differs" if self.differences == 1 else f"{self.differences:,} numbers differ"
 
     @property
-    def mechanisms(self) -> tuple[str, ...]:
-        """Those that are shown."""
-        return tuple(self.datasets[0].readings)
-
-    def fires(self, mechanism: str, label: Label) -> tuple[bool, ...]:
-        """Which neurons pass the threshold."""
-        return tuple(reading > self.threshold for reading in self.datasets[label].readings[mechanism])
-
-    def fired(self, mechanism: str, label: Label) -> int:
-        """How many neurons pass the threshold."""
-        return sum(self.fires(mechanism, label))
-
-    def tells_apart(self, mechanism: str) -> bool:
-        """Whether this reader, with these signs, is silent on D0 and fires on D1."""
-        return self.fired(mechanism, 0) == 0 and self.fired(mechanism, 1) > 0
-
-    def sentence(self, mechanism: str) -> str:
-        """What is to be seen of one mechanism: the first token's weight, who fires, what formats keep.
-
-        The weight is the largest that a query of those shown gives it.
-
-        >>> illustrate_at("spike", "linear", {"n": 10**6}).sentence("linear")
-        'linear: the spike gets 1/200001 of the weight in D1 and 1/967742 in D0; no neuron fires, on D0 or \
-on D1: not told apart with these signs. What is read of D0 and D1 differs in the 17th bit: bfloat16 and \
-float16 cannot see it.'
-        """
-        d0, d1 = (max(kind[0] for kind in dataset.given[mechanism]) for dataset in self.datasets)
-        fired = self.fired(mechanism, 0), self.fired(mechanism, 1)
-        readings = [dataset.readings[mechanism] for dataset in self.datasets]
-        close = sum(x == self.threshold for reading in readings for x in reading)
-        first = self.datasets[1].rows[0]
-        special = self.special or ("tokens " if first.count > 1 else "token ") + first.tokens
-        weight = ""
-        if not math.isnan(d1):
-            weight = f"{weight_words(special, first.count, (d0, d1), self.normalised[mechanism])}; "
-        neurons = neuron_words(fired, len(readings[0]), close)
-        return f"{mechanism}: {weight}{neurons}. {self.known[mechanism].sentence}".rstrip()
-
-    def as_json(self) -> documents.Illustration:
-        """The picture as the page draws it."""
-        found: documents.Illustration = finite(
-            {
-                "construction": self.construction,
-                "title": self.title,
-                "special": self.special,
-                "parameters": dict(self.point),
-                "taken": dict(self.taken),
-                "moved": self.moved,
-                "n": str(self.point["n"]),
-                "theorem": self.theorem,
-                "seed": self.seed,
-                "columns": self.columns,
-                "logit_unit": self.logit_unit,
-                "unit": self.unit,
-                "threshold": self.threshold,
-                "difference": self.difference,
-                "queries": self.queries,
-                "tokens": [[_row_json(row) for row in dataset.rows] for dataset in self.datasets],
-                "mechanisms": [self._mechanism_json(name) for name in self.mechanisms],
-                "refused": [{"mechanism": name, "reason": why} for name, why in self.refused.items()],
-            }
-        )
-        return found
-
-    def _mechanism_json(self, name: str) -> dict[str, Any]:
-        known = self.known[name]
-        outcome, m = known.outcome, int(self.point["m"])
-        return {
-            "mechanism": name,
-            "normalised": self.normalised[name],
-            "weights": [dataset.given[name] for dataset in self.datasets],
-            "readings": [dataset.readings[name] for dataset in self.datasets],
-            "fires": [self.fires(name, label) for label in LABELS],
-            "tells_apart": self.tells_apart(name),
-            "sentence": self.sentence(name),
-            "chance": None
-            if outcome is None
-            else {
-                "verdict": word_for(outcome, m, DELTA),
-                "distinguish": outcome.distinguish,
-                "interval": outcome.interval,
-                "engine": outcome.engine,
-                "evidence": outcome.evidence,
-                "said": chance_of(outcome),
-            },
-            "no_chance": known.no_outcome,
-            "bits": known.bits,
-            "bit": known.bit,
-            "formats": dict(known.formats),
-        }
-
-
-def _row_json(row: Row) -> dict[str, Any]:
-    names = ("tokens", "first", "last", "count", "cells", "changed")
-    return {name: getattr(row, name) for name in names}
+    def finding(self) -> str:
+        """The mechanisms that tell D0 from D1 with these signs, as a sentence."""
+        names: dict[bool, list[str]] = {True: [], False: []}
+        for picture in self.mechanisms:
+            names[picture.tells_apart].append(NAMES.get(picture.mechanism, picture.mechanism))
+        winners, losers = names[True], names[False]
+        others = f"neither {' nor '.join(losers)}" if len(losers) > 1 else "".join(losers)
+        if not winners:
+            text = f"{others} tells D0 from D1."
+        else:
+            text = f"{' and '.join(winners)} {'tells' if len(winners) == 1 else 'tell'} D0 from D1"
+            text += f", {others} {'does' if len(losers) > 1 else 'does not'}." if losers else "."
+        return f"{text[0].upper()}{text[1:]}"
 
 
 def illustrate(name: str) -> Illustration:
-    """The picture of a construction at its reference point, with one draw of the reader's signs.
+    """Return the picture of a construction at its reference point, with one draw of the reader's signs.
 
-    The special token stands first. Softmax and linear attention are shown, and unnormalised linear attention
+    The special token comes first. Softmax and linear attention are shown, and unnormalised linear attention
     where neither of them tells D0 from D1.
 
     >>> spike = illustrate("spike")
-    >>> spike.datasets[1].rows[0].cells[0], spike.differences
+    >>> spike.tokens[1][0].cells[0], spike.differences
     (1.2, 1)
-    >>> [(each, spike.fired(each, 0), spike.fired(each, 1) > 0) for each in spike.mechanisms]
-    [('softmax', 0, True), ('linear', 0, False)]
+    >>> [(picture.mechanism, picture.fire_counts) for picture in spike.mechanisms]
+    [('softmax', (0, 4)), ('linear', (0, 0))]
     """
     kind = construction_named(name)
     construction = kind.read(kind.example)
-    found = _illustrate(construction, map(mechanism_named, MECHANISMS))
-    if any(map(found.tells_apart, MECHANISMS)):
-        return found
-    return _illustrate(construction, map(mechanism_named, (*MECHANISMS, UNNORMALISED)))
+    picture = _draw(construction, map(mechanism_named, MECHANISMS))
+    if any(shown.tells_apart for shown in picture.mechanisms):
+        return picture
+    return _draw(construction, map(mechanism_named, (*MECHANISMS, UNNORMALISED)))
 
 
 def illustrate_at(
     construction: str, mechanisms: Any, parameters: Mapping[str, object], *, seed: int = SEED
 ) -> Illustration:
-    """The picture at any point and for any mechanisms, with the draw of the reader's signs that `seed` names.
+    """Return the picture at any point and for any mechanisms, with the signs that belong to `seed`.
 
-    Tokens are groups of equal ones, so n may be as large as one likes; where there are no groups, or a
-    mechanism takes no counts, every token is laid out, up to 2,000. What is not given is taken from the
-    reference point, and n is moved to the nearest that the construction admits. A mechanism that has no
-    picture here is told in `refused`; if none has, it is an EngineRefusal.
+    Runs of equal tokens are computed once, so n may be as large as one likes. Where there are no groups, or a
+    mechanism takes no counts, every token is laid out, up to 2,000. Missing parameters are taken from the
+    reference point, and n is moved to the nearest admissible one. Mechanisms without a picture are listed in
+    `refused`; if none has one, EngineRefusal is raised.
 
     >>> spike = illustrate_at("spike", "softmax,linear", {"n": "1e18"}, seed=3)
-    >>> [row.tokens for row in spike.datasets[1].rows][:3], spike.known["linear"].bit
+    >>> [row.tokens for row in spike.tokens[1]][:3], spike["linear"].difference.bit
     (['1', '2–10¹⁶', '10¹⁶–2×10¹⁶'], 56)
     """
-    if not 0 <= seed <= LARGEST_SEED:
-        raise UsageError(f"seed={seed} is out of range; it must be 0 to {LARGEST_SEED}")
-    kind, chosen = construction_named(construction), mechanisms_from(mechanisms)
-    if len(chosen) > MOST_MECHANISMS:
-        raise UsageError(f"{len(chosen)} mechanisms are more than a picture has room for, {MOST_MECHANISMS}")
+    if not 0 <= seed <= MAX_SEED:
+        raise UsageError(f"seed={seed} is out of range; it must be 0 to {MAX_SEED}")
+    kind, selection = construction_named(construction), mechanisms_from(mechanisms)
+    if len(selection) > MAX_PICTURE_MECHANISMS:
+        raise UsageError(
+            f"{len(selection)} mechanisms are more than a picture has room for, {MAX_PICTURE_MECHANISMS}"
+        )
     completed = admissible(kind, {**reference_defaults(kind, parameters), **parameters})
     point, missing = read_completed(kind, {name: completed[name] for name in parameters})
-    asked = parse_integer(parameters.get("n", point.n), "n")
-    rounded = f"n={asked} is rounded to a multiple of {kind.step_name}: n={point.n}."
-    found = _illustrate(point, chosen, seed, missing, "" if asked == point.n else rounded)
-    if not found.mechanisms:
-        raise EngineRefusal("; ".join(found.refused.values()))
-    return found
+    n = parse_integer(parameters.get("n", point.n), "n")
+    moved = "" if n == point.n else f"n={n} is rounded to a multiple of {kind.step_name}: n={point.n}."
+    picture = _draw(point, selection, seed, missing, moved)
+    if not picture.mechanisms:
+        raise EngineRefusal("; ".join(refused.reason for refused in picture.refused))
+    return picture
 
 
-def _illustrate(
+def _draw(
     construction: Construction,
     mechanisms: Iterable[Mechanism],
     seed: int = SEED,
     missing: Mapping[str, int | str] | None = None,
     moved: str = "",
 ) -> Illustration:
-    signs, laid = DrawnSigns(construction, seed), laid_out(construction)
-    table, kinds = token_table(construction, laid), kinds_of_query(laid)[:MOST_QUERIES]
-    shown: dict[str, Mechanism] = {}
-    given: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
-    received: dict[str, tuple[Received, Received]] = {}
-    known: dict[str, Difference] = {}
-    refused: dict[str, str] = {}
+    signs, layouts = SignDraw(construction, seed), lay_out_tokens(construction)
+    table, kinds = build_token_table(construction, layouts), find_query_kinds(layouts)[:MAX_QUERY_KINDS]
+    pictures: dict[str, tuple[Mechanism, MechanismPicture]] = {}
+    refused: dict[str, RefusedPicture] = {}
     for mechanism in mechanisms:
         name = mechanism.spelled
         try:
-            own = laid if is_counted(laid) <= mechanism.takes_counts else all_tokens(construction, name)
-            received[name] = read_neurons(construction, mechanism, own, signs)
-            known[name] = difference(construction, mechanism, received[name])
+            fits = is_counted(layouts) <= mechanism.takes_counts
+            own_layouts = layouts if fits else lay_out_all_tokens(construction, name)
+            readings = read_neurons(construction, mechanism, own_layouts, signs)
+            difference = measure_difference(construction, mechanism, readings)
         except SeparatrixError as error:
-            refused[name] = error.reason if isinstance(error, EngineRefusal) else str(error)
+            reason = error.reason if isinstance(error, EngineRefusal) else str(error)
+            refused[name] = RefusedPicture(name, reason)
             continue
-        except Exception as error:  # a stranger's mechanism may raise anything
-            refused[name] = f"{name} {raised(error)}"
+        except Exception as error:  # a user's mechanism may raise anything
+            refused[name] = RefusedPicture(name, f"{name} {raised(error)}")
             continue
-        shown[name] = mechanism
-        for label in LABELS:
-            given[label][name] = _given(table.rows[label], own[label], received[name][label], len(kinds))
-    d0, d1 = (
-        Dataset(
-            label,
-            table.rows[label],
-            given[label],
-            {name: received[name][label].readings for name in shown},
+        d0, d1 = (
+            _row_weights(table.rows[label], own_layouts[label], readings[label], len(kinds))
+            for label in LABELS
         )
-        for label in LABELS
-    )
+        picture = MechanismPicture(
+            name,
+            mechanism.normalised,
+            (d0, d1),
+            (readings[0].readings, readings[1].readings),
+            construction.threshold / construction.unit,
+            _describe_special_weight(construction, table, (d0, d1), mechanism.normalised),
+            difference,
+        )
+        pictures[name] = mechanism, picture
     return Illustration(
         construction.name,
         construction.title,
         construction.special,
         construction.parameters.shown(),
+        missing or {},
+        moved,
+        describe_coverage(construction, (mechanism for mechanism, _ in pictures.values()), DELTA),
+        seed,
         table.columns,
         table.logit_unit,
         "" if construction.unit == 1 else "√(log n)",
-        (d0, d1),
-        tuple(kind.tokens for kind in kinds),
-        table.differences,
         construction.threshold / construction.unit,
-        {name: mechanism.normalised for name, mechanism in shown.items()},
-        known,
-        refused,
-        missing or {},
-        moved,
-        seed,
-        describe_coverage(construction, shown.values(), DELTA),
+        tuple(kind.positions for kind in kinds),
+        table.rows,
+        tuple(picture for _, picture in pictures.values()),
+        tuple(refused.values()),
+        table.differences,
     )
 
 
-def _given(
-    rows: tuple[Row, ...], laid: Laid, received: Received, kinds: int
-) -> tuple[tuple[float, ...], ...]:
-    """What a query of each kind gives each row."""
-    if received.weights is None:
+def _row_weights(
+    rows: tuple[TokenRow, ...], layout: TokenLayout, readings: NeuronReadings, kinds: int
+) -> Weights:
+    """Return the weights that a query of each kind gives to each row."""
+    if readings.weights is None:
         return ((math.nan,) * len(rows),) * kinds
-    return tuple(map(tuple, (received.weights @ shares(rows, laid).T).tolist()))
+    return tuple(map(tuple, (readings.weights @ row_shares(rows, layout).T).tolist()))
+
+
+def _describe_special_weight(
+    construction: Construction, table: TokenTable, weights: tuple[Weights, Weights], normalised: bool
+) -> str:
+    """Return the first half of the sentence on a mechanism; empty if it has no weights."""
+    d0, d1 = (max(row_weights[0] for row_weights in label_weights) for label_weights in weights)
+    if math.isnan(d1):
+        return ""
+    first = table.rows[1][0]
+    special = construction.special or ("tokens " if first.count > 1 else "token ") + first.tokens
+    return f"{describe_weight(special, first.count, (d0, d1), normalised)}; "

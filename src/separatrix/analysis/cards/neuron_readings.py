@@ -1,4 +1,4 @@
-"""What one mechanism gives each token, and what every neuron of one drawn reader makes of it, at any n."""
+"""Attention weights of one mechanism, and the readings of every neuron for one draw of signs, at any n."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from separatrix.analysis.cards.token_rows import Laid, span_of_tokens
+from separatrix.analysis.cards.token_rows import TokenLayout, format_positions
 from separatrix.constructions import Construction
 from separatrix.core.errors import EngineRefusal
 from separatrix.core.tensors import Float, Tensor, torch
@@ -17,140 +17,140 @@ from separatrix.exact.outputs.attention import ELEMENTS, TokenBatch, attend, is_
 from separatrix.exact.reader import draw_signs
 from separatrix.mechanisms import Mechanism
 
-MOST_NEURONS = 1000
-MOST_QUERIES = 3
+MAX_NEURONS = 1000
+MAX_QUERY_KINDS = 3
 """Kinds of query whose weights are shown."""
 
 
 @dataclass(frozen=True)
 class QueryKind:
-    """Equal queries that follow each other: the first and the last of them, counted from 0."""
+    """A run of equal queries: the first and the last index, counted from 0."""
 
     first: int
     last: int
-    span: tuple[int, int] | None
-    """The first and the last token that asks so, counted from 1; None where no tokens ask."""
-
-    @property
-    def tokens(self) -> str:
-        """Which tokens ask; empty where none do."""
-        return "" if self.span is None else span_of_tokens(*self.span)
+    positions: str
+    """The positions of the tokens that are these queries, counted from 1; empty where no token is one."""
 
 
 @dataclass(frozen=True)
-class Received:
-    """What attention makes of one label, and the neurons of that."""
+class NeuronReadings:
+    """The attention of one mechanism on one label, and the neurons that read it."""
 
     weights: Float[Tensor, "kinds tokens"] | None
-    """What a query of each kind gives the laid-out tokens, equal ones together: the first of its kind, and
-    where places matter the last.
+    """The weights that a query of each kind gives to the runs of tokens: the first query of its kind, or the
+    last one where positions matter.
 
-    None where a mechanism is not linear in what tokens carry, and so has no weights."""
+    None for a mechanism that is not linear in the values, and so has no weights."""
     readings: tuple[float, ...]
-    """What each neuron reads, the largest over the queries, in units of the margin.
+    """The reading of each neuron, the largest over the queries, in units of the margin.
 
-    Too close to the threshold to call is taken to be at it: nearly all that is so close is a tie."""
+    A reading that rounding errors do not separate from the threshold is set to it: nearly all are ties."""
     probe: float
-    """The same with all signs +, or those by which margins are measured, in the units of the tokens."""
+    """The reading with all signs +, or with the signs that define margins, in the units of the tokens."""
     slack: float
-    """How far these may be off, in the units of the tokens."""
+    """A bound on the error of the readings, in the units of the tokens."""
 
 
 @dataclass(frozen=True)
-class DrawnSigns:
+class SignDraw:
     """One draw of the reader's signs, by a seed."""
 
     construction: Construction
     seed: int
 
     def __post_init__(self) -> None:
-        if self.construction.m > MOST_NEURONS:
-            raise EngineRefusal(
-                f"m={self.construction.m:,} is more neurons than a picture has, {MOST_NEURONS:,}"
-            )
+        m = self.construction.m
+        if m > MAX_NEURONS:
+            raise EngineRefusal(f"m={m:,} is more neurons than a picture has, {MAX_NEURONS:,}")
 
-    def of_features(self) -> Float[Tensor, "neurons features"]:
-        """A sign for every feature: those of `FourLayerNetwork` with this seed."""
+    def for_features(self) -> Float[Tensor, "neurons features"]:
+        """Return a sign for every feature: those of `FourLayerNetwork` with this seed."""
         return draw_signs(self.construction, self.seed)
 
-    def of_tokens(self, laid: Laid) -> Float[Tensor, "tokens neurons"]:
-        """Where tokens carry their own sign and nothing else: that, and of equal ones the mean."""
-        point, counts = self.construction, laid.counts
+    def for_tokens(self, layout: TokenLayout) -> Float[Tensor, "tokens neurons"]:
+        """Return the signs of tokens that carry a sign and nothing else; the mean over a run of them."""
+        point, counts = self.construction, layout.counts
         if point.m * point.n <= ELEMENTS:
-            parts = torch.split(self.of_features(), counts, dim=1)
+            parts = torch.split(self.for_features(), counts, dim=1)
             return torch.stack([part.mean(1) for part in parts])
+        # Too many signs to draw one by one: draw the sum over each run from its binomial distribution.
         if point.n > LARGEST_DRAWN:
             raise EngineRefusal("signs of so many tokens cannot be drawn", ("closed",))
         rng = np.random.default_rng(self.seed)
         return torch.from_numpy(point.group_signs(rng, point.m, np.array(counts)))
 
 
-def kinds_of_query(laid: tuple[Laid, Laid]) -> list[QueryKind]:
-    """Queries that are equal in D0 as in D1 are of one kind; if one has fewer, the first of both are one."""
-    queries = [each.tokens.queries for each in laid]
+def find_query_kinds(layouts: tuple[TokenLayout, TokenLayout]) -> list[QueryKind]:
+    """Return the runs of queries that are equal in both D0 and D1.
+
+    If D0 and D1 have different numbers of queries, only the first query of each is shown.
+    """
+    queries, layout = [each.tokens.queries for each in layouts], layouts[1]
     if queries[0].shape != queries[1].shape:
-        return [QueryKind(0, 0, None)]
-    starts, ends = [*_starts(queries), len(queries[0])], (0, *laid[1].ends)
+        return [QueryKind(0, 0, "")]
+    starts, ends = [*_run_starts(queries), len(queries[0])], (0, *layout.ends)
     return [
-        QueryKind(a, b - 1, (ends[a] + 1, ends[b]) if laid[1].attends_itself else None)
+        QueryKind(a, b - 1, format_positions(ends[a] + 1, ends[b]) if layout.is_self_attention else "")
         for a, b in pairwise(starts)
     ]
 
 
-def _starts(tables: Sequence[Tensor]) -> list[int]:
-    """Where a row differs from the one before it, in one of the tables."""
-    new = torch.stack([(table[1:] != table[:-1]).any(-1) for table in tables]).any(0)
-    return [0, *(new.nonzero()[:, 0] + 1).tolist()]
+def _run_starts(tables: Sequence[Tensor]) -> list[int]:
+    """Return the indices of rows that differ from the one before in any of the tables."""
+    is_new = torch.stack([(table[1:] != table[:-1]).any(-1) for table in tables]).any(0)
+    return [0, *(is_new.nonzero()[:, 0] + 1).tolist()]
 
 
 def read_neurons(
-    construction: Construction, mechanism: Mechanism, laid: tuple[Laid, Laid], signs: DrawnSigns
-) -> tuple[Received, Received]:
-    """What each label gives these neurons, or an EngineRefusal."""
-    kinds = kinds_of_query(laid)
-    d0, d1 = (_read(construction, mechanism, each, kinds, signs) for each in laid)
+    construction: Construction,
+    mechanism: Mechanism,
+    layouts: tuple[TokenLayout, TokenLayout],
+    signs: SignDraw,
+) -> tuple[NeuronReadings, NeuronReadings]:
+    """Return the readings for D0 and D1, or raise EngineRefusal."""
+    kinds = find_query_kinds(layouts)[:MAX_QUERY_KINDS]
+    d0, d1 = (_read_label(construction, mechanism, layout, kinds, signs) for layout in layouts)
     return d0, d1
 
 
-def _read(
-    construction: Construction, mechanism: Mechanism, laid: Laid, kinds: list[QueryKind], signs: DrawnSigns
-) -> Received:
-    tokens = laid.tokens
-    counted, linear = tokens.counts is not None, is_linear(mechanism)
+def _read_label(
+    construction: Construction,
+    mechanism: Mechanism,
+    layout: TokenLayout,
+    kinds: list[QueryKind],
+    signs: SignDraw,
+) -> NeuronReadings:
+    tokens = layout.tokens
+    is_counted, has_weights = tokens.counts is not None, is_linear(mechanism)
 
-    def attended(queries: Tensor, values: Tensor) -> Tensor:
+    def attend_with(queries: Tensor, values: Tensor) -> Tensor:
         counts = None if tokens.counts is None else tokens.counts[None]
         return attend(mechanism, queries[None], tokens.keys[None], values[None], counts, tokens.last)[0]
 
-    asked = tokens.queries[_starts([tokens.queries])] if counted else tokens.queries
-    if linear or tokens.values is None:
-        seen = signs.of_tokens(laid) if tokens.values is None else tokens.values @ signs.of_features().T
-        found = attended(asked, torch.cat([seen, tokens.probe[:, None]], -1))
+    queries = tokens.queries[_run_starts([tokens.queries])] if is_counted else tokens.queries
+    if has_weights or tokens.values is None:
+        # Attention is linear in the values: the neurons are applied to the values, which are fewer numbers.
+        values = signs.for_tokens(layout) if tokens.values is None else tokens.values @ signs.for_features().T
+        outputs = attend_with(queries, torch.cat([values, tokens.probe[:, None]], -1))
     else:
-        rows = attended(asked, tokens.values)
-        found = torch.cat([rows @ signs.of_features().T, rows.sum(-1, keepdim=True)], -1)
-    if not found.isfinite().all():
+        rows = attend_with(queries, tokens.values)
+        outputs = torch.cat([rows @ signs.for_features().T, rows.sum(-1, keepdim=True)], -1)
+    if not outputs.isfinite().all():
         raise EngineRefusal(
-            f"{mechanism.spelled} cannot bear these tokens: its scores overflow or divide by zero"
+            f"{mechanism.spelled} cannot process these tokens: its scores overflow or divide by zero"
         )
-    weights, few = None, kinds[:MOST_QUERIES]
-    if linear:
-        units = torch.eye(len(tokens.keys), dtype=found.dtype)
-        firsts = [kind.first for kind in few]
-        if counted:
-            weights = attended(tokens.queries[firsts], units)
+    weights = None
+    if has_weights:
+        units = torch.eye(len(tokens.keys), dtype=outputs.dtype)
+        if is_counted:
+            weights = attend_with(tokens.queries[[kind.first for kind in kinds]], units)
         else:
-            given = attended(asked, units)
-            ordered = not mechanism.order_free(*tokens.keys.shape)
-            lasts = [kind.last if len(given) == len(asked) else len(given) - 1 for kind in few]
-            weights = given[lasts if ordered else firsts]
+            given = attend_with(queries, units)
+            is_ordered = not mechanism.order_free(*tokens.keys.shape)
+            lasts = [kind.last if len(given) == len(queries) else len(given) - 1 for kind in kinds]
+            weights = given[lasts if is_ordered else [kind.first for kind in kinds]]
     slack = rounding(mechanism, TokenBatch.of([tokens]), construction)
-    return Received(weights, *_called(construction, found.amax(0), slack), slack)
-
-
-def _called(construction: Construction, peaks: Tensor, slack: float) -> tuple[tuple[float, ...], float]:
-    """Readings in units of the margin, ties at the threshold, and the probe."""
-    tie = (peaks - construction.threshold).abs() <= slack
-    unit, threshold = construction.unit, construction.threshold / construction.unit
-    readings = (peaks / unit).where(~tie, torch.tensor(threshold, dtype=peaks.dtype))
-    return tuple(readings[:-1].tolist()), float(peaks[-1])
+    peaks, threshold = outputs.amax(0), construction.threshold
+    is_tie = (peaks - threshold).abs() <= slack
+    readings = peaks.where(~is_tie, torch.tensor(threshold, dtype=peaks.dtype)) / construction.unit
+    return NeuronReadings(weights, tuple(readings[:-1].tolist()), float(peaks[-1]), slack)

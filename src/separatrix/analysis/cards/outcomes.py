@@ -1,4 +1,4 @@
-"""What the engines find at a point, and at the same point with other lengths."""
+"""Outcomes at a point of a construction, and at the same point with other lengths."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from separatrix.exact.engines import EngineRefusal, Outcome, Sampling, solve
 from separatrix.exact.engines.sampling import enough_draws
 from separatrix.mechanisms import Mechanism
 
-MOST_GROUPS = 2000
+MAX_GROUPS = 2000
 """Lengths with more distinct tokens than this are not tried where tokens are counted."""
 
 
-def found_at(point: Construction, mechanism: Mechanism, decide: tuple[Fraction, ...]) -> Outcome:
-    """The outcome by the strongest engine; a sampling one draws until the side of `decide` is clear."""
-    return solve(point, mechanism, sampling=Sampling(enough_draws(point, mechanism), decide=decide))
+def solve_until_decided(point: Construction, mechanism: Mechanism, levels: tuple[Fraction, ...]) -> Outcome:
+    """Solve with the strongest engine; a sampling engine draws until P is on a clear side of the levels."""
+    return solve(point, mechanism, sampling=Sampling(enough_draws(point, mechanism), decide=levels))
 
 
-def quickly_found_at(point: Construction, mechanism: Mechanism, decide: tuple[Fraction, ...]) -> Outcome:
-    """As `found_at`, but by the closed engine rather than by certified: for searches."""
+def solve_quickly(point: Construction, mechanism: Mechanism, levels: tuple[Fraction, ...]) -> Outcome:
+    """Solve as above, but prefer the closed engine to the slower certified one: for searches."""
     try:
         return solve(point, mechanism, "closed")
     except EngineRefusal:
-        return found_at(point, mechanism, decide)
+        return solve_until_decided(point, mechanism, levels)
 
 
 def at_length(point: Construction, n: int) -> Construction | None:
-    """The same point with the admissible n nearest to this one; None where there is no such point."""
+    """Return the same point with the admissible n nearest to this one; None if there is no such point."""
     kind = type(point)
     try:
         return kind.read(admissible(kind, {**point.parameters.shown(), "n": n}))

@@ -1,4 +1,4 @@
-"""Whether another threshold or reader tells apart what the fixed reader does not, or none can."""
+"""Other readers for what the fixed reader does not tell apart: another threshold, a linear reader, none."""
 
 from __future__ import annotations
 
@@ -15,45 +15,47 @@ from separatrix.exact.verdicts.verdict import chance_of
 from separatrix.exact.verdicts.words import FAILURES, word_for
 
 
-class By(StrEnum):
-    """Who tells apart what the fixed reader does not."""
+class RescuedBy(StrEnum):
+    """The readers that tell apart what the fixed reader does not."""
 
     THRESHOLD = "another threshold"
     LINEAR = "a linear reader"
-    NOBODY = "no reader"
+    NO_READER = "no reader"
     """Proved: D0 and D1 have equal rows."""
 
 
 @dataclass(frozen=True)
 class Rescue:
-    """Who does, and how that is known."""
+    """Readers that tell D0 from D1, and the evidence for it."""
 
-    by: By
+    by: RescuedBy
     evidence: str
 
 
-def rescue(verdict: Verdict) -> Rescue | None:
-    """What `readers` knows of a blind, saturated or partial cell; None if nothing, or every token is needed.
+def find_rescue(verdict: Verdict) -> Rescue | None:
+    """Look for a reader that works in a blind, saturated or partial cell.
+
+    Returns None if nothing is known about other readers, or if every token would have to be computed.
 
     >>> from separatrix.exact.verdicts import verdict
-    >>> [rescue(verdict(name, "linear")).by.value for name in ("spike", "injectivity")]
+    >>> [find_rescue(verdict(name, "linear")).by.value for name in ("spike", "injectivity")]
     ['a linear reader', 'no reader']
-    >>> rescue(verdict("spike", "softmax")) is None
+    >>> find_rescue(verdict("spike", "softmax")) is None
     True
     """
     point, mechanism = verdict.construction, verdict.mechanism
     if verdict.word not in (*FAILURES, "partial") or is_literal(point, mechanism):
         return None
     try:
-        found = try_other_readers(verdict)
+        readers = try_other_readers(verdict)
     except EngineRefusal:
         return None
-    concluded = found.conclusions
-    if concluded[ReaderClass.EVERY] is Conclusion.CANNOT:
-        return Rescue(By.NOBODY, f"D0 and D1 have equal rows, in {found.outputs.evidence}")
-    tuned = found.threshold
+    conclusions, tuned = readers.conclusions, readers.threshold
+    if conclusions[ReaderClass.EVERY] is Conclusion.CANNOT:
+        return Rescue(RescuedBy.NO_READER, f"D0 and D1 have equal rows, in {readers.outputs.evidence}")
     if tuned is not None and word_for(tuned.outcome, point.m, DELTA) == "distinguishes":
-        return Rescue(By.THRESHOLD, f"with tau = {format_exact(tuned.tau)}, {chance_of(tuned.outcome)}")
-    if found.linear is not None and concluded[ReaderClass.LINEAR] is Conclusion.CAN:
-        return Rescue(By.LINEAR, f"without noise; {found.linear.evidence}")
+        evidence = f"with tau = {format_exact(tuned.tau)}, {chance_of(tuned.outcome)}"
+        return Rescue(RescuedBy.THRESHOLD, evidence)
+    if readers.linear is not None and conclusions[ReaderClass.LINEAR] is Conclusion.CAN:
+        return Rescue(RescuedBy.LINEAR, f"without noise; {readers.linear.evidence}")
     return None

@@ -1,4 +1,4 @@
-"""The tokens of D0 and D1 as rows of a picture: equal ones that follow each other are one row, at any n."""
+"""The tokens of D0 and D1 as rows of a picture, at any n: runs of equal tokens are one row."""
 
 from __future__ import annotations
 
@@ -9,96 +9,97 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from separatrix.constructions import Construction, ExactConstruction, Label, Tokens
+from separatrix.core.documents import Document, shown
 from separatrix.core.errors import EngineRefusal
 from separatrix.core.numbers.spelling import whole_for_people
 from separatrix.core.tensors import Float, Tensor, torch
 from separatrix.exact.outputs.tokens import LARGEST_COUNTED
 
-MOST_TOKENS = 2000
-"""More tokens than this, or more distinct ones where they are counted, are not pictured one by one."""
-MOST_NUMBERS = 1 << 22
-"""Numbers in all of them."""
-MOST_ROWS, MOST_COLUMNS = 5, 5
+MAX_PICTURE_TOKENS = 2000
+"""The largest number of tokens of a picture, or of distinct tokens where they are counted."""
+MAX_PICTURE_NUMBERS = 1 << 22
+"""The largest number of numbers in all of them."""
+MAX_ROWS, MAX_COLUMNS, MAX_CHANGED_ROWS = 5, 5, 3
 LABELS: tuple[Label, Label] = (0, 1)
 Table = Float[Tensor, "tokens columns"]
-Span = tuple[int, int]
+IndexRange = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Laid:
-    """The tokens of one label in their order, the special one first: equal ones once, and where they end."""
+class TokenLayout:
+    """The tokens of one label in order, the special one first, each run of equal tokens once."""
 
     tokens: Tokens
     ends: tuple[int, ...]
-    """The place of the last token of each, counted from 1: 1, 2, 3, … where all are written out."""
+    """The position of the last token of each run, counted from 1: 1, 2, 3, … without runs."""
 
     @property
     def total(self) -> int:
-        """How many tokens there are."""
+        """The number of tokens."""
         return self.ends[-1]
 
     @property
-    def attends_itself(self) -> bool:
-        """Whether every token asks."""
+    def is_self_attention(self) -> bool:
+        """Whether every token is a query."""
         return not self.tokens.last and len(self.tokens.queries) == len(self.ends)
 
     @property
     def counts(self) -> list[int]:
-        """How many equal tokens each stands for."""
+        """The length of each run."""
         return [b - a for a, b in pairwise((0, *self.ends))]
 
 
 @dataclass(frozen=True)
-class Row:
-    """Equal tokens that follow each other, counted from 1, or tokens that are left out."""
+class TokenRow(Document):
+    """A run of equal tokens, or tokens that are left out; positions are counted from 1."""
 
     first: int
     last: int
     cells: tuple[float, ...]
-    """One number a column, not a number where columns are left out; none where the tokens are left out."""
+    """A number for each column, NaN where columns are left out; empty where the tokens are left out."""
     changed: tuple[bool, ...]
-    """Which of them is another number in the other dataset."""
+    """Which of the numbers differ in the other dataset."""
 
-    @property
+    @shown
     def count(self) -> int:
-        """How many tokens."""
+        """The number of tokens."""
         return self.last - self.first + 1
 
-    @property
+    @shown
     def tokens(self) -> str:
-        """Which tokens: `1`, `2–10`, `2–10¹⁶`."""
-        return span_of_tokens(self.first, self.last)
+        """The positions as text: `1`, `2–10`, `2–10¹⁶`."""
+        return format_positions(self.first, self.last)
 
 
 @dataclass(frozen=True)
 class TokenTable:
-    """Rows of D0 and of D1, and what their columns are."""
+    """The rows of D0 and D1, and their columns."""
 
-    rows: tuple[tuple[Row, ...], tuple[Row, ...]]
+    rows: tuple[tuple[TokenRow, ...], tuple[TokenRow, ...]]
     columns: tuple[str, ...]
     logit_unit: str
     differences: int
 
 
-def span_of_tokens(first: int, last: int) -> str:
-    """Places of tokens as people read them.
+def format_positions(first: int, last: int) -> str:
+    """Format a range of positions.
 
-    >>> span_of_tokens(1, 1), span_of_tokens(2, 10), span_of_tokens(2, 10**16)
+    >>> format_positions(1, 1), format_positions(2, 10), format_positions(2, 10**16)
     ('1', '2–10', '2–10¹⁶')
     """
-    names = whole_for_people(first), whole_for_people(last)
-    return names[0] if first == last else "–".join(names)
+    ends = (first,) if first == last else (first, last)
+    return "–".join(map(whole_for_people, ends))
 
 
-def laid_out(construction: Construction) -> tuple[Laid, Laid]:
-    """Distinct tokens with their counts where there are such, else all of them; or an EngineRefusal."""
+def lay_out_tokens(construction: Construction) -> tuple[TokenLayout, TokenLayout]:
+    """Lay out distinct tokens with their counts if possible, else all of them; or raise EngineRefusal."""
     if not construction.has_groups:
-        return all_tokens(construction, construction.name)
+        return lay_out_all_tokens(construction, construction.name)
     if construction.n > LARGEST_COUNTED:
         raise EngineRefusal("counts of so many tokens do not fit a picture; take n=1e300 or less")
-    _refuse_many(construction, construction.group_count(), "distinct tokens")
+    _require_few(construction, construction.group_count(), "distinct tokens")
     d0, d1 = (
-        Laid(
+        TokenLayout(
             construction.token_groups(label, torch.float64),
             tuple(accumulate(construction.group_counts(label))),
         )
@@ -107,143 +108,140 @@ def laid_out(construction: Construction) -> tuple[Laid, Laid]:
     return d0, d1
 
 
-def all_tokens(construction: Construction, who: str) -> tuple[Laid, Laid]:
-    """Every token by itself; `who` is what needs that."""
-    if construction.n > MOST_TOKENS:
+def lay_out_all_tokens(construction: Construction, name: str) -> tuple[TokenLayout, TokenLayout]:
+    """Lay out every token by itself; `name` is that of the mechanism or construction that needs it."""
+    if construction.n > MAX_PICTURE_TOKENS:
         raise EngineRefusal(
-            f"{who} needs every token, and n={construction.n:,} is more than a picture has, {MOST_TOKENS:,}"
+            f"{name} needs every token, and n={construction.n:,} is more than a picture has, "
+            f"{MAX_PICTURE_TOKENS:,}"
         )
-    _refuse_many(construction, construction.n, "tokens")
-    found = [construction.dense(label, 0, torch.float64) for label in LABELS]
-    d0, d1 = (Laid(each, tuple(range(1, len(each.keys) + 1))) for each in found)
+    _require_few(construction, construction.n, "tokens")
+    tokens = [construction.dense(label, 0, torch.float64) for label in LABELS]
+    d0, d1 = (TokenLayout(dense, tuple(range(1, len(dense.keys) + 1))) for dense in tokens)
     return d0, d1
 
 
-def is_counted(laid: tuple[Laid, Laid]) -> bool:
-    """Whether equal tokens are laid out once."""
-    return laid[0].tokens.counts is not None
+def is_counted(layouts: tuple[TokenLayout, TokenLayout]) -> bool:
+    """Whether runs of equal tokens are laid out once, with their counts."""
+    return layouts[0].tokens.counts is not None
 
 
-def _refuse_many(construction: Construction, count: int, what: str) -> None:
-    if count > MOST_TOKENS or count * construction.dense_width() > MOST_NUMBERS:
+def _require_few(construction: Construction, count: int, kind: str) -> None:
+    width = construction.dense_width()
+    if count > MAX_PICTURE_TOKENS or count * width > MAX_PICTURE_NUMBERS:
         raise EngineRefusal(
-            f"{construction.name} has {count:,} {what} of {construction.dense_width():,} numbers here, "
-            f"more than a picture has: {MOST_TOKENS:,} of them and {MOST_NUMBERS:,} numbers in all"
+            f"{construction.name} has {count:,} {kind} of {width:,} numbers here, more than a picture has: "
+            f"{MAX_PICTURE_TOKENS:,} of them and {MAX_PICTURE_NUMBERS:,} numbers in all"
         )
 
 
-def token_table(construction: Construction, laid: tuple[Laid, Laid]) -> TokenTable:
-    """What is to be seen of D0 and D1."""
+def build_token_table(construction: Construction, layouts: tuple[TokenLayout, TokenLayout]) -> TokenTable:
+    """Build the rows of D0 and D1."""
     in_log_n = not isinstance(construction, ExactConstruction) or construction.logit_base is not None
-    carried_alone = all(_keys_are_carried(each.tokens) for each in laid)
-    tables = [_table(each.tokens, construction, in_log_n, carried_alone) for each in laid]
-    columns = _spans(tables[0].shape[1], MOST_COLUMNS, ())
-    ends = [list(each.ends) for each in laid]
-    together = laid[0].total == laid[1].total
-    if together and ends[0] != ends[1]:
+    values_only = all(_has_redundant_keys(layout.tokens) for layout in layouts)
+    tables = [_build_table(layout.tokens, construction, in_log_n, values_only) for layout in layouts]
+    columns = _select_ranges(tables[0].shape[1], MAX_COLUMNS, ())
+    ends = [list(layout.ends) for layout in layouts]
+    is_aligned = layouts[0].total == layouts[1].total
+    if is_aligned and ends[0] != ends[1]:
+        # Cut the runs of both labels at the same positions, so that they can be compared row by row.
         common = sorted({*ends[0], *ends[1]})
-        places = [[bisect_left(own, end) for end in common] for own in ends]
-        tables = [table[place] for table, place in zip(tables, places, strict=True)]
+        runs = [[bisect_left(own_ends, end) for end in common] for own_ends in ends]
+        tables = [table[run] for table, run in zip(tables, runs, strict=True)]
         ends = [common, common]
-    d0, d1 = (_rows(tables, ends, label, columns, together) for label in LABELS)
+    d0, d1 = (_build_rows(tables, ends, label, columns, is_aligned) for label in LABELS)
     return TokenTable(
         (d0, d1),
-        tuple(_heading(first, last, carried_alone) for first, last in columns),
+        tuple(_heading(first, last, values_only) for first, last in columns),
         "log n" if in_log_n else "",
-        _differences(tables, ends[0]) if together else 0,
+        _count_differences(tables, ends[0]) if is_aligned else 0,
     )
 
 
-def _keys_are_carried(tokens: Tokens) -> bool:
-    """Whether keys are the values or their sums, so that the values say all there is to say."""
+def _has_redundant_keys(tokens: Tokens) -> bool:
+    """Whether keys are the values or their sums, so that the values show everything."""
     if tokens.values is None:
         return False
-    made = (tokens.values, tokens.values.sum(-1, keepdim=True))
-    return any(each.shape == tokens.keys.shape and torch.equal(each, tokens.keys) for each in made)
+    sources = (tokens.values, tokens.values.sum(-1, keepdim=True))
+    return any(source.shape == tokens.keys.shape and torch.equal(source, tokens.keys) for source in sources)
 
 
-def _table(tokens: Tokens, construction: Construction, in_log_n: bool, carried_alone: bool) -> Table:
-    """A row for each token: the logit of the first query, unless `carried_alone`, and what it carries."""
-    if carried_alone and tokens.values is not None:
+def _build_table(tokens: Tokens, construction: Construction, in_log_n: bool, values_only: bool) -> Table:
+    """Return a row for each token: the logit of the first query, unless `values_only`, and its values."""
+    if values_only and tokens.values is not None:
         return tokens.values / construction.unit
     unit = math.log(construction.n) if in_log_n else 1.0
     logits = (tokens.keys @ tokens.queries[0])[:, None] / unit
-    carried = logits[:, :0] if tokens.values is None else tokens.values / construction.unit
-    return torch.cat([logits, carried], -1)
+    return logits if tokens.values is None else torch.cat([logits, tokens.values / construction.unit], -1)
 
 
-def _differences(tables: list[Table], ends: list[int]) -> int:
-    """In how many numbers D0 and D1 differ."""
+def _count_differences(tables: list[Table], ends: list[int]) -> int:
+    """Count the numbers that differ between D0 and D1."""
     differ = (tables[0] != tables[1]).sum(-1).tolist()
     return sum(count * (b - a) for count, (a, b) in zip(differ, pairwise((0, *ends)), strict=True))
 
 
-def _rows(
-    tables: list[Table], ends: list[list[int]], label: Label, columns: list[Span], together: bool
-) -> tuple[Row, ...]:
-    """The tokens of a dataset; where both have as many, equal ones are those that are equal in both."""
-    table, other, own = tables[label], tables[1 - label], ends[label]
-    new = (table[1:] != table[:-1]).any(-1)
+def _build_rows(
+    tables: list[Table], ends: list[list[int]], label: Label, columns: list[IndexRange], is_aligned: bool
+) -> tuple[TokenRow, ...]:
+    """Return the rows of a dataset; if both have equally many tokens, runs are equal in both."""
+    table, other_table, own_ends = tables[label], tables[1 - label], ends[label]
+    is_new = (table[1:] != table[:-1]).any(-1)
     differs = torch.zeros_like(table, dtype=torch.bool)
-    if together:
-        new, differs = new | (other[1:] != other[:-1]).any(-1), table != other
-    starts = [0, *(new.nonzero()[:, 0] + 1).tolist(), len(table)]
-    places = differs.any(-1).tolist()
-    changed = [place for place, start in enumerate(starts[:-1]) if places[start]]
+    if is_aligned:
+        is_new, differs = is_new | (other_table[1:] != other_table[:-1]).any(-1), table != other_table
+    starts = [0, *(is_new.nonzero()[:, 0] + 1).tolist(), len(table)]
+    has_change = differs.any(-1).tolist()
+    changed = [index for index, start in enumerate(starts[:-1]) if has_change[start]]
     rows = []
-    for first, last in _spans(len(starts) - 1, MOST_ROWS, changed):
+    for first, last in _select_ranges(len(starts) - 1, MAX_ROWS, changed):
         start, end = starts[first], starts[last + 1]
-        shown = columns if first == last else []
-        rows.append(
-            Row(
-                own[start - 1] + 1 if start else 1,
-                own[end - 1],
-                tuple(float(table[start, a]) if a == b else math.nan for a, b in shown),
-                tuple(a == b and bool(differs[start, a]) for a, b in shown),
-            )
-        )
+        ranges = columns if first == last else []
+        cells = tuple(float(table[start, a]) if a == b else math.nan for a, b in ranges)
+        marks = tuple(a == b and bool(differs[start, a]) for a, b in ranges)
+        rows.append(TokenRow(own_ends[start - 1] + 1 if start else 1, own_ends[end - 1], cells, marks))
     return tuple(rows)
 
 
-def shares(rows: Sequence[Row], laid: Laid) -> Float[Tensor, "rows tokens"]:
-    """How much of each of the laid-out tokens lies in each row: 1, 0, or a part where a row cuts it.
+def row_shares(rows: Sequence[TokenRow], layout: TokenLayout) -> Float[Tensor, "rows tokens"]:
+    """Return the share of each run of tokens that lies in each row: 1, 0, or a part where a row cuts it.
 
     >>> tokens = Tokens(torch.ones(1, 1), torch.ones(2, 1), None, torch.ones(2))
-    >>> rows = [Row(1, 1, (), ()), Row(2, 4, (), ())]
-    >>> shares(rows, Laid(tokens, (2, 4))).tolist()
+    >>> rows = [TokenRow(1, 1, (), ()), TokenRow(2, 4, (), ())]
+    >>> row_shares(rows, TokenLayout(tokens, (2, 4))).tolist()
     [[0.5, 0.0], [0.5, 1.0]]
     """
-    found = torch.zeros(len(rows), len(laid.ends), dtype=torch.float64)
-    starts, ends = (0, *laid.ends[:-1]), laid.ends
-    for place, row in enumerate(rows):
+    shares = torch.zeros(len(rows), len(layout.ends), dtype=torch.float64)
+    starts, ends = (0, *layout.ends[:-1]), layout.ends
+    for index, row in enumerate(rows):
         first, last = bisect_left(ends, row.first), bisect_left(ends, row.last)
-        found[place, first : last + 1] = 1.0
-        for cut in {first, last}:
-            there = min(ends[cut], row.last) - max(starts[cut], row.first - 1)
-            found[place, cut] = there / (ends[cut] - starts[cut])
-    return found
+        shares[index, first : last + 1] = 1.0
+        for run in {first, last}:
+            inside = min(ends[run], row.last) - max(starts[run], row.first - 1)
+            shares[index, run] = inside / (ends[run] - starts[run])
+    return shares
 
 
-def _spans(count: int, most: int, wanted: Sequence[int]) -> list[Span]:
-    """Places 0 to count-1, each by itself, or so many of them and between them what is left out.
+def _select_ranges(count: int, most: int, preferred: Sequence[int]) -> list[IndexRange]:
+    """Return the indices 0 to count-1 singly, or about `most` of them and the ranges that are left out.
 
-    >>> _spans(4, 5, ()), _spans(9, 4, [5])
+    >>> _select_ranges(4, 5, ()), _select_ranges(9, 4, [5])
     ([(0, 0), (1, 1), (2, 2), (3, 3)], [(0, 0), (1, 1), (2, 4), (5, 5), (6, 7), (8, 8)])
     """
-    if count <= most + 1:
-        return [(place, place) for place in range(count)]
-    shown = {*wanted[:3], count - 1}
-    shown |= set([place for place in range(count) if place not in shown][: most - len(shown)])
-    spans, last = [], -1
-    for place in sorted(shown):
-        if place > last + 1:
-            spans.append((last + 1, place - 1))
-        spans.append((place, place))
-        last = place
-    return spans
+    if count <= most + 1:  # one more than allowed takes no more room than a range that leaves it out
+        return [(index, index) for index in range(count)]
+    single = {*preferred[:MAX_CHANGED_ROWS], count - 1}
+    single |= set([index for index in range(count) if index not in single][: most - len(single)])
+    ranges, last = [], -1
+    for index in sorted(single):
+        if index > last + 1:
+            ranges.append((last + 1, index - 1))
+        ranges.append((index, index))
+        last = index
+    return ranges
 
 
-def _heading(first: int, last: int, carried_alone: bool) -> str:
+def _heading(first: int, last: int, values_only: bool) -> str:
     if first != last:
         return "⋯"
-    return str(first + 1) if carried_alone else str(first) if first else "logit"
+    return str(first + 1) if values_only else str(first) if first else "logit"

@@ -1,7 +1,7 @@
-"""Which mechanism to take: what each still sees at a length in a number format, and what it keeps."""
+"""The choice of a mechanism for a length, a number format and a memory budget."""
 
 from separatrix.analysis.choose.budget import Budget
-from separatrix.analysis.choose.choice import Choice, Row, Status, choose
-from separatrix.analysis.choose.sight import Cell
+from separatrix.analysis.choose.choice import Choice, ChoiceRow, ChoiceStatus, choose
+from separatrix.analysis.choose.construction_cells import ChoiceCell
 
-__all__ = ["Budget", "Cell", "Choice", "Row", "Status", "choose"]
+__all__ = ["Budget", "Choice", "ChoiceCell", "ChoiceRow", "ChoiceStatus", "choose"]

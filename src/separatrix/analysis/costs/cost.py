@@ -11,20 +11,18 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch._subclasses import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
+from separatrix.analysis.costs.curves import Bench, Cost, CostCurve, Disagreement, compare_with_softmax
 from separatrix.analysis.costs.memory import peak_bytes
 from separatrix.analysis.costs.state import decoding_state
-from separatrix.core.documents import Document, Hidden, to_json
 from separatrix.core.errors import UsageError, raised
-from separatrix.core.result import Result, Row
 from separatrix.mechanisms import Causality, Mechanism, Softmax, examples
 from separatrix.mechanisms.load import mechanisms_from
 from separatrix.mechanisms.recurrent._base import RecurrentMechanism
@@ -46,107 +44,6 @@ def _fused_flops(q: Any, k: Any, v: Any, *_: Any, **__: Any) -> int:
 
 # torch's counter knows fused attention on accelerators only, not on the CPU.
 FUSED = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _fused_flops}
-
-
-class Cost(NamedTuple):
-    """The cost at one length."""
-
-    length: int
-    seconds: float
-    peak_bytes: int
-    flops: int
-    state_bytes: int
-
-
-@dataclass(frozen=True)
-class CostCurve(Document):
-    """The cost of a mechanism on this machine, at each length."""
-
-    mechanism: str
-    width: int
-    lengths: tuple[int, ...]
-    seconds: tuple[float, ...]
-    peak_bytes: tuple[int, ...]
-    flops: tuple[int, ...]
-    state_bytes: tuple[int, ...]
-    """Bytes that must be kept after this many tokens to decode the next one."""
-    state_is: str
-    """The content of `state_bytes`: a state of fixed size, or a cache of keys and values."""
-    faster_than_softmax_from: int | None = None
-    """The least measured length from which on it is faster than softmax in the same run; None: never."""
-
-    @property
-    def costs(self) -> list[Cost]:
-        """The cost at each length."""
-        columns = (self.lengths, self.seconds, self.peak_bytes, self.flops, self.state_bytes)
-        return [Cost(*row) for row in zip(*columns, strict=True)]
-
-    def crossover(self, other: CostCurve) -> int | None:
-        """Return the least measured length from which on this one is faster than `other`; None if never.
-
-        Only lengths measured for both are compared: nothing is extrapolated.
-        """
-        seconds = dict(zip(other.lengths, other.seconds, strict=True))
-        start = None
-        for cost in reversed([cost for cost in self.costs if cost.length in seconds]):
-            if cost.seconds >= seconds[cost.length]:
-                break
-            start = cost.length
-        return start
-
-
-@dataclass(frozen=True)
-class Disagreement(Document):
-    """A mechanism that is not timed, because it is wrong or fails."""
-
-    mechanism: str
-    disagreement: str
-    """The reason."""
-    faster_than_softmax_from: None = None
-
-
-@dataclass(frozen=True, repr=False)
-class Bench(Result):
-    """The costs of mechanisms in one run, and the cost of softmax in the same run for comparison."""
-
-    kind: ClassVar[str] = "bench"
-    columns: ClassVar[tuple[str, ...]] = ("mechanism", *Cost._fields, "faster_than_softmax_from")
-    costs: tuple[CostCurve | Disagreement, ...]
-    softmax: Hidden[CostCurve | Disagreement]
-
-    @property
-    def curves(self) -> list[CostCurve]:
-        """The mechanisms that were timed."""
-        return [cost for cost in self.costs if isinstance(cost, CostCurve)]
-
-    @property
-    def summary(self) -> str:
-        """The mechanisms that were timed, and the longest length."""
-        longest = max((length for curve in self.curves for length in curve.lengths), default=0)
-        untimed = len(self.costs) - len(self.curves)
-        suffix = f"; {untimed} not timed" if untimed else ""
-        return f"cost up to n = {longest:,} of {', '.join(curve.mechanism for curve in self.curves)}{suffix}"
-
-    def rows(self) -> list[Row]:
-        """One row for each mechanism and length; those that were not timed have none."""
-        return [
-            {
-                "mechanism": curve.mechanism,
-                **cost._asdict(),
-                "faster_than_softmax_from": curve.faster_than_softmax_from,
-            }
-            for curve in self.curves
-            for cost in curve.costs
-        ]
-
-    @classmethod
-    def document_type(cls) -> Any:
-        """Return the type of the list of costs."""
-        return list[CostCurve | Disagreement]
-
-    def as_json(self) -> Any:
-        """Return the list that `separatrix bench --json` prints."""
-        return to_json(self.costs)
 
 
 def bench(
@@ -187,15 +84,6 @@ def measure_cost(mechanism: Mechanism, lengths: Sequence[int] | None = None) -> 
         return measure(mechanism, lengths)
     except Exception as error:  # a user's mechanism may raise anything
         return Disagreement(mechanism.spelled, f"it {raised(error)}")
-
-
-def compare_with_softmax(
-    cost: CostCurve | Disagreement, softmax: CostCurve | Disagreement
-) -> CostCurve | Disagreement:
-    """Return a cost with the length from which on it is faster than softmax, if both were timed."""
-    if isinstance(cost, Disagreement) or isinstance(softmax, Disagreement):
-        return cost
-    return replace(cost, faster_than_softmax_from=cost.crossover(softmax))
 
 
 def is_measured_causal(mechanism: Mechanism) -> bool:

@@ -1,1 +1,1 @@
-"""What training shows, and what it does not: the protocol, intervals, and a sentence for each mechanism."""
+"""Evidence from training: the protocol, statistics over seeds, conclusions, reports and ledgers."""

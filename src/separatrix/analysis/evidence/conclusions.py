@@ -1,15 +1,160 @@
-"""Conclusions about mechanisms from models trained beside a floor."""
+"""Conclusions from training in words: about one mechanism on a task, and about mechanisms beside a floor.
+
+"cannot" and "did not learn" are kept apart: the first takes a proof (`core.judgement`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
-from separatrix.analysis.evidence.estimates import Difference, SeedSummary, describe_resolution
+from separatrix.analysis.evidence.estimates import (
+    PairedDifference,
+    SeedShare,
+    SeedSummary,
+    describe_resolution,
+)
+from separatrix.core.judgement import (
+    Conclusion,
+    Evidence,
+    EvidenceKind,
+    EvidenceQuestion,
+    Goal,
+    ProofMargin,
+    conclude,
+)
+from separatrix.training.tasks import ProvedCeiling
+
+SAMPLING_SLACK = 0.015
+"""A score this close to a proved ceiling has reached it: test samples scatter by as much."""
+
+
+class TrainingWord(Enum):
+    """The conclusion about a mechanism on a task."""
+
+    CANNOT = "cannot"
+    LEARNS = "can, and learns it"
+    NOT_LEARNED = "can, and did not learn it here"
+    UNKNOWN = "unknown"
+    CONTRADICTION = "contradiction"
+    """A bug of this program: a score is above a ceiling that is claimed to be proved."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """All scores of a mechanism on a task; `sign` is -1 where lower scores are better."""
+
+    sign: int
+    tolerance: float
+    ceiling: float
+    proved: ProvedCeiling | None
+    witness: float | None
+    """The score of hand-written weights."""
+    trained: float | None
+    """The median over seeds; None if every run failed."""
+    solved: SeedShare
+    floor: float | None = None
+    """The score of a shortcut on real data, where no ceiling is known."""
+    margin: ProofMargin | None = None
+    """How the proved ceiling compares with scores on the test samples; None if both are known exactly."""
+    shortcut: float | None = None
+    """The score of a shortcut that the models of the proved ceiling can take."""
+    best_trained: float | None = None
+    """The best score of a single training run; the median over seeds unless given."""
+    tuned: float | None = None
+    """The score of hand-written weights after training from them."""
+    steps: int | None = None
+    """The steps of the longest run."""
+    is_improving: bool = False
+    """Whether the validation scores were still rising at the end."""
+    question: EvidenceQuestion = field(default_factory=EvidenceQuestion)
+
+    @property
+    def expressible(self) -> float | None:
+        """The best score of weights that are known, tuned or not."""
+        return best_score((self.witness, self.tuned), self.sign)
+
+    @property
+    def weights(self) -> str:
+        """The origin of the weights with the score `expressible`."""
+        return f"{'' if self.expressible == self.witness else 'tuned '}hand-written weights"
+
+    @property
+    def training(self) -> str:
+        """The result of training, as a part of a sentence."""
+        if self.trained is None:
+            return "every run failed"
+        steps = "" if self.steps is None else f"{self.steps:,} steps of "
+        return f"{steps}training reached {self.trained:.4f}{', still improving' * self.is_improving}"
+
+    def reaches(self, score: float | None, goal: float) -> bool:
+        """Whether a score is at a goal, but for the scatter of test samples."""
+        return score is not None and self.sign * (goal - score) <= SAMPLING_SLACK
+
+    def evidence(self) -> Iterator[Evidence]:
+        """Yield the scores as evidence, all of it about the same question."""
+        if self.proved is not None:
+            yield Evidence(EvidenceKind.PROOF, self.proved.score, self.question, margin=self.margin)
+        if self.shortcut is not None:
+            yield Evidence(EvidenceKind.FLOOR, self.shortcut, self.question)
+        if self.expressible is not None:
+            yield Evidence(EvidenceKind.WITNESS, self.expressible, self.question)
+        trained = self.trained if self.best_trained is None else self.best_trained
+        if trained is not None:
+            yield Evidence(EvidenceKind.TRAINED, trained, self.question, solved=self.solved.count > 0)
+
+
+def describe_scores(scores: Scores) -> tuple[TrainingWord, str]:
+    """Return the conclusion about a mechanism, and a sentence with the reason."""
+    solved, weights = scores.solved, scores.expressible
+    goal = Goal(scores.ceiling, scores.tolerance, scores.sign)
+    judgement = conclude(scores.question, goal, scores.evidence())
+    if judgement.conclusion is Conclusion.CONTRADICTION:
+        return TrainingWord.CONTRADICTION, f"contradiction: {judgement.complaint.rstrip('.')}"
+    if judgement.conclusion is Conclusion.CANNOT and scores.proved is not None:
+        bound = f"{'at most' if scores.sign > 0 else 'at best'} {scores.proved.score:.4f}"
+        reached = _describe_reached(scores, scores.proved)
+        return TrainingWord.CANNOT, f"cannot: {bound} is proved for {scores.proved.models}; {reached}"
+    runs = f"{solved.count} of {solved.of} seeds solved it"
+    if solved.count:
+        some = "" if solved.count == solved.of else " on some seeds"
+        return TrainingWord.LEARNS, f"can, and learns it{some}: {runs}"
+    if weights is not None and judgement.conclusion is Conclusion.CAN:
+        return TrainingWord.NOT_LEARNED, f"can ({weights:.4f} by {scores.weights}); {scores.training}"
+    if scores.floor is not None:
+        return TrainingWord.UNKNOWN, f"unknown: {_describe_beside_floor(scores, scores.floor)}"
+    known = "no weights are known for this setting"
+    if weights is not None:
+        known = f"the best known weights reach {weights:.4f}"
+    return TrainingWord.UNKNOWN, f"unknown: {scores.training}, {runs}; {known}; this proves nothing"
+
+
+def _describe_beside_floor(scores: Scores, floor: float) -> str:
+    """Describe the result of training on data whose ceiling is not known."""
+    if scores.trained is None or scores.sign * (scores.trained - floor) > 0:
+        return f"no ceiling is known; {scores.training}, a shortcut {floor:.4f}"
+    shortcut = f"no better than a shortcut ({floor:.4f})"
+    return f"{scores.training}, {shortcut}: this says nothing about the mechanism"
+
+
+def _describe_reached(scores: Scores, proved: ProvedCeiling) -> str:
+    """Describe whether training reached the proved ceiling."""
+    if scores.reaches(scores.trained, proved.score):
+        return f"training reached this ceiling: {scores.trained:.4f}"
+    if scores.reaches(scores.expressible, proved.score):
+        return f"{scores.weights} reach {scores.expressible:.4f}, but {scores.training}"
+    return f"{scores.training}; whether it can do better is unknown"
+
+
+def best_score(scores: Iterable[float | None], sign: int) -> float | None:
+    """Return the best of the scores that are not None."""
+    known = (score for score in scores if score is not None)
+    return max(known, key=lambda score: sign * score, default=None)
 
 
 class BesideFloor(Enum):
-    """Where trained models stand relative to the best shortcut."""
+    """The position of trained models relative to the best shortcut."""
 
     ABOVE = "better than the floor"
     AT = "not shown to be better than the floor: says nothing about mechanisms"
@@ -18,15 +163,15 @@ class BesideFloor(Enum):
     FAILED = "every run failed"
 
 
-def beside_floor(trained: SeedSummary | None, floor: float, sign: int) -> BesideFloor:
+def compare_with_floor(trained: SeedSummary | None, floor: float, sign: int) -> BesideFloor:
     """Compare the scores of all seeds with a floor; `sign` is -1 where lower is better.
 
     Models are better than the floor if the 95 % interval of the median over seeds lies beyond it, which takes
     six seeds or more.
 
-    >>> beside_floor(SeedSummary.of([0.91, 0.92, 0.93, 0.92, 0.91, 0.9]), 0.87, 1).value
+    >>> compare_with_floor(SeedSummary([0.91, 0.92, 0.93, 0.92, 0.91, 0.9]), 0.87, 1).value
     'better than the floor'
-    >>> beside_floor(SeedSummary.of([0.91, 0.92]), 0.87, 1).name
+    >>> compare_with_floor(SeedSummary([0.91, 0.92]), 0.87, 1).name
     'AT'
     """
     if trained is None:
@@ -38,36 +183,32 @@ def beside_floor(trained: SeedSummary | None, floor: float, sign: int) -> Beside
     return BesideFloor.AT
 
 
-def conclusions(
-    standings: Mapping[str, BesideFloor], paired: Sequence[Difference], sign: int
+def describe_comparisons(
+    positions: Mapping[str, BesideFloor], differences: Sequence[PairedDifference], sign: int
 ) -> tuple[str, ...]:
-    """Sentences on what the runs show of the mechanisms.
+    """Return sentences on the differences between mechanisms.
 
     Mechanisms are compared in pairs, seed by seed, where both are better than the floor.
     """
-    above = [name for name, where in standings.items() if where is BesideFloor.ABOVE]
-    lines = list[str]()
-    if unable := [name for name, where in standings.items() if where is BesideFloor.UNABLE]:
-        lines.append(f"{', '.join(unable)}: {BesideFloor.UNABLE.value}")
+    above = [name for name, position in positions.items() if position is BesideFloor.ABOVE]
+    unable = [name for name, position in positions.items() if position is BesideFloor.UNABLE]
+    lines = [f"{', '.join(unable)}: {BesideFloor.UNABLE.value}"] if unable else []
     if not above:
         lines.append(
             "no mechanism was shown to be better than the floor, which says nothing about mechanisms, only "
             "that this training is not enough"
         )
         return tuple(lines)
-    if rest := ", ".join(name for name in standings if name not in (*above, *unable)):
-        lines.append(f"nothing can be concluded about {rest}: not shown to be better than the floor")
-    pairs = [pair for pair in paired if pair.a in above and pair.b in above]
-    lines += [_describe_difference(pair, sign) for pair in pairs if pair.is_significant]
-    unclear = [f"{pair.a} and {pair.b}" for pair in pairs if not pair.is_significant]
-    if unclear:
+    if others := ", ".join(name for name in positions if name not in (*above, *unable)):
+        lines.append(f"nothing can be concluded about {others}: not shown to be better than the floor")
+    pairs = [pair for pair in differences if pair.a in above and pair.b in above]
+    for pair in pairs:
+        if pair.is_significant:
+            better, worse = (pair.a, pair.b) if sign * pair.difference > 0 else (pair.b, pair.a)
+            size = f"{abs(pair.difference):.4f} (adjusted p = {pair.p_adjusted:.2g})"
+            lines.append(f"{better} is better than {worse} by {size}")
+    if unclear := [f"{pair.a} and {pair.b}" for pair in pairs if not pair.is_significant]:
         lines.append(f"no significant difference between {'; '.join(unclear)}")
-        resolution = describe_resolution(paired)
+        resolution = describe_resolution(differences)
         lines += [] if resolution is None else [resolution]
     return tuple(lines)
-
-
-def _describe_difference(pair: Difference, sign: int) -> str:
-    mean = pair.gaps.mean
-    better, worse = (pair.a, pair.b) if sign * mean > 0 else (pair.b, pair.a)
-    return f"{better} is better than {worse} by {abs(mean):.4f} (adjusted p = {pair.p_adjusted:.2g})"

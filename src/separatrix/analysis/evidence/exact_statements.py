@@ -1,4 +1,4 @@
-"""Published statements that take no training: what is to be shown can be counted or computed."""
+"""Published statements that need no training: they can be counted or computed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def householder_factors(n: int = 5) -> float:
-    """How many matrices I - beta k kᵀ it takes to make every permutation of n as a product.
+    """Return the number of matrices I - beta k kᵀ whose products include every permutation of n.
 
     A product of m of them differs from I by a matrix of rank m at most, and I - P has rank n less the number
     of cycles of P. As many are enough: a cycle of length l is made of l - 1 transpositions, and that of i and
@@ -18,24 +18,24 @@ def householder_factors(n: int = 5) -> float:
     >>> householder_factors(5), householder_factors(3)
     (4.0, 2.0)
     """
-    return float(max(n - _cycles(permutation) for permutation in permutations(range(n))))
+    return float(max(n - _count_cycles(permutation) for permutation in permutations(range(n))))
 
 
-def _cycles(permutation: tuple[int, ...]) -> int:
-    seen, count = set[int](), 0
+def _count_cycles(permutation: tuple[int, ...]) -> int:
+    visited, count = set[int](), 0
     for start in range(len(permutation)):
-        count += start not in seen
-        while start not in seen:
-            seen.add(start)
+        count += start not in visited
+        while start not in visited:
+            visited.add(start)
             start = permutation[start]
     return count
 
 
 def gradient_step_difference(count: int = 1000) -> float:
-    """How far a layer of linear attention, with weights written down, is from a step of gradient descent.
+    """Return the distance of linear attention with hand-written weights from a step of gradient descent.
 
-    The step is from 0, on half the squared error of the examples, at the best rate 1/(n+d+1); what is
-    returned is the largest difference of their answers to `count` regressions.
+    The step is from 0, on half the squared error of the examples, at the best rate 1/(n+d+1). The distance is
+    the largest difference of the answers to `count` regressions.
     """
     import torch
 
@@ -49,11 +49,11 @@ def gradient_step_difference(count: int = 1000) -> float:
     assert model is not None
     samples, d = task.samples(count, Split.TEST), task.parameters.d
     with torch.no_grad():
-        said = compute_outputs(model, SampleBatch.of(samples))[:, 0, 0].double().numpy()
-    furthest = 0.0
-    for tokens, answer in zip(samples.inputs.astype(np.float64), said, strict=True):
-        *examples, asked = tokens
+        outputs = compute_outputs(model, SampleBatch.of(samples))[:, 0, 0].double().numpy()
+    largest = 0.0
+    for tokens, output in zip(samples.inputs.astype(np.float64), outputs, strict=True):
+        *examples, query = tokens
         gradient = -sum(example[d] * example[:d] for example in examples)
         weights = -gradient / (len(examples) + d + 1)
-        furthest = max(furthest, abs(float(weights @ asked[:d]) - float(answer)))
-    return furthest
+        largest = max(largest, abs(float(weights @ query[:d]) - float(output)))
+    return largest

@@ -1,4 +1,4 @@
-"""The time that training runs take, measured on a few steps before anything is started."""
+"""The expected time of training runs, measured on a few steps before anything is started."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from os import cpu_count
 
-import torch
-
 from separatrix.analysis.evidence.protocol import Experiment
-from separatrix.analysis.evidence.runs import one_thread
+from separatrix.core.tensors import one_thread, torch
 from separatrix.mechanisms import Mechanism
 from separatrix.training.learning import build_model
 from separatrix.training.learning.batch import MAX_BATCH_TOKENS, SampleBatch, compute_loss, compute_outputs
@@ -23,40 +21,40 @@ TIMED_STEPS = 2
 
 @dataclass(frozen=True)
 class ExpectedTime:
-    """The runs of an experiment, and the time that they take."""
+    """The number of runs of an experiment, and the time that they take."""
 
     runs: int
-    """Of each mechanism, pilots and runs from a witness included."""
+    """The runs of each mechanism, including pilots and runs from hand-written weights."""
     seconds: Mapping[str, float]
-    """Of one run to its last step on one core, by mechanism; one that cannot be run is left out."""
+    """The seconds of one run to its last step on one core, by mechanism, without those that cannot run."""
 
     @property
     def core_seconds(self) -> float:
-        """All runs one after the other; runs that solve the task end earlier."""
+        """The time of all runs one after the other; runs that solve the task end earlier."""
         return self.runs * sum(self.seconds.values())
 
     def with_processes(self, workers: int | None) -> float:
-        """Seconds on so many processes; None for one a core."""
+        """Return the seconds on this many processes; None for one per core."""
         return self.core_seconds / (workers or cpu_count() or 1)
 
 
-def expected_time(asked: Experiment) -> ExpectedTime:
+def expect_time(experiment: Experiment) -> ExpectedTime:
     """Time a few steps of each mechanism and extrapolate to all runs of an experiment."""
-    rates = len(asked.setting.grid)
-    tuned = asked.tuned if asked.task.name in WITNESSES else 0
-    runs = (rates * asked.pilots if rates > 1 else 0) + len(asked.seeds) + tuned
+    rates = len(experiment.setting.grid)
+    tuned = experiment.tuned if experiment.task.name in WITNESSES else 0
+    runs = (rates * experiment.pilots if rates > 1 else 0) + len(experiment.seeds) + tuned
     seconds = dict[str, float]()
-    for mechanism in asked.mechanisms:
+    for mechanism in experiment.mechanisms:
         try:
-            seconds[mechanism.spelled] = _run_seconds(asked, mechanism)
-        except Exception:
+            seconds[mechanism.spelled] = _run_seconds(experiment, mechanism)
+        except Exception:  # the runs will report the error
             continue
     return ExpectedTime(runs, seconds)
 
 
-def _run_seconds(asked: Experiment, mechanism: Mechanism) -> float:
-    """Seconds of one run to its last step, with every look at the validation samples and the test."""
-    task, setting = asked.task, asked.setting
+def _run_seconds(experiment: Experiment, mechanism: Mechanism) -> float:
+    """Return the seconds of one run to its last step, with all validations and the test."""
+    task, setting = experiment.task, experiment.setting
     with one_thread():
         model, steps = build_model(task, mechanism, setting), list[float]()
         for step in range(1 + TIMED_STEPS):
@@ -64,10 +62,11 @@ def _run_seconds(asked: Experiment, mechanism: Mechanism) -> float:
             batch = SampleBatch.of(task.samples(setting.batch, Split.TRAIN, 0, step))
             compute_loss(compute_outputs(model, batch), batch, task).backward()  # type: ignore[no-untyped-call]
             steps.append(time.perf_counter() - start)
-        few = task.samples(max(1, min(MAX_BATCH_TOKENS // task.max_tokens, setting.tests)), Split.TEST)
+        samples = task.samples(max(1, min(MAX_BATCH_TOKENS // task.max_tokens, setting.tests)), Split.TEST)
         start = time.perf_counter()
         with torch.no_grad():
-            compute_outputs(model, SampleBatch.of(few))
-        read = (time.perf_counter() - start) / len(few)
-    looks = setting.steps // setting.every + 1
-    return min(steps[1:]) * setting.steps + read * (looks * setting.validation + setting.tests)
+            compute_outputs(model, SampleBatch.of(samples))
+        seconds_per_sample = (time.perf_counter() - start) / len(samples)
+    validations = setting.steps // setting.every + 1
+    samples_read = validations * setting.validation + setting.tests
+    return min(steps[1:]) * setting.steps + seconds_per_sample * samples_read

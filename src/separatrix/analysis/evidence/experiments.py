@@ -1,196 +1,173 @@
-"""The default report: the experiments that tell most, each a question with an answer known in part."""
+"""Reports on several experiments: the default report (`questions.toml`), and plans with `[[learn]]`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+import tomllib
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from pathlib import Path
 
-from separatrix.analysis.evidence.found import Part
-from separatrix.analysis.evidence.predictions import Prediction, predictions
-from separatrix.analysis.evidence.protocol import Experiment, learned, read_experiment
-from separatrix.analysis.evidence.runs import Laboratory
-from separatrix.core.parameters import read_words
+from separatrix.analysis.evidence.predictions import Prediction, check_predictions
+from separatrix.analysis.evidence.protocol import Experiment, read_experiment, run_experiments
+from separatrix.analysis.evidence.runs import open_session
+from separatrix.analysis.evidence.training_result import ReportPart
+from separatrix.core.documents import Document
+from separatrix.core.numbers import format_exact
+from separatrix.core.parameters import UsageError, read_words
+from separatrix.sweeps.learn_table import LearnTable
+from separatrix.sweeps.plan import Plan
 from separatrix.sweeps.progress import Tell
-from separatrix.sweeps.store import DEFAULT, Address, open_store
-from separatrix.sweeps.sweep import executor_for, stop_on_signals
-
-LINEAR = "identity-features:normalised=no"
-MQAR, RATES = "rates=0.005,0.015", "rates=0.003,0.01"
-AT_WIDTH_32 = f"mqar {LINEAR},delta pairs=32 key_width=32 rates=0.002,0.005,0.015"
+from separatrix.sweeps.store import DEFAULT, Address
+from separatrix.sweeps.sweep import plan_named
+from separatrix.training.tasks import RealTask
 
 
 @dataclass(frozen=True)
-class Question:
+class ReportQuestion:
     """A part of the report: experiments as they are typed after `learn`, without options."""
 
     name: str
     title: str
-    asks: str
-    experiments: tuple[str, ...]
-    moved: str | None = None
+    text: str
+    experiments: Sequence[str]
+    varied: str | None = None
+    """The parameter in which the experiments differ."""
     tuned: int = 1
-    """Runs from each witness, with noise."""
-    about_rates: bool = False
+    """Runs from hand-written weights with noise."""
+    is_about_rates: bool = False
 
 
-QUESTIONS = (
-    Question(
-        "needle",
-        "One token among n",
-        "One of n tokens stands out along a direction that the last token names; what is its mark? This "
-        "is the paper's spike, made fair and learnable. The best rule is one softmax head, exactly; "
-        f"{LINEAR}, linear attention that adds up <q,k> v, has a proved ceiling that sinks as n grows. "
-        "Does training reach both?",
-        (
-            f"needle softmax,{LINEAR},elu n=16 {RATES}",
-            f"needle softmax,{LINEAR},elu n=64 {RATES}",
-            f"needle softmax,{LINEAR} n=256 {RATES}",
-        ),
-        "n",
-    ),
-    Question(
-        "recall",
-        "Recall, over key width and pairs",
-        "Pairs of keys and values are read, then every key is asked. How many pairs come through keys of "
-        "8 or 32 numbers, where one mechanism has a cache that grows and others a state of fixed size? "
-        "The floor is the commonest value in context, which looks like partial learning.",
-        (
-            f"mqar softmax,elu,delta pairs=8 key_width=8 {MQAR}",
-            f"mqar softmax,elu,delta pairs=8 key_width=32 {MQAR}",
-            f"mqar softmax,elu,delta pairs=32 key_width=8 {MQAR}",
-            f"mqar softmax,elu,delta pairs=32 key_width=32 {MQAR}",
-        ),
-    ),
-    Question(
-        "witness",
-        "From a perturbed witness, and from scratch",
-        "Weights are written down that solve recall of 32 pairs at key width 32. Half of their own size "
-        "is added to them as noise, and they are trained (tuned), beside training from scratch: where "
-        "tuned runs end higher, what lies between is optimisation, and not what the mechanism can "
-        "express.",
-        (AT_WIDTH_32,),
-        tuned=3,
-    ),
-    Question(
-        "spike",
-        "A fixed direction",
-        "Does one token stand out along a direction that never changes? Linear attention on linear maps "
-        "of the tokens has a proved ceiling. Features that are not linear (elu), or a layer with an MLP "
-        "before attention (depth=2), are not bound by it: do they get past it?",
-        (
-            f"spike softmax,{LINEAR},elu {RATES}",
-            f"spike {LINEAR} depth=2 mlp=2 {RATES}",
-        ),
-    ),
-    Question(
-        "duplication",
-        "Once or twice",
-        "The reverse gap. Is every symbol there once, or twice? One layer whose weights depend on "
-        "proportions alone gets the same from both (proved), and a sum does not. With a first token that "
-        "is never doubled (first=yes) the proof does not hold: is the gap closed?",
-        (
-            f"duplication softmax,elu,{LINEAR} rates=0.01,0.03",
-            f"duplication softmax,elu,{LINEAR} first=yes rates=0.01,0.03",
-        ),
-    ),
-    Question(
-        "regression",
-        "Regression in context",
-        "n = 20 examples of a linear function in d = 5 dimensions, then a point to say its value at; "
-        "lower is better. One layer of linear attention can do one step of gradient descent, whose "
-        "expected error is (d+1)/(n+d+1) = 0.2308, and no better (proved). What do others do?",
-        (f"regression {LINEAR},softmax,elu",),
-    ),
-    Question(
-        "convolution",
-        "A short convolution, or two layers",
-        "Recall of 8 pairs without a convolution (conv=0): one layer that does not see the order gets no "
-        "more than the commonest value in context (proved). Is a second layer enough, or a convolution "
-        "over three tokens?",
-        (
-            f"mqar softmax,elu pairs=8 key_width=32 conv=0 {MQAR}",
-            f"mqar softmax,elu pairs=8 key_width=32 conv=0 depth=2 {MQAR}",
-            f"mqar softmax,elu pairs=8 key_width=32 {MQAR}",
-        ),
-    ),
-    Question(
-        "rates",
-        "Learning rates, and steps until solved",
-        "The runs of recall at key width 32 again: what each learning rate did on the pilot seed, and "
-        "after how many steps the fresh seeds had solved the task. A comparison at one rate for all "
-        "compares their windows.",
-        (AT_WIDTH_32,),
-        tuned=3,
-        about_rates=True,
-    ),
-)
+_QUESTIONS_TOML = Path(__file__).with_name("questions.toml").read_text(encoding="utf-8")
+QUESTIONS = tuple(ReportQuestion(**question) for question in tomllib.loads(_QUESTIONS_TOML)["question"])
 
 
 @dataclass(frozen=True)
-class Report:
-    """What all experiments found, and how that compares with what the exact side says."""
+class TrainingReport(Document):
+    """The results of several experiments, and the predictions for them."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[ReportPart, ...]
     predictions: tuple[Prediction, ...]
     seconds: float
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "parts": [part.as_json() for part in self.parts],
-            "predictions": [prediction.as_json() for prediction in self.predictions],
-            "seconds": self.seconds,
-        }
 
-
-def report(
+def run_report(
     store: str | Address = DEFAULT,
     *,
     seeds: int = 6,
-    questions: Sequence[Question] = QUESTIONS,
+    questions: Sequence[ReportQuestion] = QUESTIONS,
     workers: int | None = None,
     scheduler: str | None = None,
     tell: Tell = lambda _: None,
     hear: Callable[[], None] = lambda: None,
     say: Callable[[str], None] = lambda _: None,
-) -> Report:
-    """Every question, the pilots of all before the seeds; what the store has is not computed again.
+) -> TrainingReport:
+    """Answer every question, the pilots of all before the seeds; runs in the store are not computed again.
 
     **Arguments:**
 
-    - `store`: where runs are kept: a URL or a file.
+    - `store`: URL or file of the store.
     - `seeds`: fresh runs of each mechanism in each experiment.
-    - `questions`: those to answer.
-    - `workers`, `scheduler`: how many processes here, or the address of a Dask cluster.
-    - `tell`, `hear`: called with the progress, and when a signal asks to stop.
-    - `say`: called with what begins, pilots or seeds.
+    - `questions`: the questions to answer.
+    - `workers`, `scheduler`: number of local processes, or the address of a Dask cluster.
+    - `tell`, `hear`: called with the progress, and when a signal requests to stop.
+    - `say`: called with each stage as it begins.
     """
     start = time.monotonic()
-    asked = [
-        [read_typed(typed, seeds, question.tuned) for typed in question.experiments] for question in questions
+    experiments = [
+        read_command(command, seeds, question.tuned)
+        for question in questions
+        for command in question.experiments
     ]
-    with stop_on_signals(hear) as stop, closing(executor_for(workers, scheduler)) as executor:
-        laboratory = Laboratory(open_store(store, create=True, check=True), executor, tell, stop, say)
-        found = iter(learned([each for some in asked for each in some], laboratory, "learn"))
-        parts = tuple(
-            Part(
-                each.name,
-                each.title,
-                each.asks,
-                tuple(islice(found, len(some))),
-                each.moved,
-                each.about_rates,
-            )
-            for each, some in zip(questions, asked, strict=True)
+    with open_session(store, workers, scheduler, tell, hear, say) as session:
+        results = run_experiments(experiments, session, "learn")
+    remaining = iter(results)
+    parts = tuple(
+        ReportPart(
+            *(question.name, question.title, question.text),
+            tuple(islice(remaining, len(question.experiments))),
+            *(question.varied, question.is_about_rates),
         )
-    every = [each for part in parts for each in part.found]
-    return Report(parts, predictions(every), time.monotonic() - start)
+        for question in questions
+    )
+    return TrainingReport(parts, check_predictions(results), time.monotonic() - start)
 
 
-def read_typed(typed: str, seeds: int = 6, tuned: int = 1) -> Experiment:
-    """An experiment as it is typed after `learn`."""
-    task, mechanisms, *words = typed.split()
+def read_command(command: str, seeds: int = 6, tuned: int = 1) -> Experiment:
+    """Return the experiment that is typed so after `learn`."""
+    task, mechanisms, *words = command.split()
     return read_experiment(task, mechanisms, read_words(words), seeds, tuned=tuned)
+
+
+def learn_plan(
+    plan: str | Path | Plan,
+    store: str | Address = DEFAULT,
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    allow: Collection[str] = (),
+    device: str | None = None,
+    tell: Tell = lambda _: None,
+    hear: Callable[[], None] = lambda: None,
+    say: Callable[[str], None] = lambda _: None,
+) -> TrainingReport:
+    """Run every table of a plan by the protocol, a part for each: `learn_plan("benchmarks")`.
+
+    Runs in the store are not computed again; at the end the store has all of them as one sweep, named as the
+    plan. A script that calls this needs `if __name__ == "__main__":` around it, since workers import it.
+
+    **Arguments:**
+
+    - `plan`: a TOML file, the name of a plan that comes with separatrix, or a plan that was read. Each of its
+      `[[learn]]` tables has the number of `pilots` that choose its rates.
+    - `store`: URL or file of the store.
+    - `workers`, `scheduler`: number of local processes, or the address of a Dask cluster.
+    - `allow`: mechanisms of your own, `module:attribute`, that the plan may load.
+    - `device`: device of the training runs, as torch names it; only `cpu` is tested here.
+    - `tell`, `hear`: called with the progress, and when a signal requests to stop.
+    - `say`: called with each stage of a table as it begins.
+    """
+    loaded = plan if isinstance(plan, Plan) else plan_named(str(plan), allow, device)
+    tables = read_plan_experiments(loaded)
+    for experiments in tables.values():
+        for experiment in experiments:
+            if isinstance(experiment.task, RealTask):
+                experiment.task.splits()  # refuses data that are not there, before anything is run
+    start, parts = time.monotonic(), list[ReportPart]()
+    with open_session(store, workers, scheduler, tell, hear, say) as session:
+        for name, experiments in tables.items():
+            results, task = (
+                run_experiments(experiments, session, f"{loaded.name}, {name}"),
+                experiments[0].task,
+            )
+            parts.append(ReportPart(name, task.title, task.description, tuple(results)))
+        session.keep_as_sweep(loaded.name, loaded.text)
+    return TrainingReport(tuple(parts), (), time.monotonic() - start)
+
+
+def read_plan_experiments(plan: Plan) -> dict[str, list[Experiment]]:
+    """Return the experiments of each table of a plan by its name, or raise UsageError."""
+    tables = dict[str, list[Experiment]]()
+    for part in plan.parts:
+        if not isinstance(part, LearnTable) or not part.stages:
+            raise UsageError(
+                f"{part.name} of {plan.name} has no pilots to choose its rates; write pilots = 1 there, or "
+                f"run the plan as it is: separatrix sweep {plan.name}"
+            )
+        if len(part.seeds) < 2:
+            raise UsageError(f"{part.name} of {plan.name} has one seed; an interval takes two or more")
+        tables[part.name] = [
+            Experiment(
+                task=task,
+                mechanisms=part.mechanisms,
+                setting=setting.model_copy(
+                    update={"rates": ",".join(map(format_exact, part.rates(setting)))}
+                ),
+                seeds=part.seeds,
+                pilots=part.keys.pilots,
+                device=part.keys.device,
+            )
+            for task, setting in part.points
+        ]
+    return tables

@@ -1,39 +1,40 @@
-"""The prediction ledger: what the exact side says of a mechanism, against what its training reached."""
+"""The prediction ledger: exact quantities of a mechanism, compared with the results of its training."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy
 
+from separatrix.analysis.evidence.conclusions import SAMPLING_SLACK, TrainingWord
 from separatrix.analysis.evidence.estimates import CONFIDENCE
-from separatrix.analysis.evidence.found import Learned, MechanismEvidence
-from separatrix.analysis.evidence.sentences import CLOSE, Word
+from separatrix.analysis.evidence.training_result import MechanismEvidence, TrainingResult
 from separatrix.constructions import construction_named
+from separatrix.core.documents import Document, shown
 from separatrix.core.parameters import SeparatrixError
 from separatrix.exact.verdicts.verdict import verdict
 
-LIKE: dict[str, tuple[str, Callable[[Any], dict[str, object]]]] = {
+SIMILAR_CONSTRUCTIONS: dict[str, tuple[str, Callable[[Any], dict[str, object]]]] = {
     "needle": ("spike", lambda p: {}),
     "spike": ("spike", lambda p: {}),
     "mqar": ("recall", lambda p: {"n": p.pairs}),
     "duplication": ("duplication", lambda p: {}),
     "location": ("location", lambda p: {}),
 }
-"""The construction that a task is most like, and where it is asked, if not at its reference point."""
-ROOMY = 128
-"""Bytes for each pair that are enough to hold a key and a value of 16 numbers each."""
-LEAST = 4
-"""Pairs from which a rank correlation has an interval."""
+"""The construction that is most similar to a task, and parameters that differ from its reference point."""
+SUFFICIENT_BYTES = 128
+"""Bytes per pair that are enough to hold a key and a value of 16 numbers each."""
+MIN_PAIRS = 4
+"""A rank correlation of fewer pairs has no interval."""
 
 
 @dataclass(frozen=True)
-class Pair:
-    """What was said of a mechanism on a task, and what training reached: both so that more is better."""
+class PredictedScore(Document):
+    """The prediction for a mechanism on a task, and the trained score: both so that more is better."""
 
     task: str
     mechanism: str
@@ -42,126 +43,130 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Prediction:
-    """One quantity of the exact side, held against training."""
+class Prediction(Document):
+    """One exact quantity, compared with training."""
 
     name: str
     what: str
-    pairs: tuple[Pair, ...]
+    pairs: tuple[PredictedScore, ...]
     misses: tuple[str, ...]
-    """Where it said otherwise, in words."""
+    """Sentences about pairs that differ."""
 
-    @property
+    @shown
     def correlation(self) -> float | None:
-        """Spearman's, over all pairs; None where one side is constant or there are too few.
+        """Spearman's correlation of all pairs; None if one side is constant or there are too few.
 
-        >>> pairs = tuple(Pair("t", str(i), i, i * i) for i in range(5))
+        >>> pairs = tuple(PredictedScore("t", str(i), i, i * i) for i in range(5))
         >>> round(Prediction("", "", pairs, ()).correlation, 9)
         1.0
         """
-        if len(self.pairs) < LEAST:
+        if len(self.pairs) < MIN_PAIRS:
             return None
-        one, other = (
+        ranks = [
             scipy.stats.rankdata([getattr(pair, name) for pair in self.pairs])
             for name in ("predicted", "trained")
-        )
-        if np.ptp(one) == 0 or np.ptp(other) == 0:
+        ]
+        if any(np.ptp(side) == 0 for side in ranks):
             return None
-        return float(np.clip(np.corrcoef(one, other)[0, 1], -1, 1))
+        return float(np.clip(np.corrcoef(*ranks)[0, 1], -1, 1))
 
-    @property
+    @shown
     def interval(self) -> tuple[float, float] | None:
         """About 95 %: Fisher's z, with the variance of Bonett and Wright for ranks; None at equal ranks."""
         r = self.correlation
         if r is None or abs(r) > 1 - 1e-9:
             return None
-        half = float(scipy.special.ndtri((1 + CONFIDENCE) / 2)) * math.sqrt(
-            (1 + r * r / 2) / (len(self.pairs) - 3)
-        )
+        quantile = float(scipy.special.ndtri((1 + CONFIDENCE) / 2))
+        half = quantile * math.sqrt((1 + r * r / 2) / (len(self.pairs) - 3))
         return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
 
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "what": self.what,
-            "correlation": self.correlation,
-            "interval": self.interval,
-            "pairs": [vars(pair) for pair in self.pairs],
-            "misses": list(self.misses),
-        }
+
+Predict = Callable[[TrainingResult, MechanismEvidence, float], tuple[float, list[str]] | None]
+"""Takes a result, a mechanism of it and its trained score; returns the prediction, and sentences if it was
+wrong. None if it predicts nothing."""
 
 
-def predictions(found: Sequence[Learned]) -> tuple[Prediction, ...]:
-    """The ledger for some experiments; a quantity that says nothing of any of them is left out."""
-    made = (_ceilings(found), _constructions(found), _states(found))
-    return tuple(each for each in made if each.pairs)
+def check_predictions(results: Sequence[TrainingResult]) -> tuple[Prediction, ...]:
+    """Return the ledger for some experiments, without quantities that predict nothing about them."""
+    ledger = (
+        _collect("proved ceilings", "the best score that is proved for it", results, _predict_by_ceiling),
+        _collect(
+            "constructions",
+            "P(tells apart) on the construction that is most like the task",
+            results,
+            _predict_by_construction,
+        ),
+        _collect("state", "bytes of state for each pair to recall", results, _predict_by_state),
+    )
+    return tuple(prediction for prediction in ledger if prediction.pairs)
 
 
-def _mechanisms(found: Iterable[Learned]) -> Iterator[tuple[Learned, MechanismEvidence, float]]:
-    """Every mechanism that was trained, once, with its median score, so that more is better."""
-    seen = set[tuple[str, str]]()
-    for learned in found:
-        for mechanism in learned.mechanisms:
-            known = (learned.spelled, mechanism.mechanism) in seen
-            seen.add((learned.spelled, mechanism.mechanism))
-            if mechanism.trained is not None and not known:
-                yield learned, mechanism, learned.task.metric.sign * mechanism.trained.median
+def _collect(name: str, meaning: str, results: Sequence[TrainingResult], predict: Predict) -> Prediction:
+    """Apply a prediction to every mechanism that was trained; the same experiment counts once."""
+    pairs, misses = dict[tuple[str, str], PredictedScore | None](), list[str]()
+    for result in results:
+        for evidence in result.mechanisms:
+            key = result.label, evidence.mechanism
+            if evidence.trained is None or key in pairs:
+                continue
+            trained = result.task.metric.sign * evidence.trained.median
+            prediction = predict(result, evidence, trained)
+            pairs[key] = None if prediction is None else PredictedScore(*key, prediction[0], trained)
+            misses += [] if prediction is None else prediction[1]
+    return Prediction(name, meaning, tuple(filter(None, pairs.values())), tuple(misses))
 
 
-def _ceilings(found: Iterable[Learned]) -> Prediction:
-    pairs, misses = list[Pair](), list[str]()
-    for learned, each, trained in _mechanisms(found):
-        if each.proved is None:
-            continue
-        sign, name = learned.task.metric.sign, f"{each.mechanism} on {learned.spelled}"
-        pairs.append(Pair(learned.spelled, each.mechanism, sign * each.proved.score, trained))
-        if trained < sign * each.proved.score - CLOSE:
-            misses.append(
-                f"{name} stays below its ceiling: {sign * trained:.4f}, not {each.proved.score:.4f}"
-            )
-        if each.word is Word.CONTRADICTION:
-            misses.append(f"{name}: {each.sentence}")
-    return Prediction("proved ceilings", "the best score that is proved for it", tuple(pairs), tuple(misses))
+def _predict_by_ceiling(
+    result: TrainingResult, evidence: MechanismEvidence, trained: float
+) -> tuple[float, list[str]] | None:
+    if evidence.proved is None:
+        return None
+    ceiling, sign = evidence.proved.score, result.task.metric.sign
+    name, misses = f"{evidence.mechanism} on {result.label}", []
+    if trained < sign * ceiling - SAMPLING_SLACK:
+        misses.append(f"{name} stays below its ceiling: {sign * trained:.4f}, not {ceiling:.4f}")
+    if evidence.word is TrainingWord.CONTRADICTION:
+        misses.append(f"{name}: {evidence.sentence}")
+    return sign * ceiling, misses
 
 
-def _constructions(found: Iterable[Learned]) -> Prediction:
-    pairs, misses = list[Pair](), list[str]()
-    for learned, each, trained in _mechanisms(found):
-        if learned.task.name not in LIKE:
-            continue
-        construction, changed = LIKE[learned.task.name]
-        point = {**construction_named(construction).example, **changed(learned.task.parameters)}
-        try:
-            said = verdict(construction, each.mechanism, point)
-        except SeparatrixError:
-            continue  # it has no answer there
-        predicted = said.outcome.distinguish
-        pairs.append(Pair(learned.spelled, each.mechanism, predicted, trained))
-        share = _share(learned, each)
-        if abs(predicted - share) > 0.5:
-            word = "tells them apart" if predicted > 0.5 else "is blind"
-            where = f"on {construction} it {word}, trained on {learned.spelled} it"
-            misses.append(f"{each.mechanism}: {where} gets {share:.0%} of the way from floor to ceiling")
-    what = "P(tells apart) on the construction that is most like the task"
-    return Prediction("constructions", what, tuple(pairs), tuple(misses))
+def _predict_by_construction(
+    result: TrainingResult, evidence: MechanismEvidence, trained: float
+) -> tuple[float, list[str]] | None:
+    if result.task.name not in SIMILAR_CONSTRUCTIONS:
+        return None
+    construction, parameters = SIMILAR_CONSTRUCTIONS[result.task.name]
+    point = {**construction_named(construction).example, **parameters(result.task.parameters)}
+    try:
+        predicted = verdict(construction, evidence.mechanism, point).outcome.distinguish
+    except SeparatrixError:
+        return None  # no engine answers
+    share = _share_of_gap(result, evidence)
+    if abs(predicted - share) <= 0.5:
+        return predicted, []
+    word = "tells them apart" if predicted > 0.5 else "is blind"
+    outcome = f"trained on {result.label} it gets {share:.0%} of the way from floor to ceiling"
+    return predicted, [f"{evidence.mechanism}: on {construction} it {word}, {outcome}"]
 
 
-def _states(found: Iterable[Learned]) -> Prediction:
-    pairs, misses = list[Pair](), list[str]()
-    for learned, each, trained in _mechanisms(found):
-        if learned.task.name != "mqar" or each.state_bytes is None or each.proved is not None:
-            continue  # where a proof says cannot, no state would do
-        asked = learned.task.parameters.pairs
-        pairs.append(Pair(learned.spelled, each.mechanism, each.state_bytes / asked, trained))
-        if each.state_bytes / asked > ROOMY and _share(learned, each) < 0.5:
-            held = f"{each.state_bytes / asked:,.0f} bytes a pair"
-            misses.append(f"{each.mechanism} on {learned.spelled} has {held} and did not learn to use them")
-    return Prediction("state", "bytes of state for each pair to recall", tuple(pairs), tuple(misses))
+def _predict_by_state(
+    result: TrainingResult, evidence: MechanismEvidence, trained: float
+) -> tuple[float, list[str]] | None:
+    # Where a proof says "cannot", no state would be enough.
+    if result.task.name != "mqar" or evidence.state_bytes is None or evidence.proved is not None:
+        return None
+    size = evidence.state_bytes / result.task.parameters.pairs
+    if size <= SUFFICIENT_BYTES or _share_of_gap(result, evidence) >= 0.5:
+        return size, []
+    name = f"{evidence.mechanism} on {result.label}"
+    return size, [f"{name} has {size:,.0f} bytes a pair and did not learn to use them"]
 
 
-def _share(learned: Learned, each: MechanismEvidence) -> float:
-    """How far from floor to ceiling it came: 0 for a score that is no better than the floor."""
-    gap = learned.ceiling.score - learned.floor.score
-    if each.trained is None or gap == 0:  # on a small sample a shortcut may score as high as the best rule
+def _share_of_gap(result: TrainingResult, evidence: MechanismEvidence) -> float:
+    """Return how far from floor to ceiling the median came: 0 if it is no better than the floor."""
+    gap = result.ceiling - result.floor
+    if (
+        evidence.trained is None or gap == 0
+    ):  # on a small sample a shortcut may score as high as the best rule
         return 0.0
-    return max(0.0, (each.trained.median - learned.floor.score) / gap)
+    return max(0.0, (evidence.trained.median - result.floor) / gap)

@@ -1,7 +1,7 @@
-"""The protocol: learning rates by validation on pilot seeds, then fresh seeds, and the test samples once.
+"""The protocol: choose learning rates by validation on pilot seeds, then train fresh seeds and test once.
 
-Every mechanism begins with the same weights and sees the same samples for a seed, but for what it alone
-learns. Nothing is dropped: a run that diverged counts, and one that failed did not solve the task.
+Every mechanism begins with the same weights and sees the same samples for a seed, apart from weights that it
+alone has. Nothing is dropped: a run that diverged counts, and one that failed did not solve the task.
 """
 
 from __future__ import annotations
@@ -9,65 +9,72 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from statistics import fmean
+from statistics import fmean, median
 
-from separatrix.analysis.evidence.estimates import SeedSummary, differences
-from separatrix.analysis.evidence.found import (
+from separatrix.analysis.evidence.conclusions import Scores, best_score, describe_scores
+from separatrix.analysis.evidence.estimates import SeedSummary, compare_pairs
+from separatrix.analysis.evidence.runs import StoredRow, TrainingSession, open_session
+from separatrix.analysis.evidence.training_result import (
     Curve,
-    Learned,
     MechanismEvidence,
-    Pilot,
-    Run,
-    solved_share,
-    window,
+    SeedRun,
+    TrainingResult,
+    count_solved,
+    measure_late_improvement,
+    rates_near_best,
 )
-from separatrix.analysis.evidence.runs import Laboratory, Row, one_thread
-from separatrix.analysis.evidence.sentences import Scores, best, judged
-from separatrix.core.judgement import Margin
+from separatrix.core.judgement import ProofMargin
 from separatrix.core.parameters import UsageError, all_parameters, nearest, split_mechanisms
+from separatrix.core.tensors import one_thread
 from separatrix.mechanisms import Mechanism
 from separatrix.mechanisms.load import mechanism_from
 from separatrix.sweeps.floors import FloorOf, floor_of
 from separatrix.sweeps.progress import Tell
-from separatrix.sweeps.store import DEFAULT, Address, Status, open_store
-from separatrix.sweeps.sweep import executor_for, stop_on_signals
-from separatrix.sweeps.training_runs import SCORE_AT, TrainingRun, training_run
+from separatrix.sweeps.store import DEFAULT, Address, Status
+from separatrix.sweeps.training_runs import SCORE_AT, SCRATCH, TrainingRun, training_run
 from separatrix.training.learning import score_model
 from separatrix.training.learning.witnesses import build_witness
-from separatrix.training.tasks import Bound, RealTask, Samples, Setting, Split, Task, task_named
+from separatrix.training.tasks import Bound, RealTask, Setting, Split, Task, task_named
 
-LEAST_SEEDS, MOST_SEEDS = 2, 1000
-PILOT = 10_000
-"""The first pilot seed; those that count begin with 1."""
-TUNED = 20_000
-"""The first seed of runs from a witness."""
+MIN_SEEDS, MAX_SEEDS = 2, 1000
+FIRST_PILOT_SEED, FIRST_TUNED_SEED = 10_000, 20_000
+"""Seeds of pilots, and of runs from hand-written weights; those that count begin with 1."""
 NEAR_WITNESS = "witness:0.5"
-"""Where these begin: with noise of half the size of each weight. As much noise as weights drowns some."""
-
+"""The start of runs from hand-written weights: with noise of half the size of each weight. More would drown
+some of them."""
 UNMEASURED = Bound(0.0, "not measured yet", exact=False)
+Pilots = Mapping[Fraction, float | None]
+"""The mean validation score by learning rate; None where there is nothing to choose."""
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A task, the mechanisms that learn it, and how often."""
+    """A task, the mechanisms to train on it, and the numbers of runs."""
 
     task: Task
     mechanisms: tuple[Mechanism, ...]
     setting: Setting
     seeds: Sequence[int] = range(1, 7)
-    """Of the runs that count."""
+    """The seeds of the runs that count."""
     pilots: int = 1
-    """Seeds on which each learning rate is tried."""
+    """The number of seeds on which each learning rate is tried."""
     tuned: int = 2
-    """Runs from a witness with noise, where there is one."""
+    """The number of runs from hand-written weights with noise, if there are any."""
     device: str = "cpu"
 
+    def run(
+        self, mechanism: Mechanism, rate: Fraction, seed: int, pilot: bool = False, start: str = SCRATCH
+    ) -> TrainingRun:
+        """Return one training run of this experiment."""
+        parts = (self.task, mechanism, self.setting, rate, seed)
+        return training_run(*parts, pilot=pilot, start=start, device=self.device)
 
-Pilots = Mapping[str, tuple[Pilot, ...]]
-"""What each learning rate did, by mechanism."""
+    def pilot_runs(self, mechanism: Mechanism, rate: Fraction) -> list[TrainingRun]:
+        """Return the runs that try a learning rate; they never see the test samples."""
+        seeds = range(FIRST_PILOT_SEED, FIRST_PILOT_SEED + self.pilots)
+        return [self.run(mechanism, rate, seed, pilot=True) for seed in seeds]
 
 
 def learn(
@@ -85,34 +92,35 @@ def learn(
     tell: Tell = lambda _: None,
     hear: Callable[[], None] = lambda: None,
     **named: object,
-) -> Learned:
-    """Train models on a task, and say what that shows: `sx.learn("needle", "softmax,elu", n=64)`.
+) -> TrainingResult:
+    """Train models on a task, and conclude what that shows: `sx.learn("needle", "softmax,elu", n=64)`.
 
     A script that calls this needs `if __name__ == "__main__":` around it, since workers import it.
 
     **Arguments:**
 
-    - `task`: the name of a task, such as `mqar`.
-    - `mechanisms`: names with parameters, separated by commas, or a list of them.
-    - `parameters`, `named`: of the task, and of the model and its training, as a mapping or by name.
-    - `seeds`: fresh runs of each mechanism, the same for all.
-    - `pilots`: seeds on which every learning rate is tried, before.
-    - `tuned`: runs from weights that are written down, with noise, where there are such.
-    - `equal_state`: whether all but the first are trained once more, with keys so wide that they carry as
-      much from token to token as the first does.
-    - `store`: where runs are kept: a URL or a file. Those that are there are not run again.
-    - `workers`, `scheduler`: how many processes here, or the address of a Dask cluster.
-    - `tell`, `hear`: called with the progress, and when a signal asks to stop.
+    - `task`: name of a task, such as `mqar`.
+    - `mechanisms`: comma-separated names with parameters, or a list of them.
+    - `parameters`, `named`: parameters of the task, the model and its training, as a mapping or by name.
+    - `seeds`: number of fresh runs of each mechanism; all mechanisms use the same seeds.
+    - `pilots`: number of seeds on which every learning rate is tried before.
+    - `tuned`: number of runs from hand-written weights with noise, if there are any.
+    - `equal_state`: also train all but the first mechanism with keys of such a width that their state is as
+      large as that of the first.
+    - `store`: URL or file of the store. Runs in it are not computed again.
+    - `workers`, `scheduler`: number of local processes, or the address of a Dask cluster.
+    - `tell`, `hear`: called with the progress, and when a signal requests to stop.
     """
-    from separatrix.analysis.evidence.equal_state import compared, require_state
+    from separatrix.analysis.evidence.equal_state import compare_at_equal_state, require_state
 
-    asked = read_experiment(task, mechanisms, all_parameters(parameters, named), seeds, pilots, tuned)
+    experiment = read_experiment(task, mechanisms, all_parameters(parameters, named), seeds, pilots, tuned)
     if equal_state:
-        require_state(asked)
-    with stop_on_signals(hear) as stop, closing(executor_for(workers, scheduler)) as executor:
-        laboratory = Laboratory(open_store(store, create=True, check=True), executor, tell, stop)
-        (found,) = learned([asked], laboratory, f"learn {asked.task.spelling}")
-        return replace(found, equal_state=compared(asked, found, laboratory)) if equal_state else found
+        require_state(experiment)
+    with open_session(store, workers, scheduler, tell, hear) as session:
+        (result,) = run_experiments([experiment], session, f"learn {experiment.task.spelling}")
+        if equal_state:
+            result = replace(result, equal_state=compare_at_equal_state(experiment, result, session))
+        return result
 
 
 def read_experiment(
@@ -123,277 +131,253 @@ def read_experiment(
     pilots: int = 1,
     tuned: int = 2,
 ) -> Experiment:
-    """An experiment from words, or a UsageError of one line."""
+    """Return the experiment for words as they are typed, or raise a UsageError of one line."""
     kind = task_named(task)
-    known = kind.schema.model_fields
-    own = {name: value for name, value in parameters.items() if name in known}
-    rest = {name: value for name, value in parameters.items() if name not in known}
-    for name in rest:
-        if name not in Setting.model_fields:
-            known_names = [*known, *Setting.model_fields]
+    task_names, setting_names = kind.schema.model_fields, Setting.model_fields
+    for name in parameters:
+        if name not in task_names and name not in setting_names:
             raise UsageError(
-                f"{task} has no parameter {name}{nearest(name, known_names)}; it has: "
-                f"{', '.join(known)}; the model and its training have: {', '.join(Setting.model_fields)}"
+                f"{task} has no parameter {name}{nearest(name, [*task_names, *setting_names])}; it has: "
+                f"{', '.join(task_names)}; the model and its training have: {', '.join(setting_names)}"
             )
     names = split_mechanisms(mechanisms) if isinstance(mechanisms, str) else list(mechanisms)
     if not names:
         raise UsageError("name a mechanism, for example softmax")
-    read = [mechanism_from(each) for each in names]
-    if len({each.spelled for each in read}) < len(read):
+    loaded = [mechanism_from(name) for name in names]
+    if len({mechanism.spelled for mechanism in loaded}) < len(loaded):
         raise UsageError("a mechanism is named twice; keep one")
-    if not LEAST_SEEDS <= seeds <= MOST_SEEDS:
-        raise UsageError(f"seeds={seeds} must be from {LEAST_SEEDS} to {MOST_SEEDS}")
+    if not MIN_SEEDS <= seeds <= MAX_SEEDS:
+        raise UsageError(f"seeds={seeds} must be from {MIN_SEEDS} to {MAX_SEEDS}")
+    task_values = {name: value for name, value in parameters.items() if name in task_names}
+    setting = kind.default_setting(**{n: value for n, value in parameters.items() if n not in task_names})
     fresh = range(1, seeds + 1)
-    return Experiment(kind.read(own), tuple(read), kind.default_setting(**rest), fresh, pilots, tuned)
-
-
-def learned(experiments: Sequence[Experiment], laboratory: Laboratory, name: str) -> list[Learned]:
-    """All experiments at once, pilots before seeds; what the store has is not computed again.
-
-    Shortcuts that have to be fitted to real data are fitted beside the pilots, and kept. Weights that are
-    written down are scored meanwhile, so that no worker waits for them.
-    """
-    with ThreadPoolExecutor(1) as aside:
-        writing = aside.submit(lambda: [bounds_of(asked) for asked in experiments])
-        first = [
-            work
-            for experiment in experiments
-            for work in (*_pilot_runs(experiment), *_floor_works(experiment))
-        ]
-        rows = laboratory.rows(f"{name}, 1 of 2, pilots", first)
-        bounds = [_with_floor(*each, rows) for each in zip(experiments, writing.result(), strict=True)]
-    pilots = [_pilots(asked, rows) for asked in experiments]
-    planned = [_planned(*each) for each in zip(experiments, pilots, bounds, strict=True)]
-    every = [work for some in planned for runs in some.values() for work in (*runs.fresh, *runs.tuned)]
-    rows = laboratory.rows(f"{name}, 2 of 2, seeds", every)
-    return [
-        _learned(*each, rows, laboratory) for each in zip(experiments, bounds, pilots, planned, strict=True)
-    ]
+    return Experiment(kind.read(task_values), tuple(loaded), setting, fresh, pilots, tuned)
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is known of an experiment without training."""
+    """Scores that are known without training."""
 
     ceiling: Bound
     floor: Bound
-    written: Mapping[str, float | None]
-    """What weights that are written down score, by mechanism."""
-    margins: Mapping[str, Margin | None] = field(default_factory=dict)
+    witnesses: Mapping[str, float | None]
+    """The scores of hand-written weights by mechanism."""
+    margins: Mapping[str, ProofMargin | None] = field(default_factory=dict)
     """How a proved ceiling compares with scores on the test samples, by mechanism; None without one."""
 
 
 @dataclass(frozen=True)
-class _Runs:
-    """The runs of a mechanism: on fresh seeds from scratch, and from a witness with noise."""
+class _PlannedRuns:
+    """The runs of a mechanism: on fresh seeds from scratch, and from hand-written weights with noise."""
 
     fresh: Sequence[TrainingRun]
     tuned: Sequence[TrainingRun]
 
 
-def bounds_of(asked: Experiment) -> Bounds:
-    """Ceiling, floor and written weights of an experiment, but for the floor of real data."""
-    task, setting = asked.task, asked.setting
+def run_experiments(
+    experiments: Sequence[Experiment], session: TrainingSession, name: str
+) -> list[TrainingResult]:
+    """Run all experiments at once, pilots before seeds; runs in the store are not computed again."""
+    with ThreadPoolExecutor(1) as background:
+        # Hand-written weights are scored in this process while the workers train pilots.
+        future = background.submit(lambda: [compute_bounds(experiment) for experiment in experiments])
+        first = [work for experiment in experiments for work in _first_works(experiment)]
+        rows = session.fetch_rows(f"{name}, 1 of 2, pilots", first)
+        bounds = [
+            _add_floor(experiment, known, rows)
+            for experiment, known in zip(experiments, future.result(), strict=True)
+        ]
+    pilots = [_collect_pilots(experiment, rows) for experiment in experiments]
+    plans = [_plan_runs(*parts) for parts in zip(experiments, pilots, bounds, strict=True)]
+    works = [work for plan in plans for runs in plan.values() for work in (*runs.fresh, *runs.tuned)]
+    rows = session.fetch_rows(f"{name}, 2 of 2, seeds", works)
+    return [
+        _collect_evidence(*parts, rows, session)
+        for parts in zip(experiments, bounds, pilots, plans, strict=True)
+    ]
+
+
+def compute_bounds(experiment: Experiment) -> Bounds:
+    """Compute ceiling, floor and the scores of hand-written weights, without the floor of real data."""
+    task, setting = experiment.task, experiment.setting
     samples = task.samples(setting.tests, Split.TEST)
-    with one_thread():
-        written = {
-            mechanism.spelled: _written(task, mechanism, setting, samples) for mechanism in asked.mechanisms
-        }
+    witnesses, margins = dict[str, float | None](), dict[str, ProofMargin | None]()
+    for mechanism in experiment.mechanisms:
+        with one_thread():
+            model = build_witness(task, mechanism, setting)
+            witnesses[mechanism.spelled] = None if model is None else score_model(model, task, samples)
+        proved = None if isinstance(task, RealTask) else task.proved_ceiling(mechanism, setting)
+        margins[mechanism.spelled] = None if proved is None else task.proof_margin(proved, samples)
     ceiling = task.ceiling(samples)
-    margins = {
-        mechanism.spelled: margin_of(task, mechanism, setting, samples) for mechanism in asked.mechanisms
-    }
     if isinstance(task, RealTask):
-        return Bounds(ceiling, UNMEASURED, written, margins)
+        return Bounds(ceiling, UNMEASURED, witnesses, margins)
     # The ceiling holds in expectation: on a finite sample a shortcut may be luckier than the best rule.
     floor = task.floor(samples)
     worse = min((floor.score, ceiling.score), key=lambda score: task.metric.sign * score)
-    return Bounds(ceiling, replace(floor, score=worse), written, margins)
+    return Bounds(ceiling, replace(floor, score=worse), witnesses, margins)
 
 
-def margin_of(task: Task, mechanism: Mechanism, setting: Setting, samples: Samples) -> Margin | None:
-    """How the proved ceiling of a mechanism, if any, compares with scores on the samples."""
-    proved = None if isinstance(task, RealTask) else task.proved_ceiling(mechanism, setting)
-    return None if proved is None else task.proof_margin(proved, samples)
+def _first_works(experiment: Experiment) -> list[TrainingRun | FloorOf]:
+    """Return the pilots, if there are learning rates to choose from, and the floor of real data."""
+    grid = experiment.setting.grid
+    pilots = [
+        run
+        for mechanism in experiment.mechanisms
+        for rate in (grid if len(grid) > 1 else ())
+        for run in experiment.pilot_runs(mechanism, rate)
+    ]
+    return [*pilots, *_floor_works(experiment)]
 
 
-def _floor_works(asked: Experiment) -> list[FloorOf]:
-    """The floor of real data, which takes a while."""
-    return [floor_of(asked.task, asked.setting)] if isinstance(asked.task, RealTask) else []
+def _floor_works(experiment: Experiment) -> list[FloorOf]:
+    """Return the work that fits shortcuts to real data, which takes a while."""
+    is_real = isinstance(experiment.task, RealTask)
+    return [floor_of(experiment.task, experiment.setting)] if is_real else []
 
 
-def _with_floor(asked: Experiment, bounds: Bounds, rows: Mapping[str, Row]) -> Bounds:
-    """The bounds with the floor that was measured meanwhile, where it was not known."""
-    for work in _floor_works(asked):
+def _add_floor(experiment: Experiment, bounds: Bounds, rows: Mapping[str, StoredRow]) -> Bounds:
+    """Return the bounds with the measured floor of real data."""
+    for work in _floor_works(experiment):
         row = rows[work.id]
         if row["status"] != Status.DONE:
-            raise UsageError(f"the floor of {asked.task.spelling} could not be measured: {row['message']}")
+            name = experiment.task.spelling
+            raise UsageError(f"the floor of {name} could not be measured: {row['message']}")
         bounds = replace(bounds, floor=Bound(float(row["floor"]), str(row["floor_by"])))
     return bounds
 
 
-def _planned(asked: Experiment, pilots: Pilots, bounds: Bounds) -> dict[str, _Runs]:
-    found = dict[str, _Runs]()
-    for mechanism in asked.mechanisms:
-        rate = chosen(pilots[mechanism.spelled], asked.task).rate
-        witness = bounds.written[mechanism.spelled] is not None
-        tuned = _from_witness(asked, mechanism, rate) if witness else []
-        found[mechanism.spelled] = _Runs(_fresh(asked, mechanism, rate), tuned)
-    return found
-
-
-def _learned(
-    asked: Experiment,
-    bounds: Bounds,
-    pilots: Pilots,
-    planned: Mapping[str, _Runs],
-    rows: Mapping[str, Row],
-    laboratory: Laboratory,
-) -> Learned:
-    found = tuple(
-        evidence_of(
-            asked,
-            mechanism,
-            bounds,
-            pilots[mechanism.spelled],
-            [(work.seed, rows[work.id]) for work in planned[mechanism.spelled].fresh],
-            [rows[work.id] for work in planned[mechanism.spelled].tuned],
-            laboratory.curve,
-        )
-        for mechanism in asked.mechanisms
-    )
-    return learned_of(asked, bounds, found)
-
-
-def learned_of(asked: Experiment, bounds: Bounds, found: tuple[MechanismEvidence, ...]) -> Learned:
-    """What is known of each mechanism, with how they differ seed by seed."""
-    scores = {each.mechanism: {run.seed: run.score for run in each.runs} for each in found}
-    return Learned(asked.task, asked.setting, bounds.ceiling, bounds.floor, found, differences(scores))
-
-
-def _pilot_runs(asked: Experiment) -> list[TrainingRun]:
-    """Every rate on every pilot seed; none where there is nothing to choose."""
-    if len(asked.setting.grid) == 1:
-        return []
-    return [
-        work
-        for mechanism in asked.mechanisms
-        for rate in asked.setting.grid
-        for work in _tried(asked, mechanism, rate)
-    ]
-
-
-def _tried(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> list[TrainingRun]:
-    """A rate on the pilot seeds, which never see the test samples."""
-    return [
-        training_run(
-            *(asked.task, mechanism, asked.setting, rate, PILOT + seed), pilot=True, device=asked.device
-        )
-        for seed in range(asked.pilots)
-    ]
-
-
-def _pilots(asked: Experiment, rows: Mapping[str, Row]) -> Pilots:
-    """What each learning rate did on the pilot seeds."""
-    grid, sign = asked.setting.grid, asked.task.metric.sign
+def _collect_pilots(experiment: Experiment, rows: Mapping[str, StoredRow]) -> dict[str, Pilots]:
+    """Return the scores of the pilots of each mechanism."""
+    grid, sign = experiment.setting.grid, experiment.task.metric.sign
     if len(grid) == 1:
-        return {each.spelled: (Pilot(grid[0], None),) for each in asked.mechanisms}
-
+        return {mechanism.spelled: {grid[0]: None} for mechanism in experiment.mechanisms}
     return {
-        mechanism.spelled: tuple(
-            pilot_of(rate, [rows[work.id] for work in _tried(asked, mechanism, rate)], sign) for rate in grid
-        )
-        for mechanism in asked.mechanisms
+        mechanism.spelled: {
+            rate: mean_pilot_score([rows[run.id] for run in experiment.pilot_runs(mechanism, rate)], sign)
+            for rate in grid
+        }
+        for mechanism in experiment.mechanisms
     }
 
 
-def pilot_of(rate: Fraction, rows: Sequence[Row], sign: int) -> Pilot:
-    """What a learning rate did on the pilot seeds; one that failed is worse than all."""
+def mean_pilot_score(rows: Sequence[StoredRow], sign: int) -> float:
+    """Return the mean validation score of pilot runs; one that failed is worse than all."""
     scores = [row["validation_score"] if row["status"] == Status.DONE else None for row in rows]
-    return Pilot(rate, fmean(-sign * math.inf if score is None else float(score) for score in scores))
+    return fmean(-sign * math.inf if score is None else float(score) for score in scores)
 
 
-def chosen(pilots: Sequence[Pilot], task: Task) -> Pilot:
-    """The middle of the window: of the rates as good as the best on validation, with room on either side.
+def choose_rate(pilots: Pilots, task: Task) -> Fraction:
+    """Return the middle of the rates that are as good as the best on validation, with room on either side.
 
-    Where all failed it is the middle of all: the fresh runs show how.
+    Where all failed it is the middle of all; the fresh runs then show the errors.
     """
-    equals = window(pilots, task.metric.sign, task.tolerance) or pilots
-    return equals[len(equals) // 2]
+    rates = rates_near_best(pilots, task.metric.sign, task.tolerance) or list(pilots)
+    return rates[len(rates) // 2]
 
 
-def _written(task: Task, mechanism: Mechanism, setting: Setting, samples: Samples) -> float | None:
-    """What weights that are written down score, where there are some."""
-    model = build_witness(task, mechanism, setting)
-    return None if model is None else score_model(model, task, samples)
-
-
-def _fresh(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> list[TrainingRun]:
-    """The runs that count, on seeds that chose nothing."""
-    return [
-        training_run(asked.task, mechanism, asked.setting, rate, seed, device=asked.device)
-        for seed in asked.seeds
-    ]
-
-
-def _from_witness(asked: Experiment, mechanism: Mechanism, rate: Fraction) -> list[TrainingRun]:
-    """Runs from weights that are written down, with noise."""
-    return [
-        training_run(
-            *(asked.task, mechanism, asked.setting, rate, TUNED + seed),
-            start=NEAR_WITNESS,
-            device=asked.device,
+def _plan_runs(
+    experiment: Experiment, pilots: Mapping[str, Pilots], bounds: Bounds
+) -> dict[str, _PlannedRuns]:
+    plan = dict[str, _PlannedRuns]()
+    for mechanism in experiment.mechanisms:
+        rate = choose_rate(pilots[mechanism.spelled], experiment.task)
+        tuned = experiment.tuned if bounds.witnesses[mechanism.spelled] is not None else 0
+        plan[mechanism.spelled] = _PlannedRuns(
+            [experiment.run(mechanism, rate, seed) for seed in experiment.seeds],
+            [
+                experiment.run(mechanism, rate, FIRST_TUNED_SEED + seed, start=NEAR_WITNESS)
+                for seed in range(tuned)
+            ],
         )
-        for seed in range(asked.tuned)
-    ]
+    return plan
 
 
-def evidence_of(
-    asked: Experiment,
+def _collect_evidence(
+    experiment: Experiment,
+    bounds: Bounds,
+    pilots: Mapping[str, Pilots],
+    plan: Mapping[str, _PlannedRuns],
+    rows: Mapping[str, StoredRow],
+    session: TrainingSession,
+) -> TrainingResult:
+    evidence = tuple(
+        build_evidence(
+            experiment,
+            mechanism,
+            bounds,
+            pilots[mechanism.spelled],
+            {work.seed: rows[work.id] for work in plan[mechanism.spelled].fresh},
+            [rows[work.id] for work in plan[mechanism.spelled].tuned],
+            session.read_curve,
+        )
+        for mechanism in experiment.mechanisms
+    )
+    return build_result(experiment, bounds, evidence)
+
+
+def build_result(
+    experiment: Experiment, bounds: Bounds, evidence: tuple[MechanismEvidence, ...]
+) -> TrainingResult:
+    """Return the evidence about each mechanism, with the differences between them seed by seed."""
+    scores = {item.mechanism: {run.seed: run.score for run in item.runs} for item in evidence}
+    return TrainingResult(
+        *(experiment.task, experiment.setting),
+        *(bounds.ceiling.score, bounds.ceiling.basis, bounds.floor.score, bounds.floor.basis),
+        *(evidence, compare_pairs(scores)),
+    )
+
+
+def build_evidence(
+    experiment: Experiment,
     mechanism: Mechanism,
     bounds: Bounds,
-    pilots: tuple[Pilot, ...],
-    fresh: Sequence[tuple[int, Row]],
-    from_witness: Sequence[Row],
-    curve: Callable[[str], Curve],
+    pilots: Pilots,
+    fresh: Mapping[int, StoredRow],
+    from_witness: Sequence[StoredRow],
+    read_curve: Callable[[str], Curve],
 ) -> MechanismEvidence:
-    """Everything about one mechanism, with the sentence that follows from it.
+    """Return everything about one mechanism, with the conclusion.
 
-    `fresh` are the stored runs that count, each with its seed; `from_witness` those from written weights
-    with noise; `curve` gives the curve of a run by its identity.
+    `fresh` are the stored runs that count, by seed; `from_witness` those from hand-written weights with
+    noise; `read_curve` returns the curve of a run by its identity.
     """
-    task, setting, sign = asked.task, asked.setting, asked.task.metric.sign
-    witness, ceiling = bounds.written[mechanism.spelled], bounds.ceiling
+    task, setting, sign = experiment.task, experiment.setting, experiment.task.metric.sign
+    witness, ceiling = bounds.witnesses[mechanism.spelled], bounds.ceiling
     tuned = [row for row in from_witness if row["status"] == Status.DONE]
-    runs = tuple(_run(task, seed, row, curve) for seed, row in fresh if row["status"] == Status.DONE)
-    failed = tuple(str(row["message"]) for _, row in fresh if row["status"] != Status.DONE)
-    improved = _best_by_validation(tuned, sign)
+    finished = {seed: row for seed, row in fresh.items() if row["status"] == Status.DONE}
+    runs = tuple(_build_run(task, seed, row, read_curve) for seed, row in finished.items())
+    failed = tuple(str(row["message"]) for row in fresh.values() if row["status"] != Status.DONE)
+    # Selected by validation: the best test score of several runs would favour lucky ones.
+    best_tuned = max(tuned, key=lambda row: sign * row["validation_score"], default=None)
+    improvements = [measure_late_improvement(run.curve, sign) for run in runs]
     scores = Scores(
         sign=sign,
         tolerance=task.tolerance,
         ceiling=ceiling.score,
         proved=task.proved_ceiling(mechanism, setting),
-        witness=best((witness, improved), sign),
-        trained=SeedSummary.of([run.score for run in runs]).median if runs else None,
-        solved=solved_share(runs, failed),
+        witness=witness,
+        trained=SeedSummary([run.score for run in runs]).median if runs else None,
+        solved=count_solved(runs, failed),
         floor=None if ceiling.exact else bounds.floor.score,
         margin=bounds.margins.get(mechanism.spelled),
         shortcut=bounds.floor.score if bounds.floor.universal else None,
-        best_trained=best((run.score for run in runs), sign),
+        best_trained=best_score((run.score for run in runs), sign),
+        tuned=None if best_tuned is None else float(best_tuned["score"]),
+        steps=max((run.steps for run in runs), default=None),
+        is_improving=bool(improvements) and median(improvements) > task.tolerance,
     )
-    word, sentence = judged(scores)
-    taken = chosen(pilots, task)
-    sizes = next((row for _, row in fresh if row["status"] == Status.DONE), {})
+    word, sentence = describe_scores(scores)
+    sizes: StoredRow = next(iter(finished.values()), {})
     return MechanismEvidence(
         mechanism=mechanism.spelled,
         setting=setting,
         proved=scores.proved,
         witness=witness,
-        tuned=improved,
-        tuned_scores=tuple(float(row["score"]) for row in tuned),
+        tuned_witness=scores.tuned,
+        tuned_seeds=tuple(float(row["score"]) for row in tuned),
         pilots=pilots,
-        rate=taken.rate,
-        window=tuple(each.rate for each in window(pilots, sign, task.tolerance)),
+        lr=choose_rate(pilots, task),
+        lr_window=tuple(rates_near_best(pilots, sign, task.tolerance)),
         runs=runs,
         parameters=sizes.get("weight_count"),
         state_bytes=sizes.get("state_bytes"),
@@ -403,21 +387,15 @@ def evidence_of(
     )
 
 
-def _run(task: Task, seed: int, row: Row, curve: Callable[[str], Curve]) -> Run:
-    """A finished run from its row; one that diverged is scored with its last weights."""
-    return Run(
+def _build_run(task: Task, seed: int, row: StoredRow, read_curve: Callable[[str], Curve]) -> SeedRun:
+    """Return a finished run from its row; a diverged run is scored with its last weights."""
+    return SeedRun(
         seed=seed,
         score=float(row["score"]),
         steps=int(row["last_step"]),
         solved_at=row.get("solved_at"),
         diverged_at=row.get("diverged_at"),
         seconds=float(row["seconds"]),
-        curve=curve(row["id"]),
+        curve=read_curve(row["id"]),
         further={n: float(row[f"{SCORE_AT}{n}"]) for n in task.further_tasks()},
     )
-
-
-def _best_by_validation(tuned: Sequence[Row], sign: int) -> float | None:
-    """The test score of the run from a witness that did best on validation samples."""
-    best = max(tuned, key=lambda row: sign * row["validation_score"], default=None)
-    return None if best is None else float(best["score"])

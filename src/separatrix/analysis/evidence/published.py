@@ -1,263 +1,235 @@
-"""Published numbers of trained models, each with its source, its setting, and how it is measured here.
-
-An entry is held against ours only where the question is the same: the same data, the same score, the same
-mechanism with the same number of layers and convolutions. What differs beside that (sizes, steps, norms) is
-said in `differs`; where the question is another one, `other` says in what, and no verdict is given.
-"""
+"""Published numbers of trained models (`published.toml`), and their comparison with ours by one rule."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
+from pathlib import Path
+from typing import ClassVar
 
-from separatrix.analysis.evidence.exact_statements import gradient_step_difference, householder_factors
+from separatrix.analysis.evidence import exact_statements
+from separatrix.core.documents import Document, shown
 from separatrix.core.parameters import UsageError, nearest
+from separatrix.core.result import Result, Row
 
-LINEAR = "identity-features:normalised=no"
-PARITY = "trained=40 tested=256 rates=0.003,0.01"
-MODULAR = "trained=20 tested=128 modulus=5 times=yes rates=0.01 validation=64"
-FURTHER = (64, 256, 1024, 4096, 16384)
 FIGURE_ACCURACY = 0.025
-"""How far a number that was read off a figure may be off."""
+"""The error of a number that was read off a figure."""
+ROUNDING = 1e-12
+RULE = (
+    "A number agrees if the published value lies in our interval, or is no further from it than the error "
+    "of the printed number; otherwise it differs. A number that is computed here agrees if it is the same "
+    "but for rounding. Where the question is another one (other data, another score, other layers) both are "
+    "shown and nothing is concluded. Our interval covers the median over seeds with 95 %. For six to eight "
+    "seeds it reaches from the lowest to the highest; for fewer seeds, too, but then it covers less. Where "
+    "the source takes the best of 3 seeds, ours is the mean over all choices of 3 of our seeds, and the "
+    "interval reaches from the worst choice to the best. Where scores are shares, the sampling error of the "
+    "test samples is added at both ends, assuming independent answers. A model that did not learn something "
+    "here may still be able to."
+)
 
 
 @dataclass(frozen=True)
-class Training:
-    """An experiment as it is typed after `learn`, with one mechanism, and what is read off it."""
-
-    typed: str
-    length: int | None = None
-    """A further length that runs are tested at, instead of the tested one."""
-    above_chance: bool = False
-    """Whether scores are shares of the way from chance to 1."""
-    best_of: int | None = None
-    """How many seeds the best is taken of, instead of the mean over all."""
-
-
-@dataclass(frozen=True)
-class Exactly:
-    """A number that is computed, without training."""
-
-    compute: Callable[[], float]
-    said: str
-    """What is computed, in words."""
-    rounding: float = 0.0
-    """A bound on the rounding errors of the computation."""
-
-
-@dataclass(frozen=True)
-class Nothing:
-    """What is not computed, and why."""
-
-    why: str
-
-
-@dataclass(frozen=True)
-class Stated:
-    """A number as the source states it, and how far it may be off as it is stated."""
-
-    value: float
-    accuracy: float
-
-    @classmethod
-    def printed(cls, digits: str) -> Stated:
-        """A printed decimal number or percentage, which is off by half of its last digit at most.
-
-        >>> Stated.printed("0.02"), Stated.printed("98.6%")
-        (Stated(value=0.02, accuracy=0.005), Stated(value=0.986, accuracy=0.0005))
-        """
-        number, unit = Fraction(digits.rstrip("%")), Fraction(1, 100 if digits.endswith("%") else 1)
-        decimals = len(digits.rstrip("%").partition(".")[2])
-        return cls(float(number * unit), float(unit / 10**decimals / 2))
-
-    @classmethod
-    def figure(cls, value: float) -> Stated:
-        """A number that was read off a figure."""
-        return cls(value, FIGURE_ACCURACY)
-
-    @classmethod
-    def formula(cls, value: float) -> Stated:
-        """A number that a formula or a statement gives, without any rounding."""
-        return cls(value, 0.0)
-
-
-@dataclass(frozen=True)
-class Published:
-    """A published number.
-
-    - `stated`: the number with its accuracy; None where the source states none.
-    - `how`: how it is measured here.
-    - `differs`: in what our setting differs, where that leaves the question the same.
-    - `other`: in what the question is another one. Empty where it is the same.
-    - `seconds`: CPU seconds that it takes here, about; numbers of one experiment share its runs.
-    """
+class PublishedNumber:
+    """A published number, and the way it is measured here; `published.toml` explains the fields."""
 
     name: str
     source: str
     states: str
-    stated: Stated | None
-    how: Training | Exactly | Nothing
+    value: float | None = None
+    """None if the source states no number."""
+    accuracy: float = 0.0
+    """The error of the value as it is stated."""
+    learn: str = ""
+    length: int | None = None
+    above_chance: bool = False
+    best_of: int | None = None
+    compute: Callable[[], float] | None = None
+    computes: str = ""
+    rounding: float = 0.0
+    not_measured: str = ""
     differs: str = ""
     other: str = ""
     seconds: int = 0
 
-    @property
-    def value(self) -> float | None:
-        return None if self.stated is None else self.stated.value
 
-    @property
-    def accuracy(self) -> float:
-        """How far the value may be off, as it is stated."""
-        return 0.0 if self.stated is None else self.stated.accuracy
+def read_printed(digits: str) -> tuple[float, float]:
+    """Return a printed decimal number or percentage, and its error: half of the last digit.
 
-
-def _parity(name: str, who: str, mechanism: str, digits: str, seconds: int) -> Published:
-    return Published(
-        f"parity-{name}",
-        "arXiv 2411.12537, table 3",
-        f"{who}: parity, trained on 3 to 40 bits, tested on 40 to 256; 0 is chance, best of 3 seeds",
-        Stated.printed(digits),
-        Training(f"parity {mechanism} {PARITY}", above_chance=True, best_of=3),
-        differs="one layer of width 64, asked at every bit, 500 steps at most",
-        seconds=seconds,
-    )
+    >>> read_printed("0.02"), read_printed("98.6%")
+    ((0.02, 0.005), (0.986, 0.0005))
+    """
+    number, unit = Fraction(digits.rstrip("%")), Fraction(1, 100 if digits.endswith("%") else 1)
+    decimals = len(digits.rstrip("%").partition(".")[2])
+    return float(number * unit), float(unit / 10**decimals / 2)
 
 
-def _modular(name: str, who: str, mechanism: str, digits: str, seconds: int) -> Published:
-    return Published(
-        f"modular-{name}",
-        "arXiv 2411.12537, table 3",
-        f"{who}: arithmetic modulo 5 without brackets, trained on 3 to 40 symbols, tested on 40 to 256; 0 is "
-        "chance, best of 3 seeds",
-        Stated.printed(digits),
-        Training(f"modular {mechanism} {MODULAR}", above_chance=True, best_of=3),
-        other="factors after * are never 0 here, and every digit is asked; one layer, 500 steps at most",
-        seconds=seconds,
-    )
+def _read_entries(text: str) -> Iterator[PublishedNumber]:
+    for group in tomllib.loads(text)["group"]:
+        for entry in group.pop("entry"):
+            values = {**group, **entry}
+            if "printed" in values:
+                values["value"], values["accuracy"] = read_printed(values.pop("printed"))
+            elif "figure" in values:
+                values["value"], values["accuracy"] = values.pop("figure"), FIGURE_ACCURACY
+            elif "exact" in values:
+                values["value"] = float(Fraction(values.pop("exact")))
+            if "compute" in values:
+                values["compute"] = getattr(exact_statements, values["compute"])
+            yield PublishedNumber(**values)
 
 
-def _retrieval(items: int, digits: str) -> Published:
-    also = ",".join(map(str, FURTHER))
-    typed = f"retrieval softmax trained=16 tested=16 also={also} rates=0.003,0.01,0.03"
-    return Published(
-        f"retrieval-{items}",
-        "arXiv 2410.01104",
-        f"softmax: the class of the largest of {items:,} items, trained on 16",
-        Stated.printed(digits),
-        Training(typed, length=None if items == 16 else items),
-        differs="linear maps instead of deep MLPs around one head; training ends when 99 % are right, after "
-        "some hundred steps",
-        seconds=30,
-    )
+PUBLISHED = tuple(_read_entries(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")))
 
 
-def _recall(name: str, words: str, states: str, digits: str, source: str, seconds: int) -> Published:
-    return Published(
-        name,
-        source,
-        states,
-        Stated.printed(digits),
-        Training(" ".join(f"mqar softmax pairs=8 {words} rates=0.005,0.015".split())),
-        other="here all keys are asked at the end, of 32 keys and 32 values; the source asks among other "
-        "symbols, of a larger vocabulary",
-        seconds=seconds,
-    )
-
-
-def _location(who: str, mechanism: str, strength: int, value: float, seconds: int) -> Published:
-    return Published(
-        f"location-{who}-{strength}",
-        "arXiv 2509.21936, read off a figure",
-        f"{who}: error of single-location regression, 3 tokens, nu = {strength}",
-        Stated.figure(value),
-        Training(f"location {mechanism} n=3 shift={strength} rates=0.003,0.01"),
-        other="tokens of 8 numbers, where the source lets their width grow; whether its nu is our shift is "
-        "not known here",
-        seconds=seconds,
-    )
-
-
-PUBLISHED = (
-    _parity("softmax", "Transformer", "softmax", "0.02", 55),
-    _parity("delta", "DeltaNet", "delta", "0.02", 80),
-    _parity("negative", "DeltaNet, eigenvalues from -1 on", "deltaproduct:factors=1", "1.0", 30),
-    _modular("delta", "DeltaNet", "delta", "0.31", 85),
-    _modular("negative", "DeltaNet, eigenvalues from -1 on", "deltaproduct:factors=1", "0.97", 85),
-    *map(
-        _retrieval, (16, 64, 256, 1024, 4096, 16384), ("98.6%", "94.3%", "81.3%", "53.8%", "22.6%", "12.4%")
-    ),
-    _recall(
-        "recall-attention",
-        "conv=0",
-        "attention, one layer: MQAR",
-        "2%",
-        "arXiv 2508.19029, table 2",
-        20,
-    ),
-    _recall(
-        "recall-convolution",
-        "",
-        "attention with a convolution, one layer: MQAR",
-        "99%",
-        "arXiv 2508.19029, table 2",
-        10,
-    ),
-    _recall(
-        "recall-zoology",
-        "conv=0 depth=2",
-        "attention, two layers of width 64: MQAR of 64 tokens",
-        "1.00",
-        "arXiv 2312.04927, figure 2",
-        40,
-    ),
-    Published(
-        "recall-rates",
-        "arXiv 2508.19029",
-        "recurrent models recall in a narrow window of learning rates only",
-        None,
-        Nothing("no number is stated; `separatrix learn mqar softmax,delta --json` has windows as lr_window"),
-    ),
-    _location("softmax", "softmax", 1, 0.35, 10),
-    _location("linear", LINEAR, 1, 0.55, 15),
-    _location("softmax", "softmax", 2, 0.15, 10),
-    _location("linear", LINEAR, 2, 0.40, 15),
-    Published(
-        "gradient-step",
-        "arXiv 2307.03576",
-        "one layer of linear attention can be one step of gradient descent: no difference",
-        Stated.formula(0.0),
-        Exactly(
-            gradient_step_difference,
-            "the largest difference between constructed weights, in float32, and a literal step, 1,000 "
-            "regressions",
-            rounding=1e-5,
-        ),
-    ),
-    Published(
-        "gradient-step-learned",
-        "arXiv 2307.03576",
-        "and training finds it: the error (d+1)/(n+d+1) with d=5, n=20",
-        Stated.formula(6 / 26),
-        Training(f"regression {LINEAR}"),
-        differs="the formula is the expected error, ours that on 10,000 test samples",
-        seconds=35,
-    ),
-    Published(
-        "s5-factors",
-        "arXiv 2609.24797",
-        "the word problem of S5 needs four Householder factors a token in one layer",
-        Stated.formula(4.0),
-        Exactly(householder_factors, "factors that every permutation of 5 can be made of, by counting"),
-    ),
-)
-
-
-def published_named(names: list[str]) -> tuple[Published, ...]:
-    """The entries of these names, or all where there is none; else a UsageError with the nearest."""
-    known = {each.name: each for each in PUBLISHED}
+def published_named(names: Sequence[str]) -> tuple[PublishedNumber, ...]:
+    """Return the entries of these names, or all without any."""
+    known = {entry.name: entry for entry in PUBLISHED}
     for name in names:
         if name not in known:
-            near = nearest(name, list(known))
-            raise UsageError(f"there is no published number {name}{near}; there are: {', '.join(known)}")
+            hint = nearest(name, list(known))
+            raise UsageError(f"there is no published number {name}{hint}; there are: {', '.join(known)}")
     return tuple(known[name] for name in dict.fromkeys(names)) or PUBLISHED
+
+
+class Agreement(Enum):
+    """The result of a comparison with a published number."""
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    OTHER = "other setting"
+    NONE = "not computed"
+
+
+@dataclass(frozen=True)
+class OurNumber:
+    """A number that was measured or computed here."""
+
+    value: float
+    interval: tuple[float, float] | None = None
+    seeds: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReproducedNumber(Document):
+    """A published number beside ours."""
+
+    name: str
+    source: str
+    states: str
+    published: float | None
+    accuracy: float
+    ours: float | None
+    interval: tuple[float, float] | None
+    seeds: tuple[float, ...]
+    verdict: Agreement
+    why: str
+    """The reason for the verdict."""
+    differs_in: str | None
+    command: str | None
+    """The command that measures it by itself."""
+    measured_by: str | None
+    """The experiment as a command, or a description of the computation; None if nothing was measured."""
+    cpu_seconds: float
+
+
+@dataclass(frozen=True, repr=False)
+class ReproductionLedger(Result):
+    """Published numbers, measured again."""
+
+    kind: ClassVar[str] = "published"
+    entries: tuple[ReproducedNumber, ...]
+
+    @shown
+    def rule(self) -> str:
+        """The rule of the verdicts."""
+        return RULE
+
+    @shown
+    def counts(self) -> Mapping[str, int]:
+        """The number of entries with each verdict."""
+        counts = Counter(entry.verdict for entry in self.entries)
+        return {agreement.value: counts[agreement] for agreement in Agreement}
+
+    @property
+    def summary(self) -> str:
+        """The number of entries with each verdict that occurs."""
+        counts = ", ".join(f"{count} {word}" for word, count in self.counts.items() if count)
+        return f"{len(self.entries)} published numbers: {counts}"
+
+    def rows(self) -> list[Row]:
+        """Return one row for each number."""
+        return [
+            {name: value for name, value in entry.as_json().items() if name not in ("interval", "seeds")}
+            for entry in self.entries
+        ]
+
+
+def judge_agreement(
+    entry: PublishedNumber, ours: OurNumber | None, changed: str = ""
+) -> tuple[Agreement, str]:
+    """Return the verdict by `RULE`, and the reason; `changed` parameters make the question another one."""
+    if ours is None or entry.value is None:
+        return Agreement.NONE, entry.not_measured or "every run failed"
+    if entry.other or changed:
+        return Agreement.OTHER, "; ".join(filter(None, (changed, entry.other)))
+    low, high = ours.interval or (ours.value, ours.value)
+    distance = max(low - entry.value, entry.value - high)
+    if entry.compute is not None:
+        if distance <= entry.accuracy + entry.rounding + ROUNDING:
+            return Agreement.AGREES, "it is the same but for rounding" if distance > 0 else "it is the same"
+        return Agreement.DIFFERS, f"it is {distance:.2g} from ours; {entry.differs}".strip("; ")
+    if distance <= 0:
+        return Agreement.AGREES, "it lies in our interval"
+    if distance <= entry.accuracy + ROUNDING:
+        return (
+            Agreement.AGREES,
+            f"it is {distance:.2g} from ours, and may itself be off by {entry.accuracy:g}",
+        )
+    return Agreement.DIFFERS, f"it is {distance:.2g} from our interval; {entry.differs}".strip("; ")
+
+
+def build_reproduction(
+    entry: PublishedNumber,
+    ours: OurNumber | None,
+    errors: Sequence[str] = (),
+    parameters: Mapping[str, object] | None = None,
+    changed: str = "",
+) -> ReproducedNumber:
+    """Put a published number beside ours; `errors` are those of failed runs."""
+    verdict, reason = judge_agreement(entry, ours, changed and f"asked with {changed}")
+    if errors:
+        reason = errors[0] if ours is None else f"{reason}; {len(errors)} failed: {errors[0]}"
+    words = "".join(f" {name}={value}" for name, value in (parameters or {}).items())
+    return ReproducedNumber(
+        name=entry.name,
+        source=entry.source,
+        states=entry.states,
+        published=entry.value,
+        accuracy=entry.accuracy,
+        ours=None if ours is None else ours.value,
+        interval=None if ours is None else ours.interval,
+        seeds=() if ours is None else ours.seeds,
+        verdict=verdict,
+        why=reason,
+        differs_in=entry.differs or None,
+        command=None if entry.not_measured else f"separatrix learn --published {entry.name}{words}",
+        measured_by=describe_measurement(entry, parameters),
+        cpu_seconds=entry.seconds,
+    )
+
+
+def describe_measurement(
+    entry: PublishedNumber, parameters: Mapping[str, object] | None = None
+) -> str | None:
+    """Return the experiment as a command with these parameters, or a description of the computation."""
+    if not entry.learn:
+        return entry.computes or None
+    task, mechanism, *words = entry.learn.split()
+    values = dict(word.split("=", 1) for word in words) | {**(parameters or {})}
+    return " ".join(
+        ("separatrix learn", task, mechanism, *(f"{name}={value}" for name, value in values.items()))
+    )

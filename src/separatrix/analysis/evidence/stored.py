@@ -1,8 +1,8 @@
-"""What was learned, from the runs that a store holds: nothing is trained, nothing is written.
+"""Results of training from the runs in a store: nothing is trained, nothing is written.
 
-Runs of one task, with the same parameters and the same setting, are one experiment. Where pilots were run,
-the learning rate is the one that the protocol takes by them; where none were, runs of each rate are an
-experiment of their own. Of two runs that differ in the version of the code alone, the later counts.
+Runs of one task, with the same parameters and the same setting, are one experiment. If there are pilots, the
+learning rate is the one that the protocol chooses by them; otherwise the runs of each rate are an experiment
+of their own. Of two runs that differ in the version of the code alone, the later counts.
 """
 
 from __future__ import annotations
@@ -10,24 +10,29 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from sqlalchemy import func, select
 
-from separatrix.analysis.evidence.found import Learned, Pilot
+from separatrix.analysis.evidence.experiments import read_command
+from separatrix.analysis.evidence.predictions import Prediction, check_predictions
 from separatrix.analysis.evidence.protocol import (
     NEAR_WITNESS,
     Bounds,
     Experiment,
-    bounds_of,
-    chosen,
-    evidence_of,
-    learned_of,
-    pilot_of,
+    Pilots,
+    build_evidence,
+    build_result,
+    choose_rate,
+    compute_bounds,
+    mean_pilot_score,
 )
-from separatrix.analysis.evidence.runs import Row, curve_of
+from separatrix.analysis.evidence.published import PUBLISHED, ReproductionLedger
+from separatrix.analysis.evidence.reproductions import compare_entry
+from separatrix.analysis.evidence.runs import StoredRow, read_curve
+from separatrix.analysis.evidence.training_result import TrainingResult
 from separatrix.core.errors import SeparatrixError
 from separatrix.core.numbers import format_exact, parse_exact
 from separatrix.core.parameters import UsageError
@@ -37,77 +42,74 @@ from separatrix.sweeps.store.filters import read_filter
 from separatrix.sweeps.store.migrations import KINDS_KNOWN
 from separatrix.sweeps.store.schema import FLOOR, TRAINING, cells
 from separatrix.sweeps.training_runs import PILOT, SCRATCH, TEST
-from separatrix.training.tasks import Bound, RealTask, Setting, Task, task_named
+from separatrix.training.tasks import REAL_TASKS, TASKS, Bound, RealTask, Setting, Task, task_named
 
-MOST_RUNS = 20_000
-"""Of one task, that are read at once."""
-ASKED = ("task", "rate", "start", "purpose")
+MAX_READ_RUNS = 20_000
+"""The runs of one task that are read at once."""
+RUN_KEYS = ("task", "rate", "start", "purpose")
+NOT_STORED = "it is not measured in this store"
 Load = Callable[[str], Mechanism]
-"""The mechanism that a spelling names, or an error where it may not be loaded: a store names no code."""
+"""Returns the mechanism of a name, or raises an error if it may not be loaded: a store never names code."""
+Say = Callable[[str], None]
+Items = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class StoredTraining:
-    """The experiments of a task whose fresh runs are there, and what cannot be shown."""
+    """The experiments of a task whose fresh runs are stored."""
 
-    found: tuple[Learned, ...]
+    results: tuple[TrainingResult, ...]
     waiting: tuple[str, ...] = ()
-    """Mechanisms whose runs were not scored on the test samples, or cannot be told of, each with why."""
+    """Mechanisms whose runs were not scored on the test samples, or cannot be shown, each with the reason."""
 
 
 @dataclass(frozen=True)
-class TrainedTask:
-    """How many runs of a task a store has."""
+class StoredTask:
+    """The number of runs of a task in a store."""
 
     task: str
     runs: int
-    done: int
+    finished: int
 
 
-def trained_tasks(store: Store) -> list[TrainedTask]:
-    """The tasks that a store has runs of; counted, not read."""
+def count_stored_tasks(store: Store) -> list[StoredTask]:
+    """Count the runs of each task, without reading them."""
     if store.version < KINDS_KNOWN:
         return []
     name = cells.c.parameters["task"].as_string()
-    asked = select(name, cells.c.status, func.count()).where(cells.c.kind == TRAINING)
-    counted = defaultdict[str, dict[str, int]](dict)
-    for task, status, count in store.select(asked.group_by(name, cells.c.status)):
-        counted[str(task)][str(status)] = int(count)
-    return [TrainedTask(task, sum(x.values()), x.get(Status.DONE, 0)) for task, x in sorted(counted.items())]
+    query = select(name, cells.c.status, func.count()).where(cells.c.kind == TRAINING)
+    counts = defaultdict[str, dict[str, int]](dict)
+    for task, status, count in store.select(query.group_by(name, cells.c.status)):
+        counts[str(task)][str(status)] = int(count)
+    return [StoredTask(task, sum(x.values()), x.get(Status.DONE, 0)) for task, x in sorted(counts.items())]
 
 
-def stored_training(
-    store: Store, task: str, load: Load, say: Callable[[str], None] = lambda _: None
-) -> StoredTraining:
-    """Everything that a store shows of a task; `say` hears what is looked at."""
+def read_training(store: Store, task: str, load: Load, say: Say = lambda _: None) -> StoredTraining:
+    """Return the result of every stored experiment of a task; `say` is called with each experiment."""
     kind = task_named(task)
     if store.version < KINDS_KNOWN:
         return StoredTraining(())
-    found, waiting = list[Learned](), list[str]()
-    for (parameters, setting), rows in _groups(_rows(store, {"task": task}, TRAINING), kind).items():
+    results, waiting = list[TrainingResult](), list[str]()
+    for (parameters, setting), runs in _group_runs(_read_rows(store, task, TRAINING), kind).items():
         try:
-            asked = kind.read(dict(parameters))
+            definition = kind.read(dict(parameters))
         except SeparatrixError as error:
-            waiting.append(f"{len(rows)} runs of {task}: {error}")
+            waiting.append(f"{len(runs)} runs of {task}: {error}")
             continue
-        for variant in _variants(asked, dict(setting), rows, waiting):
-            say(f"{asked.spelling}, {len(variant.runs)} mechanisms")
+        for experiment in _split_experiments(definition, dict(setting), runs, waiting):
+            say(f"{definition.spelling}, {len(experiment.runs)} mechanisms")
             try:
-                found += _learned(store, variant, load, waiting)
+                results += _build_results(store, experiment, load, waiting)
             except SeparatrixError as error:
-                waiting.append(f"{asked.spelling}: {error}")
-    return StoredTraining(tuple(found), tuple(dict.fromkeys(waiting)))
-
-
-Key = tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]
-"""The parameters of the task, and the setting without its rates and tests."""
+                waiting.append(f"{definition.spelling}: {error}")
+    return StoredTraining(tuple(results), tuple(dict.fromkeys(waiting)))
 
 
 @dataclass(frozen=True)
-class _Run:
-    """A stored run, with what was asked of it."""
+class _StoredRun:
+    """A stored run, with its parameters."""
 
-    row: Row
+    row: StoredRow
     mechanism: str
     rate: Fraction
     seed: int
@@ -117,158 +119,195 @@ class _Run:
 
 
 @dataclass(frozen=True)
-class _Variant:
-    """Runs of one experiment: of each mechanism its pilots, and the runs at the rate that they gave."""
+class _StoredExperiment:
+    """The runs of one experiment by mechanism, at the rate that its pilots chose, and the pilots."""
 
     task: Task
     setting: Setting
-    runs: Mapping[str, Sequence[_Run]]
-    pilots: Mapping[str, tuple[Pilot, ...]]
+    runs: Mapping[str, Sequence[_StoredRun]]
+    pilots: Mapping[str, Pilots]
 
 
-def _rows(store: Store, conditions: Mapping[str, object], kind: str) -> list[Row]:
-    with selected(store, read_filter(conditions, kind), limit=MOST_RUNS) as chosen_:
-        return [row for frame in chosen_.frames() for row in frame.iter_rows(named=True)]
+def _read_rows(store: Store, task: str, kind: str) -> list[StoredRow]:
+    with selected(store, read_filter({"task": task}, kind), limit=MAX_READ_RUNS) as selection:
+        return [row for frame in selection.frames() for row in frame.iter_rows(named=True)]
 
 
-def _groups(rows: Iterable[Row], kind: type[Task]) -> dict[Key, list[_Run]]:
-    """Runs by the parameters of the task and the setting, the latest of those that ask the same."""
-    latest = dict[tuple[object, ...], tuple[Key, _Run]]()
+def _group_runs(rows: Iterable[StoredRow], kind: type[Task]) -> dict[tuple[Items, Items], list[_StoredRun]]:
+    """Group runs by the parameters of the task and the setting, without rates and tests."""
+    latest = dict[tuple[object, ...], tuple[tuple[Items, Items], _StoredRun]]()
     for row in sorted(rows, key=lambda row: str(row["finished"])):
-        given = json.loads(row["parameters"])
-        if not all(isinstance(given.get(name), str) for name in ASKED):
+        values = json.loads(row["parameters"])
+        if not all(isinstance(values.get(name), str) for name in RUN_KEYS):
             continue
-        own = {name: value for name, value in given.items() if name in kind.schema.model_fields}
-        rest = {name: x for name, x in given.items() if name not in (*own, *ASKED, "tests")}
-        key = (tuple(sorted(own.items())), tuple(sorted(rest.items())))
         try:
-            rate = parse_exact(given["rate"])
+            rate = parse_exact(values["rate"])
         except UsageError:
             continue
-        mechanism, tests = str(row["mechanism"]), given.get("tests")
-        run = _Run(row, mechanism, rate, int(row.get("seed") or 0), given["start"], given["purpose"], tests)
-        latest[(key, mechanism, rate, run.seed, run.start, run.purpose, tests)] = key, run
-    groups = defaultdict[Key, list[_Run]](list)
+        task_items = {name: value for name, value in values.items() if name in kind.schema.model_fields}
+        others = (*task_items, *RUN_KEYS, "tests")
+        setting_items = {name: value for name, value in values.items() if name not in others}
+        key = tuple(sorted(task_items.items())), tuple(sorted(setting_items.items()))
+        identity = (str(row["mechanism"]), rate, int(row.get("seed") or 0), values["start"])
+        run = _StoredRun(row, *identity, values["purpose"], values.get("tests"))
+        latest[(key, *identity, run.purpose, run.tests)] = key, run
+    groups = defaultdict[tuple[Items, Items], list[_StoredRun]](list)
     for key, run in latest.values():
         groups[key].append(run)
     return groups
 
 
-def _variants(
-    task: Task, setting: Mapping[str, str], runs: Sequence[_Run], waiting: list[str]
-) -> Iterator[_Variant]:
-    """The experiments that runs of one task and setting belong to."""
-    tried, fresh = defaultdict[str, list[_Run]](list), defaultdict[str, list[_Run]](list)
-    for run in sorted(runs, key=lambda run: (_order(run.mechanism), run.seed)):
-        (tried if run.purpose == PILOT else fresh)[run.mechanism].append(run)
-    sign = task.metric.sign
-    pilots = {name: _pilots(own, sign) for name, own in tried.items()}
-    for tests in sorted({run.tests or "" for own in fresh.values() for run in own}):
-        own = {name: [run for run in some if run.tests == tests] for name, some in fresh.items()}
-        by_pilots, alone = dict[str, list[_Run]](), defaultdict[Fraction, dict[str, list[_Run]]](dict)
-        for name, some in own.items():
-            rates = {run.rate for run in some if run.start == SCRATCH}
-            taken = chosen(pilots[name], task).rate if len(pilots.get(name, ())) > 1 else None
-            if taken in rates:
-                by_pilots[name] = [run for run in some if run.rate == taken]
+def _split_experiments(
+    task: Task, setting: Mapping[str, str], runs: Sequence[_StoredRun], waiting: list[str]
+) -> Iterator[_StoredExperiment]:
+    """Yield the experiments that runs of one task and setting belong to."""
+    pilot_runs, fresh = defaultdict[str, list[_StoredRun]](list), defaultdict[str, list[_StoredRun]](list)
+    for run in sorted(runs, key=lambda run: (_list_position(run.mechanism), run.seed)):
+        (pilot_runs if run.purpose == PILOT else fresh)[run.mechanism].append(run)
+    pilots = {name: _collect_pilots(tried, task.metric.sign) for name, tried in pilot_runs.items()}
+    for tests in sorted({run.tests or "" for tested in fresh.values() for run in tested}):
+        by_pilots = dict[str, list[_StoredRun]]()
+        by_rate = defaultdict[Fraction, dict[str, list[_StoredRun]]](dict)
+        for name, tested in fresh.items():
+            tested = [run for run in tested if run.tests == tests]
+            rates = {run.rate for run in tested if run.start == SCRATCH}
+            best = choose_rate(pilots[name], task) if len(pilots.get(name, ())) > 1 else None
+            if best in rates:
+                by_pilots[name] = [run for run in tested if run.rate == best]
                 continue
             for rate in rates:
-                alone[rate][name] = [run for run in some if run.rate == rate]
-        given = {**setting, "tests": tests}
+                by_rate[rate][name] = [run for run in tested if run.rate == rate]
+        read_setting = partial(_read_setting, {**setting, "tests": tests})
         if by_pilots:
-            grid = sorted({each.rate for name in by_pilots for each in pilots[name]})
-            spelled = ",".join(format_exact(rate) for rate in grid)
-            yield _Variant(task, Setting.read({**given, "rates": spelled}), by_pilots, pilots)
-        for rate, some_of in sorted(alone.items()):
-            single = Setting.read({**given, "rates": format_exact(rate)})
-            yield _Variant(task, single, some_of, {name: (Pilot(rate, None),) for name in some_of})
-    only = sorted(tried.keys() - fresh.keys(), key=_order)
-    waiting += [f"{name} on {task.spelling}: {_untested(len(tried[name]))}" for name in only]
+            grid = {rate for name in by_pilots for rate in pilots[name]}
+            yield _StoredExperiment(task, read_setting(grid), by_pilots, pilots)
+        for rate, group in sorted(by_rate.items()):
+            yield _StoredExperiment(task, read_setting([rate]), group, {name: {rate: None} for name in group})
+    for name in sorted(pilot_runs.keys() - fresh.keys(), key=_list_position):
+        count = len(pilot_runs[name])
+        stored = "1 run is stored, and was" if count == 1 else f"{count:,} runs are stored, and were"
+        waiting.append(
+            f"{name} on {task.spelling}: {stored} not scored on the test samples; test = true in the "
+            "[[learn]] table of a plan does that, and separatrix learn does it on fresh seeds"
+        )
 
 
-def _untested(runs: int) -> str:
-    """Why runs that are stored are no evidence yet."""
-    scored = "1 run is stored, and was" if runs == 1 else f"{runs:,} runs are stored, and were"
-    return (
-        f"{scored} not scored on the test samples; test = true in the [[learn]] table of a plan does that, "
-        "and separatrix learn does it on fresh seeds"
-    )
+def _read_setting(values: Mapping[str, str], rates: Iterable[Fraction]) -> Setting:
+    return Setting.read({**values, "rates": ",".join(map(format_exact, sorted(rates)))})
 
 
-def _pilots(tried: Sequence[_Run], sign: int) -> tuple[Pilot, ...]:
-    rates = sorted({run.rate for run in tried})
-    return tuple(pilot_of(rate, [run.row for run in tried if run.rate == rate], sign) for rate in rates)
+def _collect_pilots(runs: Sequence[_StoredRun], sign: int) -> Pilots:
+    rates = sorted({run.rate for run in runs})
+    return {rate: mean_pilot_score([run.row for run in runs if run.rate == rate], sign) for rate in rates}
 
 
-def _order(mechanism: str) -> tuple[int, str]:
-    """Mechanisms as they are listed everywhere."""
-    names = list(MECHANISMS)
-    name = mechanism.partition(":")[0]
+def _list_position(mechanism: str) -> tuple[int, str]:
+    """Return the sort key of a mechanism: its position in lists, then its name."""
+    names, name = list(MECHANISMS), mechanism.partition(":")[0]
     return names.index(name) if name in names else len(names), mechanism
 
 
-def _learned(store: Store, variant: _Variant, load: Load, waiting: list[str]) -> list[Learned]:
+def _build_results(
+    store: Store, stored: _StoredExperiment, load: Load, waiting: list[str]
+) -> list[TrainingResult]:
     mechanisms = dict[str, Mechanism]()
-    for name in variant.runs:
+    for name in stored.runs:
         try:
             mechanisms[name] = load(name)
         except SeparatrixError as error:
-            waiting.append(f"{name} on {variant.task.spelling}: {error}")
+            waiting.append(f"{name} on {stored.task.spelling}: {error}")
     if not mechanisms:
         return []
-    asked = Experiment(variant.task, tuple(mechanisms.values()), variant.setting)
-    bounds = _with_floor(store, variant.task, variant.setting, _bounds(asked))
+    experiment = Experiment(stored.task, tuple(mechanisms.values()), stored.setting)
+    bounds = _read_floor(store, experiment, _compute_bounds(experiment))
     evidence = []
     for name, mechanism in mechanisms.items():
-        runs = [run for run in variant.runs[name] if run.purpose == TEST]
-        fresh = [(run.seed, run.row) for run in runs if run.start == SCRATCH]
+        runs = [run for run in stored.runs[name] if run.purpose == TEST]
+        fresh = {run.seed: run.row for run in runs if run.start == SCRATCH}
         tuned = [run.row for run in runs if run.start == NEAR_WITNESS]
-        curve = lambda run: curve_of(store, run)  # noqa: E731
-        evidence.append(evidence_of(asked, mechanism, bounds, variant.pilots[name], fresh, tuned, curve))
-    return [learned_of(asked, bounds, tuple(evidence))]
-
-
-def _bounds(asked: Experiment) -> Bounds:
-    """What is known without training, each mechanism by itself: another one there changes nothing."""
-    alone = [_bounds_of_one(_Same(replace(asked, mechanisms=(mechanism,)))) for mechanism in asked.mechanisms]
-    written = {name: score for each in alone for name, score in each.written.items()}
-    margins = {name: margin for each in alone for name, margin in each.margins.items()}
-    return replace(alone[0], written=written, margins=margins)
+        curves = partial(read_curve, store)
+        evidence.append(
+            build_evidence(experiment, mechanism, bounds, stored.pilots[name], fresh, tuned, curves)
+        )
+    return [build_result(experiment, bounds, tuple(evidence))]
 
 
 @dataclass(frozen=True)
-class _Same:
-    """An experiment that is the same as another where both are spelled so."""
+class _BoundsKey:
+    """An experiment of one mechanism; those of equal text have equal bounds."""
 
-    asked: Experiment
-
-    def __hash__(self) -> int:
-        return hash(self._spelled)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self._spelled == other._spelled
-
-    @property
-    def _spelled(self) -> str:
-        task, setting = self.asked.task, self.asked.setting
-        shown = (task.name, task.parameters.shown(), {**setting.shown(), "rates": ""})
-        return json.dumps([*shown, [mechanism.spelled for mechanism in self.asked.mechanisms]], default=str)
+    text: str
+    experiment: Experiment = field(compare=False)
 
 
 @lru_cache(maxsize=200)
-def _bounds_of_one(same: _Same) -> Bounds:
-    return bounds_of(same.asked)
+def _cached_bounds(key: _BoundsKey) -> Bounds:
+    return compute_bounds(key.experiment)
 
 
-def _with_floor(store: Store, task: Task, setting: Setting, bounds: Bounds) -> Bounds:
-    """The floor of real data is a stored row, too."""
+def _compute_bounds(experiment: Experiment) -> Bounds:
+    """Compute the bounds of each mechanism by itself, so that they are found again among others."""
+    task, setting = experiment.task, {**experiment.setting.shown(), "rates": ""}
+    bounds = list[Bounds]()
+    for mechanism in experiment.mechanisms:
+        text = json.dumps([task.name, task.parameters.shown(), setting, mechanism.spelled], default=str)
+        bounds.append(_cached_bounds(_BoundsKey(text, replace(experiment, mechanisms=(mechanism,)))))
+    witnesses = {name: score for part in bounds for name, score in part.witnesses.items()}
+    margins = {name: margin for part in bounds for name, margin in part.margins.items()}
+    return replace(bounds[0], witnesses=witnesses, margins=margins)
+
+
+def _read_floor(store: Store, experiment: Experiment, bounds: Bounds) -> Bounds:
+    """Return the bounds with the floor of real data, which is a stored row, too."""
+    task = experiment.task
     if not isinstance(task, RealTask):
         return bounds
-    wanted = {"task": task.name, **{name: str(x) for name, x in task.parameters.shown().items()}}
-    wanted["tests"] = str(setting.tests)
-    rows = _rows(store, {"task": task.name}, FLOOR)
-    done = [row for row in rows if row["status"] == Status.DONE and json.loads(row["parameters"]) == wanted]
-    if not done:
+    parameters = {"task": task.name, **{name: str(x) for name, x in task.parameters.shown().items()}}
+    parameters["tests"] = str(experiment.setting.tests)
+    rows = [row for row in _read_rows(store, task.name, FLOOR) if row["status"] == Status.DONE]
+    matching = [row for row in rows if json.loads(row["parameters"]) == parameters]
+    if not matching:
         raise UsageError(f"its floor is not measured; separatrix data floors {task.data} does")
-    last = max(done, key=lambda row: str(row["finished"]))
+    last = max(matching, key=lambda row: str(row["finished"]))
     return replace(bounds, floor=Bound(float(last["floor"]), str(last["floor_by"])))
+
+
+def stored_predictions(store: Store, load: Load, say: Say = lambda _: None) -> tuple[Prediction, ...]:
+    """Return the prediction ledger over all stored runs of all tasks."""
+    tasks = [stored.task for stored in count_stored_tasks(store) if stored.task in {**TASKS, **REAL_TASKS}]
+    results = [result for task in tasks for result in read_training(store, task, load, say).results]
+    say("comparing exact predictions with them")
+    return check_predictions(results)
+
+
+def stored_reproductions(store: Store | None, load: Load, say: Say = lambda _: None) -> ReproductionLedger:
+    """Return the reproduction ledger; a number whose runs are not stored has no verdict."""
+    tasks = set() if store is None else {stored.task for stored in count_stored_tasks(store)}
+    training = dict[str, tuple[TrainingResult, ...]]()
+    results = dict[str, TrainingResult | UsageError]()
+    for command in dict.fromkeys(entry.learn for entry in PUBLISHED if entry.learn):
+        task = command.split()[0]
+        if store is not None and task in tasks and task not in training:
+            training[task] = read_training(store, task, load, say).results
+        stored = _find_result(read_command(command), training.get(task, ()))
+        results[command] = stored or UsageError(NOT_STORED)
+    say("computing numbers that need no training")
+    return ReproductionLedger(tuple(compare_entry(entry, results, {}) for entry in PUBLISHED))
+
+
+def _find_result(experiment: Experiment, results: Iterable[TrainingResult]) -> TrainingResult | None:
+    """Return the stored result of an experiment of one mechanism, if possible with the same rates."""
+    (mechanism,) = experiment.mechanisms
+
+    def setting_of(item: Experiment | TrainingResult) -> dict[str, object]:
+        return {**item.setting.shown(), "rates": ""}
+
+    matching = [
+        replace(result, mechanisms=(result[mechanism.spelled],), paired=())
+        for result in results
+        if result.task.parameters == experiment.task.parameters
+        and setting_of(result) == setting_of(experiment)
+        and any(evidence.mechanism == mechanism.spelled for evidence in result.mechanisms)
+    ]
+    same_rates = [result for result in matching if result.setting.grid == experiment.setting.grid]
+    return next(iter((*same_rates, *matching)), None)

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from separatrix.analysis.costs.cost import (
-    WIDTH,
-    Cost,
-    CostCurve,
-    count_operations,
-    find_disagreement,
-    measure,
-)
+from separatrix.analysis.costs.cost import WIDTH, count_operations, find_disagreement, measure
+from separatrix.analysis.costs.curves import Cost, CostCurve
 from separatrix.analysis.laws.powerlaw import MIN_POINTS, Law
 from separatrix.analysis.laws.quantities import Noise, Value, require_positive
 from separatrix.analysis.laws.scaling import fit_law, fit_scaling

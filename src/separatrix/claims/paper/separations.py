@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from separatrix.analysis.cards.outcomes import found_at
-from separatrix.analysis.cards.standing import points
+from separatrix.analysis.cards.construction_result import reference_points
+from separatrix.analysis.cards.outcomes import solve_until_decided
 from separatrix.claims.separations import UNNORMALISED
 from separatrix.constructions import Construction, construction_named
 from separatrix.core.documents import Document, register_json, shown
@@ -112,7 +112,7 @@ def collect_answers(
 
     `tell` is called with the name of each point before it is computed.
     """
-    constructions = dict(points())
+    constructions = dict(reference_points())
     for name, changes in SHORT_POINTS.items():
         kind = construction_named(name)
         constructions[f"{name}, n={changes['n']}"] = kind.read({**kind.example, **changes})
@@ -139,7 +139,7 @@ def _is_affordable(construction: Construction, mechanism: Mechanism) -> bool:
 
 
 def _answer(name: str, construction: Construction, mechanism: Mechanism) -> PointAnswer:
-    outcome = found_at(construction, mechanism, (DELTA, 1 - DELTA))
+    outcome = solve_until_decided(construction, mechanism, (DELTA, 1 - DELTA))
     try:
         same = proved_outputs(construction, mechanism).same
     except EngineRefusal:

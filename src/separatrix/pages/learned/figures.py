@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from separatrix.pages.drawing import COLOURS, FAINT, INK, LOOKS, Key, looks, static_style
 
 if TYPE_CHECKING:
-    from separatrix.analysis.evidence.found import Learned, MechanismEvidence, Part
+    from separatrix.analysis.evidence.training_result import MechanismEvidence, ReportPart, TrainingResult
 
 WIDE = 6.4
 """Inches: on a page 760 pixels wide, texts are then as large as those around."""
@@ -26,10 +26,10 @@ MARKS = (
 )
 
 
-def palette(parts: Iterable[Part]) -> Palette:
+def palette(parts: Iterable[ReportPart]) -> Palette:
     """One look for each mechanism of a page; black is left to ceilings and what is proved."""
     names = dict.fromkeys(
-        mechanism.mechanism for part in parts for one in part.found for mechanism in one.mechanisms
+        mechanism.mechanism for part in parts for one in part.results for mechanism in one.mechanisms
     )
     known = {name: key for name, key in looks(names).items() if name in names and name in LOOKS}
     taken = {key.colour for key in known.values()}
@@ -42,7 +42,7 @@ def palette(parts: Iterable[Part]) -> Palette:
     }
 
 
-def bars(found: Learned, look: Palette) -> bytes:
+def bars(found: TrainingResult, look: Palette) -> bytes:
     """A line from floor to ceiling for each mechanism, with its seeds, median, witness and proof."""
 
     def draw(figure: Any) -> None:
@@ -52,19 +52,19 @@ def bars(found: Learned, look: Palette) -> bytes:
     return _png(draw, bars_height(found))
 
 
-def bars_height(found: Learned) -> float:
+def bars_height(found: TrainingResult) -> float:
     """Inches for all mechanisms."""
     return 1.3 + 0.42 * len(found.mechanisms)
 
 
-def draw_bars(axes: Any, found: Learned, look: Palette) -> None:
+def draw_bars(axes: Any, found: TrainingResult, look: Palette) -> None:
     """The same on matplotlib axes, without a legend."""
     names = [mechanism.mechanism for mechanism in found.mechanisms]
     for row, each in enumerate(found.mechanisms):
-        axes.plot([found.floor.score, found.ceiling.score], [row, row], color="#dddddd", lw=7, zorder=1)
+        axes.plot([found.floor, found.ceiling], [row, row], color="#dddddd", lw=7, zorder=1)
         _marks(axes, row, each, look[each.mechanism])
-    axes.axvline(found.ceiling.score, color=INK, lw=1)
-    axes.axvline(found.floor.score, color=FAINT, lw=1, ls=DOTTED)
+    axes.axvline(found.ceiling, color=INK, lw=1)
+    axes.axvline(found.floor, color=FAINT, lw=1, ls=DOTTED)
     axes.set(yticks=range(len(names)), yticklabels=map(_two_lines, names), xlabel=_scored(found))
     axes.set_ylim(len(names) - 0.4, -0.6)
     _within(axes, [found], "x")
@@ -79,7 +79,7 @@ def _marks(axes: Any, row: int, each: MechanismEvidence, key: Key) -> None:
         axes.plot([low, high], [row, row], color=key.colour, lw=2.2, zorder=2)
         axes.plot([summary.median], [row], "|", ms=11, mew=2.2, color=key.colour, zorder=4)
     above = row - 0.28
-    tuned = each.tuned_scores
+    tuned = each.tuned_seeds
     axes.plot(tuned, [above] * len(tuned), "D", ms=5, mfc="white", color=key.colour, zorder=4)
     if each.witness is not None:
         axes.plot([each.witness], [above], "D", ms=4, color=key.colour, zorder=5)
@@ -87,27 +87,27 @@ def _marks(axes: Any, row: int, each: MechanismEvidence, key: Key) -> None:
         axes.plot([each.proved.score], [row + 0.3], "^", ms=6, color=INK, zorder=5)
 
 
-def overview(part: Part, look: Palette) -> bytes:
+def overview(part: ReportPart, look: Palette) -> bytes:
     """The experiments of a part side by side: the median of each mechanism between floor and ceiling."""
     names = _names(part)
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
-        for place, one in enumerate(part.found):
+        for place, one in enumerate(part.results):
             ends = [place - 0.4, place + 0.4]
-            axes.plot(ends, [one.ceiling.score] * 2, color=INK, lw=1.2)
-            axes.plot(ends, [one.floor.score] * 2, color=FAINT, lw=1.2, ls=DOTTED)
+            axes.plot(ends, [one.ceiling] * 2, color=INK, lw=1.2)
+            axes.plot(ends, [one.floor] * 2, color=FAINT, lw=1.2, ls=DOTTED)
         for number, name in enumerate(names):
             shift = (number - (len(names) - 1) / 2) * 0.22
-            there = [(x + shift, each) for x, each in _of(part, range(len(part.found)), name)]
+            there = [(x + shift, each) for x, each in _of(part, range(len(part.results)), name)]
             _points(axes, there, look[name])
             for x, each in there:
                 if each.proved is not None:
                     axes.plot([x], [each.proved.score], "^", ms=6, color=INK, zorder=1)
         labels = [label.replace(" ", "\n") for label in part.labels]
-        axes.set(xticks=range(len(labels)), xticklabels=labels, ylabel=_two_rows(_scored(part.found[0])))
+        axes.set(xticks=range(len(labels)), xticklabels=labels, ylabel=_two_rows(_scored(part.results[0])))
         axes.set_xlim(-0.5, len(labels) - 0.5)
-        _within(axes, part.found)
+        _within(axes, part.results)
         axes.grid(visible=False, axis="x")
         witness, proof = ("witness", {"marker": "D", "ms": 4, "mfc": "white"}), MARKS[-1]
         _legend(figure, (witness, proof), names, look)
@@ -115,7 +115,7 @@ def overview(part: Part, look: Palette) -> bytes:
     return _png(draw, 2.9)
 
 
-def _within(axes: Any, found: Sequence[Learned], along: str = "y") -> None:
+def _within(axes: Any, found: Sequence[TrainingResult], along: str = "y") -> None:
     """Cut intervals off where no share can be."""
     if found[0].task.metric.sign > 0:
         low, high = axes.get_ylim() if along == "y" else axes.get_xlim()
@@ -136,15 +136,15 @@ def _points(
             axes.plot([x + 0.07], [each.witness], "D", ms=4, color=key.colour, mfc="white")
 
 
-def against(part: Part, look: Palette) -> bytes:
+def against(part: ReportPart, look: Palette) -> bytes:
     """The scores against the parameter in which experiments differ, with the ceilings that are known."""
-    moved, names = part.moved or "", _names(part)
+    moved, names = part.varied or "", _names(part)
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
-        places = [float(one.task.parameters.shown()[moved]) for one in part.found]
-        axes.plot(places, [one.ceiling.score for one in part.found], color=INK, lw=1.4)
-        axes.plot(places, [one.floor.score for one in part.found], color=FAINT, ls=DOTTED)
+        places = [float(one.task.parameters.shown()[moved]) for one in part.results]
+        axes.plot(places, [one.ceiling for one in part.results], color=INK, lw=1.4)
+        axes.plot(places, [one.floor for one in part.results], color=FAINT, ls=DOTTED)
         for name in names:
             key, there = look[name], list(_of(part, places, name))
             medians = [each.trained.median for _, each in there if each.trained is not None]
@@ -158,7 +158,7 @@ def against(part: Part, look: Palette) -> bytes:
             )
             written = [(x, each.witness) for x, each in there if each.witness is not None]
             axes.plot([x for x, _ in written], [y for _, y in written], "D", ms=3.5, color=key.colour)
-        axes.set(xscale="log", xlabel=moved, ylabel=_two_rows(_scored(part.found[0])))
+        axes.set(xscale="log", xlabel=moved, ylabel=_two_rows(_scored(part.results[0])))
         axes.set_xticks(places, [f"{place:g}" for place in places])
         axes.minorticks_off()
         axes.plot([], [], color=INK, ls=(0, (5, 2)), lw=1.2, label="proved ceiling")
@@ -167,24 +167,24 @@ def against(part: Part, look: Palette) -> bytes:
     return _png(draw, 3.2)
 
 
-def states(part: Part, look: Palette) -> bytes:
+def states(part: ReportPart, look: Palette) -> bytes:
     """The scores against the bytes that are carried for each pair: what stands above the same place."""
-    names, most = _names(part), max(one.task.parameters.pairs for one in part.found)
+    names, most = _names(part), max(one.task.parameters.pairs for one in part.results)
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
         for name in names:
             key = look[name]
-            for place, each in _of(part, range(len(part.found)), name):
-                one = part.found[int(place)]
+            for place, each in _of(part, range(len(part.results)), name):
+                one = part.results[int(place)]
                 if each.trained is None or each.state_bytes is None:
                     continue
                 x = each.state_bytes / one.task.parameters.pairs
                 fill = key.colour if one.task.parameters.pairs == most else "white"
                 _points(axes, [(x, replace(each, witness=None))], key, fill)
-        _within(axes, part.found)
+        _within(axes, part.results)
         axes.set(xscale="log", xlabel="bytes of state for each pair")
-        axes.set_ylabel(_two_rows(_scored(part.found[0])))
+        axes.set_ylabel(_two_rows(_scored(part.results[0])))
         mark = {"marker": "o", "ms": 6}
         _legend(
             figure,
@@ -197,7 +197,7 @@ def states(part: Part, look: Palette) -> bytes:
     return _png(draw, 2.6)
 
 
-def curves(found: Learned, look: Palette) -> bytes:
+def curves(found: TrainingResult, look: Palette) -> bytes:
     """The score on validation samples against the step, a line for each seed."""
     names = [mechanism.mechanism for mechanism in found.mechanisms]
 
@@ -207,24 +207,24 @@ def curves(found: Learned, look: Palette) -> bytes:
             for run in (run for run in mechanism.runs if run.curve):
                 steps, scores = zip(*run.curve, strict=True)
                 axes.plot(steps, scores, color=look[mechanism.mechanism].colour, lw=1, alpha=0.8)
-        axes.axhline(found.ceiling.score, color=INK, lw=1)
-        axes.axhline(found.floor.score, color=FAINT, lw=1, ls=DOTTED)
+        axes.axhline(found.ceiling, color=INK, lw=1)
+        axes.axhline(found.floor, color=FAINT, lw=1, ls=DOTTED)
         axes.set(xlabel="step", ylabel=_two_rows(f"validation: {_scored(found)}"))
         _legend(figure, (), names, look, lines=True)
 
     return _png(draw, 2.6)
 
 
-def beside_floors(parts: Sequence[Part]) -> bytes:
+def beside_floors(parts: Sequence[ReportPart]) -> bytes:
     """A row for each task: its seeds and medians beside the floor, and how they were learned."""
-    found = [one for part in parts for one in part.found]
+    found = [one for part in parts for one in part.results]
     names = dict.fromkeys(mechanism.mechanism for one in found for mechanism in one.mechanisms)
     look = {name: Key(name, COLOURS[place % len(COLOURS)]) for place, name in enumerate(names)}
 
     def draw(figure: Any) -> None:
         panels = figure.subplots(len(found), 2, squeeze=False)
         for (left, right), one in zip(panels, found, strict=True):
-            floor, shown = one.floor.score, [mechanism.mechanism for mechanism in one.mechanisms]
+            floor, shown = one.floor, [mechanism.mechanism for mechanism in one.mechanisms]
             for row, each in enumerate(one.mechanisms):
                 if each.trained is not None:
                     ends = [floor, each.trained.median]
@@ -248,7 +248,7 @@ def beside_floors(parts: Sequence[Part]) -> bytes:
     return _png(draw, 0.5 + 1.8 * len(found))
 
 
-def rates(found: Learned, look: Palette) -> bytes:
+def rates(found: TrainingResult, look: Palette) -> bytes:
     """What each learning rate did on the pilot seeds, and the steps that solved runs took."""
     names = [mechanism.mechanism for mechanism in found.mechanisms]
 
@@ -256,7 +256,7 @@ def rates(found: Learned, look: Palette) -> bytes:
         left, right = figure.subplots(1, 2)
         for row, each in enumerate(found.mechanisms):
             key = look[each.mechanism]
-            tried = [(float(pilot.rate), pilot.score) for pilot in each.pilots if pilot.score is not None]
+            tried = [(float(rate), score) for rate, score in each.pilots.items() if score is not None]
             left.plot(
                 [x for x, _ in tried], [y for _, y in tried], marker=_marker(key), ms=5, color=key.colour
             )
@@ -266,7 +266,7 @@ def rates(found: Learned, look: Palette) -> bytes:
             right.annotate(
                 share, (0.5, row + 0.38), xycoords=("axes fraction", "data"), ha="center", fontsize=7.5
             )
-        grid = sorted({float(pilot.rate) for mechanism in found.mechanisms for pilot in mechanism.pilots})
+        grid = sorted({float(rate) for mechanism in found.mechanisms for rate in mechanism.pilots})
         left.set(xscale="log", xlabel="learning rate", ylabel="pilot seed, on validation samples")
         left.set_xticks(grid, [f"{rate:g}" for rate in grid])
         left.minorticks_off()
@@ -278,13 +278,13 @@ def rates(found: Learned, look: Palette) -> bytes:
     return _png(draw, 1.8 + 0.32 * max(3, len(names)))
 
 
-def _names(part: Part) -> list[str]:
-    return list(dict.fromkeys(mechanism.mechanism for one in part.found for mechanism in one.mechanisms))
+def _names(part: ReportPart) -> list[str]:
+    return list(dict.fromkeys(mechanism.mechanism for one in part.results for mechanism in one.mechanisms))
 
 
-def _of(part: Part, places: Iterable[float], name: str) -> Iterable[tuple[float, MechanismEvidence]]:
+def _of(part: ReportPart, places: Iterable[float], name: str) -> Iterable[tuple[float, MechanismEvidence]]:
     """A mechanism in each experiment that has it, with the place of the experiment."""
-    for x, one in zip(places, part.found, strict=True):
+    for x, one in zip(places, part.results, strict=True):
         yield from ((x, mechanism) for mechanism in one.mechanisms if mechanism.mechanism == name)
 
 
@@ -293,7 +293,7 @@ def _marker(key: Key) -> str:
     return {**known, "cross": "P", "star": "*"}.get(key.symbol, "o")
 
 
-def _scored(found: Learned) -> str:
+def _scored(found: TrainingResult) -> str:
     better = "" if found.task.metric.sign > 0 else " (lower is better)"
     return f"{found.task.metric.value}{better}"
 

@@ -13,9 +13,14 @@ from separatrix.pages import pages
 from separatrix.pages.learned import figures, table
 
 if TYPE_CHECKING:
-    from separatrix.analysis.evidence.estimates import Difference
-    from separatrix.analysis.evidence.found import EqualState, Learned, MechanismEvidence, Part
+    from separatrix.analysis.evidence.estimates import PairedDifference
     from separatrix.analysis.evidence.predictions import Prediction
+    from separatrix.analysis.evidence.training_result import (
+        EqualState,
+        MechanismEvidence,
+        ReportPart,
+        TrainingResult,
+    )
 
 ENDINGS = (".html", ".json", ".md", ".png")
 HEAD = ("mechanism", "proved", "witness", "tuned", "trained", "solved", "rate", "weights", "state, bytes")
@@ -23,7 +28,7 @@ SHOWN_SEEDS = 24
 """Up to this many seeds every score is shown."""
 
 
-def page(title: str, parts: Sequence[Part], command: str, more: Sequence[pages.Section] = ()) -> str:
+def page(title: str, parts: Sequence[ReportPart], command: str, more: Sequence[pages.Section] = ()) -> str:
     """The whole page; `command` is what makes it, `more` are sections after the experiments."""
     look = figures.palette(parts)
     return pages.page(
@@ -34,19 +39,19 @@ def page(title: str, parts: Sequence[Part], command: str, more: Sequence[pages.S
     )
 
 
-def _section(part: Part, look: figures.Palette) -> pages.Section:
+def _section(part: ReportPart, look: figures.Palette) -> pages.Section:
     """A question; figures of the whole come first, each a picture with what it shows in words."""
-    several = len(part.found) > 1 and len({each.task.metric for each in part.found}) == 1
+    several = len(part.results) > 1 and len({each.task.metric for each in part.results}) == 1
     whole = list[tuple[bytes, str]]()
-    if several and part.moved is not None:
-        what = f"Scores against {part.moved}: every seed, the medians joined, with both ceilings."
+    if several and part.varied is not None:
+        what = f"Scores against {part.varied}: every seed, the medians joined, with both ceilings."
         whole.append((figures.against(part, look), what))
     elif several:
         whole.append((figures.overview(part, look), "Medians over seeds with 95 % intervals, side by side."))
-    if several and all(each.task.name == "mqar" for each in part.found) and _differ_in_state(part):
+    if several and all(each.task.name == "mqar" for each in part.results) and _differ_in_state(part):
         what = "The same at equal state: what stands above one place carries as many bytes for each pair."
         whole.append((figures.states(part, look), what))
-    shown = [_shown(each, look) for each in part.found]
+    shown = [_shown(each, look) for each in part.results]
     return pages.section(
         part.name,
         part.title,
@@ -58,15 +63,15 @@ def _section(part: Part, look: figures.Palette) -> pages.Section:
     )
 
 
-def _differ_in_state(part: Part) -> bool:
+def _differ_in_state(part: ReportPart) -> bool:
     """Whether key widths differ, so that mechanisms can be compared where they carry the same."""
-    return len({each.setting.key_width for each in part.found}) > 1
+    return len({each.setting.key_width for each in part.results}) > 1
 
 
-def _shown(found: Learned, look: figures.Palette) -> dict[str, Any]:
+def _shown(found: TrainingResult, look: figures.Palette) -> dict[str, Any]:
     """What the template shows of an experiment."""
     mechanisms = ",".join(mechanism.mechanism for mechanism in found.mechanisms)
-    words = found.spelled.split()
+    words = found.label.split()
     return {
         "found": found,
         "command": " ".join(("separatrix learn", words[0], mechanisms, *words[1:], _grid(found))),
@@ -86,38 +91,38 @@ def _shown(found: Learned, look: figures.Palette) -> dict[str, Any]:
     }
 
 
-def _grid(found: Learned) -> str:
+def _grid(found: TrainingResult) -> str:
     return f"rates={found.setting.rates}"
 
 
 def _window(each: MechanismEvidence) -> str:
     """What is said of the learning rates of a mechanism."""
-    tried = ", ".join(f"{float(pilot.rate):g} {score(pilot.score)}" for pilot in each.pilots)
-    window = ", ".join(f"{float(rate):g}" for rate in each.window)
-    taken = f"as good as the best: {window}; taken: {float(each.rate):g}"
+    tried = ", ".join(f"{float(rate):g} {score(value)}" for rate, value in each.pilots.items())
+    window = ", ".join(f"{float(rate):g}" for rate in each.lr_window)
+    taken = f"as good as the best: {window}; taken: {float(each.lr):g}"
     return f"validation score by learning rate: {tried}; {taken}"
 
 
 def _tuned(each: MechanismEvidence) -> list[str]:
     """Runs from a witness beside those from scratch, where there are several of both."""
-    if len(each.tuned_scores) < 2 or each.trained is None:
+    if len(each.tuned_seeds) < 2 or each.trained is None:
         return []
-    tuned = SeedSummary.of(each.tuned_scores)
-    runs = f"{len(each.tuned_scores)} runs from the witness with noise end at {summary_text(tuned)}"
+    tuned = SeedSummary(each.tuned_seeds)
+    runs = f"{len(each.tuned_seeds)} runs from the witness with noise end at {summary_text(tuned)}"
     return [f"{each.mechanism}: {runs}, {len(each.runs)} from scratch at {summary_text(each.trained)}"]
 
 
-def _difference(pair: Difference) -> str:
+def _difference(pair: PairedDifference) -> str:
     """How much more one scores than another, with the p-value of the paired test."""
     tested = f"p = {pair.p_value:.2g}, adjusted {pair.p_adjusted:.2g}"
     unclear = "" if pair.is_significant else ": no significant difference"
-    return f"{pair.a} − {pair.b}: {pair.gaps.mean:+.4f} ({tested}){unclear}"
+    return f"{pair.a} − {pair.b}: {pair.difference:+.4f} ({tested}){unclear}"
 
 
 def summary_text(found: SeedSummary) -> str:
     """The median over seeds, and its 95 % interval where there are six seeds or more.
 
-    >>> summary_text(SeedSummary.of([0.5, 0.6])), summary_text(SeedSummary.of([0.1, 1, 1, 1, 1, 1]))
+    >>> summary_text(SeedSummary([0.5, 0.6])), summary_text(SeedSummary([0.1, 1, 1, 1, 1, 1]))
     ('0.5500', '1.0000 [0.1000, 1.0000]')
     """
     ends = "" if found.interval is None else f" [{found.interval[0]:.4f}, {found.interval[1]:.4f}]"
@@ -127,7 +132,7 @@ def summary_text(found: SeedSummary) -> str:
 def seeds_text(found: SeedSummary | None) -> str:
     """The score of every seed from the lowest to the highest; of many seeds, the quartiles.
 
-    >>> seeds_text(SeedSummary.of([0.5, 0.25]))
+    >>> seeds_text(SeedSummary([0.5, 0.25]))
     '0.2500 0.5000'
     """
     if found is None:
@@ -150,10 +155,10 @@ def row(each: MechanismEvidence) -> tuple[str, ...]:
         each.mechanism,
         score(None if each.proved is None else each.proved.score),
         score(each.witness),
-        score(each.tuned),
+        score(each.tuned_witness),
         "–" if each.trained is None else summary_text(each.trained),
         f"{each.solved.count} of {each.solved.of} [{low:.2f}, {high:.2f}]",
-        f"{float(each.rate):g}",
+        f"{float(each.lr):g}",
         "–" if each.parameters is None else f"{each.parameters:,}",
         "–" if each.state_bytes is None else f"{each.state_bytes:,}",
     )
@@ -174,14 +179,14 @@ def equal_rows(found: EqualState) -> list[tuple[str, ...]]:
     """Of each mechanism the width of its keys, its state beside that of the reference, what it reached."""
     return [
         (
-            mechanism.mechanism,
-            f"{mechanism.setting.keys:,}",
-            "–" if mechanism.state_bytes is None else f"{mechanism.state_bytes:,}",
-            "–" if (ratio := found.ratio(mechanism)) is None else f"{ratio:.2f} x",
-            "–" if mechanism.trained is None else summary_text(mechanism.trained),
-            f"{mechanism.solved.count} of {mechanism.solved.of}",
+            item.evidence.mechanism,
+            f"{item.key_width:,}",
+            "–" if item.evidence.state_bytes is None else f"{item.evidence.state_bytes:,}",
+            "–" if item.state_ratio is None else f"{item.state_ratio:.2f} x",
+            "–" if item.evidence.trained is None else summary_text(item.evidence.trained),
+            f"{item.evidence.solved.count} of {item.evidence.solved.of}",
         )
-        for mechanism in found.mechanisms
+        for item in found.mechanisms
     ]
 
 
@@ -216,7 +221,7 @@ def _correlation(found: Prediction) -> str:
 
 def write(
     title: str,
-    parts: Sequence[Part],
+    parts: Sequence[ReportPart],
     command: str,
     out: Path,
     as_json: Any,

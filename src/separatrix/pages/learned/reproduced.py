@@ -8,33 +8,33 @@ from separatrix.pages import pages
 from separatrix.pages.learned.table import table_line
 
 if TYPE_CHECKING:
-    from separatrix.analysis.evidence.reproductions import Ledger, Ours
+    from separatrix.analysis.evidence.published import ReproducedNumber, ReproductionLedger
 
 HEAD = ("entry", "published", "ours", "verdict", "what is stated, and where", "why")
 
 
-def section(found: Ledger) -> pages.Section:
+def section(found: ReproductionLedger) -> pages.Section:
     """The table, the rule of its verdicts, and the command that measures each entry by itself."""
-    from separatrix.analysis.evidence.reproductions import RULE
+    from separatrix.analysis.evidence.published import RULE
 
     rows = [
         (
-            entry.published.name,
-            number(entry.published.value),
-            interval(entry.ours),
+            entry.name,
+            number(entry.published),
+            interval(entry),
             entry.verdict.value,
-            f"{entry.published.states} ({entry.published.source})",
+            f"{entry.states} ({entry.source})",
             entry.why,
         )
         for entry in found.entries
     ]
     commands = [
         (
-            f"separatrix {entry.typed}",
-            f"about {entry.published.seconds:,} CPU seconds where the store has none of it",
+            entry.command,
+            f"about {entry.cpu_seconds:,} CPU seconds where the store has none of it",
         )
         for entry in found.entries
-        if entry.typed is not None
+        if entry.command is not None
     ]
     return pages.section(
         "published",
@@ -48,15 +48,15 @@ def section(found: Ledger) -> pages.Section:
     )
 
 
-def markdown(found: Ledger) -> str:
+def markdown(found: ReproductionLedger) -> str:
     """The ledger as a table in Markdown, with how many numbers have which verdict."""
     head = ("entry", "what is stated, and where", "published", "ours", "verdict")
     rows = [
         (
-            f"`{entry.published.name}`",
-            f"{entry.published.states} ({entry.published.source})",
-            number(entry.published.value),
-            interval(entry.ours),
+            f"`{entry.name}`",
+            f"{entry.states} ({entry.source})",
+            number(entry.published),
+            interval(entry),
             entry.verdict.value,
         )
         for entry in found.entries
@@ -70,11 +70,11 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
 
 
-def interval(ours: Ours | None) -> str:
+def interval(entry: ReproducedNumber) -> str:
     """Our value with its interval; what is exact has none."""
-    if ours is None:
+    if entry.ours is None:
         return "–"
-    if ours.interval is None:
-        return f"{ours.value:.4g}"
-    low, high = ours.interval
-    return f"{ours.value:.4f} [{low:.4f}, {high:.4f}]"
+    if entry.interval is None:
+        return f"{entry.ours:.4g}"
+    low, high = entry.interval
+    return f"{entry.ours:.4f} [{low:.4f}, {high:.4f}]"

@@ -10,7 +10,6 @@ DRAWING = Drawing(
     size=atlas.size,
     figure=atlas.draw,
     files={
-        ".csv": lambda found: found.as_csv().encode(),
         ".html": lambda found: atlas.page(found).encode(),
         ".png": lambda found: atlas.picture(found, "png"),
     },

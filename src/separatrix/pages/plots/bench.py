@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from separatrix.analysis.costs import Bench, CostCurve
+from separatrix.analysis.costs.curves import Bench, CostCurve
 from separatrix.pages.plots.costs import draw_costs
 from separatrix.pages.plots.drawing import Drawing
 

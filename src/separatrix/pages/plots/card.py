@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from separatrix.analysis.cards import Card
-from separatrix.analysis.costs import CostCurve
+from separatrix.analysis.cards.card import Card
+from separatrix.analysis.costs.curves import CostCurve
 from separatrix.pages import card
 from separatrix.pages.plots.costs import draw_costs
 from separatrix.pages.plots.drawing import SIZE, Drawing
@@ -27,9 +27,9 @@ def _curves(found: Card) -> list[CostCurve]:
 
 def _rows(found: Card) -> list[tuple[str, str, str]]:
     """The name of each row, its word, and its colour: constructions, or the checks of the contract."""
-    if found.standings:
-        return [(standing.name, standing.word, COLOURS[standing.word]) for standing in found.standings]
-    return [(check["check"], check["outcome"], OUTCOMES[check["outcome"]]) for check in found.checks()]
+    if found.constructions:
+        return [(name, result.word, COLOURS[result.word]) for name, result in found.constructions.items()]
+    return [(check["check"], check["outcome"], OUTCOMES[check["outcome"]]) for check in found.contract_rows()]
 
 
 def _draw(found: Card, _: int, axes: Axes) -> None:

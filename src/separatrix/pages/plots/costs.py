@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from separatrix.analysis.costs import CostCurve
+from separatrix.analysis.costs.curves import CostCurve
 from separatrix.pages.drawing import looks, on_paper
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from separatrix.pages.plots.drawing import Drawing
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from separatrix.analysis.evidence.found import Learned
+    from separatrix.analysis.evidence.training_result import TrainingResult
 
 
-def _draw(found: Learned, _: int, axes: Axes) -> None:
-    figures.draw_bars(axes, found, figures.palette([found.alone()]))
+def _draw(found: TrainingResult, _: int, axes: Axes) -> None:
+    figures.draw_bars(axes, found, figures.palette([found.as_part()]))
     for label, style in figures.MARKS:
         axes.plot([], [], ls="", color=INK, label=label, **style)  # type: ignore[arg-type]
     axes.legend(loc="best", fontsize=6.5)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from separatrix.core.judgement import Margin, error_margin, share_margin
+from separatrix.core.judgement import ProofMargin, error_margin, share_margin
 from separatrix.core.parameters import Parameters, Parametrised, UsageError
 from separatrix.core.tensors import Tensor, torch
 from separatrix.training.tasks.setting import Setting
@@ -206,7 +206,7 @@ class Task(Parametrised, ABC):
         score = self.proved_score()
         return None if score is None else ProvedCeiling(score, self.proved_for.description, self.proof)
 
-    def proof_margin(self, proved: ProvedCeiling, samples: Samples) -> Margin:
+    def proof_margin(self, proved: ProvedCeiling, samples: Samples) -> ProofMargin:
         """Return how far scores on samples may deviate from a proved ceiling, which is an expectation."""
         if self.metric is Metric.RELATIVE_ERROR:
             best, limit = self.best_predictions(samples)

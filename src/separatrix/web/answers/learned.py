@@ -6,9 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from separatrix import catalog
-from separatrix.analysis.evidence.found import Learned
-from separatrix.analysis.evidence.stored import StoredTraining, TrainedTask, stored_training, trained_tasks
-from separatrix.analysis.evidence.stored_ledgers import stored_predictions, stored_reproductions
+from separatrix.analysis.evidence.stored import (
+    StoredTask,
+    StoredTraining,
+    count_stored_tasks,
+    read_training,
+    stored_predictions,
+    stored_reproductions,
+)
+from separatrix.analysis.evidence.training_result import TrainingResult
 from separatrix.core.errors import SeparatrixError, told
 from separatrix.core.parameters import require_known
 from separatrix.mechanisms import MECHANISMS, Mechanism, mechanism_from
@@ -43,9 +49,9 @@ def task_list(quick: bool, tell: Tell) -> bytes:
 @answer
 def trained_overview(store: str | None, quick: bool, tell: Tell) -> bytes:
     """The tasks, with how many runs of each the store has."""
-    note, counted = None, dict[str, TrainedTask]()
+    note, counted = None, dict[str, StoredTask]()
     try:
-        counted = {each.task: each for each in trained_tasks(_opened(store))} if store else {}
+        counted = {each.task: each for each in count_stored_tasks(_opened(store))} if store else {}
     except NoStore as missing:
         (note,) = told(missing)
     rows = []
@@ -60,7 +66,7 @@ def trained_overview(store: str | None, quick: bool, tell: Tell) -> bytes:
                 "score": kind.metric.value,
                 "real_data": name in REAL_TASKS,
                 "runs": runs.runs if runs else 0,
-                "done": runs.done if runs else 0,
+                "done": runs.finished if runs else 0,
             }
         )
     return document({"tasks": rows, "others": sorted(counted), "note": note})
@@ -77,7 +83,7 @@ def trained_task(task: str, store: str | None, own: Sequence[str], quick: bool, 
     found = StoredTraining(())
     try:
         if store is not None:
-            found = stored_training(
+            found = read_training(
                 _opened(store), task, lambda name: _load(own, name), lambda what: tell({"what": what})
             )
     except NoStore as missing:
@@ -86,7 +92,7 @@ def trained_task(task: str, store: str | None, own: Sequence[str], quick: bool, 
         {
             "task": row,
             "proved": _proved(task),
-            "found": [_learned(each) for each in found.found],
+            "found": [_learned(each) for each in found.results],
             "waiting": list(found.waiting),
         }
     )
@@ -114,7 +120,7 @@ def _proved(task: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _learned(found: Learned) -> dict[str, Any]:
+def _learned(found: TrainingResult) -> dict[str, Any]:
     """What `learn --json` prints, and beside it what its page has: curves, conclusions, how it is spelled."""
     curves: list[Mapping[str, Any]] = [
         {"mechanism": mechanism.mechanism, "seed": run.seed, "points": run.curve}
@@ -124,7 +130,7 @@ def _learned(found: Learned) -> dict[str, Any]:
     ]
     return {
         "learned": found.as_json(),
-        "spelled": found.spelled,
+        "spelled": found.label,
         "more_is_better": found.task.metric.sign > 0,
         "conclusions": list(found.conclusions),
         "states_differ": found.states_differ,
@@ -139,7 +145,7 @@ def prediction_ledger(store: str | None, own: Sequence[str], quick: bool, tell: 
     if store is None:
         return document([])
     here = _opened(store)
-    if not trained_tasks(here):
+    if not count_stored_tasks(here):
         return document([])
     if quick:
         raise Slow(SLOW)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from separatrix import catalog
-from separatrix.analysis.cards import Card, assess, points
-from separatrix.analysis.cards.atlas import asked, atlas, order_by, verdict_row
-from separatrix.analysis.cards.card import attends
+from separatrix.analysis.cards.assessment import assess, find_call_failure
+from separatrix.analysis.cards.atlas import atlas, find_sort_key, select_cells
+from separatrix.analysis.cards.card import Card
+from separatrix.analysis.cards.construction_result import AtlasVerdict, reference_points
 from separatrix.constructions import Construction, construction_named
 from separatrix.contract import CHECKS, lattice
-from separatrix.core.numbers.json import finite
 from separatrix.core.parameters import SeparatrixError, UsageError, split_mechanisms
 from separatrix.exact.engines import solve
 from separatrix.exact.verdicts import DELTA, Verdict
@@ -35,14 +35,14 @@ Words = Mapping[str, str]
 def atlas_table(mechanisms: str, own: list[str], options: Words, quick: bool, tell: Tell) -> bytes:
     """The rows and columns of the atlas, before any cell is made; one's own mechanisms come first."""
     chosen, columns = _asked(mechanisms, options)
-    order_by(options.get("sort", "family"), columns)
+    find_sort_key(options.get("sort", "family"), columns)
     rows = [{**_row(each), "own": False} for each in chosen]
     if not mechanisms and not options.get("family"):
         rows = [{**_row(mechanism_from(name)), "asked_as": name, "own": True} for name in own] + rows
     return document(
         {
             "mechanisms": rows,
-            "constructions": [_column(name, points()[name]) for name in columns],
+            "constructions": [_column(name, reference_points()[name]) for name in columns],
             "words": [
                 {"word": word, "letter": LETTERS[word], "meaning": meaning}
                 for word, meaning in MEANINGS.items()
@@ -56,7 +56,7 @@ def atlas_table(mechanisms: str, own: list[str], options: Words, quick: bool, te
 
 
 def _asked(mechanisms: str, options: Words) -> tuple[list[Mechanism], list[str]]:
-    return asked(mechanisms or None, options.get("constructions"), options.get("family"))
+    return select_cells(mechanisms or None, options.get("constructions"), options.get("family"))
 
 
 def _row(mechanism: Mechanism) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _column(name: str, point: Construction) -> dict[str, Any]:
 @answer
 def atlas_order(mechanisms: str, options: Words, quick: bool, tell: Tell) -> bytes:
     """Nothing, or why rows cannot be sorted so."""
-    order_by(options["sort"], _asked(mechanisms, options)[1])
+    find_sort_key(options["sort"], _asked(mechanisms, options)[1])
     return b"{}"
 
 
@@ -84,8 +84,10 @@ def atlas_order(mechanisms: str, options: Words, quick: bool, tell: Tell) -> byt
 def atlas_verdicts(mechanisms: str, options: Words, quick: bool, tell: Tell) -> bytes:
     """The cells of the atlas that a closed form answers, at the reference points alone."""
     chosen, columns = _asked(mechanisms, options)
-    found = ((name, _at_once(points()[name], each)) for each in chosen for name in columns)
-    return document([verdict_row(name, each) for name, each in found if each is not None])
+    found = ((name, _at_once(reference_points()[name], each)) for each in chosen for name in columns)
+    return document(
+        [AtlasVerdict.from_verdict(name, each).as_json() for name, each in found if each is not None]
+    )
 
 
 def _at_once(point: Construction, mechanism: Mechanism) -> Verdict | None:
@@ -101,7 +103,7 @@ def _at_once(point: Construction, mechanism: Mechanism) -> Verdict | None:
 def atlas_cells(mechanisms: str, options: Words, quick: bool, tell: Tell) -> bytes:
     """What `separatrix atlas --json` prints."""
     chosen, columns = _asked(mechanisms, options)
-    order_by(options.get("sort", "family"), columns)
+    find_sort_key(options.get("sort", "family"), columns)
     cells = len(chosen) * len(columns)
     if cells > MOST_CELLS:
         raise UsageError(
@@ -138,7 +140,7 @@ def mechanism_heading(mechanisms: str, options: Words, quick: bool, tell: Tell) 
         {
             "mechanism": one.spelled,
             "listed": {**about, **catalog.more_of_mechanism(name)},
-            "calling": [] if not own or attends(one) else calling_of(one).words,
+            "calling": [] if not own or find_call_failure(one) else calling_of(one).words,
             "special_cases": [
                 edge
                 for edge in lattice.shown()
@@ -155,7 +157,7 @@ def card(mechanisms: str, options: Words, quick: bool, tell: Tell) -> bytes:
     if quick:
         raise Slow(SLOW)
     only_contract = options.get("quick", "no") == "yes"
-    one_card = len(CHECKS) + (0 if only_contract else len(points()) + AFTER_CONTRACT)
+    one_card = len(CHECKS) + (0 if only_contract else len(reference_points()) + AFTER_CONTRACT)
     total, done = one_card * (1 + len(against)), 0
 
     def step(what: str) -> None:
@@ -163,9 +165,9 @@ def card(mechanisms: str, options: Words, quick: bool, tell: Tell) -> bytes:
         tell({"what": what, "done": min(done, total), "total": total})
         done += 1
 
-    def so_far(found: Card) -> None:
-        tell({"card": finite(found.as_json()), "done": min(done, total), "total": total})
+    def on_update(found: Card) -> None:
+        tell({"card": found.as_json(), "done": min(done, total), "total": total})
 
     return document(
-        assess(mechanisms, against, step, **how_called(options), quick=only_contract, so_far=so_far)
+        assess(mechanisms, against, step, **how_called(options), quick=only_contract, on_update=on_update)
     )

@@ -10,7 +10,10 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from separatrix import catalog
-from separatrix.core.schemas import evidence as documents
+from separatrix.analysis.evidence.predictions import Prediction
+from separatrix.analysis.evidence.published import ReproductionLedger
+from separatrix.analysis.evidence.training_result import TrainingResult
+from separatrix.core.documents import schema_type
 from separatrix.core.schemas._base import Texts, Whole, document
 from separatrix.core.schemas.lists import ListedNumber, ListedTask
 from separatrix.web.api._base import TheDesk, new_router
@@ -71,7 +74,7 @@ class RunCurve(TypedDict):
 class StoredExperiment(TypedDict):
     """What `separatrix learn --json` prints, from stored runs, with what its page has besides."""
 
-    learned: documents.Learned
+    learned: schema_type(TrainingResult)  # type: ignore[valid-type]
     spelled: str
     more_is_better: bool
     conclusions: Texts
@@ -128,13 +131,13 @@ async def task(
     return await _ask(desk, request, "trained_task", task=task, own=list(desk.settings.mechanisms))
 
 
-@router.get("/ledger/predictions", response_model=list[documents.Prediction])
+@router.get("/ledger/predictions", response_model=schema_type(list[Prediction]))
 async def predictions(request: Request, desk: TheDesk) -> Response:
     """What the exact side says of mechanisms, against what the store's runs reached."""
     return await _ask(desk, request, "prediction_ledger", own=list(desk.settings.mechanisms))
 
 
-@router.get("/ledger/published", response_model=documents.Published)
+@router.get("/ledger/published", response_model=schema_type(ReproductionLedger))
 async def reproductions(request: Request, desk: TheDesk) -> Response:
     """What `separatrix learn --published --json` prints, with what the store has measured of it."""
     return await _ask(desk, request, "published_ledger", own=list(desk.settings.mechanisms))

@@ -9,10 +9,12 @@ from fastapi import Path, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
+from separatrix.analysis.cards.card import Card
+from separatrix.analysis.cards.construction_result import AtlasCell, AtlasVerdict
+from separatrix.core.documents import schema_type
 from separatrix.core.errors import UsageError
 from separatrix.core.parameters import split_mechanisms
 from separatrix.core.schemas import lists
-from separatrix.core.schemas import mechanisms as documents
 from separatrix.core.schemas._base import Values
 from separatrix.web.api._base import TheDesk, documented_options, new_router
 from separatrix.web.requests import Desk, read_query
@@ -94,8 +96,8 @@ class Table(BaseModel):
 class Known(BaseModel):
     """Cells that were computed since the explorer was started."""
 
-    verdicts: list[documents.AtlasVerdict]
-    cells: list[documents.AtlasCell]
+    verdicts: list[schema_type(AtlasVerdict)]  # type: ignore[valid-type]
+    cells: list[schema_type(AtlasCell)]  # type: ignore[valid-type]
 
 
 class Heading(BaseModel):
@@ -132,7 +134,7 @@ async def atlas_table(request: Request, desk: TheDesk) -> Response:
 
 @router.get(
     "/atlas/verdicts",
-    response_model=list[documents.AtlasVerdict],
+    response_model=schema_type(list[AtlasVerdict]),
     openapi_extra=documented_options(ATLAS),
 )
 async def atlas_verdicts(request: Request, desk: TheDesk) -> Response:
@@ -154,7 +156,7 @@ async def atlas_known(desk: TheDesk) -> Known:
     return Known(verdicts=verdicts, cells=cells)
 
 
-@router.get("/atlas", response_model=list[documents.AtlasCell], openapi_extra=documented_options(ATLAS))
+@router.get("/atlas", response_model=schema_type(list[AtlasCell]), openapi_extra=documented_options(ATLAS))
 async def atlas(request: Request, desk: TheDesk) -> Response:
     """What `separatrix atlas --json` prints, of some cells."""
     return await desk.answer(request, _atlas_call("atlas_cells", request, desk))
@@ -166,7 +168,9 @@ async def heading(mechanism: MechanismName, request: Request, desk: TheDesk) -> 
     return await desk.answer(request, _card_call("mechanism_heading", mechanism, request, desk, CALLED))
 
 
-@router.get("/assess/{mechanism:path}", response_model=documents.Card, openapi_extra=documented_options(CARD))
+@router.get(
+    "/assess/{mechanism:path}", response_model=schema_type(Card), openapi_extra=documented_options(CARD)
+)
 async def card(mechanism: MechanismName, request: Request, desk: TheDesk) -> Response:
     """What `separatrix assess --json` prints.
 

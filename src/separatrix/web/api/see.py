@@ -5,7 +5,8 @@ from __future__ import annotations
 from fastapi import Request
 from starlette.responses import Response
 
-from separatrix.core.schemas import questions as documents
+from separatrix.analysis.cards.illustration import Illustration
+from separatrix.core.documents import schema_type
 from separatrix.web.api._base import ConstructionName, MechanismNames, TheDesk, documented, new_router
 from separatrix.web.requests import read_query
 from separatrix.web.workers import Call
@@ -16,7 +17,7 @@ OPTIONS = {"seed": "Which draw of the reader's signs."}
 
 @router.get(
     "/see/{construction}/{mechanisms:path}",
-    response_model=documents.Illustration,
+    response_model=schema_type(Illustration),
     openapi_extra=documented(OPTIONS),
 )
 async def see(

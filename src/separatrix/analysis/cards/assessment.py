@@ -1,0 +1,192 @@
+"""`assess`: build the report card of a mechanism, and report it as it grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from separatrix.analysis.cards.card import Card
+from separatrix.analysis.cards.construction_result import (
+    NoConstructionResult,
+    compute_result,
+    reference_points,
+    verdict_at,
+)
+from separatrix.analysis.cards.neighbours import find_neighbours
+from separatrix.analysis.costs.cost import measure_cost
+from separatrix.analysis.costs.curves import CostCurve, Disagreement
+from separatrix.contract import Broken, Examination, ended_in, examine, not_called
+from separatrix.contract.inputs import modes, require_finite, sizes, tokens
+from separatrix.core.errors import one_line, raised
+from separatrix.core.parameters import listed_mechanisms
+from separatrix.mechanisms import Mechanism, Softmax
+from separatrix.mechanisms.calling import Calling, calling_of
+from separatrix.mechanisms.custom import called_with
+from separatrix.mechanisms.how_called import SQRT
+from separatrix.mechanisms.load import mechanism_from
+
+Tell = Callable[[str], None]
+OnUpdate = Callable[[Card], None]
+OnCrash = Callable[[Callable[[str], Card]], None]
+"""Takes a function that returns, for the cause of a crash, the card to show in that case."""
+UNFINISHED = "the card is not finished"
+NOT_CALLABLE = "it could not be called"
+
+
+def assess(
+    mechanism: Any,
+    against: Any = (),
+    tell: Tell = lambda _: None,
+    *,
+    width: int | None = None,
+    heads: int | None = None,
+    scale: str | float | None = None,
+    seed: int | None = None,
+    quick: bool = False,
+    on_update: OnUpdate = lambda _: None,
+    on_crash: OnCrash = lambda _: None,
+) -> Card:
+    """Return the report card of a mechanism: contract, verdicts on every construction, similarity, cost.
+
+    **Arguments:**
+
+    - `mechanism`: as for `verdict`: `assess("mine:attend", against=["softmax", "linear"])`.
+    - `against`: mechanisms to compare with, as `"softmax,linear"` or a list; each gets a card, too.
+    - `tell`: called with the name of each step before it starts.
+    - `width`, `heads`: the sizes that your own mechanism requires, if they cannot be found in it.
+    - `scale`: a number to multiply its queries by, or "sqrt" or "width", which undo a hidden 1/sqrt(width)
+      or 1/width.
+    - `seed`: the seed for the initial weights of your own class; 0 by default.
+    - `quick`: run the contract only, which takes seconds.
+    - `on_update`: called with the unfinished card, once the contract is known and after each construction.
+    - `on_crash`: called before each step with a function. If the mechanism ends the process in this step, the
+      function returns the card for a cause such as "crashed with SIGSEGV".
+    """
+    loaded = mechanism_from(mechanism, width=width, heads=heads, scale=scale, seed=seed)
+    others = [mechanism_from(name) for name in listed_mechanisms(against)]
+    tell(f"{loaded.spelled}: contract")
+    pending = Disagreement(loaded.spelled, UNFINISHED)
+    empty = Card(Calling(loaded), Examination(), pending, pending, quick=quick, finished=False)
+    on_crash(lambda cause: replace(empty, contract=not_called({"form": cause})))
+    failure = find_call_failure(loaded)
+    calling = Calling(loaded) if failure else calling_of(loaded)
+
+    def before_check(name: str, examination: Examination) -> None:
+        on_crash(lambda cause: replace(empty, calling=calling, contract=ended_in(examination, name, cause)))
+
+    contract = not_called(failure) if failure else _examine(loaded, tell, before_check)
+    if failure or quick:
+        pending = Disagreement(loaded.spelled, NOT_CALLABLE if failure else "only the contract was requested")
+    card = Card(calling, contract, pending, pending, quick=quick, finished=bool(failure or quick))
+    on_update(card)
+    if card.finished:
+        return card
+    steps = _Steps(tell, on_update, on_crash)
+    card = steps.complete(card)
+    for other in others:
+        on_update(replace(card, finished=False))
+        on_crash(partial(_crashed_beside, card, other))
+        card = replace(card, against=(*card.against, _card_to_compare(other, card.softmax_cost, tell)))
+    return card
+
+
+def _card_to_compare(mechanism: Mechanism, softmax_cost: CostCurve | Disagreement, tell: Tell) -> Card:
+    """Return the card of a mechanism that another one is compared with."""
+    if failure := find_call_failure(mechanism):
+        not_timed = Disagreement(mechanism.spelled, NOT_CALLABLE)
+        return Card(Calling(mechanism), not_called(failure), not_timed, softmax_cost)
+    pending = Disagreement(mechanism.spelled, UNFINISHED)
+    card = Card(calling_of(mechanism), _examine(mechanism, tell), pending, softmax_cost)
+    return _Steps(tell, softmax_cost=softmax_cost).complete(card)
+
+
+def _crashed_beside(card: Card, other: Mechanism, cause: str) -> Card:
+    """Return the card for the case that a mechanism to compare with ended the process."""
+    not_timed = Disagreement(other.spelled, f"it {cause}")
+    crashed = Card(Calling(other), Examination(), not_timed, card.softmax_cost, finished=False)
+    return replace(card, against=(*card.against, crashed), finished=False)
+
+
+def _examine(
+    mechanism: Mechanism, tell: Tell, before_check: Callable[[str, Examination], None] = lambda *_: None
+) -> Examination:
+    return examine(mechanism, lambda check: tell(f"{mechanism.spelled}: contract, {check}"), before_check)
+
+
+@dataclass
+class _Steps:
+    """The steps of a card after the contract, with the functions that hear of them."""
+
+    tell: Tell
+    on_update: OnUpdate = lambda _: None
+    on_crash: OnCrash = lambda _: None
+    softmax_cost: CostCurve | Disagreement | None = None
+
+    def complete(self, card: Card) -> Card:
+        """Return the card with everything that comes after the contract."""
+        mechanism, scale = card.mechanism, card.calling.scale
+        for name, point in reference_points().items():
+            self._begin_construction(card, name)
+            result = compute_result(name, point, mechanism)
+            card = replace(card, constructions={**card.constructions, name: result})
+            self.on_update(card)
+        if not card.calling.scale_known:
+            self._begin(card, "the same with --scale sqrt")
+            card = replace(card, changed_by_scale=_find_changed_verdicts(card))
+            self.on_update(card)
+        self._begin(card, "similar mechanisms")
+        card = replace(card, neighbours=tuple(find_neighbours(mechanism)))
+        if scale is not None and scale.undone_by is not None:
+            unscaled = called_with(mechanism, {"scale": scale.undone_by})
+            card = replace(card, unscaled_neighbours=tuple(find_neighbours(unscaled)))
+        self.on_update(card)
+        softmax_cost = self.softmax_cost
+        if softmax_cost is None:
+            self.tell("softmax: cost")
+            softmax_cost = measure_cost(Softmax())
+        self._begin(card, "cost")
+        cost = softmax_cost if mechanism.spelled == "softmax" else measure_cost(mechanism)
+        return replace(card, cost=cost, softmax_cost=softmax_cost, finished=True)
+
+    def _begin_construction(self, card: Card, name: str) -> None:
+        self.tell(f"{card.mechanism.spelled}: {name}")
+
+        def crashed(cause: str) -> Card:
+            failure = NoConstructionResult(name, f"it {cause}", is_broken=True)
+            return replace(card, constructions={**card.constructions, name: failure})
+
+        self.on_crash(crashed)
+
+    def _begin(self, card: Card, step: str) -> None:
+        name = card.mechanism.spelled
+        self.tell(f"{name}: {step}")
+        self.on_crash(lambda cause: replace(card, cost=Disagreement(name, f"it {cause}")))
+
+
+def _find_changed_verdicts(card: Card) -> dict[str, str]:
+    """Return the verdicts that change if queries are multiplied by sqrt(width), by construction."""
+    rescaled, points = called_with(card.mechanism, {"scale": SQRT}), reference_points()
+    words = dict[str, str]()
+    for name in card.constructions:
+        try:
+            words[name] = verdict_at(points[name], rescaled).word
+        except Exception:  # a user's mechanism may raise anything: it has no answer
+            words[name] = NoConstructionResult.word
+    return {name: word for name, word in words.items() if word != card.constructions[name].word}
+
+
+def find_call_failure(mechanism: Mechanism) -> dict[str, str]:
+    """Return why a mechanism cannot be called on ordinary tokens, by check; empty if it can.
+
+    Nothing else is tried then: every other check would only report the same error.
+    """
+    q, k, v = tokens(shape=sizes(mechanism))
+    try:
+        require_finite(mechanism(q, k, v, causal=modes(mechanism)[0]), "ordinary tokens")
+    except Broken as fault:
+        return {"finite": one_line(fault)}
+    except Exception as error:  # a user's mechanism may raise anything
+        return {"form": raised(error)}
+    return {}

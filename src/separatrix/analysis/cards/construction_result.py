@@ -1,0 +1,223 @@
+"""The result of a mechanism on a construction: the verdict, the growth of the margin, where it is blind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+from separatrix.analysis.cards.blindness import Blindness, find_blindness
+from separatrix.analysis.cards.outcomes import solve_until_decided
+from separatrix.analysis.cards.rescue import Rescue, RescuedBy
+from separatrix.analysis.laws import Law, scaling
+from separatrix.analysis.laws.margins import is_literal
+from separatrix.constructions import CONSTRUCTIONS, Construction
+from separatrix.core.documents import Document, Hidden, Inlined, shown
+from separatrix.core.errors import raised
+from separatrix.core.parameters import SeparatrixError
+from separatrix.exact.engines import Outcome
+from separatrix.exact.verdicts import DELTA, Verdict
+from separatrix.exact.verdicts.words import Word
+from separatrix.mechanisms import Mechanism
+
+EvidenceWord = Literal["certified", "closed", "sampled"]
+EVIDENCE_KINDS: dict[str, EvidenceWord] = {"certified": "certified", "closed": "closed"}
+"""The kind of evidence by engine; every other engine samples."""
+GROUPED_LENGTHS, LITERAL_LENGTHS = "1e3:1e12:10:log", "200:1600:4:log"
+"""The lengths at which the growth of the margin is measured: with token groups, and with literal tokens."""
+
+
+def evidence_kind(outcome: Outcome) -> EvidenceWord:
+    """Return the kind of evidence behind an outcome."""
+    return EVIDENCE_KINDS.get(outcome.engine, "sampled")
+
+
+@dataclass(frozen=True)
+class MarginGrowth(Document):
+    """The growth of the margin as n grows and everything else stays the same.
+
+    `separatrix scaling CONSTRUCTION MECHANISM n=1e3:1e12:10:log … --of margin` finds the same.
+    """
+
+    law: Hidden[Law | None]
+    margin_lengths: tuple[int, ...] = ()
+    """The lengths that were used."""
+    refusal: Hidden[str] = ""
+    """The reason why there is no law."""
+
+    @shown
+    def margin_exponent(self) -> float | None:
+        """The power of n with which the margin grows."""
+        return None if self.law is None else self.law.exponent
+
+    @shown
+    def margin_exponent_interval(self) -> tuple[float, float] | None:
+        """The interval of the exponent."""
+        return None if self.law is None else self.law.interval
+
+    @shown
+    def margin_is_power(self) -> bool | None:
+        """Whether it is a power law; None where that cannot be told."""
+        return None if self.law is None else self.law.power_law
+
+    @shown
+    def margin_law(self) -> str:
+        """The name of the law, or the reason why there is none."""
+        return self.refusal if self.law is None else self.law.name
+
+
+@dataclass(frozen=True)
+class PointVerdict(Document):
+    """A verdict at the reference point of a construction, in short."""
+
+    construction: str
+    parameters: Mapping[str, int | str]
+    engine: str
+    evidence: str
+    verdict: Word
+    distinguish: float
+    interval: tuple[float, float]
+    margin: float
+    bits: float
+    kind: EvidenceWord
+    """The kind of evidence."""
+
+
+@dataclass(frozen=True)
+class ConstructionResult(Document):
+    """The result of a mechanism at the reference point of a construction."""
+
+    name: Hidden[str]
+    """The construction with its variant, as tables show it: `spike, identity`."""
+    verdict: Hidden[Verdict]
+    point: Inlined[PointVerdict]
+    growth: Inlined[MarginGrowth]
+    blindness: Inlined[Blindness]
+    rescue: Hidden[Rescue | None] = None
+    """The reader that tells apart what the fixed reader does not; None if that was not asked for."""
+
+    @property
+    def word(self) -> Word:
+        """The verdict in one word."""
+        return self.verdict.word
+
+
+@dataclass(frozen=True)
+class NoConstructionResult(Document):
+    """A construction for which there is no answer about the mechanism."""
+
+    name: Hidden[str]
+    evidence: str
+    """The reason."""
+    is_broken: Hidden[bool]
+    """Whether the mechanism itself failed; otherwise an engine refused."""
+    verdict: Literal["none"] = "none"
+    word: ClassVar[Literal["none"]] = "none"
+
+
+def reference_points() -> dict[str, Construction]:
+    """Return the reference point of every variant of every construction, by the name that tables show."""
+    return {
+        ", ".join([kind.name, *map(str, changes.values())]): kind.read({**kind.example, **changes})
+        for kind in CONSTRUCTIONS.values()
+        for changes in kind.variants
+    }
+
+
+def compute_result(
+    name: str, point: Construction, mechanism: Mechanism
+) -> ConstructionResult | NoConstructionResult:
+    """Compute the result at one point with the strongest engine that applies."""
+    try:
+        verdict = verdict_at(point, mechanism)
+        growth, blindness = measure_margin_growth(point, mechanism), find_blindness(verdict)
+    except SeparatrixError as refusal:
+        return NoConstructionResult(name, str(refusal), is_broken=False)
+    except Exception as error:  # a user's mechanism may raise anything
+        return NoConstructionResult(name, f"it {raised(error)}", is_broken=True)
+    outcome = verdict.outcome
+    summary = PointVerdict(
+        *(point.name, verdict.parameters, outcome.engine, outcome.evidence, verdict.word),
+        *(outcome.distinguish, outcome.interval, outcome.margin, outcome.bits, evidence_kind(outcome)),
+    )
+    return ConstructionResult(name, verdict, summary, growth, blindness)
+
+
+def verdict_at(point: Construction, mechanism: Mechanism) -> Verdict:
+    """Return the verdict at one point, by the strongest engine that applies."""
+    outcome = solve_until_decided(point, mechanism, (DELTA, 1 - DELTA))
+    return Verdict(point, mechanism, outcome, DELTA)
+
+
+def measure_margin_growth(point: Construction, mechanism: Mechanism) -> MarginGrowth:
+    """Fit the growth of the margin on the lengths that every card uses.
+
+    >>> from separatrix.constructions.spike import Spike
+    >>> from separatrix.mechanisms import Linear
+    >>> measure_margin_growth(Spike.read(Spike.example), Linear()).law.spelled
+    '-1.0000 ± 4×10⁻⁹'
+    """
+    lengths = LITERAL_LENGTHS if is_literal(point, mechanism) else GROUPED_LENGTHS
+    try:
+        result = scaling(point.name, mechanism, {**point.parameters.shown(), "n": lengths})
+    except SeparatrixError as refusal:
+        return MarginGrowth(None, refusal=str(refusal))
+    return MarginGrowth(result.law, tuple(value.n for value in result.values if value.n is not None))
+
+
+@dataclass(frozen=True)
+class AtlasVerdict(Document):
+    """The verdict in one cell of the atlas, at the reference point alone; null where there is no answer."""
+
+    family: str
+    mechanism: str
+    construction: str
+    """With its variant, as tables show it: `spike, identity`."""
+    verdict: Word | Literal["none"]
+    distinguish: float | None = None
+    low: float | None = None
+    high: float | None = None
+    kind: EvidenceWord | None = None
+    engine: str | None = None
+    evidence: str = ""
+    margin: float | None = None
+    bits: float | None = None
+    """The significant bits needed to tell the labels apart."""
+
+    @classmethod
+    def from_verdict(cls, name: str, verdict: Verdict, **values: Any) -> Self:
+        """Describe a verdict on the construction that tables call `name`."""
+        mechanism, outcome = verdict.mechanism, verdict.outcome
+        return cls(
+            *(mechanism.family, mechanism.spelled, name, verdict.word, outcome.distinguish),
+            *(*outcome.interval, evidence_kind(outcome), outcome.engine, outcome.evidence),
+            *(outcome.margin, outcome.bits),
+            **values,
+        )
+
+
+@dataclass(frozen=True)
+class AtlasCell(AtlasVerdict):
+    """One mechanism on one construction, a row of the atlas as a table; null where there is no answer."""
+
+    margin_exponent: float | None = None
+    blind_from_n: int | None = None
+    blind_searched_to: int | None = None
+    rescued_by: RescuedBy | None = None
+
+    @classmethod
+    def from_result(
+        cls, mechanism: Mechanism, result: ConstructionResult | NoConstructionResult
+    ) -> AtlasCell:
+        """Return the row for a result."""
+        if isinstance(result, NoConstructionResult):
+            place = mechanism.family, mechanism.spelled, result.name
+            return cls(*place, result.word, evidence=result.evidence)
+        return cls.from_verdict(
+            result.name,
+            result.verdict,
+            margin_exponent=result.growth.margin_exponent,
+            blind_from_n=result.blindness.blind_from_n,
+            blind_searched_to=result.blindness.blind_searched_to,
+            rescued_by=None if result.rescue is None else result.rescue.by,
+        )
