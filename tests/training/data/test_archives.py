@@ -20,19 +20,19 @@ from separatrix.training.data.archives import gunzip, untar, unzip
 from tiny_data import tar
 
 MOST = 1 << 16
-ENOUGH = 8 << 20
+MAX_MEMORY = 8 << 20
 """Bytes that reading a small archive may allocate."""
 
 
 @contextmanager
-def bounded_memory(most: int = ENOUGH) -> Iterator[None]:
+def bounded_memory(limit: int = MAX_MEMORY) -> Iterator[None]:
     tracemalloc.start()
     try:
         yield
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < most, f"{peak:,} bytes were allocated"
+    assert peak < limit, f"{peak:,} bytes were allocated"
 
 
 def zipped(members: dict[str, bytes]) -> bytes:
@@ -84,14 +84,16 @@ def test_damage_in_the_midst_is_refused() -> None:
 
 
 def test_bombs_are_refused_before_they_are_unpacked() -> None:
-    bomb = bytes(50_000_000)
-    with pytest.raises(UsageError, match="x unpacks to more than 1,000 bytes"):
-        gunzip(gzip.compress(bomb), 1000, "x")
-    with pytest.raises(UsageError, match="x unpacks to more than 1,000 bytes"):
-        unzip(zipped({"enwik8": bomb}), "enwik8", 1000, "x")
+    bomb = bytes(2 * MAX_MEMORY)
+    gzip_bomb, zip_bomb = gzip.compress(bomb), zipped({"enwik8": bomb})
+    with bounded_memory(), pytest.raises(UsageError, match="x unpacks to more than 1,000 bytes"):
+        gunzip(gzip_bomb, 1000, "x")
+    with bounded_memory(), pytest.raises(UsageError, match="x unpacks to more than 1,000 bytes"):
+        unzip(zip_bomb, "enwik8", 1000, "x")
     for name in ("wanted", "not.skip"):
-        with pytest.raises(UsageError, match=r"x.tgz unpacks to more than 100,000 bytes"):
-            members(tar({name: bomb}), 100_000)
+        tar_bomb = tar({name: bomb})
+        with bounded_memory(), pytest.raises(UsageError, match=r"x.tgz unpacks to more than 100,000 bytes"):
+            members(tar_bomb, 100_000)
 
 
 def test_a_header_that_promises_terabytes_is_refused() -> None:
@@ -136,7 +138,7 @@ def test_only_stored_and_deflated_members_are_read(method: int) -> None:
     """The readers of bzip2 and LZMA take no limit: one small block unpacks to gigabytes."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", method) as out:
-        out.writestr("enwik8", bytes(40_000_000))
+        out.writestr("enwik8", bytes(2 * MAX_MEMORY))
     assert len(packed.getvalue()) < 20_000
     with bounded_memory(), pytest.raises(UsageError, match="only stored and deflated members are supported"):
         unzip(packed.getvalue(), "enwik8", MOST, "x.zip")
@@ -188,7 +190,7 @@ SPARSE = {
     "PAX 0.1": pax_tar({"GNU.sparse.map": "0,0", "GNU.sparse.size": REAL_SIZE}, b""),
     "PAX 1.0": pax_tar(
         {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": REAL_SIZE},
-        b"9999999\n" + b"1\n" * 9_999_999,
+        b"2999999\n" + b"1\n" * 2_999_999,
     ),
 }
 

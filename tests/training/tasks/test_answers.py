@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import product
 from statistics import median_low
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.special import softmax
@@ -205,9 +206,16 @@ def best_threshold(values: np.ndarray, targets: np.ndarray) -> float:
 
 @pytest.mark.parametrize("dz", [1, 2, 3, 8, 64])
 def test_the_ratio_by_norms_is_the_mean_over_directions(dz: int) -> None:
-    chance, shift = np.random.default_rng(dz), 2.5
-    vectors = chance.normal(size=(20, dz))
-    directions = chance.normal(size=(400_000, dz))
+    rng, shift = np.random.default_rng(dz), 2.5
+    vectors, directions = rng.normal(size=(20, dz)), rng.normal(size=(50_000, dz))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    known = [np.log(np.exp(shift * (directions @ each)).mean()) for each in vectors]
-    assert log_norm_ratio(vectors, shift) == pytest.approx(known, abs=0.05)
+    ratios, norms = log_norm_ratio(vectors, shift), np.linalg.norm(vectors, axis=1)
+    by_draws = np.log(np.exp(shift * (vectors @ directions.T)).mean(1))
+    assert ratios == pytest.approx(by_draws, abs=0.3)
+    # The mean of exp(k c) over a coordinate c of a random direction is Gamma(v + 1) (2/k)^v I_v(k).
+    order = dz / 2 - 1
+    by_formula = [
+        mpmath.loggamma(order + 1) + order * mpmath.log(2 / k) + mpmath.log(mpmath.besseli(order, k))
+        for k in map(float, shift * norms)
+    ]
+    assert ratios == pytest.approx(np.array(by_formula, dtype=float), abs=1e-3)
